@@ -13,6 +13,7 @@ import { createRefusedLog, type RefusalReason } from './auth/refused-log.ts'
 import type { Secrets } from './auth/secrets.ts'
 import { signingInput } from './auth/service-token.ts'
 import { createSetupLinks } from './auth/setup-links.ts'
+import { createWrites } from './auth/writes.ts'
 import type { Fairness } from './fairness/fairness.ts'
 import { inPasses } from './fairness/passes.ts'
 import { createHolderRateLimit, createRateLimit } from './fairness/rate-limit.ts'
@@ -47,10 +48,11 @@ import { registryReadHandlers } from './features/servers/mcp-registry.ts'
 import { releaseHandlers } from './features/servers/releases.ts'
 import { serverHandlers } from './features/servers/server-handlers.ts'
 import { serverListHandlers } from './features/servers/server-list.ts'
+import { createServerRecords } from './features/servers/server-records.ts'
 import { serverWriteHandlers } from './features/servers/server-writes.ts'
 import { cliLoginHandlers } from './features/sign-in/cli-login-handlers.ts'
 import { signInHandlers } from './features/sign-in/sign-in-handlers.ts'
-import { createMinter } from './features/tokens/minter.ts'
+import { createMinter, type Minter } from './features/tokens/minter.ts'
 import type { Signers } from './features/tokens/signers.ts'
 import { tokenHandlers } from './features/tokens/token-handlers.ts'
 import { callbackHandlers } from './features/upstream-sign-in/callback.ts'
@@ -206,13 +208,15 @@ function createParts(deps: AppDeps, middleware: Middleware, fastLane: FastLane |
   const ordinary = createAuthorizer({ authenticator, store, denials })
   const records = createExpiringRecords({ store, signInKey, now })
   const base = issuer.replace(/\/$/, '')
+  const authorizer = countedByOwner(fastLane?.authorizer(ordinary) ?? ordinary)
+  const writeRate = createHolderRateLimit({ perSecond: rates.writes, now: monotonic })
   const parts = {
     ...{ store, upstream, audit, denials, directory, authenticator, records, quota, now, addressOf },
     ...{ issuer, base, baseUrl: issuer, signInKey, headersKey, pepper: secrets.apiKeyPepper },
-    authorizer: countedByOwner(fastLane?.authorizer(ordinary) ?? ordinary),
+    authorizer,
+    writes: createWrites({ authorizer, denials, audit, store, writeRate }),
     sessions: createBrowserSessions({ store, records, directory, signInKey, baseUrl: issuer }),
     links: createSetupLinks(base, signInKey, now),
-    writes: createHolderRateLimit({ perSecond: rates.writes, now: monotonic }),
     namespacesPerUser: deps.namespacesPerUser,
     hasDocument: deps.authorization.hasClientDocument,
     catalogue: createCatalogue(store),
@@ -242,6 +246,12 @@ function createGateway(deps: AppDeps, { requestId }: Middleware, parts: Parts) {
   }
 }
 
+interface SignInParts {
+  readonly parts: Parts
+  readonly gateway: Gateway
+  readonly minter: Minter
+}
+
 interface HandlerParts {
   readonly parts: Parts
   readonly gateway: Gateway
@@ -253,16 +263,15 @@ function createHandlers(deps: AppDeps, { parts, gateway, lists, fastLane }: Hand
   const { issuer, rates, now, monotonic, observer, authorization: settings } = deps
   const { authenticator, base } = parts
   const minter = createMinter({ ...parts, signers: deps.signers, observer })
-  const atMost = (most: number, seconds: number) =>
-    createRateLimit({ perSecond: most / seconds, burst: most, now: monotonic })
+  const servers = createServerRecords(parts)
   return {
     ...connectionHandlers({ ...parts, lists, onPage: fastLane?.rememberPage ?? noop }),
     ...mcpHandlers({ ...gateway, challenge: challengeOf(issuer, settings) }),
     ...toolHandlers(gateway),
     ...registryReadHandlers({ ...parts, isOpen: deps.isRegistryOpen }),
     ...serverListHandlers({ ...parts, baseUrl: base, onPage: fastLane?.rememberDetails ?? noop }),
-    ...serverWriteHandlers(parts),
-    ...releaseHandlers(parts),
+    ...serverWriteHandlers({ ...parts, servers }),
+    ...releaseHandlers({ ...parts, servers }),
     ...serverHandlers({ ...parts, onDetails: fastLane?.rememberDetails ?? noop }),
     ...meHandlers(parts),
     ...namespaceHandlers(parts),
@@ -277,6 +286,19 @@ function createHandlers(deps: AppDeps, { parts, gateway, lists, fastLane }: Hand
       mints: createHolderRateLimit({ perSecond: rates.mints, now: monotonic }),
       observer,
     }),
+    ...createSignInHandlers(deps, { parts, gateway, minter }),
+    ...referenceHandlers(issuer),
+    health: () => jsonResponse(JSON.stringify({ status: 'ok', timestamp: new Date(now()).toISOString() })),
+  }
+}
+
+/** Sign-in of people and clients here, and here to MCP servers. */
+function createSignInHandlers(deps: AppDeps, { parts, gateway, minter }: SignInParts) {
+  const { issuer, monotonic, authorization: settings } = deps
+  const { authenticator, base } = parts
+  const atMost = (most: number, seconds: number) =>
+    createRateLimit({ perSecond: most / seconds, burst: most, now: monotonic })
+  return {
     ...signInHandlers({ ...parts, signIns: atMost(sessionsPerMinuteMax, 60) }),
     ...cliLoginHandlers({
       ...parts,
@@ -307,8 +329,6 @@ function createHandlers(deps: AppDeps, { parts, gateway, lists, fastLane }: Hand
       documents: atMost(clientDocumentsPerMinuteMax, 60),
       newGrants: atMost(grantsPerMinuteMax, 60),
     }),
-    ...referenceHandlers(issuer),
-    health: () => jsonResponse(JSON.stringify({ status: 'ok', timestamp: new Date(now()).toISOString() })),
   }
 }
 

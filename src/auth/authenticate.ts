@@ -97,27 +97,21 @@ export interface FailureLimit {
   wait(address: string): number
 }
 
-export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
+interface Parts extends AuthenticatorOptions {
   /**
    * Credentials that were accepted or minted here, under any version of the directory. They are verified at every use
    * like all others, but failures of their key do not block them.
    */
-  const accepted = new LRUCache<string, true>({
+  readonly accepted: LRUCache<string, true>
+}
+
+export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
+  const accepted: Parts['accepted'] = new LRUCache({
     max: callersCachedMax,
     maxSize: credentialsKnownBytesMax,
     sizeCalculation: (_, credential) => credential.length + 100,
   })
-
-  /** The credential in the header. Throws `unauthorized`. */
-  function credentialIn(header: string, address: string): string {
-    try {
-      return readCredential(header)
-    } catch (error) {
-      options.onRefused?.(header === '' ? 'missing' : 'not_bearer', { address })
-      throw error
-    }
-  }
-
+  const parts = { ...options, accepted }
   return {
     keys: async () => keysOf(await options.directory.current(), options.sealingKey),
     minted: (token) => void accepted.set(token, true),
@@ -134,41 +128,51 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
       const verified = verifyToken(token, { keys, issuer, path: undefined, nowSeconds: claimed.iat })
       return 'claims' in verified ? verified.claims : undefined
     },
-    async authenticateKey(typed, request) {
-      const address = options.addressOf(request)
-      const directory = await options.directory.current()
-      const key = await directory.apiKeyByDigest(apiKeyDigest(options.pepper, typed))
-      if (isLive(key)) return key
-      const wait = options.failures.take(address)
-      const reason = key === undefined ? 'unknown' : 'revoked'
-      options.onRefused?.(wait > 0 ? 'limit' : reason, { address })
-      if (wait > 0) throw rateLimited('Too many invalid credentials from this address', wait)
-      throw unauthorized()
-    },
-    async authenticate(request, isRepeated = false) {
-      const address = options.addressOf(request)
-      const credential = credentialIn(request.headers.get('authorization') ?? '', address)
-      const directory = await options.directory.current()
-      const isKnown = accepted.has(credential)
-      const nowSeconds = Math.floor(options.now() / 1000)
-      const caller = await callerOf(
-        credential,
-        { address, path: pathOf(request.url), isKnown },
-        nowSeconds,
-        directory,
-        options,
-      )
-      if (!('refused' in caller)) {
-        accepted.set(credential, true)
-        return { caller, directory }
-      }
-      accepted.delete(credential)
-      const { refused, bucket = address, details } = caller
-      const wait = isRepeated ? 0 : options.failures.take(bucket)
-      options.onRefused?.(wait > 0 ? 'limit' : refused, { address, ...details })
-      if (wait > 0) throw rateLimited('Too many invalid credentials from this address', wait)
-      throw unauthorized()
-    },
+    authenticateKey: (typed, request) => authenticateKey(parts, typed, request),
+    authenticate: (request, isRepeated) => authenticate(parts, request, isRepeated),
+  }
+}
+
+async function authenticateKey(options: Parts, typed: string, request: Request): Promise<ApiKey> {
+  const address = options.addressOf(request)
+  const directory = await options.directory.current()
+  const key = await directory.apiKeyByDigest(apiKeyDigest(options.pepper, typed))
+  if (isLive(key)) return key
+  const wait = options.failures.take(address)
+  const reason = key === undefined ? 'unknown' : 'revoked'
+  options.onRefused?.(wait > 0 ? 'limit' : reason, { address })
+  if (wait > 0) throw rateLimited('Too many invalid credentials from this address', wait)
+  throw unauthorized()
+}
+
+async function authenticate(options: Parts, request: Request, isRepeated = false): Promise<Authenticated> {
+  const { accepted } = options
+  const address = options.addressOf(request)
+  const credential = credentialIn(options, request.headers.get('authorization') ?? '', address)
+  const directory = await options.directory.current()
+  const isKnown = accepted.has(credential)
+  const nowSeconds = Math.floor(options.now() / 1000)
+  const path = pathOf(request.url)
+  const caller = await callerOf({ credential, address, path, isKnown, nowSeconds }, directory, options)
+  if (!('refused' in caller)) {
+    accepted.set(credential, true)
+    return { caller, directory }
+  }
+  accepted.delete(credential)
+  const { refused, bucket = address, details } = caller
+  const wait = isRepeated ? 0 : options.failures.take(bucket)
+  options.onRefused?.(wait > 0 ? 'limit' : refused, { address, ...details })
+  if (wait > 0) throw rateLimited('Too many invalid credentials from this address', wait)
+  throw unauthorized()
+}
+
+/** The credential in the header. Throws `unauthorized`. */
+function credentialIn({ onRefused }: Parts, header: string, address: string): string {
+  try {
+    return readCredential(header)
+  } catch (error) {
+    onRefused?.(header === '' ? 'missing' : 'not_bearer', { address })
+    throw error
   }
 }
 
@@ -222,11 +226,14 @@ interface Refused {
 }
 
 interface Sent {
+  readonly credential: string
   readonly address: string
   /** The path of the request. */
   readonly path: string
   /** Whether the credential was accepted before, or minted here. */
   readonly isKnown: boolean
+  /** Seconds since 1970. */
+  readonly nowSeconds: number
 }
 
 /**
@@ -236,15 +243,12 @@ interface Sent {
  * has its own failure limit, for its address and that key.
  */
 async function callerOf(
-  credential: string,
   sent: Sent,
-  nowSeconds: number,
   directory: DirectorySnapshot,
   options: AuthenticatorOptions,
 ): Promise<Caller | Refused> {
-  const byToken = credential.includes('.')
-    ? await tokenCaller(credential, sent, nowSeconds, directory, options)
-    : undefined
+  const { credential } = sent
+  const byToken = credential.includes('.') ? await tokenCaller(sent, directory, options) : undefined
   if (byToken !== undefined && !('refused' in byToken)) return byToken
   // A key that a user chose may contain dots too.
   const byKey = await keyCaller(credential, directory, options)
@@ -277,9 +281,7 @@ export function callerOfKey({ userId, keyId, operator, organizationId }: ApiKey)
 }
 
 async function tokenCaller(
-  credential: string,
-  { address, path, isKnown }: Sent,
-  nowSeconds: number,
+  { credential, address, path, isKnown, nowSeconds }: Sent,
   directory: DirectorySnapshot,
   { issuer, sealingKey, failures }: AuthenticatorOptions,
 ): Promise<Caller | Refused> {

@@ -3,6 +3,7 @@
 import { forbidden, notFound, PlatformError } from '../errors.ts'
 import { allowanceOf } from '../fairness/allowance.ts'
 import { namesInPath } from '../http/path.ts'
+import type { ConnectionRef } from '../model/connection.ts'
 import { isConnectionId, isSlug } from '../model/names.ts'
 import type { Namespace } from '../model/organization.ts'
 import { type Access, type Decision, decide, decideOnConnection, decideOnList } from '../policy/decide.ts'
@@ -18,11 +19,6 @@ export interface RequestContext {
   readonly caller: Caller
   readonly directory: DirectorySnapshot
   readonly request: Request
-}
-
-export interface ConnectionRef {
-  readonly namespace: string
-  readonly connectionId: string
 }
 
 export interface AuthorizedConnection extends ConnectionRef {
@@ -97,20 +93,7 @@ export function createAuthorizer({ authenticator, store, denials }: AuthorizerDe
 
   return {
     requireAccess,
-    async requireManager(context, name, wanted, missing) {
-      const { caller, directory, request } = context
-      if (name === undefined || !isSlug(name)) throw notFound(missing)
-      const access: Access = { ...wanted, namespace: name, metadata: 'none' }
-      const decision = decide(caller.blocks, access)
-      if (!decision.allowed) denials.recordPolicyDenial(request, caller, access, decision)
-      if (!decision.allowed && !decision.visible) throw notFound(missing)
-      const namespace = await directory.namespace(name)
-      if (namespace === undefined || !(await canAccessNamespace(caller, namespace, directory))) throw notFound(missing)
-      if (!decision.allowed) throw forbidden(decision)
-      if (wanted.operation === 'read' || (await managesNamespace(caller, namespace, directory))) return namespace
-      denials.recordWriteRefusal(request, caller, name, 'not_led')
-      throw new PlatformError('forbidden', notManaged)
-    },
+    requireManager: (context, name, wanted, missing) => requireManager(denials, context, { ...wanted, name, missing }),
     requireAllowed(context, namespace, wanted, missing) {
       const access: Access = { ...wanted, namespace, metadata: 'none' }
       enforce(decide(context.caller.blocks, access), context, access, missing)
@@ -141,6 +124,25 @@ export function createAuthorizer({ authenticator, store, denials }: AuthorizerDe
       return { ...ref, stored: found }
     },
   }
+}
+
+async function requireManager(
+  denials: AuthorizerDeps['denials'],
+  context: RequestContext,
+  { name, missing, ...wanted }: ResourceAccess & { readonly name: string | undefined; readonly missing: string },
+): Promise<Namespace> {
+  const { caller, directory, request } = context
+  if (name === undefined || !isSlug(name)) throw notFound(missing)
+  const access: Access = { ...wanted, namespace: name, metadata: 'none' }
+  const decision = decide(caller.blocks, access)
+  if (!decision.allowed) denials.recordPolicyDenial(request, caller, access, decision)
+  if (!decision.allowed && !decision.visible) throw notFound(missing)
+  const namespace = await directory.namespace(name)
+  if (namespace === undefined || !(await canAccessNamespace(caller, namespace, directory))) throw notFound(missing)
+  if (!decision.allowed) throw forbidden(decision)
+  if (wanted.operation === 'read' || (await managesNamespace(caller, namespace, directory))) return namespace
+  denials.recordWriteRefusal(request, caller, name, 'not_led')
+  throw new PlatformError('forbidden', notManaged)
 }
 
 /** From authentication on, a request counts for the owner of its credential. */

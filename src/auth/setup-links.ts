@@ -5,9 +5,8 @@
 
 import { createHash } from 'node:crypto'
 import { setupTicketSeconds } from '../limits.ts'
-import type { Connection, ConnectionStatus } from '../model/connection.ts'
+import type { Connection, ConnectionRef, ConnectionStatus } from '../model/connection.ts'
 import type { ConnectionPrivate } from '../storage/connections.ts'
-import type { ConnectionRef } from './authorizer.ts'
 import type { Maker } from './maker.ts'
 import { openText, sealText } from './secrets.ts'
 

@@ -41,24 +41,11 @@ export async function exportCommand(file: string | undefined, place: Place, term
   const draft = `${file}.part`
   const output = file === undefined ? 1 : openSync(draft, 'wx', 0o600)
   const progress = commandProgress(terminal)
-  let lines = 0
+  const writer = lineWriter(output, (lines) => progress.step('exporting', lines))
   let gone: string[] = []
-  let waiting: string[] = []
-  const flush = () => {
-    const bytes = Buffer.from(waiting.join(''))
-    waiting = []
-    writeWhole(output, bytes)
-  }
   try {
-    gone = await exportLines(scan, secretName(secrets.apiKeyPepper), (line) => {
-      waiting.push(`${line}\n`)
-      lines += 1
-      // A write for each line would be a system call for each record.
-      if (waiting.length < 1000) return
-      flush()
-      progress.step('exporting', lines)
-    })
-    flush()
+    gone = await exportLines(scan, secretName(secrets.apiKeyPepper), writer.write)
+    writer.flush()
     if (file !== undefined) {
       closeSync(output)
       renameSync(draft, file)
@@ -79,14 +66,37 @@ export async function exportCommand(file: string | undefined, place: Place, term
   }
   progress.end()
   // Two lines are not records: the head and the end.
-  await auditCommand(data, 'data.exported', { records: lines - 2 })
+  const records = writer.lines() - 2
+  await auditCommand(data, 'data.exported', { records })
   if (gone.length > 0) {
     terminal.stderr(
       `connections of ${gone.map(escapeControlCharacters).join(', ')} are in it, and no such namespace: an import wants it to be there. ` +
         'To import the rest, delete their lines from the export\n',
     )
   }
-  if (file !== undefined) terminal.stdout(`wrote ${countText(lines - 2, 'record')} to ${file}\n`)
+  if (file !== undefined) terminal.stdout(`wrote ${countText(records, 'record')} to ${file}\n`)
+}
+
+/** Writes lines a thousand at once: a write for each would be a system call for each record. */
+function lineWriter(output: number, onWritten: (lines: number) => void) {
+  let lines = 0
+  let waiting: string[] = []
+  const flush = () => {
+    const bytes = Buffer.from(waiting.join(''))
+    waiting = []
+    writeWhole(output, bytes)
+  }
+  return {
+    lines: () => lines,
+    flush,
+    write(line: string) {
+      waiting.push(`${line}\n`)
+      lines += 1
+      if (waiting.length < 1000) return
+      flush()
+      onWritten(lines)
+    },
+  }
 }
 
 /**

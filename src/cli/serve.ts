@@ -91,7 +91,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   // elsewhere, but pass a 503 on.
   if (config.database !== undefined) await server.stop(true)
   replica = config.database && (config.database.replica ?? `${hostname()}:${port}`)
-  const folder = await openFolder(config, dataPath, replica, terminal, log)
+  const folder = await openFolder(config, dataPath, { label: `postern ${replica}`, log, tell: terminal.stderr })
   const { store, database, secrets } = folder
   const load = fixtureLoader(folder, config, log)
   await loadAtStart(folder, fixtures, load, log)
@@ -222,16 +222,13 @@ function openLogs({ areCallsRecorded }: ServeConfig, dataPath: string, replica: 
 function openFolder(
   { database }: ServeConfig,
   path: string,
-  replica: string | undefined,
-  { stderr }: Terminal,
-  log: Log,
+  about: { readonly label: string; readonly log: Log; readonly tell: Terminal['stderr'] },
 ): Promise<DataFolder> {
   if (database === undefined) {
     return openDataFolder(path)
   }
   const { place, pool, isStandbyRequired } = database
-  const label = `postern ${replica}`
-  return openDatabaseFolder(path, place, { mayMake: true, pool, isStandbyRequired, label, log, tell: stderr })
+  return openDatabaseFolder(path, place, { mayMake: true, pool, isStandbyRequired, ...about })
 }
 
 /** The needs of the metrics listener, with the sources of figures that it does not count itself. */

@@ -79,25 +79,31 @@ export function createTurns(time: Paces = createPaces(), now = () => performance
           atOnce.set(owner, before + now() - from)
         }
       }
-      const { promise, resolve, reject } = Promise.withResolvers<T>()
-      const job: Job = {
-        slice() {
-          try {
-            const step = slice()
-            if (step.done) resolve(step.value)
-            return step.done === true
-          } catch (error) {
-            reject(error)
-            return true
-          }
-        },
-      }
+      const { job, promise } = jobOf(slice)
       if (!waiting.add(holder, job)) throw rateLimited('This caller has too many expensive requests in progress', 1)
       schedule()
       return promise
     },
   }
   return turns
+}
+
+/** `promise`: of the result. */
+function jobOf<T>(slice: () => IteratorResult<number, T>): { readonly job: Job; readonly promise: Promise<T> } {
+  const { promise, resolve, reject } = Promise.withResolvers<T>()
+  const job: Job = {
+    slice() {
+      try {
+        const step = slice()
+        if (step.done) resolve(step.value)
+        return step.done === true
+      } catch (error) {
+        reject(error)
+        return true
+      }
+    },
+  }
+  return { job, promise }
 }
 
 /**

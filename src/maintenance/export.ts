@@ -17,6 +17,24 @@ export async function exportLines(scan: Scan, secret: string, give: (line: strin
   const write = (line: string) => give(escapeControlCharacters(line))
   write(JSON.stringify({ postern: 'export', version: 1, secret }))
   let records = 0
+  const lines = createRecordLines()
+  await scan({
+    entry(entry) {
+      const line = lines.of(entry)
+      if (line === undefined) return
+      write(line)
+      records += 1
+    },
+    damaged() {
+      throw new StoreError('damaged', 'a record is damaged: run `postern verify`')
+    },
+  })
+  write(JSON.stringify({ postern: 'end', records }))
+  return lines.missing()
+}
+
+/** The lines of records. `missing`: the namespaces of connections that do not exist. */
+function createRecordLines() {
   /**
    * Hashes (`h`) and private parts (`p`) come before the records that they belong to: keep them until then. Single
    * records are scanned in key order, and connections (`c`) are packed, so they come last.
@@ -27,7 +45,7 @@ export async function exportLines(scan: Scan, secret: string, give: (line: strin
   const named = new Set<string>()
   const there = new Set<string>()
 
-  const lineOf = ({ key, value }: Entry): string | undefined => {
+  function of({ key, value }: Entry): string | undefined {
     const json = asBuffer(value).toString()
     const parsed = parseKey(key)
     switch (parsed?.kind) {
@@ -66,17 +84,6 @@ export async function exportLines(scan: Scan, secret: string, give: (line: strin
         return undefined
     }
   }
-  await scan({
-    entry(entry) {
-      const line = lineOf(entry)
-      if (line === undefined) return
-      write(line)
-      records += 1
-    },
-    damaged() {
-      throw new StoreError('damaged', 'a record is damaged: run `postern verify`')
-    },
-  })
-  write(JSON.stringify({ postern: 'end', records }))
-  return [...named].filter((namespace) => !there.has(namespace))
+
+  return { of, missing: () => [...named].filter((namespace) => !there.has(namespace)) }
 }

@@ -69,8 +69,51 @@ export async function importServers(
   documents: readonly unknown[],
   { namespace, userId, now }: ServerImportOptions,
 ): Promise<ServersImported> {
+  const { chosen, leftOut } = chooseVersions(documents)
+  return changeDirectory(store, async () => {
+    const puts: Entry[] = []
+    const usages = createUsages()
+    const names = new Set<string>()
+    /** New namespaces, by their names in small letters. */
+    const namespaces = new Map<string, string>()
+    const problems = [...leftOut]
+    for (const one of chosen) {
+      const place = await placeOf(store, qualifiedNameOf(one.json.name, namespace))
+      const problem = await refusalOf(store, one, place, { names, namespaces })
+      if (problem !== undefined) {
+        problems.push(`${one.json.name}: ${problem}`)
+        continue
+      }
+      const { qualifiedName, stored, storedListing } = place
+      if (place.isNew) namespaces.set(place.namespace.toLowerCase(), place.namespace)
+      const entries = entriesOf(one, place, now)
+      for (const entry of entries) usages.add(entry)
+      usages.remove(serverKey(qualifiedName), stored)
+      usages.remove(listingKey(qualifiedName), storedListing)
+      puts.push(...entries)
+      names.add(qualifiedName)
+    }
+    for (const name of namespaces.values()) {
+      const made: Namespace = { namespace: name, userId, createdAt: now.toISOString() }
+      puts.push(...withIndex(namespaceEntry(made)))
+    }
+    const servers = [...names]
+    const result = { servers, namespaces: [...namespaces.values()], leftOut: problems }
+    if (servers.length === 0) return { result }
+    return { write: { puts: [...puts, ...newListingVersions(servers)], counts: usages.counts() }, result }
+  })
+}
+
+/** A version that is imported. */
+interface Chosen {
+  readonly json: ServerJson
+  readonly publishedAt: string | undefined
+}
+
+/** One version of each server, and why others are left out. */
+function chooseVersions(documents: readonly unknown[]) {
   const leftOut: string[] = []
-  const chosen = new Map<string, { readonly json: ServerJson; readonly publishedAt: string | undefined }>()
+  const chosen = new Map<string, Chosen>()
   const given = documents.flatMap(givenIn)
   const deleted = new Set(given.filter(({ isLatest, isActive }) => isLatest && !isActive).map(nameOf))
   for (const name of deleted) leftOut.push(`${name}: it was deleted`)
@@ -84,65 +127,59 @@ export async function importServers(
     // Of several versions the latest; where none is said to be, the last one given.
     else if (isLatest || !chosen.has(name)) chosen.set(name, { json: server as ServerJson, publishedAt })
   }
-  return changeDirectory(store, async () => {
-    const puts: Entry[] = []
-    const usages = createUsages()
-    const names: string[] = []
-    const taken = new Set<string>()
-    /** New namespaces, by their names in small letters. */
-    const namespaces = new Map<string, string>()
-    const problems = [...leftOut]
-    for (const { json, publishedAt } of chosen.values()) {
-      const qualifiedName = qualifiedNameOf(json.name, namespace)
-      const first = namespaceOf(qualifiedName)
-      const isNew = (await store.get(namespaceKey(first))) === undefined
-      const like = isNew ? await nameLike(store, first, namespaces) : undefined
-      const fixture = await store.get(placeKey(serverKey(qualifiedName)))
-      const [stored, storedListing] = await store.getMany([serverKey(qualifiedName), listingKey(qualifiedName)])
-      const kept = storedListing === undefined ? undefined : extrasOf(readListing(storedListing))
-      if (!isQualified(qualifiedName))
-        problems.push(`${json.name}: ${qualifiedName} cannot be the name of a server here`)
-      else if (fixture !== undefined) problems.push(`${json.name}: a fixture brings it (${Buffer.from(fixture)})`)
-      else if (stored !== undefined && kept?.serverJson === undefined)
-        problems.push(
-          `${json.name}: ${qualifiedName} was registered here: delete it first, or choose another --namespace`,
-        )
-      else if (kept?.serverJson !== undefined && kept.serverJson.name !== json.name)
-        problems.push(
-          `${json.name}: ${qualifiedName} is ${kept.serverJson.name} here: delete that first, or choose another --namespace`,
-        )
-      else if (taken.has(qualifiedName))
-        problems.push(`${json.name}: ${qualifiedName} is the name of another server in the file`)
-      else if ((await store.get(deletingKey(first))) !== undefined)
-        problems.push(`${json.name}: the namespace ${first} is being deleted`)
-      else if (like !== undefined)
-        problems.push(`${json.name}: the namespace ${first} would be too like ${like}: choose one with --namespace`)
-      else {
-        if (isNew) namespaces.set(first.toLowerCase(), first)
-        const before = stored === undefined ? undefined : readServer(stored)
-        const imported = detailOf(qualifiedName, json)
-        const isKnown = before !== undefined && isSamePlace(before, imported)
-        // A server.json does not list a server's tools, resources and prompts: the import keeps the stored ones.
-        const detail = isKnown ? { ...before, ...imported } : { ...imported, ...nothingIntrospected }
-        const said = extrasOfImport(json, publishedAt ?? kept?.createdAt, now)
-        const extras = { ...noExtras, ...kept, verified: kept?.verified === true && isKnown, ...said }
-        const entries = [serverEntry(detail), listingEntry(listingOf(detail, extras))]
-        for (const entry of entries) usages.add(entry)
-        usages.remove(serverKey(qualifiedName), stored)
-        usages.remove(listingKey(qualifiedName), storedListing)
-        puts.push(...entries)
-        names.push(qualifiedName)
-        taken.add(qualifiedName)
-      }
-    }
-    for (const name of namespaces.values()) {
-      const made: Namespace = { namespace: name, userId, createdAt: now.toISOString() }
-      puts.push(...withIndex(namespaceEntry(made)))
-    }
-    const result = { servers: names, namespaces: [...namespaces.values()], leftOut: problems }
-    if (names.length === 0) return { result }
-    return { write: { puts: [...puts, ...newListingVersions(names)], counts: usages.counts() }, result }
-  })
+  return { chosen: [...chosen.values()], leftOut }
+}
+
+/** Where a server is imported to, and the server that is there. */
+interface Place {
+  readonly qualifiedName: string
+  readonly namespace: string
+  /** Whether the namespace does not exist. */
+  readonly isNew: boolean
+  readonly stored: Uint8Array | undefined
+  readonly storedListing: Uint8Array | undefined
+  readonly kept: ListingExtras | undefined
+}
+
+async function placeOf(store: Store, qualifiedName: string): Promise<Place> {
+  const namespace = namespaceOf(qualifiedName)
+  const isNew = (await store.get(namespaceKey(namespace))) === undefined
+  const [stored, storedListing] = await store.getMany([serverKey(qualifiedName), listingKey(qualifiedName)])
+  const kept = storedListing === undefined ? undefined : extrasOf(readListing(storedListing))
+  return { qualifiedName, namespace, isNew, stored, storedListing, kept }
+}
+
+/** `names`, `namespaces`: of this import so far. Undefined if nothing is against the import of a server. */
+async function refusalOf(
+  store: Store,
+  { json }: Chosen,
+  { qualifiedName, namespace, isNew, stored, kept }: Place,
+  { names, namespaces }: { readonly names: ReadonlySet<string>; readonly namespaces: ReadonlyMap<string, string> },
+): Promise<string | undefined> {
+  if (!isQualified(qualifiedName)) return `${qualifiedName} cannot be the name of a server here`
+  const fixture = await store.get(placeKey(serverKey(qualifiedName)))
+  if (fixture !== undefined) return `a fixture brings it (${Buffer.from(fixture)})`
+  if (stored !== undefined && kept?.serverJson === undefined)
+    return `${qualifiedName} was registered here: delete it first, or choose another --namespace`
+  if (kept?.serverJson !== undefined && kept.serverJson.name !== json.name)
+    return `${qualifiedName} is ${kept.serverJson.name} here: delete that first, or choose another --namespace`
+  if (names.has(qualifiedName)) return `${qualifiedName} is the name of another server in the file`
+  if ((await store.get(deletingKey(namespace))) !== undefined) return `the namespace ${namespace} is being deleted`
+  const like = isNew ? await nameLike(store, namespace, namespaces) : undefined
+  if (like !== undefined) return `the namespace ${namespace} would be too like ${like}: choose one with --namespace`
+  return undefined
+}
+
+/** The records of an imported server. */
+function entriesOf({ json, publishedAt }: Chosen, { qualifiedName, stored, kept }: Place, now: Date): Entry[] {
+  const before = stored === undefined ? undefined : readServer(stored)
+  const imported = detailOf(qualifiedName, json)
+  const isKnown = before !== undefined && isSamePlace(before, imported)
+  // A server.json does not list a server's tools, resources and prompts: the import keeps the stored ones.
+  const detail = isKnown ? { ...before, ...imported } : { ...imported, ...nothingIntrospected }
+  const said = extrasOfImport(json, publishedAt ?? kept?.createdAt, now)
+  const extras = { ...noExtras, ...kept, verified: kept?.verified === true && isKnown, ...said }
+  return [serverEntry(detail), listingEntry(listingOf(detail, extras))]
 }
 
 /** The servers in a document, whichever of the forms it has. */

@@ -131,6 +131,12 @@ export const Connection = Type.Object(
 )
 export type Connection = Static<typeof Connection>
 
+/** Names a connection. */
+export interface ConnectionRef {
+  readonly namespace: string
+  readonly connectionId: string
+}
+
 /** A value in HTTP's syntax. */
 export const HeaderValue = Type.String({
   pattern: '^[\\t\\x20-\\x7e\\x80-\\xff]*$',

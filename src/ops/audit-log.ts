@@ -82,15 +82,6 @@ export function openAuditLog(folder: string, { now, replica, onFailure, free = f
   let owed: Entry[] = []
   const requireRoom = () => requireFreeSpace(folder, 0, freeBytesMin, free)
 
-  function hasRoom(): boolean {
-    try {
-      requireRoom()
-      return true
-    } catch {
-      return false
-    }
-  }
-
   return {
     requireRoom,
     requireWritable() {
@@ -114,7 +105,7 @@ export function openAuditLog(folder: string, { now, replica, onFailure, free = f
       }),
     recordBestEffort(event, caller, fields) {
       // The room that is left is for revocations: then only numbers are written.
-      if (!log.isWritten(caller, hasRoom())) return
+      if (!log.isWritten(caller, succeeds(requireRoom))) return
       log.add(event, { userId: caller.userId, keyId: caller.keyId, ...fields }).catch(onFailure)
     },
     reopen: () => log.reopen(),
@@ -122,5 +113,14 @@ export function openAuditLog(folder: string, { now, replica, onFailure, free = f
       log.close()
       lock.close()
     },
+  }
+}
+
+function succeeds(work: () => void): boolean {
+  try {
+    work()
+    return true
+  } catch {
+    return false
   }
 }

@@ -70,13 +70,8 @@ export function createMetrics({ health, pageCache }: Gauges): Metrics {
     registers,
   })
   const called = countCalls(registers)
-  const ready = gauge('postern_store_ready', 'Whether the store works: 1, or 0')
-  const bytes = gauge('postern_store_bytes', 'Size of the store on disk')
-  const replicated = gauge(
-    'postern_store_replicated',
-    'Whether what is acknowledged is on another machine too: 1, or 0',
-  )
-  const offset = gauge('postern_clock_offset_seconds', "How far the store's clock is ahead of this machine's")
+  const gauge = gaugesOf(registers)
+  const readHealth = storeGauges(gauge, health)
   gauge('postern_page_cache_hits_total', 'List pages that were answered ready', () => pageCache().hits)
   gauge('postern_page_cache_misses_total', 'List pages that were made', () => pageCache().misses)
   gauge('process_resident_memory_bytes', 'Resident memory', () => process.memoryUsage.rss())
@@ -85,45 +80,8 @@ export function createMetrics({ health, pageCache }: Gauges): Metrics {
     return (user + system) / 1e6
   })
 
-  /** Without `value` it keeps what it was set to. */
-  function gauge(name: string, help: string, value?: () => number): Gauge {
-    return new Gauge({
-      name,
-      help,
-      registers,
-      ...(value && {
-        collect() {
-          this.set(value())
-        },
-      }),
-    })
-  }
-
-  async function readHealth(): Promise<void> {
-    try {
-      const found = await health()
-      ready.set(1)
-      bytes.set(found.bytes)
-      replicated.set(found.durability === 'replicated' ? 1 : 0)
-      offset.set(found.clockOffsetMs / 1000)
-    } catch {
-      // The earlier measurements stay; this shows that they are old.
-      ready.set(0)
-    }
-  }
-
-  /** Histograms by operation and status: looking up labels costs more than the observation. */
-  const children = new Map<string, { observe(seconds: number): void }>()
   return {
-    answered(operation, status, seconds) {
-      const name = `${operation} ${status}`
-      let child = children.get(name)
-      if (child === undefined) {
-        child = requests.labels(operation, String(status))
-        children.set(name, child)
-      }
-      child.observe(seconds)
-    },
+    answered: observeRequests(requests),
     minted: () => minted.inc(),
     refused: (reason) => refused.inc({ reason }),
     credentialRefused: (reason) => credentials.inc({ reason }),
@@ -134,6 +92,58 @@ export function createMetrics({ health, pageCache }: Gauges): Metrics {
       return registry.metrics()
     },
     contentType: registry.contentType,
+  }
+}
+
+function observeRequests(requests: Histogram<'operation' | 'status'>): Metrics['answered'] {
+  /** Histograms by operation and status: looking up labels costs more than the observation. */
+  const children = new Map<string, { observe(seconds: number): void }>()
+  return (operation, status, seconds) => {
+    const name = `${operation} ${status}`
+    let child = children.get(name)
+    if (child === undefined) {
+      child = requests.labels(operation, String(status))
+      children.set(name, child)
+    }
+    child.observe(seconds)
+  }
+}
+
+/** Makes a gauge. Without `value` it keeps the value that it was set to. */
+type MakeGauge = (name: string, help: string, value?: () => number) => Gauge
+
+function gaugesOf(registers: Registry[]): MakeGauge {
+  return (name, help, value) =>
+    new Gauge({
+      name,
+      help,
+      registers,
+      ...(value && {
+        collect() {
+          this.set(value())
+        },
+      }),
+    })
+}
+
+/** The gauges of the store. Returns the function that reads them. */
+function storeGauges(gauge: MakeGauge, health: Gauges['health']): () => Promise<void> {
+  const ready = gauge('postern_store_ready', 'Whether the store works: 1, or 0')
+  const bytes = gauge('postern_store_bytes', 'Size of the store on disk')
+  const help = 'Whether what is acknowledged is on another machine too: 1, or 0'
+  const replicated = gauge('postern_store_replicated', help)
+  const offset = gauge('postern_clock_offset_seconds', "How far the store's clock is ahead of this machine's")
+  return async () => {
+    try {
+      const found = await health()
+      ready.set(1)
+      bytes.set(found.bytes)
+      replicated.set(found.durability === 'replicated' ? 1 : 0)
+      offset.set(found.clockOffsetMs / 1000)
+    } catch {
+      // The earlier measurements stay; this shows that they are old.
+      ready.set(0)
+    }
   }
 }
 

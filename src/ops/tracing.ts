@@ -47,23 +47,8 @@ type Environment = Readonly<Record<string, string | undefined>>
 export async function openTracing(environment: Environment): Promise<Tracing | undefined> {
   if (!environment['OTEL_EXPORTER_OTLP_ENDPOINT'] && !environment['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'])
     return undefined
-  const [api, { W3CTraceContextPropagator }, { resourceFromAttributes }, sdk, { OTLPTraceExporter }] =
-    await Promise.all([
-      import('@opentelemetry/api'),
-      import('@opentelemetry/core'),
-      import('@opentelemetry/resources'),
-      import('@opentelemetry/sdk-trace-base'),
-      import('@opentelemetry/exporter-trace-otlp-http'),
-    ])
-  const provider = new sdk.BasicTracerProvider({
-    resource: resourceFromAttributes({
-      'service.name': environment['OTEL_SERVICE_NAME'] || 'postern',
-      'service.version': version,
-    }),
-    spanProcessors: [new sdk.BatchSpanProcessor(new OTLPTraceExporter())],
-  })
+  const { api, provider, propagator } = await loadSdk(environment)
   const tracer = provider.getTracer('postern', version)
-  const propagator = new W3CTraceContextPropagator()
   const current = new AsyncLocalStorage<Context>()
   const kinds: Readonly<Record<SpanOptions['kind'], SpanKind>> = {
     server: api.SpanKind.SERVER,
@@ -110,4 +95,24 @@ export async function openTracing(environment: Environment): Promise<Tracing | u
       clearTimeout(timer)
     },
   }
+}
+
+/** Loaded where requests are traced: most processes need none of it. */
+async function loadSdk(environment: Environment) {
+  const [api, { W3CTraceContextPropagator }, { resourceFromAttributes }, sdk, { OTLPTraceExporter }] =
+    await Promise.all([
+      import('@opentelemetry/api'),
+      import('@opentelemetry/core'),
+      import('@opentelemetry/resources'),
+      import('@opentelemetry/sdk-trace-base'),
+      import('@opentelemetry/exporter-trace-otlp-http'),
+    ])
+  const provider = new sdk.BasicTracerProvider({
+    resource: resourceFromAttributes({
+      'service.name': environment['OTEL_SERVICE_NAME'] || 'postern',
+      'service.version': version,
+    }),
+    spanProcessors: [new sdk.BatchSpanProcessor(new OTLPTraceExporter())],
+  })
+  return { api, provider, propagator: new W3CTraceContextPropagator() }
 }

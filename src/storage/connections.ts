@@ -3,7 +3,7 @@
  * fact, and a private part under another key. One write changes them together.
  */
 
-import { type Connection, filterText } from '../model/connection.ts'
+import { type Connection, type ConnectionRef, filterText } from '../model/connection.ts'
 import { asBuffer } from './bytes.ts'
 import { connectionKey, connectionPrivateKey, connectionsVersionKey, latin1Key, termDigest, termKey } from './keys.ts'
 import type { Entry, Key, Store, Write } from './store.ts'
@@ -98,8 +98,7 @@ export function bytesOf(namespace: string, { connection, bytes, privateBytes }: 
  * would exceed `quota`. A deletion may use the reserved disk space.
  */
 export function connectionChange(
-  namespace: string,
-  connectionId: string,
+  { namespace, connectionId }: ConnectionRef,
   before: StoredConnection | undefined,
   after: Pick<StoredConnection, 'connection' | 'privatePart'> | undefined,
   quota?: Usage,
@@ -158,7 +157,7 @@ export function* deletionsOf(
   let changes: Write[] = []
   let keys: Key[] = []
   for (const { id, stored } of gone) {
-    const change = connectionChange(namespace, id, stored, undefined)
+    const change = connectionChange({ namespace, connectionId: id }, stored, undefined)
     const more = [...(change.deletes ?? [])]
     if (keys.length + more.length > deletedKeysMax) {
       yield together(namespace, changes, keys)

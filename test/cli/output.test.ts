@@ -41,7 +41,7 @@ describe('a table', () => {
     const printed = (onTerminal: boolean) => {
       process.stdout.isTTY = onTerminal
       const out = terminal()
-      printTable({}, {}, ['USER', 'ROLE'], [['ada', 'owner']], out)
+      printTable({}, {}, { heading: ['USER', 'ROLE'], rows: [['ada', 'owner']] }, out)
       return out.text()
     }
     expect(printed(true)).toBe('USER  ROLE\nada   owner\n')

@@ -32,13 +32,18 @@ test('a connection that goes while it is read is answered once, and not remember
       if (goes) {
         goes = false
         const before = await findConnection(memory, 'ada', 'one')
-        await memory.commit(connectionChange('ada', 'one', before, undefined))
+        await memory.commit(connectionChange({ namespace: 'ada', connectionId: 'one' }, before, undefined))
       }
       return values
     },
   }
   const platform = await createTestPlatform({ store, fastLane: true })
-  await memory.commit(connectionChange('ada', 'one', undefined, { connection: connection('one'), privatePart: {} }))
+  await memory.commit(
+    connectionChange({ namespace: 'ada', connectionId: 'one' }, undefined, {
+      connection: connection('one'),
+      privatePart: {},
+    }),
+  )
   const status = async () => (await platform.fetch('/connect/ada/one', { headers: { authorization } })).status
   goes = true
   expect([await status(), await status()]).toEqual([200, 404])

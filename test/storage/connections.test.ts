@@ -31,8 +31,7 @@ const keysOf = (connection: Connection) =>
 /** The keys of the index that a write deletes and puts. */
 function indexOf(before: Connection | undefined, after: Connection | undefined) {
   const change = connectionChange(
-    'acme',
-    'c',
+    { namespace: 'acme', connectionId: 'c' },
     before && stored(before),
     after && { connection: after, privatePart: {} },
   )

@@ -139,6 +139,11 @@ function addOrganizationCommands(postern: Command, contextOf: ContextOf): void {
     .action(async (id: string, flags) =>
       (await import('./organization-commands.ts')).removeOrganization(id, contextOf(flags)),
     )
+  addMemberCommands(org, contextOf)
+  addOrganizationKeyCommands(org, contextOf)
+}
+
+function addMemberCommands(org: Command, contextOf: ContextOf): void {
   const member = group(org, 'member').description('manage the members of an organization')
   remote(member.command('add'))
     .argument('<organization>', 'the id of the organization')
@@ -157,6 +162,9 @@ function addOrganizationCommands(postern: Command, contextOf: ContextOf): void {
     .action(async (organization: string, user: string, flags) =>
       (await import('./organization-commands.ts')).removeMember(organization, user, contextOf(flags)),
     )
+}
+
+function addOrganizationKeyCommands(org: Command, contextOf: ContextOf): void {
   const key = group(org, 'key').description('manage the API keys of an organization')
   remote(key.command('create'))
     .argument('<organization>', 'the id of the organization')

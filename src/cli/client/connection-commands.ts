@@ -59,7 +59,7 @@ export async function listConnections(
   const client = openClient(flags, environment)
   const found = await allConnections(client, await client.namespace(), readPairs(metadata))
   const rows = found.connections.map((one) => [one.connectionId, one.status?.state, one.name, one.mcpUrl])
-  printTable(found, flags, ['CONNECTION', 'STATE', 'NAME', 'URL'], rows, terminal)
+  printTable(found, flags, { heading: ['CONNECTION', 'STATE', 'NAME', 'URL'], rows: rows }, terminal)
 }
 
 export async function getConnection(id: string, { flags, environment, terminal }: CommandContext): Promise<void> {

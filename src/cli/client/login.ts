@@ -46,7 +46,7 @@ export async function whoAmI(flags: ClientFlags, environment: Environment, termi
     ...me.namespaces.map(({ name, may }) => ['namespace', `${name}: ${may.join(' ')}`]),
     ...(me.more ? [['namespace', '…and more: `postern namespace list`']] : []),
   ]
-  printTable(me, flags, ['FIELD', 'VALUE'], rows, terminal)
+  printTable(me, flags, { heading: ['FIELD', 'VALUE'], rows: rows }, terminal)
 }
 
 /** A line from the terminal that is not shown. */

@@ -23,13 +23,8 @@ export async function listNamespaces({ flags, environment, terminal }: CommandCo
     'namespaces',
     50,
   )
-  printTable(
-    found,
-    flags,
-    ['NAMESPACE'],
-    found.namespaces.map(({ name }) => [name]),
-    terminal,
-  )
+  const rows = found.namespaces.map(({ name }) => [name])
+  printTable(found, flags, { heading: ['NAMESPACE'], rows }, terminal)
 }
 
 export async function removeNamespace(name: string, context: CommandContext): Promise<void> {

@@ -20,7 +20,7 @@ export async function addOrganization(
 export async function listOrganizations({ flags, environment, terminal }: CommandContext): Promise<void> {
   const { organizations } = await openClient(flags, environment).request<Me>('GET', '/me')
   const rows = organizations.map(({ organizationId, role }) => [organizationId, role])
-  printTable({ organizations }, flags, ['ORGANIZATION', 'ROLE'], rows, terminal)
+  printTable({ organizations }, flags, { heading: ['ORGANIZATION', 'ROLE'], rows: rows }, terminal)
 }
 
 /** Its members, which only they see, and operators. */
@@ -30,7 +30,7 @@ export async function getOrganization(id: string, { flags, environment, terminal
     `/organizations/${pathSegment(id)}`,
   )
   const rows = organization.members.map(({ userId, role }) => [userId, role])
-  printTable(organization, flags, ['USER', 'ROLE'], rows, terminal)
+  printTable(organization, flags, { heading: ['USER', 'ROLE'], rows: rows }, terminal)
 }
 
 export async function removeOrganization(id: string, context: CommandContext): Promise<void> {
@@ -83,7 +83,7 @@ export async function listOrganizationKeys(organization: string, { flags, enviro
     `/organizations/${pathSegment(organization)}/api-keys`,
   )
   const rows = found.apiKeys.map(({ id, name, createdAt }) => [id, name, createdAt])
-  printTable(found, flags, ['ID', 'NAME', 'CREATED'], rows, terminal)
+  printTable(found, flags, { heading: ['ID', 'NAME', 'CREATED'], rows: rows }, terminal)
 }
 
 export async function revokeOrganizationKey(

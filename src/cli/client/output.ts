@@ -4,12 +4,17 @@ import { escapeControlCharacters } from '../../ops/escape-control.ts'
 import { table } from '../table.ts'
 import type { Terminal } from '../terminal.ts'
 
-/** With `json`, the body itself. `heading`: of the columns; for people only. */
+export interface Table {
+  /** Of the columns; for people only. */
+  readonly heading: readonly string[]
+  readonly rows: readonly (readonly unknown[])[]
+}
+
+/** With `json`, the body itself. */
 export function printTable(
   body: unknown,
   { json }: { readonly json?: boolean },
-  heading: readonly string[],
-  rows: readonly (readonly unknown[])[],
+  { heading, rows }: Table,
   { stdout }: Terminal,
 ): void {
   if (json === true) {

@@ -52,7 +52,7 @@ export async function searchServers(
     server.isDeployed ? 'http' : '',
     server.description,
   ])
-  printTable(found, flags, ['SERVER', 'NAME', 'REACHED BY', 'DESCRIPTION'], rows, terminal)
+  printTable(found, flags, { heading: ['SERVER', 'NAME', 'REACHED BY', 'DESCRIPTION'], rows: rows }, terminal)
 }
 
 export async function getServer(name: string, { flags, environment, terminal }: CommandContext): Promise<void> {

@@ -108,7 +108,7 @@ function showTools(tools: readonly NamedTool[], { flags, terminal }: CommandCont
   const body = { tools: tools.map(({ name, tool }) => ({ ...tool, name })) }
   const firstLine = (text: unknown) => String(text ?? '').split('\n')[0]
   const rows = tools.map(({ name, tool }) => [name, firstLine(tool.description)])
-  printTable(body, flags, ['TOOL', 'DESCRIPTION'], rows, terminal)
+  printTable(body, flags, { heading: ['TOOL', 'DESCRIPTION'], rows: rows }, terminal)
 }
 
 /** `name`: `CONNECTION.TOOL`. `given`: JSON, `-` for stdin, or pairs. Resolves with the exit code. */

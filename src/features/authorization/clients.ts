@@ -110,57 +110,23 @@ export interface Registration {
  */
 const registeredShape = /^mcp_([0-9a-z]{8})([A-Za-z0-9_-]{8})[A-Za-z0-9_-]{22}$/
 
+interface Parts extends ClientsOptions {
+  readonly documents: LRUCache<string, { readonly client: Client; readonly until: number }>
+}
+
 export function createClients(options: ClientsOptions): Clients {
-  const { store, signInKey, fetches, now } = options
-  const documents = new LRUCache<string, { readonly client: Client; readonly until: number }>({
-    max: clientDocumentsMax,
-  })
-  const nowSeconds = () => Math.floor(now() / 1000)
+  const { store, signInKey, now } = options
+  const documents: Parts['documents'] = new LRUCache({ max: clientDocumentsMax })
+  const parts = { ...options, documents }
   const markOf = (network: string) =>
     createHmac('sha256', signInKey).update(`network\0${network}`).digest().toString('base64url', 0, 6)
-
-  /**
-   * The unused clients to delete: the expired ones, and beyond `unusedClientsMax` the oldest of the network that has
-   * most, so that nobody throws out the clients of others.
-   */
-  async function removable(): Promise<Key[]> {
-    const { keys } = await store.keys({ ...prefixRange(unusedClients), limit: 2 * unusedClientsMax })
-    const firstKept = unusedClientKey(`mcp_${timeText(nowSeconds() - unusedClientSeconds)}`)
-    const gone = keys.filter((key) => Buffer.compare(key, firstKept) < 0)
-    const byNetwork = Map.groupBy(keys.slice(gone.length), (key) => registeredShape.exec(unusedClientIn(key))?.[2])
-    while (keys.length - gone.length >= unusedClientsMax) {
-      // The oldest of those that have as many.
-      const [most = []] = [...byNetwork.values()].sort((one, other) => other.length - one.length)
-      gone.push(...most.splice(0, 1))
-    }
-    return gone
-  }
-
-  async function findRegistered(clientId: string): Promise<Client> {
-    const issued = Number.parseInt(registeredShape.exec(clientId)?.[1] ?? '', 36)
-    if (Number.isNaN(issued)) throw unknownClient()
-    const [used, unused] = await store.getMany([oauthClientKey(clientId), unusedClientKey(clientId)])
-    const bytes = used ?? (issued + unusedClientSeconds > nowSeconds() ? unused : undefined)
-    if (bytes === undefined) throw unknownClient()
-    const { name, redirectUris, refreshes, userId } = readClient(bytes)
-    return { clientId, name, redirectUris, refreshes, host: undefined, ...(userId !== undefined && { userId }) }
-  }
-
-  async function findDocument(url: string, holder: Holder): Promise<Client> {
-    const kept = documents.get(url)
-    if (kept !== undefined && kept.until > now()) return kept.client
-    requireRate(fetches.take(ownerOf(holder)), 'Too many documents of clients are being fetched for you')
-    const { client, seconds } = await fetchDocument(options, url, holder)
-    if (seconds > 0) documents.set(url, { client, until: now() + seconds * 1000 })
-    return client
-  }
 
   return {
     read: (body) => readMetadata(body, options.schemes),
     async register(stored, network) {
-      const clientId = `mcp_${timeText(nowSeconds())}${markOf(network)}${randomBytes(16).toString('base64url')}`
+      const clientId = `mcp_${timeText(secondsOf(now))}${markOf(network)}${randomBytes(16).toString('base64url')}`
       await store.commit({
-        deletes: await removable(),
+        deletes: await removable(parts),
         puts: [{ key: unusedClientKey(clientId), value: Buffer.from(JSON.stringify(stored)) }],
       })
       return {
@@ -172,17 +138,17 @@ export function createClients(options: ClientsOptions): Clients {
       }
     },
     async requireKnown(clientId) {
-      if (!isDocumentUrl(clientId)) await findRegistered(clientId)
+      if (!isDocumentUrl(clientId)) await findRegistered(parts, clientId)
     },
     find: async (clientId, holder) =>
-      isDocumentUrl(clientId) ? findDocument(clientId, holder) : findRegistered(clientId),
+      isDocumentUrl(clientId) ? findDocument(parts, clientId, holder) : findRegistered(parts, clientId),
     use({ clientId, name, redirectUris, refreshes, host, userId: first }, userId) {
       if (host !== undefined) return { puts: [], deletes: [] }
       const stored: StoredClient = {
         ...(name !== undefined && { name }),
         redirectUris,
         refreshes,
-        usedAt: nowSeconds(),
+        usedAt: secondsOf(now),
         userId: first ?? userId,
       }
       const entry = { key: oauthClientKey(clientId), value: Buffer.from(JSON.stringify(stored)) }
@@ -191,8 +157,51 @@ export function createClients(options: ClientsOptions): Clients {
   }
 }
 
+/**
+ * The unused clients to delete: the expired ones, and beyond `unusedClientsMax` the oldest of the network that has
+ * most, so that nobody throws out the clients of others.
+ */
+async function removable(parts: Parts): Promise<Key[]> {
+  const { store, now } = parts
+  const { keys } = await store.keys({ ...prefixRange(unusedClients), limit: 2 * unusedClientsMax })
+  const firstKept = unusedClientKey(`mcp_${timeText(secondsOf(now) - unusedClientSeconds)}`)
+  const gone = keys.filter((key) => Buffer.compare(key, firstKept) < 0)
+  const byNetwork = Map.groupBy(keys.slice(gone.length), (key) => registeredShape.exec(unusedClientIn(key))?.[2])
+  while (keys.length - gone.length >= unusedClientsMax) {
+    // The oldest of those that have as many.
+    const [most = []] = [...byNetwork.values()].sort((one, other) => other.length - one.length)
+    gone.push(...most.splice(0, 1))
+  }
+  return gone
+}
+
+async function findRegistered(parts: Parts, clientId: string): Promise<Client> {
+  const { store, now } = parts
+  const issued = Number.parseInt(registeredShape.exec(clientId)?.[1] ?? '', 36)
+  if (Number.isNaN(issued)) throw unknownClient()
+  const [used, unused] = await store.getMany([oauthClientKey(clientId), unusedClientKey(clientId)])
+  const bytes = used ?? (issued + unusedClientSeconds > secondsOf(now) ? unused : undefined)
+  if (bytes === undefined) throw unknownClient()
+  const { name, redirectUris, refreshes, userId } = readClient(bytes)
+  return { clientId, name, redirectUris, refreshes, host: undefined, ...(userId !== undefined && { userId }) }
+}
+
+async function findDocument(parts: Parts, url: string, holder: Holder): Promise<Client> {
+  const { fetches, now, documents } = parts
+  const kept = documents.get(url)
+  if (kept !== undefined && kept.until > now()) return kept.client
+  requireRate(fetches.take(ownerOf(holder)), 'Too many documents of clients are being fetched for you')
+  const { client, seconds } = await fetchDocument(parts, url, holder)
+  if (seconds > 0) documents.set(url, { client, until: now() + seconds * 1000 })
+  return client
+}
+
 function unknownClient(): OAuthError {
   return new OAuthError('invalid_client', 'This client is not registered here, or no longer: let it register again')
+}
+
+function secondsOf(now: () => number): number {
+  return Math.floor(now() / 1000)
 }
 
 function timeText(seconds: number): string {

@@ -71,91 +71,97 @@ interface AuthorizationRequest {
 }
 
 export function authorizeHandlers(deps: AuthorizeDeps) {
-  const { sessions, authorizer, endpoints, records, store } = deps
-
-  /** The session, or the redirect to sign in and come back. */
-  async function sessionOf(request: Request): Promise<BrowserSession | Response> {
-    const session = await sessions.find(request)
-    const next = `${pathOf(request.url)}${searchOf(request)}`
-    return session ?? redirect(`${endpoints.base}/signin?${new URLSearchParams({ next })}`)
-  }
-
-  /** `problem`: what was wrong with the user's choice. Then the page is 400. */
-  async function show(
-    asked: AuthorizationRequest,
-    session: BrowserSession,
-    { context, connection, problem }: Shown,
-  ): Promise<Response> {
-    const tools = await deps.listTools(context, connection)
-    const { state } = connection.stored.connection.status
-    return consentPage({
-      action: `${endpoints.base}/oauth/authorize${searchOf(context.request)}`,
-      formToken: session.formToken(formOf(context.request, connection)),
-      client: asked.client,
-      redirectUri: asked.redirectUri,
-      namespace: asked.namespace,
-      connectionId: asked.connectionId,
-      userId: session.caller.userId,
-      signInUrl: `${endpoints.base}/signin`,
-      setupUrl:
-        state === 'auth_required' || state === 'input_required'
-          ? `${endpoints.base}/connect/${asked.namespace}/${asked.connectionId}/setup`
-          : undefined,
-      tools: tools !== undefined && tools.length <= grantToolsMax ? tools : undefined,
-      problem,
-    })
-  }
-
   return {
-    async authorizePage(request: Request): Promise<Response> {
-      requireParameters(readQuery(request.url)) // 400
-      const session = await sessionOf(request)
-      if (session instanceof Response) return session // 303
-      const asked = await readRequest(deps, request, session.caller) // 400, 429
-      const context = { ...session, request }
-      const connection = await authorizer.requireConnection(context, 'execute', asked) // 404
-      return show(asked, session, { context, connection })
-    },
-
-    async decideConsent(request: Request): Promise<Response> {
-      const session = await sessionOf(request)
-      if (session instanceof Response) return session // 303
-      const form = await readForm(request) // 400
-      const asked = await readRequest(deps, request, session.caller) // 400, 429
-      const context = { ...session, request }
-      const connection = await authorizer.requireConnection(context, 'execute', asked) // 404
-      requireFormToken(form.one('form'), session.formToken(formOf(request, connection))) // 403
-      const decision = readDecision(form, asked) // 400
-      if (typeof decision === 'object' && 'problem' in decision) {
-        return show(asked, session, { context, connection, problem: decision.problem })
-      }
-      const answer = async (parameters: Record<string, string | undefined>) => {
-        const to = withParameters(asked.redirectUri, { ...parameters, state: asked.state, iss: endpoints.issuer })
-        const response = redirect(to)
-        // Cookies have no port (RFC 6265, 8.5): a client on our own host would get that of the session, and with it
-        // all that its user may do. The browser forgets it before it goes there.
-        if (new URL(to).hostname === new URL(endpoints.base).hostname)
-          response.headers.set('set-cookie', await sessions.end(request))
-        return response
-      }
-      if (decision === 'deny') return answer({ error: 'access_denied' })
-      const { namespace, connectionId } = asked
-      const record: CodeRecord = {
-        clientId: asked.client.clientId,
-        redirectUri: asked.redirectUri,
-        challenge: asked.challenge,
-        namespace,
-        connectionId,
-        userId: session.caller.userId,
-        keyId: session.caller.keyId,
-        connectionMade: connection.stored.connection.createdAt,
-        ...decision,
-      }
-      const { secret, entry } = records.create('code', record, codeSeconds)
-      await store.commit({ puts: [entry], deletes: await records.expired() })
-      return answer({ code: secret })
-    },
+    authorizePage: (request: Request) => authorizePage(deps, request),
+    decideConsent: (request: Request) => decideConsent(deps, request),
   }
+}
+
+async function authorizePage(deps: AuthorizeDeps, request: Request): Promise<Response> {
+  const { authorizer } = deps
+  requireParameters(readQuery(request.url)) // 400
+  const session = await sessionOf(deps, request)
+  if (session instanceof Response) return session // 303
+  const asked = await readRequest(deps, request, session.caller) // 400, 429
+  const context = { ...session, request }
+  const connection = await authorizer.requireConnection(context, 'execute', asked) // 404
+  return show(deps, asked, session, { context, connection })
+}
+
+async function decideConsent(deps: AuthorizeDeps, request: Request): Promise<Response> {
+  const { sessions, authorizer, endpoints, records, store } = deps
+  const session = await sessionOf(deps, request)
+  if (session instanceof Response) return session // 303
+  const form = await readForm(request) // 400
+  const asked = await readRequest(deps, request, session.caller) // 400, 429
+  const context = { ...session, request }
+  const connection = await authorizer.requireConnection(context, 'execute', asked) // 404
+  requireFormToken(form.one('form'), session.formToken(formOf(request, connection))) // 403
+  const decision = readDecision(form, asked) // 400
+  if (typeof decision === 'object' && 'problem' in decision) {
+    return show(deps, asked, session, { context, connection, problem: decision.problem })
+  }
+  const answer = async (parameters: Record<string, string | undefined>) => {
+    const to = withParameters(asked.redirectUri, { ...parameters, state: asked.state, iss: endpoints.issuer })
+    const response = redirect(to)
+    // Cookies have no port (RFC 6265, 8.5): a client on our own host would get that of the session, and with it
+    // all that its user may do. The browser forgets it before it goes there.
+    if (new URL(to).hostname === new URL(endpoints.base).hostname)
+      response.headers.set('set-cookie', await sessions.end(request))
+    return response
+  }
+  if (decision === 'deny') return answer({ error: 'access_denied' })
+  const { namespace, connectionId } = asked
+  const record: CodeRecord = {
+    clientId: asked.client.clientId,
+    redirectUri: asked.redirectUri,
+    challenge: asked.challenge,
+    namespace,
+    connectionId,
+    userId: session.caller.userId,
+    keyId: session.caller.keyId,
+    connectionMade: connection.stored.connection.createdAt,
+    ...decision,
+  }
+  const { secret, entry } = records.create('code', record, codeSeconds)
+  await store.commit({ puts: [entry], deletes: await records.expired() })
+  return answer({ code: secret })
+}
+
+/** The session, or the redirect to sign in and come back. */
+async function sessionOf(deps: AuthorizeDeps, request: Request): Promise<BrowserSession | Response> {
+  const { sessions, endpoints } = deps
+  const session = await sessions.find(request)
+  const next = `${pathOf(request.url)}${searchOf(request)}`
+  return session ?? redirect(`${endpoints.base}/signin?${new URLSearchParams({ next })}`)
+}
+
+/** `problem`: what was wrong with the user's choice. Then the page is 400. */
+async function show(
+  deps: AuthorizeDeps,
+  asked: AuthorizationRequest,
+  session: BrowserSession,
+  { context, connection, problem }: Shown,
+): Promise<Response> {
+  const { endpoints } = deps
+  const tools = await deps.listTools(context, connection)
+  const { state } = connection.stored.connection.status
+  return consentPage({
+    action: `${endpoints.base}/oauth/authorize${searchOf(context.request)}`,
+    formToken: session.formToken(formOf(context.request, connection)),
+    client: asked.client,
+    redirectUri: asked.redirectUri,
+    namespace: asked.namespace,
+    connectionId: asked.connectionId,
+    userId: session.caller.userId,
+    signInUrl: `${endpoints.base}/signin`,
+    setupUrl:
+      state === 'auth_required' || state === 'input_required'
+        ? `${endpoints.base}/connect/${asked.namespace}/${asked.connectionId}/setup`
+        : undefined,
+    tools: tools !== undefined && tools.length <= grantToolsMax ? tools : undefined,
+    problem,
+  })
 }
 
 /** A form is good for the very request and connection that its page showed. */

@@ -4,7 +4,7 @@
  */
 
 import type { RequestContext } from '../../auth/authorizer.ts'
-import { type WriteAuthenticationDeps, writeAuthentication } from '../../auth/write-authentication.ts'
+import type { Writes } from '../../auth/writes.ts'
 import { notFound } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { readJsonBody } from '../../http/body.ts'
@@ -21,12 +21,18 @@ import type { ConnectionLists, Page, PreparedList } from './connection-lists.ts'
 import { readWrite } from './draft.ts'
 import { readListQuery } from './list-query.ts'
 import { createProbing } from './probing.ts'
-import { createConnectionWriter, type WriterDeps } from './writer.ts'
+import { type ConnectionWriter, createConnectionWriter, type WriterDeps } from './writer.ts'
 
-export interface ConnectionDeps extends WriterDeps, WriteAuthenticationDeps {
+export interface ConnectionDeps extends WriterDeps {
+  readonly writes: Writes
   readonly lists: ConnectionLists
   /** Called with each page that was built, so that the fast lane can reuse it. */
   readonly onPage: (context: RequestContext, list: PreparedList, page: Page) => void
+}
+
+/** With what all handlers share. */
+interface Parts extends ConnectionDeps {
+  readonly writer: ConnectionWriter
 }
 
 type ConnectionHandlers = Pick<
@@ -35,84 +41,92 @@ type ConnectionHandlers = Pick<
 >
 
 export function connectionHandlers(deps: ConnectionDeps): ConnectionHandlers {
-  const { authorizer, lists, store } = deps
-  const writer = createConnectionWriter(deps)
-  const authenticateToWrite = writeAuthentication(deps)
-
+  const parts: Parts = { ...deps, writer: createConnectionWriter(deps) }
   return {
-    async listConnections(request) {
-      const context = await authorizer.authenticate(request) // 401, 429
-      const namespace = await authorizer.requireNamespace(context, namesInPath(request.url)[0], 'read') // 404, 403
-      const query = readListQuery(request.url) // 400
-      const { blocks, metadataFingerprint } = context.caller
-      const list = lists.prepare({ namespace, filters: query.filters, blocks }, query, metadataFingerprint) // 400
-      const page = await lists.readPage(list)
-      deps.onPage(context, list, page)
-      return pageResponse(page, request) // 200, 304
-    },
-
-    async getConnection(request) {
-      const context = await authorizer.authenticate(request) // 401, 429
-      const { stored } = await authorizer.requireConnection(context, 'read') // 404, 403
-      refuseQuery(request.url) // 400
-      return connectionResponse(stored.bytes)
-    },
-
-    async createConnection(request) {
-      const context = await authenticateToWrite(request) // 401, 429
-      const namespace = await authorizer.requireNamespace(context, namesInPath(request.url)[0], 'write') // 404, 403
-      refuseQuery(request.url) // 400
-      const write = readWrite(await readJsonBody(request)) // 400
-      const probing = createProbing(deps.upstream, context)
-      // The generated id may be taken; then another one is generated.
-      const created = await decideAgain(`the namespace ${namespace}`, async () => {
-        await probing.ask() // 400
-        const ref = { namespace, connectionId: newConnectionId() }
-        return allowanceOf(request).commit(() => writer.create({ write, ref, context, probing })) // 400, 403, 429
-      })
-      return connectionResponse(created, 201)
-    },
-
-    async replaceConnection(request) {
-      const context = await authenticateToWrite(request) // 401, 429
-      const [name, connectionId] = namesInPath(request.url)
-      const namespace = await authorizer.requireNamespace(context, name, 'write') // 404, 403
-      if (connectionId === undefined || !isConnectionId(connectionId)) throw notFound()
-      refuseQuery(request.url) // 400
-      const write = readWrite(await readJsonBody(request)) // 400
-      const asked = { write, ref: { namespace, connectionId }, context, probing: createProbing(deps.upstream, context) }
-      const queue = queueOf(request)
-      return decideAgain(queue, async () => {
-        // Nobody waits for the server meanwhile, only for the decision after it.
-        await asked.probing.ask() // 400
-        return allowanceOf(request).write(queue, async () => {
-          const before = await findConnection(store, namespace, connectionId)
-          const written =
-            before === undefined
-              ? await writer.create(asked) // 400, 403
-              : await writer.replace(asked, before) // 404, 403, 400, 409
-          return written === 'again' ? written : connectionResponse(written, before === undefined ? 201 : 200)
-        }) // 429
-      }) // 503
-    },
-
-    async deleteConnection(request) {
-      const decide = async (context: RequestContext) => {
-        const { stored, ...ref } = await authorizer.requireConnection(context, 'write') // 404, 403
-        refuseQuery(request.url) // 400
-        if (!(await writer.delete(ref, stored, context))) return 'again'
-        const deleted: Deleted = { success: true }
-        return connectionResponse(Buffer.from(JSON.stringify(deleted)))
-      }
-      const context = await authenticateToWrite(request) // 401, 429
-      const response = await allowanceOf(request).commit(() => decide(context), 'removal') // 429
-      if (response !== 'again') return response
-      // Somebody wrote it meanwhile. Now it is before all writes that wait, and authorized again.
-      const queue = queueOf(request)
-      const decideNow = async () => decide(await authorizer.authenticate(request, true)) // 401
-      return decideAgain(queue, () => allowanceOf(request).write(queue, decideNow, 'removal')) // 429, 503
-    },
+    listConnections: (request) => listConnections(parts, request),
+    getConnection: (request) => getConnection(parts, request),
+    createConnection: (request) => createConnection(parts, request),
+    replaceConnection: (request) => replaceConnection(parts, request),
+    deleteConnection: (request) => deleteConnection(parts, request),
   }
+}
+
+async function listConnections(deps: Parts, request: Request): Promise<Response> {
+  const { authorizer, lists } = deps
+  const context = await authorizer.authenticate(request) // 401, 429
+  const namespace = await authorizer.requireNamespace(context, namesInPath(request.url)[0], 'read') // 404, 403
+  const query = readListQuery(request.url) // 400
+  const { blocks, metadataFingerprint } = context.caller
+  const list = lists.prepare({ namespace, filters: query.filters, blocks }, query, metadataFingerprint) // 400
+  const page = await lists.readPage(list)
+  deps.onPage(context, list, page)
+  return pageResponse(page, request) // 200, 304
+}
+
+async function getConnection(deps: Parts, request: Request): Promise<Response> {
+  const { authorizer } = deps
+  const context = await authorizer.authenticate(request) // 401, 429
+  const { stored } = await authorizer.requireConnection(context, 'read') // 404, 403
+  refuseQuery(request.url) // 400
+  return connectionResponse(stored.bytes)
+}
+
+async function createConnection(deps: Parts, request: Request): Promise<Response> {
+  const { authorizer, writes, writer } = deps
+  const context = await writes.authenticate(request) // 401, 429
+  const namespace = await authorizer.requireNamespace(context, namesInPath(request.url)[0], 'write') // 404, 403
+  refuseQuery(request.url) // 400
+  const write = readWrite(await readJsonBody(request)) // 400
+  const probing = createProbing(deps.upstream, context)
+  // The generated id may be taken; then another one is generated.
+  const created = await decideAgain(`the namespace ${namespace}`, async () => {
+    await probing.ask() // 400
+    const ref = { namespace, connectionId: newConnectionId() }
+    return allowanceOf(request).commit(() => writer.create({ write, ref, context, probing })) // 400, 403, 429
+  })
+  return connectionResponse(created, 201)
+}
+
+async function replaceConnection(deps: Parts, request: Request): Promise<Response> {
+  const { authorizer, store, writes, writer } = deps
+  const context = await writes.authenticate(request) // 401, 429
+  const [name, connectionId] = namesInPath(request.url)
+  const namespace = await authorizer.requireNamespace(context, name, 'write') // 404, 403
+  if (connectionId === undefined || !isConnectionId(connectionId)) throw notFound()
+  refuseQuery(request.url) // 400
+  const write = readWrite(await readJsonBody(request)) // 400
+  const asked = { write, ref: { namespace, connectionId }, context, probing: createProbing(deps.upstream, context) }
+  const queue = queueOf(request)
+  return decideAgain(queue, async () => {
+    // Nobody waits for the server meanwhile, only for the decision after it.
+    await asked.probing.ask() // 400
+    return allowanceOf(request).write(queue, async () => {
+      const before = await findConnection(store, namespace, connectionId)
+      const written =
+        before === undefined
+          ? await writer.create(asked) // 400, 403
+          : await writer.replace(asked, before) // 404, 403, 400, 409
+      return written === 'again' ? written : connectionResponse(written, before === undefined ? 201 : 200)
+    }) // 429
+  }) // 503
+}
+
+async function deleteConnection(deps: Parts, request: Request): Promise<Response> {
+  const { authorizer, writes, writer } = deps
+  const decide = async (context: RequestContext) => {
+    const { stored, ...ref } = await authorizer.requireConnection(context, 'write') // 404, 403
+    refuseQuery(request.url) // 400
+    if (!(await writer.delete(ref, stored, context))) return 'again'
+    const deleted: Deleted = { success: true }
+    return connectionResponse(Buffer.from(JSON.stringify(deleted)))
+  }
+  const context = await writes.authenticate(request) // 401, 429
+  const response = await allowanceOf(request).commit(() => decide(context), 'removal') // 429
+  if (response !== 'again') return response
+  // Somebody wrote it meanwhile. Now it is before all writes that wait, and authorized again.
+  const queue = queueOf(request)
+  const decideNow = async () => decide(await authorizer.authenticate(request, true)) // 401
+  return decideAgain(queue, () => allowanceOf(request).write(queue, decideNow, 'removal')) // 429, 503
 }
 
 /** The name of the queue of writes to the connection in the path. */

@@ -3,7 +3,7 @@
  * writes nothing.
  */
 
-import type { ConnectionRef, RequestContext } from '../../auth/authorizer.ts'
+import type { RequestContext } from '../../auth/authorizer.ts'
 import { openInput, sealInput } from '../../auth/connection-input.ts'
 import { hasAuthorization, openHeaders, sealHeaders } from '../../auth/sealed-headers.ts'
 import { conflict, forbidden, invalidRequest } from '../../errors.ts'
@@ -11,6 +11,7 @@ import { allowanceOf } from '../../fairness/allowance.ts'
 import { connectionBytesMax } from '../../limits.ts'
 import {
   type Connection,
+  type ConnectionRef,
   ConnectionWrite,
   type GivenClient,
   isRefusedHeader,

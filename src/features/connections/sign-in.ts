@@ -1,11 +1,11 @@
 /** The steps of a write of a connection whose server wants a sign-in, or input (sign-in contract, 1.1, 1.10). */
 
-import type { ConnectionRef, RequestContext } from '../../auth/authorizer.ts'
+import type { RequestContext } from '../../auth/authorizer.ts'
 import type { Maker } from '../../auth/maker.ts'
 import { hasAuthorization } from '../../auth/sealed-headers.ts'
 import { type SetupLinks, withSetupUrl } from '../../auth/setup-links.ts'
 import { withSignInEnd } from '../../auth/sign-in-end.ts'
-import type { Connection } from '../../model/connection.ts'
+import type { Connection, ConnectionRef } from '../../model/connection.ts'
 import type { ConnectionPrivate, StoredConnection } from '../../storage/connections.ts'
 import type { UpstreamCredentials } from '../upstream-sign-in/credentials.ts'
 import type { Draft } from './draft.ts'
@@ -50,9 +50,8 @@ export function withTicketsEnded(
 /** For the answer alone: its ticket lets the writer of a connection, or somebody else, set it up without a key. */
 export function withTicket(
   links: SetupLinks,
-  connection: Connection,
   ref: ConnectionRef,
-  { privatePart }: Draft,
+  { connection, privatePart }: Pick<StoredConnection, 'connection' | 'privatePart'>,
   maker: Maker,
 ): Connection {
   const { status } = connection

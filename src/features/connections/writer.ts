@@ -5,12 +5,12 @@
  */
 
 import { auditedCaller } from '../../auth/audited-caller.ts'
-import { type Authorizer, type ConnectionRef, type RequestContext, sees } from '../../auth/authorizer.ts'
+import { type Authorizer, type RequestContext, sees } from '../../auth/authorizer.ts'
 import type { Denials } from '../../auth/denials.ts'
 import { makerOf } from '../../auth/maker.ts'
 import type { SetupLinks } from '../../auth/setup-links.ts'
 import { namespaceFull } from '../../errors.ts'
-import type { Connection, ConnectionWrite } from '../../model/connection.ts'
+import type { Connection, ConnectionRef, ConnectionWrite } from '../../model/connection.ts'
 import type { Audit } from '../../ops/audit-log.ts'
 import { connectionBytes, connectionChange, type StoredConnection } from '../../storage/connections.ts'
 import { endedKey } from '../../storage/keys.ts'
@@ -72,58 +72,19 @@ interface CommitOptions {
 }
 
 export function createConnectionWriter(deps: WriterDeps): ConnectionWriter {
-  const { authorizer, denials, audit, store, headersKey, signInKey, links } = deps
-
-  /** A new connection that the caller may write, before its server is contacted. Throws 400, 403. */
-  async function draftWritable(write: ConnectionWrite, ref: ConnectionRef, context: RequestContext): Promise<Draft> {
-    const draft = await draftNew(write, { context, ref, headersKey, signInKey }, new Date(deps.now()))
-    requireWritable(context, ref, { ...draft.connection, status: { state: 'connected' } })
-    return draft
-  }
-
-  /** Authorizes again, then commits and audits. Throws 401, 404, 403. */
-  async function commit(
-    probed: Connection,
-    { event, ref, draft, before }: CommitOptions,
-    { request }: RequestContext,
-  ): Promise<Uint8Array | 'again'> {
-    const connection = withLinks(links, asSignedIn(probed, draft), ref, draft)
-    // Read before the namespace is: if that is deleted meanwhile, the commit conflicts.
-    const ended = { key: endedKey(ref.namespace), value: (await store.get(endedKey(ref.namespace))) ?? null }
-    const context = await authorizer.authenticate(request, true)
-    await authorizer.requireNamespace(context, ref.namespace, 'write')
-    requireWritable(context, ref, connection)
-    const after = { connection, privatePart: withTicketsEnded(draft.privatePart, before, connection) }
-    const change = connectionChange(ref.namespace, ref.connectionId, before, after, deps.quota)
-    const committed = await store.commit({ ...change, checks: [...(change.checks ?? []), ended] })
-    if (!committed.ok && committed.full.length > 0) {
-      denials.recordWriteRefusal(request, context.caller, ref.namespace, 'namespace_full')
-      throw namespaceFull(ref.namespace)
-    }
-    if (!committed.ok) return 'again'
-    await recordWrite(event, context, ref)
-    // Another client or none: the tokens of the former one are worth nothing any more.
-    if (before?.privatePart.tokens !== undefined && draft.privatePart.tokens === undefined) {
-      await deps.credentials.revoke(ref, before, 'its client was changed')
-    }
-    return connectionBytes(withTicket(links, connection, ref, draft, makerOf(context.caller)))
-  }
-
-  function recordWrite(event: string, { caller }: RequestContext, ref: ConnectionRef): Promise<void> {
-    return audit.recordDone(event, { ...auditedCaller(caller), ...ref })
-  }
+  const { authorizer, store, headersKey, signInKey } = deps
 
   return {
     async create({ write, ref, context, probing }) {
-      const draft = await draftWritable(write, ref, context)
+      const draft = await draftWritable(deps, write, ref, context)
       const connection = probing.probed(draft)
       if (connection === undefined) return 'again'
-      return commit(connection, { event: 'connection.created', ref, draft, before: undefined }, context)
+      return commit(deps, connection, { event: 'connection.created', ref, draft, before: undefined }, context)
     },
     async replace({ write, ref, context, probing }, before) {
       // An id that the caller does not see must behave like a free one, so the checks of `create` run first and can
       // throw 400 or 403; the 404 follows from `authorizer.requireAccess`.
-      if (!sees(context, ref, before)) await draftWritable(write, ref, context)
+      if (!sees(context, ref, before)) await draftWritable(deps, write, ref, context)
       authorizer.requireAccess(context, ref, before, 'write')
       // With other headers, or another query in the URL, the server may respond differently.
       const isMoved = write.mcpUrl !== undefined && write.mcpUrl !== before.connection.mcpUrl
@@ -136,14 +97,66 @@ export function createConnectionWriter(deps: WriterDeps): ConnectionWriter {
       const signIn = () => signedIn(deps.credentials, draft, { ref, stored: before, context })
       const connection = needsProbe ? probing.probed(draft, signIn) : unchanged
       if (connection === undefined) return 'again'
-      return commit(connection, { event: 'connection.changed', ref, draft, before }, context)
+      return commit(deps, connection, { event: 'connection.changed', ref, draft, before }, context)
     },
     async delete(ref, before, context) {
-      const change = connectionChange(ref.namespace, ref.connectionId, before, undefined)
+      const change = connectionChange(ref, before, undefined)
       if (!(await store.commit(change)).ok) return false
-      await recordWrite('connection.deleted', context, ref)
+      await recordWrite(deps, 'connection.deleted', context, ref)
       await deps.credentials.revoke(ref, before, 'the connection was deleted')
       return true
     },
   }
+}
+
+/** A new connection that the caller may write, before its server is contacted. Throws 400, 403. */
+async function draftWritable(
+  deps: WriterDeps,
+  write: ConnectionWrite,
+  ref: ConnectionRef,
+  context: RequestContext,
+): Promise<Draft> {
+  const { headersKey, signInKey } = deps
+  const draft = await draftNew(write, { context, ref, headersKey, signInKey }, new Date(deps.now()))
+  requireWritable(context, ref, { ...draft.connection, status: { state: 'connected' } })
+  return draft
+}
+
+/** Authorizes again, then commits and audits. Throws 401, 404, 403. */
+async function commit(
+  deps: WriterDeps,
+  probed: Connection,
+  { event, ref, draft, before }: CommitOptions,
+  { request }: RequestContext,
+): Promise<Uint8Array | 'again'> {
+  const { authorizer, denials, store, links } = deps
+  const connection = withLinks(links, asSignedIn(probed, draft), ref, draft)
+  // Read before the namespace is: if that is deleted meanwhile, the commit conflicts.
+  const ended = { key: endedKey(ref.namespace), value: (await store.get(endedKey(ref.namespace))) ?? null }
+  const context = await authorizer.authenticate(request, true)
+  await authorizer.requireNamespace(context, ref.namespace, 'write')
+  requireWritable(context, ref, connection)
+  const after = { connection, privatePart: withTicketsEnded(draft.privatePart, before, connection) }
+  const change = connectionChange(ref, before, after, deps.quota)
+  const committed = await store.commit({ ...change, checks: [...(change.checks ?? []), ended] })
+  if (!committed.ok && committed.full.length > 0) {
+    denials.recordWriteRefusal(request, context.caller, ref.namespace, 'namespace_full')
+    throw namespaceFull(ref.namespace)
+  }
+  if (!committed.ok) return 'again'
+  await recordWrite(deps, event, context, ref)
+  // Another client or none: the tokens of the former one are worth nothing any more.
+  if (before?.privatePart.tokens !== undefined && draft.privatePart.tokens === undefined) {
+    await deps.credentials.revoke(ref, before, 'its client was changed')
+  }
+  return connectionBytes(withTicket(links, ref, { ...draft, connection }, makerOf(context.caller)))
+}
+
+function recordWrite(
+  { audit }: WriterDeps,
+  event: string,
+  { caller }: RequestContext,
+  ref: ConnectionRef,
+): Promise<void> {
+  return audit.recordDone(event, { ...auditedCaller(caller), ...ref })
 }

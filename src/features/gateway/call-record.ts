@@ -56,21 +56,7 @@ interface Ending {
 
 export function createCallRecorder(options: CallRecorderOptions): CallRecorder {
   const { log, key, observe, requestId, monotonic } = options
-  const hashes = new LRUCache<string, string>({
-    max: callHashesKeptMax,
-    maxEntrySize: callHashArgumentsCharsMax,
-    maxSize: callHashesCharsMax,
-    sizeCalculation: (_, text) => text.length + 1,
-  })
-
-  function hashOf(args: unknown): string {
-    const text = JSON.stringify(args) ?? 'null'
-    const kept = hashes.get(text)
-    if (kept !== undefined) return kept
-    const hash = argumentsHash(key, args)
-    hashes.set(text, hash)
-    return hash
-  }
+  const hashOf = createHashes(key)
 
   return {
     async record(call, message, send) {
@@ -82,13 +68,7 @@ export function createCallRecorder(options: CallRecorderOptions): CallRecorder {
       const { name, arguments: args = {} } = (message.body['params'] ?? {}) as { name?: unknown; arguments?: unknown }
       const line = ({ outcome, code, bytesOut }: Ending): CallRecord => ({
         requestId: requestId(request),
-        userId: caller.userId,
-        keyId: caller.keyId,
-        ...(caller.token && { jti: caller.token.jti, ...(caller.token.par && { par: caller.token.par }) }),
-        namespace: call.connection.namespace,
-        connectionId: call.connection.connectionId,
-        tool: typeof name === 'string' ? recordedTool(name) : '',
-        via: request.url.includes('/.tools/') ? 'tools' : 'mcp',
+        ...callerAndTool(call, name),
         outcome,
         ...(code !== undefined && { code }),
         ms: Math.round((monotonic() - started) * 10) / 10,
@@ -123,6 +103,37 @@ export function createCallRecorder(options: CallRecorderOptions): CallRecorder {
       return new Response(recorded(response.body, answer, request, end), { status, headers })
     },
   }
+}
+
+/** Hashes arguments; the same ones once. */
+function createHashes(key: Buffer): (args: unknown) => string {
+  const hashes = new LRUCache<string, string>({
+    max: callHashesKeptMax,
+    maxEntrySize: callHashArgumentsCharsMax,
+    maxSize: callHashesCharsMax,
+    sizeCalculation: (_, text) => text.length + 1,
+  })
+  return (args) => {
+    const text = JSON.stringify(args) ?? 'null'
+    const kept = hashes.get(text)
+    if (kept !== undefined) return kept
+    const hash = argumentsHash(key, args)
+    hashes.set(text, hash)
+    return hash
+  }
+}
+
+/** The caller, the tool, and the way of the call. */
+function callerAndTool({ context: { caller, request }, connection }: RecordedCall, name: unknown) {
+  return {
+    userId: caller.userId,
+    keyId: caller.keyId,
+    ...(caller.token && { jti: caller.token.jti, ...(caller.token.par && { par: caller.token.par }) }),
+    namespace: connection.namespace,
+    connectionId: connection.connectionId,
+    tool: typeof name === 'string' ? recordedTool(name) : '',
+    via: request.url.includes('/.tools/') ? 'tools' : 'mcp',
+  } as const
 }
 
 const cancelled: Stated = { outcome: 'cancelled' }

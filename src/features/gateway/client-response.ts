@@ -79,7 +79,7 @@ function usableResponse(
   if (body instanceof ReadableStream)
     return streamResponse(body, call, { ...options, releaseSlot: holdHead(response, call, options) })
   const bytes = body ?? new Uint8Array(0)
-  if (status >= 400) return { response: errorOf(bytes, status, type, call, options), holdsSlot: false }
+  if (status >= 400) return { response: errorOf(bytes, response, call, options), holdsSlot: false }
   if (!isJson(type)) throw unusableUpstream('does not speak MCP', message)
   return relayWhole(bytes, call, options)
 }
@@ -147,12 +147,11 @@ function streamResponse(
 /** The response to a 4xx: the upstream's JSON-RPC error, if the body is one. Throws PlatformError otherwise. */
 function errorOf(
   bytes: Uint8Array,
-  status: number,
-  type: string | undefined,
+  { status, headers }: UpstreamResponse,
   { message, progress }: UpstreamCall,
   { hasClientSession }: ClientResponseOptions,
 ): Response {
-  const error = isJson(type) ? rpcErrorIn(asBuffer(bytes).toString()) : undefined
+  const error = isJson(headers['content-type']) ? rpcErrorIn(asBuffer(bytes).toString()) : undefined
   if (error !== undefined) {
     progress.body = error
     return new Response(error, { status, headers: jsonHeaders })

@@ -5,9 +5,8 @@
  */
 
 import { LRUCache } from 'lru-cache'
-import type { ConnectionRef } from '../../auth/authorizer.ts'
 import { withSignInEnd } from '../../auth/sign-in-end.ts'
-import type { ConnectionStatus } from '../../model/connection.ts'
+import type { ConnectionRef, ConnectionStatus } from '../../model/connection.ts'
 import type { Log } from '../../ops/log.ts'
 import { connectionChange, findConnection, type StoredConnection } from '../../storage/connections.ts'
 import type { Store } from '../../storage/store.ts'
@@ -59,7 +58,9 @@ async function writeStatus(
   const after = withSignInEnd(status, before.privatePart)
   if (JSON.stringify(before.connection.status) === JSON.stringify(after)) return
   const connection = { ...before.connection, status: after }
-  await store.commit(connectionChange(namespace, connectionId, before, { connection, privatePart: before.privatePart }))
+  await store.commit(
+    connectionChange({ namespace, connectionId }, before, { connection, privatePart: before.privatePart }),
+  )
 }
 
 /** Whether both ask the same server, with the same headers and values, as the same person. A refresh changes none. */

@@ -65,6 +65,13 @@ export interface GatewayDeps {
   readonly calls: RateLimit
 }
 
+/** A message with the headers that it was sent with, and how far it has come. */
+interface Exchange {
+  readonly message: Message
+  readonly headers: Headers
+  readonly progress: CallProgress
+}
+
 /** A request that may use the connection. Whether the policy allows its message is decided later, in `forward`. */
 export interface AuthorizedCall {
   readonly context: RequestContext
@@ -132,9 +139,10 @@ function forwardRecorded(
   message: Message,
   headers: Headers,
 ): Promise<Response> {
-  if (message.method !== 'tools/call') return forwardAllowed(deps, call, message, headers)
-  const send = (progress?: CallProgress) => forwardAllowed(deps, call, message, headers, progress)
-  return deps.recorder === undefined ? send() : deps.recorder.record(call, message, send)
+  const send = (progress: CallProgress) => forwardAllowed(deps, call, { message, headers, progress })
+  return deps.recorder === undefined || message.method !== 'tools/call'
+    ? send({ isSent: false, isAnswered: false })
+    : deps.recorder.record(call, message, send)
 }
 
 function callsTooFast({ id }: Message, retryAfter: number): PlatformError {
@@ -142,21 +150,14 @@ function callsTooFast({ id }: Message, retryAfter: number): PlatformError {
   return new PlatformError('call_rate', text, { id, retryAfter })
 }
 
-async function forwardAllowed(
-  deps: GatewayDeps,
-  call: AuthorizedCall,
-  message: Message,
-  headers: Headers,
-  progress: CallProgress = { isSent: false, isAnswered: false },
-): Promise<Response> {
-  const allowed = await authorizeMessage(deps, call, message, headers)
+async function forwardAllowed(deps: GatewayDeps, call: AuthorizedCall, exchange: Exchange): Promise<Response> {
+  const { message, progress } = exchange
+  const allowed = await authorizeMessage(deps, call, exchange)
   // Not before: a token that may call nothing does not keep its key from calling.
   const wait = message.method === 'tools/call' ? deps.calls.take(rateNameOf(call.context.caller)) : 0
   if (wait > 0) throw callsTooFast(message, wait)
   const isMocked = allowed.connection.stored.connection.mock?.enabled === true
-  const response = await (isMocked
-    ? answerFromMock(deps, allowed, message, headers, progress)
-    : sendUpstream(deps, allowed, message, headers, progress))
+  const response = await (isMocked ? answerFromMock : sendUpstream)(deps, allowed, exchange)
   progress.isAnswered = true
   try {
     // A mock may delay its answer, and an upstream may take its time. A caller that was revoked meanwhile receives
@@ -177,8 +178,7 @@ async function forwardAllowed(
 async function authorizeMessage(
   deps: GatewayDeps,
   call: AuthorizedCall,
-  message: Message,
-  headers: Headers,
+  { message, headers }: Exchange,
 ): Promise<AuthorizedCall> {
   const { request, caller } = call.context
   // A connection that leads back here, perhaps through a proxy, would multiply one request endlessly.
@@ -231,9 +231,7 @@ function toolFilter({ fairness }: GatewayDeps, { context: { caller } }: Authoriz
 async function answerFromMock(
   deps: GatewayDeps,
   call: AuthorizedCall,
-  message: Message,
-  headers: Headers,
-  progress: CallProgress,
+  { message, headers, progress }: Exchange,
 ): Promise<Response> {
   const { request, directory } = call.context
   const { connection, privatePart } = call.connection.stored
@@ -258,9 +256,7 @@ async function answerFromMock(
 async function sendUpstream(
   deps: GatewayDeps,
   call: AuthorizedCall,
-  message: Message,
-  headers: Headers,
-  progress: CallProgress,
+  { message, headers, progress }: Exchange,
 ): Promise<Response> {
   const { caller, request } = call.context
   const { namespace, connectionId, stored } = call.connection

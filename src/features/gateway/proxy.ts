@@ -6,10 +6,10 @@
 
 import type { Fairness } from '../../fairness/fairness.ts'
 import type { Upstream, UpstreamResponse } from '../../upstream/upstream.ts'
-import { createCallSlots } from './call-slots.ts'
+import { type CallSlots, createCallSlots } from './call-slots.ts'
 import { clientResponse } from './client-response.ts'
 import { discardBody, openPlatformSession } from './platform-session.ts'
-import { createPost } from './send-with-credentials.ts'
+import { createPost, type Post } from './send-with-credentials.ts'
 import type { PlatformSession, Sessions } from './sessions.ts'
 import type { UpstreamCall } from './upstream-call.ts'
 import { sessionExpired, unusableUpstream, upstreamFailure } from './upstream-failure.ts'
@@ -40,94 +40,98 @@ type Session =
   /** The message needs no session: it is `initialize`, or stateless. */
   | { readonly kind: 'none' }
 
+interface Parts extends ProxyOptions {
+  readonly slots: CallSlots
+  readonly post: Post
+}
+
 /** One proxy serves all connections; it holds the call slots. */
-export function createProxy({ upstream, sessions, fairness, timeoutMs }: ProxyOptions): UpstreamProxy {
-  const slots = createCallSlots()
+export function createProxy(options: ProxyOptions): UpstreamProxy {
+  const parts = { ...options, slots: createCallSlots(), post: createPost(options.upstream, options.timeoutMs) }
+  return { send: (call) => send(parts, call) }
+}
 
-  const post = createPost(upstream, timeoutMs)
-
-  function platformSession(call: UpstreamCall): Promise<PlatformSession> | PlatformSession {
-    return sessions.platform(call.holder.keyId, call.sessionOwner, () =>
-      openPlatformSession(call, post, fairness.turns),
-    )
-  }
-
-  /**
-   * The session to send the message in. May open one, which asks the upstream first. Throws `session_not_found` for a
-   * session that was sealed here and is no longer valid. An id that was never sealed here is ignored.
-   */
-  function resolveSession(call: UpstreamCall): Promise<Session> | Session {
-    const { message, headers, sessionOwner } = call
-    const given = headers.get('mcp-session-id')
-    const opened = given === null ? 'foreign' : sessions.unseal(sessionOwner, given)
-    if (opened === 'expired' && message.method !== 'initialize') throw sessionExpired(message)
-    if (typeof opened === 'object') return { kind: 'client', id: opened.id }
-    if (message.era === 'stateless' || message.method === 'initialize') return { kind: 'none' }
-    const session = platformSession(call)
-    const asPlatform = (opened: PlatformSession) => ({ kind: 'platform', session: opened }) as const
-    return session instanceof Promise ? session.then(asPlatform) : asPlatform(session)
-  }
-
-  /**
-   * Sends the message. If the upstream no longer knows the platform session (404), opens a new one and sends again. A
-   * `tools/call` is not repeated: the 404 does not prove that nothing was executed, so the caller must decide.
-   */
-  async function sendWithRetry(call: UpstreamCall, session: Session): Promise<UpstreamResponse> {
-    const response = await post(call, call.message.bytes, sessionHeaders(call, session))
-    if (response.status !== 404 || session.kind !== 'platform' || session.session.id === null) return response
-    const { message, holder, sessionOwner } = call
-    sessions.forget(holder.keyId, sessionOwner, session.session)
-    const renewed = await platformSession(call)
-    if (message.method === 'tools/call') {
-      throw unusableUpstream('had ended the session. A new one is open: call again', message)
+async function send(parts: Parts, call: UpstreamCall): Promise<Response> {
+  const { sessions, fairness, slots } = parts
+  // Acquired within the `try`, so that `finally` restores the idle timeout even if no slot is free.
+  let release = () => {}
+  // True once the response outlives this call; then its end releases the slot.
+  let holdsSlot = false
+  try {
+    const leaveSlot = slots.acquire(call)
+    const letGo = call.allowance.hold()
+    release = () => {
+      leaveSlot()
+      letGo()
     }
-    return post(call, message.bytes, sessionHeaders(call, { kind: 'platform', session: renewed }))
+    const found = resolveSession(parts, call)
+    const session = found instanceof Promise ? await found : found
+    const received = await sendWithRetry(parts, call, session)
+    // Before clientResponse(): once that has begun a stream, throwing here would leak its slot.
+    const sessionId = clientSessionId(sessions, call, session, received)
+    const answering = clientResponse(received, call, {
+      memory: fairness.memory,
+      hasClientSession: session.kind === 'client',
+      releaseSlot: release,
+    })
+    const answered = answering instanceof Promise ? await answering : answering
+    holdsSlot = answered.holdsSlot
+    const { response } = answered
+    const { 'mcp-protocol-version': protocolVersion } = received.headers
+    if (protocolVersion !== undefined) response.headers.set('mcp-protocol-version', protocolVersion)
+    if (sessionId !== undefined) response.headers.set('mcp-session-id', sessionId)
+    const { isScopeWanted, connection } = call
+    if (connection.status.state !== 'connected' && response.ok && !isScopeWanted) {
+      call.onStatus({ state: 'connected' })
+    }
+    return response
+  } catch (thrown) {
+    throw upstreamFailure(thrown, call)
+  } finally {
+    if (!holdsSlot) {
+      release()
+      call.restoreIdleTimeout()
+    }
   }
+}
 
-  return {
-    async send(call) {
-      // Acquired within the `try`, so that `finally` restores the idle timeout even if no slot is free.
-      let release = () => {}
-      // True once the response outlives this call; then its end releases the slot.
-      let holdsSlot = false
-      try {
-        const leaveSlot = slots.acquire(call)
-        const letGo = call.allowance.hold()
-        release = () => {
-          leaveSlot()
-          letGo()
-        }
-        const found = resolveSession(call)
-        const session = found instanceof Promise ? await found : found
-        const received = await sendWithRetry(call, session)
-        // Before clientResponse(): once that has begun a stream, throwing here would leak its slot.
-        const sessionId = clientSessionId(sessions, call, session, received)
-        const answering = clientResponse(received, call, {
-          memory: fairness.memory,
-          hasClientSession: session.kind === 'client',
-          releaseSlot: release,
-        })
-        const answered = answering instanceof Promise ? await answering : answering
-        holdsSlot = answered.holdsSlot
-        const { response } = answered
-        const { 'mcp-protocol-version': protocolVersion } = received.headers
-        if (protocolVersion !== undefined) response.headers.set('mcp-protocol-version', protocolVersion)
-        if (sessionId !== undefined) response.headers.set('mcp-session-id', sessionId)
-        const { isScopeWanted, connection } = call
-        if (connection.status.state !== 'connected' && response.ok && !isScopeWanted) {
-          call.onStatus({ state: 'connected' })
-        }
-        return response
-      } catch (thrown) {
-        throw upstreamFailure(thrown, call)
-      } finally {
-        if (!holdsSlot) {
-          release()
-          call.restoreIdleTimeout()
-        }
-      }
-    },
+function platformSession(parts: Parts, call: UpstreamCall): Promise<PlatformSession> | PlatformSession {
+  const { sessions, fairness, post } = parts
+  return sessions.platform(call.holder.keyId, call.sessionOwner, () => openPlatformSession(call, post, fairness.turns))
+}
+
+/**
+ * The session to send the message in. May open one, which asks the upstream first. Throws `session_not_found` for a
+ * session that was sealed here and is no longer valid. An id that was never sealed here is ignored.
+ */
+function resolveSession(parts: Parts, call: UpstreamCall): Promise<Session> | Session {
+  const { sessions } = parts
+  const { message, headers, sessionOwner } = call
+  const given = headers.get('mcp-session-id')
+  const opened = given === null ? 'foreign' : sessions.unseal(sessionOwner, given)
+  if (opened === 'expired' && message.method !== 'initialize') throw sessionExpired(message)
+  if (typeof opened === 'object') return { kind: 'client', id: opened.id }
+  if (message.era === 'stateless' || message.method === 'initialize') return { kind: 'none' }
+  const session = platformSession(parts, call)
+  const asPlatform = (opened: PlatformSession) => ({ kind: 'platform', session: opened }) as const
+  return session instanceof Promise ? session.then(asPlatform) : asPlatform(session)
+}
+
+/**
+ * Sends the message. If the upstream no longer knows the platform session (404), opens a new one and sends again. A
+ * `tools/call` is not repeated: the 404 does not prove that nothing was executed, so the caller must decide.
+ */
+async function sendWithRetry(parts: Parts, call: UpstreamCall, session: Session): Promise<UpstreamResponse> {
+  const { sessions, post } = parts
+  const response = await post(call, call.message.bytes, sessionHeaders(call, session))
+  if (response.status !== 404 || session.kind !== 'platform' || session.session.id === null) return response
+  const { message, holder, sessionOwner } = call
+  sessions.forget(holder.keyId, sessionOwner, session.session)
+  const renewed = await platformSession(parts, call)
+  if (message.method === 'tools/call') {
+    throw unusableUpstream('had ended the session. A new one is open: call again', message)
   }
+  return post(call, message.bytes, sessionHeaders(call, { kind: 'platform', session: renewed }))
 }
 
 /** The client's own `MCP-Protocol-Version`, if sent, takes precedence over that of the platform session. */

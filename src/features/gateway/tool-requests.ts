@@ -63,69 +63,74 @@ export interface ToolAnswer {
 }
 
 export function createToolRequests(deps: GatewayDeps): ToolRequests {
-  async function listTools(call: AuthorizedCall, isWanted: (tool: Tool) => boolean): Promise<Tool[]> {
-    const { caller } = call.context
-    const tools: Tool[] = []
-    let characters = 0
-    const until = performance.now() + upstreamBodyTimeoutMs
-    let cursor: unknown
-    try {
-      for (let page = 0; page < toolPagesMax; page += 1) {
-        if (performance.now() >= until)
-          throw new PlatformError('upstream_timeout', 'The upstream: its list of tools took too long')
-        const answer = await ask(call, 'tools/list', cursor === undefined ? {} : { cursor })
-        const result = answer.result as { tools?: Tool[]; nextCursor?: unknown }
-        if (!deps.fairness.memory.take(caller, answer.characters * parsedResponseMemoryFactor))
-          throw rateLimited('Too many responses to this caller are being read', 1)
-        characters += answer.characters
-        if (characters > toolsCharsMax)
-          throw upstreamError(`The upstream’s tool list is larger than ${toolsCharsMax} bytes`)
-        if (!Array.isArray(result.tools)) throw upstreamError('The upstream does not speak MCP')
-        for (const tool of result.tools) if (typeof tool?.name === 'string' && isWanted(tool)) tools.push(tool)
-        if (tools.length > toolsListedMax) throw upstreamError(`The upstream has more than ${toolsListedMax} tools`)
-        cursor = result.nextCursor
-        // Some servers send an empty cursor with the last page.
-        if (typeof cursor !== 'string' || cursor === '') return tools
-      }
-      // A list without its last pages would look complete.
-      throw upstreamError(`The upstream’s tool list has more than ${toolPagesMax} pages`)
-    } finally {
-      deps.fairness.memory.giveBack(caller, characters * parsedResponseMemoryFactor)
+  return {
+    listTools: (call, isWanted) => listTools(deps, call, isWanted),
+    ask: (call, method, params) => ask(deps, call, method, params),
+  }
+}
+
+async function listTools(deps: GatewayDeps, call: AuthorizedCall, isWanted: (tool: Tool) => boolean): Promise<Tool[]> {
+  const { fairness } = deps
+  const { caller } = call.context
+  const tools: Tool[] = []
+  let characters = 0
+  const until = performance.now() + upstreamBodyTimeoutMs
+  let cursor: unknown
+  try {
+    for (let page = 0; page < toolPagesMax; page += 1) {
+      if (performance.now() >= until)
+        throw new PlatformError('upstream_timeout', 'The upstream: its list of tools took too long')
+      const answer = await ask(deps, call, 'tools/list', cursor === undefined ? {} : { cursor })
+      const result = answer.result as { tools?: Tool[]; nextCursor?: unknown }
+      if (!fairness.memory.take(caller, answer.characters * parsedResponseMemoryFactor))
+        throw rateLimited('Too many responses to this caller are being read', 1)
+      characters += answer.characters
+      if (characters > toolsCharsMax)
+        throw upstreamError(`The upstream’s tool list is larger than ${toolsCharsMax} bytes`)
+      if (!Array.isArray(result.tools)) throw upstreamError('The upstream does not speak MCP')
+      for (const tool of result.tools) if (typeof tool?.name === 'string' && isWanted(tool)) tools.push(tool)
+      if (tools.length > toolsListedMax) throw upstreamError(`The upstream has more than ${toolsListedMax} tools`)
+      cursor = result.nextCursor
+      // Some servers send an empty cursor with the last page.
+      if (typeof cursor !== 'string' || cursor === '') return tools
     }
+    // A list without its last pages would look complete.
+    throw upstreamError(`The upstream’s tool list has more than ${toolPagesMax} pages`)
+  } finally {
+    fairness.memory.giveBack(caller, characters * parsedResponseMemoryFactor)
   }
+}
 
-  async function ask(call: AuthorizedCall, method: string, params: object): Promise<ToolAnswer> {
-    const first = await answerTo(call, messageFor(method, params, 'handshake'), new Headers())
-    const isTooOld = first.error?.code === rpcCodes.unsupportedRevision
-    // The error says that the revision is unsupported, so nothing was executed and sending again is safe.
-    const answer = isTooOld
-      ? await answerTo(call, messageFor(method, params, 'stateless'), standardHeaders(method, params))
-      : first
-    // Some servers send `"error": null` with a result.
-    if (answer.error !== undefined && answer.error !== null) {
-      const { code, message } = answer.error
-      const text = typeof message === 'string' ? message : 'the upstream returned an error without a message'
-      throw code === rpcCodes.invalidParams ? invalidRequest(text) : upstreamError(text)
-    }
-    if (typeof answer.result !== 'object' || answer.result === null)
-      throw upstreamError('The upstream does not speak MCP')
-    return { result: answer.result, characters: answer.characters }
+async function ask(deps: GatewayDeps, call: AuthorizedCall, method: string, params: object): Promise<ToolAnswer> {
+  const first = await answerTo(deps, call, messageFor(method, params, 'handshake'), new Headers())
+  const isTooOld = first.error?.code === rpcCodes.unsupportedRevision
+  // The error says that the revision is unsupported, so nothing was executed and sending again is safe.
+  const answer = isTooOld
+    ? await answerTo(deps, call, messageFor(method, params, 'stateless'), standardHeaders(method, params))
+    : first
+  // Some servers send `"error": null` with a result.
+  if (answer.error !== undefined && answer.error !== null) {
+    const { code, message } = answer.error
+    const text = typeof message === 'string' ? message : 'the upstream returned an error without a message'
+    throw code === rpcCodes.invalidParams ? invalidRequest(text) : upstreamError(text)
   }
+  if (typeof answer.result !== 'object' || answer.result === null)
+    throw upstreamError('The upstream does not speak MCP')
+  return { result: answer.result, characters: answer.characters }
+}
 
-  async function answerTo(
-    call: AuthorizedCall,
-    message: Message,
-    headers: Headers,
-  ): Promise<Answer & { readonly characters: number }> {
-    const response = await forward(deps, call, message, headers)
-    const { fairness } = deps
-    const { caller } = call.context
-    return firstAnswer(response, (text) =>
-      parseInPlace(fairness, caller, text.length, () => fairness.turns.run(caller, parseWork(text))),
-    )
-  }
-
-  return { listTools, ask }
+async function answerTo(
+  deps: GatewayDeps,
+  call: AuthorizedCall,
+  message: Message,
+  headers: Headers,
+): Promise<Answer & { readonly characters: number }> {
+  const response = await forward(deps, call, message, headers)
+  const { fairness } = deps
+  const { caller } = call.context
+  return firstAnswer(response, (text) =>
+    parseInPlace(fairness, caller, text.length, () => fairness.turns.run(caller, parseWork(text))),
+  )
 }
 
 /** Any constant will do: each upstream request carries one message, and its response comes back on it. */

@@ -1,10 +1,9 @@
 /** One message to a connection's upstream, with its caller's context. */
 
-import type { ConnectionRef } from '../../auth/authorizer.ts'
 import type { PlatformError } from '../../errors.ts'
 import type { Allowance } from '../../fairness/allowance.ts'
 import type { Holder } from '../../fairness/owner.ts'
-import type { Connection, ConnectionStatus } from '../../model/connection.ts'
+import type { Connection, ConnectionRef, ConnectionStatus } from '../../model/connection.ts'
 import type { Credentials } from '../upstream-sign-in/credentials.ts'
 import type { Message } from './message.ts'
 import type { Rewrite } from './stream.ts'

@@ -48,20 +48,14 @@ export function* generating({ schema, check, seed, given, scenarioText }: Desire
     if (attempt > 0) yield sliceCost
     // The second half of the tries keeps the faker's own values: replacing one can violate a rule between fields.
     const isPlain = attempt >= madeUpTriesMax / 2
-    const value = generateFrom(schema, seed + attempt, given, scenarioText, isPlain)
+    const value = generateFrom({ schema, seed: seed + attempt, given, scenarioText }, isPlain)
     if (value !== undefined && check(value) === undefined) return value
   }
   return undefined
 }
 
 /** One try. `isPlain`: without replacing values. */
-function generateFrom(
-  schema: JsonSchema,
-  seed: number,
-  given: DesiredRecords['given'],
-  scenarioText: string,
-  isPlain: boolean,
-): unknown {
+function generateFrom({ schema, seed, given, scenarioText }: Omit<DesiredRecords, 'check'>, isPlain: boolean): unknown {
   faker.seed(seed)
   const fieldValue: Likeness = { faker, phrases: phrasesOf(scenarioText), scenarioText: capitalise(scenarioText) }
   try {
@@ -72,7 +66,9 @@ function generateFrom(
       formats,
       ...(!isPlain && {
         outputTransform: (value, part, path) =>
-          typeof part === 'object' ? applyFieldValue(value, part as JsonSchema, path, given, fieldValue) : value,
+          typeof part === 'object'
+            ? applyFieldValue(value, { schema: part as JsonSchema, path }, given, fieldValue)
+            : value,
       }),
     })
     return isPlain ? value : withDatesInOrder(value)
@@ -88,8 +84,7 @@ function generateFrom(
  */
 function applyFieldValue(
   value: unknown,
-  schema: JsonSchema,
-  path: string,
+  { schema, path }: { readonly schema: JsonSchema; readonly path: string },
   given: DesiredRecords['given'],
   fieldValue: Likeness,
 ): unknown {

@@ -72,76 +72,30 @@ const protocolWorkFactor = 5
 const headers = new Headers(noStoreJson)
 const serverInfoKey = 'io.modelcontextprotocol/serverInfo'
 
+interface Parts {
+  readonly answers: LRUCache<string, Ready>
+  /** Servers are read once for each snapshot of the directory, and collected with it. */
+  readonly serversBySnapshot: WeakMap<DirectorySnapshot, LRUCache<string, MockServer>>
+  /** Of the server that was read last. */
+  serial: number
+}
+
 export function createMocks({ wait }: MocksOptions): Mocks {
   const answers = new LRUCache<string, Ready>({
     maxSize: mockAnswersBytesMax,
     // Bytes, roughly: texts can take two bytes per character.
     sizeCalculation: ({ handshake, stateless }, key) => key.length + 2 * (handshake.length + stateless.length) + 500,
   })
-  let serial = 0
-
-  /** Servers are read once for each snapshot of the directory, and collected with it. */
-  const serversBySnapshot = new WeakMap<DirectorySnapshot, LRUCache<string, MockServer>>()
-
-  function serversOf(directory: DirectorySnapshot): LRUCache<string, MockServer> {
-    const kept = serversBySnapshot.get(directory)
-    const servers =
-      kept ??
-      new LRUCache<string, MockServer>({
-        maxSize: mockServersKeptBytesMax,
-        sizeCalculation: ({ bytes }) => bytes + 1000,
-      })
-    if (kept === undefined) serversBySnapshot.set(directory, servers)
-    return servers
-  }
-
-  async function read({ directory, request, server: name }: MockCall): Promise<MockServer | undefined> {
-    const bytes = await directory.serverJson(name)
-    if (bytes === undefined) return undefined
-    const detail = await allowanceOf(request).run(readingServer(bytes)) // 429
-    const tools = new Map((detail.tools ?? []).map((tool) => [tool.name, tool]))
-    serial += 1
-    const server = { serial, bytes: bytes.length, detail, tools, recorded: await directory.recordedAnswers(name) }
-    serversOf(directory).set(name, server)
-    return server
-  }
-
-  async function ready(call: MockedCall): Promise<Ready> {
-    const { server, scenario, tool, given } = call
-    // Keyed by the arguments as sent. Another key order is computed once more, with the same result.
-    const key = `${server.serial}\0${scenario}\0${tool.name}\0${JSON.stringify(given)}`
-    return answers.get(key) ?? make(key, call)
-  }
-
-  /** `key`: of the answer; it has the length of the arguments. */
-  async function make(
-    key: string,
-    { request, server: { detail, recorded }, scenario, tool, given }: MockedCall,
-  ): Promise<Ready> {
-    // On first use: most processes mock nothing, and its libraries are large.
-    const { choosing } = await import('./choose-answer.ts')
-    const work = choosing({ server: detail.qualifiedName, scenario, tool, given, givenChars: key.length, recorded })
-    const answer = await allowanceOf(request).run(work) // 429
-    const result = 'result' in answer ? answer.result : {}
-    const { _meta } = result as { _meta?: object }
-    const stateless = {
-      ...result,
-      resultType: 'complete',
-      _meta: { [serverInfoKey]: serverIdentity(detail), ..._meta },
-    }
-    const made = { answer, handshake: JSON.stringify(result), stateless: JSON.stringify(stateless) }
-    answers.set(key, made)
-    return made
-  }
+  const parts: Parts = { answers, serversBySnapshot: new WeakMap(), serial: 0 }
 
   return {
     async answer(call) {
       const { directory, scenario, message, request } = call
-      const server = serversOf(directory).get(call.server) ?? (await read(call))
+      const server = serversOf(parts, directory).get(call.server) ?? (await read(parts, call))
       if (server === undefined) return undefined
       const asked = isKnownRevision(call) ? toolCallOf(call, server) : undefined
       if (asked !== undefined) {
-        const one = await ready({ request, server, scenario, ...asked })
+        const one = await ready(parts, { request, server, scenario, ...asked })
         if (one.answer.delayMs > 0) await wait(one.answer.delayMs, request)
         if ('result' in one.answer) {
           const id = JSON.stringify(message.id)
@@ -160,11 +114,72 @@ export function createMocks({ wait }: MocksOptions): Mocks {
             error: { code: rpcCodes.invalidParams, message: `there is no tool ${JSON.stringify(name)}` },
           }
         }
-        return (await ready({ request, server, scenario, tool, given })).answer
+        return (await ready(parts, { request, server, scenario, tool, given })).answer
       })
       return { response }
     },
   }
+}
+
+function serversOf(parts: Parts, directory: DirectorySnapshot): LRUCache<string, MockServer> {
+  const { serversBySnapshot } = parts
+  const kept = serversBySnapshot.get(directory)
+  const servers =
+    kept ??
+    new LRUCache<string, MockServer>({
+      maxSize: mockServersKeptBytesMax,
+      sizeCalculation: ({ bytes }) => bytes + 1000,
+    })
+  if (kept === undefined) serversBySnapshot.set(directory, servers)
+  return servers
+}
+
+async function read(parts: Parts, { directory, request, server: name }: MockCall): Promise<MockServer | undefined> {
+  const bytes = await directory.serverJson(name)
+  if (bytes === undefined) return undefined
+  const detail = await allowanceOf(request).run(readingServer(bytes)) // 429
+  const tools = new Map((detail.tools ?? []).map((tool) => [tool.name, tool]))
+  parts.serial += 1
+  const server = {
+    serial: parts.serial,
+    bytes: bytes.length,
+    detail,
+    tools,
+    recorded: await directory.recordedAnswers(name),
+  }
+  serversOf(parts, directory).set(name, server)
+  return server
+}
+
+async function ready(parts: Parts, call: MockedCall): Promise<Ready> {
+  const { answers } = parts
+  const { server, scenario, tool, given } = call
+  // Keyed by the arguments as sent. Another key order is computed once more, with the same result.
+  const key = `${server.serial}\0${scenario}\0${tool.name}\0${JSON.stringify(given)}`
+  return answers.get(key) ?? make(parts, key, call)
+}
+
+/** `key`: of the answer; it has the length of the arguments. */
+async function make(
+  parts: Parts,
+  key: string,
+  { request, server: { detail, recorded }, scenario, tool, given }: MockedCall,
+): Promise<Ready> {
+  const { answers } = parts
+  // On first use: most processes mock nothing, and its libraries are large.
+  const { choosing } = await import('./choose-answer.ts')
+  const work = choosing({ server: detail.qualifiedName, scenario, tool, given, givenChars: key.length, recorded })
+  const answer = await allowanceOf(request).run(work) // 429
+  const result = 'result' in answer ? answer.result : {}
+  const { _meta } = result as { _meta?: object }
+  const stateless = {
+    ...result,
+    resultType: 'complete',
+    _meta: { [serverInfoKey]: serverIdentity(detail), ..._meta },
+  }
+  const made = { answer, handshake: JSON.stringify(result), stateless: JSON.stringify(stateless) }
+  answers.set(key, made)
+  return made
 }
 
 /** Otherwise the official package must answer, with the error for an unsupported revision. */

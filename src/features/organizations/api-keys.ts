@@ -7,7 +7,6 @@ import { auditedCaller } from '../../auth/audited-caller.ts'
 import { isOrganizationAdmin } from '../../auth/authenticate.ts'
 import type { RequestContext } from '../../auth/authorizer.ts'
 import { namesUnder } from '../../auth/namespace-access.ts'
-import { authorizedChange, writeAuthentication } from '../../auth/write-authentication.ts'
 import { notFound, PlatformError } from '../../errors.ts'
 import { readOptionalBody } from '../../http/body.ts'
 import { namesInPath } from '../../http/path.ts'
@@ -29,67 +28,70 @@ const writeShape = validatorOf(ApiKeyWrite)
 export function apiKeyHandlers(
   deps: OrganizationDeps,
 ): Pick<Handlers, 'createApiKey' | 'listApiKeys' | 'deleteApiKey'> {
-  const { authorizer, store, audit, now } = deps
-  const authenticateToWrite = writeAuthentication(deps)
-  const change = authorizedChange(authorizer, store)
-
   return {
-    async createApiKey(request) {
-      const first = await authenticateToWrite(request) // 401, 429
-      const organizationId = await requireAdmin(first) // 403
-      refuseQuery(request.url) // 400
-      const { name } = await readOptionalBody(request, writeShape) // 400
-      const wanted = { userId: organizationUserId(organizationId), organizationId, name, operator: false }
-      const { key, record } = await change(request, async (context) => {
-        await requireAdmin(context) // 403
-        if ((await liveKeys(store, organizationId)).length >= organizationApiKeysMax)
-          throw new PlatformError('forbidden', `An organization has at most ${organizationApiKeysMax} API keys`)
-        const made = makeApiKey(deps.pepper, { ...wanted, now: new Date(now()) })
-        return { write: { puts: made.puts }, result: made }
-      })
-      // Audited before it is answered: a key that is not in the log is never shown.
-      await audit.recordDone('key.created', { ...auditedCaller(first.caller), organizationId, created: record.keyId })
-      const made: ApiKeyMade = { id: record.keyId, name, key, createdAt: record.createdAt }
-      return new Response(JSON.stringify(made), { status: 201, headers: noStoreJson })
-    },
-
-    async listApiKeys(request) {
-      const organizationId = await requireAdmin(await authorizer.authenticate(request)) // 401, 429, 403
-      refuseQuery(request.url) // 400
-      const records = await liveKeys(store, organizationId)
-      const list: ApiKeyList = {
-        apiKeys: records.map(({ keyId, name, createdAt }) => ({ id: keyId, name: name ?? '', createdAt })),
-      }
-      return new Response(JSON.stringify(list), { headers: privateJson })
-    },
-
-    async deleteApiKey(request) {
-      const first = await authenticateToWrite(request) // 401, 429
-      const organizationId = await requireAdmin(first) // 403
-      const keyId = namesInPath(request.url)[2] ?? ''
-      refuseQuery(request.url) // 400
-      await change(
-        request,
-        async (context) => {
-          await requireAdmin(context) // 403
-          const record = (await liveKeys(store, organizationId)).find((one) => one.keyId === keyId)
-          if (record === undefined) throw notFound('API key not found')
-          return { write: { ...revocationOf(record, new Date(now())), fromReserve: 'revocation' }, result: undefined }
-        },
-        'removal',
-      )
-      await audit.recordDone('key.revoked', { ...auditedCaller(first.caller), organizationId, revoked: keyId })
-      return doneResponse()
-    },
+    createApiKey: (request) => createApiKey(deps, request),
+    listApiKeys: (request) => listApiKeys(deps, request),
+    deleteApiKey: (request) => deleteApiKey(deps, request),
   }
+}
 
-  /** The organization in the path. Throws the same 403 for a caller who may not and for a missing organization. */
-  async function requireAdmin(context: RequestContext): Promise<string> {
-    requireApiKey(context)
-    const [organizationId = ''] = namesInPath(context.request.url)
-    if (await isOrganizationAdmin(context.caller, organizationId, context.directory)) return organizationId
-    throw new PlatformError('forbidden', 'Only an owner or admin of the organization manages its API keys')
+async function createApiKey(deps: OrganizationDeps, request: Request): Promise<Response> {
+  const { store, audit, now, writes } = deps
+  const first = await writes.authenticate(request) // 401, 429
+  const organizationId = await requireAdmin(first) // 403
+  refuseQuery(request.url) // 400
+  const { name } = await readOptionalBody(request, writeShape) // 400
+  const wanted = { userId: organizationUserId(organizationId), organizationId, name, operator: false }
+  const { key, record } = await writes.change(request, async (context) => {
+    await requireAdmin(context) // 403
+    if ((await liveKeys(store, organizationId)).length >= organizationApiKeysMax)
+      throw new PlatformError('forbidden', `An organization has at most ${organizationApiKeysMax} API keys`)
+    const made = makeApiKey(deps.pepper, { ...wanted, now: new Date(now()) })
+    return { write: { puts: made.puts }, result: made }
+  })
+  // Audited before it is answered: a key that is not in the log is never shown.
+  await audit.recordDone('key.created', { ...auditedCaller(first.caller), organizationId, created: record.keyId })
+  const made: ApiKeyMade = { id: record.keyId, name, key, createdAt: record.createdAt }
+  return new Response(JSON.stringify(made), { status: 201, headers: noStoreJson })
+}
+
+async function listApiKeys(deps: OrganizationDeps, request: Request): Promise<Response> {
+  const { authorizer, store } = deps
+  const organizationId = await requireAdmin(await authorizer.authenticate(request)) // 401, 429, 403
+  refuseQuery(request.url) // 400
+  const records = await liveKeys(store, organizationId)
+  const list: ApiKeyList = {
+    apiKeys: records.map(({ keyId, name, createdAt }) => ({ id: keyId, name: name ?? '', createdAt })),
   }
+  return new Response(JSON.stringify(list), { headers: privateJson })
+}
+
+async function deleteApiKey(deps: OrganizationDeps, request: Request): Promise<Response> {
+  const { store, audit, now, writes } = deps
+  const first = await writes.authenticate(request) // 401, 429
+  const organizationId = await requireAdmin(first) // 403
+  const keyId = namesInPath(request.url)[2] ?? ''
+  refuseQuery(request.url) // 400
+  await writes.change(
+    request,
+    async (context) => {
+      await requireAdmin(context) // 403
+      const record = (await liveKeys(store, organizationId)).find((one) => one.keyId === keyId)
+      if (record === undefined) throw notFound('API key not found')
+      return { write: { ...revocationOf(record, new Date(now())), fromReserve: 'revocation' }, result: undefined }
+    },
+    'removal',
+  )
+  await audit.recordDone('key.revoked', { ...auditedCaller(first.caller), organizationId, revoked: keyId })
+  return doneResponse()
+}
+
+/** The organization in the path. Throws the same 403 for a caller who may not and for a missing organization. */
+async function requireAdmin(context: RequestContext): Promise<string> {
+  requireApiKey(context)
+  const [organizationId = ''] = namesInPath(context.request.url)
+  if (await isOrganizationAdmin(context.caller, organizationId, context.directory)) return organizationId
+  throw new PlatformError('forbidden', 'Only an owner or admin of the organization manages its API keys')
 }
 
 /** The keys of an organization that are not revoked, oldest first. */

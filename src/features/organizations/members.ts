@@ -1,7 +1,6 @@
 /** Members of organizations over HTTP (door contract, 3.6). */
 
 import { auditedCaller } from '../../auth/audited-caller.ts'
-import { authorizedChange, writeAuthentication } from '../../auth/write-authentication.ts'
 import { notFound } from '../../errors.ts'
 import { readOptionalBody } from '../../http/body.ts'
 import { namesInPath } from '../../http/path.ts'
@@ -30,73 +29,74 @@ const everyRole: readonly Role[] = ['owner', 'admin', 'member']
 const userShape = validatorOf(UserId)
 
 export function memberHandlers(deps: OrganizationDeps): Pick<Handlers, 'putMember' | 'deleteMember'> {
-  const { authorizer, store, audit } = deps
-  const authenticateToWrite = writeAuthentication(deps)
-  const change = authorizedChange(authorizer, store)
-
   return {
-    async putMember(request) {
-      const first = await authenticateToWrite(request) // 401, 429
-      requireApiKey(first) // 403
-      const [organizationId, userId] = [organizationIn(request), userIn(request)] // 404
-      await requireRole(store, first, organizationId, ['owner', 'admin']) // 404, 403
-      refuseQuery(request.url) // 400
-      const { role } = await readOptionalBody(request, memberShape) // 400
-      // A removal, because a lower role takes access away.
-      const isChanged = await change(
-        request,
-        async (context) => {
-          const before = await roleOf(store, organizationId, userId)
-          await requireRole(store, context, organizationId, rolesThatMayChange(before, role)) // 404, 403
-          if (before === role) return { result: false }
-          // Of a fixture's organization, only a member that was made over HTTP is changed over HTTP.
-          const record = before === undefined ? organizationKey(organizationId) : memberKey(organizationId, userId)
-          await refuseFixture(store, record) // 409
-          if (before === 'owner') await requireAnotherOwner(store, organizationId, userId) // 409
-          if (before === undefined) await requireRoomForMember(store, organizationId) // 403
-          return { write: { puts: withIndex(memberEntry(organizationId, userId, role)) }, result: true }
-        },
-        'removal',
-      )
-      if (isChanged)
-        await audit.recordDone('member.changed', {
-          ...auditedCaller(first.caller),
-          organizationId,
-          member: userId,
-          role,
-        })
-      const member: Member = { userId, role }
-      return new Response(JSON.stringify(member), { headers: privateJson })
-    },
-
-    async deleteMember(request) {
-      const first = await authenticateToWrite(request) // 401, 429
-      requireApiKey(first) // 403
-      const [organizationId, userId] = [organizationIn(request), userIn(request)] // 404
-      // Members are added without being asked, so each may leave.
-      const rolesFor = (touched?: Role) => (first.caller.userId === userId ? everyRole : rolesThatMayChange(touched))
-      await requireRole(store, first, organizationId, rolesFor()) // 404, 403
-      refuseQuery(request.url) // 400
-      await change(
-        request,
-        async (context) => {
-          const before = await roleOf(store, organizationId, userId)
-          await requireRole(store, context, organizationId, rolesFor(before)) // 404, 403
-          if (before === undefined) throw notFound('Member not found')
-          await refuseFixture(store, memberKey(organizationId, userId)) // 409
-          if (before === 'owner') await requireAnotherOwner(store, organizationId, userId) // 409
-          const entry = memberEntry(organizationId, userId, before)
-          return {
-            write: { deletes: [entry.key, ...indexKeysOf(entry)], fromReserve: 'revocation' },
-            result: undefined,
-          }
-        },
-        'removal',
-      )
-      await audit.recordDone('member.removed', { ...auditedCaller(first.caller), organizationId, member: userId })
-      return doneResponse()
-    },
+    putMember: (request) => putMember(deps, request),
+    deleteMember: (request) => deleteMember(deps, request),
   }
+}
+
+async function putMember(deps: OrganizationDeps, request: Request): Promise<Response> {
+  const { store, audit, writes } = deps
+  const first = await writes.authenticate(request) // 401, 429
+  requireApiKey(first) // 403
+  const [organizationId, userId] = [organizationIn(request), userIn(request)] // 404
+  await requireRole(store, first, organizationId, ['owner', 'admin']) // 404, 403
+  refuseQuery(request.url) // 400
+  const { role } = await readOptionalBody(request, memberShape) // 400
+  // A removal, because a lower role takes access away.
+  const isChanged = await writes.change(
+    request,
+    async (context) => {
+      const before = await roleOf(store, organizationId, userId)
+      await requireRole(store, context, organizationId, rolesThatMayChange(before, role)) // 404, 403
+      if (before === role) return { result: false }
+      // Of a fixture's organization, only a member that was made over HTTP is changed over HTTP.
+      const record = before === undefined ? organizationKey(organizationId) : memberKey(organizationId, userId)
+      await refuseFixture(store, record) // 409
+      if (before === 'owner') await requireAnotherOwner(store, organizationId, userId) // 409
+      if (before === undefined) await requireRoomForMember(store, organizationId) // 403
+      return { write: { puts: withIndex(memberEntry(organizationId, userId, role)) }, result: true }
+    },
+    'removal',
+  )
+  if (isChanged)
+    await audit.recordDone('member.changed', {
+      ...auditedCaller(first.caller),
+      organizationId,
+      member: userId,
+      role,
+    })
+  const member: Member = { userId, role }
+  return new Response(JSON.stringify(member), { headers: privateJson })
+}
+
+async function deleteMember(deps: OrganizationDeps, request: Request): Promise<Response> {
+  const { store, audit, writes } = deps
+  const first = await writes.authenticate(request) // 401, 429
+  requireApiKey(first) // 403
+  const [organizationId, userId] = [organizationIn(request), userIn(request)] // 404
+  // Members are added without being asked, so each may leave.
+  const rolesFor = (touched?: Role) => (first.caller.userId === userId ? everyRole : rolesThatMayChange(touched))
+  await requireRole(store, first, organizationId, rolesFor()) // 404, 403
+  refuseQuery(request.url) // 400
+  await writes.change(
+    request,
+    async (context) => {
+      const before = await roleOf(store, organizationId, userId)
+      await requireRole(store, context, organizationId, rolesFor(before)) // 404, 403
+      if (before === undefined) throw notFound('Member not found')
+      await refuseFixture(store, memberKey(organizationId, userId)) // 409
+      if (before === 'owner') await requireAnotherOwner(store, organizationId, userId) // 409
+      const entry = memberEntry(organizationId, userId, before)
+      return {
+        write: { deletes: [entry.key, ...indexKeysOf(entry)], fromReserve: 'revocation' },
+        result: undefined,
+      }
+    },
+    'removal',
+  )
+  await audit.recordDone('member.removed', { ...auditedCaller(first.caller), organizationId, member: userId })
+  return doneResponse()
 }
 
 function userIn(request: Request): string {

@@ -6,7 +6,6 @@ import { auditedCaller } from '../../auth/audited-caller.ts'
 import { canAccessNamespace, isOrganizationAdmin } from '../../auth/authenticate.ts'
 import type { RequestContext } from '../../auth/authorizer.ts'
 import { managesNamespace } from '../../auth/namespace-access.ts'
-import { authorizedChange, writeAuthentication } from '../../auth/write-authentication.ts'
 import { conflict, forbidden, invalidRequest, namespaceMissing, PlatformError } from '../../errors.ts'
 import { readOptionalBody, refuseBody } from '../../http/body.ts'
 import { namesInPath } from '../../http/path.ts'
@@ -37,52 +36,53 @@ const writeShape = validatorOf(NamespaceWrite)
 const resource = 'namespaces'
 
 export function newNamespaceHandlers(deps: OrganizationDeps): Pick<Handlers, 'createNamespace' | 'putNamespace'> {
-  const { authorizer, store } = deps
-  const authenticateToWrite = writeAuthentication(deps)
-  const change = authorizedChange(authorizer, store)
-
   return {
-    async createNamespace(request) {
-      const first = await authenticateToWrite(request) // 401, 429
-      authorizer.requireList(first, { resource, operation: 'write' }) // 403
-      const named = first.caller.blocks.findIndex(({ namespaces }) => namespaces !== undefined)
-      // A made-up name is none of those that the token may use.
-      if (named >= 0) throw forbidden({ block: named, field: 'namespaces' }) // 403
-      refuseQuery(request.url) // 400
-      await refuseBody(request, '; PUT /namespaces/{name} takes an owner') // 400
-      const made = await change(request, async ({ caller }) => {
-        const owner = defaultOwner(caller)
-        const owned = await store.keys({ ...namespacesOwnedBy(owner), limit: 1 })
-        if (owned.keys.length > 0)
-          throw invalidRequest(`the ${ownerName(owner)} owns a namespace already: see GET /namespaces`)
-        return creation(deps, await freeName(store), owner)
-      })
-      return madeResponse(deps, made, first)
-    },
-
-    async putNamespace(request) {
-      const first = await authenticateToWrite(request) // 401, 429
-      const [name = ''] = namesInPath(request.url) // 404
-      authorizer.requireAllowed(first, name, { resource, operation: 'write' }, namespaceMissing) // 404, 403
-      const there = await first.directory.namespace(name)
-      if (there !== undefined) await requireManagerIfAccessible(first, there) // 403
-      refuseQuery(request.url) // 400
-      const body = await readOptionalBody(request, writeShape) // 400
-      const made = await change<Made>(request, async (context) => {
-        const owner = await ownerOfNew(context, body) // 400, 403
-        const stored = await store.get(namespaceKey(name))
-        if (stored !== undefined) {
-          const namespace = readNamespace(stored)
-          await requireUnchanged(context, namespace, body) // 409, 403
-          return { result: { name, createdAt: createdAtOf(namespace) } }
-        }
-        await requireFree(store, name) // 400, 409
-        await requireRoom(store, context, owner, deps.namespacesPerUser) // 403
-        return creation(deps, name, owner)
-      })
-      return madeResponse(deps, made, first)
-    },
+    createNamespace: (request) => createNamespace(deps, request),
+    putNamespace: (request) => putNamespace(deps, request),
   }
+}
+
+async function createNamespace(deps: OrganizationDeps, request: Request): Promise<Response> {
+  const { authorizer, store, writes } = deps
+  const first = await writes.authenticate(request) // 401, 429
+  authorizer.requireList(first, { resource, operation: 'write' }) // 403
+  const named = first.caller.blocks.findIndex(({ namespaces }) => namespaces !== undefined)
+  // A made-up name is none of those that the token may use.
+  if (named >= 0) throw forbidden({ block: named, field: 'namespaces' }) // 403
+  refuseQuery(request.url) // 400
+  await refuseBody(request, '; PUT /namespaces/{name} takes an owner') // 400
+  const made = await writes.change(request, async ({ caller }) => {
+    const owner = defaultOwner(caller)
+    const owned = await store.keys({ ...namespacesOwnedBy(owner), limit: 1 })
+    if (owned.keys.length > 0)
+      throw invalidRequest(`the ${ownerName(owner)} owns a namespace already: see GET /namespaces`)
+    return creation(deps, await freeName(store), owner)
+  })
+  return madeResponse(deps, made, first)
+}
+
+async function putNamespace(deps: OrganizationDeps, request: Request): Promise<Response> {
+  const { authorizer, store, writes } = deps
+  const first = await writes.authenticate(request) // 401, 429
+  const [name = ''] = namesInPath(request.url) // 404
+  authorizer.requireAllowed(first, name, { resource, operation: 'write' }, namespaceMissing) // 404, 403
+  const there = await first.directory.namespace(name)
+  if (there !== undefined) await requireManagerIfAccessible(first, there) // 403
+  refuseQuery(request.url) // 400
+  const body = await readOptionalBody(request, writeShape) // 400
+  const made = await writes.change<Made>(request, async (context) => {
+    const owner = await ownerOfNew(context, body) // 400, 403
+    const stored = await store.get(namespaceKey(name))
+    if (stored !== undefined) {
+      const namespace = readNamespace(stored)
+      await requireUnchanged(context, namespace, body) // 409, 403
+      return { result: { name, createdAt: createdAtOf(namespace) } }
+    }
+    await requireFree(store, name) // 400, 409
+    await requireRoom(store, context, owner, deps.namespacesPerUser) // 403
+    return creation(deps, name, owner)
+  })
+  return madeResponse(deps, made, first)
 }
 
 /** A namespace as it is answered. `owner`: of one that was made by this request. */

@@ -1,14 +1,15 @@
 /** The dependencies of the handlers of organizations and namespaces. */
 
 import type { Authorizer } from '../../auth/authorizer.ts'
-import type { WriteAuthenticationDeps } from '../../auth/write-authentication.ts'
+import type { Writes } from '../../auth/writes.ts'
 import type { Audit } from '../../ops/audit-log.ts'
 import type { Store } from '../../storage/store.ts'
 
-export interface OrganizationDeps extends WriteAuthenticationDeps {
+export interface OrganizationDeps {
   readonly authorizer: Authorizer
   readonly store: Store
   readonly audit: Audit
+  readonly writes: Writes
   /** The key that API keys are hashed with. */
   readonly pepper: Buffer
   /** Namespaces that a user owns and may not make another; Infinity for no limit. */

@@ -2,7 +2,6 @@
 
 import { auditedCaller } from '../../auth/audited-caller.ts'
 import type { RequestContext } from '../../auth/authorizer.ts'
-import { authorizedChange, writeAuthentication } from '../../auth/write-authentication.ts'
 import { conflict, notFound, PlatformError } from '../../errors.ts'
 import { readOptionalBody } from '../../http/body.ts'
 import { refuseQuery } from '../../http/query.ts'
@@ -40,72 +39,75 @@ const changed = 'organization.changed'
 type OrganizationHandlers = Pick<Handlers, 'getOrganization' | 'putOrganization' | 'deleteOrganization'>
 
 export function organizationHandlers(deps: OrganizationDeps): OrganizationHandlers {
-  const { authorizer, store, audit } = deps
-  const authenticateToWrite = writeAuthentication(deps)
-  const change = authorizedChange(authorizer, store)
-
   return {
-    async getOrganization(request) {
-      const context = await authorizer.authenticate(request) // 401, 429
-      requireApiKey(context) // 403
-      const organizationId = organizationIn(request)
-      await requireRole(store, context, organizationId, ['owner', 'admin', 'member']) // 404
-      refuseQuery(request.url) // 400
-      return detailResponse(request, await readDetail(store, organizationId))
-    },
-
-    async putOrganization(request) {
-      const first = await authenticateToWrite(request) // 401, 429
-      requireOperator(first) // 403
-      const organizationId = organizationIn(request) // 404
-      refuseQuery(request.url) // 400
-      const { name, owner } = await readOptionalBody(request, organizationShape) // 400
-      const event = await change(request, async (context) => {
-        requireOperator(context) // 403
-        const key = organizationKey(organizationId)
-        const stored = await store.get(key)
-        const before = stored === undefined ? undefined : readOrganization(stored)
-        const role = await store.get(memberKey(organizationId, owner))
-        if (role === undefined) await requireRoomForMember(store, organizationId) // 403
-        const after = { organizationId, name: name ?? before?.name ?? organizationId }
-        const isOwner = role !== undefined && readRole(role) === 'owner'
-        if (before !== undefined && before.name === after.name && isOwner) return { result: undefined }
-        await refuseFixture(store, key) // 409
-        const puts = [organizationEntry(after), ...withIndex(memberEntry(organizationId, owner, 'owner'))]
-        return { write: { puts }, result: before === undefined ? created : changed }
-      })
-      if (event !== undefined) await audit.recordDone(event, { ...auditedCaller(first.caller), organizationId, owner })
-      return detailResponse(request, await readDetail(store, organizationId), event === created ? 201 : 200)
-    },
-
-    async deleteOrganization(request) {
-      const first = await authenticateToWrite(request) // 401, 429
-      requireApiKey(first) // 403
-      const organizationId = organizationIn(request)
-      await requireRole(store, first, organizationId, ['owner']) // 404, 403
-      refuseQuery(request.url) // 400
-      await change(
-        request,
-        async (context) => {
-          await requireRole(store, context, organizationId, ['owner']) // 404, 403
-          const key = organizationKey(organizationId)
-          await refuseFixture(store, key) // 409
-          const { keys } = await store.keys({ ...namespacesOwnedBy({ organizationId }), limit: 1 })
-          if (keys.length > 0) throw conflict('The organization owns namespaces: delete them first')
-          const members = (await readMembers(store, organizationId)).map(({ userId, role }) =>
-            memberEntry(organizationId, userId, role),
-          )
-          // An organization that is made later under the same id must not inherit the keys.
-          const { puts, deletes } = await revocationsOfKeys(store, organizationId, new Date(deps.now()))
-          const gone = [key, ...deletes, ...members.flatMap((entry) => [entry.key, ...indexKeysOf(entry)])]
-          return { write: { deletes: gone, puts, fromReserve: 'revocation' }, result: undefined }
-        },
-        'removal',
-      )
-      await audit.recordDone('organization.deleted', { ...auditedCaller(first.caller), organizationId })
-      return doneResponse()
-    },
+    getOrganization: (request) => getOrganization(deps, request),
+    putOrganization: (request) => putOrganization(deps, request),
+    deleteOrganization: (request) => deleteOrganization(deps, request),
   }
+}
+
+async function getOrganization(deps: OrganizationDeps, request: Request): Promise<Response> {
+  const { authorizer, store } = deps
+  const context = await authorizer.authenticate(request) // 401, 429
+  requireApiKey(context) // 403
+  const organizationId = organizationIn(request)
+  await requireRole(store, context, organizationId, ['owner', 'admin', 'member']) // 404
+  refuseQuery(request.url) // 400
+  return detailResponse(request, await readDetail(store, organizationId))
+}
+
+async function putOrganization(deps: OrganizationDeps, request: Request): Promise<Response> {
+  const { store, audit, writes } = deps
+  const first = await writes.authenticate(request) // 401, 429
+  requireOperator(first) // 403
+  const organizationId = organizationIn(request) // 404
+  refuseQuery(request.url) // 400
+  const { name, owner } = await readOptionalBody(request, organizationShape) // 400
+  const event = await writes.change(request, async (context) => {
+    requireOperator(context) // 403
+    const key = organizationKey(organizationId)
+    const stored = await store.get(key)
+    const before = stored === undefined ? undefined : readOrganization(stored)
+    const role = await store.get(memberKey(organizationId, owner))
+    if (role === undefined) await requireRoomForMember(store, organizationId) // 403
+    const after = { organizationId, name: name ?? before?.name ?? organizationId }
+    const isOwner = role !== undefined && readRole(role) === 'owner'
+    if (before !== undefined && before.name === after.name && isOwner) return { result: undefined }
+    await refuseFixture(store, key) // 409
+    const puts = [organizationEntry(after), ...withIndex(memberEntry(organizationId, owner, 'owner'))]
+    return { write: { puts }, result: before === undefined ? created : changed }
+  })
+  if (event !== undefined) await audit.recordDone(event, { ...auditedCaller(first.caller), organizationId, owner })
+  return detailResponse(request, await readDetail(store, organizationId), event === created ? 201 : 200)
+}
+
+async function deleteOrganization(deps: OrganizationDeps, request: Request): Promise<Response> {
+  const { store, audit, writes } = deps
+  const first = await writes.authenticate(request) // 401, 429
+  requireApiKey(first) // 403
+  const organizationId = organizationIn(request)
+  await requireRole(store, first, organizationId, ['owner']) // 404, 403
+  refuseQuery(request.url) // 400
+  await writes.change(
+    request,
+    async (context) => {
+      await requireRole(store, context, organizationId, ['owner']) // 404, 403
+      const key = organizationKey(organizationId)
+      await refuseFixture(store, key) // 409
+      const { keys } = await store.keys({ ...namespacesOwnedBy({ organizationId }), limit: 1 })
+      if (keys.length > 0) throw conflict('The organization owns namespaces: delete them first')
+      const members = (await readMembers(store, organizationId)).map(({ userId, role }) =>
+        memberEntry(organizationId, userId, role),
+      )
+      // An organization that is made later under the same id must not inherit the keys.
+      const { puts, deletes } = await revocationsOfKeys(store, organizationId, new Date(deps.now()))
+      const gone = [key, ...deletes, ...members.flatMap((entry) => [entry.key, ...indexKeysOf(entry)])]
+      return { write: { deletes: gone, puts, fromReserve: 'revocation' }, result: undefined }
+    },
+    'removal',
+  )
+  await audit.recordDone('organization.deleted', { ...auditedCaller(first.caller), organizationId })
+  return doneResponse()
 }
 
 function requireOperator(context: RequestContext): void {

@@ -53,89 +53,94 @@ interface NamedServer {
 }
 
 export function registryReadHandlers(deps: RegistryReadDeps): RegistryReadHandlers {
-  const { store, catalogue } = deps
-
   return {
-    async listRegistryServers(request) {
-      const isVisible = await visibleTo(deps, request) // 401, 429, 403
-      const { limit, after, search, version, since } = readPageQuery(request.url) // 400
-      await catalogue.refresh()
-      const isWanted = ({ name, server: { registry } }: NamedServer) =>
-        (search === undefined || name.toLowerCase().includes(search)) &&
-        (version === undefined || version === 'latest' || registry.version === version) &&
-        (since === undefined || Date.parse(registry.updatedAt) >= since)
-      const work = firstNamed(catalogue, { after, most: limit + 1, isVisible, isWanted })
-      const wanted = await allowanceOf(request).run(work) // 429
-      const { servers, next } = await entriesOf(request, wanted.slice(0, limit))
-      const last = next < wanted.length ? wanted[next - 1] : undefined
-      const page: RegistryPage = {
-        servers,
-        metadata: {
-          count: servers.length,
-          ...(last !== undefined && { nextCursor: cursorOf(last.server.qualifiedName) }),
-        },
-      }
-      return wholeResponse(request, JSON.stringify(page))
-    },
+    listRegistryServers: (request) => listRegistryServers(deps, request),
+    listRegistryVersions: (request) => listRegistryVersions(deps, request),
+    getRegistryVersion: (request) => getRegistryVersion(deps, request),
+  }
+}
 
-    async listRegistryVersions(request) {
-      const [found] = await findNamed(request) // 401, 429, 403, 400, 404
-      const page: RegistryPage = { servers: [found], metadata: { count: 1 } }
-      return wholeResponse(request, JSON.stringify(page))
-    },
-
-    async getRegistryVersion(request) {
-      const [found, wanted] = await findNamed(request) // 401, 429, 403, 400, 404
-      if (wanted !== 'latest' && wanted !== found.server.version) throw notFound()
-      return wholeResponse(request, JSON.stringify(found))
+async function listRegistryServers(deps: RegistryReadDeps, request: Request): Promise<Response> {
+  const { catalogue } = deps
+  const isVisible = await visibleTo(deps, request) // 401, 429, 403
+  const { limit, after, search, version, since } = readPageQuery(request.url) // 400
+  await catalogue.refresh()
+  const isWanted = ({ name, server: { registry } }: NamedServer) =>
+    (search === undefined || name.toLowerCase().includes(search)) &&
+    (version === undefined || version === 'latest' || registry.version === version) &&
+    (since === undefined || Date.parse(registry.updatedAt) >= since)
+  const work = firstNamed(catalogue, { after, most: limit + 1, isVisible, isWanted })
+  const wanted = await allowanceOf(request).run(work) // 429
+  const { servers, next } = await entriesOf(deps, request, wanted.slice(0, limit))
+  const last = next < wanted.length ? wanted[next - 1] : undefined
+  const page: RegistryPage = {
+    servers,
+    metadata: {
+      count: servers.length,
+      ...(last !== undefined && { nextCursor: cursorOf(last.server.qualifiedName) }),
     },
   }
+  return wholeResponse(request, JSON.stringify(page))
+}
 
-  /** The server in the path, and the version after it. */
-  async function findNamed(request: Request): Promise<[RegistryEntry, string | undefined]> {
-    const isVisible = await visibleTo(deps, request)
-    const [, path = '', version] =
-      /^\/v0\.1\/servers\/(.+?)\/versions(?:\/([^/]+))?\/?$/.exec(pathOf(request.url)) ?? []
-    const query = readQuery(request.url, ['include_deleted'])
-    readFlag(query, 'include_deleted')
-    await catalogue.refresh()
-    const name = decoded(path)
-    const named = await allowanceOf(request).run(serverNamed(catalogue, name, isVisible))
-    const [entry] = (await entriesOf(request, named)).servers
-    if (entry === undefined) throw notFound()
-    return [entry, version === undefined ? undefined : decoded(version)]
-  }
+async function listRegistryVersions(deps: RegistryReadDeps, request: Request): Promise<Response> {
+  const [found] = await findNamed(deps, request) // 401, 429, 403, 400, 404
+  const page: RegistryPage = { servers: [found], metadata: { count: 1 } }
+  return wholeResponse(request, JSON.stringify(page))
+}
 
-  /**
-   * The entries of servers, until their details reach `registryPageBytesMax`, and the index of the first server that is
-   * not among them. Each is parsed in turns: it may have a megabyte.
-   */
-  async function entriesOf(
-    request: Request,
-    named: readonly NamedServer[],
-  ): Promise<{ readonly servers: RegistryEntry[]; readonly next: number }> {
-    const servers: RegistryEntry[] = []
-    let bytes = 0
-    let next = 0
-    while (next < named.length && bytes < registryPageBytesMax) {
-      const batch = named.slice(next, next + registryDetailsPerRead)
-      const names = batch.map(({ server }) => server.qualifiedName)
-      const values = await store.getMany([...names.map(serverKey), ...names.map(listingKey)])
-      for (const [index, { name, server }] of batch.entries()) {
-        if (bytes >= registryPageBytesMax) break
-        next += 1
-        const detail = values[index]
-        const work = readingShown(server, values[index + batch.length])
-        const listing = await allowanceOf(request).run(work) // 429
-        // Deleted meanwhile.
-        if (detail === undefined || listing === undefined) continue
-        bytes += detail.length
-        const entry = reading(detail.length, () => registryEntry(name, listing, readServer(detail)))
-        servers.push(await allowanceOf(request).run(entry)) // 429
-      }
+async function getRegistryVersion(deps: RegistryReadDeps, request: Request): Promise<Response> {
+  const [found, wanted] = await findNamed(deps, request) // 401, 429, 403, 400, 404
+  if (wanted !== 'latest' && wanted !== found.server.version) throw notFound()
+  return wholeResponse(request, JSON.stringify(found))
+}
+
+/** The server in the path, and the version after it. */
+async function findNamed(deps: RegistryReadDeps, request: Request): Promise<[RegistryEntry, string | undefined]> {
+  const { catalogue } = deps
+  const isVisible = await visibleTo(deps, request)
+  const [, path = '', version] = /^\/v0\.1\/servers\/(.+?)\/versions(?:\/([^/]+))?\/?$/.exec(pathOf(request.url)) ?? []
+  const query = readQuery(request.url, ['include_deleted'])
+  readFlag(query, 'include_deleted')
+  await catalogue.refresh()
+  const name = decoded(path)
+  const named = await allowanceOf(request).run(serverNamed(catalogue, name, isVisible))
+  const [entry] = (await entriesOf(deps, request, named)).servers
+  if (entry === undefined) throw notFound()
+  return [entry, version === undefined ? undefined : decoded(version)]
+}
+
+/**
+ * The entries of servers, until their details reach `registryPageBytesMax`, and the index of the first server that is
+ * not among them. Each is parsed in turns: it may have a megabyte.
+ */
+async function entriesOf(
+  deps: RegistryReadDeps,
+  request: Request,
+  named: readonly NamedServer[],
+): Promise<{ readonly servers: RegistryEntry[]; readonly next: number }> {
+  const { store } = deps
+  const servers: RegistryEntry[] = []
+  let bytes = 0
+  let next = 0
+  while (next < named.length && bytes < registryPageBytesMax) {
+    const batch = named.slice(next, next + registryDetailsPerRead)
+    const names = batch.map(({ server }) => server.qualifiedName)
+    const values = await store.getMany([...names.map(serverKey), ...names.map(listingKey)])
+    for (const [index, { name, server }] of batch.entries()) {
+      if (bytes >= registryPageBytesMax) break
+      next += 1
+      const detail = values[index]
+      const work = readingShown(server, values[index + batch.length])
+      const listing = await allowanceOf(request).run(work) // 429
+      // Deleted meanwhile.
+      if (detail === undefined || listing === undefined) continue
+      bytes += detail.length
+      const entry = reading(detail.length, () => registryEntry(name, listing, readServer(detail)))
+      servers.push(await allowanceOf(request).run(entry)) // 429
     }
-    return { servers, next }
   }
+  return { servers, next }
 }
 
 /** The servers that the reader may see. Throws 401 for one without a credential, unless the registry is open. */

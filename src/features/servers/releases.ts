@@ -5,7 +5,6 @@
 
 import { randomBytes } from 'node:crypto'
 import type { RequestContext } from '../../auth/authorizer.ts'
-import { writeAuthentication } from '../../auth/write-authentication.ts'
 import { invalidRequest, notFound } from '../../errors.ts'
 import { mediaType, readBytes } from '../../http/body.ts'
 import { pathOf } from '../../http/path.ts'
@@ -25,69 +24,69 @@ import { trusted, withUrl } from './merge.ts'
 import { readQualifiedName } from './qualified-name.ts'
 import { serverBody } from './server-body.ts'
 import type { ServerWriteDeps } from './server-deps.ts'
-import { createServerRecords } from './server-records.ts'
 
 const payloadShape = validatorOf(ReleasePayload)
 
 export function releaseHandlers(deps: ServerWriteDeps): Pick<Handlers, 'createRelease' | 'getRelease'> {
-  const { authorizer, audit, now } = deps
-  const authenticateToWrite = writeAuthentication(deps)
-  const records = createServerRecords(deps)
-
   return {
-    async createRelease(request) {
-      const first = await authenticateToWrite(request) // 401, 429
-      const qualifiedName = await requireServer(first, 'write') // 404, 403
-      refuseQuery(request.url) // 400
-      const { upstreamUrl, configSchema } = await readPayload(request) // 400, 413
-      await refuseFixture(deps.store, serverKey(qualifiedName)) // 409
-      const found = await introspectFor(deps.upstream, first, upstreamUrl, 'payload.upstreamUrl') // 400
-      const { introspected, problems } = found
-      const id = `rel_${randomBytes(12).toString('base64url')}`
-      await records.write(request, qualifiedName, async (context, before) => {
-        await requireServer(context, 'write') // 404, 403
-        if (before === undefined) throw notFound()
-        const { detail, extras } = before
-        const has = { ...detail, ...introspected }
-        const release = { id, createdAt: new Date(now()).toISOString(), upstreamUrl }
-        const after = { detail: withUrl(has, upstreamUrl, configSchema), extras: { ...extras, release } }
-        return trusted(context, before, after)
-      })
-      await audit.recordDone('server.changed', { ...about(first, qualifiedName), release: id })
-      const made: ReleaseMade = {
-        deploymentId: id,
-        status: 'SUCCESS',
-        mcpUrl: upstreamUrl,
-        ...(problems.length > 0 && { warnings: [...problems] }),
-      }
-      return new Response(JSON.stringify(made), { status: 202, headers: privateJson })
-    },
-
-    async getRelease(request) {
-      const context = await authorizer.authenticate(request) // 401, 429
-      const qualifiedName = await requireServer(context, 'read') // 404, 403
-      refuseQuery(request.url) // 400
-      const last = (await records.read(qualifiedName))?.extras.release
-      const wanted = pathOf(request.url).replace(/\/$/, '').split('/').at(-1)
-      if (last === undefined || last.id !== wanted) throw notFound()
-      const { id, createdAt, upstreamUrl } = last
-      const release: Release = {
-        id,
-        status: 'SUCCESS',
-        type: 'external',
-        createdAt,
-        updatedAt: createdAt,
-        mcpUrl: upstreamUrl,
-        upstreamUrl,
-      }
-      return new Response(JSON.stringify(release), { headers: privateJson })
-    },
+    createRelease: (request) => createRelease(deps, request),
+    getRelease: (request) => getRelease(deps, request),
   }
+}
 
-  function requireServer(context: RequestContext, operation: 'read' | 'write'): Promise<string> {
-    const path = context.request.url.replace(/\/releases(?:\/[^/?]*)?\/?(?:\?.*)?$/, '')
-    return requireLedServer(authorizer, context, readQualifiedName(path), operation)
+async function createRelease(deps: ServerWriteDeps, request: Request): Promise<Response> {
+  const { audit, now, writes, servers } = deps
+  const first = await writes.authenticate(request) // 401, 429
+  const qualifiedName = await requireServer(deps, first, 'write') // 404, 403
+  refuseQuery(request.url) // 400
+  const { upstreamUrl, configSchema } = await readPayload(request) // 400, 413
+  await refuseFixture(deps.store, serverKey(qualifiedName)) // 409
+  const found = await introspectFor(deps.upstream, first, upstreamUrl, 'payload.upstreamUrl') // 400
+  const { introspected, problems } = found
+  const id = `rel_${randomBytes(12).toString('base64url')}`
+  await servers.write(request, qualifiedName, async (context, before) => {
+    await requireServer(deps, context, 'write') // 404, 403
+    if (before === undefined) throw notFound()
+    const { detail, extras } = before
+    const has = { ...detail, ...introspected }
+    const release = { id, createdAt: new Date(now()).toISOString(), upstreamUrl }
+    const after = { detail: withUrl(has, upstreamUrl, configSchema), extras: { ...extras, release } }
+    return trusted(context, before, after)
+  })
+  await audit.recordDone('server.changed', { ...about(first, qualifiedName), release: id })
+  const made: ReleaseMade = {
+    deploymentId: id,
+    status: 'SUCCESS',
+    mcpUrl: upstreamUrl,
+    ...(problems.length > 0 && { warnings: [...problems] }),
   }
+  return new Response(JSON.stringify(made), { status: 202, headers: privateJson })
+}
+
+async function getRelease(deps: ServerWriteDeps, request: Request): Promise<Response> {
+  const { authorizer, servers } = deps
+  const context = await authorizer.authenticate(request) // 401, 429
+  const qualifiedName = await requireServer(deps, context, 'read') // 404, 403
+  refuseQuery(request.url) // 400
+  const last = (await servers.read(qualifiedName))?.extras.release
+  const wanted = pathOf(request.url).replace(/\/$/, '').split('/').at(-1)
+  if (last === undefined || last.id !== wanted) throw notFound()
+  const { id, createdAt, upstreamUrl } = last
+  const release: Release = {
+    id,
+    status: 'SUCCESS',
+    type: 'external',
+    createdAt,
+    updatedAt: createdAt,
+    mcpUrl: upstreamUrl,
+    upstreamUrl,
+  }
+  return new Response(JSON.stringify(release), { headers: privateJson })
+}
+
+function requireServer({ authorizer }: ServerWriteDeps, context: RequestContext, operation: 'read' | 'write') {
+  const path = context.request.url.replace(/\/releases(?:\/[^/?]*)?\/?(?:\?.*)?$/, '')
+  return requireLedServer(authorizer, context, readQualifiedName(path), operation)
 }
 
 /** The form's `payload`. Throws 400, 413. */

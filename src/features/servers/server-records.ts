@@ -3,7 +3,8 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Caller } from '../../auth/authenticate.ts'
 import type { RequestContext } from '../../auth/authorizer.ts'
-import { authorizedChange } from '../../auth/write-authentication.ts'
+import type { Denials } from '../../auth/denials.ts'
+import type { Writes } from '../../auth/writes.ts'
 import { invalidRequest, namespaceFull, notFound, ownerFull } from '../../errors.ts'
 import { inSlices } from '../../fairness/turns.ts'
 import { ownerServersMax, serverBytesMax } from '../../limits.ts'
@@ -19,10 +20,10 @@ import {
 } from '../../storage/directory-records.ts'
 import { refuseFixture } from '../../storage/fixture-places.ts'
 import { listingChangesKey, listingKey, serverKey } from '../../storage/keys.ts'
-import type { Key } from '../../storage/store.ts'
-import { createUsages, type Usages } from '../../storage/usage.ts'
+import type { Key, Store } from '../../storage/store.ts'
+import { createUsages, type Usage, type Usages } from '../../storage/usage.ts'
+import type { Catalogue } from './catalogue.ts'
 import { findings } from './findings.ts'
-import type { ServerWriteDeps } from './server-deps.ts'
 
 /**
  * Cost of searching one character of a tool's definition for what is suspicious; 50 nanoseconds. Past it: as for
@@ -39,7 +40,16 @@ export interface StoredServer {
 /** Authorizes the caller and returns the server after the write. `before`: undefined for a new one. */
 export type Merge = (context: RequestContext, before: StoredServer | undefined) => Promise<StoredServer>
 
-type ServerRecordsDeps = Pick<ServerWriteDeps, 'store' | 'catalogue' | 'authorizer' | 'denials' | 'quota' | 'now'>
+export interface ServerRecordsDeps {
+  readonly store: Store
+  readonly catalogue: Pick<Catalogue, 'refresh' | 'ownedWith'>
+  readonly writes: Writes
+  readonly denials: Denials
+  /** The most that a namespace may hold. */
+  readonly quota: Usage
+  /** Milliseconds since 1970. */
+  readonly now: () => number
+}
 
 /** Nothing was written: the namespace of the server is full. */
 interface Full {
@@ -72,13 +82,12 @@ export interface ServerRecords {
 type Values = readonly (Uint8Array | undefined)[]
 
 export function createServerRecords(deps: ServerRecordsDeps): ServerRecords {
-  const { store, catalogue, authorizer, denials, quota, now } = deps
-  const change = authorizedChange(authorizer, store)
+  const { store, catalogue, writes, denials, quota, now } = deps
 
   return {
     read: async (qualifiedName) => storedIn(await store.getMany(keysOf(qualifiedName))),
     async write(request, qualifiedName, merge) {
-      const written = await change<Written | Full>(request, async (context) => {
+      const written = await writes.change<Written | Full>(request, async (context) => {
         const keys = keysOf(qualifiedName)
         const values = await store.getMany([...keys, listingChangesKey])
         // A server may have a megabyte, and each look at it takes milliseconds.
@@ -91,10 +100,7 @@ export function createServerRecords(deps: ServerRecordsDeps): ServerRecords {
           denials.recordWriteRefusal(request, context.caller, namespace, 'owner_full')
           throw ownerFull(namespace, ownerServersMax)
         }
-        // A fixture states `security` itself. It stays as long as the tools are these.
-        const hasSameTools = before !== undefined && merged.detail.tools === before.detail.tools
-        const security = hasSameTools ? before.detail.security : await inSlices(scanning(merged.detail))
-        const detail = { ...merged.detail, security }
+        const detail = await withSecurity(merged.detail, before?.detail)
         const createdAt = before === undefined ? new Date(now()).toISOString() : before.extras.createdAt
         const dated = { ...merged.extras, ...(createdAt !== undefined && { createdAt }) }
         const isSame = before !== undefined && isDeepStrictEqual({ detail, extras: dated }, before)
@@ -118,7 +124,7 @@ export function createServerRecords(deps: ServerRecordsDeps): ServerRecords {
       throw namespaceFull(namespace)
     },
     remove: (request, qualifiedName, authorize) =>
-      change(
+      writes.change(
         request,
         async (context) => {
           await authorize(context)
@@ -150,6 +156,12 @@ function usagesWithout(keys: readonly Key[], values: Values): Usages {
   const usages = createUsages()
   for (const [index, key] of keys.entries()) usages.remove(key, values[index])
   return usages
+}
+
+/** A fixture states `security` itself. It stays as long as the tools are these. */
+async function withSecurity(detail: ServerDetail, before: ServerDetail | undefined): Promise<ServerDetail> {
+  const security = detail.tools === before?.tools ? before.security : await inSlices(scanning(detail))
+  return { ...detail, security }
 }
 
 /** Whether nothing suspicious was found in its tools; null without tools (door contract, 2.8). As work in slices. */

@@ -19,7 +19,7 @@ import type { Handlers } from '../../http/router.ts'
 import type { CliLoginMade, CliLoginState } from '../../model/cli-login.ts'
 import type { Audit } from '../../ops/audit-log.ts'
 import { cliLoginDone, cliLoginPage } from './cli-login-page.ts'
-import { type CliLoginsOptions, createCliLogins } from './cli-logins.ts'
+import { type CliLogins, type CliLoginsOptions, createCliLogins } from './cli-logins.ts'
 import { impossiblePage } from './sign-in-handlers.ts'
 
 export interface CliLoginDeps extends CliLoginsOptions {
@@ -33,85 +33,97 @@ export interface CliLoginDeps extends CliLoginsOptions {
   /** Whether clients may sign in here. */
   readonly isPossible: boolean
   readonly audit: Audit
-  readonly baseUrl: string
+  /** The base URL, without a slash at its end. */
+  readonly base: string
+}
+
+interface Parts extends CliLoginDeps {
+  readonly logins: CliLogins
 }
 
 type CliLoginHandlers = Pick<Handlers, 'startCliLogin' | 'pollCliLogin' | 'cliLoginPage' | 'decideCliLogin'>
 
 export function cliLoginHandlers(deps: CliLoginDeps): CliLoginHandlers {
-  const { sessions, audit, addressOf } = deps
-  const base = deps.baseUrl.replace(/\/$/, '')
-  const logins = createCliLogins(deps)
-
+  const parts: Parts = { ...deps, logins: createCliLogins(deps) }
   return {
-    async startCliLogin(request) {
-      refuseQuery(request.url) // 400
-      if (!deps.isPossible)
-        throw conflict('Nobody can log in here: the platform is reached over plain HTTP, or runs with --no-sign-in')
-      const address = addressOf(request)
-      requireRate(deps.begins.take(address), 'Too many logins were begun from this address') // 429
-      const { login, sessionId } = await logins.begin(address)
-      return answer({ sessionId, authUrl: `${base}/signin/cli?login=${login}` })
-    },
-
-    async pollCliLogin(request) {
-      refuseQuery(request.url) // 400
-      const found = await logins.find(namesInPath(request.url)[3] ?? '') // 404
-      const { keyId } = found.value
-      if (keyId === undefined) return answer({ status: 'pending' })
-      if (keyId === null) return answer({ status: 'error', message: 'The login was denied in the browser' })
-      // Once: a second poll at the same time finds it gone.
-      await logins.take(found) // 404
-      const apiKey = await deps.mintForDay(await callerOf(keyId), () => callerOf(keyId)) // 401, 503
-      return answer({ status: 'success', apiKey })
-    },
-
-    async cliLoginPage(request) {
-      if (!deps.isPossible) return impossiblePage()
-      const login = readQuery(request.url).get('login') ?? '' // 400
-      const session = await sessions.find(request)
-      if (session === undefined) return toSignIn(login)
-      const { value } = await logins.undecided(login) // 400
-      return cliLoginPage({
-        action: `${base}/signin/cli`,
-        signInUrl: `${base}/signin`,
-        formToken: session.formToken(`cli login ${login}`),
-        login,
-        caller: session.caller,
-        begunAt: value.address,
-        address: addressOf(request),
-      })
-    },
-
-    async decideCliLogin(request) {
-      if (!deps.isPossible) return impossiblePage()
-      const form = await readForm(request) // 400
-      const login = form.one('login') ?? ''
-      const session = await sessions.find(request)
-      if (session === undefined) return toSignIn(login)
-      requireFormToken(form.one('form'), session.formToken(`cli login ${login}`)) // 403
-      const isAllowed = readDecision(form) // 400
-      const found = await logins.undecided(login) // 400
-      const { keyId, userId } = session.caller
-      await logins.decide(found, isAllowed ? keyId : null) // 400
-      const event = isAllowed ? 'signin.cli' : 'signin.cli.denied'
-      await audit.record(event, { userId, keyId, address: found.value.address })
-      return cliLoginDone(isAllowed)
-    },
+    startCliLogin: (request) => startCliLogin(parts, request),
+    pollCliLogin: (request) => pollCliLogin(parts, request),
+    cliLoginPage: (request) => showCliLoginPage(parts, request),
+    decideCliLogin: (request) => decideCliLogin(parts, request),
   }
+}
 
-  function toSignIn(login: string): Response {
-    const next = `/signin/cli?${new URLSearchParams({ login })}`
-    return redirect(`${base}/signin?${new URLSearchParams({ next })}`)
-  }
+async function startCliLogin(deps: Parts, request: Request): Promise<Response> {
+  const { addressOf, base, logins } = deps
+  refuseQuery(request.url) // 400
+  if (!deps.isPossible)
+    throw conflict('Nobody can log in here: the platform is reached over plain HTTP, or runs with --no-sign-in')
+  const address = addressOf(request)
+  requireRate(deps.begins.take(address), 'Too many logins were begun from this address') // 429
+  const { login, sessionId } = await logins.begin(address)
+  return answer({ sessionId, authUrl: `${base}/signin/cli?login=${login}` })
+}
 
-  /** The user of a key that still works. Throws `unauthorized`. */
-  async function callerOf(keyId: string): Promise<Authenticated> {
-    const directory = await deps.directory.current()
-    const key = await directory.apiKey(keyId)
-    if (!isLive(key)) throw unauthorized()
-    return { caller: callerOfKey(key), directory }
-  }
+async function pollCliLogin(deps: Parts, request: Request): Promise<Response> {
+  const { logins } = deps
+  refuseQuery(request.url) // 400
+  const found = await logins.find(namesInPath(request.url)[3] ?? '') // 404
+  const { keyId } = found.value
+  if (keyId === undefined) return answer({ status: 'pending' })
+  if (keyId === null) return answer({ status: 'error', message: 'The login was denied in the browser' })
+  // Once: a second poll at the same time finds it gone.
+  await logins.take(found) // 404
+  const apiKey = await deps.mintForDay(await callerOf(deps, keyId), () => callerOf(deps, keyId)) // 401, 503
+  return answer({ status: 'success', apiKey })
+}
+
+async function showCliLoginPage(deps: Parts, request: Request): Promise<Response> {
+  const { sessions, addressOf, base, logins } = deps
+  if (!deps.isPossible) return impossiblePage()
+  const login = readQuery(request.url).get('login') ?? '' // 400
+  const session = await sessions.find(request)
+  if (session === undefined) return toSignIn(deps, login)
+  const { value } = await logins.undecided(login) // 400
+  return cliLoginPage({
+    action: `${base}/signin/cli`,
+    signInUrl: `${base}/signin`,
+    formToken: session.formToken(`cli login ${login}`),
+    login,
+    caller: session.caller,
+    begunAt: value.address,
+    address: addressOf(request),
+  })
+}
+
+async function decideCliLogin(deps: Parts, request: Request): Promise<Response> {
+  const { sessions, audit, logins } = deps
+  if (!deps.isPossible) return impossiblePage()
+  const form = await readForm(request) // 400
+  const login = form.one('login') ?? ''
+  const session = await sessions.find(request)
+  if (session === undefined) return toSignIn(deps, login)
+  requireFormToken(form.one('form'), session.formToken(`cli login ${login}`)) // 403
+  const isAllowed = readDecision(form) // 400
+  const found = await logins.undecided(login) // 400
+  const { keyId, userId } = session.caller
+  await logins.decide(found, isAllowed ? keyId : null) // 400
+  const event = isAllowed ? 'signin.cli' : 'signin.cli.denied'
+  await audit.record(event, { userId, keyId, address: found.value.address })
+  return cliLoginDone(isAllowed)
+}
+
+function toSignIn(deps: Parts, login: string): Response {
+  const { base } = deps
+  const next = `/signin/cli?${new URLSearchParams({ login })}`
+  return redirect(`${base}/signin?${new URLSearchParams({ next })}`)
+}
+
+/** The user of a key that still works. Throws `unauthorized`. */
+async function callerOf(deps: Parts, keyId: string): Promise<Authenticated> {
+  const directory = await deps.directory.current()
+  const key = await directory.apiKey(keyId)
+  if (!isLive(key)) throw unauthorized()
+  return { caller: callerOfKey(key), directory }
 }
 
 function answer(body: CliLoginMade | CliLoginState): Response {

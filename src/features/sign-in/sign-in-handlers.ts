@@ -18,6 +18,7 @@ import { html } from '../../http/html.ts'
 import { page, redirect } from '../../http/html-page.ts'
 import { readQuery } from '../../http/query.ts'
 import type { Handlers } from '../../http/router.ts'
+import type { ApiKey } from '../../model/organization.ts'
 import type { Audit } from '../../ops/audit-log.ts'
 import type { Store } from '../../storage/store.ts'
 import type { LoginLink } from './login-link.ts'
@@ -31,83 +32,92 @@ export interface SignInDeps {
   readonly audit: Audit
   /** Limits sessions that a user begins: each leaves a record for hours, and a line in the audit log. */
   readonly signIns: RateLimit
-  readonly baseUrl: string
+  /** The base URL, without a slash at its end. */
+  readonly base: string
 }
 
 export function signInHandlers(deps: SignInDeps): Pick<Handlers, 'signInPage' | 'signIn'> {
-  const { authenticator, sessions, records, audit } = deps
-  const base = deps.baseUrl.replace(/\/$/, '')
-  const action = `${base}/signin`
-  const isPossible = isSecureUrl(base)
-
-  async function startSession(keyId: string, next: string | undefined, how: 'key' | 'link', userId: string) {
-    requireRate(deps.signIns.take(userId), 'This user is signing in too often') // 429
-    const cookie = await sessions.start(keyId)
-    await audit.record('signin.session', { userId, keyId, how })
-    return redirect(`${base}${pathAfterSignIn(next)}`, { 'set-cookie': cookie })
-  }
-
   return {
-    async signInPage(request) {
-      if (!isPossible) return impossiblePage()
-      const query = readQuery(request.url) // 400
-      const link = query.get('link')
-      if (link !== undefined) {
-        const { userId } = await userOf(await foundLink(link)) // 400
-        return linkPage({ action, link, userId, formToken: formTokenOf(deps.signInKey, link, 'link') })
-      }
-      const session = await sessions.find(request)
-      return session === undefined ? keyPage(action, query.get('next')) : sessionPage(action, session)
-    },
-
-    async signIn(request) {
-      if (!isPossible) return impossiblePage()
-      const form = await readForm(request) // 400
-      const link = form.one('link')
-      if (link !== undefined) {
-        requireFormToken(form.one('form'), formTokenOf(deps.signInKey, link, 'link')) // 403
-        const { keyId, userId } = await redeem(link) // 400
-        return startSession(keyId, undefined, 'link', userId)
-      }
-      if (form.one('end') !== undefined) {
-        const session = await sessions.find(request)
-        if (session !== undefined) requireFormToken(form.one('form'), session.formToken('end')) // 403
-        return redirect(action, { 'set-cookie': await sessions.end(request) })
-      }
-      const next = form.one('next')
-      const { keyId, userId } = await authenticator.authenticateKey(form.one('key') ?? '', request).catch((thrown) => {
-        if (thrown instanceof PlatformError && thrown.code === 'unauthorized') return { keyId: '', userId: '' }
-        throw thrown
-      }) // 429
-      if (keyId === '') return keyPage(action, next, 401)
-      return startSession(keyId, next, 'key', userId)
-    },
+    signInPage: (request) => showSignInPage(deps, request),
+    signIn: (request) => signIn(deps, request),
   }
+}
 
-  /** Uses a login link up. Throws `invalid_request` if it was used, has expired, or its key was revoked. */
-  async function redeem(link: string): Promise<{ readonly keyId: string; readonly userId: string }> {
-    const found = await foundLink(link)
-    const { key, bytes } = found
-    const committed = await deps.store.commit({
-      checks: [{ key, value: bytes }],
-      deletes: [key],
-      fromReserve: 'revocation',
-    })
-    if (!committed.ok) throw spentLink()
-    return userOf(found)
+async function showSignInPage(deps: SignInDeps, request: Request): Promise<Response> {
+  const { sessions, base } = deps
+  if (!isSecureUrl(base)) return impossiblePage()
+  const query = readQuery(request.url) // 400
+  const link = query.get('link')
+  if (link !== undefined) {
+    const { userId } = await userOf(deps, await foundLink(deps, link)) // 400
+    return linkPage({ action: `${base}/signin`, link, userId, formToken: formTokenOf(deps.signInKey, link, 'link') })
   }
+  const session = await sessions.find(request)
+  return session === undefined ? keyPage(`${base}/signin`, query.get('next')) : sessionPage(`${base}/signin`, session)
+}
 
-  async function foundLink(link: string): Promise<FoundRecord<LoginLink>> {
-    const found = await records.find<LoginLink>('login link', link)
-    if (found === undefined) throw spentLink()
-    return found
+async function signIn(deps: SignInDeps, request: Request): Promise<Response> {
+  const { authenticator, sessions, base } = deps
+  if (!isSecureUrl(base)) return impossiblePage()
+  const form = await readForm(request) // 400
+  const link = form.one('link')
+  if (link !== undefined) {
+    requireFormToken(form.one('form'), formTokenOf(deps.signInKey, link, 'link')) // 403
+    const { keyId, userId } = await redeem(deps, link) // 400
+    return startSession(deps, { keyId, userId }, 'link')
   }
+  if (form.one('end') !== undefined) {
+    const session = await sessions.find(request)
+    if (session !== undefined) requireFormToken(form.one('form'), session.formToken('end')) // 403
+    return redirect(`${base}/signin`, { 'set-cookie': await sessions.end(request) })
+  }
+  const next = form.one('next')
+  const { keyId, userId } = await authenticator.authenticateKey(form.one('key') ?? '', request).catch((thrown) => {
+    if (thrown instanceof PlatformError && thrown.code === 'unauthorized') return { keyId: '', userId: '' }
+    throw thrown
+  }) // 429
+  if (keyId === '') return keyPage(`${base}/signin`, next, 401)
+  return startSession(deps, { keyId, userId }, 'key', next)
+}
 
-  async function userOf({ value }: FoundRecord<LoginLink>) {
-    const apiKey = await authenticator.liveKey(value.keyId)
-    if (apiKey === undefined) throw spentLink()
-    return apiKey
-  }
+async function startSession(
+  deps: SignInDeps,
+  { keyId, userId }: Pick<ApiKey, 'keyId' | 'userId'>,
+  how: 'key' | 'link',
+  next?: string,
+) {
+  const { sessions, audit, base } = deps
+  requireRate(deps.signIns.take(userId), 'This user is signing in too often') // 429
+  const cookie = await sessions.start(keyId)
+  await audit.record('signin.session', { userId, keyId, how })
+  return redirect(`${base}${pathAfterSignIn(next)}`, { 'set-cookie': cookie })
+}
+
+/** Uses a login link up. Throws `invalid_request` if it was used, has expired, or its key was revoked. */
+async function redeem(deps: SignInDeps, link: string): Promise<{ readonly keyId: string; readonly userId: string }> {
+  const found = await foundLink(deps, link)
+  const { key, bytes } = found
+  const committed = await deps.store.commit({
+    checks: [{ key, value: bytes }],
+    deletes: [key],
+    fromReserve: 'revocation',
+  })
+  if (!committed.ok) throw spentLink()
+  return userOf(deps, found)
+}
+
+async function foundLink(deps: SignInDeps, link: string): Promise<FoundRecord<LoginLink>> {
+  const { records } = deps
+  const found = await records.find<LoginLink>('login link', link)
+  if (found === undefined) throw spentLink()
+  return found
+}
+
+async function userOf(deps: SignInDeps, { value }: FoundRecord<LoginLink>) {
+  const { authenticator } = deps
+  const apiKey = await authenticator.liveKey(value.keyId)
+  if (apiKey === undefined) throw spentLink()
+  return apiKey
 }
 
 function spentLink(): PlatformError {

@@ -90,16 +90,12 @@ export function createSigners(count = Math.min(signersMax, Math.max(1, available
     return thread
   }
 
-  /** The thread with the fewest jobs; a new one if all are busy and there are fewer than `count`. */
-  function least(): Thread {
-    const [first] = [...threads].sort((a, b) => a.jobs.size - b.jobs.size)
-    return first === undefined || (first.jobs.size > 0 && threads.size < count) ? start() : first
-  }
-
   /** Gives the threads work, as far as they have room. */
   function dispatch(): void {
     while (!waiting.isEmpty()) {
-      const { jobs, worker } = least()
+      const first = leastBusy(threads)
+      const isBusy = first === undefined || (first.jobs.size > 0 && threads.size < count)
+      const { jobs, worker } = isBusy ? start() : first
       const job = jobs.size < jobsPerThread ? waiting.next()?.job : undefined
       if (job === undefined) return
       lastId += 1
@@ -125,6 +121,10 @@ export function createSigners(count = Math.min(signersMax, Math.max(1, available
       threads.clear()
     },
   }
+}
+
+function leastBusy(threads: ReadonlySet<Thread>): Thread | undefined {
+  return [...threads].sort((a, b) => a.jobs.size - b.jobs.size)[0]
 }
 
 function tooManyMints(): PlatformError {

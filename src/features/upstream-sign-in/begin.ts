@@ -2,7 +2,6 @@
 
 import { createHash, randomBytes } from 'node:crypto'
 import { calculatePKCECodeChallenge, generateRandomCodeVerifier } from 'oauth4webapi'
-import type { ConnectionRef } from '../../auth/authorizer.ts'
 import { cookieOf } from '../../auth/browser-sessions.ts'
 import { targetOf } from '../../auth/connection-input.ts'
 import type { ExpiringRecords } from '../../auth/expiring-records.ts'
@@ -12,7 +11,7 @@ import { setupStateOf } from '../../auth/setup-links.ts'
 import { conflict } from '../../errors.ts'
 import type { RateLimit } from '../../fairness/rate-limit.ts'
 import { attemptSeconds } from '../../limits.ts'
-import type { GivenClient } from '../../model/connection.ts'
+import type { ConnectionRef, GivenClient } from '../../model/connection.ts'
 import type { UpstreamTarget } from '../../model/input-fields.ts'
 import { connectionChange, type StoredConnection } from '../../storage/connections.ts'
 import type { Store } from '../../storage/store.ts'
@@ -225,7 +224,7 @@ async function keepGivenClient(
   const { namespace, connectionId } = ref
   const oauth = sealGivenClient(given, ref, signInKey)
   const after = { connection: stored.connection, privatePart: { ...stored.privatePart, oauth } }
-  if ((await store.commit(connectionChange(namespace, connectionId, stored, after))).ok) return
+  if ((await store.commit(connectionChange({ namespace, connectionId }, stored, after))).ok) return
   throw conflict('The connection was changed in the meantime: open the page again')
 }
 

@@ -40,101 +40,107 @@ export interface CallbackDeps extends Omit<ClientOptions, 'store'> {
 }
 
 export function callbackHandlers(deps: CallbackDeps) {
-  const { store, upstream, records, directory, signInKey, base, audit, now } = deps
-
-  /** The attempt that the parameters belong to, which is used up. Throws `invalid_request`, always with one text. */
-  async function attemptOf(request: Request, parameters: URLSearchParams): Promise<Attempt> {
-    const refused = invalidRequest('This sign-in is unknown here, was used, or has expired: start again')
-    if (new Set(parameters.keys()).size !== [...parameters.keys()].length) throw refused
-    const found = await records.find<Attempt>('attempt', parameters.get('state') ?? '')
-    if (found === undefined) throw refused
-    const cookie = cookieOf(request, cookieName(base))
-    if (cookie === undefined || hashOf(cookie) !== found.value.browser) throw refused
-    const { server } = found.value
-    const iss = parameters.get('iss')
-    // Mix-up (RFC 9207): compared to the letter, before anything else of the answer is read.
-    if (iss === null ? server.authorization_response_iss_parameter_supported === true : iss !== server.issuer)
-      throw refused
-    if (!(await useUp(found))) throw refused
-    return found.value
-  }
-
-  async function useUp({ key, bytes }: FoundRecord<Attempt>): Promise<boolean> {
-    return (await store.commit({ checks: [{ key, value: bytes }], deletes: [key], fromReserve: 'revocation' })).ok
-  }
-
-  /** The connection of an attempt. Throws 400 if it has changed, or if the attempt's maker may no longer access it. */
-  async function connectionOf({ ref, setupState, maker }: Attempt): Promise<StoredConnection> {
-    const stored = await findConnection(store, ref.namespace, ref.connectionId)
-    const isSame = stored !== undefined && setupStateOf({ ref, ...stored }) === setupState
-    if (isSame && (await isStillGood(maker, ref.namespace, await directory.current()))) return stored
-    throw invalidRequest('The connection has changed since this sign-in began: start again')
-  }
-
-  async function keep(
-    attempt: Attempt,
-    tokens: UpstreamTokens,
-    { status, serverInfo }: { readonly status: ConnectionStatus; readonly serverInfo?: ServerInfo },
-  ): Promise<void> {
-    const { ref, by } = attempt
-    const { userId } = by
-    const kept = userId === undefined ? tokens : { ...tokens, userId }
-    await decideAgain('the connection', async () => {
-      const before = await connectionOf(attempt)
-      const end = signInEnd(tokens)
-      const privatePart = {
-        ...withoutTokens(before.privatePart),
-        tokens: sealTokens(kept, ref, signInKey),
-        ...(end !== undefined && { signedInUntil: end }),
-      }
-      const connection = {
-        ...before.connection,
-        status: withSignInEnd(status, privatePart),
-        ...(serverInfo && { serverInfo }),
-      }
-      const after = { connection, privatePart }
-      return (await store.commit(connectionChange(ref.namespace, ref.connectionId, before, after))).ok || 'again'
-    })
-  }
-
-  /** Exchanges the code, tries the token, keeps it, and says when it ends. Throws SignInProblem, `invalid_request`. */
-  async function finish(attempt: Attempt, parameters: URLSearchParams): Promise<string | undefined> {
-    const stored = await connectionOf(attempt) // 400
-    const fetch = createOAuthFetch(upstream, 'Exchanging the code', holderOf(attempt.ref, attempt.by))
-    const exchange = { ...attempt, redirectUri: redirectUriOf(base) }
-    const tokens = await exchangeCode(exchange, parameters, fetch, now()).catch(async (thrown) => {
-      const { error: code } = ((thrown as Error).cause ?? {}) as { error?: unknown }
-      // The next sign-in registers again.
-      if (code === 'invalid_client' && attempt.client.isRegistered === true)
-        await forgetClient(deps, attempt.server.issuer, attempt.client)
-      throw thrown
-    }) // 502
-    await keep(attempt, tokens, await probe(deps, attempt, stored, tokens)) // 502, 400
-    const { ref, server, by } = attempt
-    await audit.record('upstream.signed_in', { ...ref, issuer: server.issuer, ...by })
-    return signInEnd(tokens)
-  }
-
   return {
-    async oauthCallback(request: Request): Promise<Response> {
-      const parameters = new URLSearchParams(request.url.slice(request.url.indexOf('?') + 1))
-      const attempt = await attemptOf(request, parameters) // 400
-      // A person who came by a link with a ticket has no session, and opens that link again.
-      const setupUrl = attempt.by.userId === undefined ? undefined : deps.links.urlOf(attempt.ref)
-      const error = parameters.get('error')
-      if (error !== null) return refusedPage(attempt, error, parameters.get('error_description'), setupUrl)
-      let end: string | undefined
-      try {
-        end = await finish(attempt, parameters) // 502, 400
-      } catch (thrown) {
-        throw thrown instanceof PlatformError && setupUrl !== undefined ? thrown.withSetupUrl(setupUrl) : thrown
-      }
-      const until = end === undefined ? {} : { until: String(Math.floor(Date.parse(end) / 1000)) }
-      return redirect(`${base}/oauth/done?${new URLSearchParams({ ...attempt.ref, ...until })}`)
-    },
-
+    oauthCallback: (request: Request) => oauthCallback(deps, request),
     oauthDone: connectedPage,
   }
+}
+
+async function oauthCallback(deps: CallbackDeps, request: Request): Promise<Response> {
+  const { base } = deps
+  const parameters = new URLSearchParams(request.url.slice(request.url.indexOf('?') + 1))
+  const attempt = await attemptOf(deps, request, parameters) // 400
+  // A person who came by a link with a ticket has no session, and opens that link again.
+  const setupUrl = attempt.by.userId === undefined ? undefined : deps.links.urlOf(attempt.ref)
+  const error = parameters.get('error')
+  if (error !== null) return refusedPage(attempt, error, parameters.get('error_description'), setupUrl)
+  let end: string | undefined
+  try {
+    end = await finish(deps, attempt, parameters) // 502, 400
+  } catch (thrown) {
+    throw thrown instanceof PlatformError && setupUrl !== undefined ? thrown.withSetupUrl(setupUrl) : thrown
+  }
+  const until = end === undefined ? {} : { until: String(Math.floor(Date.parse(end) / 1000)) }
+  return redirect(`${base}/oauth/done?${new URLSearchParams({ ...attempt.ref, ...until })}`)
+}
+
+/** The attempt that the parameters belong to, which is used up. Throws `invalid_request`, always with one text. */
+async function attemptOf(deps: CallbackDeps, request: Request, parameters: URLSearchParams): Promise<Attempt> {
+  const { records, base } = deps
+  const refused = invalidRequest('This sign-in is unknown here, was used, or has expired: start again')
+  if (new Set(parameters.keys()).size !== [...parameters.keys()].length) throw refused
+  const found = await records.find<Attempt>('attempt', parameters.get('state') ?? '')
+  if (found === undefined) throw refused
+  const cookie = cookieOf(request, cookieName(base))
+  if (cookie === undefined || hashOf(cookie) !== found.value.browser) throw refused
+  const { server } = found.value
+  const iss = parameters.get('iss')
+  // Mix-up (RFC 9207): compared to the letter, before anything else of the answer is read.
+  if (iss === null ? server.authorization_response_iss_parameter_supported === true : iss !== server.issuer)
+    throw refused
+  if (!(await useUp(deps, found))) throw refused
+  return found.value
+}
+
+async function useUp(deps: CallbackDeps, { key, bytes }: FoundRecord<Attempt>): Promise<boolean> {
+  const { store } = deps
+  return (await store.commit({ checks: [{ key, value: bytes }], deletes: [key], fromReserve: 'revocation' })).ok
+}
+
+/** The connection of an attempt. Throws 400 if it has changed, or if the attempt's maker may no longer access it. */
+async function connectionOf(deps: CallbackDeps, { ref, setupState, maker }: Attempt): Promise<StoredConnection> {
+  const { store, directory } = deps
+  const stored = await findConnection(store, ref.namespace, ref.connectionId)
+  const isSame = stored !== undefined && setupStateOf({ ref, ...stored }) === setupState
+  if (isSame && (await isStillGood(maker, ref.namespace, await directory.current()))) return stored
+  throw invalidRequest('The connection has changed since this sign-in began: start again')
+}
+
+async function keep(
+  deps: CallbackDeps,
+  attempt: Attempt,
+  tokens: UpstreamTokens,
+  { status, serverInfo }: { readonly status: ConnectionStatus; readonly serverInfo?: ServerInfo },
+): Promise<void> {
+  const { store, signInKey } = deps
+  const { ref, by } = attempt
+  const { userId } = by
+  const kept = userId === undefined ? tokens : { ...tokens, userId }
+  await decideAgain('the connection', async () => {
+    const before = await connectionOf(deps, attempt)
+    const end = signInEnd(tokens)
+    const privatePart = {
+      ...withoutTokens(before.privatePart),
+      tokens: sealTokens(kept, ref, signInKey),
+      ...(end !== undefined && { signedInUntil: end }),
+    }
+    const connection = {
+      ...before.connection,
+      status: withSignInEnd(status, privatePart),
+      ...(serverInfo && { serverInfo }),
+    }
+    const after = { connection, privatePart }
+    return (await store.commit(connectionChange(ref, before, after))).ok || 'again'
+  })
+}
+
+/** Exchanges the code, tries the token, keeps it, and says when it ends. Throws SignInProblem, `invalid_request`. */
+async function finish(deps: CallbackDeps, attempt: Attempt, parameters: URLSearchParams): Promise<string | undefined> {
+  const { upstream, base, audit, now } = deps
+  const stored = await connectionOf(deps, attempt) // 400
+  const fetch = createOAuthFetch(upstream, 'Exchanging the code', holderOf(attempt.ref, attempt.by))
+  const exchange = { ...attempt, redirectUri: redirectUriOf(base) }
+  const tokens = await exchangeCode(exchange, parameters, fetch, now()).catch(async (thrown) => {
+    const { error: code } = ((thrown as Error).cause ?? {}) as { error?: unknown }
+    // The next sign-in registers again.
+    if (code === 'invalid_client' && attempt.client.isRegistered === true)
+      await forgetClient(deps, attempt.server.issuer, attempt.client)
+    throw thrown
+  }) // 502
+  await keep(deps, attempt, tokens, await probe(deps, attempt, stored, tokens)) // 502, 400
+  const { ref, server, by } = attempt
+  await audit.record('upstream.signed_in', { ...ref, issuer: server.issuer, ...by })
+  return signInEnd(tokens)
 }
 
 /** Asks the server with the token. Throws SignInProblem if it does not take it. */

@@ -3,8 +3,8 @@
  * (sign-in contract, 1.6).
  */
 
-import type { ConnectionRef } from '../../auth/authorizer.ts'
 import { PlatformError } from '../../errors.ts'
+import type { ConnectionRef } from '../../model/connection.ts'
 import type { AuditFields } from '../../ops/audit-log.ts'
 import { findConnection, type StoredConnection } from '../../storage/connections.ts'
 import { decideAgain } from '../../storage/decide-again.ts'
@@ -37,7 +37,7 @@ export interface UpstreamCredentials {
 export function createUpstreamCredentials(deps: CredentialsDeps): UpstreamCredentials {
   const { store, audit, now } = deps
   const tokensIn = createStoredTokens(deps)
-  const refresh = createRefresh(deps, tokensIn)
+  const refresh = createRefresh({ ...deps, tokensIn })
 
   function credentials(call: CredentialsCall, { accessToken }: UpstreamTokens): Credentials {
     return {

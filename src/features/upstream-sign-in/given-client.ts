@@ -1,8 +1,7 @@
 /** The client that somebody registered by hand and gave to a connection, sealed with it. */
 
-import type { ConnectionRef } from '../../auth/authorizer.ts'
 import { openJson, sealJson } from '../../auth/secrets.ts'
-import type { GivenClient } from '../../model/connection.ts'
+import type { ConnectionRef, GivenClient } from '../../model/connection.ts'
 import type { ConnectionPrivate } from '../../storage/connections.ts'
 
 /** As it is kept. */

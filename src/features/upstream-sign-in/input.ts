@@ -192,7 +192,7 @@ async function keep(
     ...(status.state === 'connected' && { setups: setups + 1 }),
   }
   const connection = { ...stored.connection, status, ...(serverInfo && { serverInfo }) }
-  const change = connectionChange(ref.namespace, ref.connectionId, stored, { connection, privatePart })
+  const change = connectionChange(ref, stored, { connection, privatePart })
   if (!(await store.commit(change)).ok)
     throw conflict('The connection was changed in the meantime: open the page again')
   await audit.record('connection.changed', { ...by, ...ref, what: 'input' })

@@ -3,11 +3,11 @@
  * redirect, and are bounded (sign-in contract, 1.9).
  */
 
-import type { ConnectionRef } from '../../auth/authorizer.ts'
 import { PlatformError } from '../../errors.ts'
 import { type Holder, ticketHolder } from '../../fairness/owner.ts'
 import { isSecureUrl } from '../../http/guard.ts'
 import { oauthFetchTimeoutMs } from '../../limits.ts'
+import type { ConnectionRef } from '../../model/connection.ts'
 import { toResponse, type Upstream, UpstreamError } from '../../upstream/upstream.ts'
 
 /** Contract (sign-in 1.9): bytes of metadata, a registration or a token response. Past it: 502. */

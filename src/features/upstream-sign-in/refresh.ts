@@ -3,9 +3,9 @@
  * the store, and the new tokens are durable before anybody uses them (sign-in contract, 1.6).
  */
 
-import type { ConnectionRef } from '../../auth/authorizer.ts'
 import { PlatformError } from '../../errors.ts'
 import type { Holder } from '../../fairness/owner.ts'
+import type { ConnectionRef } from '../../model/connection.ts'
 import { connectionChange, findConnection, type StoredConnection } from '../../storage/connections.ts'
 import { decideAgain } from '../../storage/decide-again.ts'
 import { forgetClient } from './oauth-client.ts'
@@ -32,72 +32,74 @@ export interface CredentialsCall {
 /** The tokens after those with the access token `used`; undefined if there are none any more. */
 export type RefreshTokens = (call: CredentialsCall, used: string) => Promise<UpstreamTokens | undefined>
 
-export function createRefresh(deps: CredentialsDeps, tokensIn: StoredTokens): RefreshTokens {
-  const { store, signInKey, now } = deps
+interface RefreshDeps extends CredentialsDeps {
+  readonly tokensIn: StoredTokens
+}
+
+export function createRefresh(deps: RefreshDeps): RefreshTokens {
   /** Refreshes in progress in this process, by connection. */
   const refreshing = new Map<string, Promise<UpstreamTokens | undefined>>()
 
-  /** The tokens after those with this access token. Undefined if there are none any more. */
-  function refreshed(call: CredentialsCall, used: string) {
-    return decideAgain('the connection', () => claimed(call, used))
-  }
-
-  /** One decision: waits until nobody else refreshes them, and does so. */
-  async function claimed({ ref, holder, request }: CredentialsCall, used: string) {
-    for (;;) {
-      const stored = await findConnection(store, ref.namespace, ref.connectionId)
-      const tokens = stored && tokensIn.of(ref, stored)
-      if (stored === undefined || tokens === undefined) return undefined
-      if (tokens.accessToken !== used) return tokens
-      const { refreshUntil = 0, refreshAfter = 0 } = stored.privatePart
-      if (refreshAfter > now()) throw notNow('it failed a moment ago')
-      if (refreshUntil > now()) {
-        await deps.wait(refreshPollMs, request)
-        if (request.signal.aborted) throw notNow('the client disconnected')
-        continue
-      }
-      const claim = { ...stored.privatePart, refreshUntil: now() + refreshClaimMs }
-      const { connection } = stored
-      const write = connectionChange(ref.namespace, ref.connectionId, stored, { connection, privatePart: claim })
-      return (await store.commit(write)).ok ? refreshNow(ref, tokens, holder) : 'again'
-    }
-  }
-
-  /** With the claim held. */
-  async function refreshNow(ref: ConnectionRef, tokens: UpstreamTokens, holder: Holder) {
-    const used = tokens.accessToken
-    const fetch = createOAuthFetch(deps.upstream, 'Refreshing the token', holder)
-    const result = await refreshTokens(tokens, fetch, now()).catch((error) => {
-      if (!(error instanceof SignInProblem)) throw error
-      return { kind: 'failed', why: error.message, isUnknownClient: false } as const
-    })
-    if (!('kind' in result)) {
-      const sealed = sealTokens(result, ref, signInKey)
-      const isKept = await tokensIn.change(ref, used, ({ refreshUntil: _, refreshAfter: __, ...rest }) => ({
-        privatePart: { ...rest, tokens: sealed },
-      }))
-      // Somebody has signed out or deleted the connection: nobody may use what came too late.
-      if (!isKept) tokensIn.revokeLater(ref, result)
-      return isKept ? result : undefined
-    }
-    if (result.kind === 'failed') {
-      await tokensIn.change(ref, used, ({ refreshUntil: _, ...rest }) => ({
-        privatePart: { ...rest, refreshAfter: now() + refreshRetryMs },
-      }))
-      throw notNow(result.why)
-    }
-    const { client, server } = tokens
-    if (result.isUnknownClient && client.isRegistered === true) await forgetClient(deps, server.issuer, client)
-    await tokensIn.drop(ref, used, result.why)
-    return undefined
-  }
-
   return (call, used) => {
     const name = `${call.ref.namespace}/${call.ref.connectionId} ${used}`
-    const running = refreshing.get(name) ?? refreshed(call, used).finally(() => refreshing.delete(name))
+    const running =
+      refreshing.get(name) ??
+      decideAgain('the connection', () => claimed(deps, call, used)).finally(() => refreshing.delete(name))
     refreshing.set(name, running)
     return running
   }
+}
+
+/** One decision: waits until nobody else refreshes them, and does so. */
+async function claimed(deps: RefreshDeps, { ref, holder, request }: CredentialsCall, used: string) {
+  const { store, now, tokensIn } = deps
+  for (;;) {
+    const stored = await findConnection(store, ref.namespace, ref.connectionId)
+    const tokens = stored && tokensIn.of(ref, stored)
+    if (stored === undefined || tokens === undefined) return undefined
+    if (tokens.accessToken !== used) return tokens
+    const { refreshUntil = 0, refreshAfter = 0 } = stored.privatePart
+    if (refreshAfter > now()) throw notNow('it failed a moment ago')
+    if (refreshUntil > now()) {
+      await deps.wait(refreshPollMs, request)
+      if (request.signal.aborted) throw notNow('the client disconnected')
+      continue
+    }
+    const claim = { ...stored.privatePart, refreshUntil: now() + refreshClaimMs }
+    const { connection } = stored
+    const write = connectionChange(ref, stored, { connection, privatePart: claim })
+    return (await store.commit(write)).ok ? refreshNow(deps, ref, tokens, holder) : 'again'
+  }
+}
+
+/** With the claim held. */
+async function refreshNow(deps: RefreshDeps, ref: ConnectionRef, tokens: UpstreamTokens, holder: Holder) {
+  const { signInKey, now, tokensIn } = deps
+  const used = tokens.accessToken
+  const fetch = createOAuthFetch(deps.upstream, 'Refreshing the token', holder)
+  const result = await refreshTokens(tokens, fetch, now()).catch((error) => {
+    if (!(error instanceof SignInProblem)) throw error
+    return { kind: 'failed', why: error.message, isUnknownClient: false } as const
+  })
+  if (!('kind' in result)) {
+    const sealed = sealTokens(result, ref, signInKey)
+    const isKept = await tokensIn.change(ref, used, ({ refreshUntil: _, refreshAfter: __, ...rest }) => ({
+      privatePart: { ...rest, tokens: sealed },
+    }))
+    // Somebody has signed out or deleted the connection: nobody may use what came too late.
+    if (!isKept) tokensIn.revokeLater(ref, result)
+    return isKept ? result : undefined
+  }
+  if (result.kind === 'failed') {
+    await tokensIn.change(ref, used, ({ refreshUntil: _, ...rest }) => ({
+      privatePart: { ...rest, refreshAfter: now() + refreshRetryMs },
+    }))
+    throw notNow(result.why)
+  }
+  const { client, server } = tokens
+  if (result.isUnknownClient && client.isRegistered === true) await forgetClient(deps, server.issuer, client)
+  await tokensIn.drop(ref, used, result.why)
+  return undefined
 }
 
 function notNow(why: string): PlatformError {

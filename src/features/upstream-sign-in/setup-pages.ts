@@ -1,8 +1,8 @@
 /** The pages on which a person connects the server behind a connection. Foreign text stays text. */
 
-import type { ConnectionRef } from '../../auth/authorizer.ts'
 import { type Html, html } from '../../http/html.ts'
 import { page } from '../../http/html-page.ts'
+import type { ConnectionRef } from '../../model/connection.ts'
 import { formTokenField, type InputField, type Scalar } from '../../model/input-fields.ts'
 import type { StoredConnection } from '../../storage/connections.ts'
 import type { UpstreamTokens } from './tokens.ts'

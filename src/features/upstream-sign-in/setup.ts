@@ -3,7 +3,7 @@
  * must be told (sign-in contract, 1.3, 1.4, 1.10). Opening the page contacts nobody; its form does.
  */
 
-import type { Authorizer, ConnectionRef } from '../../auth/authorizer.ts'
+import type { Authorizer } from '../../auth/authorizer.ts'
 import { type BrowserSessions, formTokenOf, requireFormToken } from '../../auth/browser-sessions.ts'
 import type { Directory, DirectorySnapshot } from '../../auth/directory.ts'
 import { isStillGood, makerOf } from '../../auth/maker.ts'
@@ -17,7 +17,7 @@ import { isSecureUrl } from '../../http/guard.ts'
 import { redirect } from '../../http/html-page.ts'
 import { namesInPath, pathOf } from '../../http/path.ts'
 import { readQuery } from '../../http/query.ts'
-import type { GivenClient } from '../../model/connection.ts'
+import type { ConnectionRef, GivenClient } from '../../model/connection.ts'
 import { formTokenField } from '../../model/input-fields.ts'
 import { isConnectionId, isSlug } from '../../model/names.ts'
 import { ownerName } from '../../model/organization.ts'
@@ -42,104 +42,107 @@ export interface SetupDeps extends BeginDeps, InputDeps {
 }
 
 export function setupHandlers(deps: SetupDeps) {
-  const { store, authorizer, sessions, links, base, directory } = deps
-  const isPossible = isSecureUrl(base)
-
-  /** The visit, or the redirect to sign in first. Throws 404 and 403. */
-  async function visitOf(request: Request): Promise<Visit | Response> {
-    const [namespace = '', connectionId = ''] = namesInPath(request.url)
-    const ref = { namespace, connectionId }
-    const isName = isSlug(namespace) && isConnectionId(connectionId)
-    const ticket = readQuery(request.url).get('ticket') // 400
-    if (ticket !== undefined && isName) {
-      const stored = await findConnection(store, namespace, connectionId)
-      const maker = stored && links.ticketMaker(ticket, { ref, ...stored })
-      if (stored !== undefined && maker && (await isStillGood(maker, namespace, await directory.current()))) {
-        await allowanceOf(request).belongsTo(ticketHolder(ref))
-        const action = `${links.urlOf(ref)}?ticket=${ticket}`
-        const by = { linkKeyId: maker.keyId }
-        return { request, ref, stored, action, formToken: formTokenOf(deps.signInKey, ticket, 'setup'), maker, by }
-      }
-    }
-    const session = await sessions.find(request)
-    // The same for every name: a visitor who has not signed in learns nothing of what exists.
-    if (session === undefined) return redirect(`${base}/signin?${new URLSearchParams({ next: pathOf(request.url) })}`)
-    if (!isName) throw notFound()
-    const { stored } = await authorizer.requireConnection({ ...session, request }, 'write', ref)
-    const { userId, keyId } = session.caller
-    const formToken = session.formToken(`setup ${namespace}/${connectionId}`)
-    return {
-      request,
-      ref,
-      stored,
-      action: links.urlOf(ref),
-      formToken,
-      maker: makerOf(session.caller),
-      by: { userId, keyId },
-    }
-  }
-
-  /** Throws PlatformError. */
-  async function answerForm(visit: Visit, request: Request): Promise<Response> {
-    if (!isPossible) return impossiblePage(visit)
-    const form = await readForm(request) // 400
-    requireFormToken(form.one(formTokenField), visit.formToken) // 403
-    const now = await directory.current()
-    await requireSetupRate(deps, visit.ref, now) // 429
-    const config = await configOf(request, now, visit.stored)
-    const { oauth, tokens } = visit.stored.privatePart
-    const isEntered = config.fields.some(({ name }) => form.one(name) !== undefined)
-    if (isInputDue(visit, config, deps.headersKey) || (isEntered && tokens === undefined))
-      return enterInput(deps, visit, config, form) // 400, 409
-    if (form.one('values') !== undefined) return inputPage({ ...visit, ...config, values: new Map() })
-    signInTarget(deps, visit) // 409
-    // Sign out first, unless the form says otherwise or the server wants more.
-    const isKept = form.one('again') !== undefined || visit.stored.privatePart.wantedScope !== undefined
-    if (form.one('end') !== undefined || (tokens !== undefined && !isKept)) {
-      await deps.credentials.signOut(visit.ref, 'by a person', visit.by)
-      return signedOutPage(visit)
-    }
-    const given = openGivenClient(visit.stored.privatePart, visit.ref, deps.signInKey)
-    const isTyped = given?.isTyped === true && tokens === undefined
-    if (form.one('client') !== undefined && isTyped) return beginSignIn(deps, visit, request, { asksForClient: true })
-    if (form.one('register') !== undefined && given === undefined) {
-      return beginSignIn(deps, visit, request, { registersAgain: true })
-    }
-    const clientId = form.one('client_id')
-    if (clientId === undefined) return beginSignIn(deps, visit, request, { given })
-    // A ticket lets nobody replace what was given with the connection, only what was typed on this page.
-    if ((oauth !== undefined && !isTyped) || tokens !== undefined) {
-      throw conflict('This connection has a client already: change it with "oauth", or sign out first') // 409
-    }
-    return beginSignIn(deps, visit, request, { typed: readTypedClient(clientId, form.one('client_secret')) }) // 400
-  }
-
   return {
-    async setupPage(request: Request): Promise<Response> {
-      const visit = await visitOf(request) // 400, 404, 403
-      if (visit instanceof Response) return visit // 303
-      if (!isPossible) return impossiblePage(visit)
-      const config = await configOf(request, await directory.current(), visit.stored)
-      if (isInputDue(visit, config, deps.headersKey)) return inputPage({ ...visit, ...config, values: new Map() })
-      signInTarget(deps, visit) // 409
-      const tokens = openTokens(visit.stored.privatePart, visit.ref, deps.signInKey)
-      const { connection, privatePart } = visit.stored
-      const { wantedScope } = privatePart
-      const takesInput = config.fields.length > 0
-      return setupPage({ ...visit, mcpUrl: connection.mcpUrl ?? '', tokens, wantedScope, takesInput })
-    },
-
-    async startSetup(request: Request): Promise<Response> {
-      const visit = await visitOf(request) // 400, 404, 403
-      if (visit instanceof Response) return visit // 303
-      // An error leads back to this page.
-      try {
-        return await answerForm(visit, request) // 400, 403, 409, 429, 502
-      } catch (thrown) {
-        throw thrown instanceof PlatformError ? thrown.withSetupUrl(visit.action) : thrown
-      }
-    },
+    setupPage: (request: Request) => showSetupPage(deps, request),
+    startSetup: (request: Request) => startSetup(deps, request),
   }
+}
+
+async function showSetupPage(deps: SetupDeps, request: Request): Promise<Response> {
+  const { directory } = deps
+  const visit = await visitOf(deps, request) // 400, 404, 403
+  if (visit instanceof Response) return visit // 303
+  if (!isSecureUrl(deps.base)) return impossiblePage(visit)
+  const config = await configOf(request, await directory.current(), visit.stored)
+  if (isInputDue(visit, config, deps.headersKey)) return inputPage({ ...visit, ...config, values: new Map() })
+  signInTarget(deps, visit) // 409
+  const tokens = openTokens(visit.stored.privatePart, visit.ref, deps.signInKey)
+  const { connection, privatePart } = visit.stored
+  const { wantedScope } = privatePart
+  const takesInput = config.fields.length > 0
+  return setupPage({ ...visit, mcpUrl: connection.mcpUrl ?? '', tokens, wantedScope, takesInput })
+}
+
+async function startSetup(deps: SetupDeps, request: Request): Promise<Response> {
+  const visit = await visitOf(deps, request) // 400, 404, 403
+  if (visit instanceof Response) return visit // 303
+  // An error leads back to this page.
+  try {
+    return await answerForm(deps, visit, request) // 400, 403, 409, 429, 502
+  } catch (thrown) {
+    throw thrown instanceof PlatformError ? thrown.withSetupUrl(visit.action) : thrown
+  }
+}
+
+/** The visit, or the redirect to sign in first. Throws 404 and 403. */
+async function visitOf(deps: SetupDeps, request: Request): Promise<Visit | Response> {
+  const { store, authorizer, sessions, links, base, directory } = deps
+  const [namespace = '', connectionId = ''] = namesInPath(request.url)
+  const ref = { namespace, connectionId }
+  const isName = isSlug(namespace) && isConnectionId(connectionId)
+  const ticket = readQuery(request.url).get('ticket') // 400
+  if (ticket !== undefined && isName) {
+    const stored = await findConnection(store, namespace, connectionId)
+    const maker = stored && links.ticketMaker(ticket, { ref, ...stored })
+    if (stored !== undefined && maker && (await isStillGood(maker, namespace, await directory.current()))) {
+      await allowanceOf(request).belongsTo(ticketHolder(ref))
+      const action = `${links.urlOf(ref)}?ticket=${ticket}`
+      const by = { linkKeyId: maker.keyId }
+      return { request, ref, stored, action, formToken: formTokenOf(deps.signInKey, ticket, 'setup'), maker, by }
+    }
+  }
+  const session = await sessions.find(request)
+  // The same for every name: a visitor who has not signed in learns nothing of what exists.
+  if (session === undefined) return redirect(`${base}/signin?${new URLSearchParams({ next: pathOf(request.url) })}`)
+  if (!isName) throw notFound()
+  const { stored } = await authorizer.requireConnection({ ...session, request }, 'write', ref)
+  const { userId, keyId } = session.caller
+  const formToken = session.formToken(`setup ${namespace}/${connectionId}`)
+  return {
+    request,
+    ref,
+    stored,
+    action: links.urlOf(ref),
+    formToken,
+    maker: makerOf(session.caller),
+    by: { userId, keyId },
+  }
+}
+
+/** Throws PlatformError. */
+async function answerForm(deps: SetupDeps, visit: Visit, request: Request): Promise<Response> {
+  const { directory } = deps
+  if (!isSecureUrl(deps.base)) return impossiblePage(visit)
+  const form = await readForm(request) // 400
+  requireFormToken(form.one(formTokenField), visit.formToken) // 403
+  const now = await directory.current()
+  await requireSetupRate(deps, visit.ref, now) // 429
+  const config = await configOf(request, now, visit.stored)
+  const { oauth, tokens } = visit.stored.privatePart
+  const isEntered = config.fields.some(({ name }) => form.one(name) !== undefined)
+  if (isInputDue(visit, config, deps.headersKey) || (isEntered && tokens === undefined))
+    return enterInput(deps, visit, config, form) // 400, 409
+  if (form.one('values') !== undefined) return inputPage({ ...visit, ...config, values: new Map() })
+  signInTarget(deps, visit) // 409
+  // Sign out first, unless the form says otherwise or the server wants more.
+  const isKept = form.one('again') !== undefined || visit.stored.privatePart.wantedScope !== undefined
+  if (form.one('end') !== undefined || (tokens !== undefined && !isKept)) {
+    await deps.credentials.signOut(visit.ref, 'by a person', visit.by)
+    return signedOutPage(visit)
+  }
+  const given = openGivenClient(visit.stored.privatePart, visit.ref, deps.signInKey)
+  const isTyped = given?.isTyped === true && tokens === undefined
+  if (form.one('client') !== undefined && isTyped) return beginSignIn(deps, visit, request, { asksForClient: true })
+  if (form.one('register') !== undefined && given === undefined) {
+    return beginSignIn(deps, visit, request, { registersAgain: true })
+  }
+  const clientId = form.one('client_id')
+  if (clientId === undefined) return beginSignIn(deps, visit, request, { given })
+  // A ticket lets nobody replace what was given with the connection, only what was typed on this page.
+  if ((oauth !== undefined && !isTyped) || tokens !== undefined) {
+    throw conflict('This connection has a client already: change it with "oauth", or sign out first') // 409
+  }
+  return beginSignIn(deps, visit, request, { typed: readTypedClient(clientId, form.one('client_secret')) }) // 400
 }
 
 /** Throws `invalid_request`. */

@@ -1,9 +1,9 @@
 /** The tokens of a connection in its record: read, replaced as long as they are still the same, and dropped. */
 
-import type { ConnectionRef } from '../../auth/authorizer.ts'
 import { type SetupLinks, withSetupUrl } from '../../auth/setup-links.ts'
 import { ownerOf, ticketHolder } from '../../fairness/owner.ts'
 import { oauthTextCharsMax } from '../../limits.ts'
+import type { ConnectionRef } from '../../model/connection.ts'
 import type { Audit, AuditFields } from '../../ops/audit-log.ts'
 import {
   type ConnectionPrivate,
@@ -70,7 +70,7 @@ export function createStoredTokens(deps: CredentialsDeps): StoredTokens {
       const connection = isOver
         ? { ...before.connection, status: withSetupUrl({ state: 'auth_required' }, links.urlOf(ref)) }
         : before.connection
-      const write = connectionChange(ref.namespace, ref.connectionId, before, { connection, privatePart })
+      const write = connectionChange(ref, before, { connection, privatePart })
       const owner = ownerOf(ticketHolder(ref))
       return (await store.commit({ ...write, fromReserve: 'revocation', owner })).ok || 'again'
     })

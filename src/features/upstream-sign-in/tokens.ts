@@ -9,8 +9,8 @@ import {
   revocationRequest,
   validateAuthResponse,
 } from 'oauth4webapi'
-import type { ConnectionRef } from '../../auth/authorizer.ts'
 import { openJson, sealJson } from '../../auth/secrets.ts'
+import type { ConnectionRef } from '../../model/connection.ts'
 import { parseForeign } from '../../schema/json.ts'
 import type { ConnectionPrivate } from '../../storage/connections.ts'
 import type { KeptServer } from './discovery.ts'

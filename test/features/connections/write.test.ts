@@ -388,7 +388,9 @@ describe('what a namespace may hold', () => {
     await send('DELETE', '/connect/ada/one')
     expect(await usage('ada')).toBe(before)
     // One that has nothing beside its record.
-    await platform.store.commit(connectionChange('ada', 'bare', undefined, { connection: bare, privatePart: {} }))
+    await platform.store.commit(
+      connectionChange({ namespace: 'ada', connectionId: 'bare' }, undefined, { connection: bare, privatePart: {} }),
+    )
     const stored = connectionBytes(bare).length + indexBytesOf('ada', bare)
     expect(await usage('ada')).toBe(`${connections + 1} ${bytes + stored} 0`)
     await send('DELETE', '/connect/ada/bare')

@@ -29,7 +29,10 @@ async function recording(more: Partial<Store> = {}) {
   }
   for (const id of ['a', 'b'])
     await memory.commit(
-      connectionChange('acme', id, undefined, { connection: connection(id), privatePart: { server: 's' } }),
+      connectionChange({ namespace: 'acme', connectionId: id }, undefined, {
+        connection: connection(id),
+        privatePart: { server: 's' },
+      }),
     )
   const clock = { now: 0 }
   const warnings: string[] = []
@@ -52,7 +55,9 @@ async function recording(more: Partial<Store> = {}) {
     /** Whatever it is now. */
     async change(id: string, { connection: one, privatePart }: Pick<StoredConnection, 'connection' | 'privatePart'>) {
       const before = await findConnection(memory, 'acme', id)
-      await memory.commit(connectionChange('acme', id, before, { connection: one, privatePart }))
+      await memory.commit(
+        connectionChange({ namespace: 'acme', connectionId: id }, before, { connection: one, privatePart }),
+      )
     },
   }
 }

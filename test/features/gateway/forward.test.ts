@@ -35,7 +35,9 @@ beforeEach(async () => {
 
 async function connect(status: ConnectionStatus, more: object = {}): Promise<void> {
   const made = { ...connection('one'), status, ...more }
-  await platform.store.commit(connectionChange('ada', 'one', undefined, { connection: made, privatePart: {} }))
+  await platform.store.commit(
+    connectionChange({ namespace: 'ada', connectionId: 'one' }, undefined, { connection: made, privatePart: {} }),
+  )
 }
 async function send(credential: string, more: Record<string, string> = {}) {
   const response = await platform.fetch('/connect/ada/one/mcp', {
@@ -131,7 +133,9 @@ test('a connection that gets another URL while the policy is evaluated is called
   expect(urls).toEqual([])
   const before = await findConnection(platform.store, 'ada', 'one')
   const moved = { ...connection('one'), status: { state: 'connected' }, mcpUrl: 'https://new.example/mcp' } as const
-  await platform.store.commit(connectionChange('ada', 'one', before, { connection: moved, privatePart: {} }))
+  await platform.store.commit(
+    connectionChange({ namespace: 'ada', connectionId: 'one' }, before, { connection: moved, privatePart: {} }),
+  )
   platform.now += 100
   expect([(await answering).status, new Set(urls)]).toEqual([202, new Set(['https://new.example/mcp'])])
 })

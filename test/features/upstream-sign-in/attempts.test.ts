@@ -35,7 +35,9 @@ async function contended() {
     createdAt: new Date(now).toISOString(),
   } as const
   const privatePart = { tokens: sealTokens(tokens, ref, seed('sign-in key')) }
-  await store.commit(connectionChange('ada', 'guarded', undefined, { connection, privatePart }))
+  await store.commit(
+    connectionChange({ namespace: 'ada', connectionId: 'guarded' }, undefined, { connection, privatePart }),
+  )
   const state = { commits: 0 }
   const deps = {
     store: {
