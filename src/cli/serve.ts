@@ -14,6 +14,7 @@ import { clientAddress } from '../http/client-address.ts'
 import { asPlatformError, errorResponse } from '../http/error-response.ts'
 import { createGuard, isLoopback } from '../http/guard.ts'
 import { originalRequest, rawPathRoutes } from '../http/raw-path.ts'
+import { boundReceiveBuffers } from '../http/receive-buffers.ts'
 import type { Handler } from '../http/router.ts'
 import { chunkedBodyBytesMax, idleTimeoutSeconds, shutdownTimeoutMs } from '../limits.ts'
 import { type DataFolder, lockForServing, openDatabaseFolder, openDataFolder } from '../maintenance/data-folder.ts'
@@ -255,7 +256,7 @@ async function openMetrics({ metrics }: ServeConfig, { url, localAddresses, fold
  */
 function listen({ host, port }: ServeConfig) {
   try {
-    return Bun.serve({
+    const server = Bun.serve({
       hostname: host,
       port,
       reusePort: false,
@@ -268,6 +269,8 @@ function listen({ host, port }: ServeConfig) {
       // Only a bug outside the application gets here. Otherwise the runtime would respond with its own page.
       error: (thrown) => errorResponse(asPlatformError(thrown)),
     })
+    boundReceiveBuffers()
+    return server
   } catch (error) {
     throw listenError(error, host, port, '--host and --port')
   }

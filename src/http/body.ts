@@ -6,7 +6,7 @@ import { invalidRequest } from '../errors.ts'
 import { allowanceOf } from '../fairness/allowance.ts'
 import { bodyMemoryFactor, chunkedBodyBytesMax, jsonDepthMax, rpcKeysMax, rpcValuesMax } from '../limits.ts'
 import { bodyProblemText, type Validator } from '../schema/check.ts'
-import { type JsonBounds, reading, readJsonBytes } from '../schema/json.ts'
+import { type JsonBounds, parsing } from '../schema/json.ts'
 
 /** Bytes of a body that is handled without waiting for its owner's part of the time. Past it: it is counted there. */
 const smallBodyBytes = 4 * 1024
@@ -42,7 +42,7 @@ export async function readJsonBody(
   }
   const bounds: JsonBounds = { depthMax, keysMax: rpcKeysMax, valuesMax, numbers: 'exact' }
   const allowance = allowanceOf(request)
-  const read = await allowance.run(reading(bytes.length, () => readJsonBytes(bytes, bounds)))
+  const read = await allowance.run(parsing(bytes, bounds))
   if ('value' in read) allowance.spendOnValues(read.values)
   if ('problem' in read) {
     const { problem } = read

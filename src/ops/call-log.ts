@@ -7,7 +7,8 @@
 import { createHash, createHmac } from 'node:crypto'
 import { dirname } from 'node:path'
 import { freeBytesMin } from '../limits.ts'
-import { canonicalJson } from '../schema/canonical-json.ts'
+import { writingCanonical } from '../schema/canonical-json.ts'
+import { drained } from '../schema/steps.ts'
 import { type freeBytes, requireFreeSpace } from '../storage/free-space.ts'
 import type { ChainEnd } from './audit-chain.ts'
 import { ChainedLog } from './chained-log.ts'
@@ -54,7 +55,14 @@ export interface CallRecord {
 
 /** HMAC-SHA-256 of the arguments' canonical form (RFC 8785): the same for the same arguments in any order. */
 export function argumentsHash(key: Buffer, args: unknown): string {
-  return createHmac('sha256', key).update(canonicalJson(args)).digest('base64url')
+  return drained(hashingArguments(key, args))
+}
+
+/** The same, as work in steps. */
+export function* hashingArguments(key: Buffer, args: unknown): Generator<number, string> {
+  return createHmac('sha256', key)
+    .update(yield* writingCanonical(args))
+    .digest('base64url')
 }
 
 /** A tool's name as a line has it: a long one as its beginning and a part of its hash, which tells it from others. */
@@ -77,7 +85,7 @@ export interface CallLog {
    * Records a refused call, as `record` does. Past a bound of its caller, and one of all, only their number is written,
    * by caller, when the second is over; then no record is made.
    */
-  refused(caller: RefusedCaller, makeRecord: () => CallRecord): Promise<void>
+  refused(caller: RefusedCaller, makeRecord: () => Promise<CallRecord>): Promise<void>
   /** Opens the file of this name, if another one was moved there or the file was moved away. */
   reopen(): void
   close(): void
@@ -143,7 +151,7 @@ export function openCallLog(path: string, { now, monotonic, replica, free, onFai
       }
     },
     record,
-    refused: async (caller, makeRecord) => (log.isWritten(caller) ? record(makeRecord()) : undefined),
+    refused: async (caller, makeRecord) => (log.isWritten(caller) ? record(await makeRecord()) : undefined),
     reopen: () => log.reopen(),
     close: () => log.close(),
   }

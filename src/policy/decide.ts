@@ -4,6 +4,7 @@
  */
 
 import type { OperationKind, ResourceType } from '../model/constraint.ts'
+import { drained } from '../schema/steps.ts'
 import type { Block } from './block.ts'
 import { constraintAllows, type MetadataFacts } from './metadata.ts'
 import { isParamsRule, ruleCost, rulePasses } from './rpc-match.ts'
@@ -79,14 +80,6 @@ export function decideOnMessage(blocks: readonly Block[], access: Access): Gener
 
 const connectionFieldsInOrder: readonly Field[] = ['namespaces', 'metadata', 'resources', 'operations']
 const hidingConnection: ReadonlySet<Field> = new Set<Field>(['namespaces', 'metadata'])
-
-/** Runs all steps without a pause. */
-export function drained<T>(steps: Generator<number, T>): T {
-  for (;;) {
-    const { done, value } = steps.next()
-    if (done) return value
-  }
-}
 
 function* decideInSteps(
   blocks: readonly Block[],

@@ -1,9 +1,33 @@
 /** JSON in canonical form (RFC 8785): members in the order of their names' UTF-16 units, no white space. */
 
+import { sliceCost } from '../limits.ts'
+import { drained } from './steps.ts'
+
+/**
+ * Values that are written in one step: some milliseconds before the runtime has compiled it. Past it: the next step.
+ */
+const valuesPerStep = 2000
+
 /** Of a value that `JSON.parse` returned. */
 export function canonicalJson(value: unknown): string {
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null'
-  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`
-  const members = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))
-  return `{${members.map(([name, one]) => `${JSON.stringify(name)}:${canonicalJson(one)}`).join(',')}}`
+  return drained(writingCanonical(value))
+}
+
+/** The same, as work in steps. `written`: how many values were, by all calls for one text. */
+export function* writingCanonical(value: unknown, written = { values: 0 }): Generator<number, string> {
+  if (!isContainer(value)) return JSON.stringify(value) ?? 'null'
+  const isList = Array.isArray(value)
+  const members = isList ? value.entries() : Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))
+  const parts: string[] = []
+  for (const [name, one] of members) {
+    written.values += 1
+    if (written.values % valuesPerStep === 0) yield sliceCost
+    const text = isContainer(one) ? yield* writingCanonical(one, written) : (JSON.stringify(one) ?? 'null')
+    parts.push(isList ? text : `${JSON.stringify(name)}:${text}`)
+  }
+  return isList ? `[${parts.join(',')}]` : `{${parts.join(',')}}`
+}
+
+function isContainer(value: unknown): value is object {
+  return typeof value === 'object' && value !== null
 }

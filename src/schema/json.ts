@@ -3,8 +3,10 @@
  * addition: valid UTF-8, no byte order mark, no duplicate keys, no lone surrogates, and a bound on nesting. No I/O.
  */
 
+import { sliceCost } from '../limits.ts'
 import { type Problem, placeOf } from './check.ts'
 import { jsonErrorPosition } from './json-error.ts'
+import { drained } from './steps.ts'
 import { TextHashes } from './text-hashes.ts'
 
 /** Ours: characters of a number in JSON, longer than any that a program writes. Past it: treated as a number that two parsers may read differently. */
@@ -15,6 +17,13 @@ const jsonNumberCharsMax = 400
  * nothing but values. Past it: as for `sliceCost`.
  */
 const jsonCharacterCost = 1.2
+/**
+ * Characters looked at in one step: three milliseconds before the runtime has compiled the loop, and a tenth of that
+ * after it. Past it: the next step.
+ */
+const charactersPerStep = 10_000
+/** Texts hashed, or values looked at, in one step: as long. Past it: the next step. */
+const valuesPerStep = 2000
 /**
  * Texts of a JSON from which their hashes are looked at, a quarter of a microsecond each. Below it: so few cannot
  * hold up anybody.
@@ -56,9 +65,15 @@ export interface JsonBounds {
 
 /** Parses bytes, which must be UTF-8. */
 export function readJsonBytes(bytes: Uint8Array, bounds: JsonBounds): JsonResult {
+  return drained(parsing(bytes, bounds))
+}
+
+/** Parses bytes, which must be UTF-8, as work in steps. */
+export function* parsing(bytes: Uint8Array, bounds: JsonBounds): Generator<number, JsonResult> {
+  yield bytes.length * jsonCharacterCost
   const text = decodeUtf8(bytes)
   if (text === undefined) return { problem: { place: '', message: 'is not UTF-8, or begins with a byte order mark' } }
-  return readJson(text, bounds)
+  return yield* parsingText(text, bounds)
 }
 
 /**
@@ -71,12 +86,20 @@ export function* reading<T>(characters: number, read: () => T): Generator<number
 }
 
 /** Parses a text. The problem's place is '' for the text as a whole. */
-export function readJson(text: string, { depthMax, numbers = 'any', keysMax, valuesMax }: JsonBounds): JsonResult {
-  const parts = countParts(text)
+export function readJson(text: string, bounds: JsonBounds): JsonResult {
+  return drained(parsingText(text, bounds))
+}
+
+function* parsingText(
+  text: string,
+  { depthMax, numbers = 'any', keysMax, valuesMax }: JsonBounds,
+): Generator<number, JsonResult> {
+  const parts = yield* countingParts(text)
   const tooMany = (count: number, max: number | undefined) => max !== undefined && count > max
   if (tooMany(parts.keys, keysMax)) return { problem: { place: '', message: `has more than ${keysMax} keys` } }
   if (tooMany(parts.values, valuesMax)) return { problem: { place: '', message: `has more than ${valuesMax} values` } }
-  if (haveOneHash(text, parts.strings)) return { problem: { place: '', message: 'has too many texts with one hash' } }
+  if (yield* haveOneHash(text, parts.strings))
+    return { problem: { place: '', message: 'has too many texts with one hash' } }
   let value: unknown
   try {
     value = JSON.parse(text)
@@ -88,36 +111,43 @@ export function readJson(text: string, { depthMax, numbers = 'any', keysMax, val
   const areNumbersAtRisk = numbers !== 'any' && /[\d.]{16}|\d[eE]/.test(text)
   // Fast path. Without escapes there is no lone surrogate, and if the value has as many keys as the text, none is a
   // duplicate. Counting is a fraction of the cost of the walk below, and enough for most texts.
-  if (!areNumbersAtRisk && !text.includes('\\') && keysIn(value, depthMax) === parts.keys)
+  if (!areNumbersAtRisk && !text.includes('\\') && (yield* countingKeys(value, depthMax)) === parts.keys)
     return { value, values: parts.values }
   const inexact: (readonly (string | number)[])[] = []
-  const problem = scan(text, depthMax, areNumbersAtRisk ? numbers : 'any', inexact)
+  const problem = yield* scanning(text, depthMax, areNumbersAtRisk ? numbers : 'any', inexact)
   if (problem !== undefined) return { problem }
   for (const place of inexact) value = withNaN(value, place)
   return { value, values: parts.values }
 }
 
-/** Parses a text within bounds. Undefined, with nothing built, if it exceeds one. Throws what JSON.parse() throws. */
-export function parseWithin(
+/**
+ * Parses a text within bounds, as work in steps. Undefined, with nothing built, if it exceeds one. Throws what
+ * JSON.parse() throws.
+ */
+export function* parsingWithin(
   text: string,
   { keysMax, valuesMax, depthMax }: Readonly<Record<'keysMax' | 'valuesMax' | 'depthMax', number>>,
-): { readonly value: unknown } | undefined {
-  const { keys, values, depth, strings } = countParts(text)
-  if (keys > keysMax || values > valuesMax || depth > depthMax || haveOneHash(text, strings)) return undefined
-  return { value: JSON.parse(text) }
+): Generator<number, { readonly value: unknown } | undefined> {
+  const { keys, values, depth, strings } = yield* countingParts(text)
+  if (keys > keysMax || values > valuesMax || depth > depthMax || (yield* haveOneHash(text, strings))) return undefined
+  return yield* reading(text.length, () => ({ value: JSON.parse(text) }))
 }
 
 /** Parses a small text of somebody else. Throws SyntaxError. */
 export function parseForeign(text: string): unknown {
-  if (haveOneHash(text, countParts(text).strings)) throw new SyntaxError('too many texts with one hash')
+  if (drained(haveOneHash(text, drained(countingParts(text)).strings)))
+    throw new SyntaxError('too many texts with one hash')
   return JSON.parse(text)
 }
 
 /** Whether many of a text's strings were made to have one hash (`text-hashes.ts`). `strings`: how many it has. */
-function haveOneHash(text: string, strings: number): boolean {
+function* haveOneHash(text: string, strings: number): Generator<number, boolean> {
   if (strings < hashedTextsMin) return false
   const hashes = new TextHashes()
+  let hashed = 0
   for (let i = text.indexOf('"'); i >= 0; i = text.indexOf('"', i + 1)) {
+    hashed += 1
+    if (hashed % valuesPerStep === 0) yield sliceCost
     const end = stringEnd(text, i)
     if (end < 0) return false
     if (!hashes.add(unescaped(text.slice(i + 1, end)))) return true
@@ -147,13 +177,18 @@ function withNaN(value: unknown, place: readonly (string | number)[]): unknown {
 }
 
 /** Counts keys and values, both upper estimates, strings, and the depth of a text, before anything is built. */
-function countParts(text: string): Readonly<Record<'keys' | 'values' | 'depth' | 'strings', number>> {
+function* countingParts(
+  text: string,
+): Generator<number, Readonly<Record<'keys' | 'values' | 'depth' | 'strings', number>>> {
   let keys = 0
   let strings = 0
   let values = 0
   let open = 0
   let depth = 0
+  let looked = 0
   for (let i = 0; i < text.length; i += 1) {
+    looked += 1
+    if (looked % charactersPerStep === 0) yield sliceCost
     const c = text.charCodeAt(i)
     if (c === 0x22) {
       i = stringEnd(text, i)
@@ -171,13 +206,30 @@ function countParts(text: string): Readonly<Record<'keys' | 'values' | 'depth' |
 }
 
 /** Number of keys of all objects in a value; NaN if it is nested deeper than `levels`. */
-function keysIn(value: unknown, levels: number): number {
-  if (typeof value !== 'object' || value === null) return 0
-  if (levels === 0) return Number.NaN
-  const parts: unknown[] = Array.isArray(value) ? value : Object.values(value)
-  let keys = Array.isArray(value) ? 0 : parts.length
-  for (const part of parts) keys += keysIn(part, levels - 1)
+function* countingKeys(value: unknown, levels: number): Generator<number, number> {
+  let keys = 0
+  let looked = 0
+  let level = isContainer(value) ? [value] : []
+  for (let left = levels; level.length > 0; left -= 1) {
+    if (left === 0) return Number.NaN
+    const next: object[] = []
+    for (const container of level) {
+      const isList = Array.isArray(container)
+      const parts: readonly unknown[] = isList ? container : Object.values(container)
+      if (!isList) keys += parts.length
+      for (const part of parts) {
+        looked += 1
+        if (looked % valuesPerStep === 0) yield sliceCost
+        if (isContainer(part)) next.push(part)
+      }
+    }
+    level = next
+  }
   return keys
+}
+
+function isContainer(value: unknown): value is object {
+  return typeof value === 'object' && value !== null
 }
 
 interface Open {
@@ -194,19 +246,22 @@ interface Open {
  * Walks a text that JSON.parse() accepted, so only strings, brackets and, depending on `numbers`, numbers matter.
  * Appends the places of numbers to be marked to `inexact`.
  */
-function scan(
+function* scanning(
   text: string,
   depthMax: number,
   numbers: Numbers,
   inexact: (readonly (string | number)[])[],
-): Problem | undefined {
+): Generator<number, Problem | undefined> {
   const stack: Open[] = []
   let keyNext = false
   /** Number of open arrays. */
   let lists = 0
   const unicodeEscapes = text.includes('\\u')
   const here = () => placeOf(stack.map((open) => open.at))
+  let looked = 0
   for (let i = 0; i < text.length; i += 1) {
+    looked += 1
+    if (looked % charactersPerStep === 0) yield sliceCost
     const c = text.charCodeAt(i)
     const open = stack[stack.length - 1]
     if (c === 0x22) {

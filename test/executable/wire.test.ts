@@ -2,6 +2,7 @@
 
 import { describe, expect, test } from 'bun:test'
 import { connect } from 'node:net'
+import { receiveBufferBytes } from '../../src/http/receive-buffers.ts'
 import { type Server, startServer, unlimited, workplace } from '../support/executable.ts'
 import { sampleKeys } from '../support/sample.ts'
 import { sharedServer } from '../support/shared-server.ts'
@@ -208,4 +209,12 @@ describe('a body that nobody reads', () => {
       socket.destroy()
     })
   }
+})
+
+test('the system receives a bounded part of a connection ahead of the server (needs ss)', async () => {
+  using place = workplace()
+  await using server = await startServer(place)
+  const { stdout } = Bun.spawnSync(['ss', '-tlnmH', 'sport', '=', new URL(server.url).port])
+  // It doubles the bytes that are asked for.
+  expect(stdout.toString()).toContain(`rb${2 * receiveBufferBytes},`)
 })

@@ -54,7 +54,8 @@ test('a file that is moved away then is continued after the calls that are in it
 test('one who is refused again and again hides no other caller, and is counted by name', async () => {
   const path = join(folder, 'refused.jsonl')
   const log = openCallLog(path, { now: () => new Date(0), monotonic: () => 0, onFailure: () => {} })
-  const refused = (keyId: string, tool: string) => log.refused({ userId: keyId, keyId }, () => ({ tool }) as CallRecord)
+  const refused = (keyId: string, tool: string) =>
+    log.refused({ userId: keyId, keyId }, async () => ({ tool }) as CallRecord)
   await Promise.all(Array.from({ length: 500 }, () => refused('eve', 'x')))
   await refused('ada', 'delete_everything')
   log.close()

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'bun:test'
 import { readPolicy } from '../../src/policy/block.ts'
-import { type Access, decide, decideOnConnection, decideOnMessage, drained } from '../../src/policy/decide.ts'
+import { type Access, decide, decideOnConnection, decideOnMessage } from '../../src/policy/decide.ts'
 import { hasRpcRules, restrictsArguments, toolRules, toolVerdict } from '../../src/policy/tools.ts'
 import { costToAsk } from '../../src/schema/patterns.ts'
+import { drained } from '../../src/schema/steps.ts'
 
 function blocksOf(...rules: Record<string, string>[]) {
   const read = readPolicy(rules.map((rpcReqMatch) => ({ rpcReqMatch })))

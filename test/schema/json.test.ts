@@ -1,11 +1,12 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { placeOf } from '../../src/schema/check.ts'
-import { decodeUtf8, type JsonResult, parseWithin, readJson } from '../../src/schema/json.ts'
+import { decodeUtf8, type JsonResult, parsing, parsingWithin, readJson } from '../../src/schema/json.ts'
+import { drained } from '../../src/schema/steps.ts'
 
 const givenBy = (read: JsonResult) => ('value' in read ? read.value : read)
 
-test('parseWithin() builds nothing of what has more in it', () => {
+test('parsingWithin() builds nothing of what has more in it', () => {
   const within = { keysMax: 2, valuesMax: 6, depthMax: 3 }
   const rows: [text: string, isWithin: boolean][] = [
     ['{"a":[{"b":"[[[[{{{{,,,,::::"}]}', true],
@@ -19,7 +20,7 @@ test('parseWithin() builds nothing of what has more in it', () => {
     ['{"a":{"b":[[1]]}}', false],
   ]
   for (const [text, isWithin] of rows) {
-    const read = parseWithin(text, within)
+    const read = drained(parsingWithin(text, within))
     expect([text, read]).toEqual([text, isWithin ? { value: JSON.parse(text) } : undefined])
   }
 })
@@ -168,6 +169,18 @@ describe('readJson()', () => {
     for (const cut of ['"', '["', '{"a', '["\\"', '"\\', ':::', '{":']) {
       expect(bounded(cut)).toHaveProperty('problem.message', expect.stringMatching(/^is not JSON/))
     }
+  })
+
+  test('works in steps, whichever of its parts are many', () => {
+    const stepsOf = (value: unknown) => [
+      ...parsing(Buffer.from(JSON.stringify(value)), { depthMax: 32, numbers: 'exact' }),
+    ]
+    // No step looks at more than 10,000 characters outside of texts, or 2,000 texts or values.
+    expect(stepsOf(Array(20_000).fill('x')).length).toBeGreaterThan(20)
+    expect(stepsOf(Array(20_000).fill(1)).length).toBeGreaterThan(12)
+    expect(stepsOf(Array.from({ length: 200 }, () => Array(100).fill(1))).length).toBeGreaterThan(12)
+    expect(stepsOf([...Array(20_000).fill(1), 1e30]).length).toBeGreaterThan(8)
+    expect(stepsOf({ a: ['x', 1, {}] }).length).toBe(1)
   })
 
   test('is not slow on text made to be', () => {

@@ -1,8 +1,9 @@
 import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { hashedTextsMin, parseForeign, parseWithin, readJson } from '../../src/schema/json.ts'
+import { hashedTextsMin, parseForeign, parsingWithin, readJson } from '../../src/schema/json.ts'
 import { createPartsCounter } from '../../src/schema/json-parts.ts'
+import { drained } from '../../src/schema/steps.ts'
 import { TextHashes, textsPerHashMax } from '../../src/schema/text-hashes.ts'
 
 /** Texts of six letters, whose hashes agree in their last 18 bits. */
@@ -33,7 +34,7 @@ for (const [what, text] of Object.entries(shapes)) {
   test(`JSON is not parsed if ${what} have one hash`, () => {
     const message = 'has too many texts with one hash'
     expect(readJson(text, bounds)).toEqual({ problem: { place: '', message } })
-    expect(parseWithin(text, bounds)).toBeUndefined()
+    expect(drained(parsingWithin(text, bounds))).toBeUndefined()
     expect(() => parseForeign(text)).toThrow(SyntaxError)
     const parts = createPartsCounter(bounds)
     const pieces = Array.from({ length: 40 }, (_, i) =>
@@ -46,7 +47,7 @@ for (const [what, text] of Object.entries(shapes)) {
 test('what others send is parsed, with as many names as are allowed', () => {
   const text = JSON.stringify(Object.fromEntries(others.map((name) => [name, name])))
   expect(readJson(text, bounds)).toHaveProperty('value')
-  expect(parseWithin(text, bounds)).toBeDefined()
+  expect(drained(parsingWithin(text, bounds))).toBeDefined()
   expect(createPartsCounter(bounds).add(Buffer.from(text))).toBeUndefined()
   // So few hold up nobody.
   expect(parseForeign(JSON.stringify(made.slice(0, hashedTextsMin - 1)))).toHaveLength(hashedTextsMin - 1)

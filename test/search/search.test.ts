@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from 'bun:test'
 import { sliceCost } from '../../src/limits.ts'
-import { drained } from '../../src/policy/decide.ts'
+import { drained } from '../../src/schema/steps.ts'
 import { createWordIndex, type WordIndex } from '../../src/search/word-index.ts'
 import { wordsOf } from '../../src/search/words.ts'
 import { random as seeded } from '../support/random.ts'

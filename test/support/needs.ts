@@ -33,6 +33,7 @@ const needs = {
   'systemd-analyze': () => Bun.which('systemd-analyze') !== null,
   /** With `--json`. */
   'curl 7.82': () => succeeds('curl', '--json', '', '--version'),
+  ss: () => process.platform === 'linux' && Bun.which('ss') !== null,
   bash: () => Bun.which('bash') !== null,
   zsh: () => Bun.which('zsh') !== null,
   fish: () => Bun.which('fish') !== null,

@@ -5,8 +5,16 @@
 
 import { LRUCache } from 'lru-cache'
 import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
+import { inSlices } from '../../fairness/turns.ts'
 import { asPlatformError } from '../../http/error-response.ts'
-import { argumentsHash, type CallLog, type CallOutcome, type CallRecord, recordedTool } from '../../ops/call-log.ts'
+import {
+  argumentsHash,
+  type CallLog,
+  type CallOutcome,
+  type CallRecord,
+  hashingArguments,
+  recordedTool,
+} from '../../ops/call-log.ts'
 import { StoreError } from '../../storage/store.ts'
 import { createOutcomeReader, type OutcomeReader, type Stated, statedIn, unanswered } from './call-outcome.ts'
 import type { Message } from './message.ts'
@@ -66,7 +74,7 @@ export function createCallRecorder(options: CallRecorderOptions): CallRecorder {
       const isNotification = message.body['id'] === undefined
       const { caller, request } = call.context
       const { name, arguments: args = {} } = (message.body['params'] ?? {}) as { name?: unknown; arguments?: unknown }
-      const line = ({ outcome, code, bytesOut }: Ending): CallRecord => ({
+      const line = async ({ outcome, code, bytesOut }: Ending): Promise<CallRecord> => ({
         requestId: requestId(request),
         ...callerAndTool(call, name),
         outcome,
@@ -74,11 +82,11 @@ export function createCallRecorder(options: CallRecorderOptions): CallRecorder {
         ms: Math.round((monotonic() - started) * 10) / 10,
         bytesIn: message.bytes.length,
         bytesOut,
-        args: hashOf(args),
+        args: await hashOf(args, message.bytes.length),
       })
       const end = async (ending: Ending) => {
         observe?.(ending.outcome, call.connection.namespace, call.connection.connectionId)
-        await log?.record(line(ending))
+        await log?.record(await line(ending))
       }
       let response: Response
       const progress: CallProgress = { isSent: false, isAnswered: false }
@@ -105,15 +113,17 @@ export function createCallRecorder(options: CallRecorderOptions): CallRecorder {
   }
 }
 
-/** Hashes arguments; the same ones once. */
-function createHashes(key: Buffer): (args: unknown) => string {
+/** Hashes arguments, of a message of so many bytes; the same ones once. */
+function createHashes(key: Buffer): (args: unknown, bytes: number) => Promise<string> | string {
   const hashes = new LRUCache<string, string>({
     max: callHashesKeptMax,
     maxEntrySize: callHashArgumentsCharsMax,
     maxSize: callHashesCharsMax,
     sizeCalculation: (_, text) => text.length + 1,
   })
-  return (args) => {
+  return (args, bytes) => {
+    // Tens of milliseconds for the most values; not in turns of its owner, where it could be refused.
+    if (bytes > callHashArgumentsCharsMax) return inSlices(hashingArguments(key, args))
     const text = JSON.stringify(args) ?? 'null'
     const kept = hashes.get(text)
     if (kept !== undefined) return kept

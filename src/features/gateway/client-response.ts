@@ -1,6 +1,7 @@
 /** Turns an upstream's response into the client's: the same bytes if they are usable, otherwise a PlatformError. */
 
 import { PlatformError } from '../../errors.ts'
+import type { Allowance } from '../../fairness/allowance.ts'
 import type { Shares } from '../../fairness/shares.ts'
 import { isJson } from '../../http/body.ts'
 import { rpcErrorText } from '../../http/error-response.ts'
@@ -8,7 +9,7 @@ import { eventStream, noStoreJson, streamInPieces } from '../../http/respond.ts'
 import { responseInOnePieceBytesMax } from '../../limits.ts'
 import { asBuffer } from '../../storage/bytes.ts'
 import type { UpstreamResponse } from '../../upstream/upstream.ts'
-import { parseResponse } from './filter-tools.ts'
+import { parsingResponse } from './filter-tools.ts'
 import { discardBody } from './platform-session.ts'
 import { wantedScope } from './send-with-credentials.ts'
 import { errorsAsMessages, messageEvent, type Rewrite, relayStream } from './stream.ts'
@@ -79,7 +80,7 @@ function usableResponse(
   if (body instanceof ReadableStream)
     return streamResponse(body, call, { ...options, releaseSlot: holdHead(response, call, options) })
   const bytes = body ?? new Uint8Array(0)
-  if (status >= 400) return { response: errorOf(bytes, response, call, options), holdsSlot: false }
+  if (status >= 400) return errorOf(bytes, response, call, options)
   if (!isJson(type)) throw unusableUpstream('does not speak MCP', message)
   return relayWhole(bytes, call, options)
 }
@@ -145,16 +146,16 @@ function streamResponse(
 }
 
 /** The response to a 4xx: the upstream's JSON-RPC error, if the body is one. Throws PlatformError otherwise. */
-function errorOf(
+async function errorOf(
   bytes: Uint8Array,
   { status, headers }: UpstreamResponse,
-  { message, progress }: UpstreamCall,
+  { message, progress, allowance }: UpstreamCall,
   { hasClientSession }: ClientResponseOptions,
-): Response {
-  const error = isJson(headers['content-type']) ? rpcErrorIn(asBuffer(bytes).toString()) : undefined
+): Promise<ClientResponse> {
+  const error = isJson(headers['content-type']) ? await rpcErrorIn(asBuffer(bytes).toString(), allowance) : undefined
   if (error !== undefined) {
     progress.body = error
-    return new Response(error, { status, headers: jsonHeaders })
+    return { response: new Response(error, { status, headers: jsonHeaders }), holdsSlot: false }
   }
   if (status === 404 && hasClientSession) throw sessionExpired(message)
   throw unusableUpstream(`answered ${status} and no JSON-RPC`, message)
@@ -216,14 +217,19 @@ function sendWhole(
 
 /**
  * The JSON-RPC error of a response, without any other fields: beside the error a server could send a result that was
- * never filtered. Undefined if there is no error, or the body is too large to parse.
+ * never filtered. Undefined if there is no error, or the body is too large to parse. Rejects with `rate_limited`.
  */
-function rpcErrorIn(text: string): string | undefined {
+async function rpcErrorIn(text: string, allowance: Pick<Allowance, 'run'>): Promise<string | undefined> {
   try {
-    const message = parseResponse(text) as { jsonrpc?: unknown; id?: unknown; error?: unknown } | null
+    const message = (await allowance.run(parsingResponse(text))) as {
+      jsonrpc?: unknown
+      id?: unknown
+      error?: unknown
+    } | null
     if (message?.jsonrpc !== '2.0' || typeof message.error !== 'object' || message.error === null) return undefined
     return JSON.stringify({ jsonrpc: '2.0', id: message.id ?? null, error: message.error })
-  } catch {
+  } catch (error) {
+    if (error instanceof PlatformError && error.code === 'rate_limited') throw error
     return undefined
   }
 }

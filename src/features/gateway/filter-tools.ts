@@ -9,7 +9,7 @@ import type { Holder } from '../../fairness/owner.ts'
 import { parsedResponseCharsMax, parsedResponseMemoryFactor } from '../../limits.ts'
 import type { Block } from '../../policy/block.ts'
 import { type ToolRules, toolRules, toolVerdict } from '../../policy/tools.ts'
-import { parseWithin, reading } from '../../schema/json.ts'
+import { parsingWithin } from '../../schema/json.ts'
 
 /** Ours: keys of all objects in a parsed response; twice as many took 100 ms to parse. Past it: 502. */
 export const parsedResponseKeysMax = 40_000
@@ -28,7 +28,7 @@ export const narrowingCostMax = 15_000_000
 export function* filterTools(text: string, blocks: readonly Block[]): Generator<number, string> {
   // An event may carry only an id, without data.
   if (text === '') return text
-  const message = yield* parseWork(text)
+  const message = yield* parsingResponse(text)
   if (typeof message !== 'object' || message === null || Array.isArray(message)) throw new SyntaxError('not an object')
   const { result } = message as { result?: unknown }
   const isList = typeof result === 'object' && result !== null && Object.hasOwn(result, 'tools')
@@ -74,26 +74,20 @@ export async function parseInPlace<T>(
   }
 }
 
-/** `parseResponse` as a generator that yields its cost first. Throws what `parseResponse` throws. */
-export function parseWork(text: string): Generator<number, unknown> {
-  return reading(text.length, () => parseResponse(text))
-}
-
 /**
- * Parses an upstream's message. Throws SyntaxError if it is not JSON, and PlatformError `upstream_error` if it exceeds
- * the `parsedResponse…` limits: parsing it would block the event loop.
+ * Parses an upstream's message, as work in steps. Throws SyntaxError if it is not JSON, and PlatformError
+ * `upstream_error` if it exceeds the `parsedResponse…` limits: parsing it would block the event loop.
  */
-export function parseResponse(text: string): unknown {
-  const read =
-    text.length > parsedResponseCharsMax
-      ? undefined
-      : parseWithin(text, {
-          keysMax: parsedResponseKeysMax,
-          valuesMax: parsedResponseValuesMax,
-          depthMax: parsedResponseDepthMax,
-        })
+export function* parsingResponse(text: string): Generator<number, unknown> {
+  const read = text.length > parsedResponseCharsMax ? undefined : yield* parsingWithin(text, parsedResponseBounds)
   if (read !== undefined) return read.value
   throw new PlatformError('upstream_error', 'The upstream’s response is too large or too deeply nested to be filtered')
+}
+
+const parsedResponseBounds = {
+  keysMax: parsedResponseKeysMax,
+  valuesMax: parsedResponseValuesMax,
+  depthMax: parsedResponseDepthMax,
 }
 
 /** The cost of all tools together is limited to `narrowingCostMax`. */

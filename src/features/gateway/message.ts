@@ -15,7 +15,7 @@ import { handshakeRevisions, namedBy, namingParameters, rpcCodes } from '../../m
 import { foldCase } from '../../policy/rpc-match.ts'
 import { canonicalBytes } from '../../schema/base64.ts'
 import { bodyProblemText } from '../../schema/check.ts'
-import { reading, readJsonBytes } from '../../schema/json.ts'
+import { parsing } from '../../schema/json.ts'
 
 export interface Message {
   /** The request body exactly as received. */
@@ -42,7 +42,7 @@ export async function readMessage(request: Request): Promise<Message> {
     throw new PlatformError('parse_error', 'content-type: must be application/json')
   }
   const allowance = allowanceOf(request)
-  const message = await allowance.run(reading(bytes.length, () => messageOf(bytes)))
+  const message = await allowance.run(parsingMessage(bytes))
   allowance.spendOnValues(message.values)
   return message
 }
@@ -58,9 +58,11 @@ const rpcJsonBounds = {
   numbers: 'marked',
 } as const
 
-/** Parses a body. Its era is set to `handshake` until `protocolEra` has decided. Throws PlatformError. */
-export function messageOf(bytes: Uint8Array<ArrayBuffer>): Message {
-  const read = readJsonBytes(bytes, rpcJsonBounds)
+/**
+ * Parses a body, as work in steps. Its era is set to `handshake` until `protocolEra` has decided. Throws PlatformError.
+ */
+export function* parsingMessage(bytes: Uint8Array<ArrayBuffer>): Generator<number, Message> {
+  const read = yield* parsing(bytes, rpcJsonBounds)
   if ('problem' in read) {
     throw new PlatformError('parse_error', bodyProblemText(read.problem))
   }

@@ -6,7 +6,7 @@
 import type { Turns } from '../../fairness/turns.ts'
 import { toResponse, type UpstreamResponse } from '../../upstream/upstream.ts'
 import { version } from '../../version.ts'
-import { parseWork } from './filter-tools.ts'
+import { parsingResponse } from './filter-tools.ts'
 import type { Post } from './send-with-credentials.ts'
 import type { PlatformSession } from './sessions.ts'
 import { readMessages } from './stream.ts'
@@ -66,7 +66,7 @@ async function negotiatedVersion(
       negotiated = protocolVersion
     return result !== undefined
   }
-  await readMessages(toResponse(response), id, take, (text) => turns.run(holder, parseWork(text)))
+  await readMessages(toResponse(response), id, take, (text) => turns.run(holder, parsingResponse(text)))
   return negotiated
 }
 

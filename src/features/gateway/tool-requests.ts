@@ -4,7 +4,7 @@ import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer
 import { invalidRequest, PlatformError, rateLimited } from '../../errors.ts'
 import { parsedResponseMemoryFactor, toolsCharsMax, upstreamBodyTimeoutMs } from '../../limits.ts'
 import { rpcCodes, statelessHeaders, statelessMeta } from '../../model/mcp.ts'
-import { parseInPlace, parseWork } from './filter-tools.ts'
+import { parseInPlace, parsingResponse } from './filter-tools.ts'
 import { type AuthorizedCall, forward, type GatewayDeps } from './forward.ts'
 import type { Message } from './message.ts'
 import { readMessages } from './stream.ts'
@@ -129,7 +129,7 @@ async function answerTo(
   const { fairness } = deps
   const { caller } = call.context
   return firstAnswer(response, (text) =>
-    parseInPlace(fairness, caller, text.length, () => fairness.turns.run(caller, parseWork(text))),
+    parseInPlace(fairness, caller, text.length, () => fairness.turns.run(caller, parsingResponse(text))),
   )
 }
 

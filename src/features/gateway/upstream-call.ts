@@ -20,7 +20,7 @@ export interface CallProgress {
 
 export interface UpstreamCall {
   /** Of the client's request. */
-  readonly allowance: Pick<Allowance, 'hold'>
+  readonly allowance: Pick<Allowance, 'hold' | 'run'>
   readonly progress: CallProgress
   readonly ref: ConnectionRef
   readonly connection: Connection

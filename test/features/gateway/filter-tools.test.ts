@@ -12,11 +12,14 @@ import {
   parsedResponseKeysMax,
   parsedResponseValuesMax,
   parseInPlace,
-  parseResponse,
+  parsingResponse,
 } from '../../../src/features/gateway/filter-tools.ts'
 import { parsedResponseCharsMax, parsedResponseMemoryFactor } from '../../../src/limits.ts'
 import { type Block, readConstraint } from '../../../src/policy/block.ts'
 import { costToAsk, patternProblem, rpcVerdictCharsMax } from '../../../src/schema/patterns.ts'
+import { drained } from '../../../src/schema/steps.ts'
+
+const parseResponse = (text: string) => drained(parsingResponse(text))
 
 function blockOf(constraint: object): Block {
   const read = readConstraint(constraint as Parameters<typeof readConstraint>[0])

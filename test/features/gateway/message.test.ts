@@ -2,8 +2,16 @@
 
 import { describe, expect, test } from 'bun:test'
 import { PlatformError } from '../../../src/errors.ts'
-import { messageOf, protocolEra, readMessage, withoutAmbiguousParams } from '../../../src/features/gateway/message.ts'
+import {
+  parsingMessage,
+  protocolEra,
+  readMessage,
+  withoutAmbiguousParams,
+} from '../../../src/features/gateway/message.ts'
+import { drained } from '../../../src/schema/steps.ts'
 import { withAllowance } from '../../support/allowance.ts'
+
+const messageOf = (bytes: Uint8Array<ArrayBuffer>) => drained(parsingMessage(bytes))
 
 const encoded = (body: unknown) => new TextEncoder().encode(typeof body === 'string' ? body : JSON.stringify(body))
 

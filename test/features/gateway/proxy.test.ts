@@ -4,12 +4,13 @@ import { describe, expect, test } from 'bun:test'
 import { createShares } from '../../../src/fairness/shares.ts'
 import { createTurns } from '../../../src/fairness/turns.ts'
 import { leadingSpacesMax } from '../../../src/features/gateway/client-response.ts'
-import { messageOf } from '../../../src/features/gateway/message.ts'
+import { parsingMessage } from '../../../src/features/gateway/message.ts'
 import { createProxy } from '../../../src/features/gateway/proxy.ts'
 import { createSessions } from '../../../src/features/gateway/sessions.ts'
 import type { UpstreamCall } from '../../../src/features/gateway/upstream-call.ts'
 import { concurrentCallsMax, responseInOnePieceBytesMax, upstreamSessionIdCharsMax } from '../../../src/limits.ts'
 import type { ConnectionStatus } from '../../../src/model/connection.ts'
+import { drained } from '../../../src/schema/steps.ts'
 import { UpstreamError, type UpstreamRequest, type UpstreamResponse } from '../../../src/upstream/upstream.ts'
 import { mintToken } from '../../api/cases.ts'
 import { createTestPlatform, seed } from '../../support/platform.ts'
@@ -113,7 +114,7 @@ function proxyTo(answer: (request: UpstreamRequest) => UpstreamResponse, memoryB
   })
   const send = (body: object, more: Partial<UpstreamCall> = {}) =>
     proxy.send({
-      allowance: { hold: () => () => {} },
+      allowance: { hold: () => () => {}, run: async (work) => drained(work) },
       progress: { isSent: false, isAnswered: false },
       ref: { namespace: 'acme', connectionId: 'one' },
       connection: connection('one'),
@@ -126,7 +127,7 @@ function proxyTo(answer: (request: UpstreamRequest) => UpstreamResponse, memoryB
       isOfSignedInClient: false,
       sessionOwner: 'one',
       holder: { keyId: 'key', family: 'key' },
-      message: messageOf(bytesOf(JSON.stringify({ jsonrpc: '2.0', id: 7, ...body }))),
+      message: drained(parsingMessage(bytesOf(JSON.stringify({ jsonrpc: '2.0', id: 7, ...body })))),
       headers: new Headers(),
       via: undefined,
       signal: undefined,

@@ -7,7 +7,7 @@ import { createSearchedWords } from '../../../src/features/servers/searched-word
 import { allSearchedWordsMax, namespaceSearchedWordsMax, searchedWordsMax } from '../../../src/limits.ts'
 import { namespaceOf } from '../../../src/model/names.ts'
 import { listingOf, noExtras } from '../../../src/model/server.ts'
-import { drained } from '../../../src/policy/decide.ts'
+import { drained } from '../../../src/schema/steps.ts'
 import type { WordIndex } from '../../../src/search/word-index.ts'
 import {
   listingChangesKept,

@@ -1,0 +1,12 @@
+/**
+ * Work in steps: a generator that yields the cost of each step before it does it, in the unit of `sliceCost`. The event
+ * loop answers others between them (`fairness/turns.ts`).
+ */
+
+/** Runs all steps without a pause. */
+export function drained<T>(steps: Generator<number, T>): T {
+  for (;;) {
+    const { done, value } = steps.next()
+    if (done) return value
+  }
+}
