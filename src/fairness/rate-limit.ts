@@ -8,7 +8,7 @@ import type { Holder } from './owner.ts'
 
 /**
  * Names (API keys, addresses) that a rate limit keeps, about 200 bytes each. Past it: the least recently used one is
- * evicted and starts anew.
+ * evicted, and its next request counts as its first.
  */
 const rateLimitNamesMax = 20_000
 

@@ -31,7 +31,7 @@ export interface Audit {
    */
   record(event: string, fields: AuditFields): Promise<void>
   /**
-   * After an act that is durable: as `record`, but rejects with StoreError `indeterminate`, so that nobody is told that
+   * After an act that is durable: as `record`, but rejects with StoreError `indeterminate`, so that no answer says that
    * nothing was done. A line that cannot be written is passed to `onFailure`, whole.
    */
   recordDone(event: string, fields: AuditFields): Promise<void>

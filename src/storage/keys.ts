@@ -95,8 +95,8 @@ export const servers = key('server')
 /** Prefix of the servers of one namespace that have a part after the slash. */
 export const serversIn = (namespace: string): Key => key('server', `${namespace}/`)
 /**
- * The facts about a server that lists and search show (`ServerListing`). Grouped by a hash of the name, so that whoever
- * keeps all listings reads a 256th of them again after a write.
+ * The facts about a server that lists and search show (`ServerListing`). Grouped by a hash of the name: after a write,
+ * a process that keeps all listings reads a 256th of them again.
  */
 export const listingKey = (qualifiedName: string): Key => key('listing', listingGroupOf(qualifiedName), qualifiedName)
 /** Prefix of all listings. */

@@ -192,7 +192,7 @@ async function connectClient<T>(
   }
 }
 
-/** A server's own words, as far as they are told, on one line. */
+/** A server's own words, as far as messages repeat them, on one line. */
 export function shortened(text: string): string {
   const line = text.slice(0, serverErrorCharsMax).replace(/[\s\u0000-\u001f\u007f-\u009f]+/g, ' ')
   return text.length <= serverErrorCharsMax ? line : `${line}…`

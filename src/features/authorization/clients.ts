@@ -71,7 +71,7 @@ export interface ClientsOptions {
   readonly signInKey: Buffer
   /** Schemes from `--redirect-scheme`. */
   readonly schemes: readonly string[]
-  /** Whether clients are told that they may point to a document. Some remember it from before. */
+  /** Whether the metadata says that clients may point to a document. Some remember it from before. */
   readonly takesDocuments: boolean
   /** Limits the fetches of documents, by owner: each is a request to somebody's server. */
   readonly fetches: RateLimit
