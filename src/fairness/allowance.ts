@@ -19,6 +19,8 @@ export const answerMsPerMegabyte = 2.5
 
 /** Values of an ordinary body, which take no time to speak of. Past it: each takes its time. */
 const fewValues = 1000
+/** Bytes of memory for a value of a parsed body: an object or a list with one member. Past it: as for `pendingBytesMax`. */
+const valueBytes = 64
 /** Milliseconds for a value of a parsed body. Counted against `ownerTimeShare`. Past it: the owner waits. */
 const valueMs = 0.0001
 
@@ -78,9 +80,13 @@ export class Allowance {
 
   /** Takes the memory of a body of so many bytes, and of what it is parsed into. Throws `rate_limited`. */
   takeBody(bytes: number): void {
+    this.#takeBodyMemory(bytes * bodyMemoryFactor)
+  }
+
+  #takeBodyMemory(bytes: number): void {
     this.#bodyHolder ??= this.holder
-    this.#take(this.#bodyHolder, bytes * bodyMemoryFactor, 'Too many request bodies of this caller are being read')
-    this.#bodyBytes += bytes * bodyMemoryFactor
+    this.#take(this.#bodyHolder, bytes, 'Too many request bodies of this caller are being read')
+    this.#bodyBytes += bytes
   }
 
   /** Waits until the owner may have a body of so many bytes handled. */
@@ -90,9 +96,14 @@ export class Allowance {
     time.spend((bytes / 2 ** 20) * this.costs.bodyMsPerMegabyte)
   }
 
-  /** Counts the time that the values of a parsed body take: they are hashed, checked, written and collected. */
-  spendOnValues(values: number): void {
-    if (values > fewValues) this.#fairness.time.of(this.holder).spend(values * valueMs)
+  /**
+   * Takes the memory of the values that a body is parsed into, and counts the time that they take: they are hashed,
+   * checked, written and collected. Throws `rate_limited`.
+   */
+  takeValues(values: number): void {
+    if (values <= fewValues) return
+    this.#takeBodyMemory(values * valueBytes)
+    this.#fairness.time.of(this.holder).spend(values * valueMs)
   }
 
   /** Takes the memory of an answer until its client has read it. Returns the function that gives it back. */

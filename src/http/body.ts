@@ -40,10 +40,9 @@ export async function readJsonBody(
   if (!isJson(request.headers.get('content-type'))) {
     throw invalidRequest('content-type: must be application/json for a request with a body')
   }
-  const bounds: JsonBounds = { depthMax, keysMax: rpcKeysMax, valuesMax, numbers: 'exact' }
   const allowance = allowanceOf(request)
+  const bounds: JsonBounds = { depthMax, keysMax: rpcKeysMax, valuesMax, numbers: 'exact', owner: allowance }
   const read = await allowance.run(parsing(bytes, bounds))
-  if ('value' in read) allowance.spendOnValues(read.values)
   if ('problem' in read) {
     const { problem } = read
     throw invalidRequest(bodyProblemText(problem))

@@ -27,7 +27,7 @@ export function createPartsCounter({
   depthMax,
   keysMax,
   valuesMax,
-}: Required<Omit<JsonBounds, 'numbers'>>): PartsCounter {
+}: Required<Omit<JsonBounds, 'numbers' | 'owner'>>): PartsCounter {
   let [keys, values, depth] = [0, 0, 0]
   let isInString = false
   let isEscaped = false

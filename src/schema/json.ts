@@ -30,8 +30,7 @@ const valuesPerStep = 2000
  */
 export const hashedTextsMin = 256
 
-/** `values`: how many are in its objects and arrays. */
-export type JsonResult = { readonly value: unknown; readonly values: number } | { readonly problem: Problem }
+export type JsonResult = { readonly value: unknown } | { readonly problem: Problem }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
@@ -61,6 +60,8 @@ export interface JsonBounds {
   readonly keysMax?: number
   /** Values in objects and arrays, counted by commas and brackets. */
   readonly valuesMax?: number
+  /** Takes the memory of all values before anything is built, and throws if there is none for them. */
+  readonly owner?: { takeValues(values: number): void }
 }
 
 /** Parses bytes, which must be UTF-8. */
@@ -92,7 +93,7 @@ export function readJson(text: string, bounds: JsonBounds): JsonResult {
 
 function* parsingText(
   text: string,
-  { depthMax, numbers = 'any', keysMax, valuesMax }: JsonBounds,
+  { depthMax, numbers = 'any', keysMax, valuesMax, owner }: JsonBounds,
 ): Generator<number, JsonResult> {
   const parts = yield* countingParts(text)
   const tooMany = (count: number, max: number | undefined) => max !== undefined && count > max
@@ -100,6 +101,7 @@ function* parsingText(
   if (tooMany(parts.values, valuesMax)) return { problem: { place: '', message: `has more than ${valuesMax} values` } }
   if (yield* haveOneHash(text, parts.strings))
     return { problem: { place: '', message: 'has too many texts with one hash' } }
+  owner?.takeValues(parts.values)
   let value: unknown
   try {
     value = JSON.parse(text)
@@ -112,12 +114,12 @@ function* parsingText(
   // Fast path. Without escapes there is no lone surrogate, and if the value has as many keys as the text, none is a
   // duplicate. Counting is a fraction of the cost of the walk below, and enough for most texts.
   if (!areNumbersAtRisk && !text.includes('\\') && (yield* countingKeys(value, depthMax)) === parts.keys)
-    return { value, values: parts.values }
+    return { value }
   const inexact: (readonly (string | number)[])[] = []
   const problem = yield* scanning(text, depthMax, areNumbersAtRisk ? numbers : 'any', inexact)
   if (problem !== undefined) return { problem }
   for (const place of inexact) value = withNaN(value, place)
-  return { value, values: parts.values }
+  return { value }
 }
 
 /**

@@ -200,8 +200,8 @@ test('large bodies and answers of an owner wait for its part of the time, with w
   const one = open(fairness, 'many')
   await one.belongsTo(ada)
   await one.paceBody(2 ** 20)
-  one.spendOnValues(1000)
-  one.spendOnValues(100_000)
+  one.takeValues(1000)
+  one.takeValues(100_000)
   one.takeAnswer(2 ** 21)()
   one.end()
   expect(waits).toEqual([
@@ -211,4 +211,24 @@ test('large bodies and answers of an owner wait for its part of the time, with w
     'ada spends 10',
     `ada spends ${2 * answerMsPerMegabyte}`,
   ])
+})
+
+test('the values of a body take memory until its request is answered', async () => {
+  const fairness = createFairness()
+  const one = open(fairness, 'many')
+  await one.belongsTo(ada)
+  const free = () => {
+    let bytes = 256 * 2 ** 20
+    while (!fairness.memory.take(ada, bytes)) bytes -= 2 ** 20
+    fairness.memory.giveBack(ada, bytes)
+    return bytes / 2 ** 20
+  }
+  const before = free()
+  one.takeValues(140_000)
+  expect(free()).toBeLessThan(before - 7)
+  expect(() => {
+    for (let body = 0; body < 20; body += 1) one.takeValues(140_000)
+  }).toThrow('Too many request bodies')
+  one.end()
+  expect(free()).toBe(before)
 })

@@ -135,8 +135,9 @@ describe('readJson()', () => {
 
   test('counts the values of objects and arrays', () => {
     const counted = (text: string) => {
-      const read = readJson(text, { depthMax: 9 })
-      return 'values' in read ? read.values : undefined
+      const counts: number[] = []
+      readJson(text, { depthMax: 9, owner: { takeValues: (values) => void counts.push(values) } })
+      return counts[0]
     }
     expect(['7', '[]', '[1,[2,3]]', '{"a":[{}],"b":1.5}', '{"\\u0061":[1,2]}'].map(counted)).toEqual([0, 1, 4, 4, 3])
   })

@@ -15,7 +15,7 @@ import { handshakeRevisions, namedBy, namingParameters, rpcCodes } from '../../m
 import { foldCase } from '../../policy/rpc-match.ts'
 import { canonicalBytes } from '../../schema/base64.ts'
 import { bodyProblemText } from '../../schema/check.ts'
-import { parsing } from '../../schema/json.ts'
+import { type JsonBounds, parsing } from '../../schema/json.ts'
 
 export interface Message {
   /** The request body exactly as received. */
@@ -25,8 +25,6 @@ export interface Message {
   readonly method: string | undefined
   /** Null for a notification. */
   readonly id: RpcId
-  /** How many values are in the objects and arrays of the body. */
-  readonly values: number
   /** `handshake`: up to 2025-11-25, with `initialize` and sessions. `stateless`: 2026-07-28. */
   readonly era: 'handshake' | 'stateless'
 }
@@ -42,9 +40,7 @@ export async function readMessage(request: Request): Promise<Message> {
     throw new PlatformError('parse_error', 'content-type: must be application/json')
   }
   const allowance = allowanceOf(request)
-  const message = await allowance.run(parsingMessage(bytes))
-  allowance.spendOnValues(message.values)
-  return message
+  return allowance.run(parsingMessage(bytes, allowance))
 }
 
 /**
@@ -61,12 +57,15 @@ const rpcJsonBounds = {
 /**
  * Parses a body, as work in steps. Its era is set to `handshake` until `protocolEra` has decided. Throws PlatformError.
  */
-export function* parsingMessage(bytes: Uint8Array<ArrayBuffer>): Generator<number, Message> {
-  const read = yield* parsing(bytes, rpcJsonBounds)
+export function* parsingMessage(
+  bytes: Uint8Array<ArrayBuffer>,
+  owner?: JsonBounds['owner'],
+): Generator<number, Message> {
+  const read = yield* parsing(bytes, { ...rpcJsonBounds, ...(owner && { owner }) })
   if ('problem' in read) {
     throw new PlatformError('parse_error', bodyProblemText(read.problem))
   }
-  const { value, values } = read
+  const { value } = read
   if (Array.isArray(value))
     throw new PlatformError('invalid_request', 'batches are not supported: send each message in a request of its own')
   if (typeof value !== 'object' || value === null)
@@ -91,10 +90,10 @@ export function* parsingMessage(bytes: Uint8Array<ArrayBuffer>): Generator<numbe
   if (params !== undefined && (typeof params !== 'object' || params === null)) {
     throw not('params: must be an object')
   }
-  if (isReply) return { bytes, body, method: undefined, id: readable, values, era: 'handshake' }
+  if (isReply) return { bytes, body, method: undefined, id: readable, era: 'handshake' }
   const problem = callProblem(method as string, params)
   if (problem !== undefined) throw not(problem)
-  return { bytes, body, method: method as string, id: readable, values, era: 'handshake' }
+  return { bytes, body, method: method as string, id: readable, era: 'handshake' }
 }
 
 /**

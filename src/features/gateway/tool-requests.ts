@@ -139,7 +139,7 @@ const requestId = 1
 function messageFor(method: string, params: object, era: Message['era']): Message {
   const own = era === 'stateless' ? { ...params, _meta: statelessMeta } : params
   const body = { jsonrpc: '2.0', id: requestId, method, params: own }
-  return { body, bytes: new TextEncoder().encode(JSON.stringify(body)), method, id: requestId, values: 0, era }
+  return { body, bytes: new TextEncoder().encode(JSON.stringify(body)), method, id: requestId, era }
 }
 
 /** The headers that the stateless revision requires. */

@@ -34,7 +34,6 @@ describe('a message', () => {
         body: body as never,
         method,
         id,
-        values: expect.any(Number),
         era: 'handshake',
       } as never)
     })
