@@ -84,8 +84,8 @@ function cachedByTheFastLane(): string[] {
   const suites = [
     'auth/**/*',
     'http/**/*',
-    'features/connections/**/*',
-    'features/organizations/**/*',
+    'features/connections/{connection-lists,write}',
+    'features/organizations/{attenuation,namespaces}',
     'features/tokens/token-handlers',
     // Calls have callers and admissions alone.
     'features/gateway/{forward,mcp-handler}',

@@ -30,7 +30,7 @@ export const heldConnections: Trial = {
     for (let i = 0; i < 2000; i += 1) await other.send(request)
     const memoryBefore = anonymousMemory(server.pid)
 
-    const seconds = times >= 7000 ? 60 : 6
+    const seconds = times >= 7000 ? 60 : 3
     const until = performance.now() + seconds * 1000
     let open = 0
     let opened = 0

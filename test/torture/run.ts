@@ -32,12 +32,14 @@ import { signInRecords } from './sign-in-records.ts'
 import { simulation } from './simulation.ts'
 import { soak } from './soak.ts'
 import { type Outcome, type Trial, tooSeldom } from './trial.ts'
+import { veryMany } from './very-many.ts'
 
 const trials: readonly Trial[] = [
   // Waits for half a minute at its end, while others run.
   heldConnections,
   heavy,
   oneOwner,
+  veryMany,
   soak,
   failover,
   kill,
@@ -70,7 +72,7 @@ const { values, positionals } = parseArgs({
 const size = positionals[0] === 'short' ? 'short' : 'full'
 // The short run is the same every time; the full one looks somewhere else each time.
 const seed = values.seed === undefined ? (size === 'short' ? 1 : Date.now() % 1e9) : Number(values.seed)
-const chosen = trials.filter(({ name }) => values.only === undefined || name === values.only)
+const chosen = trials.filter(({ name, times }) => (values.only === undefined ? times[size] > 0 : name === values.only))
 if (chosen.length === 0) throw new Error(`no such trial; there are ${trials.map(({ name }) => name).join(', ')}`)
 
 const started = performance.now()
