@@ -22,6 +22,8 @@ const jsonCharacterCost = 1.2
  * after it. Past it: the next step.
  */
 const charactersPerStep = 10_000
+/** An object takes as long as some values in a list: its members are hashed and sorted, each by its key. */
+const valuesPerKey = 4
 /** Texts hashed, or values looked at, in one step: as long. Past it: the next step. */
 const valuesPerStep = 2000
 /**
@@ -60,7 +62,7 @@ export interface JsonBounds {
   readonly keysMax?: number
   /** Values in objects and arrays, counted by commas and brackets. */
   readonly valuesMax?: number
-  /** Takes the memory of all values before anything is built, and throws if there is none for them. */
+  /** Takes the memory of all values before anything is built, keys included, and throws if there is none for them. */
   readonly owner?: { takeValues(values: number): void }
 }
 
@@ -101,7 +103,7 @@ function* parsingText(
   if (tooMany(parts.values, valuesMax)) return { problem: { place: '', message: `has more than ${valuesMax} values` } }
   if (yield* haveOneHash(text, parts.strings))
     return { problem: { place: '', message: 'has too many texts with one hash' } }
-  owner?.takeValues(parts.values)
+  owner?.takeValues(parts.values + valuesPerKey * parts.keys)
   let value: unknown
   try {
     value = JSON.parse(text)

@@ -133,13 +133,13 @@ describe('readJson()', () => {
     test(`has nothing against ${text}`, () =>
       expect(givenBy(readJson(text, { depthMax: 3 }))).toEqual(JSON.parse(text)))
 
-  test('counts the values of objects and arrays', () => {
+  test('counts the values of objects and arrays, and four for each key', () => {
     const counted = (text: string) => {
       const counts: number[] = []
       readJson(text, { depthMax: 9, owner: { takeValues: (values) => void counts.push(values) } })
       return counts[0]
     }
-    expect(['7', '[]', '[1,[2,3]]', '{"a":[{}],"b":1.5}', '{"\\u0061":[1,2]}'].map(counted)).toEqual([0, 1, 4, 4, 3])
+    expect(['7', '[]', '[1,[2,3]]', '{"a":[{}],"b":1.5}', '{"\\u0061":[1,2]}'].map(counted)).toEqual([0, 1, 4, 12, 7])
   })
 
   test('keeps __proto__ an own key', () => {
