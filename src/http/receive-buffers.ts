@@ -17,11 +17,11 @@ const receiveBufferOption = 8
 const acceptsConnectionsOption = 30
 
 /**
- * Sets the bound for all listening sockets of this process, whose connections inherit it. Returns the number of these
- * sockets; 0 where the system is not Linux, or has no GNU C library.
+ * Sets the bound for all listening sockets of this process, whose connections inherit it. Does nothing where the system
+ * is not Linux, or has no GNU C library.
  */
-export function boundReceiveBuffers(): number {
-  if (process.platform !== 'linux') return 0
+export function boundReceiveBuffers(): void {
+  if (process.platform !== 'linux') return
   try {
     const { symbols } = dlopen('libc.so.6', {
       getsockopt: { args: ['i32', 'i32', 'i32', 'ptr', 'ptr'], returns: 'i32' },
@@ -30,15 +30,12 @@ export function boundReceiveBuffers(): number {
     const value = new Int32Array(1)
     const size = new Uint32Array([value.byteLength])
     const bound = new Int32Array([receiveBufferBytes])
-    let sockets = 0
     for (const descriptor of readdirSync('/proc/self/fd').map(Number)) {
       const found = symbols.getsockopt(descriptor, levelOfSocket, acceptsConnectionsOption, ptr(value), ptr(size))
-      if (found !== 0 || value[0] !== 1) continue
-      const set = symbols.setsockopt(descriptor, levelOfSocket, receiveBufferOption, ptr(bound), bound.byteLength)
-      if (set === 0) sockets += 1
+      if (found === 0 && value[0] === 1)
+        symbols.setsockopt(descriptor, levelOfSocket, receiveBufferOption, ptr(bound), bound.byteLength)
     }
-    return sockets
   } catch {
-    return 0
+    // Without the bound the server works as well.
   }
 }

@@ -1,19 +1,13 @@
 /** JSON in canonical form (RFC 8785): members in the order of their names' UTF-16 units, no white space. */
 
 import { sliceCost } from '../limits.ts'
-import { drained } from './steps.ts'
+import { isContainer } from './json.ts'
+import { valuesPerStep } from './steps.ts'
 
 /**
- * Values that are written in one step: some milliseconds before the runtime has compiled it. Past it: the next step.
+ * Writes a value that `JSON.parse` returned, as work in steps. `written`: how many values were, by all calls for one
+ * text.
  */
-const valuesPerStep = 2000
-
-/** Of a value that `JSON.parse` returned. */
-export function canonicalJson(value: unknown): string {
-  return drained(writingCanonical(value))
-}
-
-/** The same, as work in steps. `written`: how many values were, by all calls for one text. */
 export function* writingCanonical(value: unknown, written = { values: 0 }): Generator<number, string> {
   if (!isContainer(value)) return JSON.stringify(value) ?? 'null'
   const isList = Array.isArray(value)
@@ -26,8 +20,4 @@ export function* writingCanonical(value: unknown, written = { values: 0 }): Gene
     parts.push(isList ? text : `${JSON.stringify(name)}:${text}`)
   }
   return isList ? `[${parts.join(',')}]` : `{${parts.join(',')}}`
-}
-
-function isContainer(value: unknown): value is object {
-  return typeof value === 'object' && value !== null
 }

@@ -6,7 +6,7 @@
 import { sliceCost } from '../limits.ts'
 import { type Problem, placeOf } from './check.ts'
 import { jsonErrorPosition } from './json-error.ts'
-import { drained } from './steps.ts'
+import { drained, valuesPerStep } from './steps.ts'
 import { TextHashes } from './text-hashes.ts'
 
 /** Ours: characters of a number in JSON, longer than any that a program writes. Past it: treated as a number that two parsers may read differently. */
@@ -17,15 +17,10 @@ const jsonNumberCharsMax = 400
  * nothing but values. Past it: as for `sliceCost`.
  */
 const jsonCharacterCost = 1.2
-/**
- * Characters looked at in one step: three milliseconds before the runtime has compiled the loop, and a tenth of that
- * after it. Past it: the next step.
- */
+/** Characters looked at in one step, which takes as long as that of `valuesPerStep`. Past it: the next step. */
 const charactersPerStep = 10_000
 /** An object takes as long as some values in a list: its members are hashed and sorted, each by its key. */
 const valuesPerKey = 4
-/** Texts hashed, or values looked at, in one step: as long. Past it: the next step. */
-const valuesPerStep = 2000
 /**
  * Texts of a JSON from which their hashes are looked at, a quarter of a microsecond each. Below it: so few cannot
  * hold up anybody.
@@ -63,7 +58,7 @@ export interface JsonBounds {
   /** Values in objects and arrays, counted by commas and brackets. */
   readonly valuesMax?: number
   /** Takes the memory of all values before anything is built, keys included, and throws if there is none for them. */
-  readonly owner?: { takeValues(values: number): void }
+  readonly owner?: { takeValues(values: number): void } | undefined
 }
 
 /** Parses bytes, which must be UTF-8. */
@@ -232,7 +227,8 @@ function* countingKeys(value: unknown, levels: number): Generator<number, number
   return keys
 }
 
-function isContainer(value: unknown): value is object {
+/** Whether it is an object or an array. */
+export function isContainer(value: unknown): value is object {
   return typeof value === 'object' && value !== null
 }
 

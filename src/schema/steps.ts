@@ -3,6 +3,12 @@
  * loop answers others between them (`fairness/turns.ts`).
  */
 
+/**
+ * Values that are looked at, hashed or written in one step: three milliseconds before the runtime has compiled the
+ * loop, and a tenth of that after it. Past it: the next step.
+ */
+export const valuesPerStep = 2000
+
 /** Runs all steps without a pause. */
 export function drained<T>(steps: Generator<number, T>): T {
   for (;;) {

@@ -25,7 +25,9 @@ import type { CallProgress } from './upstream-call.ts'
  * hashed again.
  */
 const callHashesKeptMax = 1000
-/** Characters of arguments whose hash is remembered. Past it: they are hashed at each call. */
+/**
+ * Bytes of a message, and characters of its arguments, whose hash is remembered. Past it: they are hashed at each call.
+ */
 const callHashArgumentsCharsMax = 4096
 /** Characters of all arguments whose hashes are remembered. Past it: the oldest are hashed again. */
 const callHashesCharsMax = 400 * 1024

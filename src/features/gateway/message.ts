@@ -61,7 +61,7 @@ export function* parsingMessage(
   bytes: Uint8Array<ArrayBuffer>,
   owner?: JsonBounds['owner'],
 ): Generator<number, Message> {
-  const read = yield* parsing(bytes, { ...rpcJsonBounds, ...(owner && { owner }) })
+  const read = yield* parsing(bytes, { ...rpcJsonBounds, owner })
   if ('problem' in read) {
     throw new PlatformError('parse_error', bodyProblemText(read.problem))
   }

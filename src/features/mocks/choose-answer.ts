@@ -8,7 +8,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { rpcCodes } from '../../model/mcp.ts'
 import type { RecordedAnswer } from '../../model/recorded-answer.ts'
 import type { ServerDetail } from '../../model/server.ts'
-import { canonicalJson } from '../../schema/canonical-json.ts'
+import { writingCanonical } from '../../schema/canonical-json.ts'
 import type { Check, JsonSchema } from '../../schema/json-schema.ts'
 import { keptCheckOf } from '../../schema/kept-checks.ts'
 import { generating } from './generate-result.ts'
@@ -68,7 +68,8 @@ export function* choosing(call: MockedToolCall): Generator<number, MockAnswer> {
   const scenarioText = scenario === '' ? (tool.description ?? tool.name) : scenario
   const { outputSchema } = tool as { outputSchema?: JsonSchema }
   if (outputSchema === undefined) return { delayMs: 0, result: { content: [text(`${tool.name}: ${scenarioText}`)] } }
-  const seed = Bun.hash.xxHash32([server, scenario, tool.name, canonicalJson(given)].join('\0'))
+  const canonical = yield* writingCanonical(given)
+  const seed = Bun.hash.xxHash32([server, scenario, tool.name, canonical].join('\0'))
   let fits: Check
   try {
     fits = yield* keptCheckOf(outputSchema, 'result')

@@ -9,7 +9,8 @@ import { createShares } from '../../../src/fairness/shares.ts'
 import { createOutcomeReader } from '../../../src/features/gateway/call-outcome.ts'
 import { auditVerifier } from '../../../src/ops/audit-verifier.ts'
 import { type CallLog, openCallLog } from '../../../src/ops/call-log.ts'
-import { canonicalJson } from '../../../src/schema/canonical-json.ts'
+import { writingCanonical } from '../../../src/schema/canonical-json.ts'
+import { drained } from '../../../src/schema/steps.ts'
 import { type Store, StoreError } from '../../../src/storage/store.ts'
 import { type Upstream, UpstreamError } from '../../../src/upstream/upstream.ts'
 import { mintToken } from '../../api/cases.ts'
@@ -451,7 +452,7 @@ test('canonical JSON is that of RFC 8785', () => {
     ],
     [[333333333.3333333, 1e30, 4.5, 2e-3, 1e-27, -0], '[333333333.3333333,1e+30,4.5,0.002,1e-27,0]'],
   ] as const)
-    expect(canonicalJson(value)).toBe(text)
+    expect(drained(writingCanonical(value))).toBe(text)
 })
 
 test('a stream may begin with a byte order mark', async () => {
