@@ -14,6 +14,7 @@ import type { Secrets } from './auth/secrets.ts'
 import { signingInput } from './auth/service-token.ts'
 import { createSetupLinks } from './auth/setup-links.ts'
 import { createWrites } from './auth/writes.ts'
+import { type Clock, timestampOf } from './clock.ts'
 import type { Fairness } from './fairness/fairness.ts'
 import { inPasses } from './fairness/passes.ts'
 import { createHolderRateLimit, createRateLimit } from './fairness/rate-limit.ts'
@@ -59,13 +60,15 @@ import { callbackHandlers } from './features/upstream-sign-in/callback.ts'
 import { createUpstreamCredentials } from './features/upstream-sign-in/credentials.ts'
 import { clientDocument } from './features/upstream-sign-in/oauth-client.ts'
 import { setupHandlers } from './features/upstream-sign-in/setup.ts'
+import type { ClientSockets } from './http/client-sockets.ts'
 import { asPlatformError, errorResponse, isMissingPage, unavailableError } from './http/error-response.ts'
 import type { Guard } from './http/guard.ts'
+import type { Handler, Handlers } from './http/handler.ts'
 import { createMiddleware, type Middleware } from './http/middleware.ts'
 import { pathOf } from './http/path.ts'
 import { jsonResponse } from './http/respond.ts'
 import { errorsOf } from './http/route.ts'
-import { createRouter, type ErrorShape, type Handler, type Handlers } from './http/router.ts'
+import { createRouter, type ErrorShape } from './http/router.ts'
 import { traceRequests } from './http/traced-requests.ts'
 import {
   clientDocumentsPerMinuteMax,
@@ -114,18 +117,10 @@ export interface AppDeps {
   readonly fairness: Fairness
   /** Milliseconds until the head of an upstream's response must have arrived. */
   readonly upstreamTimeoutMs: number
-  /** Suspends the idle timeout for a request. Returns a function that restores it. */
-  readonly disableIdleTimeout: (request: Request) => () => void
-  /** Resolves after `milliseconds`, or when the client disconnects. */
-  readonly wait: (milliseconds: number, request: Request) => Promise<void>
-  /** Milliseconds since 1970. */
-  readonly now: () => number
-  /** A monotonic clock, in milliseconds. */
-  readonly monotonic: () => number
+  readonly sockets: ClientSockets
+  readonly clock: Clock
   /** Repeats an action; by the runtime's timers if left out. */
   readonly every?: Every
-  /** The client's address of a request, for limits. */
-  readonly addressOf: (request: Request) => string
   readonly log: Log
   readonly authorization: AuthorizationSettings
   /** Receives events for metrics. */
@@ -160,8 +155,8 @@ export interface App {
 export function createApp(deps: AppDeps): App {
   const lists = createConnectionLists(deps.store, deps.secrets.cursorKey)
   const fastLane = deps.fastLane === false ? undefined : fastLaneOf(deps, lists)
-  const { guard, log, observer, monotonic, fairness, addressOf } = deps
-  const middleware = createMiddleware({ guard, log, observe: observer?.answered, monotonic })
+  const { guard, log, observer, clock, fairness, sockets } = deps
+  const middleware = createMiddleware({ guard, log, observe: observer?.answered, clock })
   const parts = createParts(deps, middleware, fastLane)
   const gateway = createGateway(deps, middleware, parts)
 
@@ -175,7 +170,7 @@ export function createApp(deps: AppDeps): App {
   }
 
   const handlers = createHandlers(deps, { parts, gateway, lists, fastLane })
-  const route = createRouter(handlers, { answerError, fairness, addressOf })
+  const route = createRouter(handlers, { answerError, fairness, sockets })
   return {
     fetch: inPasses(traceRequests(middleware.wrap(route, answerError, fastLane?.respond), deps.tracing)),
     pageCache: fastLane?.pageCache ?? (() => ({ hits: 0, misses: 0 })),
@@ -187,62 +182,62 @@ type Gateway = ReturnType<typeof createGateway>
 
 /** Shared by several features: who asks, and what they may access. Each takes the part that its own `Deps` names. */
 function createParts(deps: AppDeps, middleware: Middleware, fastLane: FastLane | undefined) {
-  const { store, secrets, issuer, audit, rates, upstream, now, monotonic, log, observer, addressOf, quota } = deps
+  const { store, secrets, issuer, audit, rates, upstream, clock, log, observer, sockets, quota } = deps
   const { signInKey, headersKey } = secrets
   const denials = createDenials(audit, middleware.requestId)
-  const noteRefused = createRefusedLog(log, monotonic)
+  const noteRefused = createRefusedLog(log, clock)
   const directory = createDirectory(store)
   const authenticator = createAuthenticator({
     directory,
     pepper: secrets.apiKeyPepper,
     sealingKey: secrets.sealingKey,
     issuer,
-    now,
-    failures: createRateLimit({ perSecond: rates.failures, now: monotonic }),
-    addressOf,
+    clock,
+    failures: createRateLimit({ perSecond: rates.failures, clock }),
+    sockets,
     onRefused(reason, details) {
       noteRefused(reason, details)
       observer?.credentialRefused(reason)
     },
   })
   const ordinary = createAuthorizer({ authenticator, store, denials })
-  const records = createExpiringRecords({ store, signInKey, now })
+  const records = createExpiringRecords({ store, signInKey, clock })
   const base = issuer.replace(/\/$/, '')
   const authorizer = countedByOwner(fastLane?.authorizer(ordinary) ?? ordinary)
-  const writeRate = createHolderRateLimit({ perSecond: rates.writes, now: monotonic })
+  const writeRate = createHolderRateLimit({ perSecond: rates.writes, clock })
   const parts = {
-    ...{ store, upstream, audit, denials, directory, authenticator, records, quota, now, addressOf },
+    ...{ store, upstream, audit, denials, directory, authenticator, records, quota, clock, sockets },
     ...{ issuer, base, baseUrl: issuer, signInKey, headersKey, pepper: secrets.apiKeyPepper },
     authorizer,
     writes: createWrites({ authorizer, denials, audit, store, writeRate }),
     sessions: createBrowserSessions({ store, records, directory, signInKey, baseUrl: issuer }),
-    links: createSetupLinks(base, signInKey, now),
+    links: createSetupLinks(base, signInKey, clock),
     namespacesPerUser: deps.namespacesPerUser,
     hasDocument: deps.authorization.hasClientDocument,
     catalogue: createCatalogue(store),
   }
-  return { ...parts, credentials: createUpstreamCredentials({ ...parts, wait: deps.wait }) }
+  return { ...parts, credentials: createUpstreamCredentials(parts) }
 }
 
 function createGateway(deps: AppDeps, { requestId }: Middleware, parts: Parts) {
-  const { secrets, upstream, fairness, monotonic, observer, callLog, rates, wait } = deps
+  const { secrets, upstream, fairness, clock, observer, callLog, rates, sockets } = deps
   const sessions = createSessions(secrets.sessionKey)
   const isRecorded = callLog !== undefined || observer !== undefined
-  const recording = { log: callLog, key: secrets.callKey, observe: observer?.called, requestId, monotonic }
+  const recording = { log: callLog, key: secrets.callKey, observe: observer?.called, requestId, clock }
   return {
     ...parts,
     sessions,
     fairness,
     proxy: createProxy({ upstream, sessions, fairness, timeoutMs: deps.upstreamTimeoutMs }),
-    statuses: createStatusRecorder({ store: deps.store, now: monotonic, log: deps.log }),
-    mocks: createMocks({ wait }),
+    statuses: createStatusRecorder({ store: deps.store, clock, log: deps.log }),
+    mocks: createMocks(sockets),
     streams: createOpenStreams(deps.every),
-    disableIdleTimeout: deps.disableIdleTimeout,
+    sockets,
     pseudonym: secrets.pseudonym,
-    monotonic,
+    clock,
     tracing: deps.tracing,
     recorder: isRecorded ? createCallRecorder(recording) : undefined,
-    calls: createRateLimit({ perSecond: rates.calls, burst: rates.calls * callBurstSeconds, now: monotonic }),
+    calls: createRateLimit({ perSecond: rates.calls, burst: rates.calls * callBurstSeconds, clock }),
   }
 }
 
@@ -260,7 +255,7 @@ interface HandlerParts {
 }
 
 function createHandlers(deps: AppDeps, { parts, gateway, lists, fastLane }: HandlerParts): Handlers {
-  const { issuer, rates, now, monotonic, observer, authorization: settings } = deps
+  const { issuer, rates, clock, observer, authorization: settings } = deps
   const { authenticator, base } = parts
   const minter = createMinter({ ...parts, signers: deps.signers, observer })
   const servers = createServerRecords(parts)
@@ -283,21 +278,20 @@ function createHandlers(deps: AppDeps, { parts, gateway, lists, fastLane }: Hand
       ...parts,
       authenticator: { ...authenticator, authenticate: parts.authorizer.authenticate },
       minter,
-      mints: createHolderRateLimit({ perSecond: rates.mints, now: monotonic }),
+      mints: createHolderRateLimit({ perSecond: rates.mints, clock }),
       observer,
     }),
     ...createSignInHandlers(deps, { parts, gateway, minter }),
     ...referenceHandlers(issuer),
-    health: () => jsonResponse(JSON.stringify({ status: 'ok', timestamp: new Date(now()).toISOString() })),
+    health: () => jsonResponse(JSON.stringify({ status: 'ok', timestamp: timestampOf(clock) })),
   }
 }
 
 /** Sign-in of people and clients here, and here to MCP servers. */
 function createSignInHandlers(deps: AppDeps, { parts, gateway, minter }: SignInParts) {
-  const { issuer, monotonic, authorization: settings } = deps
+  const { issuer, clock, authorization: settings } = deps
   const { authenticator, base } = parts
-  const atMost = (most: number, seconds: number) =>
-    createRateLimit({ perSecond: most / seconds, burst: most, now: monotonic })
+  const atMost = (most: number, seconds: number) => createRateLimit({ perSecond: most / seconds, burst: most, clock })
   return {
     ...signInHandlers({ ...parts, signIns: atMost(sessionsPerMinuteMax, 60) }),
     ...cliLoginHandlers({
@@ -309,7 +303,7 @@ function createSignInHandlers(deps: AppDeps, { parts, gateway, minter }: SignInP
     }),
     ...setupHandlers({
       ...parts,
-      setups: createRateLimit({ perSecond: setupsPerMinuteMax / 60, now: monotonic }),
+      setups: createRateLimit({ perSecond: setupsPerMinuteMax / 60, clock }),
       setupsOfOwner: atMost(ownerSetupsPerMinuteMax, 60),
       newClients: atMost(newClientsPerHourMax, 3600),
     }),
@@ -332,10 +326,10 @@ function createSignInHandlers(deps: AppDeps, { parts, gateway, minter }: SignInP
   }
 }
 
-function fastLaneOf({ store, now }: AppDeps, lists: ConnectionLists): FastLane {
+function fastLaneOf({ store, clock }: AppDeps, lists: ConnectionLists): FastLane {
   return store.local === undefined
-    ? createVersionedLane(store, now)
-    : createFastLane({ local: store.local, lists, now })
+    ? createVersionedLane(store, clock)
+    : createFastLane({ local: store.local, lists, clock })
 }
 
 function noop(): void {}

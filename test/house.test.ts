@@ -52,7 +52,7 @@ const floors: readonly (readonly string[])[] = [
   ['model'],
   ['schema'],
   ['errors.ts', 'operations.ts', 'version.ts', 'compiled.ts'],
-  ['limits.ts'],
+  ['clock.ts', 'limits.ts'],
 ]
 const floorOf = (room: string) => floors.findIndex((rooms) => rooms.includes(room))
 
@@ -115,11 +115,10 @@ test('clocks and chance come in from the root', () => {
    * the user's token has expired.
    */
   const stopwatches = [
+    'clock.ts',
     'cli/client/api-client.ts',
     'cli/progress.ts',
     'cli/serve.ts',
-    'fairness/pace.ts',
-    'fairness/turns.ts',
     'features/connections/id-stream.ts',
     'features/connections/connection-lists.ts',
     'features/gateway/stream.ts',

@@ -5,7 +5,9 @@
  */
 
 import { LRUCache } from 'lru-cache'
+import type { Clock } from '../clock.ts'
 import { rateLimited, unauthorized } from '../errors.ts'
+import type { ClientSockets } from '../http/client-sockets.ts'
 import { readCredential } from '../http/credential.ts'
 import { pathOf } from '../http/path.ts'
 import { callersCachedMax } from '../limits.ts'
@@ -83,10 +85,10 @@ export interface AuthenticatorOptions {
   /** The base URL: `iss` and `aud` of tokens. */
   readonly issuer: string
   /** Milliseconds since 1970. */
-  readonly now: () => number
+  readonly clock: Clock
   /** Limits refused credentials, by address or by address and key. */
   readonly failures: FailureLimit
-  readonly addressOf: (request: Request) => string
+  readonly sockets: Pick<ClientSockets, 'addressOf'>
   /** Called with the reason when a credential is refused. The client never receives it. */
   readonly onRefused?: OnRefused
 }
@@ -134,7 +136,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
 }
 
 async function authenticateKey(options: Parts, typed: string, request: Request): Promise<ApiKey> {
-  const address = options.addressOf(request)
+  const address = options.sockets.addressOf(request)
   const directory = await options.directory.current()
   const key = await directory.apiKeyByDigest(apiKeyDigest(options.pepper, typed))
   if (isLive(key)) return key
@@ -147,11 +149,11 @@ async function authenticateKey(options: Parts, typed: string, request: Request):
 
 async function authenticate(options: Parts, request: Request, isRepeated = false): Promise<Authenticated> {
   const { accepted } = options
-  const address = options.addressOf(request)
+  const address = options.sockets.addressOf(request)
   const credential = credentialIn(options, request.headers.get('authorization') ?? '', address)
   const directory = await options.directory.current()
   const isKnown = accepted.has(credential)
-  const nowSeconds = Math.floor(options.now() / 1000)
+  const nowSeconds = Math.floor(options.clock.now() / 1000)
   const path = pathOf(request.url)
   const caller = await callerOf({ credential, address, path, isKnown, nowSeconds }, directory, options)
   if (!('refused' in caller)) {

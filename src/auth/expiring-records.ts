@@ -6,6 +6,7 @@
  */
 
 import { createHmac, randomBytes, randomInt } from 'node:crypto'
+import type { Clock } from '../clock.ts'
 import { asBuffer } from '../storage/bytes.ts'
 import { expiringFrom, expiringKey, expiringRecords } from '../storage/keys.ts'
 import type { Entry, Key, Store } from '../storage/store.ts'
@@ -58,7 +59,7 @@ export interface ExpiringRecordsOptions {
   /** See `Secrets`. */
   readonly signInKey: Buffer
   /** Milliseconds since 1970. */
-  readonly now: () => number
+  readonly clock: Clock
 }
 
 /** A secret: the time in its key, 8 characters in base 36; its place, if it has one; 32 random bytes in base64url. */
@@ -73,8 +74,8 @@ interface Placed<T> {
   readonly value: T
 }
 
-export function createExpiringRecords({ store, signInKey, now }: ExpiringRecordsOptions): ExpiringRecords {
-  const nowSeconds = () => Math.floor(now() / 1000)
+export function createExpiringRecords({ store, signInKey, clock }: ExpiringRecordsOptions): ExpiringRecords {
+  const nowSeconds = () => Math.floor(clock.now() / 1000)
   const digestOf = (purpose: Purpose, secret: string) =>
     createHmac('sha256', signInKey).update(`${purpose}\0${secret}`).digest('base64url')
   const newSecret = (time: number, place = '') =>

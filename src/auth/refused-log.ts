@@ -3,6 +3,7 @@
  * `refusalLogIntervalMs`, so that a flood of bad credentials does not flood the log. No line contains a credential.
  */
 
+import type { Clock } from '../clock.ts'
 import type { Log, LogFields } from '../ops/log.ts'
 
 /** Ours: interval at which refused credentials are logged, for each reason. Within it: they are counted, and the next line has the number. */
@@ -25,12 +26,12 @@ const words = {
 export type RefusalReason = keyof typeof words
 export type OnRefused = (reason: RefusalReason, details: LogFields) => void
 
-/** `now`: a monotonic clock, in milliseconds. A line's `unwritten` is the number of refusals suppressed before it. */
-export function createRefusedLog(log: Pick<Log, 'warn'>, now: () => number): OnRefused {
+/** A line's `unwritten` is the number of refusals suppressed before it. */
+export function createRefusedLog(log: Pick<Log, 'warn'>, clock: Clock): OnRefused {
   const written = new Map<RefusalReason, { at: number; unwritten: number }>()
   return (reason, details) => {
     const last = written.get(reason)
-    const at = now()
+    const at = clock.monotonic()
     if (last !== undefined && at - last.at < refusalLogIntervalMs) {
       last.unwritten += 1
       return

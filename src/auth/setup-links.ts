@@ -4,6 +4,7 @@
  */
 
 import { createHash } from 'node:crypto'
+import type { Clock } from '../clock.ts'
 import { setupTicketSeconds } from '../limits.ts'
 import type { Connection, ConnectionRef, ConnectionStatus } from '../model/connection.ts'
 import type { ConnectionPrivate } from '../storage/connections.ts'
@@ -45,15 +46,15 @@ export interface SetupLinks {
   ticketMaker(ticket: string, connection: SetupOf): Maker | undefined
 }
 
-/** `signInKey`: see `Secrets`. `now`: milliseconds since 1970. */
-export function createSetupLinks(baseUrl: string, signInKey: Buffer, now: () => number): SetupLinks {
+/** `signInKey`: see `Secrets`. */
+export function createSetupLinks(baseUrl: string, signInKey: Buffer, clock: Clock): SetupLinks {
   const base = baseUrl.replace(/\/$/, '')
   const urlOf = ({ namespace, connectionId }: ConnectionRef) => `${base}/connect/${namespace}/${connectionId}/setup`
   const place = (setup: SetupOf) => `ticket ${setupStateOf(setup)}`
   return {
     urlOf,
     urlWithTicket(connection, maker) {
-      const text: TicketText = { ...maker, expires: Math.floor(now() / 1000) + setupTicketSeconds }
+      const text: TicketText = { ...maker, expires: Math.floor(clock.now() / 1000) + setupTicketSeconds }
       const ticket = sealText(signInKey, JSON.stringify(text), place(connection))
       return `${urlOf(connection.ref)}?ticket=${ticket}`
     },
@@ -61,7 +62,7 @@ export function createSetupLinks(baseUrl: string, signInKey: Buffer, now: () => 
       const text = openText(signInKey, ticket, place(connection))
       if (text === undefined) return undefined
       const { expires, ...maker } = JSON.parse(text) as TicketText
-      return expires > now() / 1000 ? maker : undefined
+      return expires > clock.now() / 1000 ? maker : undefined
     },
   }
 }

@@ -3,6 +3,7 @@
 import { createReadStream, existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { systemClock } from '../clock.ts'
 import { CommandError } from '../errors.ts'
 import { problemsShownMax } from '../limits.ts'
 import { type AuditFields, openAuditLog } from '../ops/audit-log.ts'
@@ -15,7 +16,7 @@ import type { Terminal } from './terminal.ts'
  * cannot be written.
  */
 export async function auditCommand(data: string, event: string, fields: AuditFields): Promise<void> {
-  const audit = openAuditLog(data, { now: () => new Date(), onFailure: () => {} })
+  const audit = openAuditLog(data, { clock: systemClock, onFailure: () => {} })
   try {
     await audit.record(event, { ...fields, by: 'command line' })
   } finally {

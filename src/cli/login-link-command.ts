@@ -6,6 +6,7 @@
  */
 
 import { createExpiringRecords } from '../auth/expiring-records.ts'
+import { systemClock } from '../clock.ts'
 import { CommandError } from '../errors.ts'
 import { createLoginLink } from '../features/sign-in/login-link.ts'
 import { openExistingDataFolder, type Place } from '../maintenance/data-folder.ts'
@@ -16,7 +17,7 @@ import { auditCommand } from './audit.ts'
 import type { Terminal } from './terminal.ts'
 
 /** Prints the link. Throws CommandError for an unknown or revoked key, and for a folder that no server ever used. */
-export async function loginLink(keyId: string, place: Place, now: Date, { stdout, stderr }: Terminal): Promise<void> {
+export async function loginLink(keyId: string, place: Place, { stdout, stderr }: Terminal): Promise<void> {
   const { data } = place
   const { store, secrets } = await openExistingDataFolder(place, stderr)
   try {
@@ -27,7 +28,7 @@ export async function loginLink(keyId: string, place: Place, now: Date, { stdout
     // The command has no flags of the server: it uses the URL under which the last start served.
     const baseUrl = await store.get(baseUrlKey)
     if (baseUrl === undefined) throw new CommandError(`no server has used ${data} yet: run \`postern serve\` first`)
-    const records = createExpiringRecords({ store, signInKey: secrets.signInKey, now: () => now.getTime() })
+    const records = createExpiringRecords({ store, signInKey: secrets.signInKey, clock: systemClock })
     const link = await createLoginLink({ store, records, baseUrl: asBuffer(baseUrl).toString() }, keyId)
     await auditCommand(data, 'signin.link_created', { keyId, userId: key.userId })
     // The link alone on stdout, for `| pbcopy` and scripts. The sentence goes to stderr.

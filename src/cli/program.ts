@@ -94,7 +94,7 @@ function addServeCommands(postern: Command, { terminal, exit }: Context): void {
   // Warns about POSTERN_ variables that no flag has: a misspelt setting of a server would be ignored silently.
   postern.hook('preAction', (_, command) => {
     if (!['serve', 'dev'].includes(command.name())) return
-    const log = createLog({ write: terminal.stderr, now: () => new Date() })
+    const log = createLog({ write: terminal.stderr })
     for (const warning of unknownSettings(process.env, variablesOf(postern))) log.warn(warning)
   })
 }
@@ -134,9 +134,7 @@ function addSignInCommands(postern: Command, { terminal }: Context): void {
     .argument('<key-id>', 'the id of the key to sign in with, as `keys list` shows it')
     .description('print a link that signs somebody in to the pages, once, within ten minutes')
     .addOption(dataOption('data folder'))
-    .action(async (keyId: string, flags) =>
-      (await import('./login-link-command.ts')).loginLink(keyId, flags, new Date(), terminal),
-    )
+    .action(async (keyId: string, flags) => (await import('./login-link-command.ts')).loginLink(keyId, flags, terminal))
   const grants = group(postern, 'grants').description(
     'list and revoke what users have allowed clients, whether or not the server runs',
   )

@@ -46,5 +46,5 @@ export function createProgress(log: Log, terminal: NodeJS.WriteStream): Progress
 
 /** For a command, which has no log of its own. */
 export function commandProgress({ stderr }: Terminal): Progress {
-  return createProgress(createLog({ write: stderr, now: () => new Date() }), process.stderr)
+  return createProgress(createLog({ write: stderr }), process.stderr)
 }

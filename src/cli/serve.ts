@@ -5,17 +5,18 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { createApp } from '../app.ts'
 import { type GrantEnd, sweepGrants } from '../auth/grants.ts'
+import { systemClock } from '../clock.ts'
 import { createFairness } from '../fairness/fairness.ts'
 import { watchGarbage } from '../fairness/garbage.ts'
 import { isRegistryUrl } from '../features/servers/mcp-registry.ts'
 import { createSigners } from '../features/tokens/signers.ts'
 import { sweepUpstreamClients } from '../features/upstream-sign-in/oauth-client.ts'
-import { clientAddress } from '../http/client-address.ts'
+import { createClientSockets } from '../http/client-sockets.ts'
 import { asPlatformError, errorResponse } from '../http/error-response.ts'
 import { createGuard, isLoopback } from '../http/guard.ts'
-import { originalRequest, rawPathRoutes } from '../http/raw-path.ts'
+import type { Handler } from '../http/handler.ts'
+import { rawPathRoutes } from '../http/raw-path.ts'
 import { boundReceiveBuffers } from '../http/receive-buffers.ts'
-import type { Handler } from '../http/router.ts'
 import { chunkedBodyBytesMax, idleTimeoutSeconds, shutdownTimeoutMs } from '../limits.ts'
 import { type DataFolder, lockForServing, openDatabaseFolder, openDataFolder } from '../maintenance/data-folder.ts'
 import { FixtureConflict } from '../maintenance/seed/desired.ts'
@@ -79,7 +80,7 @@ export interface Running {
 export async function start(config: ServeConfig, dataPath: string, terminal: Terminal): Promise<Running> {
   let replica: string | undefined
   const always = () => (replica === undefined ? {} : { replica })
-  const log = createLog({ write: terminal.stderr, now: () => new Date(), always })
+  const log = createLog({ write: terminal.stderr, always })
   // Looked for before a data folder is made: a mistyped path leaves nothing behind.
   const fixtures = findFixtureFiles(config.fixtures)
   using cleanup = new DisposableStack()
@@ -112,12 +113,6 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   cleanup.defer(() => signers.close())
   const fairness = createFairness()
   cleanup.use(watchGarbage())
-  /** Disables the runtime's idle timeout for a long request. The returned function restores it. */
-  const disableIdleTimeout = (request: Request) => {
-    const arrived = originalRequest(request)
-    server.timeout(arrived, 0)
-    return () => server.timeout(arrived, idleTimeoutSeconds)
-  }
   const tracing = await openTracing(process.env)
   if (tracing !== undefined) log.info('requests are traced')
   const isSelf = isThisServer({ listeners: [{ host, port }, metrics?.listener], url, localAddresses, database })
@@ -128,20 +123,13 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
     observe: metrics?.observer.upstreamResponded,
   })
   const app = createApp({
-    ...{ tracing, fairness, disableIdleTimeout, signers, store, secrets, issuer: url, guard, audit, callLog, log },
+    ...{ tracing, fairness, signers, store, secrets, issuer: url, guard, audit, callLog, log },
     upstream: traceUpstream(upstream, tracing),
     upstreamTimeoutMs: config.upstream.timeoutMs,
-    async wait(milliseconds, request) {
-      const onWaited = disableIdleTimeout(request)
-      await wait(milliseconds, undefined, { signal: request.signal }).catch(() => {})
-      onWaited()
-    },
+    sockets: createClientSockets(() => server, config.trustedProxies),
     authorization: { ...config.signIn, takesDocuments: config.upstream.isPublicAllowed },
     ...{ rates: config.rates, quota: config.quota, namespacesPerUser: config.namespacesPerUser, isRegistryOpen },
-    now: Date.now,
-    monotonic: () => performance.now(),
-    addressOf: (request) =>
-      clientAddress(server.requestIP(originalRequest(request))?.address ?? '', request.headers, config.trustedProxies),
+    clock: systemClock,
     ...(metrics && { observer: metrics.observer }),
   })
   if (database !== undefined && replica !== undefined) {
@@ -201,7 +189,7 @@ async function loadAtStart(
 
 /** The audit log, and the record of calls unless it is switched off. */
 function openLogs({ areCallsRecorded }: ServeConfig, dataPath: string, replica: string | undefined, log: Log) {
-  const common = { now: () => new Date(), ...(replica !== undefined && { replica }) }
+  const common = { clock: systemClock, ...(replica !== undefined && { replica }) }
   const audit = openAuditLog(dataPath, {
     ...common,
     onFailure: (error, line) =>
@@ -213,7 +201,6 @@ function openLogs({ areCallsRecorded }: ServeConfig, dataPath: string, replica: 
   if (!areCallsRecorded) return { audit, callLog: undefined }
   const callLog = openCallLog(join(dataPath, 'calls.jsonl'), {
     ...common,
-    monotonic: () => performance.now(),
     onFailure: (error) => log.error('the record of calls cannot be written', { error: String(error) }),
   })
   return { audit, callLog }

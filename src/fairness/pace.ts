@@ -4,6 +4,7 @@
  * hundred times as long as any other. So the time is measured, and past `ownerTimeShare` of it the rest waits.
  */
 
+import { type Clock, systemClock } from '../clock.ts'
 import { ownerTimeShare } from '../limits.ts'
 import { type Holder, ownerOf } from './owner.ts'
 
@@ -25,20 +26,19 @@ export interface Paces {
   ofOwner(owner: string): Pace
 }
 
-/** `now` is a monotonic clock in milliseconds. */
-export function createPaces(now = () => performance.now()): Paces {
+export function createPaces(clock: Clock = systemClock): Paces {
   /** When each owner will have paid for its reading. Owners who have paid are dropped. */
   const paidAt = new Map<string, number>()
 
   function dropPaid(): void {
-    const at = now()
+    const at = clock.monotonic()
     for (const [owner, paid] of paidAt) if (paid <= at) paidAt.delete(owner)
   }
 
   const paces: Paces = {
     of: (holder) => paces.ofOwner(ownerOf(holder)),
     ofOwner(owner) {
-      const wait = () => Math.max(0, (paidAt.get(owner) ?? 0) - now() - ownerBurstMs / ownerTimeShare)
+      const wait = () => Math.max(0, (paidAt.get(owner) ?? 0) - clock.monotonic() - ownerBurstMs / ownerTimeShare)
       return {
         wait,
         // Again, as others of the owner may have been first.
@@ -47,7 +47,7 @@ export function createPaces(now = () => performance.now()): Paces {
         },
         spend(milliseconds) {
           if (paidAt.size >= 1000 && !paidAt.has(owner)) dropPaid()
-          paidAt.set(owner, Math.max(paidAt.get(owner) ?? 0, now()) + milliseconds / ownerTimeShare)
+          paidAt.set(owner, Math.max(paidAt.get(owner) ?? 0, clock.monotonic()) + milliseconds / ownerTimeShare)
         },
       }
     },

@@ -1,6 +1,7 @@
 /** Rate limits as token buckets by name: `perSecond` on average, and bursts of `burstSeconds` times as many. */
 
 import { LRUCache } from 'lru-cache'
+import type { Clock } from '../clock.ts'
 import { rateLimited } from '../errors.ts'
 import { burstSeconds } from '../limits.ts'
 import { isOrganizationUser } from '../model/names.ts'
@@ -24,16 +25,15 @@ export interface RateLimitOptions {
   readonly perSecond: number
   /** At once, after a pause; `burstSeconds` times `perSecond` if left out. */
   readonly burst?: number
-  /** A monotonic clock, in milliseconds. */
-  readonly now: () => number
+  readonly clock: Clock
 }
 
-export function createRateLimit({ perSecond, burst = perSecond * burstSeconds, now }: RateLimitOptions): RateLimit {
+export function createRateLimit({ perSecond, burst = perSecond * burstSeconds, clock }: RateLimitOptions): RateLimit {
   // An evicted name starts again with a full bucket. Only the names unused longest are evicted.
   const buckets = new LRUCache<string, { left: number; at: number }>({ max: rateLimitNamesMax })
 
   function refill(name: string): { left: number; at: number } {
-    const at = now()
+    const at = clock.monotonic()
     const bucket = buckets.get(name)
     if (bucket === undefined) return { left: burst, at }
     bucket.left = Math.min(burst, bucket.left + ((at - bucket.at) / 1000) * perSecond)
@@ -74,7 +74,9 @@ export interface HolderRateLimit {
  * The rate of an API key with all its tokens; of an organization, of all its keys. A family of tokens has half of it: a
  * token that was given away, and may do nothing, does not keep its key from working.
  */
-export function createHolderRateLimit(options: Required<Pick<RateLimitOptions, 'perSecond' | 'now'>>): HolderRateLimit {
+export function createHolderRateLimit(
+  options: Required<Pick<RateLimitOptions, 'perSecond' | 'clock'>>,
+): HolderRateLimit {
   const keys = createRateLimit(options)
   const families = createRateLimit({ ...options, perSecond: options.perSecond / 2 })
   return {

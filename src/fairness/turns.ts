@@ -7,6 +7,7 @@
  * counts for its owner's part of the time (`pace.ts`), so that such steps do not follow one another.
  */
 
+import { type Clock, systemClock } from '../clock.ts'
 import { rateLimited } from '../errors.ts'
 import { eventLoopSliceMs, sliceCost } from '../limits.ts'
 import { type Holder, ownerOf } from './owner.ts'
@@ -32,8 +33,7 @@ interface Job {
   slice(): boolean
 }
 
-/** `now`: a monotonic clock in milliseconds. */
-export function createTurns(time: Paces = createPaces(), now = () => performance.now()): Turns {
+export function createTurns(time: Paces = createPaces(), clock: Clock = systemClock): Turns {
   const waiting = createRounds<Job>()
   let isScheduled = false
   const mayGo = (owner: string) => time.ofOwner(owner).wait() === 0
@@ -51,9 +51,9 @@ export function createTurns(time: Paces = createPaces(), now = () => performance
     isScheduled = false
     const next = waiting.next(mayGo)
     if (next !== undefined) {
-      const from = now()
+      const from = clock.monotonic()
       if (!next.job.slice()) waiting.putBack(next.holder, next.job)
-      const took = now() - from
+      const took = clock.monotonic() - from
       if (took > 2 * eventLoopSliceMs) time.of(next.holder).spend(took)
     }
     if (!waiting.isEmpty()) schedule(next === undefined)
@@ -71,12 +71,12 @@ export function createTurns(time: Paces = createPaces(), now = () => performance
       const mayRun = first.value < sliceCost / 10 || before < eventLoopSliceMs
       if (first.value < sliceCost && mayRun && !waiting.isWaiting(holder)) {
         if (atOnce.size === 0) setImmediate(() => atOnce.clear())
-        const from = now()
+        const from = clock.monotonic()
         try {
           const step = slice()
           if (step.done) return step.value
         } finally {
-          atOnce.set(owner, before + now() - from)
+          atOnce.set(owner, before + clock.monotonic() - from)
         }
       }
       const { job, promise } = jobOf(slice)

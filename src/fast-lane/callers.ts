@@ -7,6 +7,7 @@ import type { Caller } from '../auth/authenticate.ts'
 import type { RequestContext } from '../auth/authorizer.ts'
 import type { DirectorySnapshot } from '../auth/directory.ts'
 import { clockRefusal, isGoodAt } from '../auth/service-token.ts'
+import type { Clock } from '../clock.ts'
 import { pathOf } from '../http/path.ts'
 import { callersCachedMax } from '../limits.ts'
 
@@ -34,8 +35,7 @@ export interface KnownCaller {
 /** Only this spelling is cached: with extra spaces, one credential could fill the cache with many entries. */
 const plainHeader = /^Bearer [^ ]+$/
 
-/** `now`: milliseconds since 1970. */
-export function createCallers(now: () => number): Callers {
+export function createCallers(clock: Clock): Callers {
   const kept = new LRUCache<string, KnownCaller>({
     max: callersCachedMax,
     maxSize: callersCachedBytesMax,
@@ -59,7 +59,7 @@ export function createCallers(now: () => number): Callers {
       const { token } = known.caller
       if (token === undefined) return known
       const isValid =
-        clockRefusal(token, Math.floor(now() / 1000)) === undefined && isGoodAt(token, pathOf(request.url))
+        clockRefusal(token, Math.floor(clock.now() / 1000)) === undefined && isGoodAt(token, pathOf(request.url))
       return isValid ? known : undefined
     },
     likely: (request) => kept.peek(request.headers.get('authorization') ?? ''),

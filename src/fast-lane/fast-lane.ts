@@ -6,6 +6,7 @@
  */
 
 import type { AuthorizedConnection, Authorizer, RequestContext } from '../auth/authorizer.ts'
+import type { Clock } from '../clock.ts'
 import type { ConnectionLists, Page, PreparedList } from '../features/connections/connection-lists.ts'
 import { privateJson } from '../http/respond.ts'
 import { responseInOnePieceBytesMax } from '../limits.ts'
@@ -39,7 +40,7 @@ export interface FastLaneOptions {
   readonly local: LocalReads
   readonly lists: Pick<ConnectionLists, 'compose' | 'unnarrowedRows'>
   /** Milliseconds since 1970. */
-  readonly now: () => number
+  readonly clock: Clock
 }
 
 interface AllowedConnection {
@@ -56,11 +57,10 @@ export interface Remembered {
   readonly detailsResponse: (json: Uint8Array, requestId: () => string) => Response
 }
 
-/** `now`: milliseconds since 1970. */
-export function createRemembered(now: () => number): Remembered {
+export function createRemembered(clock: Clock): Remembered {
   const headers = new Headers(privateJson)
   return {
-    callers: createCallers(now),
+    callers: createCallers(clock),
     lists: createAdmissions<PreparedList>(),
     details: createAdmissions<Uint8Array>({
       bytesMax: detailsKeptBytesMax,
@@ -76,9 +76,9 @@ export function createRemembered(now: () => number): Remembered {
   }
 }
 
-export function createFastLane({ local, lists, now }: FastLaneOptions): FastLane {
+export function createFastLane({ local, lists, clock }: FastLaneOptions): FastLane {
   const versions = createLocalVersions(local)
-  const { callers, lists: admittedLists, details: admittedDetails, detailsResponse } = createRemembered(now)
+  const { callers, lists: admittedLists, details: admittedDetails, detailsResponse } = createRemembered(clock)
   const pages = createPages(lists, local, versions)
   const allowed = createAdmissions<AllowedConnection>({
     bytesMax: connectionsKeptBytesMax,

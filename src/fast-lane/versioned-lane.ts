@@ -4,16 +4,16 @@
  * was not answered before costs no read here.
  */
 
+import type { Clock } from '../clock.ts'
 import { connectionsVersionKey, directoryVersionKey } from '../storage/keys.ts'
 import type { Store } from '../storage/store.ts'
 import { versionText } from '../storage/versions.ts'
 import { createRemembered, type FastLane } from './fast-lane.ts'
 import { createKeptPages } from './kept-pages.ts'
 
-/** `now`: milliseconds since 1970. */
-export function createVersionedLane(store: Pick<Store, 'getMany'>, now: () => number): FastLane {
+export function createVersionedLane(store: Pick<Store, 'getMany'>, clock: Clock): FastLane {
   const pages = createKeptPages()
-  const { callers, lists, details, detailsResponse } = createRemembered(now)
+  const { callers, lists, details, detailsResponse } = createRemembered(clock)
   return {
     pageCache: pages.statistics,
     respond(request, requestId) {

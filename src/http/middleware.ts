@@ -4,12 +4,13 @@
  */
 
 import { randomBytes } from 'node:crypto'
+import type { Clock } from '../clock.ts'
 import { routedOperation } from '../fairness/allowance.ts'
 import type { Log } from '../ops/log.ts'
 import type { Guard } from './guard.ts'
+import type { Handler } from './handler.ts'
 import { pathOf } from './path.ts'
 import { operationOf } from './route.ts'
-import type { Handler } from './router.ts'
 
 /** Ours: announced bytes of a body that was not read because its request was refused, which the runtime would receive all the same. Past it, or without `Content-Length`: the connection is closed after a 404, 413 or 429. */
 const unreadBodyBytesMax = 64 * 1024
@@ -25,7 +26,7 @@ export interface MiddlewareOptions {
   /** Called for every response, with the seconds since the request arrived. */
   readonly observe?: ((operation: string, status: number, seconds: number) => void) | undefined
   /** A monotonic clock, in milliseconds. */
-  readonly monotonic: () => number
+  readonly clock: Clock
 }
 
 export interface Middleware {
@@ -46,7 +47,7 @@ type Respond = (request: Request, requestId: () => string) => Response | undefin
 /** A client's `X-Request-Id` is used if it matches. */
 const validId = /^[A-Za-z0-9._-]{1,64}$/
 
-export function createMiddleware({ guard, log, observe, monotonic }: MiddlewareOptions): Middleware {
+export function createMiddleware({ guard, log, observe, clock }: MiddlewareOptions): Middleware {
   // Not of what the fast lane answers: nothing happens after such a response.
   const ids = new WeakMap<Request, string>()
   const errors = new WeakMap<Request, unknown>()
@@ -74,7 +75,7 @@ export function createMiddleware({ guard, log, observe, monotonic }: MiddlewareO
     requestId,
     noteError: (request, thrown) => void errors.set(request, thrown),
     wrap: (route, answerError, respond) => (request) => {
-      const started = monotonic()
+      const started = clock.monotonic()
       let corsHeaders: Record<string, string> | undefined
       const finished = (response: Response) => finish(request, withHeaders(request, response, corsHeaders), started)
       const failed = (thrown: unknown) => finished(answerError(request, thrown))
@@ -108,7 +109,7 @@ export function createMiddleware({ guard, log, observe, monotonic }: MiddlewareO
   }
 
   function finish(request: Request, response: Response, started: number): Response {
-    const now = monotonic()
+    const now = clock.monotonic()
     // 502 and 504 are failures of an upstream, and are visible in the connection's state and in the metrics.
     if (response.status === 500 || (response.status === 503 && now >= quietUntil)) {
       if (response.status === 503) quietUntil = now + unavailableLogIntervalMs

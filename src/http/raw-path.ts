@@ -5,7 +5,7 @@
  */
 
 import { type Operation, operations } from '../operations.ts'
-import type { Handler } from './router.ts'
+import type { Handler } from './handler.ts'
 
 /** Ours: parts of a name with slashes in the path of a request. Past it: 404. */
 const wildcardPartsMax = 5

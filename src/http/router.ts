@@ -10,15 +10,11 @@ import { Allowance, openAllowance } from '../fairness/allowance.ts'
 import type { Fairness } from '../fairness/fairness.ts'
 import { strangerAt } from '../fairness/owner.ts'
 import { type Operation, type OperationId, operationEntries, operations } from '../operations.ts'
+import type { ClientSockets } from './client-sockets.ts'
 import { contradictsBearer } from './credential.ts'
+import type { Handler, Handlers } from './handler.ts'
 import { pathOf } from './path.ts'
 import { allowedMethods, errorsOf } from './route.ts'
-
-/** Handles one operation. The router turns whatever it throws into a response. */
-export type Handler = (request: Request) => Promise<Response> | Response
-
-/** A handler for every operation. */
-export type Handlers = { readonly [Id in OperationId]: Handler }
 
 export type ErrorShape = Operation['errors']
 
@@ -29,11 +25,11 @@ export interface RouterOptions {
   readonly answerError: AnswerError
   readonly fairness: Fairness
   /** The client's address of a request. */
-  readonly addressOf: (request: Request) => string
+  readonly sockets: Pick<ClientSockets, 'addressOf'>
 }
 
 /** The compiled router. It opens the allowance of each request; errors become responses through `answerError`. */
-export function createRouter(handlers: Handlers, { answerError, fairness, addressOf }: RouterOptions): Handler {
+export function createRouter(handlers: Handlers, { answerError, fairness, sockets }: RouterOptions): Handler {
   // `normalize: false`: otherwise the framework removes unknown fields silently. Only the root instance's settings
   // apply.
   const app = new Elysia({
@@ -74,7 +70,7 @@ export function createRouter(handlers: Handlers, { answerError, fairness, addres
   function within(id: OperationId, { costs, errors }: Operation): (request: Request) => Promise<Response> {
     const handle = handlers[id]
     return async (request) => {
-      const allowance = new Allowance(fairness, costs, () => strangerAt(addressOf(request)), id)
+      const allowance = new Allowance(fairness, costs, () => strangerAt(sockets.addressOf(request)), id)
       openAllowance(request, allowance)
       try {
         return await handle(request)

@@ -2,9 +2,9 @@
 
 import { operations } from '../operations.ts'
 import type { Tracing } from '../ops/tracing.ts'
+import type { Handler } from './handler.ts'
 import { pathOf } from './path.ts'
 import { operationOf } from './route.ts'
-import type { Handler } from './router.ts'
 
 /** Without tracing, the handler itself. A span has the template of the path, never its names or its query. */
 export function traceRequests(fetch: Handler, tracing: Tracing | undefined): Handler {

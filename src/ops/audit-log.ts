@@ -6,6 +6,7 @@
  */
 
 import { join } from 'node:path'
+import type { Clock } from '../clock.ts'
 import { auditRefusalsPerCaller, auditRefusalsPerSecond, freeBytesMin } from '../limits.ts'
 import { freeBytes, requireFreeSpace } from '../storage/free-space.ts'
 import { openAuditLock } from './audit-lock.ts'
@@ -49,7 +50,7 @@ export interface AuditLog extends Audit {
 }
 
 interface AuditLogOptions {
-  readonly now: () => Date
+  readonly clock: Clock
   /** Added to each line, if the store is shared with others that have logs of their own. */
   readonly replica?: string
   /** Called if lines of `recordBestEffort` or `recordDone`, or a reopening, failed. `line`: what was done. */
@@ -59,13 +60,15 @@ interface AuditLogOptions {
 }
 
 /** Opens the audit log of a data folder. Throws StoreError `damaged` for an invalid lock file. */
-export function openAuditLog(folder: string, { now, replica, onFailure, free = freeBytes }: AuditLogOptions): AuditLog {
+export function openAuditLog(
+  folder: string,
+  { clock, replica, onFailure, free = freeBytes }: AuditLogOptions,
+): AuditLog {
   const lock = openAuditLock(join(folder, 'audit.lock'))
   const log = new ChainedLog({
     path: join(folder, 'audit.jsonl'),
     name: 'the audit log',
-    now,
-    clock: () => now().getTime(),
+    clock,
     replica,
     keeper: lock,
     isDue: () => true,

@@ -6,6 +6,7 @@
 
 import { createHash, createHmac } from 'node:crypto'
 import { dirname } from 'node:path'
+import type { Clock } from '../clock.ts'
 import { freeBytesMin } from '../limits.ts'
 import { writingCanonical } from '../schema/canonical-json.ts'
 import { drained } from '../schema/steps.ts'
@@ -92,9 +93,7 @@ export interface CallLog {
 }
 
 export interface CallLogOptions {
-  readonly now: () => Date
-  /** A monotonic clock, in milliseconds. */
-  readonly monotonic: () => number
+  readonly clock: Clock
   /** Added to each line, if the store is shared with others that have logs of their own. */
   readonly replica?: string
   /** Free bytes of the disk of a folder; as the system says by default. */
@@ -102,15 +101,14 @@ export interface CallLogOptions {
   readonly onFailure: (error: unknown) => void
 }
 
-export function openCallLog(path: string, { now, monotonic, replica, free, onFailure }: CallLogOptions): CallLog {
+export function openCallLog(path: string, { clock, replica, free, onFailure }: CallLogOptions): CallLog {
   let end: ChainEnd | undefined
   /** When the file was looked at, and when the disk had enough room. */
-  let [lookedAt, roomyAt] = [monotonic(), Number.NEGATIVE_INFINITY]
+  let [lookedAt, roomyAt] = [clock.monotonic(), Number.NEGATIVE_INFINITY]
   const log = new ChainedLog({
     path,
     name: 'the record of calls',
-    now,
-    clock: monotonic,
+    clock,
     replica,
     // One process writes it.
     keeper: {
@@ -120,8 +118,8 @@ export function openCallLog(path: string, { now, monotonic, replica, free, onFai
       },
     },
     isDue() {
-      const isDue = monotonic() - lookedAt >= callLogCheckMs
-      if (isDue) lookedAt = monotonic()
+      const isDue = clock.monotonic() - lookedAt >= callLogCheckMs
+      if (isDue) lookedAt = clock.monotonic()
       return isDue
     },
     refusals: { perCaller: callRefusalsPerSecond, inAll: callRefusalsPerSecond },
@@ -138,9 +136,9 @@ export function openCallLog(path: string, { now, monotonic, replica, free, onFai
 
   return {
     requireWritable() {
-      if (monotonic() - roomyAt >= callLogCheckMs) {
+      if (clock.monotonic() - roomyAt >= callLogCheckMs) {
         requireFreeSpace(dirname(path), 0, freeBytesMin, free)
-        roomyAt = monotonic()
+        roomyAt = clock.monotonic()
       }
       if (lost === 0) return
       try {

@@ -3,6 +3,7 @@
  * written together, and refusals, which come in floods, counted past a bound.
  */
 
+import { type Clock, timestampOf } from '../clock.ts'
 import { StoreError } from '../storage/store.ts'
 import { ChainedFile, type ChainedFileOptions, type Entry } from './chained-file.ts'
 import { createRefusalCount, type RefusalBounds, type RefusedCaller } from './denial-count.ts'
@@ -11,9 +12,7 @@ export interface ChainedLogOptions extends ChainedFileOptions {
   readonly path: string
   /** In errors: `the audit log`. */
   readonly name: string
-  readonly now: () => Date
-  /** In milliseconds: tells seconds apart. */
-  readonly clock: () => number
+  readonly clock: Clock
   /** Added to each line, if the store is shared with others that have logs of their own. */
   readonly replica?: string | undefined
   /** Runs a write while no other process writes. */
@@ -47,8 +46,8 @@ export class ChainedLog {
 
   /** Writes entries now, one a line. Throws what the file system throws; some may be in the file then. */
   write(entries: readonly Entry[]): void {
-    const { now, replica, alone = (write) => write() } = this.#options
-    alone(() => this.#file.append(entries, { time: now().toISOString(), ...(replica && { replica }) }))
+    const { clock, replica, alone = (write) => write() } = this.#options
+    alone(() => this.#file.append(entries, { time: timestampOf(clock), ...(replica && { replica }) }))
   }
 
   /** Resolves when the line is in the file, with the others of this turn. Rejects with what `write` throws. */
@@ -64,7 +63,7 @@ export class ChainedLog {
    * written, by caller, when the second is over.
    */
   isWritten(caller: RefusedCaller, hasRoom = true): boolean {
-    const current = Math.floor(this.#options.clock() / secondMs)
+    const current = Math.floor(this.#options.clock.monotonic() / secondMs)
     if (current !== this.#second) {
       this.#second = current
       this.#writeCounts()

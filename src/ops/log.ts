@@ -3,6 +3,7 @@
  * query strings are never among them.
  */
 
+import { systemClock, timestampOf } from '../clock.ts'
 import { escapeControlCharacters } from './escape-control.ts'
 
 export type LogFields = Readonly<Record<string, string | number | boolean | null | undefined>>
@@ -15,17 +16,16 @@ export interface Log {
 
 export interface LogOptions {
   readonly write: (line: string) => void
-  readonly now: () => Date
   /** Fields of every line. */
   readonly always?: () => LogFields
 }
 
-export function createLog({ write, now, always = () => ({}) }: LogOptions): Log {
+export function createLog({ write, always = () => ({}) }: LogOptions): Log {
   const line =
     (level: string) =>
     (event: string, fields: LogFields = {}) =>
       write(
-        `${escapeControlCharacters(JSON.stringify({ time: now().toISOString(), level, event, ...fields, ...always() }))}\n`,
+        `${escapeControlCharacters(JSON.stringify({ time: timestampOf(systemClock), level, event, ...fields, ...always() }))}\n`,
       )
   return { info: line('info'), warn: line('warn'), error: line('error') }
 }

@@ -9,7 +9,7 @@
  */
 export const deadlineTickMs = 50
 
-export interface Clock {
+export interface DeadlineClock {
   /** Calls `look` with `performance.now()` at every tick, until the watch is ended. */
   watch(look: (now: number) => void): Watch
 }
@@ -19,7 +19,7 @@ export interface Watch {
 }
 
 /** Ticks only while something is watched, and does not keep the process alive. */
-export function createClock(): Clock {
+export function createDeadlineClock(): DeadlineClock {
   const watched = new Set<(now: number) => void>()
   let isTicking = false
 

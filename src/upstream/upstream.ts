@@ -14,7 +14,7 @@ import { AddressError, type Addresses, type ResolvedAddress } from './addresses.
 import { type Ahead, createByteBuffer, readAhead } from './byte-buffer.ts'
 import { CertificateError } from './certificate-error.ts'
 import { type ConnectionPool, createConnectionPool } from './connection-pool.ts'
-import { type Clock, createClock } from './deadline-clock.ts'
+import { createDeadlineClock, type DeadlineClock } from './deadline-clock.ts'
 import type { Abort, OpenHttpConnection, ResponseHandler } from './http-connection.ts'
 import { openConnection } from './open-connection.ts'
 
@@ -151,7 +151,7 @@ function createPooledUpstream(
   const kept = new LRUCache<string, ConnectionPool>({ max: upstreamPoolsMax, dispose: (sockets) => sockets.close() })
   /** By URL: most requests repeat one, and skip parsing it and checking its address while the route is valid. */
   const routes = new LRUCache<string, UpstreamRoute>({ max: upstreamPoolsMax })
-  const clock = createClock()
+  const clock = createDeadlineClock()
 
   /** The pool for an origin at one address. Separate per origin, because the certificate is checked for its name. */
   function socketsTo({ protocol, origin, port }: URL, { host, address }: ResolvedAddress): ConnectionPool {
@@ -224,7 +224,7 @@ interface UpstreamRoute {
 
 interface Exchanging {
   readonly fairness: UpstreamFairness
-  readonly clock: Clock
+  readonly clock: DeadlineClock
   /** When the request's time began, by `performance.now()`: before the look-up of its name. */
   readonly from: number
 }

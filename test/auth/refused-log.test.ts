@@ -10,6 +10,7 @@ import { burstSeconds } from '../../src/limits.ts'
 import type { ServiceTokenClaims } from '../../src/model/token.ts'
 import { directoryVersionKey, memberKey } from '../../src/storage/keys.ts'
 import { mintToken } from '../api/cases.ts'
+import { clockOf } from '../support/clock.ts'
 import { createTestPlatform, issuer, signingKeyRecord, startOfTime, type TestPlatform } from '../support/platform.ts'
 import { sampleKeys } from '../support/sample.ts'
 
@@ -162,7 +163,10 @@ test('no line holds a credential', async () => {
 test('of each reason one line in ten seconds, and how many were not written', () => {
   const lines: object[] = []
   let now = 0
-  const note = createRefusedLog({ warn: (_, fields) => void lines.push(fields ?? {}) }, () => now)
+  const note = createRefusedLog(
+    { warn: (_, fields) => void lines.push(fields ?? {}) },
+    clockOf(() => now),
+  )
   for (let i = 0; i < 1000; i += 1) note('unknown', {})
   note('expired', {})
   expect(lines).toEqual([

@@ -6,6 +6,7 @@
  */
 
 import { createApp } from '../../src/app.ts'
+import { systemClock } from '../../src/clock.ts'
 import { createFairness } from '../../src/fairness/fairness.ts'
 import { createGuard } from '../../src/http/guard.ts'
 import { rawPathRoutes } from '../../src/http/raw-path.ts'
@@ -49,14 +50,11 @@ const app = createApp({
   namespacesPerUser: Number.POSITIVE_INFINITY,
   quota: { connections: Infinity, bytes: Infinity, servers: Infinity },
   upstreamTimeoutMs: 0,
-  wait: async () => {},
-  disableIdleTimeout: () => () => {},
+  sockets: { wait: async () => {}, disableIdleTimeout: () => () => {}, addressOf: () => '' },
   signers: { sign: () => Promise.reject(new Error('nothing is minted')) },
   fairness: createFairness(),
   upstream: { send: () => Promise.reject(new Error('nothing is sent')) },
-  now: Date.now,
-  monotonic: () => performance.now(),
-  addressOf: () => '',
+  clock: systemClock,
   log,
 })
 const fetch = (request: Request) => {

@@ -12,6 +12,7 @@ import { join } from 'node:path'
 import { createAuthenticator } from '../../src/auth/authenticate.ts'
 import { createDirectory } from '../../src/auth/directory.ts'
 import { signToken, verifyToken } from '../../src/auth/service-token.ts'
+import { systemClock } from '../../src/clock.ts'
 import { createConnectionLists } from '../../src/features/connections/connection-lists.ts'
 import { createCursors } from '../../src/features/connections/cursor.ts'
 import type { Filter } from '../../src/features/connections/list-query.ts'
@@ -254,9 +255,9 @@ async function inProcess(): Promise<void> {
     pepper: secrets.apiKeyPepper,
     sealingKey: secrets.sealingKey,
     issuer: 'http://localhost',
-    now: Date.now,
+    clock: systemClock,
     failures: { take: () => 0, wait: () => 0 },
-    addressOf: () => '',
+    sockets: { addressOf: () => '' },
   })
   const keys = await authenticator.keys()
   const lists = createConnectionLists(store, secrets.cursorKey)

@@ -5,10 +5,11 @@ import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { verifyAudit } from '../../src/cli/audit.ts'
 import { openAuditLog } from '../../src/ops/audit-log.ts'
+import { clockOf } from '../support/clock.ts'
 import { type Workplace, workplace } from '../support/workplace.ts'
 
 async function logIn({ folder }: Workplace, entries: number, replica?: string): Promise<string> {
-  const audit = openAuditLog(folder, { now: () => new Date(0), ...(replica && { replica }), onFailure: () => {} })
+  const audit = openAuditLog(folder, { clock: clockOf(() => 0), ...(replica && { replica }), onFailure: () => {} })
   for (let i = 0; i < entries; i += 1) await audit.record('thing.happened', { i })
   audit.close()
   return join(folder, 'audit.jsonl')

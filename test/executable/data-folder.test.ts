@@ -18,6 +18,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { keyRing } from '../../src/auth/signing-keys.ts'
+import { systemClock } from '../../src/clock.ts'
 import { openAuditLog } from '../../src/ops/audit-log.ts'
 import { mintToken } from '../api/cases.ts'
 import { run, sendTo, startServer, type Workplace, workplace } from '../support/executable.ts'
@@ -146,7 +147,7 @@ describe('a data folder that somebody else can change is refused, by the superus
     const target = join(place.folder, 'target')
     writeFileSync(target, '')
     symlinkSync(target, join(place.folder, 'audit.jsonl'))
-    const open = () => openAuditLog(place.folder, { now: () => new Date(), onFailure() {} })
+    const open = () => openAuditLog(place.folder, { clock: systemClock, onFailure() {} })
     expect(open).toThrow(/ELOOP/)
     expect(statSync(target).size).toBe(0)
   })

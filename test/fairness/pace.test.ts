@@ -1,12 +1,13 @@
 import { expect, test } from 'bun:test'
 import { createPaces, ownerBurstMs } from '../../src/fairness/pace.ts'
 import { ownerTimeShare } from '../../src/limits.ts'
+import { clockOf } from '../support/clock.ts'
 
 const holder = (userId: string, keyId = userId) => ({ keyId, family: keyId, userId })
 
 test('an owner that has read for long waits until it has its share of time, with whichever key, and nobody else does', () => {
   let now = 1000
-  const paces = createPaces(() => now)
+  const paces = createPaces(clockOf(() => now))
   const mallory = paces.of(holder('mallory'))
   const other = paces.of(holder('mallory', 'another key'))
   const ada = paces.of(holder('ada'))
@@ -26,7 +27,7 @@ test('an owner that has read for long waits until it has its share of time, with
 
 test('owners who have paid are not remembered', () => {
   let now = 0
-  const paces = createPaces(() => now)
+  const paces = createPaces(clockOf(() => now))
   for (let i = 0; i < 5000; i += 1) {
     paces.of(holder(`user ${i}`)).spend(1)
     now += 10

@@ -1,12 +1,13 @@
-/** Buckets that fill with a clock that is told what to do. */
+/** Buckets that fill by a clock that the test moves. */
 
 import { expect, test } from 'bun:test'
 import { createHolderRateLimit, createRateLimit } from '../../src/fairness/rate-limit.ts'
 import { burstSeconds } from '../../src/limits.ts'
+import { clockOf } from '../support/clock.ts'
 
 function limitOf(perSecond: number) {
   const clock = { now: 0 }
-  return { clock, limit: createRateLimit({ perSecond, now: () => clock.now }) }
+  return { clock, limit: createRateLimit({ perSecond, clock: clockOf(() => clock.now) }) }
 }
 
 test('twenty seconds’ worth at once, then one for each that comes back', () => {
@@ -58,7 +59,7 @@ test('0 is no limit', () => {
 })
 
 test('a family of tokens has half of what its key has, and the keys of an organization have one rate', () => {
-  const limit = createHolderRateLimit({ perSecond: 2, now: () => 0 })
+  const limit = createHolderRateLimit({ perSecond: 2, clock: clockOf(() => 0) })
   /** How many a holder gets at once. */
   const takeAll = (keyId: string, family = keyId, userId = 'ada') => {
     let count = 0

@@ -2,6 +2,7 @@ import { expect, test } from 'bun:test'
 import { createPaces } from '../../src/fairness/pace.ts'
 import { createTurns, inSlices, type Work } from '../../src/fairness/turns.ts'
 import { eventLoopSliceMs, sliceCost, waitingJobsMax } from '../../src/limits.ts'
+import { clockOf } from '../support/clock.ts'
 
 /** Work of so many steps, that notes each in `log`. */
 function* steps(name: string, count: number, cost: number, log: string[]): Work<string> {
@@ -143,8 +144,11 @@ test('work inside a queue waits for nobody’s turns, and holds the event loop f
 
 test('a step that takes long keeps the next one of its owner waiting, and nobody else’s', async () => {
   let now = 0
-  const time = createPaces(() => now)
-  const turns = createTurns(time, () => now)
+  const time = createPaces(clockOf(() => now))
+  const turns = createTurns(
+    time,
+    clockOf(() => now),
+  )
   const log: string[] = []
   function* long(name: string): Work<string> {
     yield sliceCost
@@ -164,7 +168,10 @@ test('a step that takes long keeps the next one of its owner waiting, and nobody
 
 test('an owner’s short work does not fill a turn of the event loop, however many pieces it comes in', async () => {
   let clock = 0
-  const turns = createTurns(createPaces(), () => clock)
+  const turns = createTurns(
+    createPaces(),
+    clockOf(() => clock),
+  )
   let done = 0
   function* piece(): Work<void> {
     yield sliceCost / 6

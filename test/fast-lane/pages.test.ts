@@ -13,6 +13,7 @@ import type { Page, PreparedList } from '../../src/features/connections/connecti
 import { connectionsVersionKey } from '../../src/storage/keys.ts'
 import { openMemoryStore } from '../../src/storage/memory.ts'
 import type { LocalReads } from '../../src/storage/store.ts'
+import { clockOf } from '../support/clock.ts'
 
 const store = openMemoryStore()
 const local = store.local as LocalReads
@@ -103,7 +104,7 @@ test('what one caller was admitted to is nobody else’s', () => {
 
 test('a caller is known in the version that it was authenticated under, by one spelling, until its token is over', () => {
   let now = 0
-  const callers = createCallers(() => now)
+  const callers = createCallers(clockOf(() => now))
   const request = (authorization: string) => new Request('http://a/', { headers: { authorization } })
   const known = (authorization: string, version: string) => callers.find(request(authorization), version) !== undefined
   const remember = (authorization: string, version: string, exp?: number) =>

@@ -6,13 +6,14 @@ import { admissionUrlCharsMax, createAdmissions } from '../../src/fast-lane/admi
 import { createCallers } from '../../src/fast-lane/callers.ts'
 import { createLocalVersions } from '../../src/fast-lane/known-versions.ts'
 import { directoryVersionKey } from '../../src/storage/keys.ts'
+import { clockOf } from '../support/clock.ts'
 
 const requestOf = (authorization: string) => new Request('http://a/', { headers: { authorization } })
 const callerOf = (userId: string, token?: { iat: number; exp: number }) => ({ userId, token }) as unknown as Caller
 const directoryOf = (version: string) => ({ version }) as never
 
 test('a caller is known by its very header, under the version of the directory that it came with', () => {
-  const callers = createCallers(() => 0)
+  const callers = createCallers(clockOf(() => 0))
   const [ada, request] = [callerOf('ada'), requestOf('Bearer ada')]
   const remember = (version: string, header = 'Bearer ada') =>
     callers.remember({ caller: ada, directory: directoryOf(version), request: requestOf(header) })
@@ -37,7 +38,7 @@ test('a caller is known by its very header, under the version of the directory t
 
 test('a token is known until the second in which it is over', () => {
   let now = 0
-  const callers = createCallers(() => now)
+  const callers = createCallers(clockOf(() => now))
   const [caller, request] = [callerOf('ada', { iat: 0, exp: 10 }), requestOf('Bearer token')]
   callers.find(request, '1')
   callers.remember({ caller, directory: directoryOf('1'), request })

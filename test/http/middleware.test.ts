@@ -4,6 +4,7 @@ import { directoryVersionKey } from '../../src/storage/keys.ts'
 import { openMemoryStore } from '../../src/storage/memory.ts'
 import { type Store, StoreError } from '../../src/storage/store.ts'
 import { mintToken } from '../api/cases.ts'
+import { clockOf } from '../support/clock.ts'
 import { createTestPlatform, silent } from '../support/platform.ts'
 import { sampleKeys } from '../support/sample.ts'
 
@@ -271,7 +272,7 @@ test('a request keeps the id of its answer, for what happens after it', () => {
   const middleware = createMiddleware({
     guard: { check: () => undefined, preflight: () => undefined },
     log: silent,
-    monotonic: () => 0,
+    clock: clockOf(() => 0),
   })
   const request = new Request('http://localhost/health')
   const answer = middleware.wrap(
@@ -286,7 +287,7 @@ test('whatever is thrown is in the line of the log as text, with its cause if th
   const middleware = createMiddleware({
     guard: { check: () => undefined, preflight: () => undefined },
     log: { ...silent, error: (_, fields) => void lines.push(fields ?? {}) },
-    monotonic: () => 0,
+    clock: clockOf(() => 0),
   })
   const failing = (thrown: unknown) =>
     middleware.wrap(
@@ -337,7 +338,7 @@ test('each answer is measured from its beginning to its end, under the name of i
     guard: { check: () => undefined, preflight: () => undefined },
     log: silent,
     observe: (...measured) => void seen.push(measured),
-    monotonic: () => now,
+    clock: clockOf(() => now),
   })
   const answer = middleware.wrap(
     async (request) => {

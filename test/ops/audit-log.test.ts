@@ -13,15 +13,18 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
+import { timestampOf } from '../../src/clock.ts'
 import { auditRefusalsPerCaller, auditRefusalsPerSecond, freeBytesMin } from '../../src/limits.ts'
 import { firstHash } from '../../src/ops/audit-chain.ts'
 import { openAuditLog } from '../../src/ops/audit-log.ts'
 import { auditVerifier } from '../../src/ops/audit-verifier.ts'
 import { auditCallersPerSecond } from '../../src/ops/denial-count.ts'
+import { clockOf } from '../support/clock.ts'
 import { workplace } from '../support/workplace.ts'
 
-const now = () => new Date('2026-03-02T09:00:00.000Z')
-const open = (folder: string, clock = now) => openAuditLog(folder, { now: clock, onFailure: () => {} })
+const start = Date.parse('2026-03-02T09:00:00.000Z')
+const clock = clockOf(() => start)
+const open = (folder: string, at = clock) => openAuditLog(folder, { clock: at, onFailure: () => {} })
 const linesOf = (folder: string) => readFileSync(join(folder, 'audit.jsonl'), 'utf8').split('\n').slice(0, -1)
 /** The report of one log. */
 function verify(lines: readonly string[]) {
@@ -53,7 +56,7 @@ describe('the audit log', () => {
     const lines = await logOf(place.folder, 3)
     const entries = lines.map((line) => JSON.parse(line))
     expect(entries.map(({ seq, time, event, number }) => ({ seq, time, event, number }))).toEqual(
-      [0, 1, 2].map((number) => ({ seq: number + 1, time: now().toISOString(), event: 'thing.happened', number })),
+      [0, 1, 2].map((number) => ({ seq: number + 1, time: timestampOf(clock), event: 'thing.happened', number })),
     )
     expect(entries.map(({ prev }) => prev)).toEqual([firstHash, entries[0].hash, entries[1].hash])
     expect(verify(lines)).toMatchObject({
@@ -218,8 +221,11 @@ describe('refusals', () => {
 
   test('a flood of one caller becomes a number with whose it is, and hides nobody else', async () => {
     using place = workplace()
-    let time = now().getTime()
-    const audit = open(place.folder, () => new Date(time))
+    let time = start
+    const audit = open(
+      place.folder,
+      clockOf(() => time),
+    )
     for (let i = 0; i < 5000; i += 1) {
       audit.recordBestEffort('access.refused', caller('flood'), { i })
       if (i % 1000 === 999) audit.recordBestEffort('access.refused', caller('quiet'), { i })
@@ -264,8 +270,8 @@ describe('refusals', () => {
 
   test('on a disk with room for revocations only, refusals are counted, and what writes a line alone is not begun', () => {
     using place = workplace()
-    let [free, time] = [freeBytesMin - 1, now().getTime()]
-    const audit = openAuditLog(place.folder, { now: () => new Date(time), onFailure: () => {}, free: () => free })
+    let [free, time] = [freeBytesMin - 1, start]
+    const audit = openAuditLog(place.folder, { clock: clockOf(() => time), onFailure: () => {}, free: () => free })
     expect(() => audit.requireRoom()).toThrow(expect.objectContaining({ kind: 'unavailable' }))
     // All keys of a user are counted together.
     for (let i = 0; i < 50; i += 1)
@@ -310,7 +316,7 @@ test('a line without its hash is none that a crash left, wherever it stands', as
 test('what was done and cannot be recorded is not said to be undone, and nothing more is done until it can be', async () => {
   using place = workplace()
   const failures: unknown[] = []
-  const audit = openAuditLog(place.folder, { now, onFailure: (error, line) => void failures.push(line ?? error) })
+  const audit = openAuditLog(place.folder, { clock, onFailure: (error, line) => void failures.push(line ?? error) })
   await audit.record('thing.happened', {})
   audit.requireWritable()
   rmSync(join(place.folder, 'audit.jsonl'))
@@ -335,7 +341,7 @@ test('what was done and cannot be recorded is not said to be undone, and nothing
 describe('logs of replicas', () => {
   /** The lines of a folder's log after `count` more of a replica, or of a command, which writes no name. */
   async function more(folder: string, count: number, replica?: string): Promise<string[]> {
-    const audit = openAuditLog(folder, { now, ...(replica && { replica }), onFailure: () => {} })
+    const audit = openAuditLog(folder, { clock, ...(replica && { replica }), onFailure: () => {} })
     for (let i = 0; i < count; i += 1) await audit.record('thing.happened', { i })
     audit.close()
     return linesOf(folder)

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { freeBytesMin } from '../../src/limits.ts'
 import { auditVerifier } from '../../src/ops/audit-verifier.ts'
 import { type CallRecord, callLogCheckMs, openCallLog } from '../../src/ops/call-log.ts'
+import { clockOf } from '../support/clock.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'postern-test-call-log-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -32,7 +33,7 @@ test('calls that cannot be written whole are not said to be, and the next proces
   expect(recordOnFullDisk(path)).toEqual([Array(2).fill('fulfilled'), Array(6).fill('rejected')])
   const before = linesOf(path)
   expect(before).toHaveLength(6)
-  const log = openCallLog(path, { now: () => new Date(0), monotonic: () => 0, onFailure: () => {} })
+  const log = openCallLog(path, { clock: clockOf(() => 0), onFailure: () => {} })
   // It is the same file: nothing is continued.
   log.reopen()
   const recorded = log.record({ tool: 'last' } as CallRecord)
@@ -53,7 +54,7 @@ test('a file that is moved away then is continued after the calls that are in it
 
 test('one who is refused again and again hides no other caller, and is counted by name', async () => {
   const path = join(folder, 'refused.jsonl')
-  const log = openCallLog(path, { now: () => new Date(0), monotonic: () => 0, onFailure: () => {} })
+  const log = openCallLog(path, { clock: clockOf(() => 0), onFailure: () => {} })
   const refused = (keyId: string, tool: string) =>
     log.refused({ userId: keyId, keyId }, async () => ({ tool }) as CallRecord)
   await Promise.all(Array.from({ length: 500 }, () => refused('eve', 'x')))
@@ -69,7 +70,7 @@ test('one who is refused again and again hides no other caller, and is counted b
 test('while the record cannot be written no call is begun, and then it says how many lines are missing', async () => {
   const path = join(folder, 'unwritable.jsonl')
   let time = 0
-  const log = openCallLog(path, { now: () => new Date(0), monotonic: () => time, onFailure: () => {} })
+  const log = openCallLog(path, { clock: clockOf(() => time), onFailure: () => {} })
   log.requireWritable()
   await log.record({ tool: 'one' } as CallRecord)
   renameSync(path, `${path}.1`)
@@ -98,8 +99,7 @@ test('no call is made while the disk has room for revocations only', () => {
   const path = join(folder, 'reserve.jsonl')
   let [now, free] = [0, freeBytesMin]
   const log = openCallLog(path, {
-    now: () => new Date(0),
-    monotonic: () => now,
+    clock: clockOf(() => now),
     onFailure: () => {},
     free: () => free,
   })

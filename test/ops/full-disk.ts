@@ -2,9 +2,10 @@
 
 import { renameSync } from 'node:fs'
 import { type CallRecord, openCallLog } from '../../src/ops/call-log.ts'
+import { clockOf } from '../support/clock.ts'
 
 const [path = '', after] = process.argv.slice(2)
-const log = openCallLog(path, { now: () => new Date(0), monotonic: () => 0, onFailure: console.error })
+const log = openCallLog(path, { clock: clockOf(() => 0), onFailure: console.error })
 const call: CallRecord = {
   ...{ requestId: 'r', userId: 'u', keyId: 'k', namespace: 'n', connectionId: 'c', tool: 't', via: 'mcp' },
   ...{ outcome: 'ok', ms: 0, bytesIn: 1, bytesOut: 1, args: 'a' },

@@ -23,6 +23,7 @@ import { openMemoryStore } from '../../src/storage/memory.ts'
 import type { Store } from '../../src/storage/store.ts'
 import type { Usage } from '../../src/storage/usage.ts'
 import { type Upstream, UpstreamError } from '../../src/upstream/upstream.ts'
+import { clockOf } from './clock.ts'
 import { type SampleUser, sampleKeys } from './sample.ts'
 
 export const issuer = 'http://localhost:8787'
@@ -165,14 +166,17 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
       send: () => Promise.reject(new UpstreamError('down', 'there is nothing here')),
     },
     upstreamTimeoutMs: 1000,
-    async wait(milliseconds) {
-      waited.push(milliseconds)
-      await platform.whileWaiting?.()
+    sockets: {
+      async wait(milliseconds) {
+        waited.push(milliseconds)
+        await platform.whileWaiting?.()
+      },
+      disableIdleTimeout: () => () => {},
+      addressOf: (request) => request.headers.get('x-test-address') ?? 'here',
     },
-    disableIdleTimeout: () => () => {},
     signers: options.signers ?? { sign: async (text, { secretKey }) => signatureOf(text, secretKey) },
     fairness,
-    now: () => platform.now,
+    clock: clockOf(() => platform.now),
     log,
     audit: {
       requireWritable() {},
@@ -194,8 +198,6 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
     quota: { connections: Infinity, bytes: Infinity, servers: Infinity, ...options.quota },
     ...(options.every && { every: options.every }),
     fastLane: options.fastLane ?? process.env['POSTERN_TEST_FAST_LANE'] !== 'off',
-    monotonic: () => platform.now,
-    addressOf: (request) => request.headers.get('x-test-address') ?? 'here',
   })
   return platform
 }

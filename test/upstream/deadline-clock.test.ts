@@ -1,13 +1,13 @@
 /** The one timer of all timeouts, by a clock that the test moves. */
 
 import { afterEach, beforeEach, expect, jest, test } from 'bun:test'
-import { createClock, deadlineTickMs } from '../../src/upstream/deadline-clock.ts'
+import { createDeadlineClock, deadlineTickMs } from '../../src/upstream/deadline-clock.ts'
 
 beforeEach(() => void jest.useFakeTimers())
 afterEach(() => void jest.useRealTimers())
 
 test('all that is watched is looked at in every tick, with one timer', () => {
-  const clock = createClock()
+  const clock = createDeadlineClock()
   const seen: string[] = []
   expect(jest.getTimerCount()).toBe(0)
   const first = clock.watch((now) => void seen.push(`first ${now}`))
@@ -23,7 +23,7 @@ test('all that is watched is looked at in every tick, with one timer', () => {
 })
 
 test('nothing ticks while nothing is watched, and what is watched later is looked at again', () => {
-  const clock = createClock()
+  const clock = createDeadlineClock()
   const seen: number[] = []
   clock.watch((now) => void seen.push(now)).end()
   jest.advanceTimersByTime(deadlineTickMs)

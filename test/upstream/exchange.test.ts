@@ -10,6 +10,7 @@ import { CertificateError } from '../../src/upstream/certificate-error.ts'
 import { deadlineTickMs } from '../../src/upstream/deadline-clock.ts'
 import type { Endpoint, HttpRequest, ResponseHandler } from '../../src/upstream/http-connection.ts'
 import { createUpstream, type UpstreamOptions, type UpstreamRequest } from '../../src/upstream/upstream.ts'
+import { clockOf } from '../support/clock.ts'
 
 const holder = { keyId: 'key', family: 'key' }
 
@@ -225,7 +226,7 @@ test('an announced length is taken at the head: too much of it is refused before
 test('lines of an event stream take their owner’s time, whatever ends them', async () => {
   const waits: number[] = []
   for (const end of ['\n', '\r', '\r\n']) {
-    const time = createPaces(() => 0)
+    const time = createPaces(clockOf(() => 0))
     const { receiver } = await exchange({}, { fairness: { ...createFairness(), time } })
     receiver.onHead(200, events)
     receiver.onData(bytes(`:${end}`.repeat(20_000)))
@@ -236,7 +237,7 @@ test('lines of an event stream take their owner’s time, whatever ends them', a
 })
 
 test('what is received takes its owner’s time', async () => {
-  const time = createPaces(() => 0)
+  const time = createPaces(clockOf(() => 0))
   const { receiver } = await exchange({}, { fairness: { ...createFairness(), time } })
   receiver.onHead(200, json)
   receiver.onData(bytes(2 * 2 ** 20))

@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { type Authenticator, type Caller, callerOfKey, canAccessNamespace } from '../../auth/authenticate.ts'
 import type { Directory } from '../../auth/directory.ts'
 import { endGrant, type Grant, type GrantEnd, refreshTokenOf } from '../../auth/grants.ts'
+import type { Clock } from '../../clock.ts'
 import { jsonResponse, noStoreJson } from '../../http/respond.ts'
 import { accessTokenSeconds } from '../../limits.ts'
 import type { ServiceTokenClaims } from '../../model/token.ts'
@@ -24,7 +25,7 @@ export interface AccessDeps {
   /** Signs the claims into a token. */
   readonly sign: (claims: ServiceTokenClaims, caller: Caller) => Promise<string>
   /** Milliseconds since 1970. */
-  readonly now: () => number
+  readonly clock: Clock
 }
 
 /**
@@ -59,7 +60,7 @@ export async function callerOf(
  */
 export async function accessResponse(deps: AccessDeps, grant: Grant, caller: Caller): Promise<Response> {
   const { endpoints, authenticator, signInKey } = deps
-  const iat = Math.floor(deps.now() / 1000)
+  const iat = Math.floor(deps.clock.now() / 1000)
   const exp = Math.min(iat + accessTokenSeconds, grant.expires)
   const claims: ServiceTokenClaims = {
     iss: endpoints.issuer,
@@ -87,11 +88,11 @@ export async function accessResponse(deps: AccessDeps, grant: Grant, caller: Cal
 
 /** Ends a grant, and audits it. False if there is none. */
 export async function endAndAudit(
-  { store, audit, now }: AccessDeps,
+  { store, audit, clock }: AccessDeps,
   grantId: string,
   reason: GrantEnd,
 ): Promise<boolean> {
-  if (!(await endGrant(store, grantId, Math.floor(now() / 1000)))) return false
+  if (!(await endGrant(store, grantId, Math.floor(clock.now() / 1000)))) return false
   await audit.record('grant.ended', { grantId, reason })
   return true
 }

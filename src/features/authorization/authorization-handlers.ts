@@ -5,11 +5,12 @@ import { notFound, PlatformError } from '../../errors.ts'
 import { type RateLimit, requireRate } from '../../fairness/rate-limit.ts'
 import { readJsonBody } from '../../http/body.ts'
 import { networkOf } from '../../http/client-address.ts'
+import type { ClientSockets } from '../../http/client-sockets.ts'
 import { isSecureUrl } from '../../http/guard.ts'
+import type { Handler, Handlers } from '../../http/handler.ts'
 import { nameAfter, namesInPath, pathOf } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { jsonResponse, noStoreJson } from '../../http/respond.ts'
-import type { Handler, Handlers } from '../../http/router.ts'
 import { isConnectionId, isSlug } from '../../model/names.ts'
 import type { ServiceTokenClaims } from '../../model/token.ts'
 import type { Upstream } from '../../upstream/upstream.ts'
@@ -43,7 +44,7 @@ export interface AuthorizationDeps
   readonly registrations: RateLimit
   /** Limits fetches of clients' documents per owner. */
   readonly documents: RateLimit
-  readonly addressOf: (request: Request) => string
+  readonly sockets: Pick<ClientSockets, 'addressOf'>
 }
 
 export type AuthorizationOperations =
@@ -62,7 +63,7 @@ export function isSignInPossible(issuer: string, { isOn }: Pick<AuthorizationSet
 }
 
 export function authorizationHandlers(deps: AuthorizationDeps): Pick<Handlers, AuthorizationOperations> {
-  const { settings, issuer, store, upstream, now } = deps
+  const { settings, issuer, store, upstream, clock } = deps
   const endpoints = endpointsOf(issuer)
   const clients = createClients({
     store,
@@ -71,7 +72,7 @@ export function authorizationHandlers(deps: AuthorizationDeps): Pick<Handlers, A
     schemes: settings.redirectSchemes,
     takesDocuments: settings.takesDocuments,
     fetches: deps.documents,
-    now,
+    clock,
   })
   const { authorizePage, decideConsent } = authorizeHandlers({ ...deps, clients, endpoints })
   const { exchangeToken, revokeGrant } = tokenHandlers({ ...deps, clients, endpoints })
@@ -97,7 +98,7 @@ export function authorizationHandlers(deps: AuthorizationDeps): Pick<Handlers, A
     exchangeToken: oauthErrors(exchangeToken),
     revokeGrant: oauthErrors(revokeGrant),
     registerClient: oauthErrors(async (request) => {
-      const address = deps.addressOf(request)
+      const address = deps.sockets.addressOf(request)
       requireRate(deps.registrations.wait(address), tooManyClients) // 429
       const registration = clients.read(await readJsonBody(request)) // 400
       // Only what is registered counts: nobody uses up the rate of others with what is refused.
@@ -105,7 +106,7 @@ export function authorizationHandlers(deps: AuthorizationDeps): Pick<Handlers, A
       const { clientId, name, redirectUris, refreshes } = await clients.register(registration, networkOf(address))
       const body = {
         client_id: clientId,
-        client_id_issued_at: Math.floor(now() / 1000),
+        client_id_issued_at: Math.floor(clock.now() / 1000),
         ...(name !== undefined && { client_name: name }),
         redirect_uris: redirectUris,
         grant_types: ['authorization_code', ...(refreshes ? ['refresh_token'] : [])],

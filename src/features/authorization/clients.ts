@@ -7,6 +7,7 @@ import { createHmac, randomBytes } from 'node:crypto'
 import { Type } from '@sinclair/typebox'
 import { LRUCache } from 'lru-cache'
 import { readClient, type StoredClient } from '../../auth/grants.ts'
+import type { Clock } from '../../clock.ts'
 import { type Holder, ownerOf } from '../../fairness/owner.ts'
 import { type RateLimit, requireRate } from '../../fairness/rate-limit.ts'
 import { clientUrlCharsMax, oauthFetchTimeoutMs } from '../../limits.ts'
@@ -76,7 +77,7 @@ export interface ClientsOptions {
   /** Limits the fetches of documents, by owner: each is a request to somebody's server. */
   readonly fetches: RateLimit
   /** Milliseconds since 1970. */
-  readonly now: () => number
+  readonly clock: Clock
 }
 
 /** The fields that are read of a registration and of a client's document. All others are ignored. */
@@ -115,7 +116,7 @@ interface Parts extends ClientsOptions {
 }
 
 export function createClients(options: ClientsOptions): Clients {
-  const { store, signInKey, now } = options
+  const { store, signInKey, clock } = options
   const documents: Parts['documents'] = new LRUCache({ max: clientDocumentsMax })
   const parts = { ...options, documents }
   const markOf = (network: string) =>
@@ -124,7 +125,7 @@ export function createClients(options: ClientsOptions): Clients {
   return {
     read: (body) => readMetadata(body, options.schemes),
     async register(stored, network) {
-      const clientId = `mcp_${timeText(secondsOf(now))}${markOf(network)}${randomBytes(16).toString('base64url')}`
+      const clientId = `mcp_${timeText(secondsOf(clock))}${markOf(network)}${randomBytes(16).toString('base64url')}`
       await store.commit({
         deletes: await removable(parts),
         puts: [{ key: unusedClientKey(clientId), value: Buffer.from(JSON.stringify(stored)) }],
@@ -148,7 +149,7 @@ export function createClients(options: ClientsOptions): Clients {
         ...(name !== undefined && { name }),
         redirectUris,
         refreshes,
-        usedAt: secondsOf(now),
+        usedAt: secondsOf(clock),
         userId: first ?? userId,
       }
       const entry = { key: oauthClientKey(clientId), value: Buffer.from(JSON.stringify(stored)) }
@@ -162,9 +163,9 @@ export function createClients(options: ClientsOptions): Clients {
  * most, so that nobody throws out the clients of others.
  */
 async function removable(parts: Parts): Promise<Key[]> {
-  const { store, now } = parts
+  const { store, clock } = parts
   const { keys } = await store.keys({ ...prefixRange(unusedClients), limit: 2 * unusedClientsMax })
-  const firstKept = unusedClientKey(`mcp_${timeText(secondsOf(now) - unusedClientSeconds)}`)
+  const firstKept = unusedClientKey(`mcp_${timeText(secondsOf(clock) - unusedClientSeconds)}`)
   const gone = keys.filter((key) => Buffer.compare(key, firstKept) < 0)
   const byNetwork = Map.groupBy(keys.slice(gone.length), (key) => registeredShape.exec(unusedClientIn(key))?.[2])
   while (keys.length - gone.length >= unusedClientsMax) {
@@ -176,23 +177,23 @@ async function removable(parts: Parts): Promise<Key[]> {
 }
 
 async function findRegistered(parts: Parts, clientId: string): Promise<Client> {
-  const { store, now } = parts
+  const { store, clock } = parts
   const issued = Number.parseInt(registeredShape.exec(clientId)?.[1] ?? '', 36)
   if (Number.isNaN(issued)) throw unknownClient()
   const [used, unused] = await store.getMany([oauthClientKey(clientId), unusedClientKey(clientId)])
-  const bytes = used ?? (issued + unusedClientSeconds > secondsOf(now) ? unused : undefined)
+  const bytes = used ?? (issued + unusedClientSeconds > secondsOf(clock) ? unused : undefined)
   if (bytes === undefined) throw unknownClient()
   const { name, redirectUris, refreshes, userId } = readClient(bytes)
   return { clientId, name, redirectUris, refreshes, host: undefined, ...(userId !== undefined && { userId }) }
 }
 
 async function findDocument(parts: Parts, url: string, holder: Holder): Promise<Client> {
-  const { fetches, now, documents } = parts
+  const { fetches, clock, documents } = parts
   const kept = documents.get(url)
-  if (kept !== undefined && kept.until > now()) return kept.client
+  if (kept !== undefined && kept.until > clock.now()) return kept.client
   requireRate(fetches.take(ownerOf(holder)), 'Too many documents of clients are being fetched for you')
   const { client, seconds } = await fetchDocument(parts, url, holder)
-  if (seconds > 0) documents.set(url, { client, until: now() + seconds * 1000 })
+  if (seconds > 0) documents.set(url, { client, until: clock.now() + seconds * 1000 })
   return client
 }
 
@@ -200,8 +201,8 @@ function unknownClient(): OAuthError {
   return new OAuthError('invalid_client', 'This client is not registered here, or no longer: let it register again')
 }
 
-function secondsOf(now: () => number): number {
-  return Math.floor(now() / 1000)
+function secondsOf(clock: Clock): number {
+  return Math.floor(clock.now() / 1000)
 }
 
 function timeText(seconds: number): string {
@@ -249,7 +250,12 @@ const advice = {
 
 /** The client that a document describes, and the seconds for which it may be kept. Throws OAuthError. */
 async function fetchDocument(
-  { upstream, schemes, takesDocuments, now }: Pick<ClientsOptions, 'upstream' | 'schemes' | 'takesDocuments' | 'now'>,
+  {
+    upstream,
+    schemes,
+    takesDocuments,
+    clock,
+  }: Pick<ClientsOptions, 'upstream' | 'schemes' | 'takesDocuments' | 'clock'>,
   url: string,
   holder: Holder,
 ) {
@@ -273,7 +279,7 @@ async function fetchDocument(
     }
     const { name, redirectUris, refreshes } = readMetadata(document, schemes)
     const client: Client = { clientId: url, name, redirectUris, refreshes, host: new URL(url).host }
-    return { client, seconds: keepSecondsOf(headers, now()) }
+    return { client, seconds: keepSecondsOf(headers, clock.now()) }
   } catch (thrown) {
     if (thrown instanceof OAuthError) throw thrown
     if (thrown instanceof UpstreamError) {

@@ -65,7 +65,7 @@ async function redeemCode(deps: TokenDeps, form: Form, clientId: string): Promis
   requireRate(deps.newGrants.take(code.userId), 'Too many clients have been allowed something by this user') // 429
   // Only now: a client document is fetched for nobody who has no code.
   const client = await deps.clients.find(clientId, caller)
-  const grant = grantOf(grantId, { code, client, now: deps.now() })
+  const grant = grantOf(grantId, { code, client, now: deps.clock.now() })
   const response = await accessResponse(deps, grant, caller)
   // The same code was redeemed at the same time: the grant that the other request made ends too.
   if (!(await makeGrant(deps, found, grant, client))) throw await notAgain()
@@ -115,9 +115,9 @@ async function makeGrant(
  * unless nobody can have got the next one, because its write was answered with `outcome_unknown`.
  */
 async function refresh(deps: TokenDeps, form: Form, clientId: string): Promise<Response> {
-  const { store, signInKey, now } = deps
+  const { store, signInKey, clock } = deps
   const token = readRefreshToken(signInKey, required(form, 'refresh_token'))
-  const stored = token && (await findGrant(store, token.grantId, Math.floor(now() / 1000)))
+  const stored = token && (await findGrant(store, token.grantId, Math.floor(clock.now() / 1000)))
   if (stored === undefined || stored.grant.clientId !== clientId) {
     throw invalidGrant('the refresh token is unknown, has expired, or was revoked')
   }

@@ -9,6 +9,7 @@ import { type Authorizer, type RequestContext, sees } from '../../auth/authorize
 import type { Denials } from '../../auth/denials.ts'
 import { makerOf } from '../../auth/maker.ts'
 import type { SetupLinks } from '../../auth/setup-links.ts'
+import type { Clock } from '../../clock.ts'
 import { namespaceFull } from '../../errors.ts'
 import type { Connection, ConnectionRef, ConnectionWrite } from '../../model/connection.ts'
 import type { Audit } from '../../ops/audit-log.ts'
@@ -60,7 +61,7 @@ export interface WriterDeps {
   /** The most that a namespace may hold. */
   readonly quota: Usage
   /** Milliseconds since 1970. */
-  readonly now: () => number
+  readonly clock: Clock
 }
 
 /** `before` is undefined for a new connection. */
@@ -117,7 +118,7 @@ async function draftWritable(
   context: RequestContext,
 ): Promise<Draft> {
   const { headersKey, signInKey } = deps
-  const draft = await draftNew(write, { context, ref, headersKey, signInKey }, new Date(deps.now()))
+  const draft = await draftNew(write, { context, ref, headersKey, signInKey }, new Date(deps.clock.now()))
   requireWritable(context, ref, { ...draft.connection, status: { state: 'connected' } })
   return draft
 }

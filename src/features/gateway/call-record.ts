@@ -5,6 +5,7 @@
 
 import { LRUCache } from 'lru-cache'
 import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
+import type { Clock } from '../../clock.ts'
 import { inSlices } from '../../fairness/turns.ts'
 import { asPlatformError } from '../../http/error-response.ts'
 import {
@@ -49,7 +50,7 @@ export interface CallRecorderOptions {
   readonly observe: ((outcome: CallOutcome, namespace: string, connectionId: string) => void) | undefined
   readonly requestId: (request: Request) => string
   /** A monotonic clock, in milliseconds. */
-  readonly monotonic: () => number
+  readonly clock: Clock
 }
 
 /** The request that calls, and the connection that it calls. */
@@ -65,13 +66,13 @@ interface Ending {
 }
 
 export function createCallRecorder(options: CallRecorderOptions): CallRecorder {
-  const { log, key, observe, requestId, monotonic } = options
+  const { log, key, observe, requestId, clock } = options
   const hashOf = createHashes(key)
 
   return {
     async record(call, message, send) {
       log?.requireWritable() // 503
-      const started = monotonic()
+      const started = clock.monotonic()
       // A notification has no answer.
       const isNotification = message.body['id'] === undefined
       const { caller, request } = call.context
@@ -81,7 +82,7 @@ export function createCallRecorder(options: CallRecorderOptions): CallRecorder {
         ...callerAndTool(call, name),
         outcome,
         ...(code !== undefined && { code }),
-        ms: Math.round((monotonic() - started) * 10) / 10,
+        ms: Math.round((clock.monotonic() - started) * 10) / 10,
         bytesIn: message.bytes.length,
         bytesOut,
         args: await hashOf(args, message.bytes.length),

@@ -6,6 +6,7 @@
 
 import { LRUCache } from 'lru-cache'
 import { withSignInEnd } from '../../auth/sign-in-end.ts'
+import type { Clock } from '../../clock.ts'
 import type { ConnectionRef, ConnectionStatus } from '../../model/connection.ts'
 import type { Log } from '../../ops/log.ts'
 import { connectionChange, findConnection, type StoredConnection } from '../../storage/connections.ts'
@@ -25,11 +26,11 @@ export interface StatusRecorder {
 export interface StatusRecorderOptions {
   readonly store: Store
   /** A monotonic clock, in milliseconds. */
-  readonly now: () => number
+  readonly clock: Clock
   readonly log: Log
 }
 
-export function createStatusRecorder({ store, now, log }: StatusRecorderOptions): StatusRecorder {
+export function createStatusRecorder({ store, clock, log }: StatusRecorderOptions): StatusRecorder {
   /** When each connection's state was last recorded, by the monotonic clock. */
   const written = new LRUCache<string, number>({ max: statusesKeptMax })
   return {
@@ -37,8 +38,9 @@ export function createStatusRecorder({ store, now, log }: StatusRecorderOptions)
       const name = `${namespace}/${connectionId}`
       const last = written.get(name)
       // Somebody must act on `auth_required`, so it is written at once.
-      if (status.state !== 'auth_required' && last !== undefined && now() - last < statusWriteIntervalMs) return
-      written.set(name, now())
+      if (status.state !== 'auth_required' && last !== undefined && clock.monotonic() - last < statusWriteIntervalMs)
+        return
+      written.set(name, clock.monotonic())
       writeStatus(store, { namespace, connectionId }, called, status).catch((error: unknown) =>
         log.warn('the status of a connection could not be written', { error: String(error) }),
       )

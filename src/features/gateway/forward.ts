@@ -8,10 +8,12 @@ import type { Denials } from '../../auth/denials.ts'
 import { findGrant } from '../../auth/grants.ts'
 import { hasAuthorization } from '../../auth/sealed-headers.ts'
 import type { SetupLinks } from '../../auth/setup-links.ts'
+import type { Clock } from '../../clock.ts'
 import { constraintOf, PlatformError, unauthorized } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import type { Fairness } from '../../fairness/fairness.ts'
 import { type RateLimit, rateNameOf } from '../../fairness/rate-limit.ts'
+import type { ClientSockets } from '../../http/client-sockets.ts'
 import { asPlatformError } from '../../http/error-response.ts'
 import { auditNameCharsMax, authorizationFreshMs } from '../../limits.ts'
 import type { ServiceTokenClaims } from '../../model/token.ts'
@@ -34,8 +36,7 @@ import type { CallProgress } from './upstream-call.ts'
 
 export interface GatewayDeps {
   readonly store: Pick<Store, 'get'>
-  /** Milliseconds since 1970. */
-  readonly now: () => number
+  readonly clock: Clock
   readonly authorizer: Authorizer
   readonly denials: Denials
   readonly headersKey: Buffer
@@ -52,11 +53,9 @@ export interface GatewayDeps {
    * Suspends the server's idle timeout for this request, because an upstream may be silent for longer; the gateway's
    * own timeouts apply instead. Returns a function that restores it, for when only the client is waited for.
    */
-  readonly disableIdleTimeout: (request: Request) => () => void
+  readonly sockets: Pick<ClientSockets, 'disableIdleTimeout'>
   /** Our name in `Via` (RFC 9110, 7.6.3). A request that already carries it is a loop. */
   readonly pseudonym: string
-  /** A monotonic clock, in milliseconds. */
-  readonly monotonic: () => number
   /** Makes a span of each message; undefined if requests are not traced. */
   readonly tracing: Tracing | undefined
   /** Records calls of tools; undefined if they are not recorded. */
@@ -88,15 +87,15 @@ export async function authorizeCall(deps: GatewayDeps, request: Request, isRepea
   const connection = await deps.authorizer.requireConnection(context, 'execute')
   const { token } = context.caller
   if (isOfSignedInClient(token) && (await isOlderThan(deps, token, connection))) throw unauthorized()
-  return { context, connection, at: deps.monotonic(), renew: () => authorizeCall(deps, request, true) }
+  return { context, connection, at: deps.clock.monotonic(), renew: () => authorizeCall(deps, request, true) }
 }
 
 /**
  * Whether a call need not be authorized again (`renew`): at most `authorizationFreshMs` have passed. Later the credential
  * may have been revoked, or the connection removed.
  */
-export function isFresh({ monotonic }: Pick<GatewayDeps, 'monotonic'>, { at }: AuthorizedCall): boolean {
-  return monotonic() - at <= authorizationFreshMs
+export function isFresh({ clock }: Pick<GatewayDeps, 'clock'>, { at }: AuthorizedCall): boolean {
+  return clock.monotonic() - at <= authorizationFreshMs
 }
 
 /** Authorizes again. Throws what `authorizeCall` throws, and `upstream_error` if another server would be asked now. */
@@ -276,7 +275,7 @@ async function sendUpstream(
   const isSignedIn = privatePart.tokens !== undefined
   const credentials = isSignedIn ? await deps.credentials.of({ ref, stored, holder: caller, request }) : undefined
   // The proxy restores it once only the client is waited for.
-  const restoreIdleTimeout = deps.disableIdleTimeout(request)
+  const restoreIdleTimeout = deps.sockets.disableIdleTimeout(request)
   return deps.proxy.send({
     allowance: allowanceOf(request),
     progress,
@@ -317,14 +316,14 @@ function isOfSignedInClient(token: ServiceTokenClaims | undefined): token is Ser
  * the time to the second; within that second the grant is asked.
  */
 async function isOlderThan(
-  { store, now }: GatewayDeps,
+  { store, clock }: GatewayDeps,
   token: ServiceTokenClaims,
   { stored }: AuthorizedConnection,
 ): Promise<boolean> {
   const { createdAt } = stored.connection
   if (token.iat * 1000 > Date.parse(createdAt)) return false
   if ((token.iat + 1) * 1000 <= Date.parse(createdAt)) return true
-  const found = await findGrant(store, token.par?.[0] ?? '', now() / 1000)
+  const found = await findGrant(store, token.par?.[0] ?? '', clock.now() / 1000)
   return found?.grant.connectionMade !== createdAt
 }
 

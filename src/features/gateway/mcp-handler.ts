@@ -1,8 +1,8 @@
 /** `POST /connect/{namespace}/{connectionId}/mcp`: one JSON-RPC message to a connection (contract, gateway). */
 
 import { PlatformError } from '../../errors.ts'
+import type { Handlers } from '../../http/handler.ts'
 import { refuseQuery } from '../../http/query.ts'
-import type { Handlers } from '../../http/router.ts'
 import { authorizeCall, forward, type GatewayDeps, isFresh } from './forward.ts'
 import { protocolEra, readMessage } from './message.ts'
 

@@ -5,10 +5,10 @@
 
 import { invalidRequest, notFound } from '../../errors.ts'
 import { readJsonBody } from '../../http/body.ts'
+import type { Handlers } from '../../http/handler.ts'
 import { namesInPath } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { noStoreJson, wholeResponse } from '../../http/respond.ts'
-import type { Handlers } from '../../http/router.ts'
 import { rpcDepthMax } from '../../limits.ts'
 import { authorizeCall, type GatewayDeps, isFresh } from './forward.ts'
 import { bodyTooLarge } from './message.ts'

@@ -31,7 +31,7 @@ export async function toolNames(
   connection: AuthorizedConnection,
 ): Promise<string[] | undefined> {
   // The person was authenticated by a browser session just now, and is not asked again within this request.
-  const call: AuthorizedCall = { context, connection, at: deps.monotonic(), renew: async () => call }
+  const call: AuthorizedCall = { context, connection, at: deps.clock.monotonic(), renew: async () => call }
   const { promise: late, resolve } = Promise.withResolvers<undefined>()
   const timer = setTimeout(() => resolve(undefined), consentToolsTimeoutMs)
   const { listTools } = createToolRequests(deps)

@@ -7,6 +7,7 @@
 import { LRUCache } from 'lru-cache'
 import type { DirectorySnapshot } from '../../auth/directory.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
+import type { ClientSockets } from '../../http/client-sockets.ts'
 import { noStoreJson } from '../../http/respond.ts'
 import { handshakeRevisions, rpcCodes, statelessRevision } from '../../model/mcp.ts'
 import type { RecordedAnswer } from '../../model/recorded-answer.ts'
@@ -30,11 +31,6 @@ const mockAnswersBytesMax = 16 * 2 ** 20
 export interface Mocks {
   /** The response to a message, and its body if it is in memory. Undefined if the server is no longer registered. */
   answer(call: MockCall): Promise<{ readonly response: Response; readonly body?: string } | undefined>
-}
-
-export interface MocksOptions {
-  /** Resolves after `milliseconds`, or when the client disconnects. */
-  readonly wait: (milliseconds: number, request: Request) => Promise<void>
 }
 
 interface MockServer {
@@ -80,7 +76,7 @@ interface Parts {
   serial: number
 }
 
-export function createMocks({ wait }: MocksOptions): Mocks {
+export function createMocks(sockets: Pick<ClientSockets, 'wait'>): Mocks {
   const answers = new LRUCache<string, Ready>({
     maxSize: mockAnswersBytesMax,
     // Bytes, roughly: texts can take two bytes per character.
@@ -96,7 +92,7 @@ export function createMocks({ wait }: MocksOptions): Mocks {
       const asked = isKnownRevision(call) ? toolCallOf(call, server) : undefined
       if (asked !== undefined) {
         const one = await ready(parts, { request, server, scenario, ...asked })
-        if (one.answer.delayMs > 0) await wait(one.answer.delayMs, request)
+        if (one.answer.delayMs > 0) await sockets.wait(one.answer.delayMs, request)
         if ('result' in one.answer) {
           const id = JSON.stringify(message.id)
           const body = `{"jsonrpc":"2.0","id":${id},"result":${one[message.era]}}`

@@ -9,10 +9,10 @@ import type { RequestContext } from '../../auth/authorizer.ts'
 import { namesUnder } from '../../auth/namespace-access.ts'
 import { notFound, PlatformError } from '../../errors.ts'
 import { readOptionalBody } from '../../http/body.ts'
+import type { Handlers } from '../../http/handler.ts'
 import { namesInPath } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { doneResponse, noStoreJson, privateJson } from '../../http/respond.ts'
-import type { Handlers } from '../../http/router.ts'
 import { organizationApiKeysMax } from '../../limits.ts'
 import { organizationUserId } from '../../model/names.ts'
 import { type ApiKey, type ApiKeyList, type ApiKeyMade, ApiKeyWrite } from '../../model/organization.ts'
@@ -36,7 +36,7 @@ export function apiKeyHandlers(
 }
 
 async function createApiKey(deps: OrganizationDeps, request: Request): Promise<Response> {
-  const { store, audit, now, writes } = deps
+  const { store, audit, clock, writes } = deps
   const first = await writes.authenticate(request) // 401, 429
   const organizationId = await requireAdmin(first) // 403
   refuseQuery(request.url) // 400
@@ -46,7 +46,7 @@ async function createApiKey(deps: OrganizationDeps, request: Request): Promise<R
     await requireAdmin(context) // 403
     if ((await liveKeys(store, organizationId)).length >= organizationApiKeysMax)
       throw new PlatformError('forbidden', `An organization has at most ${organizationApiKeysMax} API keys`)
-    const made = makeApiKey(deps.pepper, { ...wanted, now: new Date(now()) })
+    const made = makeApiKey(deps.pepper, { ...wanted, now: new Date(clock.now()) })
     return { write: { puts: made.puts }, result: made }
   })
   // Audited before it is answered: a key that is not in the log is never shown.
@@ -67,7 +67,7 @@ async function listApiKeys(deps: OrganizationDeps, request: Request): Promise<Re
 }
 
 async function deleteApiKey(deps: OrganizationDeps, request: Request): Promise<Response> {
-  const { store, audit, now, writes } = deps
+  const { store, audit, clock, writes } = deps
   const first = await writes.authenticate(request) // 401, 429
   const organizationId = await requireAdmin(first) // 403
   const keyId = namesInPath(request.url)[2] ?? ''
@@ -78,7 +78,7 @@ async function deleteApiKey(deps: OrganizationDeps, request: Request): Promise<R
       await requireAdmin(context) // 403
       const record = (await liveKeys(store, organizationId)).find((one) => one.keyId === keyId)
       if (record === undefined) throw notFound('API key not found')
-      return { write: { ...revocationOf(record, new Date(now())), fromReserve: 'revocation' }, result: undefined }
+      return { write: { ...revocationOf(record, new Date(clock.now())), fromReserve: 'revocation' }, result: undefined }
     },
     'removal',
   )

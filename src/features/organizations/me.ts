@@ -9,9 +9,9 @@ import {
   organizationsOf,
 } from '../../auth/namespace-access.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
+import type { Handlers } from '../../http/handler.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { wholeResponse } from '../../http/respond.ts'
-import type { Handlers } from '../../http/router.ts'
 import type { Me, Role } from '../../model/organization.ts'
 import { type Access, decide, namespaceFilter } from '../../policy/decide.ts'
 import { version } from '../../version.ts'

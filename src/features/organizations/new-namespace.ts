@@ -6,12 +6,13 @@ import { auditedCaller } from '../../auth/audited-caller.ts'
 import { canAccessNamespace, isOrganizationAdmin } from '../../auth/authenticate.ts'
 import type { RequestContext } from '../../auth/authorizer.ts'
 import { managesNamespace } from '../../auth/namespace-access.ts'
+import { timestampOf } from '../../clock.ts'
 import { conflict, forbidden, invalidRequest, namespaceMissing, PlatformError } from '../../errors.ts'
 import { readOptionalBody, refuseBody } from '../../http/body.ts'
+import type { Handlers } from '../../http/handler.ts'
 import { namesInPath } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { privateJson } from '../../http/respond.ts'
-import type { Handlers } from '../../http/router.ts'
 import { namespacesPerOrganizationMax } from '../../limits.ts'
 import { newNamespaceName } from '../../model/made-names.ts'
 import { createdAtOf, type Namespace, type NamespaceMade, NamespaceWrite, ownerName } from '../../model/organization.ts'
@@ -96,8 +97,8 @@ async function freeName(store: Pick<Store, 'getMany'>): Promise<string> {
   }
 }
 
-function creation({ now }: OrganizationDeps, name: string, owner: Owner): DirectoryChange<Made> {
-  const createdAt = new Date(now()).toISOString()
+function creation({ clock }: OrganizationDeps, name: string, owner: Owner): DirectoryChange<Made> {
+  const createdAt = timestampOf(clock)
   const puts = withIndex(namespaceEntry({ namespace: name, ...owner, createdAt }))
   return { write: { puts }, result: { name, createdAt, owner } }
 }

@@ -2,6 +2,7 @@
 
 import type { Authorizer } from '../../auth/authorizer.ts'
 import type { Writes } from '../../auth/writes.ts'
+import type { Clock } from '../../clock.ts'
 import type { Audit } from '../../ops/audit-log.ts'
 import type { Store } from '../../storage/store.ts'
 
@@ -16,5 +17,5 @@ export interface OrganizationDeps {
   readonly namespacesPerUser: number
   readonly baseUrl: string
   /** Milliseconds since 1970. */
-  readonly now: () => number
+  readonly clock: Clock
 }

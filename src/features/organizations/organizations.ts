@@ -4,9 +4,9 @@ import { auditedCaller } from '../../auth/audited-caller.ts'
 import type { RequestContext } from '../../auth/authorizer.ts'
 import { conflict, notFound, PlatformError } from '../../errors.ts'
 import { readOptionalBody } from '../../http/body.ts'
+import type { Handlers } from '../../http/handler.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { doneResponse, wholeResponse } from '../../http/respond.ts'
-import type { Handlers } from '../../http/router.ts'
 import { type OrganizationDetail, OrganizationWrite } from '../../model/organization.ts'
 import { validatorOf } from '../../schema/check.ts'
 import {
@@ -100,7 +100,7 @@ async function deleteOrganization(deps: OrganizationDeps, request: Request): Pro
         memberEntry(organizationId, userId, role),
       )
       // An organization that is made later under the same id must not inherit the keys.
-      const { puts, deletes } = await revocationsOfKeys(store, organizationId, new Date(deps.now()))
+      const { puts, deletes } = await revocationsOfKeys(store, organizationId, new Date(deps.clock.now()))
       const gone = [key, ...deletes, ...members.flatMap((entry) => [entry.key, ...indexKeysOf(entry)])]
       return { write: { deletes: gone, puts, fromReserve: 'revocation' }, result: undefined }
     },

@@ -4,11 +4,11 @@
  */
 
 import { notFound } from '../../errors.ts'
+import type { Handlers } from '../../http/handler.ts'
 import { escapeHtml } from '../../http/html.ts'
 import { namesInPath } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { json } from '../../http/respond.ts'
-import type { Handlers } from '../../http/router.ts'
 import { apiPage } from './api-page.ts'
 import { openApiDocument } from './document.ts'
 import { docsPolicy } from './frame.ts'

@@ -5,12 +5,13 @@
 
 import { randomBytes } from 'node:crypto'
 import type { RequestContext } from '../../auth/authorizer.ts'
+import { timestampOf } from '../../clock.ts'
 import { invalidRequest, notFound } from '../../errors.ts'
 import { mediaType, readBytes } from '../../http/body.ts'
+import type { Handlers } from '../../http/handler.ts'
 import { pathOf } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { privateJson } from '../../http/respond.ts'
-import type { Handlers } from '../../http/router.ts'
 import { jsonDepthMax } from '../../limits.ts'
 import { urlProblem } from '../../model/connection.ts'
 import { type Release, type ReleaseMade, ReleasePayload } from '../../model/server.ts'
@@ -35,7 +36,7 @@ export function releaseHandlers(deps: ServerWriteDeps): Pick<Handlers, 'createRe
 }
 
 async function createRelease(deps: ServerWriteDeps, request: Request): Promise<Response> {
-  const { audit, now, writes, servers } = deps
+  const { audit, clock, writes, servers } = deps
   const first = await writes.authenticate(request) // 401, 429
   const qualifiedName = await requireServer(deps, first, 'write') // 404, 403
   refuseQuery(request.url) // 400
@@ -49,7 +50,7 @@ async function createRelease(deps: ServerWriteDeps, request: Request): Promise<R
     if (before === undefined) throw notFound()
     const { detail, extras } = before
     const has = { ...detail, ...introspected }
-    const release = { id, createdAt: new Date(now()).toISOString(), upstreamUrl }
+    const release = { id, createdAt: timestampOf(clock), upstreamUrl }
     const after = { detail: withUrl(has, upstreamUrl, configSchema), extras: { ...extras, release } }
     return trusted(context, before, after)
   })

@@ -2,6 +2,7 @@
 
 import type { Authorizer } from '../../auth/authorizer.ts'
 import type { Writes } from '../../auth/writes.ts'
+import type { Clock } from '../../clock.ts'
 import type { Audit } from '../../ops/audit-log.ts'
 import type { Store } from '../../storage/store.ts'
 import type { Upstream } from '../../upstream/upstream.ts'
@@ -15,5 +16,5 @@ export interface ServerWriteDeps {
   readonly servers: ServerRecords
   readonly upstream: Upstream
   /** Milliseconds since 1970. */
-  readonly now: () => number
+  readonly clock: Clock
 }

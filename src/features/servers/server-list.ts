@@ -4,6 +4,7 @@ import type { Authorizer, RequestContext } from '../../auth/authorizer.ts'
 import { accessOf, namespacesOf } from '../../auth/namespace-access.ts'
 import { invalidRequest, notFound } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
+import type { Handlers } from '../../http/handler.ts'
 import {
   fieldsIn,
   type PageNumber,
@@ -15,7 +16,6 @@ import {
 import { pathOf } from '../../http/path.ts'
 import { readFlag, readInteger, readQuery } from '../../http/query.ts'
 import { wholeResponse } from '../../http/respond.ts'
-import type { Handlers } from '../../http/router.ts'
 import { searchCharsMax, searchHitsMax, searchHitsMin, serversPageDefault, serversPageMax } from '../../limits.ts'
 import { createdAtOf } from '../../model/organization.ts'
 import type { ServerItem, ServerListing } from '../../model/server.ts'

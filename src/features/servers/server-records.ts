@@ -5,6 +5,7 @@ import type { Caller } from '../../auth/authenticate.ts'
 import type { RequestContext } from '../../auth/authorizer.ts'
 import type { Denials } from '../../auth/denials.ts'
 import type { Writes } from '../../auth/writes.ts'
+import { type Clock, timestampOf } from '../../clock.ts'
 import { invalidRequest, namespaceFull, notFound, ownerFull } from '../../errors.ts'
 import { inSlices } from '../../fairness/turns.ts'
 import { ownerServersMax, serverBytesMax } from '../../limits.ts'
@@ -48,7 +49,7 @@ export interface ServerRecordsDeps {
   /** The most that a namespace may hold. */
   readonly quota: Usage
   /** Milliseconds since 1970. */
-  readonly now: () => number
+  readonly clock: Clock
 }
 
 /** Nothing was written: the namespace of the server is full. */
@@ -82,7 +83,7 @@ export interface ServerRecords {
 type Values = readonly (Uint8Array | undefined)[]
 
 export function createServerRecords(deps: ServerRecordsDeps): ServerRecords {
-  const { store, catalogue, writes, denials, quota, now } = deps
+  const { store, catalogue, writes, denials, quota, clock } = deps
 
   return {
     read: async (qualifiedName) => storedIn(await store.getMany(keysOf(qualifiedName))),
@@ -101,12 +102,12 @@ export function createServerRecords(deps: ServerRecordsDeps): ServerRecords {
           throw ownerFull(namespace, ownerServersMax)
         }
         const detail = await withSecurity(merged.detail, before?.detail)
-        const createdAt = before === undefined ? new Date(now()).toISOString() : before.extras.createdAt
+        const createdAt = before === undefined ? timestampOf(clock) : before.extras.createdAt
         const dated = { ...merged.extras, ...(createdAt !== undefined && { createdAt }) }
         const isSame = before !== undefined && isDeepStrictEqual({ detail, extras: dated }, before)
         const result = { stored: { detail, extras: dated }, isNew: before === undefined, isChanged: !isSame }
         if (isSame) return { result }
-        const extras = { ...dated, updatedAt: new Date(now()).toISOString() }
+        const extras = { ...dated, updatedAt: timestampOf(clock) }
         const puts = [serverEntry(detail), listingEntry(listingOf(detail, extras))]
         await refuseFixture(store, serverKey(qualifiedName))
         const bytes = puts[0]?.value.length ?? 0

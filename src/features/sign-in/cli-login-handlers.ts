@@ -10,12 +10,13 @@ import { type BrowserSessions, requireFormToken } from '../../auth/browser-sessi
 import type { Directory } from '../../auth/directory.ts'
 import { conflict, invalidRequest, unauthorized } from '../../errors.ts'
 import { type RateLimit, requireRate } from '../../fairness/rate-limit.ts'
+import type { ClientSockets } from '../../http/client-sockets.ts'
 import { type Form, readForm } from '../../http/form.ts'
+import type { Handlers } from '../../http/handler.ts'
 import { redirect } from '../../http/html-page.ts'
 import { namesInPath } from '../../http/path.ts'
 import { readQuery, refuseQuery } from '../../http/query.ts'
 import { noStoreJson } from '../../http/respond.ts'
-import type { Handlers } from '../../http/router.ts'
 import type { CliLoginMade, CliLoginState } from '../../model/cli-login.ts'
 import type { Audit } from '../../ops/audit-log.ts'
 import { cliLoginDone, cliLoginPage } from './cli-login-page.ts'
@@ -29,7 +30,7 @@ export interface CliLoginDeps extends CliLoginsOptions {
   readonly mintForDay: (of: Authenticated, requireAllowed: () => Promise<unknown>) => Promise<string>
   /** Limits logins per address. */
   readonly begins: RateLimit
-  readonly addressOf: (request: Request) => string
+  readonly sockets: Pick<ClientSockets, 'addressOf'>
   /** Whether clients may sign in here. */
   readonly isPossible: boolean
   readonly audit: Audit
@@ -54,11 +55,11 @@ export function cliLoginHandlers(deps: CliLoginDeps): CliLoginHandlers {
 }
 
 async function startCliLogin(deps: Parts, request: Request): Promise<Response> {
-  const { addressOf, base, logins } = deps
+  const { sockets, base, logins } = deps
   refuseQuery(request.url) // 400
   if (!deps.isPossible)
     throw conflict('Nobody can log in here: the platform is reached over plain HTTP, or runs with --no-sign-in')
-  const address = addressOf(request)
+  const address = sockets.addressOf(request)
   requireRate(deps.begins.take(address), 'Too many logins were begun from this address') // 429
   const { login, sessionId } = await logins.begin(address)
   return answer({ sessionId, authUrl: `${base}/signin/cli?login=${login}` })
@@ -78,7 +79,7 @@ async function pollCliLogin(deps: Parts, request: Request): Promise<Response> {
 }
 
 async function showCliLoginPage(deps: Parts, request: Request): Promise<Response> {
-  const { sessions, addressOf, base, logins } = deps
+  const { sessions, sockets, base, logins } = deps
   if (!deps.isPossible) return impossiblePage()
   const login = readQuery(request.url).get('login') ?? '' // 400
   const session = await sessions.find(request)
@@ -91,7 +92,7 @@ async function showCliLoginPage(deps: Parts, request: Request): Promise<Response
     login,
     caller: session.caller,
     begunAt: value.address,
-    address: addressOf(request),
+    address: sockets.addressOf(request),
   })
 }
 

@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto'
 import type { Authenticated, Authenticator } from '../../auth/authenticate.ts'
 import { signingInput } from '../../auth/service-token.ts'
+import type { Clock } from '../../clock.ts'
 import type { CreateTokenResponse, ServiceTokenClaims } from '../../model/token.ts'
 import type { Audit, AuditFields } from '../../ops/audit-log.ts'
 import { mint } from './mint.ts'
@@ -22,15 +23,15 @@ export interface MinterOptions {
   readonly audit: Audit
   readonly issuer: string
   /** Milliseconds since 1970. */
-  readonly now: () => number
+  readonly clock: Clock
   readonly observer: { minted(): void } | undefined
 }
 
-export function createMinter({ authenticator, signers, audit, issuer, now, observer }: MinterOptions): Minter {
+export function createMinter({ authenticator, signers, audit, issuer, clock, observer }: MinterOptions): Minter {
   return {
     async mint(body, { caller, directory }, requireAllowed) {
       audit.requireRoom() // 503
-      const nowSeconds = Math.floor(now() / 1000)
+      const nowSeconds = Math.floor(clock.now() / 1000)
       const { active } = await authenticator.keys()
       const sign = async (claims: ServiceTokenClaims) => {
         const text = signingInput(claims, active)

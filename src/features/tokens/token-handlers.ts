@@ -3,13 +3,14 @@
 import type { Authenticator, Caller } from '../../auth/authenticate.ts'
 import type { Denials } from '../../auth/denials.ts'
 import { publishedKeys } from '../../auth/signing-keys.ts'
+import type { Clock } from '../../clock.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { type HolderRateLimit, requireRate } from '../../fairness/rate-limit.ts'
 import { readJsonBody } from '../../http/body.ts'
 import { asPlatformError } from '../../http/error-response.ts'
+import type { Handlers } from '../../http/handler.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { jsonResponse } from '../../http/respond.ts'
-import type { Handlers } from '../../http/router.ts'
 import { jwksMaxAgeSeconds } from '../../limits.ts'
 import { compilingPatterns } from './mint.ts'
 import type { Minter } from './minter.ts'
@@ -21,7 +22,7 @@ export interface TokenDeps {
   readonly mints: HolderRateLimit
   readonly denials: Denials
   /** Milliseconds since 1970. */
-  readonly now: () => number
+  readonly clock: Clock
   readonly observer: { refused(reason: string): void } | undefined
 }
 
@@ -30,7 +31,7 @@ export function tokenHandlers({
   minter,
   mints,
   denials,
-  now,
+  clock,
   observer,
 }: TokenDeps): Pick<Handlers, 'createToken' | 'jwks'> {
   return {
@@ -57,7 +58,7 @@ export function tokenHandlers({
       }
     },
     async jwks() {
-      const jwks = { keys: publishedKeys(await authenticator.keys(), Math.floor(now() / 1000)) }
+      const jwks = { keys: publishedKeys(await authenticator.keys(), Math.floor(clock.now() / 1000)) }
       return jsonResponse(JSON.stringify(jwks), { 'cache-control': `public, max-age=${jwksMaxAgeSeconds}` })
     },
   }

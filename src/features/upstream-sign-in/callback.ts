@@ -126,11 +126,11 @@ async function keep(
 
 /** Exchanges the code, tries the token, keeps it, and says when it ends. Throws SignInProblem, `invalid_request`. */
 async function finish(deps: CallbackDeps, attempt: Attempt, parameters: URLSearchParams): Promise<string | undefined> {
-  const { upstream, base, audit, now } = deps
+  const { upstream, base, audit, clock } = deps
   const stored = await connectionOf(deps, attempt) // 400
   const fetch = createOAuthFetch(upstream, 'Exchanging the code', holderOf(attempt.ref, attempt.by))
   const exchange = { ...attempt, redirectUri: redirectUriOf(base) }
-  const tokens = await exchangeCode(exchange, parameters, fetch, now()).catch(async (thrown) => {
+  const tokens = await exchangeCode(exchange, parameters, fetch, clock.now()).catch(async (thrown) => {
     const { error: code } = ((thrown as Error).cause ?? {}) as { error?: unknown }
     // The next sign-in registers again.
     if (code === 'invalid_client' && attempt.client.isRegistered === true)

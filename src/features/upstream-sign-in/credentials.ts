@@ -35,7 +35,7 @@ export interface UpstreamCredentials {
 }
 
 export function createUpstreamCredentials(deps: CredentialsDeps): UpstreamCredentials {
-  const { store, audit, now } = deps
+  const { store, audit, clock } = deps
   const tokensIn = createStoredTokens(deps)
   const refresh = createRefresh({ ...deps, tokensIn })
 
@@ -59,13 +59,13 @@ export function createUpstreamCredentials(deps: CredentialsDeps): UpstreamCreden
     async of(call) {
       const tokens = tokensIn.of(call.ref, call.stored)
       if (tokens === undefined) return undefined
-      if (!isDue(tokens, now())) return credentials(call, tokens)
+      if (!isDue(tokens, clock.now())) return credentials(call, tokens)
       try {
         const next = await refresh(call, tokens.accessToken)
         return next && credentials(call, next)
       } catch (error) {
         // A token that is still good may be used, although it cannot be refreshed right now.
-        if (error instanceof PlatformError && (tokens.expiresAt ?? 0) > now()) return credentials(call, tokens)
+        if (error instanceof PlatformError && (tokens.expiresAt ?? 0) > clock.now()) return credentials(call, tokens)
         throw error
       }
     },

@@ -10,6 +10,7 @@ import {
   None,
 } from 'oauth4webapi'
 import { openText, sealJson } from '../../auth/secrets.ts'
+import type { Clock } from '../../clock.ts'
 import { type RateLimit, requireRate } from '../../fairness/rate-limit.ts'
 import { isLocalUrl } from '../../http/guard.ts'
 import { grantsPerRead } from '../../limits.ts'
@@ -44,7 +45,7 @@ export interface ClientOptions {
   /** False with `--no-client-document`. */
   readonly hasDocument: boolean
   /** Milliseconds since 1970. */
-  readonly now: () => number
+  readonly clock: Clock
 }
 
 export function redirectUriOf(base: string): string {
@@ -131,7 +132,7 @@ export async function sweepUpstreamClients(store: Pick<Store, 'range' | 'commit'
 
 /** Writes that a client is in use, unless that was done a short while ago. A write of somebody else says as much. */
 async function noteUse(options: ClientOptions, issuer: string, client: UpstreamClient, { bytes, usedAt }: FoundClient) {
-  if (options.now() / 1000 - usedAt < upstreamClientUseSeconds) return
+  if (options.clock.now() / 1000 - usedAt < upstreamClientUseSeconds) return
   const checks = [{ key: keyOf(options, issuer), value: bytes }]
   await options.store.commit({ checks, puts: [clientEntry(options, issuer, client)] })
 }
@@ -160,7 +161,7 @@ function keptIn(bytes: Uint8Array): KeptClient {
 
 function clientEntry(options: ClientOptions, issuer: string, client: UpstreamClient) {
   const sealed = sealJson(options.signInKey, client, `client ${issuer}`)
-  const kept: KeptClient = { usedAt: Math.floor(options.now() / 1000), sealed }
+  const kept: KeptClient = { usedAt: Math.floor(options.clock.now() / 1000), sealed }
   return { key: keyOf(options, issuer), value: Buffer.from(JSON.stringify(kept)) }
 }
 

@@ -52,20 +52,20 @@ export function createRefresh(deps: RefreshDeps): RefreshTokens {
 
 /** One decision: waits until nobody else refreshes them, and does so. */
 async function claimed(deps: RefreshDeps, { ref, holder, request }: CredentialsCall, used: string) {
-  const { store, now, tokensIn } = deps
+  const { store, clock, tokensIn } = deps
   for (;;) {
     const stored = await findConnection(store, ref.namespace, ref.connectionId)
     const tokens = stored && tokensIn.of(ref, stored)
     if (stored === undefined || tokens === undefined) return undefined
     if (tokens.accessToken !== used) return tokens
     const { refreshUntil = 0, refreshAfter = 0 } = stored.privatePart
-    if (refreshAfter > now()) throw notNow('it failed a moment ago')
-    if (refreshUntil > now()) {
-      await deps.wait(refreshPollMs, request)
+    if (refreshAfter > clock.now()) throw notNow('it failed a moment ago')
+    if (refreshUntil > clock.now()) {
+      await deps.sockets.wait(refreshPollMs, request)
       if (request.signal.aborted) throw notNow('the client disconnected')
       continue
     }
-    const claim = { ...stored.privatePart, refreshUntil: now() + refreshClaimMs }
+    const claim = { ...stored.privatePart, refreshUntil: clock.now() + refreshClaimMs }
     const { connection } = stored
     const write = connectionChange(ref, stored, { connection, privatePart: claim })
     return (await store.commit(write)).ok ? refreshNow(deps, ref, tokens, holder) : 'again'
@@ -74,10 +74,10 @@ async function claimed(deps: RefreshDeps, { ref, holder, request }: CredentialsC
 
 /** With the claim held. */
 async function refreshNow(deps: RefreshDeps, ref: ConnectionRef, tokens: UpstreamTokens, holder: Holder) {
-  const { signInKey, now, tokensIn } = deps
+  const { signInKey, clock, tokensIn } = deps
   const used = tokens.accessToken
   const fetch = createOAuthFetch(deps.upstream, 'Refreshing the token', holder)
-  const result = await refreshTokens(tokens, fetch, now()).catch((error) => {
+  const result = await refreshTokens(tokens, fetch, clock.now()).catch((error) => {
     if (!(error instanceof SignInProblem)) throw error
     return { kind: 'failed', why: error.message, isUnknownClient: false } as const
   })
@@ -92,7 +92,7 @@ async function refreshNow(deps: RefreshDeps, ref: ConnectionRef, tokens: Upstrea
   }
   if (result.kind === 'failed') {
     await tokensIn.change(ref, used, ({ refreshUntil: _, ...rest }) => ({
-      privatePart: { ...rest, refreshAfter: now() + refreshRetryMs },
+      privatePart: { ...rest, refreshAfter: clock.now() + refreshRetryMs },
     }))
     throw notNow(result.why)
   }

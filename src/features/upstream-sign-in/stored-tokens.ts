@@ -2,6 +2,7 @@
 
 import { type SetupLinks, withSetupUrl } from '../../auth/setup-links.ts'
 import { ownerOf, ticketHolder } from '../../fairness/owner.ts'
+import type { ClientSockets } from '../../http/client-sockets.ts'
 import { oauthTextCharsMax } from '../../limits.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
 import type { Audit, AuditFields } from '../../ops/audit-log.ts'
@@ -23,7 +24,7 @@ export interface CredentialsDeps extends Omit<ClientOptions, 'store'> {
   readonly upstream: Upstream
   readonly links: SetupLinks
   readonly audit: Audit
-  readonly wait: (milliseconds: number, request: Request) => Promise<void>
+  readonly sockets: Pick<ClientSockets, 'wait'>
 }
 
 export interface StoredTokens {

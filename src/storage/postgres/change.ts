@@ -1,5 +1,7 @@
 /** Something that changes now and then, and can be waited for. */
 
+import type { Clock } from '../../clock.ts'
+
 export interface Change {
   /** Wakes all who wait. */
   notify(): void
@@ -7,8 +9,7 @@ export interface Change {
   next(until: number): Promise<boolean>
 }
 
-/** `now`: a monotonic clock in milliseconds. */
-export function createChange(now: () => number): Change {
+export function createChange(clock: Clock): Change {
   let change = Promise.withResolvers<true>()
   return {
     notify() {
@@ -16,10 +17,10 @@ export function createChange(now: () => number): Change {
       change = Promise.withResolvers()
     },
     async next(until) {
-      if (now() >= until) return false
+      if (clock.monotonic() >= until) return false
       let timer: ReturnType<typeof setTimeout> | undefined
       const late = new Promise<false>((resolve) => {
-        timer = setTimeout(() => resolve(false), until - now())
+        timer = setTimeout(() => resolve(false), until - clock.monotonic())
       })
       const hasChanged = await Promise.race([change.promise, late])
       clearTimeout(timer)

@@ -5,6 +5,7 @@
  */
 
 import { type ReservedSQL, SQL } from 'bun'
+import type { Clock } from '../../clock.ts'
 import { type Address, type Host, nameOf } from './address.ts'
 import { createSlots } from './slots.ts'
 
@@ -63,22 +64,21 @@ export interface Client {
 }
 
 /**
- * `max`: connections at most, without those of transactions. `label`: what the database's own lists call us. `now`: a
- * monotonic clock.
+ * `max`: connections at most, without those of transactions. `label`: what the database's own lists call us.
  */
 export interface ClientOptions {
   readonly max: number
   readonly label: string
-  readonly now: () => number
+  readonly clock: Clock
 }
 
-export function createClient(address: Address, host: Host, { max, label, now }: ClientOptions): Client {
+export function createClient(address: Address, host: Host, { max, label, clock }: ClientOptions): Client {
   const name = nameOf(host)
   /** All that are open; those of transactions too, one each. */
   const open = new Set<SQL>()
   /** Those that run nothing. */
   const idle: SQL[] = []
-  const places = createSlots(max, now)
+  const places = createSlots(max, clock)
   let renewedAt = Number.NEGATIVE_INFINITY
   let isClosed = false
 
@@ -95,8 +95,8 @@ export function createClient(address: Address, host: Host, { max, label, now }: 
 
   /** After a connection was lost, or late: those that run nothing may be dead without knowing it. */
   function renewIdle(): void {
-    if (now() - renewedAt < storeRenewMs) return
-    renewedAt = now()
+    if (clock.monotonic() - renewedAt < storeRenewMs) return
+    renewedAt = clock.monotonic()
     for (const one of idle.splice(0)) close(one)
   }
 
@@ -107,7 +107,7 @@ export function createClient(address: Address, host: Host, { max, label, now }: 
     until: number,
   ): Promise<readonly Row[]> => {
     const late = () => new StatementError(`${name} did not answer in time`, undefined, true)
-    return within(until - now(), on.unsafe(statement, values as unknown[]) as Promise<readonly Row[]>, late)
+    return within(until - clock.monotonic(), on.unsafe(statement, values as unknown[]) as Promise<readonly Row[]>, late)
   }
 
   return {
@@ -142,7 +142,7 @@ export function createClient(address: Address, host: Host, { max, label, now }: 
       const send = async <Row>(statement: string, values: readonly unknown[], isCommit: boolean) => {
         try {
           connection ??= await own.reserve()
-          return await inTime<Row>(connection, statement, values, now() + storeTransactionMs)
+          return await inTime<Row>(connection, statement, values, clock.monotonic() + storeTransactionMs)
         } catch (error) {
           const { message, sqlState, wasSent, isRefused } = statementError(error, host)
           throw new StatementError(message, sqlState, isCommit && wasSent, { cause: error, isRefused })

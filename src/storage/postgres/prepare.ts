@@ -1,5 +1,6 @@
 /** At a start: waits for a primary, and makes the schema or compares it with the one of this program. */
 
+import type { Clock } from '../../clock.ts'
 import { storeReadMs } from '../../limits.ts'
 import { StoreError } from '../store.ts'
 import type { Client, Run, StatementError } from './database-client.ts'
@@ -15,16 +16,16 @@ SELECT CASE WHEN pg_is_in_recovery() OR current_setting('transaction_read_only')
 export interface PrepareOptions {
   /** Makes the schema, or upgrades it. Otherwise one that is missing or of another version is refused. */
   readonly mayMigrate: boolean
-  /** When waiting ends, by `now`, a monotonic clock. */
+  /** When waiting ends, by `clock.monotonic()`. */
   readonly until: number
-  readonly now: () => number
+  readonly clock: Clock
   readonly log: StoreLog
 }
 
 /** Waits for a primary, and makes its schema or compares it with ours. Throws StoreError `fatal`. */
 export async function prepareSchema(
   hosts: readonly { readonly watch: Client }[],
-  { mayMigrate, until, now, log }: PrepareOptions,
+  { mayMigrate, until, clock, log }: PrepareOptions,
 ): Promise<void> {
   for (let said = ''; ; ) {
     let reason: string
@@ -33,7 +34,7 @@ export async function prepareSchema(
       const looks = await Promise.all(
         hosts.map(({ watch }) =>
           watch
-            .query<Look>(lookStatement, [], now() + storeReadMs)
+            .query<Look>(lookStatement, [], clock.monotonic() + storeReadMs)
             .then(([look]) => look)
             .catch((error: StatementError) => void failures.push(error)),
         ),
@@ -41,10 +42,10 @@ export async function prepareSchema(
       const chosen = choosePrimary(looks, { system: undefined, timeline: 0 })
       if (typeof chosen === 'number') {
         const { watch } = hosts[chosen] as { watch: Client }
-        if (mayMigrate && !(await isPrepared(watch, now() + storeReadMs))) {
+        if (mayMigrate && !(await isPrepared(watch, clock.monotonic() + storeReadMs))) {
           await watch.transaction('BEGIN', migrate)
         }
-        return await requireSchema(watch, now() + storeReadMs)
+        return await requireSchema(watch, clock.monotonic() + storeReadMs)
       }
       const refusal = failures.find(({ isRefused }) => isRefused)
       if (refusal !== undefined) throw new StoreError('fatal', `the store cannot be opened: ${refusal.message}`)
@@ -57,7 +58,7 @@ export async function prepareSchema(
         throw new StoreError('fatal', `the store cannot be opened: ${message}`, { cause: error })
       reason = message
     }
-    if (now() >= until) throw new StoreError('fatal', `the store cannot be opened: ${reason}`)
+    if (clock.monotonic() >= until) throw new StoreError('fatal', `the store cannot be opened: ${reason}`)
     if (reason !== said) log.warn('waiting for the store', { reason })
     said = reason
     await Bun.sleep(500)

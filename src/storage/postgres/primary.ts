@@ -4,6 +4,7 @@
  * standbys cannot, and so is left within seconds. Nobody is answered from memory meanwhile.
  */
 
+import type { Clock } from '../../clock.ts'
 import { storeBeliefMs, storeLookAgainMs } from '../../limits.ts'
 import { StoreError } from '../store.ts'
 import { createChange } from './change.ts'
@@ -82,15 +83,15 @@ export interface StoreLog {
   warn(event: string, fields?: Readonly<Record<string, unknown>>): void
 }
 
-/** `now`: a monotonic clock in milliseconds. `every`: repeats an action, and returns what ends that. */
+/** `every`: repeats an action, and returns what ends that. */
 export interface WatchOptions {
   readonly hosts: readonly WatchedHost[]
-  readonly now: () => number
+  readonly clock: Clock
   readonly every: (milliseconds: number, act: () => void) => () => void
   readonly log: StoreLog
 }
 
-export function watchPrimary({ hosts, now, every, log }: WatchOptions): PrimaryWatch {
+export function watchPrimary({ hosts, clock, every, log }: WatchOptions): PrimaryWatch {
   let known: Known = { system: undefined, timeline: 0 }
   let primary: { readonly host: WatchedHost; readonly client: Client; readonly timeline: number } | undefined
   /** When the last commit that was acknowledged was sent. */
@@ -99,7 +100,7 @@ export function watchPrimary({ hosts, now, every, log }: WatchOptions): PrimaryW
   let wasConfirmed = false
   let isClosed = false
   let lookedAt = Number.NEGATIVE_INFINITY
-  const change = createChange(now)
+  const change = createChange(clock)
 
   function changed(): void {
     change.notify()
@@ -111,7 +112,7 @@ export function watchPrimary({ hosts, now, every, log }: WatchOptions): PrimaryW
     }
   }
 
-  const isConfirmedNow = () => primary !== undefined && now() - acknowledgedAt < storeBeliefMs
+  const isConfirmedNow = () => primary !== undefined && clock.monotonic() - acknowledgedAt < storeBeliefMs
 
   function leave(): void {
     primary?.client.close()
@@ -120,7 +121,7 @@ export function watchPrimary({ hosts, now, every, log }: WatchOptions): PrimaryW
   }
 
   async function look(): Promise<void> {
-    const until = now() + storeLookMs
+    const until = clock.monotonic() + storeLookMs
     const found = await Promise.all(hosts.map((host) => host.look(until).catch(() => undefined)))
     if (isClosed) return
     const chosen = choosePrimary(found, known)
@@ -143,7 +144,7 @@ export function watchPrimary({ hosts, now, every, log }: WatchOptions): PrimaryW
   async function beat(): Promise<void> {
     const at = primary
     if (at === undefined) return
-    const sentAt = now()
+    const sentAt = clock.monotonic()
     try {
       await at.host.beat(sentAt + storeBeliefMs)
       if (primary === at) acknowledgedAt = Math.max(acknowledgedAt, sentAt)
@@ -154,9 +155,9 @@ export function watchPrimary({ hosts, now, every, log }: WatchOptions): PrimaryW
 
   /** At once, or a moment after the last look: many callers may have lost a connection, and more than once. */
   async function lookInTurn(): Promise<void> {
-    const pause = lookedAt + storeLookAgainMs - now()
+    const pause = lookedAt + storeLookAgainMs - clock.monotonic()
     if (pause > 0) await new Promise((resolve) => setTimeout(resolve, pause))
-    lookedAt = now()
+    lookedAt = clock.monotonic()
     await look()
   }
 
@@ -191,7 +192,7 @@ export function watchPrimary({ hosts, now, every, log }: WatchOptions): PrimaryW
     },
     lookAgain: lookOnce,
     async acknowledged(until) {
-      const since = now()
+      const since = clock.monotonic()
       while (acknowledgedAt < since) {
         void sendHeartbeat()
         await nextChange(until)

@@ -1,5 +1,6 @@
 /** Reads records from the database, and checks each against its checksum. */
 
+import type { Clock } from '../../clock.ts'
 import { sharedReadKeysMax } from '../../limits.ts'
 import { asBuffer } from '../bytes.ts'
 import { checksumOf } from '../checksum.ts'
@@ -21,10 +22,9 @@ export interface Row {
 
 const columns = 'key, value, checksum'
 
-/** `now`: a monotonic clock in milliseconds. */
 export function createRecords(
   { read, readLarge }: Pick<Statements, 'read' | 'readLarge'>,
-  now: () => number,
+  clock: Clock,
 ): Pick<Store, 'get' | 'getMany' | 'range' | 'keys' | 'count' | 'concatValues' | 'isRemote'> {
   const single = `SELECT ${columns} FROM postern_records WHERE key = ANY ($1::bytea[])`
   const inOrder = (keys: readonly Key[], rows: readonly Row[]) => {
@@ -33,7 +33,7 @@ export function createRecords(
   }
   const shared = createSharedReads<Row>(
     async (keys, since) => inOrder(keys, await read<Row>(single, [bytesArray(keys)], since)),
-    now,
+    clock,
   )
 
   async function rowsAt(keys: readonly Key[]): Promise<readonly (Row | undefined)[]> {

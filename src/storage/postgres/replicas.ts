@@ -1,5 +1,6 @@
 /** The replicas that share a database, by their heartbeats. */
 
+import type { Clock } from '../../clock.ts'
 import { replicaGoneMs } from '../../limits.ts'
 import { StoreError } from '../store.ts'
 import type { Run } from './database-client.ts'
@@ -40,11 +41,11 @@ export function listReplicas(read: Run): Promise<readonly SeenReplica[]> {
 export async function joinReplicas(
   { read, transaction }: Pick<Statements, 'read' | 'transaction'>,
   replica: Replica & { readonly run: string },
-  now: () => number,
+  clock: Clock,
 ): Promise<void> {
   const inTheWay = (one: SeenReplica) =>
     one.ageMs < replicaGoneMs && (one.name === replica.name || one.baseUrl !== replica.baseUrl)
-  const heartbeatOf = ({ run, ageMs }: SeenReplica) => ({ run, at: now() - ageMs })
+  const heartbeatOf = ({ run, ageMs }: SeenReplica) => ({ run, at: clock.monotonic() - ageMs })
   const still = new Map((await listReplicas(read)).filter(inTheWay).map((one) => [one.name, heartbeatOf(one)]))
   /** Half a second is allowed for: two readings of two clocks never agree exactly. */
   const requireStill = (all: readonly SeenReplica[]) => {
@@ -53,8 +54,8 @@ export async function joinReplicas(
       if (before?.run !== one.run || heartbeatOf(one).at - before.at > 500) throw refused(one, replica)
     }
   }
-  const until = now() + replicaSeenMs
-  while (still.size > 0 && now() < until) {
+  const until = clock.monotonic() + replicaSeenMs
+  while (still.size > 0 && clock.monotonic() < until) {
     await Bun.sleep(500)
     requireStill(await listReplicas(read))
   }

@@ -4,6 +4,7 @@
  * meanwhile share the next. So a busy replica asks the database once a round trip, and not once a request.
  */
 
+import type { Clock } from '../../clock.ts'
 import { sharedReadKeysMax } from '../../limits.ts'
 import { asBuffer } from '../bytes.ts'
 import type { Key } from '../store.ts'
@@ -19,12 +20,11 @@ interface Batch<T> {
 }
 
 /**
- * `read`: one statement, one snapshot, of at most `sharedReadKeysMax` keys and those of one caller. `now`: a monotonic
- * clock.
+ * `read`: one statement, one snapshot, of at most `sharedReadKeysMax` keys and those of one caller.
  */
 export function createSharedReads<T>(
   read: Read<T>,
-  now: () => number,
+  clock: Clock,
 ): (keys: readonly Key[]) => Promise<readonly (T | undefined)[]> {
   /** Not sent yet: the first begins when the one under way has ended. */
   const waiting: Batch<T>[] = []
@@ -49,7 +49,7 @@ export function createSharedReads<T>(
     const names = keys.map((key) => asBuffer(key).toString('latin1'))
     let batch = waiting.at(-1)
     if (batch === undefined || batch.keys.size >= sharedReadKeysMax) {
-      batch = { keys: new Map(), since: now(), values: Promise.withResolvers() }
+      batch = { keys: new Map(), since: clock.monotonic(), values: Promise.withResolvers() }
       waiting.push(batch)
     }
     for (const [index, name] of names.entries()) batch.keys.set(name, keys[index] as Key)

@@ -1,14 +1,16 @@
 /** Places for work that may be under way at once; a caller that finds none waits in line. */
 
+import type { Clock } from '../../clock.ts'
+
 export interface Slots {
   /** Resolves with true once there is a place, which must be given back; with false if there is none by `until`. */
   take(until: number): Promise<boolean>
   giveBack(): void
 }
 
-/** `now`: a monotonic clock in milliseconds. `among`: each place takes one of these, too. */
-export function createSlots(max: number, now: () => number, among?: Slots): Slots {
-  const own = createOwnSlots(max, now)
+/** `among`: each place takes one of these, too. */
+export function createSlots(max: number, clock: Clock, among?: Slots): Slots {
+  const own = createOwnSlots(max, clock)
   if (among === undefined) return own
   return {
     async take(until) {
@@ -24,7 +26,7 @@ export function createSlots(max: number, now: () => number, among?: Slots): Slot
   }
 }
 
-function createOwnSlots(max: number, now: () => number): Slots {
+function createOwnSlots(max: number, clock: Clock): Slots {
   let free = max
   const waiting = new Set<() => void>()
   return {
@@ -41,7 +43,7 @@ function createOwnSlots(max: number, now: () => number): Slots {
           // Called at this very moment: then the place is ours.
           if (waiting.delete(called)) turn.resolve(false)
         },
-        Math.max(0, until - now()),
+        Math.max(0, until - clock.monotonic()),
       )
       const hasPlace = await turn.promise
       clearTimeout(timer)

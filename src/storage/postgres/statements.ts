@@ -4,6 +4,7 @@
  */
 
 import { randomBytes } from 'node:crypto'
+import type { Clock } from '../../clock.ts'
 import { storeOutcomeMs, storePoolReserved, storeReadMs } from '../../limits.ts'
 import { type Committed, StoreError, type Write } from '../store.ts'
 import { type Run, StatementError } from './database-client.ts'
@@ -28,28 +29,28 @@ export interface Statements {
   close(): void
 }
 
-/** `now`: a monotonic clock in milliseconds. `wantsStandby`: writes are refused without a synchronous standby. */
+/** `wantsStandby`: writes are refused without a synchronous standby. */
 export interface StatementsOptions {
   readonly primary: PrimaryWatch
   readonly wantsStandby: boolean
   /** Connections for all of them but transactions. */
   readonly connections: number
-  readonly now: () => number
+  readonly clock: Clock
 }
 
 export function createStatements(options: StatementsOptions): Statements {
-  const { primary, wantsStandby, connections, now } = options
+  const { primary, wantsStandby, connections, clock } = options
   // One connection is left to small reads, which everybody needs.
-  const apart = createSlots(Math.max(1, connections - 1), now)
-  const commits = createSlots(Math.max(1, connections - storePoolReserved), now, apart)
-  const largeReads = createSlots(Math.max(1, Math.floor(connections / 2)), now, apart)
+  const apart = createSlots(Math.max(1, connections - 1), clock)
+  const commits = createSlots(Math.max(1, connections - storePoolReserved), clock, apart)
+  const largeReads = createSlots(Math.max(1, Math.floor(connections / 2)), clock, apart)
   let isClosed = false
 
   function requireOpen(): void {
     if (isClosed) throw new StoreError('fatal', 'the store is closed')
   }
 
-  async function read<Row>(statement: string, values: readonly unknown[] = [], since = now()) {
+  async function read<Row>(statement: string, values: readonly unknown[] = [], since = clock.monotonic()) {
     requireOpen()
     const until = since + storeReadMs
     for (;;) {
@@ -58,7 +59,7 @@ export function createStatements(options: StatementsOptions): Statements {
         return await client.query<Row>(statement, values, until)
       } catch (error) {
         requireOpen()
-        if (!isLost(error) || now() >= until) throw unavailable(error)
+        if (!isLost(error) || clock.monotonic() >= until) throw unavailable(error)
         await primary.lookAgain()
       }
     }
@@ -69,7 +70,7 @@ export function createStatements(options: StatementsOptions): Statements {
 
     async readLarge<Row>(statement: string, values?: readonly unknown[]) {
       requireOpen()
-      const since = now()
+      const since = clock.monotonic()
       // Half of the time is left for the statement: one that is sent too late costs as much, and answers nobody.
       if (!(await largeReads.take(since + storeReadMs / 2)))
         throw new StoreError('unavailable', 'too many reads wait: try again')
@@ -85,7 +86,7 @@ export function createStatements(options: StatementsOptions): Statements {
      */
     async commit(write) {
       requireOpen()
-      const sentAt = now()
+      const sentAt = clock.monotonic()
       const until = sentAt + storeOutcomeMs
       const { statement, values } = commitCall({ id: randomBytes(16), wantsStandby }, write)
       // Not sent yet, so surely not done.
@@ -102,7 +103,7 @@ export function createStatements(options: StatementsOptions): Statements {
             return outcomeOf(rows)
           } catch (error) {
             mayBeDone ||= error instanceof StatementError && error.wasSent
-            const isOver = isClosed || now() >= (mayBeDone ? until : sentAt + storeReadMs)
+            const isOver = isClosed || clock.monotonic() >= (mayBeDone ? until : sentAt + storeReadMs)
             // A refusal of the server now says nothing about what it did before.
             if (isOver || !isWorthAnotherTry(error)) throw mayBeDone ? indeterminate(error) : unavailable(error)
             await primary.lookAgain()
@@ -115,7 +116,7 @@ export function createStatements(options: StatementsOptions): Statements {
 
     async transaction(begin, work) {
       requireOpen()
-      const client = await primary.current(now() + storeReadMs)
+      const client = await primary.current(clock.monotonic() + storeReadMs)
       try {
         return await client.transaction(begin, work)
       } catch (error) {

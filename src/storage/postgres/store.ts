@@ -5,6 +5,7 @@
  */
 
 import { randomBytes } from 'node:crypto'
+import { systemClock } from '../../clock.ts'
 import { clockOffsetMaxMs, storeBeliefMs, storeLookAgainMs, storePoolDefault, storePoolReserved } from '../../limits.ts'
 import { asBuffer } from '../bytes.ts'
 import { type Committed, type Health, type Store, StoreError, type Write } from '../store.ts'
@@ -69,7 +70,7 @@ export interface PostgresStore extends Store {
   transaction<T>(begin: string, work: (run: Run) => Promise<T>): Promise<T>
 }
 
-const now = () => performance.now()
+const clock = systemClock
 const silent = { info() {}, warn() {} }
 
 /** Opens the store, on a schema that it makes if it may. Throws StoreError `fatal` with a line for the operator. */
@@ -77,9 +78,9 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Postg
   const { address, pool = storePoolDefault, label = 'postern', isStandbyRequired = false, log = silent } = options
   const hosts = openHosts(address, pool, label)
   if (address.tls.mode === 'require') log.warn('the certificate of the database is not verified: sslmode=require')
-  const waitUntil = now() + (options.waitMs ?? storeStartMs)
+  const waitUntil = clock.monotonic() + (options.waitMs ?? storeStartMs)
   try {
-    await prepareSchema(hosts, { mayMigrate: options.mayMigrate ?? false, until: waitUntil, now, log })
+    await prepareSchema(hosts, { mayMigrate: options.mayMigrate ?? false, until: waitUntil, clock, log })
   } catch (error) {
     for (const { watch } of hosts) watch.close()
     throw error
@@ -93,7 +94,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Postg
       look: async (until) => (await watch.query<Look>(lookStatement, [], until))[0] as Look,
       beat: (until) => heartbeats.send(watch, until),
     })),
-    now,
+    clock,
     every(milliseconds, act) {
       const timer = setInterval(act, milliseconds).unref()
       return () => clearInterval(timer)
@@ -101,7 +102,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Postg
     log,
   })
   const connections = connectionsOf(pool).work
-  const statements = createStatements({ primary, wantsStandby: isStandbyRequired, connections, now })
+  const statements = createStatements({ primary, wantsStandby: isStandbyRequired, connections, clock })
   const { read, transaction } = statements
 
   const replicas = () => listReplicas(read)
@@ -113,7 +114,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Postg
   }
 
   const opened: PostgresStore = {
-    ...createRecords(statements, now),
+    ...createRecords(statements, clock),
     ...createWrites(statements, isStandbyRequired),
     health,
     async instance() {
@@ -127,9 +128,9 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Postg
       }),
     async join(replica) {
       const run = randomBytes(12).toString('hex')
-      await joinReplicas(statements, { ...replica, run }, now)
+      await joinReplicas(statements, { ...replica, run }, clock)
       heartbeats.replica = { ...replica, run }
-      await primary.acknowledged(now() + storeBeliefMs)
+      await primary.acknowledged(clock.monotonic() + storeBeliefMs)
     },
     replicas,
     otherAddresses: heartbeats.others,
@@ -188,8 +189,8 @@ function createWrites(
 /** The hosts, each with connections that watch it, and a way to open those for work, within `pool` in all. */
 function openHosts(address: Address, pool: number, label: string) {
   const { work: most, watch } = connectionsOf(pool)
-  const watching: ClientOptions = { max: watch, label, now }
-  const work: ClientOptions = { max: most, label, now }
+  const watching: ClientOptions = { max: watch, label, clock }
+  const work: ClientOptions = { max: most, label, clock }
   return address.hosts.map((host) => ({
     name: nameOf(host),
     open: () => createClient(address, host, work),

@@ -26,8 +26,7 @@ let log: CallLog
 let clock = 0
 const open = () =>
   openCallLog(path, {
-    now: () => new Date(startOfTime),
-    monotonic: () => clock,
+    clock: { now: () => startOfTime, monotonic: () => clock },
     onFailure: (error) => failures.push(error),
   })
 const failures: unknown[] = []

@@ -11,6 +11,7 @@ import {
 } from '../../../src/storage/connections.ts'
 import { openMemoryStore } from '../../../src/storage/memory.ts'
 import { type Store, StoreError } from '../../../src/storage/store.ts'
+import { clockOf } from '../../support/clock.ts'
 import { connection } from '../connections/world.ts'
 
 const settled = () => new Promise((resolve) => setImmediate(resolve))
@@ -34,15 +35,15 @@ async function recording(more: Partial<Store> = {}) {
         privatePart: { server: 's' },
       }),
     )
-  const clock = { now: 0 }
+  const time = { now: 0 }
   const warnings: string[] = []
   const recorder = createStatusRecorder({
     store,
-    now: () => clock.now,
+    clock: clockOf(() => time.now),
     log: { info() {}, error() {}, warn: (event) => void warnings.push(event) },
   })
   return {
-    clock,
+    time,
     warnings,
     commits: () => commits,
     record: async (id: string, status: ConnectionStatus, called?: StoredConnection) => {
@@ -105,14 +106,14 @@ test('a state that is the same is not written again', async () => {
 })
 
 test('of one connection it is written once in ten seconds, whatever happens to others', async () => {
-  const { clock, record, stored, commits } = await recording()
+  const { time, record, stored, commits } = await recording()
   await record('a', broken)
-  clock.now = statusWriteIntervalMs - 1
+  time.now = statusWriteIntervalMs - 1
   await record('a', { state: 'connected' })
   expect([commits(), (await stored('a'))?.connection.status.state]).toEqual([1, 'error'])
   await record('b', broken)
   expect((await stored('b'))?.connection.status.state).toBe('error')
-  clock.now = statusWriteIntervalMs
+  time.now = statusWriteIntervalMs
   await record('a', { state: 'connected' })
   expect((await stored('a'))?.connection.status.state).toBe('connected')
 })

@@ -18,6 +18,7 @@ import { parsedResponseCharsMax, parsedResponseMemoryFactor } from '../../../src
 import { type Block, readConstraint } from '../../../src/policy/block.ts'
 import { costToAsk, patternProblem, rpcVerdictCharsMax } from '../../../src/schema/patterns.ts'
 import { drained } from '../../../src/schema/steps.ts'
+import { clockOf } from '../../support/clock.ts'
 
 const parseResponse = (text: string) => drained(parsingResponse(text))
 
@@ -140,7 +141,7 @@ describe('a large response that is parsed', () => {
   test('counts for its owner’s memory and time', async () => {
     const spent: number[] = []
     const memory = createShares(4 * large * parsedResponseMemoryFactor)
-    const paces = createPaces(() => 0)
+    const paces = createPaces(clockOf(() => 0))
     const time = {
       ...paces,
       of: () => ({ ...paces.of(holder), spend: (milliseconds: number) => void spent.push(milliseconds) }),

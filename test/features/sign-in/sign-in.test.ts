@@ -6,6 +6,7 @@ import { createExpiringRecords, expiredRecordsDeletedMax } from '../../../src/au
 import { createLoginLink } from '../../../src/features/sign-in/login-link.ts'
 import { browserSessionSeconds, loginLinkSeconds } from '../../../src/limits.ts'
 import { expiringRecords, prefixRange } from '../../../src/storage/keys.ts'
+import { clockOf } from '../../support/clock.ts'
 import { cookieIn, fieldsOf, post } from '../../support/pages.ts'
 import { createTestPlatform, issuer, keyIdOf, seed, type TestPlatform } from '../../support/platform.ts'
 import { sampleKeys } from '../../support/sample.ts'
@@ -23,7 +24,7 @@ async function cookieOfAda(): Promise<string> {
   return cookieIn(await signIn({ key: sampleKeys.ada }))
 }
 const recordsNow = () =>
-  createExpiringRecords({ store: platform.store, signInKey: seed('sign-in key'), now: () => platform.now })
+  createExpiringRecords({ store: platform.store, signInKey: seed('sign-in key'), clock: clockOf(() => platform.now) })
 const linkFor = async (keyId: string) => {
   const url = await createLoginLink({ store: platform.store, records: recordsNow(), baseUrl: issuer }, keyId)
   return url.slice(issuer.length)

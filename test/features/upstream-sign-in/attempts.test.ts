@@ -7,6 +7,7 @@ import { sealTokens, type UpstreamTokens } from '../../../src/features/upstream-
 import { connectionChange, findConnection } from '../../../src/storage/connections.ts'
 import { writeAttemptsMax } from '../../../src/storage/decide-again.ts'
 import { openMemoryStore } from '../../../src/storage/memory.ts'
+import { clockOf } from '../../support/clock.ts'
 import { seed } from '../../support/platform.ts'
 import { issuer, mcpUrl } from './world.ts'
 
@@ -48,7 +49,7 @@ async function contended() {
       },
     },
     signInKey: seed('sign-in key'),
-    now: () => now,
+    clock: clockOf(() => now),
     links: { urlOf: () => 'https://here.example/setup' },
     audit: { async record() {} },
   } as unknown as CredentialsDeps

@@ -5,6 +5,7 @@ import { directoryVersionKey, serverKey } from '../../../src/storage/keys.ts'
 import type { Host } from '../../../src/storage/postgres/address.ts'
 import { createClient, storeRenewMs } from '../../../src/storage/postgres/database-client.ts'
 import { openPostgresStore } from '../../../src/storage/postgres/store.ts'
+import { clockOf } from '../../support/clock.ts'
 import { isHere } from '../../support/needs.ts'
 import { addressOf, type PostgresCluster, startPostgres } from '../../support/postgres.ts'
 
@@ -12,7 +13,11 @@ import { addressOf, type PostgresCluster, startPostgres } from '../../support/po
 function clientOf(url: string, max: number) {
   const address = addressOf(url)
   const state = { now: 0 }
-  const client = createClient(address, address.hosts[0] as Host, { max, label: 'client', now: () => state.now })
+  const client = createClient(address, address.hosts[0] as Host, {
+    max,
+    label: 'client',
+    clock: clockOf(() => state.now),
+  })
   return { state, client }
 }
 

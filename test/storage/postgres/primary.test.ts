@@ -4,6 +4,7 @@ import { expect, test } from 'bun:test'
 import { storeBeliefMs } from '../../../src/limits.ts'
 import type { Client } from '../../../src/storage/postgres/database-client.ts'
 import { choosePrimary, type Look, watchPrimary } from '../../../src/storage/postgres/primary.ts'
+import { clockOf } from '../../support/clock.ts'
 import { silent } from '../../support/platform.ts'
 
 const look = (timeline: number | null, started = `${timeline}`, system = 'ours'): Look => ({
@@ -61,7 +62,7 @@ function watched() {
   })
   const watch = watchPrimary({
     hosts: [host(0), host(1)],
-    now: () => state.now,
+    clock: clockOf(() => state.now),
     every(_, act) {
       tick = act
       return () => {}

@@ -15,6 +15,7 @@ import {
 import { createRecords } from '../../../src/storage/postgres/records.ts'
 import { createSharedReads } from '../../../src/storage/postgres/shared-reads.ts'
 import type { Statements } from '../../../src/storage/postgres/statements.ts'
+import { clockOf } from '../../support/clock.ts'
 import { random } from '../../support/random.ts'
 
 const keyOf = (name: string) => Buffer.from(name)
@@ -32,7 +33,14 @@ function database() {
     statements.push({ keys: names, end: (error) => (error === undefined ? resolve(found) : reject(error)) })
     return promise
   }
-  return { values, statements, shared: createSharedReads(read, () => 0) }
+  return {
+    values,
+    statements,
+    shared: createSharedReads(
+      read,
+      clockOf(() => 0),
+    ),
+  }
 }
 const textsOf = (values: readonly (Uint8Array | undefined)[]) => values.map((one) => one && Buffer.from(one).toString())
 
@@ -80,7 +88,10 @@ test('only small records share: large ones, and very many, have statements of th
       asked.push({ isLarge, keys: String(values[0]).split(',').length, end: () => resolve([]) })
       return promise
     }) as Statements['read']
-  const records = createRecords({ read: readAs(false), readLarge: readAs(true) }, () => 0)
+  const records = createRecords(
+    { read: readAs(false), readLarge: readAs(true) },
+    clockOf(() => 0),
+  )
   const answered: string[] = []
   const ask = (name: string, keys: readonly Uint8Array[]) =>
     records.getMany(keys).then(() => {

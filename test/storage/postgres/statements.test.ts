@@ -7,6 +7,7 @@ import type { PrimaryWatch } from '../../../src/storage/postgres/primary.ts'
 import { refusals } from '../../../src/storage/postgres/schema.ts'
 import { createStatements } from '../../../src/storage/postgres/statements.ts'
 import { StoreError } from '../../../src/storage/store.ts'
+import { clockOf } from '../../support/clock.ts'
 
 type Answer = readonly object[] | Error
 
@@ -47,7 +48,7 @@ function database(...answers: readonly Answer[]) {
     },
     wantsStandby: false,
     connections: 4,
-    now: () => state.now,
+    clock: clockOf(() => state.now),
   })
   return { state, ids, statements }
 }
@@ -139,7 +140,7 @@ test('large reads leave half of the connections to others, and commits leave one
     },
   } as unknown as Client
   const primary = { current: async () => client } as unknown as PrimaryWatch
-  const statements = createStatements({ primary, wantsStandby: false, connections: 6, now: () => 0 })
+  const statements = createStatements({ primary, wantsStandby: false, connections: 6, clock: clockOf(() => 0) })
   for (let read = 0; read < 10; read += 1) statements.readLarge('large').catch(() => {})
   await new Promise(setImmediate)
   expect(under).toEqual({ large: 3, small: 0, commits: 0 })

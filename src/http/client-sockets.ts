@@ -1,0 +1,38 @@
+/** The sockets of clients, by the request that arrived on each. */
+
+import { setTimeout as timeout } from 'node:timers/promises'
+import { idleTimeoutSeconds } from '../limits.ts'
+import { clientAddress, type Network } from './client-address.ts'
+import { originalRequest } from './raw-path.ts'
+
+export interface ClientSockets {
+  /** The client's address, for limits. */
+  addressOf(request: Request): string
+  /** Suspends the runtime's idle timeout for a long request. Returns a function that restores it. */
+  disableIdleTimeout(request: Request): () => void
+  /** Resolves after `milliseconds`, or when the client disconnects. */
+  wait(milliseconds: number, request: Request): Promise<void>
+}
+
+/** `listening`: the server on which requests arrive. `trusted`: proxies whose word on a client's address counts. */
+export function createClientSockets(
+  listening: () => Pick<Bun.Server<undefined>, 'requestIP' | 'timeout'>,
+  trusted: readonly Network[],
+): ClientSockets {
+  function disableIdleTimeout(request: Request): () => void {
+    const arrived = originalRequest(request)
+    listening().timeout(arrived, 0)
+    return () => listening().timeout(arrived, idleTimeoutSeconds)
+  }
+
+  return {
+    disableIdleTimeout,
+    addressOf: (request) =>
+      clientAddress(listening().requestIP(originalRequest(request))?.address ?? '', request.headers, trusted),
+    async wait(milliseconds, request) {
+      const restore = disableIdleTimeout(request)
+      await timeout(milliseconds, undefined, { signal: request.signal }).catch(() => {})
+      restore()
+    },
+  }
+}

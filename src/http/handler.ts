@@ -1,0 +1,9 @@
+/** The functions that answer requests. */
+
+import type { OperationId } from '../operations.ts'
+
+/** Handles one operation. The router turns whatever it throws into a response. */
+export type Handler = (request: Request) => Promise<Response> | Response
+
+/** A handler for every operation. */
+export type Handlers = { readonly [Id in OperationId]: Handler }
