@@ -116,11 +116,10 @@ test('clocks and chance come in from the root', () => {
    */
   const stopwatches = [
     'clock.ts',
+    'fairness/slices.ts',
     'cli/client/api-client.ts',
     'cli/progress.ts',
     'cli/serve.ts',
-    'features/connections/id-stream.ts',
-    'features/connections/connection-lists.ts',
     'features/gateway/stream.ts',
     'features/gateway/tool-requests.ts',
     'maintenance/data-folder.ts',

@@ -84,7 +84,6 @@ export interface AuthenticatorOptions {
   readonly sealingKey: Buffer
   /** The base URL: `iss` and `aud` of tokens. */
   readonly issuer: string
-  /** Milliseconds since 1970. */
   readonly clock: Clock
   /** Limits refused credentials, by address or by address and key. */
   readonly failures: FailureLimit

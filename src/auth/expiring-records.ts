@@ -58,7 +58,6 @@ export interface ExpiringRecordsOptions {
   readonly store: Pick<Store, 'get' | 'keys'>
   /** See `Secrets`. */
   readonly signInKey: Buffer
-  /** Milliseconds since 1970. */
   readonly clock: Clock
 }
 

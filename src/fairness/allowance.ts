@@ -9,6 +9,7 @@ import { bodyMemoryFactor } from '../limits.ts'
 import type { Costs, OperationId } from '../operations.ts'
 import type { Fairness } from './fairness.ts'
 import type { Holder } from './owner.ts'
+import { Slices } from './slices.ts'
 import type { Work } from './turns.ts'
 
 /**
@@ -119,6 +120,11 @@ export class Allowance {
 
   #take(holder: Holder, bytes: number, refusal: string): void {
     if (!this.#fairness.memory.take(holder, bytes)) throw rateLimited(refusal, 1)
+  }
+
+  /** Slices of the event loop, for work that waits in between. */
+  slices(): Slices {
+    return new Slices(this.#fairness.turns, this.holder)
   }
 
   /** Runs work in the owner's turns. Rejects as `Turns.run`. */

@@ -39,7 +39,6 @@ export interface FastLane {
 export interface FastLaneOptions {
   readonly local: LocalReads
   readonly lists: Pick<ConnectionLists, 'compose' | 'unnarrowedRows'>
-  /** Milliseconds since 1970. */
   readonly clock: Clock
 }
 

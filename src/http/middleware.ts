@@ -25,7 +25,6 @@ export interface MiddlewareOptions {
   readonly log: Log
   /** Called for every response, with the seconds since the request arrived. */
   readonly observe?: ((operation: string, status: number, seconds: number) => void) | undefined
-  /** A monotonic clock, in milliseconds. */
   readonly clock: Clock
 }
 

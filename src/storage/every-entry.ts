@@ -1,13 +1,23 @@
 /**
- * Reads all entries or keys under a prefix, a page at a time. Between pages the event loop has its turn, which reads of
- * a local store do not give it.
+ * Reads all entries or keys under a prefix, a page at a time. Between pages others have their turn, which reads of a
+ * local store do not give them.
  */
 
 import { prefixRange } from './keys.ts'
 import type { Entry, Key, Store } from './store.ts'
 
-/** In key order. Each page is a snapshot of its own. */
-export async function* everyEntry(store: Pick<Store, 'range'>, prefix: Key, perRead: number): AsyncGenerator<Entry> {
+interface Slices {
+  readonly isOver: boolean
+  next(): Promise<void>
+}
+
+/** In key order. Each page is a snapshot of its own. `slices`: those of a request; left out, others go first each time. */
+export async function* everyEntry(
+  store: Pick<Store, 'range'>,
+  prefix: Key,
+  perRead: number,
+  slices: Slices = { isOver: true, next: turn },
+): AsyncGenerator<Entry> {
   let { gte, lt } = prefixRange(prefix)
   for (let more = true; more; ) {
     const page = await store.range({ gte, lt, limit: perRead })
@@ -15,7 +25,7 @@ export async function* everyEntry(store: Pick<Store, 'range'>, prefix: Key, perR
     const last = page.entries.at(-1)
     if (last !== undefined) gte = Buffer.concat([last.key, Buffer.of(0)])
     more = page.more
-    if (more) await turn()
+    if (more && slices.isOver) await slices.next()
   }
 }
 

@@ -13,6 +13,8 @@ import { createAuthenticator } from '../../src/auth/authenticate.ts'
 import { createDirectory } from '../../src/auth/directory.ts'
 import { signToken, verifyToken } from '../../src/auth/service-token.ts'
 import { systemClock } from '../../src/clock.ts'
+import { Slices } from '../../src/fairness/slices.ts'
+import { createTurns } from '../../src/fairness/turns.ts'
 import { createConnectionLists } from '../../src/features/connections/connection-lists.ts'
 import { createCursors } from '../../src/features/connections/cursor.ts'
 import type { Filter } from '../../src/features/connections/list-query.ts'
@@ -266,7 +268,11 @@ async function inProcess(): Promise<void> {
     const { binding } = lists.prepare(scope, { limit: 100, filters, cursor: undefined }, '')
     const cursor = from === undefined ? undefined : createCursors(secrets.cursorKey).seal(binding, from)
     // Made each time, its cursor opened, as for a URL that nobody has asked before.
-    return () => lists.readPage(lists.prepare(scope, { limit: 100, filters, cursor }, ''))
+    return () =>
+      lists.readPage(
+        lists.prepare(scope, { limit: 100, filters, cursor }, ''),
+        new Slices(createTurns(), { keyId: 'bench', family: 'bench' }),
+      )
   }
   const at = (share: number) => `connection-${String(Math.floor(count * share)).padStart(8, '0')}`
 

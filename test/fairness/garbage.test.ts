@@ -1,5 +1,8 @@
 import { expect, test } from 'bun:test'
+import { truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { createGarbageCheck, garbageBytesMax, garbageUrgentBytes } from '../../src/fairness/garbage.ts'
+import { workplace } from '../support/workplace.ts'
 
 test('garbage is collected past a bound, again as it grows, and urgently past another', () => {
   let memory = 1000
@@ -30,6 +33,26 @@ test('garbage is collected past a bound, again as it grows, and urgently past an
   expect(after(501 + garbageUrgentBytes + garbageBytesMax)).toBe('urgently ')
   expect(after(400)).toBe('')
   expect(after(401 + garbageBytesMax)).toBe('beside ')
+})
+
+test.if(process.platform === 'linux')('pages of a file that was read are no garbage', () => {
+  using place = workplace()
+  const file = join(place.folder, 'store')
+  writeFileSync(file, '')
+  truncateSync(file, 1.5 * garbageBytesMax)
+  let collected = 0
+  const look = createGarbageCheck(undefined, () => {
+    collected += 1
+  })
+  look()
+  const resident = process.memoryUsage.rss()
+  const pages = Bun.mmap(file)
+  let read = 0
+  for (let at = 0; at < pages.length; at += 4096) read += pages[at] ?? 1
+  expect(read).toBe(0)
+  expect(process.memoryUsage.rss() - resident).toBeGreaterThan(garbageBytesMax)
+  look()
+  expect(collected).toBe(0)
 })
 
 test('memory that cannot be read is looked at again later', () => {

@@ -19,6 +19,8 @@ const waitMaxMs = 100
 const memoryMaxMegabytes = 400
 const atOnce = 40
 const rows = 4000
+/** Of each row, besides its kind: the first has two values, each later one one more. */
+const facts = 12
 /** Texts whose hashes agree in their last 18 bits. */
 const oneHash = readFileSync(join(import.meta.dir, '../support/one-hash.txt'), 'utf8')
   .trim()
@@ -215,15 +217,28 @@ const worsts: Readonly<Record<string, Worst>> = {
         1,
       )
     }),
-  'lists that are filtered': ({ ask, keys, chance }) =>
-    times(atOnce, async () => {
+  // Beside writes, so that no page is kept.
+  'lists that are filtered': ({ ask, keys, chance }) => {
+    const metadata = times(110, (i) =>
+      Object.fromEntries([i, i + 1, i + 2].map((fact) => [`k${fact % facts}`, `v${chance.int(2 + (fact % facts))}`])),
+    )
+    const wide = ask('POST', '/tokens', { policy: [{ metadata }] }).then(({ text }) => JSON.parse(text).token)
+    return times(atOnce, async (i) => {
+      if (i % 8 === 0) {
+        const { connectionId, mcpUrl, metadata } = rowOf(chance.int(rows))
+        const write = { mcpUrl, metadata, name: `changed ${chance.int(1e6)}` }
+        return (await ask('PUT', `/connect/mallory/${connectionId}`, write)).status
+      }
       const filters = chance.pick([
         'metadata.a=x&metadata.b=y',
         'metadata.a=x&metadata.kind=none',
         'metadata.b=y&limit=1',
+        `metadata.k1=v1&limit=${chance.int(100) + 1}`,
       ])
-      return (await ask('GET', `/connect/mallory?${filters}`, undefined, chance.pick(keys))).status
-    }),
+      const key = chance.chance(0.5) ? await wide : chance.pick(keys)
+      return (await ask('GET', `/connect/mallory?${filters}`, undefined, key)).status
+    })
+  },
   'calls with large answers': ({ ask, keys, chance }) =>
     times(atOnce, async () => {
       const params = { name: 'sized', arguments: { size: chance.pick([10, 300_000, 3_000_000]) } }
@@ -339,6 +354,18 @@ function value(chance: Random): unknown {
   ])
 }
 
+/** A connection of mallory's, by its number. */
+function rowOf(i: number) {
+  const ofFacts = Object.fromEntries(times(facts, (fact) => [`k${fact}`, `v${(i * 7 + fact * 13) % (fact + 2)}`]))
+  return {
+    namespace: 'mallory',
+    connectionId: `c${i}`,
+    mcpUrl: 'https://tools.example.com/mcp',
+    // No row has both.
+    metadata: { ...ofFacts, text: 'v'.repeat(900), ...(i % 2 === 0 ? { a: 'x' } : { b: 'y' }) },
+  }
+}
+
 function prober(server: Server, idlePort: number, path: string) {
   const child = Bun.spawn(
     [
@@ -374,13 +401,7 @@ const world = {
     { userId: 'operator', key: operator, operator: true },
   ],
   connections: [
-    ...times(rows, (i) => ({
-      namespace: 'mallory',
-      connectionId: `c${i}`,
-      mcpUrl: 'https://tools.example.com/mcp',
-      // No row has both.
-      metadata: i % 2 === 0 ? { a: 'x', text: 'v'.repeat(900) } : { b: 'y', text: 'v'.repeat(900) },
-    })),
+    ...times(rows, rowOf),
     ...times(20, (i) => ({
       namespace: 'alice',
       connectionId: `c${i}`,

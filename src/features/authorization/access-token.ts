@@ -24,7 +24,6 @@ export interface AccessDeps {
   readonly audit: Audit
   /** Signs the claims into a token. */
   readonly sign: (claims: ServiceTokenClaims, caller: Caller) => Promise<string>
-  /** Milliseconds since 1970. */
   readonly clock: Clock
 }
 

@@ -76,7 +76,6 @@ export interface ClientsOptions {
   readonly takesDocuments: boolean
   /** Limits the fetches of documents, by owner: each is a request to somebody's server. */
   readonly fetches: RateLimit
-  /** Milliseconds since 1970. */
   readonly clock: Clock
 }
 

@@ -58,7 +58,7 @@ async function listConnections(deps: Parts, request: Request): Promise<Response>
   const query = readListQuery(request.url) // 400
   const { blocks, metadataFingerprint } = context.caller
   const list = lists.prepare({ namespace, filters: query.filters, blocks }, query, metadataFingerprint) // 400
-  const page = await lists.readPage(list)
+  const page = await lists.readPage(list, allowanceOf(request).slices()) // 429
   deps.onPage(context, list, page)
   return pageResponse(page, request) // 200, 304
 }

@@ -4,13 +4,14 @@
  */
 
 import { invalidRequest } from '../../errors.ts'
+import type { Slices } from '../../fairness/slices.ts'
 import { concatenate } from '../../storage/concatenated.ts'
 import { readConnection } from '../../storage/connections.ts'
 import { connectionKey, connectionsOf, connectionsVersionKey, idOfKey, prefixRange } from '../../storage/keys.ts'
 import type { ConcatenatedValues, Key, Store } from '../../storage/store.ts'
 import { readVersion, versionText } from '../../storage/versions.ts'
 import { createCursors } from './cursor.ts'
-import { successor, type WorkBudget } from './id-stream.ts'
+import { type PlanWork, successor } from './id-stream.ts'
 import { canonicalFilters, type ListQuery } from './list-query.ts'
 import { inScope, isNarrowed, planOf, type RowScope } from './plan.ts'
 
@@ -55,8 +56,8 @@ export interface ConnectionLists {
    * Throws `invalid_request` for an invalid cursor.
    */
   prepare(scope: RowScope, query: ListQuery, metadataFingerprint: string): PreparedList
-  /** Reads a page from the store. */
-  readPage(list: PreparedList): Promise<Page>
+  /** Reads a page from the store, in slices. Rejects as `Slices.next`. */
+  readPage(list: PreparedList, slices: Slices): Promise<Page>
   /** Builds a page from rows that were read at this version. Its body may share the memory of the rows. */
   compose(list: PreparedList, rows: Rows, version: string): Page & { readonly etag: string }
   /** The rows of a page that nothing narrows, given the values in its key range. */
@@ -111,7 +112,7 @@ export function createConnectionLists(store: Store, cursorKey: Buffer): Connecti
         etagSuffix: Bun.SHA256.hash(cacheKey, 'base64').slice(0, 22),
       }
     },
-    async readPage(list) {
+    async readPage(list, slices) {
       const { namespace } = list.scope
       const versionKey = connectionsVersionKey(namespace)
       if (!list.isNarrowed) {
@@ -120,7 +121,7 @@ export function createConnectionLists(store: Store, cursorKey: Buffer): Connecti
         return compose(list, unnarrowedRows(list, values), versionText(values.beside))
       }
       const version = await readVersion(store, versionKey)
-      const { isSettled, ...rows } = await readPlannedRows(store, list, versionKey, version)
+      const { isSettled, ...rows } = await readPlannedRows(store, list, version, slices)
       if (isSettled) return compose(list, rows, version)
       // The rows are correct, but they may not be the rows of this version.
       return { body: bodyOf(list, rows), etag: undefined, version }
@@ -142,12 +143,13 @@ function unnarrowedRows({ prefix }: PreparedList, values: ConcatenatedValues): R
 async function readPlannedRows(
   store: Store,
   { scope, limit, from }: PreparedList,
-  versionKey: Key,
   version: string,
+  slices: Slices,
 ): Promise<Rows & { readonly isSettled: boolean }> {
   const { namespace } = scope
-  const spending: WorkBudget = { examined: 0, turnStarted: performance.now() }
-  const plan = planOf(store, scope, spending)
+  const versionKey = connectionsVersionKey(namespace)
+  const work: PlanWork = { examined: 0, slices }
+  const plan = planOf(store, scope, work)
   const rows: Uint8Array[] = []
   /** Whether the version has been unchanged so far, so that the index agrees with the records. */
   let isSettled = true
@@ -158,8 +160,10 @@ async function readPlannedRows(
     // One id more than fits on the page shows whether there is a next page.
     const ids: string[] = []
     let ended = false
-    while (!ended && ids.length <= limit - rows.length && spending.examined < indexEntriesExaminedMax) {
-      const step = await plan.seek(position)
+    while (!ended && ids.length <= limit - rows.length && work.examined < indexEntriesExaminedMax) {
+      if (slices.isOver) await slices.next()
+      const sought = plan.seek(position)
+      const step = sought instanceof Promise ? await sought : sought
       if (step === undefined) ended = true
       else {
         if (step.found) ids.push(step.at)
@@ -176,6 +180,6 @@ async function readPlannedRows(
       pastLast = successor(ids[index] as string)
     }
     if (ended) return result(undefined)
-    if (spending.examined >= indexEntriesExaminedMax) return result(position)
+    if (work.examined >= indexEntriesExaminedMax) return result(position)
   }
 }

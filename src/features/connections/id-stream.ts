@@ -6,7 +6,7 @@
  * Ids are ASCII, so JavaScript's string order equals their byte order.
  */
 
-import { eventLoopSliceMs } from '../../limits.ts'
+import type { Slices } from '../../fairness/slices.ts'
 import { idOfKey, prefixRange } from '../../storage/keys.ts'
 import type { Key, Store } from '../../storage/store.ts'
 
@@ -24,25 +24,28 @@ export interface IdStream {
    * greater than `from`, so that seeking from there makes progress. Undefined at the end of the stream. `from` must not
    * decrease between calls.
    */
-  seek(from: string): Promise<Step | undefined> | Step | undefined
+  seek(from: string): Sought
 }
+
+type Sought = Promise<Step | undefined> | Step | undefined
 
 export interface Step {
   readonly at: string
   readonly found: boolean
 }
 
-/** The work of a whole plan so far: index entries examined, and when its current turn of the event loop began. */
-export interface WorkBudget {
+/** The work of a whole plan. */
+export interface PlanWork {
+  /** Index entries so far. */
   examined: number
-  turnStarted: number
+  readonly slices: Slices
 }
 
 /**
  * The ids under an index prefix, read in batches. The batch size doubles while most of a batch is used, and halves
  * while most of it is skipped. Where a read is a round trip to another machine, batches are as large as they may be.
  */
-export function indexStream(store: Pick<Store, 'keys' | 'isRemote'>, prefix: Key, spending: WorkBudget): IdStream {
+export function indexStream(store: Pick<Store, 'keys' | 'isRemote'>, prefix: Key, work: PlanWork): IdStream {
   const [batchMin, batchMax] =
     store.isRemote === true ? [indexBatchRemote, indexBatchRemote] : [indexBatchMin, indexBatchMax]
   const { lt } = prefixRange(prefix)
@@ -52,19 +55,19 @@ export function indexStream(store: Pick<Store, 'keys' | 'isRemote'>, prefix: Key
   let batch = batchMin
 
   async function fetch(from: string): Promise<Step | undefined> {
+    while (work.slices.isOver) await work.slices.next()
     batch = at * 2 >= ids.length ? Math.min(batch * 2, batchMax) : Math.max(batch >> 1, batchMin)
     const page = await store.keys({ gte: Buffer.concat([prefix, Buffer.from(from)]), lt, limit: batch })
     ids = page.keys.map((key) => idOfKey(prefix, key))
     more = page.more
     at = 0
-    await yieldToEventLoop(spending)
     return step()
   }
 
   function step(): Step | undefined {
     const id = ids[at]
     if (id === undefined) return undefined
-    spending.examined += 1
+    work.examined += 1
     return { at: id, found: true }
   }
 
@@ -89,20 +92,22 @@ export function singleStream(id: string): IdStream {
 export function allOf(streams: readonly IdStream[]): IdStream {
   const [only] = streams
   if (only !== undefined && streams.length === 1) return only
-  return {
-    async seek(from) {
-      let candidate = from
-      let agreed = true
-      for (const [index, stream] of streams.entries()) {
-        const sought = stream.seek(candidate)
-        const step = sought instanceof Promise ? await sought : sought
-        if (step === undefined) return undefined
-        agreed = step.found && agreed && (index === 0 || step.at === candidate)
-        candidate = step.at
-      }
-      return { at: candidate, found: agreed }
-    },
-  }
+  return { seek: (from) => round(streams, 0, { at: from, found: true }) }
+}
+
+/** A round from the stream at `index` on, with the position before it. */
+function round(streams: readonly IdStream[], index: number, before: Step): Sought {
+  const stream = streams[index]
+  if (stream === undefined) return before
+  const next = (step: Step) => round(streams, index + 1, index === 0 ? step : together(before, step))
+  const sought = stream.seek(before.at)
+  // No promise where nothing is waited for: a plan may take 100,000 steps.
+  return sought instanceof Promise ? sought.then((step) => step && next(step)) : sought && next(sought)
+}
+
+/** The position after two streams: an id where both have it. */
+function together(one: Step, other: Step): Step {
+  return { at: other.at, found: one.found && other.found && one.at === other.at }
 }
 
 /** The union, without duplicates; empty for no streams. Each step returns the lowest position of all streams. */
@@ -110,29 +115,31 @@ export function anyOf(streams: readonly IdStream[]): IdStream {
   const [only] = streams
   if (only !== undefined && streams.length === 1) return only
   const heads: (Step | undefined)[] = streams.map(() => ({ at: '', found: false }))
+
+  function least(): Step | undefined {
+    let lowest: Step | undefined
+    for (const head of heads) {
+      if (head === undefined) continue
+      if (lowest === undefined || head.at < lowest.at || (head.at === lowest.at && head.found)) lowest = head
+    }
+    return lowest
+  }
+
   return {
-    async seek(from) {
+    seek(from) {
       // All that wait are waited for together: each may be a round trip.
       const waiting: Promise<void>[] = []
       for (const [index, stream] of streams.entries()) {
         const head = heads[index]
         if (head === undefined || head.at > from || (head.at === from && head.found)) continue
         const sought = stream.seek(from)
-        if (!(sought instanceof Promise)) heads[index] = sought
-        else {
-          const arrived = (step: Step | undefined) => {
-            heads[index] = step
-          }
-          waiting.push(sought.then(arrived))
+        const arrived = (step: Step | undefined) => {
+          heads[index] = step
         }
+        if (sought instanceof Promise) waiting.push(sought.then(arrived))
+        else arrived(sought)
       }
-      if (waiting.length > 0) await Promise.all(waiting)
-      let least: Step | undefined
-      for (const head of heads) {
-        if (head === undefined) continue
-        if (least === undefined || head.at < least.at || (head.at === least.at && head.found)) least = head
-      }
-      return least
+      return waiting.length === 0 ? least() : Promise.all(waiting).then(least)
     },
   }
 }
@@ -140,13 +147,6 @@ export function anyOf(streams: readonly IdStream[]): IdStream {
 /** The lower bound for ids after this one: NUL is the lowest byte and never occurs in an id. */
 export function successor(id: string): string {
   return `${id}\0`
-}
-
-/** Yields to other requests once this one has used the event loop for `eventLoopSliceMs`. */
-async function yieldToEventLoop(spending: WorkBudget): Promise<void> {
-  if (performance.now() - spending.turnStarted < eventLoopSliceMs) return
-  await new Promise((resolve) => setImmediate(resolve))
-  spending.turnStarted = performance.now()
 }
 
 /**

@@ -10,7 +10,7 @@ import type { Block, MetadataSet } from '../../policy/block.ts'
 import { connectionIdFact, constraintAllows, filterAllows } from '../../policy/metadata.ts'
 import { termDigest, termEntries } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
-import { allOf, anyOf, type IdStream, indexStream, singleStream, type WorkBudget } from './id-stream.ts'
+import { allOf, anyOf, type IdStream, indexStream, type PlanWork, singleStream } from './id-stream.ts'
 import type { Filter } from './list-query.ts'
 
 /** Which rows a list may contain: those of the namespace that match all filters and all blocks. */
@@ -26,8 +26,8 @@ export function isNarrowed({ filters, blocks }: RowScope): boolean {
 }
 
 /** The ids of a scope for which `isNarrowed` is true. */
-export function planOf(store: Pick<Store, 'keys' | 'isRemote'>, scope: RowScope, spending: WorkBudget): IdStream {
-  const term = (digest: Uint8Array) => indexStream(store, termEntries(scope.namespace, digest), spending)
+export function planOf(store: Pick<Store, 'keys' | 'isRemote'>, scope: RowScope, work: PlanWork): IdStream {
+  const term = (digest: Uint8Array) => indexStream(store, termEntries(scope.namespace, digest), work)
   const parts = [
     ...scope.filters.map((filter) => anyOf(filterTerms(filter).map(term))),
     ...metadataOf(scope.blocks).map((sets) =>

@@ -60,7 +60,6 @@ export interface WriterDeps {
   readonly credentials: Pick<UpstreamCredentials, 'of' | 'revoke'>
   /** The most that a namespace may hold. */
   readonly quota: Usage
-  /** Milliseconds since 1970. */
   readonly clock: Clock
 }
 

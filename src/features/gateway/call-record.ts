@@ -49,7 +49,6 @@ export interface CallRecorderOptions {
   /** Receives each outcome, for metrics. */
   readonly observe: ((outcome: CallOutcome, namespace: string, connectionId: string) => void) | undefined
   readonly requestId: (request: Request) => string
-  /** A monotonic clock, in milliseconds. */
   readonly clock: Clock
 }
 

@@ -25,7 +25,6 @@ export interface StatusRecorder {
 
 export interface StatusRecorderOptions {
   readonly store: Store
-  /** A monotonic clock, in milliseconds. */
   readonly clock: Clock
   readonly log: Log
 }

@@ -16,6 +16,5 @@ export interface OrganizationDeps {
   /** Namespaces that a user owns and may not make another; Infinity for no limit. */
   readonly namespacesPerUser: number
   readonly baseUrl: string
-  /** Milliseconds since 1970. */
   readonly clock: Clock
 }

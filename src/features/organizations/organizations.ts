@@ -3,6 +3,7 @@
 import { auditedCaller } from '../../auth/audited-caller.ts'
 import type { RequestContext } from '../../auth/authorizer.ts'
 import { conflict, notFound, PlatformError } from '../../errors.ts'
+import { allowanceOf } from '../../fairness/allowance.ts'
 import { readOptionalBody } from '../../http/body.ts'
 import type { Handlers } from '../../http/handler.ts'
 import { refuseQuery } from '../../http/query.ts'
@@ -53,7 +54,7 @@ async function getOrganization(deps: OrganizationDeps, request: Request): Promis
   const organizationId = organizationIn(request)
   await requireRole(store, context, organizationId, ['owner', 'admin', 'member']) // 404
   refuseQuery(request.url) // 400
-  return detailResponse(request, await readDetail(store, organizationId))
+  return detailResponse(request, await readDetail(store, request))
 }
 
 async function putOrganization(deps: OrganizationDeps, request: Request): Promise<Response> {
@@ -78,7 +79,7 @@ async function putOrganization(deps: OrganizationDeps, request: Request): Promis
     return { write: { puts }, result: before === undefined ? created : changed }
   })
   if (event !== undefined) await audit.recordDone(event, { ...auditedCaller(first.caller), organizationId, owner })
-  return detailResponse(request, await readDetail(store, organizationId), event === created ? 201 : 200)
+  return detailResponse(request, await readDetail(store, request), event === created ? 201 : 200)
 }
 
 async function deleteOrganization(deps: OrganizationDeps, request: Request): Promise<Response> {
@@ -96,8 +97,8 @@ async function deleteOrganization(deps: OrganizationDeps, request: Request): Pro
       await refuseFixture(store, key) // 409
       const { keys } = await store.keys({ ...namespacesOwnedBy({ organizationId }), limit: 1 })
       if (keys.length > 0) throw conflict('The organization owns namespaces: delete them first')
-      const members = (await readMembers(store, organizationId)).map(({ userId, role }) =>
-        memberEntry(organizationId, userId, role),
+      const members = (await readMembers(store, organizationId, allowanceOf(request).slices())).map(
+        ({ userId, role }) => memberEntry(organizationId, userId, role),
       )
       // An organization that is made later under the same id must not inherit the keys.
       const { puts, deletes } = await revocationsOfKeys(store, organizationId, new Date(deps.clock.now()))
@@ -115,10 +116,16 @@ function requireOperator(context: RequestContext): void {
   if (!context.caller.operator) throw new PlatformError('forbidden', 'Only an operator makes and changes organizations')
 }
 
-async function readDetail(store: Pick<Store, 'get' | 'range'>, organizationId: string): Promise<OrganizationDetail> {
+/** Of the organization in the path. */
+async function readDetail(store: Pick<Store, 'get' | 'range'>, request: Request): Promise<OrganizationDetail> {
+  const organizationId = organizationIn(request)
   const stored = await store.get(organizationKey(organizationId))
   if (stored === undefined) throw notFound(organizationMissing)
-  return { organizationId, name: readOrganization(stored).name, members: await readMembers(store, organizationId) }
+  return {
+    organizationId,
+    name: readOrganization(stored).name,
+    members: await readMembers(store, organizationId, allowanceOf(request).slices()),
+  }
 }
 
 function detailResponse(request: Request, detail: OrganizationDetail, status = 200): Response {

@@ -2,6 +2,7 @@
 
 import type { RequestContext } from '../../auth/authorizer.ts'
 import { conflict, notFound, PlatformError } from '../../errors.ts'
+import type { Slices } from '../../fairness/slices.ts'
 import { namesInPath } from '../../http/path.ts'
 import { membersPerRead, organizationMembersMax } from '../../limits.ts'
 import { OrganizationId } from '../../model/names.ts'
@@ -34,15 +35,23 @@ export async function roleOf(
 }
 
 /** In the order of their ids. */
-export async function readMembers(store: Pick<Store, 'range'>, organizationId: string): Promise<Member[]> {
+export async function readMembers(
+  store: Pick<Store, 'range'>,
+  organizationId: string,
+  slices: Slices,
+): Promise<Member[]> {
   const members: Member[] = []
-  for await (const member of everyMember(store, organizationId)) members.push(member)
+  for await (const member of everyMember(store, organizationId, slices)) members.push(member)
   return members
 }
 
-async function* everyMember(store: Pick<Store, 'range'>, organizationId: string): AsyncGenerator<Member> {
+async function* everyMember(
+  store: Pick<Store, 'range'>,
+  organizationId: string,
+  slices?: Slices,
+): AsyncGenerator<Member> {
   const prefix = membersOf(organizationId)
-  for await (const { key, value } of everyEntry(store, prefix, membersPerRead))
+  for await (const { key, value } of everyEntry(store, prefix, membersPerRead, slices))
     yield { userId: Buffer.from(key).toString('utf8', prefix.length), role: readRole(value) }
 }
 

@@ -15,6 +15,5 @@ export interface ServerWriteDeps {
   readonly writes: Writes
   readonly servers: ServerRecords
   readonly upstream: Upstream
-  /** Milliseconds since 1970. */
   readonly clock: Clock
 }

@@ -48,7 +48,6 @@ export interface ServerRecordsDeps {
   readonly denials: Denials
   /** The most that a namespace may hold. */
   readonly quota: Usage
-  /** Milliseconds since 1970. */
   readonly clock: Clock
 }
 

@@ -22,7 +22,6 @@ export interface MinterOptions {
   readonly signers: Pick<Signers, 'sign'>
   readonly audit: Audit
   readonly issuer: string
-  /** Milliseconds since 1970. */
   readonly clock: Clock
   readonly observer: { minted(): void } | undefined
 }

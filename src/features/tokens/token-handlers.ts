@@ -21,7 +21,6 @@ export interface TokenDeps {
   /** Limits minting per API key. */
   readonly mints: HolderRateLimit
   readonly denials: Denials
-  /** Milliseconds since 1970. */
   readonly clock: Clock
   readonly observer: { refused(reason: string): void } | undefined
 }

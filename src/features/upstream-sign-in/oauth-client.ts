@@ -44,7 +44,6 @@ export interface ClientOptions {
   readonly base: string
   /** False with `--no-client-document`. */
   readonly hasDocument: boolean
-  /** Milliseconds since 1970. */
   readonly clock: Clock
 }
 

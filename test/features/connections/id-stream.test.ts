@@ -1,6 +1,7 @@
 /** Streams of ids, one by one and together: each says what sets of ids would. */
 
-import { describe, expect, test } from 'bun:test'
+import { describe, expect, spyOn, test } from 'bun:test'
+import { Slices } from '../../../src/fairness/slices.ts'
 import {
   allOf,
   anyOf,
@@ -10,7 +11,6 @@ import {
   indexStream,
   singleStream,
   successor,
-  type WorkBudget,
 } from '../../../src/features/connections/id-stream.ts'
 import { eventLoopSliceMs } from '../../../src/limits.ts'
 import { termDigest, termEntries, termKey } from '../../../src/storage/keys.ts'
@@ -36,9 +36,13 @@ async function indexOf(lists: Record<string, readonly string[]>) {
       return store.keys(range)
     },
   }
-  const spending: WorkBudget = { examined: 0, turnStarted: Number.MAX_SAFE_INTEGER }
-  const stream = (name: string) => indexStream(counting, termEntries('acme', term(name)), spending)
-  return { stream, asked, spending }
+  let turns = 0
+  const next = async () => {
+    turns += 1
+  }
+  const work = { examined: 0, slices: new Slices({ next }, { keyId: 'a', family: 'a' }) }
+  const stream = (name: string) => indexStream(counting, termEntries('acme', term(name)), work)
+  return { stream, asked, work, turns: () => turns }
 }
 
 /** All ids of a stream. Each step moves on, and skips nothing that it says it has. */
@@ -57,20 +61,20 @@ describe('an index', () => {
   const many = Array.from({ length: 2000 }, (_, i) => idOf(i))
 
   test('has its ids and no others', async () => {
-    const { stream, spending } = await indexOf({ a: many.slice(0, 5), b: [idOf(9)], none: [] })
+    const { stream, work } = await indexOf({ a: many.slice(0, 5), b: [idOf(9)], none: [] })
     expect(await walked(stream('a'))).toEqual(many.slice(0, 5))
-    expect(spending.examined).toBe(5)
+    expect(work.examined).toBe(5)
     expect([await walked(stream('b')), await walked(stream('none'))]).toEqual([[idOf(9)], []])
   })
 
   test('is read in batches that grow while all of them is used', async () => {
-    const { stream, asked, spending } = await indexOf({ a: many })
+    const { stream, asked, work } = await indexOf({ a: many })
     expect(await walked(stream('a'))).toEqual(many)
     const [first, ...rest] = asked
     expect(first).toBe(2 * indexBatchMin)
     for (const [i, limit] of rest.entries()) expect(limit).toBe(Math.min(2 * (asked[i] as number), indexBatchMax))
     expect(Math.max(...asked)).toBe(indexBatchMax)
-    expect(spending.examined).toBe(many.length)
+    expect(work.examined).toBe(many.length)
   })
 
   test('is read in batches that shrink while most of them is skipped', async () => {
@@ -106,20 +110,18 @@ describe('an index', () => {
     }
   })
 
-  test('lets others have their turn where its own took long enough', async () => {
-    const { stream, spending } = await indexOf({ a: many })
-    const later = performance.now() + 1e9
-    spending.turnStarted = later
-    await stream('a').seek('')
-    expect(spending.turnStarted).toBe(later)
-    const before = performance.now() - eventLoopSliceMs
-    spending.turnStarted = before
-    let isTurn = false
-    setImmediate(() => {
-      isTurn = true
-    })
-    await stream('a').seek('')
-    expect([isTurn, spending.turnStarted > before]).toEqual([true, true])
+  test('others have their turn where its own took long enough, and all streams of a plan have the next one', async () => {
+    const { stream, turns } = await indexOf({ a: many, b: many })
+    const clock = spyOn(performance, 'now').mockReturnValue(performance.now())
+    try {
+      await stream('a').seek('')
+      expect(turns()).toBe(0)
+      clock.mockReturnValue(performance.now() + eventLoopSliceMs)
+      await Promise.all([stream('a').seek(''), stream('b').seek('')])
+      expect(turns()).toBe(1)
+    } finally {
+      clock.mockRestore()
+    }
   })
 })
 
@@ -142,9 +144,9 @@ test('nothing of nothing is nothing, and one alone is itself', async () => {
 
 test('a stream that is ahead of the others is not asked again before they have come to it', async () => {
   const all = Array.from({ length: 10 }, (_, i) => idOf(i))
-  const { stream, spending } = await indexOf({ a: all.slice(0, 5), b: all.slice(5) })
+  const { stream, work } = await indexOf({ a: all.slice(0, 5), b: all.slice(5) })
   expect(await walked(anyOf([stream('a'), stream('b')]))).toEqual(all)
-  expect(spending.examined).toBe(10)
+  expect(work.examined).toBe(10)
 })
 
 test('streams together have what all of them have, or any, however they are joined', async () => {

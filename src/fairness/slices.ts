@@ -1,0 +1,44 @@
+/**
+ * The event loop for one request whose work waits in between, as reads of the store do: in slices, one in each turn of
+ * its owner (`turns.ts`).
+ */
+
+import { eventLoopSliceMs } from '../limits.ts'
+import type { Holder } from './owner.ts'
+import type { Turns } from './turns.ts'
+
+export class Slices {
+  readonly #turns: Pick<Turns, 'next'>
+  readonly #holder: Holder
+  /** By `performance.now()`. */
+  #started = performance.now()
+  #next: Promise<void> | undefined
+
+  constructor(turns: Pick<Turns, 'next'>, holder: Holder) {
+    this.#turns = turns
+    this.#holder = holder
+  }
+
+  /** Whether this slice has used the event loop for `eventLoopSliceMs`. */
+  get isOver(): boolean {
+    return performance.now() - this.#started >= eventLoopSliceMs
+  }
+
+  /**
+   * Resolves when the next slice begins; rejects as `Turns.next`. Parts of the request that wait together have the same
+   * slice, one after another, and each looks whether the one before it used it up: `while (isOver) await next()`.
+   */
+  next(): Promise<void> {
+    this.#next ??= this.#turn()
+    return this.#next
+  }
+
+  async #turn(): Promise<void> {
+    try {
+      await this.#turns.next(this.#holder)
+      this.#started = performance.now()
+    } finally {
+      this.#next = undefined
+    }
+  }
+}
