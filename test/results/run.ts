@@ -30,6 +30,8 @@ const tests = [
   `--parallel=${availableParallelism() + 2}`,
   `--timeout=${bunfig.test.timeout}`,
   '--only-failures',
+  // Milliseconds of the slowest files, about: they begin first, so that none runs alone at the end.
+  '--timings=test/results/slowest.json',
 ]
 const reportBy = ['--reporter=junit', '--reporter-outfile']
 

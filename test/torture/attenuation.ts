@@ -14,7 +14,7 @@ const requestsAPair = 100
 export const attenuation: Trial = {
   name: 'attenuation',
   promise: 'A child may do nothing that its parent may not, and never outlives it',
-  times: { full: 100_000, short: 20_000 },
+  times: { full: 100_000, short: 10_000 },
 
   async run(times, seed) {
     const { broken, expect } = collector()

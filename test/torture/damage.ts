@@ -13,7 +13,7 @@ import { collector, type Trial } from './trial.ts'
 export const damage: Trial = {
   name: 'damage',
   promise: 'A damaged file gives what was written or an error, never something else without a word',
-  times: { full: 1000, short: 20 },
+  times: { full: 1000, short: 12 },
 
   async run(times, seed) {
     const { broken, expect } = collector()

@@ -23,7 +23,7 @@ interface MadeNamespace {
 export const directoryKill: Trial = {
   name: 'directory-kill',
   promise: 'Nothing written to the directory is lost or half there, when the server is killed (kill -9)',
-  times: { full: 200, short: 5 },
+  times: { full: 200, short: 3 },
 
   async run(times, seed) {
     const { broken, expect } = collector()

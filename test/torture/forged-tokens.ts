@@ -10,7 +10,7 @@ import { collector, type Trial } from './trial.ts'
 export const forgedTokens: Trial = {
   name: 'forged-tokens',
   promise: 'No forged or changed token is accepted, and no good one refused',
-  times: { full: 10_000, short: 150 },
+  times: { full: 10_000, short: 75 },
 
   async run(times, seed) {
     const { broken, expect } = collector()

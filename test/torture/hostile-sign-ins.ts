@@ -9,7 +9,7 @@ export const hostileSignIns: Trial = {
   name: 'hostile-sign-ins',
   promise:
     'No form, redirect URI, registration, callback or metadata moves a token to a wrong place, or is answered 500',
-  times: { full: 20_000, short: 500 },
+  times: { full: 20_000, short: 300 },
 
   async run(times, seed) {
     const { broken, expect } = collector()

@@ -24,7 +24,7 @@ export const opened: Trial = {
   name: 'opened',
   promise:
     'No acknowledged write is lost while other processes open the store (the control, without a lock, must lose some)',
-  times: { full: 600, short: 24 },
+  times: { full: 600, short: 12 },
 
   async run(times) {
     const { broken, expect } = collector()

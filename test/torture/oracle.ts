@@ -26,7 +26,7 @@ const queriesAWorld = 10
 export const oracle: Trial = {
   name: 'oracle',
   promise: 'A list is what its token and query say, each row once, while others write',
-  times: { full: 5000, short: 250 },
+  times: { full: 5000, short: 150 },
 
   async run(times, seed) {
     const { broken, expect } = collector()

@@ -20,7 +20,7 @@ const sectorBytes = 512
 export const powerCuts: Trial = {
   name: 'power-cuts',
   promise: 'No acknowledged write is lost in a power cut (the control, without syncs, must lose some)',
-  times: { full: 2000, short: 20 },
+  times: { full: 2000, short: 10 },
 
   async run(times, seed) {
     const { broken, expect } = collector()

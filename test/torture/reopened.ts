@@ -28,7 +28,7 @@ export const reopened: Trial = {
   name: 'reopened',
   promise:
     'A sound store is never called damaged, even after its last process was killed; one that misses a page in use always is',
-  times: { full: 2000, short: 12 },
+  times: { full: 2000, short: 8 },
 
   async run(times, seed) {
     const { broken, expect } = collector()

@@ -16,7 +16,7 @@ const windows = 5
 export const soak: Trial = {
   name: 'soak',
   promise: 'Requests in a row: no error, and memory does not grow with them',
-  times: { full: 2_200_000, short: 40_000 },
+  times: { full: 2_200_000, short: 20_000 },
   isTimed: true,
 
   async run(times) {

@@ -14,10 +14,11 @@ const connection = (number: number, more: object = {}) => ({
   namespace: 'many',
   connectionId: `c-${number}`,
   mcpUrl: `https://x.example.com/${number}`,
-  metadata: { team: `t${number % 7}`, number, filler: 'x'.repeat(40) },
+  metadata: { team: `t${number % 7}`, number, filler: 'x'.repeat(3000) },
   ...more,
 })
-export const count = 40_000
+/** Large ones, so that few make several commits. */
+export const count = 6000
 /** In no order, with a few that leave out when they were made. */
 export const set = (size = count, name = 'many'): SourceFile[] => {
   const chance = random(5)
