@@ -11,7 +11,7 @@ import { workplace } from '../support/workplace.ts'
 
 /** Replays one seed with `SEED=n bun test test/storage/simulation.test.ts`. */
 const seeds =
-  process.env['SEED'] === undefined ? Array.from({ length: 12 }, (_, i) => i + 1) : [Number(process.env['SEED'])]
+  process.env['SEED'] === undefined ? Array.from({ length: 8 }, (_, i) => i + 1) : [Number(process.env['SEED'])]
 const steps = 400
 /** Small, so that segments are split often; of two letters that lie side by side, and a plain one on each side. */
 const segments = { a: 40, b: 9000 }
