@@ -86,7 +86,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   using cleanup = new DisposableStack()
   // First: two servers on one folder would each believe that they alone load fixtures and write the audit log.
   cleanup.use(lockForServing(dataPath))
-  let server = listen(config)
+  let server = listen(config, log)
   cleanup.defer(() => void server.stop(true))
   const port = server.port ?? 0
   // A replica that is not ready refuses connections instead of answering 503: load balancers retry a refused connection
@@ -144,7 +144,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
     log.warn('tokens name an issuer that clients cannot reach: set --base-url', { issuer: url })
   }
   cleanup.defer(repeatSweeps(store, audit, log))
-  if (database !== undefined) server = listen({ ...config, port })
+  if (database !== undefined) server = listen({ ...config, port }, log)
   server.reload({ fetch: app.fetch, routes: rawPathRoutes(app.fetch) })
 
   // Everything is open: from here on `stop` closes it, not the end of this function.
@@ -241,7 +241,7 @@ async function openMetrics({ metrics }: ServeConfig, { url, localAddresses, fold
  * Binds the port before anything is loaded, so that a busy port fails at once. Until the application is ready, every
  * request gets a 503; a replica is not to be reached until then.
  */
-function listen({ host, port }: ServeConfig) {
+function listen({ host, port }: ServeConfig, log: Log) {
   try {
     const server = Bun.serve({
       hostname: host,
@@ -256,7 +256,9 @@ function listen({ host, port }: ServeConfig) {
       // Only a bug outside the application gets here. Otherwise the runtime would respond with its own page.
       error: (thrown) => errorResponse(asPlatformError(thrown)),
     })
-    boundReceiveBuffers()
+    const unbounded = boundReceiveBuffers()
+    if (unbounded !== undefined)
+      log.warn('one connection may hand over more at once than is good for others', { error: unbounded })
     return server
   } catch (error) {
     throw listenError(error, host, port, '--host and --port')

@@ -17,13 +17,13 @@ const receiveBufferOption = 8
 const acceptsConnectionsOption = 30
 
 /**
- * Sets the bound for all listening sockets of this process, whose connections inherit it. Does nothing where the system
- * is not Linux, or has no GNU C library.
+ * Sets the bound for all listening sockets of this process, whose connections inherit it. Returns why it could not,
+ * or undefined; the server works without it, too. Does nothing where the system is not Linux.
  */
-export function boundReceiveBuffers(): void {
-  if (process.platform !== 'linux') return
+export function boundReceiveBuffers(library = 'libc.so.6'): string | undefined {
+  if (process.platform !== 'linux') return undefined
   try {
-    const { symbols } = dlopen('libc.so.6', {
+    const { symbols } = dlopen(library, {
       getsockopt: { args: ['i32', 'i32', 'i32', 'ptr', 'ptr'], returns: 'i32' },
       setsockopt: { args: ['i32', 'i32', 'i32', 'ptr', 'u32'], returns: 'i32' },
     })
@@ -35,7 +35,8 @@ export function boundReceiveBuffers(): void {
       if (found === 0 && value[0] === 1)
         symbols.setsockopt(descriptor, levelOfSocket, receiveBufferOption, ptr(bound), bound.byteLength)
     }
-  } catch {
-    // Without the bound the server works as well.
+    return undefined
+  } catch (error) {
+    return (error as Error).message
   }
 }
