@@ -32,7 +32,8 @@ export const reopened: Trial = {
 
   async run(times, seed) {
     const { broken, expect } = collector()
-    const chance = random(seed)
+    // The short torture, whose seed is 1, meets a file that is short after eight openings so, and else after thirty.
+    const chance = random(seed + 5)
     using place = workplace()
     const folder = join(place.folder, 'store')
     const file = join(folder, 'data.mdb')
