@@ -9,6 +9,11 @@ export interface Clock {
 
 export const systemClock: Clock = { now: Date.now, monotonic: () => performance.now() }
 
+/** Seconds since 1970, whole, as tokens write the time. */
+export function secondsOf(clock: Clock): number {
+  return Math.floor(clock.now() / 1000)
+}
+
 /** The time as records and logs write it: RFC 3339 in UTC, with milliseconds. */
 export function timestampOf(clock: Clock): string {
   return new Date(clock.now()).toISOString()

@@ -5,7 +5,7 @@
  */
 
 import { LRUCache } from 'lru-cache'
-import type { Clock } from '../clock.ts'
+import { type Clock, secondsOf } from '../clock.ts'
 import { rateLimited, unauthorized } from '../errors.ts'
 import type { ClientSockets } from '../http/client-sockets.ts'
 import { readCredential } from '../http/credential.ts'
@@ -152,7 +152,7 @@ async function authenticate(options: Parts, request: Request, isRepeated = false
   const credential = credentialIn(options, request.headers.get('authorization') ?? '', address)
   const directory = await options.directory.current()
   const isKnown = accepted.has(credential)
-  const nowSeconds = Math.floor(options.clock.now() / 1000)
+  const nowSeconds = secondsOf(options.clock)
   const path = pathOf(request.url)
   const caller = await callerOf({ credential, address, path, isKnown, nowSeconds }, directory, options)
   if (!('refused' in caller)) {

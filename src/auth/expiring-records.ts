@@ -6,7 +6,7 @@
  */
 
 import { createHmac, randomBytes, randomInt } from 'node:crypto'
-import type { Clock } from '../clock.ts'
+import { type Clock, secondsOf } from '../clock.ts'
 import { asBuffer } from '../storage/bytes.ts'
 import { expiringFrom, expiringKey, expiringRecords } from '../storage/keys.ts'
 import type { Entry, Key, Store } from '../storage/store.ts'
@@ -74,7 +74,7 @@ interface Placed<T> {
 }
 
 export function createExpiringRecords({ store, signInKey, clock }: ExpiringRecordsOptions): ExpiringRecords {
-  const nowSeconds = () => Math.floor(clock.now() / 1000)
+  const nowSeconds = () => secondsOf(clock)
   const digestOf = (purpose: Purpose, secret: string) =>
     createHmac('sha256', signInKey).update(`${purpose}\0${secret}`).digest('base64url')
   const newSecret = (time: number, place = '') =>

@@ -4,7 +4,7 @@
  */
 
 import { createHash } from 'node:crypto'
-import type { Clock } from '../clock.ts'
+import { type Clock, secondsOf } from '../clock.ts'
 import { setupTicketSeconds } from '../limits.ts'
 import type { Connection, ConnectionRef, ConnectionStatus } from '../model/connection.ts'
 import type { ConnectionPrivate } from '../storage/connections.ts'
@@ -54,7 +54,7 @@ export function createSetupLinks(baseUrl: string, signInKey: Buffer, clock: Cloc
   return {
     urlOf,
     urlWithTicket(connection, maker) {
-      const text: TicketText = { ...maker, expires: Math.floor(clock.now() / 1000) + setupTicketSeconds }
+      const text: TicketText = { ...maker, expires: secondsOf(clock) + setupTicketSeconds }
       const ticket = sealText(signInKey, JSON.stringify(text), place(connection))
       return `${urlOf(connection.ref)}?ticket=${ticket}`
     },

@@ -258,7 +258,7 @@ function listen({ host, port }: ServeConfig, log: Log) {
     })
     const unbounded = boundReceiveBuffers()
     if (unbounded !== undefined)
-      log.warn('one connection may hand over more at once than is good for others', { error: unbounded })
+      log.warn('received bytes are not bounded: one client may make others wait', { error: unbounded })
     return server
   } catch (error) {
     throw listenError(error, host, port, '--host and --port')

@@ -3,18 +3,18 @@
  * its owner (`turns.ts`).
  */
 
-import { eventLoopSliceMs } from '../limits.ts'
+import { eventLoopSliceMs, sliceCost } from '../limits.ts'
 import type { Holder } from './owner.ts'
-import type { Turns } from './turns.ts'
+import type { Turns, Work } from './turns.ts'
 
 export class Slices {
-  readonly #turns: Pick<Turns, 'next'>
+  readonly #turns: Pick<Turns, 'run'>
   readonly #holder: Holder
   /** By `performance.now()`. */
   #started = performance.now()
   #next: Promise<void> | undefined
 
-  constructor(turns: Pick<Turns, 'next'>, holder: Holder) {
+  constructor(turns: Pick<Turns, 'run'>, holder: Holder) {
     this.#turns = turns
     this.#holder = holder
   }
@@ -25,7 +25,7 @@ export class Slices {
   }
 
   /**
-   * Resolves when the next slice begins; rejects as `Turns.next`. Parts of the request that wait together have the same
+   * Resolves when the next slice begins; rejects as `Turns.run`. Parts of the request that wait together have the same
    * slice, one after another, and each looks whether the one before it used it up: `while (isOver) await next()`.
    */
   next(): Promise<void> {
@@ -35,10 +35,15 @@ export class Slices {
 
   async #turn(): Promise<void> {
     try {
-      await this.#turns.next(this.#holder)
+      await this.#turns.run(this.#holder, wholeTurn())
       this.#started = performance.now()
     } finally {
       this.#next = undefined
     }
   }
+}
+
+/** Work that is done when its turn comes. It costs a whole slice, so it is never done at once. */
+function* wholeTurn(): Work<void> {
+  yield sliceCost
 }

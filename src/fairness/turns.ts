@@ -26,11 +26,6 @@ export interface Turns {
   run<T>(holder: Holder, work: Work<T>): Promise<T>
   /** The same, without a promise for what runs at once. */
   start<T>(holder: Holder, work: Work<T>): Promise<T> | T
-  /**
-   * Resolves in the holder's next turn, for a slice of work that waits in between, as reads of the store do. Rejects
-   * with `rate_limited` as `run` does.
-   */
-  next(holder: Holder): Promise<void>
 }
 
 interface Job {
@@ -64,11 +59,6 @@ export function createTurns(time: Paces = createPaces(), clock: Clock = systemCl
     if (!waiting.isEmpty()) schedule(next === undefined)
   }
 
-  function wait(holder: Holder, job: Job): void {
-    if (!waiting.add(holder, job)) throw rateLimited('This caller has too many expensive requests in progress', 1)
-    schedule()
-  }
-
   const turns: Turns = {
     run: async (holder, work) => turns.start(holder, work),
     start<T>(holder: Holder, work: Work<T>): Promise<T> | T {
@@ -90,18 +80,9 @@ export function createTurns(time: Paces = createPaces(), clock: Clock = systemCl
         }
       }
       const { job, promise } = jobOf(slice)
-      wait(holder, job)
+      if (!waiting.add(holder, job)) throw rateLimited('This caller has too many expensive requests in progress', 1)
+      schedule()
       return promise
-    },
-    async next(holder) {
-      const { promise, resolve } = Promise.withResolvers<void>()
-      wait(holder, {
-        slice() {
-          resolve()
-          return true
-        },
-      })
-      await promise
     },
   }
   return turns

@@ -7,7 +7,7 @@ import type { Caller } from '../auth/authenticate.ts'
 import type { RequestContext } from '../auth/authorizer.ts'
 import type { DirectorySnapshot } from '../auth/directory.ts'
 import { clockRefusal, isGoodAt } from '../auth/service-token.ts'
-import type { Clock } from '../clock.ts'
+import { type Clock, secondsOf } from '../clock.ts'
 import { pathOf } from '../http/path.ts'
 import { callersCachedMax } from '../limits.ts'
 
@@ -58,8 +58,7 @@ export function createCallers(clock: Clock): Callers {
       if (known === undefined || version === '') return undefined
       const { token } = known.caller
       if (token === undefined) return known
-      const isValid =
-        clockRefusal(token, Math.floor(clock.now() / 1000)) === undefined && isGoodAt(token, pathOf(request.url))
+      const isValid = clockRefusal(token, secondsOf(clock)) === undefined && isGoodAt(token, pathOf(request.url))
       return isValid ? known : undefined
     },
     likely: (request) => kept.peek(request.headers.get('authorization') ?? ''),

@@ -2,7 +2,7 @@
 
 import type { OperationId } from '../operations.ts'
 
-/** Handles one operation. The router turns whatever it throws into a response. */
+/** Answers the requests of one operation. The router turns every error that a handler throws into a response. */
 export type Handler = (request: Request) => Promise<Response> | Response
 
 /** A handler for every operation. */

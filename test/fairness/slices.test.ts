@@ -3,6 +3,7 @@ import { rateLimited } from '../../src/errors.ts'
 import { Slices } from '../../src/fairness/slices.ts'
 import { createTurns } from '../../src/fairness/turns.ts'
 import { eventLoopSliceMs } from '../../src/limits.ts'
+import { notedTurns } from '../support/noted-turns.ts'
 
 const [ada, mallory] = ['ada', 'mallory'].map((name) => ({ keyId: name, family: name })) as [Holder, Holder]
 type Holder = { keyId: string; family: string }
@@ -24,11 +25,9 @@ test('work waits for a turn once its slice is over, and not before', () =>
   withClock(async (pass) => {
     let turns = 0
     const slices = new Slices(
-      {
-        next: async () => {
-          turns += 1
-        },
-      },
+      notedTurns(() => {
+        turns += 1
+      }),
       ada,
     )
     pass(eventLoopSliceMs - 0.1)
@@ -42,7 +41,10 @@ test('work waits for a turn once its slice is over, and not before', () =>
 test('parts that wait together share a slice until it is over, and the rest of them the next', () =>
   withClock(async (pass) => {
     const done: string[] = []
-    const slices = new Slices({ next: async () => void done.push('turn') }, ada)
+    const slices = new Slices(
+      notedTurns(() => void done.push('turn')),
+      ada,
+    )
     pass(eventLoopSliceMs)
     const part = async (name: string) => {
       while (slices.isOver) await slices.next()
@@ -75,10 +77,12 @@ test('the slices of one owner’s requests come in rounds with those of others, 
 test('where too much of the owner’s work waits, all parts are refused, and later ones ask again', () =>
   withClock(async (pass) => {
     let refuses = true
-    const next = async () => {
-      if (refuses) throw rateLimited('too much', 1)
-    }
-    const slices = new Slices({ next }, ada)
+    const slices = new Slices(
+      notedTurns(() => {
+        if (refuses) throw rateLimited('too much', 1)
+      }),
+      ada,
+    )
     pass(eventLoopSliceMs)
     const parts = await Promise.allSettled([slices.next(), slices.next()])
     expect(parts.map(({ status }) => status)).toEqual(['rejected', 'rejected'])

@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { type Authenticator, type Caller, callerOfKey, canAccessNamespace } from '../../auth/authenticate.ts'
 import type { Directory } from '../../auth/directory.ts'
 import { endGrant, type Grant, type GrantEnd, refreshTokenOf } from '../../auth/grants.ts'
-import type { Clock } from '../../clock.ts'
+import { type Clock, secondsOf } from '../../clock.ts'
 import { jsonResponse, noStoreJson } from '../../http/respond.ts'
 import { accessTokenSeconds } from '../../limits.ts'
 import type { ServiceTokenClaims } from '../../model/token.ts'
@@ -59,7 +59,7 @@ export async function callerOf(
  */
 export async function accessResponse(deps: AccessDeps, grant: Grant, caller: Caller): Promise<Response> {
   const { endpoints, authenticator, signInKey } = deps
-  const iat = Math.floor(deps.clock.now() / 1000)
+  const iat = secondsOf(deps.clock)
   const exp = Math.min(iat + accessTokenSeconds, grant.expires)
   const claims: ServiceTokenClaims = {
     iss: endpoints.issuer,
@@ -91,7 +91,7 @@ export async function endAndAudit(
   grantId: string,
   reason: GrantEnd,
 ): Promise<boolean> {
-  if (!(await endGrant(store, grantId, Math.floor(clock.now() / 1000)))) return false
+  if (!(await endGrant(store, grantId, secondsOf(clock)))) return false
   await audit.record('grant.ended', { grantId, reason })
   return true
 }

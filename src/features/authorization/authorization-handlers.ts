@@ -1,6 +1,7 @@
 /** All operations by which a client that knows only a connection's URL signs in (sign-in contract, section 3). */
 
 import type { Authenticator, Caller } from '../../auth/authenticate.ts'
+import { secondsOf } from '../../clock.ts'
 import { notFound, PlatformError } from '../../errors.ts'
 import { type RateLimit, requireRate } from '../../fairness/rate-limit.ts'
 import { readJsonBody } from '../../http/body.ts'
@@ -106,7 +107,7 @@ export function authorizationHandlers(deps: AuthorizationDeps): Pick<Handlers, A
       const { clientId, name, redirectUris, refreshes } = await clients.register(registration, networkOf(address))
       const body = {
         client_id: clientId,
-        client_id_issued_at: Math.floor(clock.now() / 1000),
+        client_id_issued_at: secondsOf(clock),
         ...(name !== undefined && { client_name: name }),
         redirect_uris: redirectUris,
         grant_types: ['authorization_code', ...(refreshes ? ['refresh_token'] : [])],

@@ -7,7 +7,7 @@ import { createHmac, randomBytes } from 'node:crypto'
 import { Type } from '@sinclair/typebox'
 import { LRUCache } from 'lru-cache'
 import { readClient, type StoredClient } from '../../auth/grants.ts'
-import type { Clock } from '../../clock.ts'
+import { type Clock, secondsOf } from '../../clock.ts'
 import { type Holder, ownerOf } from '../../fairness/owner.ts'
 import { type RateLimit, requireRate } from '../../fairness/rate-limit.ts'
 import { clientUrlCharsMax, oauthFetchTimeoutMs } from '../../limits.ts'
@@ -198,10 +198,6 @@ async function findDocument(parts: Parts, url: string, holder: Holder): Promise<
 
 function unknownClient(): OAuthError {
   return new OAuthError('invalid_client', 'This client is not registered here, or no longer: let it register again')
-}
-
-function secondsOf(clock: Clock): number {
-  return Math.floor(clock.now() / 1000)
 }
 
 function timeText(seconds: number): string {

@@ -3,6 +3,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { ExpiringRecords, FoundRecord } from '../../auth/expiring-records.ts'
 import { findGrant, type Grant, grantEntry, grantIdOf, readRefreshToken } from '../../auth/grants.ts'
+import { secondsOf } from '../../clock.ts'
 import { type RateLimit, requireRate } from '../../fairness/rate-limit.ts'
 import { type Form, readForm } from '../../http/form.ts'
 import { noStoreJson } from '../../http/respond.ts'
@@ -117,7 +118,7 @@ async function makeGrant(
 async function refresh(deps: TokenDeps, form: Form, clientId: string): Promise<Response> {
   const { store, signInKey, clock } = deps
   const token = readRefreshToken(signInKey, required(form, 'refresh_token'))
-  const stored = token && (await findGrant(store, token.grantId, Math.floor(clock.now() / 1000)))
+  const stored = token && (await findGrant(store, token.grantId, secondsOf(clock)))
   if (stored === undefined || stored.grant.clientId !== clientId) {
     throw invalidGrant('the refresh token is unknown, has expired, or was revoked')
   }

@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto'
 import type { Authenticated, Authenticator } from '../../auth/authenticate.ts'
 import { signingInput } from '../../auth/service-token.ts'
-import type { Clock } from '../../clock.ts'
+import { type Clock, secondsOf } from '../../clock.ts'
 import type { CreateTokenResponse, ServiceTokenClaims } from '../../model/token.ts'
 import type { Audit, AuditFields } from '../../ops/audit-log.ts'
 import { mint } from './mint.ts'
@@ -30,7 +30,7 @@ export function createMinter({ authenticator, signers, audit, issuer, clock, obs
   return {
     async mint(body, { caller, directory }, requireAllowed) {
       audit.requireRoom() // 503
-      const nowSeconds = Math.floor(clock.now() / 1000)
+      const nowSeconds = secondsOf(clock)
       const { active } = await authenticator.keys()
       const sign = async (claims: ServiceTokenClaims) => {
         const text = signingInput(claims, active)

@@ -3,7 +3,7 @@
 import type { Authenticator, Caller } from '../../auth/authenticate.ts'
 import type { Denials } from '../../auth/denials.ts'
 import { publishedKeys } from '../../auth/signing-keys.ts'
-import type { Clock } from '../../clock.ts'
+import { type Clock, secondsOf } from '../../clock.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { type HolderRateLimit, requireRate } from '../../fairness/rate-limit.ts'
 import { readJsonBody } from '../../http/body.ts'
@@ -57,7 +57,7 @@ export function tokenHandlers({
       }
     },
     async jwks() {
-      const jwks = { keys: publishedKeys(await authenticator.keys(), Math.floor(clock.now() / 1000)) }
+      const jwks = { keys: publishedKeys(await authenticator.keys(), secondsOf(clock)) }
       return jsonResponse(JSON.stringify(jwks), { 'cache-control': `public, max-age=${jwksMaxAgeSeconds}` })
     },
   }

@@ -10,7 +10,7 @@ import {
   None,
 } from 'oauth4webapi'
 import { openText, sealJson } from '../../auth/secrets.ts'
-import type { Clock } from '../../clock.ts'
+import { type Clock, secondsOf } from '../../clock.ts'
 import { type RateLimit, requireRate } from '../../fairness/rate-limit.ts'
 import { isLocalUrl } from '../../http/guard.ts'
 import { grantsPerRead } from '../../limits.ts'
@@ -160,7 +160,7 @@ function keptIn(bytes: Uint8Array): KeptClient {
 
 function clientEntry(options: ClientOptions, issuer: string, client: UpstreamClient) {
   const sealed = sealJson(options.signInKey, client, `client ${issuer}`)
-  const kept: KeptClient = { usedAt: Math.floor(options.clock.now() / 1000), sealed }
+  const kept: KeptClient = { usedAt: secondsOf(options.clock), sealed }
   return { key: keyOf(options, issuer), value: Buffer.from(JSON.stringify(kept)) }
 }
 

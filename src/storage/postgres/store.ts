@@ -5,7 +5,7 @@
  */
 
 import { randomBytes } from 'node:crypto'
-import { systemClock } from '../../clock.ts'
+import { systemClock as clock } from '../../clock.ts'
 import { clockOffsetMaxMs, storeBeliefMs, storeLookAgainMs, storePoolDefault, storePoolReserved } from '../../limits.ts'
 import { asBuffer } from '../bytes.ts'
 import { type Committed, type Health, type Store, StoreError, type Write } from '../store.ts'
@@ -70,7 +70,6 @@ export interface PostgresStore extends Store {
   transaction<T>(begin: string, work: (run: Run) => Promise<T>): Promise<T>
 }
 
-const clock = systemClock
 const silent = { info() {}, warn() {} }
 
 /** Opens the store, on a schema that it makes if it may. Throws StoreError `fatal` with a line for the operator. */

@@ -16,6 +16,7 @@ import { eventLoopSliceMs } from '../../../src/limits.ts'
 import { termDigest, termEntries, termKey } from '../../../src/storage/keys.ts'
 import { openMemoryStore } from '../../../src/storage/memory.ts'
 import type { Store } from '../../../src/storage/store.ts'
+import { notedTurns } from '../../support/noted-turns.ts'
 import { type Random, random } from '../../support/random.ts'
 
 const term = (name: string) => termDigest('string', name, 'x')
@@ -37,10 +38,10 @@ async function indexOf(lists: Record<string, readonly string[]>) {
     },
   }
   let turns = 0
-  const next = async () => {
+  const counted = notedTurns(() => {
     turns += 1
-  }
-  const work = { examined: 0, slices: new Slices({ next }, { keyId: 'a', family: 'a' }) }
+  })
+  const work = { examined: 0, slices: new Slices(counted, { keyId: 'a', family: 'a' }) }
   const stream = (name: string) => indexStream(counting, termEntries('acme', term(name)), work)
   return { stream, asked, work, turns: () => turns }
 }
