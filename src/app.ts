@@ -20,12 +20,8 @@ import { inPasses } from './fairness/passes.ts'
 import { createHolderRateLimit, createRateLimit } from './fairness/rate-limit.ts'
 import { createFastLane, type FastLane } from './fast-lane/fast-lane.ts'
 import { createVersionedLane } from './fast-lane/versioned-lane.ts'
-import {
-  type AuthorizationSettings,
-  authorizationHandlers,
-  challengeOf,
-  isSignInPossible,
-} from './features/authorization/authorization-handlers.ts'
+import { authorizationHandlers } from './features/authorization/authorization-handlers.ts'
+import { type AuthorizationSettings, challengeOf, isSignInPossible } from './features/authorization/oauth-metadata.ts'
 import { connectionHandlers } from './features/connections/connection-handlers.ts'
 import { type ConnectionLists, createConnectionLists } from './features/connections/connection-lists.ts'
 import { createCallRecorder } from './features/gateway/call-record.ts'
@@ -210,7 +206,7 @@ function createParts(deps: AppDeps, middleware: Middleware, fastLane: FastLane |
     ...{ issuer, base, baseUrl: issuer, signInKey, headersKey, pepper: secrets.apiKeyPepper },
     authorizer,
     writes: createWrites({ authorizer, denials, audit, store, writeRate }),
-    sessions: createBrowserSessions({ store, records, directory, signInKey, baseUrl: issuer }),
+    sessions: createBrowserSessions({ records, directory, signInKey, baseUrl: issuer }),
     links: createSetupLinks(base, signInKey, clock),
     namespacesPerUser: deps.namespacesPerUser,
     hasDocument: deps.authorization.hasClientDocument,
@@ -261,7 +257,7 @@ function createHandlers(deps: AppDeps, { parts, gateway, lists, fastLane }: Hand
   const servers = createServerRecords(parts)
   return {
     ...connectionHandlers({ ...parts, lists, onPage: fastLane?.rememberPage ?? noop }),
-    ...mcpHandlers({ ...gateway, challenge: challengeOf(issuer, settings) }),
+    ...mcpHandlers({ ...gateway, challenge: challengeOf(base, settings) }),
     ...toolHandlers(gateway),
     ...registryReadHandlers({ ...parts, isOpen: deps.isRegistryOpen }),
     ...serverListHandlers({ ...parts, baseUrl: base, onPage: fastLane?.rememberDetails ?? noop }),
@@ -289,7 +285,7 @@ function createHandlers(deps: AppDeps, { parts, gateway, lists, fastLane }: Hand
 
 /** Sign-in of people and clients here, and here to MCP servers. */
 function createSignInHandlers(deps: AppDeps, { parts, gateway, minter }: SignInParts) {
-  const { issuer, clock, authorization: settings } = deps
+  const { clock, authorization: settings } = deps
   const { authenticator, base } = parts
   const atMost = (most: number, seconds: number) => createRateLimit({ perSecond: most / seconds, burst: most, clock })
   return {
@@ -299,7 +295,7 @@ function createSignInHandlers(deps: AppDeps, { parts, gateway, minter }: SignInP
       mintForDay: async (of, requireAllowed) =>
         (await minter.mint({ policy: [{ ttl: '24h' }] }, of, requireAllowed)).token,
       begins: atMost(cliLoginsPerMinuteMax, 60),
-      isPossible: isSignInPossible(issuer, settings),
+      isPossible: isSignInPossible(base, settings),
     }),
     ...setupHandlers({
       ...parts,

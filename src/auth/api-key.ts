@@ -31,12 +31,7 @@ export function apiKeyDigest(pepper: Buffer, key: string): string {
   return createHmac('sha256', pepper).update(key).digest('hex')
 }
 
-export interface NewApiKey {
-  readonly userId: string
-  readonly name: string | null
-  readonly operator: boolean
-  /** The organization that the key acts for; then `userId` is `organization:ID`. */
-  readonly organizationId?: string
+export interface NewApiKey extends Pick<ApiKey, 'userId' | 'name' | 'operator' | 'organizationId'> {
   /** A key chosen by the user; generated if absent. */
   readonly key?: string
   readonly now: Date
@@ -48,18 +43,10 @@ export interface NewApiKey {
  */
 export function makeApiKey(
   pepper: Buffer,
-  wanted: NewApiKey,
+  { key = newApiKey(), now, ...about }: NewApiKey,
 ): { readonly key: string; readonly record: ApiKey; readonly puts: readonly Entry[] } {
-  const key = wanted.key ?? newApiKey()
-  const record: ApiKey = {
-    keyId: `key_${randomBytes(9).toString('base64url')}`,
-    name: wanted.name,
-    userId: wanted.userId,
-    ...(wanted.organizationId !== undefined && { organizationId: wanted.organizationId }),
-    operator: wanted.operator,
-    createdAt: wanted.now.toISOString(),
-    revokedAt: null,
-  }
+  const keyId = `key_${randomBytes(9).toString('base64url')}`
+  const record: ApiKey = { keyId, ...about, createdAt: now.toISOString(), revokedAt: null }
   return { key, record, puts: apiKeyEntries(record, apiKeyDigest(pepper, key)).flatMap(withIndex) }
 }
 

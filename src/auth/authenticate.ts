@@ -7,6 +7,7 @@
 import { LRUCache } from 'lru-cache'
 import { type Clock, secondsOf } from '../clock.ts'
 import { rateLimited, unauthorized } from '../errors.ts'
+import type { RateLimit } from '../fairness/rate-limit.ts'
 import type { ClientSockets } from '../http/client-sockets.ts'
 import { readCredential } from '../http/credential.ts'
 import { pathOf } from '../http/path.ts'
@@ -14,6 +15,7 @@ import { callersCachedMax } from '../limits.ts'
 import { organizationUserId } from '../model/names.ts'
 import type { ApiKey, Namespace } from '../model/organization.ts'
 import type { ServiceTokenClaims } from '../model/token.ts'
+import type { AuditFields } from '../ops/audit-log.ts'
 import type { LogFields } from '../ops/log.ts'
 import { type Block, readConstraint } from '../policy/block.ts'
 import { apiKeyDigest } from './api-key.ts'
@@ -58,12 +60,10 @@ export interface Authenticator {
    */
   authenticate(request: Request, isRepeated?: boolean): Promise<Authenticated>
   /**
-   * The record of an API key that a person typed; no token is accepted. Throws what `authenticate` throws, and counts
+   * The caller of an API key that a person typed; no token is accepted. Throws what `authenticate` throws, and counts
    * failures alike.
    */
-  authenticateKey(key: string, request: Request): Promise<ApiKey>
-  /** The record of a key that was not revoked. */
-  liveKey(keyId: string): Promise<ApiKey | undefined>
+  authenticateKey(key: string, request: Request): Promise<Caller>
   /** The claims of a token that was signed here, expired or not, wherever it is good. */
   claimsOf(token: string): Promise<ServiceTokenClaims | undefined>
   /** The current signing keys. */
@@ -86,16 +86,10 @@ export interface AuthenticatorOptions {
   readonly issuer: string
   readonly clock: Clock
   /** Limits refused credentials, by address or by address and key. */
-  readonly failures: FailureLimit
+  readonly failures: RateLimit
   readonly sockets: Pick<ClientSockets, 'addressOf'>
   /** Called with the reason when a credential is refused. The client never receives it. */
   readonly onRefused?: OnRefused
-}
-
-/** A rate limit (fairness/rate-limit.ts): `take` counts a failure. Both return the seconds to wait, or 0. */
-export interface FailureLimit {
-  take(address: string): number
-  wait(address: string): number
 }
 
 interface Parts extends AuthenticatorOptions {
@@ -116,10 +110,6 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
   return {
     keys: async () => keysOf(await options.directory.current(), options.sealingKey),
     minted: (token) => void accepted.set(token, true),
-    async liveKey(keyId) {
-      const key = await (await options.directory.current()).apiKey(keyId)
-      return isLive(key) ? key : undefined
-    },
     async claimsOf(token) {
       const claimed = unverifiedClaims(token)
       if (claimed === undefined) return undefined
@@ -129,21 +119,13 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
       const verified = verifyToken(token, { keys, issuer, path: undefined, nowSeconds: claimed.iat })
       return 'claims' in verified ? verified.claims : undefined
     },
-    authenticateKey: (typed, request) => authenticateKey(parts, typed, request),
+    async authenticateKey(typed, request) {
+      const caller = await keyCaller(typed, await options.directory.current(), options)
+      if ('refused' in caller) throw refusal(options, caller, options.sockets.addressOf(request))
+      return caller
+    },
     authenticate: (request, isRepeated) => authenticate(parts, request, isRepeated),
   }
-}
-
-async function authenticateKey(options: Parts, typed: string, request: Request): Promise<ApiKey> {
-  const address = options.sockets.addressOf(request)
-  const directory = await options.directory.current()
-  const key = await directory.apiKeyByDigest(apiKeyDigest(options.pepper, typed))
-  if (isLive(key)) return key
-  const wait = options.failures.take(address)
-  const reason = key === undefined ? 'unknown' : 'revoked'
-  options.onRefused?.(wait > 0 ? 'limit' : reason, { address })
-  if (wait > 0) throw rateLimited('Too many invalid credentials from this address', wait)
-  throw unauthorized()
 }
 
 async function authenticate(options: Parts, request: Request, isRepeated = false): Promise<Authenticated> {
@@ -151,20 +133,21 @@ async function authenticate(options: Parts, request: Request, isRepeated = false
   const address = options.sockets.addressOf(request)
   const credential = credentialIn(options, request.headers.get('authorization') ?? '', address)
   const directory = await options.directory.current()
-  const isKnown = accepted.has(credential)
-  const nowSeconds = secondsOf(options.clock)
-  const path = pathOf(request.url)
-  const caller = await callerOf({ credential, address, path, isKnown, nowSeconds }, directory, options)
+  const caller = await callerOf({ credential, address, path: pathOf(request.url) }, directory, options)
   if (!('refused' in caller)) {
     accepted.set(credential, true)
     return { caller, directory }
   }
   accepted.delete(credential)
-  const { refused, bucket = address, details } = caller
-  const wait = isRepeated ? 0 : options.failures.take(bucket)
-  options.onRefused?.(wait > 0 ? 'limit' : refused, { address, ...details })
-  if (wait > 0) throw rateLimited('Too many invalid credentials from this address', wait)
-  throw unauthorized()
+  throw refusal(options, caller, address, isRepeated)
+}
+
+/** Counts a failure, and logs why. Returns the error for the client, which says less. */
+function refusal({ failures, onRefused }: AuthenticatorOptions, why: Refused, address: string, isRepeated = false) {
+  const { refused, bucket = address, details } = why
+  const wait = isRepeated ? 0 : failures.take(bucket)
+  onRefused?.(wait > 0 ? 'limit' : refused, { address, ...details })
+  return wait > 0 ? rateLimited('Too many invalid credentials from this address', wait) : unauthorized()
 }
 
 /** The credential in the header. Throws `unauthorized`. */
@@ -231,10 +214,6 @@ interface Sent {
   readonly address: string
   /** The path of the request. */
   readonly path: string
-  /** Whether the credential was accepted before, or minted here. */
-  readonly isKnown: boolean
-  /** Seconds since 1970. */
-  readonly nowSeconds: number
 }
 
 /**
@@ -243,11 +222,7 @@ interface Sent {
  * one; it is done only if the token names an existing API key, which strangers do not know. A client that does know one
  * has its own failure limit, for its address and that key.
  */
-async function callerOf(
-  sent: Sent,
-  directory: DirectorySnapshot,
-  options: AuthenticatorOptions,
-): Promise<Caller | Refused> {
+async function callerOf(sent: Sent, directory: DirectorySnapshot, options: Parts): Promise<Caller | Refused> {
   const { credential } = sent
   const byToken = credential.includes('.') ? await tokenCaller(sent, directory, options) : undefined
   if (byToken !== undefined && !('refused' in byToken)) return byToken
@@ -267,6 +242,13 @@ async function keyCaller(
   return callerOfKey(key)
 }
 
+/** The caller that a key stands for now. Undefined if there is none, or it was revoked. */
+export async function liveCaller(current: Directory, keyId: string): Promise<Authenticated | undefined> {
+  const directory = await current.current()
+  const key = await directory.apiKey(keyId)
+  return isLive(key) ? { caller: callerOfKey(key), directory } : undefined
+}
+
 /** The caller that a live API key stands for. */
 export function callerOfKey({ userId, keyId, operator, organizationId }: ApiKey): Caller {
   return {
@@ -282,17 +264,18 @@ export function callerOfKey({ userId, keyId, operator, organizationId }: ApiKey)
 }
 
 async function tokenCaller(
-  { credential, address, path, isKnown, nowSeconds }: Sent,
+  { credential, address, path }: Sent,
   directory: DirectorySnapshot,
-  { issuer, sealingKey, failures }: AuthenticatorOptions,
+  { issuer, sealingKey, failures, accepted, clock }: Parts,
 ): Promise<Caller | Refused> {
   const claimed = unverifiedClaims(credential)
   const key = claimed && (await directory.apiKey(claimed.key))
   if (key === undefined) return { refused: 'unknown' }
   const bucket = `${address} ${key.keyId}`
-  if (!isKnown && failures.wait(bucket) > 0) return { refused: 'limit', bucket }
-  const verified = verifyToken(credential, { keys: await keysOf(directory, sealingKey), issuer, path, nowSeconds })
-  if ('refused' in verified) return { ...denialReason(credential, verified.refused, issuer), bucket }
+  if (!accepted.has(credential) && failures.wait(bucket) > 0) return { refused: 'limit', bucket }
+  const keys = await keysOf(directory, sealingKey)
+  const verified = verifyToken(credential, { keys, issuer, path, nowSeconds: secondsOf(clock) })
+  if ('refused' in verified) return { ...denialReason(claimed, verified.refused, issuer), bucket }
   const { claims } = verified
   const refused = (because: RefusalReason): Refused => ({ refused: because, details: aboutToken(claims) })
   // Revoking a token revokes its children.
@@ -320,11 +303,10 @@ async function tokenCaller(
 }
 
 /** The reason for a token that does not verify. Its claims are logged only if its signature was valid. */
-function denialReason(token: string, why: TokenRefusal, expected: string): Refused {
+function denialReason(claims: ServiceTokenClaims | undefined, why: TokenRefusal, expected: string): Refused {
   if (why !== 'issuer' && why !== 'audience' && why !== 'expired' && why !== 'not_yet') {
     return { refused: 'unknown', details: { token: why } }
   }
-  const claims = unverifiedClaims(token)
   const issuers = why === 'issuer' ? { expected, got: claims?.iss } : {}
   return { refused: why, details: { ...issuers, ...aboutToken(claims) } }
 }
@@ -337,4 +319,9 @@ function aboutToken(claims: ServiceTokenClaims | undefined): LogFields {
 /** Whether the key exists and is not revoked. */
 export function isLive(key: ApiKey | undefined): key is ApiKey {
   return key !== undefined && key.revokedAt === null
+}
+
+/** The caller of a request, as the audit log names it. */
+export function auditedCaller({ userId, keyId, token }: Caller): AuditFields {
+  return { userId, keyId, jti: token?.jti }
 }

@@ -93,7 +93,20 @@ export function createAuthorizer({ authenticator, store, denials }: AuthorizerDe
 
   return {
     requireAccess,
-    requireManager: (context, name, wanted, missing) => requireManager(denials, context, { ...wanted, name, missing }),
+    async requireManager(context, name, wanted, missing) {
+      const { caller, directory, request } = context
+      if (name === undefined || !isSlug(name)) throw notFound(missing)
+      const access: Access = { ...wanted, namespace: name, metadata: 'none' }
+      const decision = decide(caller.blocks, access)
+      if (!decision.allowed) denials.recordPolicyDenial(request, caller, access, decision)
+      if (!decision.allowed && !decision.visible) throw notFound(missing)
+      const namespace = await directory.namespace(name)
+      if (namespace === undefined || !(await canAccessNamespace(caller, namespace, directory))) throw notFound(missing)
+      if (!decision.allowed) throw forbidden(decision)
+      if (wanted.operation === 'read' || (await managesNamespace(caller, namespace, directory))) return namespace
+      denials.recordWriteRefusal(request, caller, name, 'not_led')
+      throw new PlatformError('forbidden', notManaged)
+    },
     requireAllowed(context, namespace, wanted, missing) {
       const access: Access = { ...wanted, namespace, metadata: 'none' }
       enforce(decide(context.caller.blocks, access), context, access, missing)
@@ -124,25 +137,6 @@ export function createAuthorizer({ authenticator, store, denials }: AuthorizerDe
       return { ...ref, stored: found }
     },
   }
-}
-
-async function requireManager(
-  denials: AuthorizerDeps['denials'],
-  context: RequestContext,
-  { name, missing, ...wanted }: ResourceAccess & { readonly name: string | undefined; readonly missing: string },
-): Promise<Namespace> {
-  const { caller, directory, request } = context
-  if (name === undefined || !isSlug(name)) throw notFound(missing)
-  const access: Access = { ...wanted, namespace: name, metadata: 'none' }
-  const decision = decide(caller.blocks, access)
-  if (!decision.allowed) denials.recordPolicyDenial(request, caller, access, decision)
-  if (!decision.allowed && !decision.visible) throw notFound(missing)
-  const namespace = await directory.namespace(name)
-  if (namespace === undefined || !(await canAccessNamespace(caller, namespace, directory))) throw notFound(missing)
-  if (!decision.allowed) throw forbidden(decision)
-  if (wanted.operation === 'read' || (await managesNamespace(caller, namespace, directory))) return namespace
-  denials.recordWriteRefusal(request, caller, name, 'not_led')
-  throw new PlatformError('forbidden', notManaged)
 }
 
 /** From authentication on, a request counts for the owner of its credential. */

@@ -7,14 +7,11 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import { PlatformError } from '../errors.ts'
 import { allowanceOf } from '../fairness/allowance.ts'
 import { browserSessionSeconds } from '../limits.ts'
-import type { Store } from '../storage/store.ts'
-import { type Caller, callerOfKey, isLive } from './authenticate.ts'
-import type { Directory, DirectorySnapshot } from './directory.ts'
+import { type Authenticated, liveCaller } from './authenticate.ts'
+import type { Directory } from './directory.ts'
 import type { ExpiringRecords } from './expiring-records.ts'
 
-export interface BrowserSession {
-  readonly caller: Caller
-  readonly directory: DirectorySnapshot
+export interface BrowserSession extends Authenticated {
   /** The hidden field that every form of this session must carry. `form`: what the form does, and to what. */
   formToken(form: string): string
 }
@@ -29,11 +26,9 @@ export interface BrowserSessions {
 }
 
 export interface BrowserSessionOptions {
-  readonly store: Store
   readonly records: ExpiringRecords
   readonly directory: Directory
   readonly signInKey: Buffer
-  /** Cookies of an https base URL get the `__Host-` prefix, which no other host or path can set. */
   readonly baseUrl: string
 }
 
@@ -42,48 +37,47 @@ interface SessionRecord {
 }
 
 export function createBrowserSessions(options: BrowserSessionOptions): BrowserSessions {
-  const { store, records, directory, signInKey } = options
-  const isSecure = options.baseUrl.startsWith('https:')
-  const cookieName = isSecure ? '__Host-postern' : 'postern'
-  const cookie = (value: string, maxAge: number) =>
-    `${cookieName}=${value}; Path=/; HttpOnly; SameSite=Lax; Max-Age=${maxAge}${isSecure ? '; Secure' : ''}`
+  const { records, directory, signInKey } = options
+  const cookie = ourCookie(options.baseUrl, 'postern')
 
   return {
     async find(request) {
-      const secret = cookieOf(request, cookieName)
+      const secret = cookie.of(request)
       const found = secret === undefined ? undefined : await records.find<SessionRecord>('session', secret)
       if (secret === undefined || found === undefined) return undefined
-      const snapshot = await directory.current()
-      const key = await snapshot.apiKey(found.value.keyId)
-      if (!isLive(key)) return undefined
-      const caller = callerOfKey(key)
-      await allowanceOf(request).belongsTo(caller)
-      return {
-        caller,
-        directory: snapshot,
-        formToken: (form) => formTokenOf(signInKey, secret, form),
-      }
+      const live = await liveCaller(directory, found.value.keyId)
+      if (live === undefined) return undefined
+      await allowanceOf(request).belongsTo(live.caller)
+      return { ...live, formToken: (form) => formTokenOf(signInKey, secret, form) }
     },
     async start(keyId) {
       const record: SessionRecord = { keyId }
-      const { secret, entry } = records.create('session', record, browserSessionSeconds)
-      await store.commit({ puts: [entry], deletes: await records.expired() })
-      return cookie(secret, browserSessionSeconds)
+      return cookie.set(await records.add('session', record, browserSessionSeconds), browserSessionSeconds)
     },
     async end(request) {
-      const secret = cookieOf(request, cookieName)
+      const secret = cookie.of(request)
       const found = secret === undefined ? undefined : await records.find('session', secret)
-      if (found !== undefined) await store.commit({ deletes: [found.key], fromReserve: 'revocation' })
-      return cookie('', 0)
+      if (found !== undefined) await records.take(found)
+      return cookie.set('', 0)
     },
   }
 }
 
-/** The value of a cookie; undefined if it is absent or sent twice, since one of the two may be somebody else's. */
-export function cookieOf(request: Request, name: string): string | undefined {
-  const pairs = (request.headers.get('cookie') ?? '').split(/; */)
-  const values = pairs.filter((pair) => pair.startsWith(`${name}=`)).map((pair) => pair.slice(name.length + 1))
-  return values.length === 1 ? values[0] : undefined
+/** Cookies of an https base URL get the `__Host-` prefix, which no other host or path can set. */
+export function ourCookie(baseUrl: string, plainName: string) {
+  const isSecure = baseUrl.startsWith('https:')
+  const start = `${isSecure ? '__Host-' : ''}${plainName}=`
+  return {
+    /** The value; undefined if it is absent or sent twice, since one of the two may be somebody else's. */
+    of({ headers }: Request): string | undefined {
+      const pairs = (headers.get('cookie') ?? '').split(/; */)
+      const values = pairs.filter((pair) => pair.startsWith(start)).map((pair) => pair.slice(start.length))
+      return values.length === 1 ? values[0] : undefined
+    },
+    /** The `Set-Cookie` header. `maxAge`: seconds; 0 removes it. */
+    set: (value: string, maxAge: number) =>
+      `${start}${value}; Path=/; HttpOnly; SameSite=Lax; Max-Age=${maxAge}${isSecure ? '; Secure' : ''}`,
+  }
 }
 
 /** A token for one form, bound to a secret that only the browser with this session, or the holder of a ticket, has. */

@@ -43,12 +43,6 @@ export type GrantEnd =
   | 'refresh token used twice'
   | 'too many grants of the user'
 
-/** A grant as it was read, for the checks of a write. */
-export interface StoredGrant {
-  readonly grant: Grant
-  readonly bytes: Uint8Array
-}
-
 /** The id of the grant that a code becomes. It follows from the code: one that comes again finds it, however late. */
 export function grantIdOf(signInKey: Buffer, code: string): string {
   const digest = createHmac('sha256', signInKey).update(`grant\0${code}`).digest()
@@ -59,12 +53,8 @@ export function grantEntry(grant: Grant): Entry {
   return { key: grantKey(grant.grantId), value: Buffer.from(JSON.stringify(grant)) }
 }
 
-/** Undefined if there is none, or it has expired. */
-export async function findGrant(
-  store: Pick<Store, 'get'>,
-  grantId: string,
-  nowSeconds: number,
-): Promise<StoredGrant | undefined> {
+/** With its bytes as they were read, for the checks of a write. Undefined if there is none, or it has expired. */
+export async function findGrant(store: Pick<Store, 'get'>, grantId: string, nowSeconds: number) {
   const bytes = await store.get(grantKey(grantId))
   if (bytes === undefined) return undefined
   const grant = readGrant(bytes)

@@ -48,7 +48,8 @@ export async function accessibleNamespaces(store: Pick<Store, 'keys'>, asking: A
     for (const organization of await organizationsOf(store, userId)) {
       for (const name of await namesUnder(store, ownedBy({ organizationId: organization }))) names.push(name)
     }
-    return names.sort(inByteOrder)
+    // By code units, which is the order of the bytes of ASCII names.
+    return names.sort()
   })
 }
 
@@ -121,10 +122,4 @@ export async function namesUnder(store: Pick<Store, 'keys'>, prefix: Uint8Array)
   const names: string[] = []
   for await (const key of everyKey(store, prefix, namespacesPerRead)) names.push(idOfKey(prefix, key))
   return names
-}
-
-/** The order of ASCII names by their bytes, which `localeCompare` does not keep. */
-export function inByteOrder(a: string, b: string): number {
-  if (a === b) return 0
-  return a < b ? -1 : 1
 }

@@ -88,24 +88,6 @@ export function openText(key: Buffer, sealed: string, associatedData: string): s
   return bytes && openSealed(key, bytes, associatedData)
 }
 
-/** A value as sealed JSON, in base64url. */
-export function sealJson(key: Buffer, value: object, associatedData: string): string {
-  return sealText(key, JSON.stringify(value), associatedData)
-}
-
-/** The value; undefined if there is none. `what` names it in the Error that is thrown if it was sealed elsewhere. */
-export function openJson<T>(
-  key: Buffer,
-  sealed: string | undefined,
-  associatedData: string,
-  what: string,
-): T | undefined {
-  if (sealed === undefined) return undefined
-  const text = openText(key, sealed, associatedData)
-  if (text === undefined) throw new Error(`the ${what} of a connection were sealed with another secret`)
-  return JSON.parse(text) as T
-}
-
 /**
  * The text of a private file, without surrounding white space; `create` makes it if the file is missing. Throws
  * CommandError if anyone but its owner may read it, because it may have been read already.

@@ -9,18 +9,11 @@ import { clockSkewMaxSeconds, tokenCharsMax } from '../limits.ts'
 import { ServiceTokenClaims } from '../model/token.ts'
 import { canonicalBytes } from '../schema/base64.ts'
 import { validatorOf } from '../schema/check.ts'
-import { signatureOf } from './signature.ts'
 import { isAccepted, type KeyRing, type SigningKey } from './signing-keys.ts'
 
 /** The signing input of JWS: the encoded header and payload. */
 export function signingInput(claims: ServiceTokenClaims, { header }: Pick<SigningKey, 'header'>): string {
   return `${header}.${Buffer.from(JSON.stringify(claims)).toString('base64url')}`
-}
-
-/** A complete token, signed on this thread. The server signs on others (`features/tokens/signers.ts`). */
-export function signToken(claims: ServiceTokenClaims, key: SigningKey): string {
-  const text = signingInput(claims, key)
-  return `${text}.${signatureOf(text, key.secretKey)}`
 }
 
 export type Verified = { readonly claims: ServiceTokenClaims } | { readonly refused: TokenRefusal }

@@ -17,6 +17,14 @@ export function withSetupUrl(status: ConnectionStatus, url: string): ConnectionS
   return status.state === 'auth_required' ? { ...status, setupUrl: url, authorizationUrl: url } : status
 }
 
+/** The status with the end of the sign-in, where that is known because nothing can renew it. */
+export function withSignInEnd(
+  status: ConnectionStatus,
+  { signedInUntil }: Pick<ConnectionPrivate, 'signedInUntil'>,
+): ConnectionStatus {
+  return status.state === 'connected' && signedInUntil !== undefined ? { state: 'connected', signedInUntil } : status
+}
+
 /** The connection that somebody sets up. */
 export interface SetupOf {
   readonly ref: ConnectionRef
@@ -46,9 +54,8 @@ export interface SetupLinks {
   ticketMaker(ticket: string, connection: SetupOf): Maker | undefined
 }
 
-/** `signInKey`: see `Secrets`. */
-export function createSetupLinks(baseUrl: string, signInKey: Buffer, clock: Clock): SetupLinks {
-  const base = baseUrl.replace(/\/$/, '')
+/** `base`: the base URL without a trailing slash. `signInKey`: see `Secrets`. */
+export function createSetupLinks(base: string, signInKey: Buffer, clock: Clock): SetupLinks {
   const urlOf = ({ namespace, connectionId }: ConnectionRef) => `${base}/connect/${namespace}/${connectionId}/setup`
   const place = (setup: SetupOf) => `ticket ${setupStateOf(setup)}`
   return {

@@ -18,12 +18,10 @@ import type { Store } from '../storage/store.ts'
 import { newVersion } from '../storage/versions.ts'
 import { openSealed, seal } from './secrets.ts'
 
-export type SigningKeyState = 'next' | 'active' | 'retired'
-
 export interface SigningKey {
   /** The RFC 7638 thumbprint. */
   readonly kid: string
-  readonly state: SigningKeyState
+  readonly state: SigningKeyRecord['state']
   /** When it entered this state, in Unix seconds. */
   readonly since: number
   /**
@@ -35,16 +33,8 @@ export interface SigningKey {
   readonly secretKey: Uint8Array
   /** The same key for the runtime's crypto. */
   readonly privateKey: KeyObject
-  readonly jwk: PublicJwk
-}
-
-export interface PublicJwk {
-  readonly kty: 'OKP'
-  readonly crv: 'Ed25519'
-  readonly x: string
-  readonly kid: string
-  readonly use: 'sig'
-  readonly alg: 'EdDSA'
+  /** The public key, for verifiers. */
+  readonly jwk: Readonly<Record<'kty' | 'crv' | 'x' | 'kid' | 'use' | 'alg', string>>
 }
 
 export interface KeyRing {
@@ -83,7 +73,7 @@ export function isAccepted({ state, since }: SigningKey, nowSeconds: number): bo
 }
 
 /** The public keys for verifiers (contract 3). */
-export function publishedKeys({ all }: KeyRing, nowSeconds: number): PublicJwk[] {
+export function publishedKeys({ all }: KeyRing, nowSeconds: number): SigningKey['jwk'][] {
   return all.filter((key) => key.state === 'next' || isAccepted(key, nowSeconds)).map(({ jwk }) => jwk)
 }
 
@@ -137,7 +127,7 @@ function isOver({ state, since }: SigningKeyRecord, nowSeconds: number): boolean
   return state === 'retired' && nowSeconds >= since + keyRetirementSeconds
 }
 
-function newRecord(state: SigningKeyState, since: number): SigningKeyRecord {
+function newRecord(state: SigningKeyRecord['state'], since: number): SigningKeyRecord {
   return { seed: randomBytes(32).toString('base64url'), state, since }
 }
 

@@ -8,7 +8,8 @@
 import { createExpiringRecords } from '../auth/expiring-records.ts'
 import { systemClock } from '../clock.ts'
 import { CommandError } from '../errors.ts'
-import { createLoginLink } from '../features/sign-in/login-link.ts'
+import type { LoginLink } from '../features/sign-in/sign-in-handlers.ts'
+import { loginLinkSeconds } from '../limits.ts'
 import { openExistingDataFolder, type Place } from '../maintenance/data-folder.ts'
 import { asBuffer } from '../storage/bytes.ts'
 import { readApiKey } from '../storage/directory-records.ts'
@@ -29,10 +30,10 @@ export async function loginLink(keyId: string, place: Place, { stdout, stderr }:
     const baseUrl = await store.get(baseUrlKey)
     if (baseUrl === undefined) throw new CommandError(`no server has used ${data} yet: run \`postern serve\` first`)
     const records = createExpiringRecords({ store, signInKey: secrets.signInKey, clock: systemClock })
-    const link = await createLoginLink({ store, records, baseUrl: asBuffer(baseUrl).toString() }, keyId)
+    const secret = await records.add('login link', { keyId } satisfies LoginLink, loginLinkSeconds)
     await auditCommand(data, 'signin.link_created', { keyId, userId: key.userId })
     // The link alone on stdout, for `| pbcopy` and scripts. The sentence goes to stderr.
-    stdout(`${link}\n`)
+    stdout(`${asBuffer(baseUrl).toString().replace(/\/$/, '')}/signin?link=${secret}\n`)
     stderr(`It signs in as ${key.userId}, once, within ten minutes.\n`)
   } finally {
     await store.close()

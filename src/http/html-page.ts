@@ -61,6 +61,21 @@ ${body}
   })
 }
 
+/** A line of the facts on a page. `more`: after its value. */
+export function row(name: string, value: string, more?: Html): Html {
+  return html`<div><dt>${name}</dt><dd>${value}</dd>${more}</div>`
+}
+
+/** For sign-ins over plain HTTP: a key that is typed, or a token that comes back, would be shown to the network. */
+export function impossiblePage(): Response {
+  return page({
+    title: 'Nobody can sign in here',
+    status: 409,
+    body: html`<p>This platform is reached over plain HTTP: the network would see keys and tokens. The operator can set an
+https address with <code>--base-url</code>.</p>`,
+  })
+}
+
 /** Whether a browser shows the answer as a page. Programs, and scripts of pages, get JSON. */
 export function isNavigation({ method, headers }: Request): boolean {
   if (method !== 'GET' && method !== 'HEAD') return false

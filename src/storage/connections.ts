@@ -44,7 +44,7 @@ export interface ConnectionPrivate {
   readonly server?: string
   /** Headers to send upstream, sealed, in base64url. */
   readonly headers?: string
-  /** The values that a person entered for the server, sealed, in base64url (`auth/connection-input.ts`). */
+  /** The values that a person entered for the server, sealed, in base64url (`auth/sealed-parts.ts`). */
   readonly input?: string
   /** The OAuth client that was given with the connection, sealed, in base64url. */
   readonly oauth?: string

@@ -4,7 +4,7 @@ import { beforeEach, expect, test } from 'bun:test'
 import { createApiKey, revokeApiKey } from '../../src/auth/api-key.ts'
 import { createRefusedLog, refusalLogIntervalMs } from '../../src/auth/refused-log.ts'
 import { revokeToken } from '../../src/auth/revocation.ts'
-import { signToken, unverifiedClaims } from '../../src/auth/service-token.ts'
+import { unverifiedClaims } from '../../src/auth/service-token.ts'
 import { keyRing } from '../../src/auth/signing-keys.ts'
 import { burstSeconds } from '../../src/limits.ts'
 import type { ServiceTokenClaims } from '../../src/model/token.ts'
@@ -13,6 +13,7 @@ import { mintToken } from '../api/cases.ts'
 import { clockOf } from '../support/clock.ts'
 import { createTestPlatform, issuer, signingKeyRecord, startOfTime, type TestPlatform } from '../support/platform.ts'
 import { sampleKeys } from '../support/sample.ts'
+import { signToken } from '../support/sign-token.ts'
 
 let platform: TestPlatform
 beforeEach(async () => {

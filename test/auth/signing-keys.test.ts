@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { openSealed, seal } from '../../src/auth/secrets.ts'
-import { signToken, verifyToken } from '../../src/auth/service-token.ts'
+import { verifyToken } from '../../src/auth/service-token.ts'
 import {
   changeSigningKeys,
   type KeyRing,
@@ -17,6 +17,7 @@ import { jwksMaxAgeSeconds, keyRetirementSeconds } from '../../src/limits.ts'
 import { openMemoryStore } from '../../src/storage/memory.ts'
 import type { Store } from '../../src/storage/store.ts'
 import { seed } from '../support/platform.ts'
+import { signToken } from '../support/sign-token.ts'
 
 const start = 1_800_000_000
 const issuer = 'https://mcp.example.com'

@@ -1,7 +1,7 @@
 /** Makes access tokens of grants, and ends grants. */
 
 import { randomBytes } from 'node:crypto'
-import { type Authenticator, type Caller, callerOfKey, canAccessNamespace } from '../../auth/authenticate.ts'
+import { type Authenticator, type Caller, canAccessNamespace, liveCaller } from '../../auth/authenticate.ts'
 import type { Directory } from '../../auth/directory.ts'
 import { endGrant, type Grant, type GrantEnd, refreshTokenOf } from '../../auth/grants.ts'
 import { type Clock, secondsOf } from '../../clock.ts'
@@ -15,12 +15,11 @@ import { OAuthError } from './oauth-error.ts'
 import { type Endpoints, resourceOf, scope } from './oauth-metadata.ts'
 import { policyOf } from './policy.ts'
 
-export interface AccessDeps {
+export interface AccessDeps extends Endpoints {
   readonly store: Store
   readonly directory: Directory
-  readonly authenticator: Pick<Authenticator, 'minted' | 'liveKey' | 'claimsOf'>
+  readonly authenticator: Pick<Authenticator, 'minted' | 'claimsOf'>
   readonly signInKey: Buffer
-  readonly endpoints: Endpoints
   readonly audit: Audit
   /** Signs the claims into a token. */
   readonly sign: (claims: ServiceTokenClaims, caller: Caller) => Promise<string>
@@ -31,7 +30,7 @@ export interface AccessDeps {
  * The user whose key allowed it. Throws `invalid_grant` if the key was revoked, or may no longer access the namespace.
  */
 export async function callerOf(
-  { directory, authenticator, store }: AccessDeps,
+  { directory, store }: AccessDeps,
   {
     keyId,
     namespace,
@@ -39,18 +38,16 @@ export async function callerOf(
     connectionMade,
   }: Pick<Grant, 'keyId' | 'namespace' | 'connectionId' | 'connectionMade'>,
 ): Promise<Caller> {
-  const snapshot = await directory.current()
-  const key = await authenticator.liveKey(keyId)
-  const found = await snapshot.namespace(namespace)
-  const caller = key === undefined ? undefined : callerOfKey(key)
-  if (caller === undefined || found === undefined || !(await canAccessNamespace(caller, found, snapshot))) {
+  const live = await liveCaller(directory, keyId)
+  const found = await live?.directory.namespace(namespace)
+  if (live === undefined || found === undefined || !(await canAccessNamespace(live.caller, found, live.directory))) {
     throw new OAuthError('invalid_grant', 'the user no longer has access')
   }
   const connection = await findConnection(store, namespace, connectionId)
   if (connection?.connection.createdAt !== connectionMade) {
     throw new OAuthError('invalid_grant', 'the connection that was allowed is gone')
   }
-  return caller
+  return live.caller
 }
 
 /**
@@ -58,12 +55,12 @@ export async function callerOf(
  * is in the store.
  */
 export async function accessResponse(deps: AccessDeps, grant: Grant, caller: Caller): Promise<Response> {
-  const { endpoints, authenticator, signInKey } = deps
+  const { authenticator, signInKey } = deps
   const iat = secondsOf(deps.clock)
   const exp = Math.min(iat + accessTokenSeconds, grant.expires)
   const claims: ServiceTokenClaims = {
-    iss: endpoints.issuer,
-    aud: resourceOf(endpoints, grant.namespace, grant.connectionId),
+    iss: deps.issuer,
+    aud: resourceOf(deps, grant.namespace, grant.connectionId),
     sub: grant.userId,
     key: grant.keyId,
     jti: `tok_${randomBytes(16).toString('base64url')}`,

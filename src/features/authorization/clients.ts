@@ -15,9 +15,10 @@ import { validatorOf } from '../../schema/check.ts'
 import { parseForeign } from '../../schema/json.ts'
 import { asBuffer } from '../../storage/bytes.ts'
 import { oauthClientKey, prefixRange, unusedClientIn, unusedClientKey, unusedClients } from '../../storage/keys.ts'
-import type { Entry, Key, Store } from '../../storage/store.ts'
+import type { Key, Store } from '../../storage/store.ts'
 import { type Upstream, UpstreamError, type UpstreamResponse } from '../../upstream/upstream.ts'
 import { OAuthError } from './oauth-error.ts'
+import type { AuthorizationSettings } from './oauth-metadata.ts'
 import { redirectUriProblem } from './redirect-uris.ts'
 
 /** Contract (sign-in 3.3): time that a registered client has to be used. Past it: it is removed. */
@@ -37,46 +38,29 @@ export const clientDocumentSecondsMax = 24 * 60 * 60
 /** Client documents that are kept. Past it: the one unused longest is fetched again. */
 const clientDocumentsMax = 1000
 
-export interface Client {
+/** `name`: the one that the client gives itself, which nobody verified. */
+export interface Client extends StoredClient {
   readonly clientId: string
-  /** The name that the client gives itself: not verified. */
-  readonly name: string | undefined
-  readonly redirectUris: readonly string[]
-  /** Whether it takes refresh tokens. */
-  readonly refreshes: boolean
-  /** The host of its document, which vouches for it; undefined for a registered client, for which nobody does. */
-  readonly host: string | undefined
-  /** The user who was the first to allow a registered client something. */
-  readonly userId?: string
+  /** The host of its document, which vouches for it; left out for a registered client, for which nobody does. */
+  readonly host?: string
 }
 
-export interface Clients {
-  /** Reads the metadata that a client sends to register. Throws OAuthError. */
-  read(body: unknown): Registration
-  /** Registers a client for somebody in this network. */
-  register(registration: Registration, network: string): Promise<Client>
-  /**
-   * The client of this id; its document is fetched for the holder. Throws OAuthError `invalid_client` with a text for
-   * the user, and `rate_limited`.
-   */
-  find(clientId: string, holder: Holder): Promise<Client>
-  /** Throws OAuthError for a registered client that does not exist. Fetches nothing. */
-  requireKnown(clientId: string): Promise<void>
-  /** The writes that note that a user uses the client from now on. A commit that makes a grant for it includes them. */
-  use(client: Client, userId: string): { readonly puts: readonly Entry[]; readonly deletes: readonly Key[] }
-}
-
-export interface ClientsOptions {
+export interface ClientDeps {
   readonly store: Store
   readonly upstream: Upstream
   readonly signInKey: Buffer
-  /** Schemes from `--redirect-scheme`. */
-  readonly schemes: readonly string[]
-  /** Whether the metadata says that clients may point to a document. Some remember it from before. */
-  readonly takesDocuments: boolean
+  readonly settings: Pick<AuthorizationSettings, 'redirectSchemes' | 'takesDocuments'>
   /** Limits the fetches of documents, by owner: each is a request to somebody's server. */
-  readonly fetches: RateLimit
+  readonly documents: RateLimit
+  readonly keptDocuments: KeptDocuments
   readonly clock: Clock
+}
+
+/** Clients by the URL of their document. `until`: milliseconds since 1970. */
+export type KeptDocuments = LRUCache<string, { readonly client: Client; readonly until: number }>
+
+export function keptDocuments(): KeptDocuments {
+  return new LRUCache({ max: clientDocumentsMax })
 }
 
 /** The fields that are read of a registration and of a client's document. All others are ignored. */
@@ -97,63 +81,44 @@ const Document = Type.Composite([
 ])
 const documentShape = validatorOf(Document)
 
-/** A client as it describes itself. */
-export interface Registration {
-  readonly name?: string
-  readonly redirectUris: readonly string[]
-  readonly refreshes: boolean
-}
-
 /**
  * `mcp_`, the time in base 36, so that unused clients are ordered by age, 48 bits of a keyed hash of the network that
  * registered it, and 128 random bits.
  */
 const registeredShape = /^mcp_([0-9a-z]{8})([A-Za-z0-9_-]{8})[A-Za-z0-9_-]{22}$/
 
-interface Parts extends ClientsOptions {
-  readonly documents: LRUCache<string, { readonly client: Client; readonly until: number }>
+/** Registers a client, as `readMetadata` read it, for somebody in this network. */
+export async function registerClient(deps: ClientDeps, stored: StoredClient, network: string): Promise<Client> {
+  const { store, signInKey, clock } = deps
+  const mark = createHmac('sha256', signInKey).update(`network\0${network}`).digest().toString('base64url', 0, 6)
+  const clientId = `mcp_${timeText(secondsOf(clock))}${mark}${randomBytes(16).toString('base64url')}`
+  await store.commit({
+    deletes: await removable(deps),
+    puts: [{ key: unusedClientKey(clientId), value: Buffer.from(JSON.stringify(stored)) }],
+  })
+  return { clientId, ...stored }
 }
 
-export function createClients(options: ClientsOptions): Clients {
-  const { store, signInKey, clock } = options
-  const documents: Parts['documents'] = new LRUCache({ max: clientDocumentsMax })
-  const parts = { ...options, documents }
-  const markOf = (network: string) =>
-    createHmac('sha256', signInKey).update(`network\0${network}`).digest().toString('base64url', 0, 6)
+/** Throws OAuthError for a registered client that does not exist. Fetches nothing. */
+export async function requireKnownClient(deps: ClientDeps, clientId: string): Promise<void> {
+  if (!isDocumentUrl(clientId)) await findRegistered(deps, clientId)
+}
 
+/**
+ * The client of this id; its document is fetched for the holder. Throws OAuthError `invalid_client` with a text for the
+ * user, and `rate_limited`.
+ */
+export async function findClient(deps: ClientDeps, clientId: string, holder: Holder): Promise<Client> {
+  return isDocumentUrl(clientId) ? findDocument(deps, clientId, holder) : findRegistered(deps, clientId)
+}
+
+/** The writes that note that a user uses the client from now on. A commit that makes a grant for it includes them. */
+export function usesOf({ clientId, host, ...stored }: Client, userId: string, usedAt: number) {
+  if (host !== undefined) return { puts: [], deletes: [] }
+  const value = { userId, ...stored, usedAt } satisfies StoredClient
   return {
-    read: (body) => readMetadata(body, options.schemes),
-    async register(stored, network) {
-      const clientId = `mcp_${timeText(secondsOf(clock))}${markOf(network)}${randomBytes(16).toString('base64url')}`
-      await store.commit({
-        deletes: await removable(parts),
-        puts: [{ key: unusedClientKey(clientId), value: Buffer.from(JSON.stringify(stored)) }],
-      })
-      return {
-        clientId,
-        name: stored.name,
-        redirectUris: stored.redirectUris,
-        refreshes: stored.refreshes,
-        host: undefined,
-      }
-    },
-    async requireKnown(clientId) {
-      if (!isDocumentUrl(clientId)) await findRegistered(parts, clientId)
-    },
-    find: async (clientId, holder) =>
-      isDocumentUrl(clientId) ? findDocument(parts, clientId, holder) : findRegistered(parts, clientId),
-    use({ clientId, name, redirectUris, refreshes, host, userId: first }, userId) {
-      if (host !== undefined) return { puts: [], deletes: [] }
-      const stored: StoredClient = {
-        ...(name !== undefined && { name }),
-        redirectUris,
-        refreshes,
-        usedAt: secondsOf(clock),
-        userId: first ?? userId,
-      }
-      const entry = { key: oauthClientKey(clientId), value: Buffer.from(JSON.stringify(stored)) }
-      return { puts: [entry], deletes: [unusedClientKey(clientId)] }
-    },
+    puts: [{ key: oauthClientKey(clientId), value: Buffer.from(JSON.stringify(value)) }],
+    deletes: [unusedClientKey(clientId)],
   }
 }
 
@@ -161,8 +126,7 @@ export function createClients(options: ClientsOptions): Clients {
  * The unused clients to delete: the expired ones, and beyond `unusedClientsMax` the oldest of the network that has
  * most, so that nobody throws out the clients of others.
  */
-async function removable(parts: Parts): Promise<Key[]> {
-  const { store, clock } = parts
+async function removable({ store, clock }: ClientDeps): Promise<Key[]> {
   const { keys } = await store.keys({ ...prefixRange(unusedClients), limit: 2 * unusedClientsMax })
   const firstKept = unusedClientKey(`mcp_${timeText(secondsOf(clock) - unusedClientSeconds)}`)
   const gone = keys.filter((key) => Buffer.compare(key, firstKept) < 0)
@@ -175,24 +139,22 @@ async function removable(parts: Parts): Promise<Key[]> {
   return gone
 }
 
-async function findRegistered(parts: Parts, clientId: string): Promise<Client> {
-  const { store, clock } = parts
+async function findRegistered({ store, clock }: ClientDeps, clientId: string): Promise<Client> {
   const issued = Number.parseInt(registeredShape.exec(clientId)?.[1] ?? '', 36)
   if (Number.isNaN(issued)) throw unknownClient()
   const [used, unused] = await store.getMany([oauthClientKey(clientId), unusedClientKey(clientId)])
   const bytes = used ?? (issued + unusedClientSeconds > secondsOf(clock) ? unused : undefined)
   if (bytes === undefined) throw unknownClient()
-  const { name, redirectUris, refreshes, userId } = readClient(bytes)
-  return { clientId, name, redirectUris, refreshes, host: undefined, ...(userId !== undefined && { userId }) }
+  return { clientId, ...readClient(bytes) }
 }
 
-async function findDocument(parts: Parts, url: string, holder: Holder): Promise<Client> {
-  const { fetches, clock, documents } = parts
-  const kept = documents.get(url)
+async function findDocument(deps: ClientDeps, url: string, holder: Holder): Promise<Client> {
+  const { documents, clock, keptDocuments } = deps
+  const kept = keptDocuments.get(url)
   if (kept !== undefined && kept.until > clock.now()) return kept.client
-  requireRate(fetches.take(ownerOf(holder)), 'Too many documents of clients are being fetched for you')
-  const { client, seconds } = await fetchDocument(parts, url, holder)
-  if (seconds > 0) documents.set(url, { client, until: clock.now() + seconds * 1000 })
+  requireRate(documents.take(ownerOf(holder)), 'Too many documents of clients are being fetched for you')
+  const { client, seconds } = await fetchDocument(deps, url, holder)
+  if (seconds > 0) keptDocuments.set(url, { client, until: clock.now() + seconds * 1000 })
   return client
 }
 
@@ -204,15 +166,15 @@ function timeText(seconds: number): string {
   return seconds.toString(36).padStart(8, '0')
 }
 
-/** Throws OAuthError. */
-function readMetadata(body: unknown, schemes: readonly string[]): Registration {
+/** The metadata that a client sends to register, or has in its document. Throws OAuthError. */
+export function readMetadata(body: unknown, { redirectSchemes }: ClientDeps['settings']): StoredClient {
   if (!metadataShape.isValid(body)) {
     const problem = metadataShape.firstProblem(body)
     const code = problem.place.startsWith('redirect_uris') ? 'invalid_redirect_uri' : 'invalid_client_metadata'
     throw new OAuthError(code, `${problem.place === '' ? 'the body' : problem.place}: ${problem.message}`)
   }
   for (const [index, uri] of body.redirect_uris.entries()) {
-    const problem = redirectUriProblem(uri, schemes)
+    const problem = redirectUriProblem(uri, redirectSchemes)
     if (problem !== undefined) throw new OAuthError('invalid_redirect_uri', `redirect_uris[${index}] ${problem}`)
   }
   // Without what would hide or turn around the words beside it.
@@ -244,17 +206,8 @@ const advice = {
 }
 
 /** The client that a document describes, and the seconds for which it may be kept. Throws OAuthError. */
-async function fetchDocument(
-  {
-    upstream,
-    schemes,
-    takesDocuments,
-    clock,
-  }: Pick<ClientsOptions, 'upstream' | 'schemes' | 'takesDocuments' | 'clock'>,
-  url: string,
-  holder: Holder,
-) {
-  const remedy = takesDocuments ? advice.announced : advice.remembered
+async function fetchDocument({ upstream, settings, clock }: ClientDeps, url: string, holder: Holder) {
+  const remedy = settings.takesDocuments ? advice.announced : advice.remembered
   const unusable = (why: string) => new OAuthError('invalid_client', `The client's document ${url} ${why}`)
   try {
     const { status, headers, body } = await upstream.send({
@@ -272,8 +225,7 @@ async function fetchDocument(
     if ((document.token_endpoint_auth_method ?? 'none') !== 'none') {
       throw unusable('is about a client with a secret; only public clients are accepted')
     }
-    const { name, redirectUris, refreshes } = readMetadata(document, schemes)
-    const client: Client = { clientId: url, name, redirectUris, refreshes, host: new URL(url).host }
+    const client: Client = { clientId: url, ...readMetadata(document, settings), host: new URL(url).host }
     return { client, seconds: keepSecondsOf(headers, clock.now()) }
   } catch (thrown) {
     if (thrown instanceof OAuthError) throw thrown

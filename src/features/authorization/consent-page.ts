@@ -1,7 +1,8 @@
 /** The consent page: who asks, for what, for whom, and where the answer goes. */
 
-import { type Html, html } from '../../http/html.ts'
-import { page } from '../../http/html-page.ts'
+import { html } from '../../http/html.ts'
+import { page, row } from '../../http/html-page.ts'
+import type { ConnectionRef } from '../../model/connection.ts'
 import type { Client } from './clients.ts'
 import { formTarget, isLoopbackUri } from './redirect-uris.ts'
 
@@ -10,36 +11,33 @@ export const grantDays = [1, 30, 90] as const
 const daysAtFirst = 30
 
 export interface Consent {
+  /** The base URL without a trailing slash. */
+  readonly base: string
   /** Where the form goes: the request's own URL, query included. */
   readonly action: string
   readonly formToken: string
   readonly client: Client
   readonly redirectUri: string
-  readonly namespace: string
-  readonly connectionId: string
+  readonly ref: ConnectionRef
   readonly userId: string
   /** Undefined if they are not known; then their names are typed. */
   readonly tools: readonly string[] | undefined
-  /** Where the user can sign out, to come back as somebody else. */
-  readonly signInUrl: string
-  /** Where the connection is set up; undefined if it is. */
-  readonly setupUrl: string | undefined
+  readonly isSetUp: boolean
   /** The problem with the user's last choice. */
   readonly problem: string | undefined
 }
 
 export function consentPage(consent: Consent): Response {
-  const { action, formToken, client, redirectUri, namespace, connectionId, userId, tools } = consent
-  const { signInUrl, setupUrl, problem } = consent
+  const { base, action, formToken, client, redirectUri, ref, userId, tools, isSetUp, problem } = consent
+  const path = `${ref.namespace}/${ref.connectionId}`
   const name = client.name ?? client.host ?? 'this program'
-  const row = (what: string, value: string, more?: Html) => html`<div><dt>${what}</dt><dd>${value}</dd>${more}</div>`
   return page({
     title: `${client.name ?? client.host ?? 'A program'} asks for access`,
     status: problem === undefined ? 200 : 400,
     body: html`<dl>
 ${row('Client', client.host ?? `${client.name ?? 'without a name'} (not verified)`)}
-${row('Connection', `${namespace}/${connectionId}`)}
-${row('Acts as', userId, html`<a href="${signInUrl}">Not you?</a>`)}
+${row('Connection', path)}
+${row('Acts as', userId, html`<a href="${base}/signin">Not you?</a>`)}
 ${row('You return to', targetOf(redirectUri))}
 </dl>
 ${
@@ -48,9 +46,9 @@ ${
 to connect it.</p>`
 }
 ${
-  setupUrl !== undefined &&
+  !isSetUp &&
   html`<p class="warning">The server behind this connection is not set up yet: calls fail until somebody has signed in to
-it or entered what it needs. <a href="${setupUrl}">Set it up</a></p>`
+it or entered what it needs. <a href="${base}/connect/${path}/setup">Set it up</a></p>`
 }
 ${problem !== undefined && html`<p class="warning" role="alert">${problem}</p>`}
 <form method="post" action="${action}">

@@ -6,15 +6,15 @@
 import type { AuthorizedConnection, Authorizer, RequestContext } from '../../auth/authorizer.ts'
 import { type BrowserSession, type BrowserSessions, requireFormToken } from '../../auth/browser-sessions.ts'
 import type { ExpiringRecords } from '../../auth/expiring-records.ts'
+import type { Grant } from '../../auth/grants.ts'
 import { invalidRequest, PlatformError } from '../../errors.ts'
-import type { Holder } from '../../fairness/owner.ts'
 import { type Form, readForm } from '../../http/form.ts'
 import { redirect } from '../../http/html-page.ts'
 import { pathOf } from '../../http/path.ts'
 import { readQuery } from '../../http/query.ts'
 import { codeSeconds } from '../../limits.ts'
-import type { Store } from '../../storage/store.ts'
-import type { Client, Clients } from './clients.ts'
+import type { ConnectionRef } from '../../model/connection.ts'
+import { type Client, type ClientDeps, findClient } from './clients.ts'
 import { consentPage, grantDays } from './consent-page.ts'
 import { OAuthError } from './oauth-error.ts'
 import { connectionOf, type Endpoints, resourceOf } from './oauth-metadata.ts'
@@ -27,47 +27,31 @@ const grantToolsMax = 200
 const stateCharsMax = 2000
 
 /** The consent behind an authorization code. */
-export interface CodeRecord {
-  readonly clientId: string
+export interface CodeRecord
+  extends Pick<Grant, 'clientId' | 'namespace' | 'connectionId' | 'connectionMade' | 'userId' | 'keyId' | 'tools'> {
   readonly redirectUri: string
   /** The S256 code challenge (RFC 7636). */
   readonly challenge: string
-  readonly namespace: string
-  readonly connectionId: string
-  readonly userId: string
-  readonly keyId: string
-  readonly tools?: readonly string[]
   readonly days: number
-  /** When the connection was made: another one of the same name is not the one that was allowed. */
-  readonly connectionMade: string
 }
 
-export interface AuthorizeDeps {
+export interface AuthorizeDeps extends ClientDeps, Endpoints {
   readonly authorizer: Pick<Authorizer, 'requireConnection'>
   readonly sessions: BrowserSessions
-  readonly clients: Clients
   readonly records: ExpiringRecords
-  readonly store: Pick<Store, 'commit'>
-  readonly endpoints: Endpoints
   /** Names of the tools behind a connection; undefined if the server does not list them in time. */
   readonly listTools: (context: RequestContext, connection: AuthorizedConnection) => Promise<string[] | undefined>
 }
 
-/** The caller and the connection of a consent page, and the problem that it shows. */
-interface Shown {
-  readonly context: RequestContext
-  readonly connection: AuthorizedConnection
-  readonly problem?: string
-}
-
-/** A valid request of a client, for one connection. */
-interface AuthorizationRequest {
+/** A valid request of a client for one connection, in the browser of somebody who has signed in. */
+interface Asked {
   readonly client: Client
   readonly redirectUri: string
   readonly challenge: string
   readonly state: string | undefined
-  readonly namespace: string
-  readonly connectionId: string
+  readonly session: BrowserSession
+  readonly context: RequestContext
+  readonly connection: AuthorizedConnection
 }
 
 export function authorizeHandlers(deps: AuthorizeDeps) {
@@ -78,95 +62,63 @@ export function authorizeHandlers(deps: AuthorizeDeps) {
 }
 
 async function authorizePage(deps: AuthorizeDeps, request: Request): Promise<Response> {
-  const { authorizer } = deps
-  requireParameters(readQuery(request.url)) // 400
-  const session = await sessionOf(deps, request)
-  if (session instanceof Response) return session // 303
-  const asked = await readRequest(deps, request, session.caller) // 400, 429
-  const context = { ...session, request }
-  const connection = await authorizer.requireConnection(context, 'execute', asked) // 404
-  return show(deps, asked, session, { context, connection })
+  const asked = await readRequest(deps, request) // 400, 404, 429
+  return asked instanceof Response ? asked : show(deps, asked) // 303
 }
 
 async function decideConsent(deps: AuthorizeDeps, request: Request): Promise<Response> {
-  const { sessions, authorizer, endpoints, records, store } = deps
-  const session = await sessionOf(deps, request)
-  if (session instanceof Response) return session // 303
+  const { sessions, issuer, base, records } = deps
+  const asked = await readRequest(deps, request) // 400, 404, 429
+  if (asked instanceof Response) return asked // 303
+  const { client, redirectUri, challenge, session, connection } = asked
   const form = await readForm(request) // 400
-  const asked = await readRequest(deps, request, session.caller) // 400, 429
-  const context = { ...session, request }
-  const connection = await authorizer.requireConnection(context, 'execute', asked) // 404
-  requireFormToken(form.one('form'), session.formToken(formOf(request, connection))) // 403
-  const decision = readDecision(form, asked) // 400
-  if (typeof decision === 'object' && 'problem' in decision) {
-    return show(deps, asked, session, { context, connection, problem: decision.problem })
-  }
+  requireFormToken(form.one('form'), session.formToken(formOf(asked))) // 403
+  const decision = readDecision(form, connection) // 400
+  if (typeof decision === 'object' && 'problem' in decision) return show(deps, asked, decision.problem)
   const answer = async (parameters: Record<string, string | undefined>) => {
-    const to = withParameters(asked.redirectUri, { ...parameters, state: asked.state, iss: endpoints.issuer })
+    const to = withParameters(redirectUri, { ...parameters, state: asked.state, iss: issuer })
     const response = redirect(to)
     // Cookies have no port (RFC 6265, 8.5): a client on our own host would get that of the session, and with it
     // all that its user may do. The browser forgets it before it goes there.
-    if (new URL(to).hostname === new URL(endpoints.base).hostname)
-      response.headers.set('set-cookie', await sessions.end(request))
+    if (new URL(to).hostname === new URL(base).hostname) response.headers.set('set-cookie', await sessions.end(request))
     return response
   }
   if (decision === 'deny') return answer({ error: 'access_denied' })
-  const { namespace, connectionId } = asked
+  const { namespace, connectionId, stored } = connection
+  const { userId, keyId } = session.caller
   const record: CodeRecord = {
-    clientId: asked.client.clientId,
-    redirectUri: asked.redirectUri,
-    challenge: asked.challenge,
-    namespace,
-    connectionId,
-    userId: session.caller.userId,
-    keyId: session.caller.keyId,
-    connectionMade: connection.stored.connection.createdAt,
+    ...{ clientId: client.clientId, redirectUri, challenge, namespace, connectionId, userId, keyId },
+    // Another connection of the same name is not the one that was allowed.
+    connectionMade: stored.connection.createdAt,
     ...decision,
   }
-  const { secret, entry } = records.create('code', record, codeSeconds)
-  await store.commit({ puts: [entry], deletes: await records.expired() })
-  return answer({ code: secret })
-}
-
-/** The session, or the redirect to sign in and come back. */
-async function sessionOf(deps: AuthorizeDeps, request: Request): Promise<BrowserSession | Response> {
-  const { sessions, endpoints } = deps
-  const session = await sessions.find(request)
-  const next = `${pathOf(request.url)}${searchOf(request)}`
-  return session ?? redirect(`${endpoints.base}/signin?${new URLSearchParams({ next })}`)
+  return answer({ code: await records.add('code', record, codeSeconds) })
 }
 
 /** `problem`: what was wrong with the user's choice. Then the page is 400. */
-async function show(
-  deps: AuthorizeDeps,
-  asked: AuthorizationRequest,
-  session: BrowserSession,
-  { context, connection, problem }: Shown,
-): Promise<Response> {
-  const { endpoints } = deps
+async function show(deps: AuthorizeDeps, asked: Asked, problem?: string): Promise<Response> {
+  const { base } = deps
+  const { client, redirectUri, session, context, connection } = asked
   const tools = await deps.listTools(context, connection)
   const { state } = connection.stored.connection.status
   return consentPage({
-    action: `${endpoints.base}/oauth/authorize${searchOf(context.request)}`,
-    formToken: session.formToken(formOf(context.request, connection)),
-    client: asked.client,
-    redirectUri: asked.redirectUri,
-    namespace: asked.namespace,
-    connectionId: asked.connectionId,
+    base,
+    action: `${base}/oauth/authorize${searchOf(context.request)}`,
+    formToken: session.formToken(formOf(asked)),
+    client,
+    redirectUri,
+    ref: connection,
     userId: session.caller.userId,
-    signInUrl: `${endpoints.base}/signin`,
-    setupUrl:
-      state === 'auth_required' || state === 'input_required'
-        ? `${endpoints.base}/connect/${asked.namespace}/${asked.connectionId}/setup`
-        : undefined,
+    isSetUp: state !== 'auth_required' && state !== 'input_required',
     tools: tools !== undefined && tools.length <= grantToolsMax ? tools : undefined,
     problem,
   })
 }
 
 /** A form is good for the very request and connection that its page showed. */
-function formOf(request: Request, { stored: { connection } }: AuthorizedConnection): string {
-  return `consent\0${searchOf(request)}\0${connection.createdAt}\0${connection.mcpUrl}`
+function formOf({ context: { request }, connection: { stored } }: Asked): string {
+  const { createdAt, mcpUrl } = stored.connection
+  return `consent\0${searchOf(request)}\0${createdAt}\0${mcpUrl}`
 }
 
 function searchOf({ url }: Request): string {
@@ -175,13 +127,7 @@ function searchOf({ url }: Request): string {
 }
 
 /** Checks what can be checked before anybody has signed in. Throws `invalid_request`. */
-function requireParameters(query: ReadonlyMap<string, string>): {
-  readonly clientId: string
-  readonly redirectUri: string
-  readonly challenge: string
-  readonly resource: string
-  readonly state: string | undefined
-} {
+function readParameters(query: ReadonlyMap<string, string>) {
   const required = (name: string) => {
     const value = query.get(name)
     if (value === undefined || value === '') throw invalidRequest(`${name}: is missing from the client’s request`)
@@ -205,29 +151,33 @@ function requireParameters(query: ReadonlyMap<string, string>): {
 }
 
 /**
- * The whole request. `holder`: for whom the client's document is fetched. Throws `invalid_request` with a text for the
- * user, and `rate_limited`.
+ * The whole request, or the redirect to sign in and come back. Throws 404, and `invalid_request` with a text for the
+ * user; `rate_limited` if too many documents of clients are fetched for them.
  */
-async function readRequest(
-  { clients, endpoints }: AuthorizeDeps,
-  request: Request,
-  holder: Holder,
-): Promise<AuthorizationRequest> {
-  const { clientId, redirectUri, challenge, resource, state } = requireParameters(readQuery(request.url))
-  const connection = connectionOf(endpoints, resource)
-  if (connection === undefined) {
+async function readRequest(deps: AuthorizeDeps, request: Request): Promise<Asked | Response> {
+  const { sessions, authorizer, base } = deps
+  const { clientId, redirectUri, challenge, resource, state } = readParameters(readQuery(request.url))
+  const session = await sessions.find(request)
+  if (session === undefined) {
+    const next = `${pathOf(request.url)}${searchOf(request)}`
+    return redirect(`${base}/signin?${new URLSearchParams({ next })}`)
+  }
+  const ref = connectionOf(deps, resource)
+  if (ref === undefined) {
     throw invalidRequest(
-      `resource: must be the URL of a connection here, like ${resourceOf(endpoints, 'NAMESPACE', 'CONNECTION')}`,
+      `resource: must be the URL of a connection here, like ${resourceOf(deps, 'NAMESPACE', 'CONNECTION')}`,
     )
   }
-  const client = await clients.find(clientId, holder).catch((thrown) => {
+  const client = await findClient(deps, clientId, session.caller).catch((thrown) => {
     if (thrown instanceof OAuthError) throw invalidRequest(thrown.message)
     throw thrown
   })
   if (!isRegistered(redirectUri, client.redirectUris)) {
     throw invalidRequest('redirect_uri: is not one that this client has registered')
   }
-  return { client, redirectUri, challenge, state, ...connection }
+  const context = { ...session, request }
+  const connection = await authorizer.requireConnection(context, 'execute', ref) // 404
+  return { client, redirectUri, challenge, state, session, context, connection }
 }
 
 /**
@@ -236,7 +186,7 @@ async function readRequest(
  */
 function readDecision(
   form: Form,
-  { namespace, connectionId }: AuthorizationRequest,
+  { namespace, connectionId }: ConnectionRef,
 ): 'deny' | { readonly days: number; readonly tools?: readonly string[] } | { readonly problem: string } {
   const decision = form.one('decision')
   if (decision === 'deny') return 'deny'

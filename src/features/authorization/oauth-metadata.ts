@@ -1,9 +1,28 @@
 /** The documents by which a client finds its way from a connection's URL to a token (RFC 9728, RFC 8414). */
 
+import { isSecureUrl } from '../../http/guard.ts'
+import { pathOf } from '../../http/path.ts'
+import type { ConnectionRef } from '../../model/connection.ts'
 import { isConnectionId, isSlug } from '../../model/names.ts'
 
 /** The one scope. The user decides on the consent page what a token may do. */
 export const scope = 'mcp'
+
+export interface AuthorizationSettings {
+  /** False with `--no-sign-in`: then there is no sign-in here. */
+  readonly isOn: boolean
+  /** Schemes from `--redirect-scheme`, besides those of well-known clients. */
+  readonly redirectSchemes: readonly string[]
+  /** False with `--no-client-document`: postern then registers with authorization servers of upstreams. */
+  readonly hasClientDocument: boolean
+  /** Whether client documents are announced: not with `--no-public-upstream`, which cannot fetch them. */
+  readonly takesDocuments: boolean
+}
+
+/** Whether clients can sign in here: never over plain HTTP, except on this machine. */
+export function isSignInPossible(base: string, { isOn }: Pick<AuthorizationSettings, 'isOn'>): boolean {
+  return isOn && isSecureUrl(base)
+}
 
 /** The URLs of this authorization server. `issuer`: the base URL, exactly as tokens have it. */
 export interface Endpoints {
@@ -12,20 +31,13 @@ export interface Endpoints {
   readonly base: string
 }
 
-export function endpointsOf(issuer: string): Endpoints {
-  return { issuer, base: issuer.replace(/\/$/, '') }
-}
-
 /** The URL of a connection's MCP endpoint: the `resource` of its tokens. */
 export function resourceOf({ base }: Endpoints, namespace: string, connectionId: string): string {
   return `${base}/connect/${namespace}/${connectionId}/mcp`
 }
 
 /** The connection of a `resource`; undefined if it is not the URL of one here. */
-export function connectionOf(
-  { base }: Endpoints,
-  resource: string,
-): { readonly namespace: string; readonly connectionId: string } | undefined {
+export function connectionOf({ base }: Endpoints, resource: string): ConnectionRef | undefined {
   const prefix = `${base}/connect/`
   if (!resource.startsWith(prefix)) return undefined
   const [namespace = '', connectionId = '', mcp, ...rest] = resource.slice(prefix.length).split('/')
@@ -63,12 +75,14 @@ export function authorizationServer({ issuer, base }: Endpoints, takesDocuments:
   }
 }
 
-/** The challenge of a 401 at a connection's MCP endpoint (RFC 9728, 5.1). `hasCredential`: one was sent, and refused. */
-export function challenge({ base }: Endpoints, path: string, hasCredential: boolean): string {
-  const parameters = [
-    ...(hasCredential ? ['error="invalid_token"'] : []),
-    `resource_metadata="${base}/.well-known/oauth-protected-resource${path}"`,
-    `scope="${scope}"`,
-  ]
-  return `Bearer ${parameters.join(', ')}`
+/**
+ * The `WWW-Authenticate` of a 401 at a connection's MCP endpoint (RFC 9728, 5.1); undefined if there is no sign-in here.
+ */
+export function challengeOf(base: string, settings: AuthorizationSettings): ((request: Request) => string) | undefined {
+  if (!isSignInPossible(base, settings)) return undefined
+  return ({ url, headers }) => {
+    const refused = headers.has('authorization') ? 'error="invalid_token", ' : ''
+    const document = `${base}/.well-known/oauth-protected-resource${pathOf(url)}`
+    return `Bearer ${refused}resource_metadata="${document}", scope="${scope}"`
+  }
 }

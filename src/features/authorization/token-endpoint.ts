@@ -1,22 +1,22 @@
 /** `/oauth/token` and `/oauth/revoke`: codes and refresh tokens become access tokens, or end (sign-in contract, 3.7 to 3.9). */
 
 import { createHash, timingSafeEqual } from 'node:crypto'
-import type { ExpiringRecords, FoundRecord } from '../../auth/expiring-records.ts'
+import type { ExpiringRecords } from '../../auth/expiring-records.ts'
 import { findGrant, type Grant, grantEntry, grantIdOf, readRefreshToken } from '../../auth/grants.ts'
 import { secondsOf } from '../../clock.ts'
 import { type RateLimit, requireRate } from '../../fairness/rate-limit.ts'
 import { type Form, readForm } from '../../http/form.ts'
 import { noStoreJson } from '../../http/respond.ts'
+import type { ConnectionRef } from '../../model/connection.ts'
 import { grantKey } from '../../storage/keys.ts'
 import { type Store, StoreError } from '../../storage/store.ts'
 import { type AccessDeps, accessResponse, callerOf, endAndAudit } from './access-token.ts'
-import type { Client, Clients } from './clients.ts'
+import { type Client, type ClientDeps, findClient, requireKnownClient, usesOf } from './clients.ts'
 import type { CodeRecord } from './consent.ts'
 import { OAuthError } from './oauth-error.ts'
 import { connectionOf, type Endpoints } from './oauth-metadata.ts'
 
-export interface TokenDeps extends AccessDeps {
-  readonly clients: Clients
+export interface TokenDeps extends AccessDeps, ClientDeps {
   readonly records: ExpiringRecords
   /** Limits the grants of each user. */
   readonly newGrants: RateLimit
@@ -31,7 +31,7 @@ export function tokenHandlers(deps: TokenDeps) {
         throw new OAuthError('unsupported_grant_type', 'grant_type: must be authorization_code or refresh_token')
       }
       const clientId = required(form, 'client_id')
-      await deps.clients.requireKnown(clientId) // 401
+      await requireKnownClient(deps, clientId) // 401
       return grantType === 'authorization_code' ? redeemCode(deps, form, clientId) : refresh(deps, form, clientId)
     },
 
@@ -61,54 +61,36 @@ async function redeemCode(deps: TokenDeps, form: Form, clientId: string): Promis
   if (code.redirectUri !== required(form, 'redirect_uri'))
     throw invalidGrant('redirect_uri: is not the one of the code')
   if (!isVerifier(required(form, 'code_verifier'), code.challenge)) throw invalidGrant('code_verifier: does not match')
-  requireResource(deps.endpoints, form, code)
+  requireResource(deps, form, code)
   const caller = await callerOf(deps, code)
   requireRate(deps.newGrants.take(code.userId), 'Too many clients have been allowed something by this user') // 429
   // Only now: a client document is fetched for nobody who has no code.
-  const client = await deps.clients.find(clientId, caller)
-  const grant = grantOf(grantId, { code, client, now: deps.clock.now() })
+  const client = await findClient(deps, clientId, caller)
+  const grant = grantOf(grantId, code, client, deps.clock.now())
   const response = await accessResponse(deps, grant, caller)
+  const { puts, deletes } = usesOf(client, grant.userId, secondsOf(deps.clock))
+  const { ok } = await deps.store.commit({
+    checks: [{ key: found.key, value: found.bytes }],
+    puts: [grantEntry(grant), ...puts],
+    deletes: [found.key, ...deletes],
+  })
   // The same code was redeemed at the same time: the grant that the other request made ends too.
-  if (!(await makeGrant(deps, found, grant, client))) throw await notAgain()
+  if (!ok) throw await notAgain()
   const { userId, keyId, namespace, connectionId } = grant
   await deps.audit.record('grant.created', { grantId, userId, keyId, namespace, connectionId, client: grant.client })
   return response
 }
 
-function grantOf(
-  grantId: string,
-  { code, client, now }: { readonly code: CodeRecord; readonly client: Client; readonly now: number },
-): Grant {
+function grantOf(grantId: string, code: CodeRecord, client: Client, now: number): Grant {
+  const { redirectUri: _, challenge: __, days, ...allowed } = code
   return {
+    ...allowed,
     grantId,
-    userId: code.userId,
-    keyId: code.keyId,
-    clientId: client.clientId,
     client: client.host ?? client.name ?? client.clientId,
-    namespace: code.namespace,
-    connectionId: code.connectionId,
-    connectionMade: code.connectionMade,
-    ...(code.tools !== undefined && { tools: code.tools }),
     createdAt: new Date(now).toISOString(),
-    expires: Math.floor(now / 1000) + code.days * 24 * 60 * 60,
+    expires: Math.floor(now / 1000) + days * 24 * 60 * 60,
     ...(client.refreshes && { refreshes: 0 }),
   }
-}
-
-/** Writes the grant and deletes the code, in one commit. False if somebody else was first. */
-async function makeGrant(
-  { store, clients }: TokenDeps,
-  found: FoundRecord<CodeRecord>,
-  grant: Grant,
-  client: Client,
-): Promise<boolean> {
-  const { puts, deletes } = clients.use(client, grant.userId)
-  const committed = await store.commit({
-    checks: [{ key: found.key, value: found.bytes }],
-    puts: [grantEntry(grant), ...puts],
-    deletes: [found.key, ...deletes],
-  })
-  return committed.ok
 }
 
 /**
@@ -123,7 +105,7 @@ async function refresh(deps: TokenDeps, form: Form, clientId: string): Promise<R
     throw invalidGrant('the refresh token is unknown, has expired, or was revoked')
   }
   const { grant, bytes } = stored
-  requireResource(deps.endpoints, form, grant)
+  requireResource(deps, form, grant)
   const { refreshes = 0, isUnanswered = false } = grant
   const isCurrent = token?.number === refreshes
   if (grant.refreshes === undefined || (!isCurrent && !(isUnanswered && token?.number === refreshes - 1))) {
@@ -156,17 +138,13 @@ async function usedBefore(deps: TokenDeps, { grantId }: Grant): Promise<OAuthErr
 }
 
 /** The grant of an access token of ours, expired or not. */
-async function grantOfAccessToken({ authenticator, endpoints }: TokenDeps, token: string): Promise<string | undefined> {
+async function grantOfAccessToken({ authenticator, issuer }: TokenDeps, token: string): Promise<string | undefined> {
   const claims = await authenticator.claimsOf(token)
-  return claims === undefined || claims.aud === endpoints.issuer ? undefined : claims.par?.[0]
+  return claims === undefined || claims.aud === issuer ? undefined : claims.par?.[0]
 }
 
 /** `resource` may be left out; if sent, it must be the one of the consent. */
-function requireResource(
-  endpoints: Endpoints,
-  form: Form,
-  { namespace, connectionId }: Pick<Grant, 'namespace' | 'connectionId'>,
-): void {
+function requireResource(endpoints: Endpoints, form: Form, { namespace, connectionId }: ConnectionRef): void {
   const resource = form.one('resource')
   if (resource === undefined) return
   const named = connectionOf(endpoints, resource)

@@ -4,8 +4,15 @@
  */
 
 import type { RequestContext } from '../../auth/authorizer.ts'
-import { openInput, sealInput } from '../../auth/connection-input.ts'
-import { hasAuthorization, openHeaders, sealHeaders } from '../../auth/sealed-headers.ts'
+import {
+  hasAuthorization,
+  openHeaders,
+  openInput,
+  openPart,
+  sealHeaders,
+  sealInput,
+  sealPart,
+} from '../../auth/sealed-parts.ts'
 import { conflict, forbidden, invalidRequest } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { connectionBytesMax } from '../../limits.ts'
@@ -31,8 +38,8 @@ import { decide } from '../../policy/decide.ts'
 import { bodyProblemText, validatorOf } from '../../schema/check.ts'
 import { type ConnectionPrivate, connectionBytes, type StoredConnection } from '../../storage/connections.ts'
 import { readingServer } from '../../storage/directory-records.ts'
-import { openGivenClient, type StoredClient, sealGivenClient } from '../upstream-sign-in/given-client.ts'
 import { readConfig } from '../upstream-sign-in/input.ts'
+import type { StoredClient } from '../upstream-sign-in/oauth-client.ts'
 import { withoutTokens } from '../upstream-sign-in/tokens.ts'
 
 const writeShape = validatorOf(ConnectionWrite)
@@ -127,7 +134,7 @@ export async function draftNew(
       ...(write.server !== undefined && { server: write.server }),
       ...sealHeaders(headers ?? {}, ref, headersKey),
       ...sealInput(defaults, ref, headersKey),
-      ...(write.oauth && { oauth: sealGivenClient(write.oauth, ref, signInKey) }),
+      ...(write.oauth && { oauth: sealPart('oauth', write.oauth, ref, signInKey) }),
     },
     target,
     inputRequired: inputRequired(fields, target),
@@ -175,11 +182,12 @@ export function draftChange(
   const input = openInput(before.privatePart, ref, headersKey)
   const target = withInput(mcpUrl, write.headers === undefined ? formerHeaders : (write.headers ?? {}), input)
   // Writing the same client again changes nothing, so repeated writes sign nobody out.
-  const oauth = isSameClient(write.oauth, openGivenClient(before.privatePart, ref, signInKey)) ? undefined : write.oauth
+  const client = openPart<StoredClient>('oauth', before.privatePart, ref, signInKey)
+  const oauth = isSameClient(write.oauth, client) ? undefined : write.oauth
   const former = withInput(before.connection.mcpUrl, formerHeaders, input)
   const had = hasAuthorization(former.headers) && before.privatePart.tokens === undefined
   const isSignedOut = oauth !== undefined || (hasAuthorization(target.headers) && !had)
-  const withClient = oauth ? { oauth: sealGivenClient(oauth, ref, signInKey) } : {}
+  const withClient = oauth ? { oauth: sealPart('oauth', oauth, ref, signInKey) } : {}
   return {
     connection: { ...connection, name, metadata, mcpUrl },
     privatePart: isSignedOut ? { ...signedOut(withHeaders, oauth === undefined), ...withClient } : withHeaders,

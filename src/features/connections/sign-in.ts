@@ -2,9 +2,8 @@
 
 import type { RequestContext } from '../../auth/authorizer.ts'
 import type { Maker } from '../../auth/maker.ts'
-import { hasAuthorization } from '../../auth/sealed-headers.ts'
-import { type SetupLinks, withSetupUrl } from '../../auth/setup-links.ts'
-import { withSignInEnd } from '../../auth/sign-in-end.ts'
+import { hasAuthorization } from '../../auth/sealed-parts.ts'
+import { type SetupLinks, withSetupUrl, withSignInEnd } from '../../auth/setup-links.ts'
 import type { Connection, ConnectionRef } from '../../model/connection.ts'
 import type { ConnectionPrivate, StoredConnection } from '../../storage/connections.ts'
 import type { UpstreamCredentials } from '../upstream-sign-in/credentials.ts'

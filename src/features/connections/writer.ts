@@ -4,7 +4,7 @@
  * nothing. Each write is one decision, which may have to be made again.
  */
 
-import { auditedCaller } from '../../auth/audited-caller.ts'
+import { auditedCaller } from '../../auth/authenticate.ts'
 import { type Authorizer, type RequestContext, sees } from '../../auth/authorizer.ts'
 import type { Denials } from '../../auth/denials.ts'
 import { makerOf } from '../../auth/maker.ts'

@@ -5,7 +5,7 @@
  */
 
 import { LRUCache } from 'lru-cache'
-import { withSignInEnd } from '../../auth/sign-in-end.ts'
+import { withSignInEnd } from '../../auth/setup-links.ts'
 import type { Clock } from '../../clock.ts'
 import type { ConnectionRef, ConnectionStatus } from '../../model/connection.ts'
 import type { Log } from '../../ops/log.ts'

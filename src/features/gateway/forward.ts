@@ -3,10 +3,9 @@
  */
 
 import type { AuthorizedConnection, Authorizer, RequestContext } from '../../auth/authorizer.ts'
-import { targetOf } from '../../auth/connection-input.ts'
 import type { Denials } from '../../auth/denials.ts'
 import { findGrant } from '../../auth/grants.ts'
-import { hasAuthorization } from '../../auth/sealed-headers.ts'
+import { hasAuthorization, targetOf } from '../../auth/sealed-parts.ts'
 import type { SetupLinks } from '../../auth/setup-links.ts'
 import type { Clock } from '../../clock.ts'
 import { constraintOf, PlatformError, unauthorized } from '../../errors.ts'

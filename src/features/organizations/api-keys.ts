@@ -3,8 +3,7 @@
  */
 
 import { makeApiKey, revocationOf } from '../../auth/api-key.ts'
-import { auditedCaller } from '../../auth/audited-caller.ts'
-import { isOrganizationAdmin } from '../../auth/authenticate.ts'
+import { auditedCaller, isOrganizationAdmin } from '../../auth/authenticate.ts'
 import type { RequestContext } from '../../auth/authorizer.ts'
 import { namesUnder } from '../../auth/namespace-access.ts'
 import { notFound, PlatformError } from '../../errors.ts'

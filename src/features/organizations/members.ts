@@ -1,6 +1,6 @@
 /** Members of organizations over HTTP (door contract, 3.6). */
 
-import { auditedCaller } from '../../auth/audited-caller.ts'
+import { auditedCaller } from '../../auth/authenticate.ts'
 import { notFound } from '../../errors.ts'
 import { readOptionalBody } from '../../http/body.ts'
 import type { Handlers } from '../../http/handler.ts'

@@ -1,6 +1,6 @@
 /** Namespaces over HTTP: list, read, change, delete (door contract, 3.1 and 3.4). */
 
-import { auditedCaller } from '../../auth/audited-caller.ts'
+import { auditedCaller } from '../../auth/authenticate.ts'
 import { conflict, namespaceMissing, notFound } from '../../errors.ts'
 import { readOptionalBody } from '../../http/body.ts'
 import type { Handlers } from '../../http/handler.ts'

@@ -2,8 +2,7 @@
  * Making a namespace over HTTP (door contract, 3.2 and 3.3): whose it is, its name, and how many a user may own.
  */
 
-import { auditedCaller } from '../../auth/audited-caller.ts'
-import { canAccessNamespace, isOrganizationAdmin } from '../../auth/authenticate.ts'
+import { auditedCaller, canAccessNamespace, isOrganizationAdmin } from '../../auth/authenticate.ts'
 import type { RequestContext } from '../../auth/authorizer.ts'
 import { managesNamespace } from '../../auth/namespace-access.ts'
 import { timestampOf } from '../../clock.ts'

@@ -1,6 +1,6 @@
 /** Organizations over HTTP (door contract, 3.5). API keys only: organizations outlive tokens. */
 
-import { auditedCaller } from '../../auth/audited-caller.ts'
+import { auditedCaller } from '../../auth/authenticate.ts'
 import type { RequestContext } from '../../auth/authorizer.ts'
 import { conflict, notFound, PlatformError } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'

@@ -1,6 +1,6 @@
 /** The server that a write is about. */
 
-import { auditedCaller } from '../../auth/audited-caller.ts'
+import { auditedCaller } from '../../auth/authenticate.ts'
 import type { Authorizer, RequestContext } from '../../auth/authorizer.ts'
 import { notFound } from '../../errors.ts'
 import { namespaceOf } from '../../model/names.ts'

@@ -5,25 +5,37 @@
  * deny it, and what it gives away is a token that lasts a day and ends with the user's key.
  */
 
-import { type Authenticated, callerOfKey, isLive } from '../../auth/authenticate.ts'
-import { type BrowserSessions, requireFormToken } from '../../auth/browser-sessions.ts'
+import { timingSafeEqual } from 'node:crypto'
+import { type Authenticated, liveCaller } from '../../auth/authenticate.ts'
+import { type BrowserSessions, formTokenOf, requireFormToken } from '../../auth/browser-sessions.ts'
 import type { Directory } from '../../auth/directory.ts'
-import { conflict, invalidRequest, unauthorized } from '../../errors.ts'
+import type { ExpiringRecords, FoundRecord } from '../../auth/expiring-records.ts'
+import { conflict, invalidRequest, notFound, unauthorized } from '../../errors.ts'
 import { type RateLimit, requireRate } from '../../fairness/rate-limit.ts'
 import type { ClientSockets } from '../../http/client-sockets.ts'
 import { type Form, readForm } from '../../http/form.ts'
 import type { Handlers } from '../../http/handler.ts'
-import { redirect } from '../../http/html-page.ts'
+import { impossiblePage, redirect } from '../../http/html-page.ts'
 import { namesInPath } from '../../http/path.ts'
 import { readQuery, refuseQuery } from '../../http/query.ts'
 import { noStoreJson } from '../../http/respond.ts'
+import { cliLoginSeconds } from '../../limits.ts'
 import type { CliLoginMade, CliLoginState } from '../../model/cli-login.ts'
 import type { Audit } from '../../ops/audit-log.ts'
 import { cliLoginDone, cliLoginPage } from './cli-login-page.ts'
-import { type CliLogins, type CliLoginsOptions, createCliLogins } from './cli-logins.ts'
-import { impossiblePage } from './sign-in-handlers.ts'
 
-export interface CliLoginDeps extends CliLoginsOptions {
+/**
+ * A login that a command line has begun. `address`: of the command line. `keyId`: of the user who allowed it; null if it
+ * was denied.
+ */
+interface CliLogin {
+  readonly address: string
+  readonly keyId?: string | null
+}
+
+export interface CliLoginDeps {
+  readonly records: ExpiringRecords
+  readonly signInKey: Buffer
   readonly directory: Directory
   readonly sessions: BrowserSessions
   /** A token for 24 hours. `requireAllowed` throws if its user's key has ended meanwhile. */
@@ -38,56 +50,49 @@ export interface CliLoginDeps extends CliLoginsOptions {
   readonly base: string
 }
 
-interface Parts extends CliLoginDeps {
-  readonly logins: CliLogins
-}
-
 type CliLoginHandlers = Pick<Handlers, 'startCliLogin' | 'pollCliLogin' | 'cliLoginPage' | 'decideCliLogin'>
 
 export function cliLoginHandlers(deps: CliLoginDeps): CliLoginHandlers {
-  const parts: Parts = { ...deps, logins: createCliLogins(deps) }
   return {
-    startCliLogin: (request) => startCliLogin(parts, request),
-    pollCliLogin: (request) => pollCliLogin(parts, request),
-    cliLoginPage: (request) => showCliLoginPage(parts, request),
-    decideCliLogin: (request) => decideCliLogin(parts, request),
+    startCliLogin: (request) => startCliLogin(deps, request),
+    pollCliLogin: (request) => pollCliLogin(deps, request),
+    cliLoginPage: (request) => showCliLoginPage(deps, request),
+    decideCliLogin: (request) => decideCliLogin(deps, request),
   }
 }
 
-async function startCliLogin(deps: Parts, request: Request): Promise<Response> {
-  const { sockets, base, logins } = deps
+async function startCliLogin(deps: CliLoginDeps, request: Request): Promise<Response> {
+  const { sockets, base, records } = deps
   refuseQuery(request.url) // 400
   if (!deps.isPossible)
     throw conflict('Nobody can log in here: the platform is reached over plain HTTP, or runs with --no-sign-in')
   const address = sockets.addressOf(request)
   requireRate(deps.begins.take(address), 'Too many logins were begun from this address') // 429
-  const { login, sessionId } = await logins.begin(address)
-  return answer({ sessionId, authUrl: `${base}/signin/cli?login=${login}` })
+  const login = await records.add(purpose, { address } satisfies CliLogin, cliLoginSeconds)
+  return answer({ sessionId: sessionIdOf(deps, login), authUrl: `${base}/signin/cli?login=${login}` })
 }
 
-async function pollCliLogin(deps: Parts, request: Request): Promise<Response> {
-  const { logins } = deps
+async function pollCliLogin(deps: CliLoginDeps, request: Request): Promise<Response> {
   refuseQuery(request.url) // 400
-  const found = await logins.find(namesInPath(request.url)[3] ?? '') // 404
+  const found = await begun(deps, namesInPath(request.url)[3] ?? '') // 404
   const { keyId } = found.value
   if (keyId === undefined) return answer({ status: 'pending' })
   if (keyId === null) return answer({ status: 'error', message: 'The login was denied in the browser' })
   // Once: a second poll at the same time finds it gone.
-  await logins.take(found) // 404
+  if (!(await deps.records.take(found))) throw missing() // 404
   const apiKey = await deps.mintForDay(await callerOf(deps, keyId), () => callerOf(deps, keyId)) // 401, 503
   return answer({ status: 'success', apiKey })
 }
 
-async function showCliLoginPage(deps: Parts, request: Request): Promise<Response> {
-  const { sessions, sockets, base, logins } = deps
+async function showCliLoginPage(deps: CliLoginDeps, request: Request): Promise<Response> {
+  const { sessions, sockets, base } = deps
   if (!deps.isPossible) return impossiblePage()
   const login = readQuery(request.url).get('login') ?? '' // 400
   const session = await sessions.find(request)
   if (session === undefined) return toSignIn(deps, login)
-  const { value } = await logins.undecided(login) // 400
+  const { value } = await undecided(deps, login) // 400
   return cliLoginPage({
-    action: `${base}/signin/cli`,
-    signInUrl: `${base}/signin`,
+    base,
     formToken: session.formToken(`cli login ${login}`),
     login,
     caller: session.caller,
@@ -96,8 +101,8 @@ async function showCliLoginPage(deps: Parts, request: Request): Promise<Response
   })
 }
 
-async function decideCliLogin(deps: Parts, request: Request): Promise<Response> {
-  const { sessions, audit, logins } = deps
+async function decideCliLogin(deps: CliLoginDeps, request: Request): Promise<Response> {
+  const { sessions, audit, records } = deps
   if (!deps.isPossible) return impossiblePage()
   const form = await readForm(request) // 400
   const login = form.one('login') ?? ''
@@ -105,26 +110,57 @@ async function decideCliLogin(deps: Parts, request: Request): Promise<Response> 
   if (session === undefined) return toSignIn(deps, login)
   requireFormToken(form.one('form'), session.formToken(`cli login ${login}`)) // 403
   const isAllowed = readDecision(form) // 400
-  const found = await logins.undecided(login) // 400
+  const found = await undecided(deps, login) // 400
   const { keyId, userId } = session.caller
-  await logins.decide(found, isAllowed ? keyId : null) // 400
+  const decided: CliLogin = { ...found.value, keyId: isAllowed ? keyId : null }
+  if (!(await records.replace(purpose, found, decided))) throw over() // 400
   const event = isAllowed ? 'signin.cli' : 'signin.cli.denied'
   await audit.record(event, { userId, keyId, address: found.value.address })
   return cliLoginDone(isAllowed)
 }
 
-function toSignIn(deps: Parts, login: string): Response {
+const purpose = 'cli login'
+
+/** For the command line alone: people who see the page, and so the login, cannot fetch the token. */
+function sessionIdOf({ signInKey }: CliLoginDeps, login: string): string {
+  return `${login}.${formTokenOf(signInKey, login, 'cli login poll')}`
+}
+
+/** The login of a command line. Throws `not_found`. */
+async function begun(deps: CliLoginDeps, sessionId: string): Promise<FoundRecord<CliLogin>> {
+  const [login = ''] = sessionId.split('.')
+  const found = await deps.records.find<CliLogin>(purpose, login)
+  const [given, wanted] = [Buffer.from(sessionId), Buffer.from(sessionIdOf(deps, login))]
+  if (found === undefined || given.length !== wanted.length || !timingSafeEqual(given, wanted)) throw missing()
+  return found
+}
+
+/** A login that nobody has decided on. Throws `invalid_request`, with a text for the user. */
+async function undecided({ records }: CliLoginDeps, login: string): Promise<FoundRecord<CliLogin>> {
+  const found = await records.find<CliLogin>(purpose, login)
+  if (found === undefined || found.value.keyId !== undefined) throw over()
+  return found
+}
+
+function over() {
+  return invalidRequest('This login has expired, or was decided on already: run the login command again')
+}
+
+function missing() {
+  return notFound('There is no such login: it has expired, or its token was fetched already')
+}
+
+function toSignIn(deps: CliLoginDeps, login: string): Response {
   const { base } = deps
   const next = `/signin/cli?${new URLSearchParams({ login })}`
   return redirect(`${base}/signin?${new URLSearchParams({ next })}`)
 }
 
 /** The user of a key that still works. Throws `unauthorized`. */
-async function callerOf(deps: Parts, keyId: string): Promise<Authenticated> {
-  const directory = await deps.directory.current()
-  const key = await directory.apiKey(keyId)
-  if (!isLive(key)) throw unauthorized()
-  return { caller: callerOfKey(key), directory }
+async function callerOf({ directory }: CliLoginDeps, keyId: string): Promise<Authenticated> {
+  const live = await liveCaller(directory, keyId)
+  if (live === undefined) throw unauthorized()
+  return live
 }
 
 function answer(body: CliLoginMade | CliLoginState): Response {

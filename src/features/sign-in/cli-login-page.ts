@@ -2,12 +2,11 @@
 
 import type { Caller } from '../../auth/authenticate.ts'
 import { html } from '../../http/html.ts'
-import { page } from '../../http/html-page.ts'
+import { page, row } from '../../http/html-page.ts'
 
 export interface CliLoginPage {
-  readonly action: string
-  /** Where the user can sign out, to come back as somebody else. */
-  readonly signInUrl: string
+  /** The base URL without a trailing slash. */
+  readonly base: string
   readonly formToken: string
   readonly login: string
   readonly caller: Caller
@@ -21,22 +20,14 @@ export interface CliLoginPage {
  * Somebody else may have begun the login, to act as whoever allows it (RFC 8628, 5.4): the page says so, and shows what
  * the user can compare.
  */
-export function cliLoginPage({
-  action,
-  signInUrl,
-  formToken,
-  login,
-  caller,
-  begunAt,
-  address,
-}: CliLoginPage): Response {
+export function cliLoginPage({ base, formToken, login, caller, begunAt, address }: CliLoginPage): Response {
   const { userId, operator } = caller
   return page({
     title: 'Log in on a command line?',
     body: html`<dl>
-<div><dt>Acts as</dt><dd>${userId}${operator && ', an operator'}</dd><a href="${signInUrl}">Not you?</a></div>
-<div><dt>May do</dt><dd>all that ${userId} may, for 24 hours</dd></div>
-<div><dt>Begun at</dt><dd>${begunAt}</dd></div>
+${row('Acts as', operator ? `${userId}, an operator` : userId, html`<a href="${base}/signin">Not you?</a>`)}
+${row('May do', `all that ${userId} may, for 24 hours`)}
+${row('Begun at', begunAt)}
 </dl>
 ${
   begunAt !== address &&
@@ -44,7 +35,7 @@ ${
 }
 <p class="warning">Allow this only if you have just run a login command yourself. If somebody sent you to this page, deny:
 they would act as you.</p>
-<form method="post" action="${action}">
+<form method="post" action="${base}/signin/cli">
 <input type="hidden" name="login" value="${login}"><input type="hidden" name="form" value="${formToken}">
 <button class="main" name="decision" value="allow">Allow</button>
 <button name="decision" value="deny">Deny</button>

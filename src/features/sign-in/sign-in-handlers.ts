@@ -2,13 +2,14 @@
  * `/signin`: a person signs in to a browser session with an API key, or with a login link (sign-in contract, 2.1, 2.2).
  */
 
-import type { Authenticator } from '../../auth/authenticate.ts'
+import { type Authenticator, type Caller, liveCaller } from '../../auth/authenticate.ts'
 import {
   type BrowserSession,
   type BrowserSessions,
   formTokenOf,
   requireFormToken,
 } from '../../auth/browser-sessions.ts'
+import type { Directory } from '../../auth/directory.ts'
 import type { ExpiringRecords, FoundRecord } from '../../auth/expiring-records.ts'
 import { invalidRequest, PlatformError } from '../../errors.ts'
 import { type RateLimit, requireRate } from '../../fairness/rate-limit.ts'
@@ -16,18 +17,20 @@ import { readForm } from '../../http/form.ts'
 import { isSecureUrl } from '../../http/guard.ts'
 import type { Handlers } from '../../http/handler.ts'
 import { html } from '../../http/html.ts'
-import { page, redirect } from '../../http/html-page.ts'
+import { impossiblePage, page, redirect, row } from '../../http/html-page.ts'
 import { readQuery } from '../../http/query.ts'
-import type { ApiKey } from '../../model/organization.ts'
 import type { Audit } from '../../ops/audit-log.ts'
-import type { Store } from '../../storage/store.ts'
-import type { LoginLink } from './login-link.ts'
+
+/** The record behind a login link (`postern login-link`). The link opens a page whose button uses it up: previews do not. */
+export interface LoginLink {
+  readonly keyId: string
+}
 
 export interface SignInDeps {
-  readonly authenticator: Pick<Authenticator, 'authenticateKey' | 'liveKey'>
+  readonly authenticator: Pick<Authenticator, 'authenticateKey'>
+  readonly directory: Directory
   readonly sessions: BrowserSessions
   readonly records: ExpiringRecords
-  readonly store: Pick<Store, 'commit'>
   readonly signInKey: Buffer
   readonly audit: Audit
   /** Limits sessions that a user begins: each leaves a record for hours, and a line in the audit log. */
@@ -50,7 +53,7 @@ async function showSignInPage(deps: SignInDeps, request: Request): Promise<Respo
   const link = query.get('link')
   if (link !== undefined) {
     const { userId } = await userOf(deps, await foundLink(deps, link)) // 400
-    return linkPage({ action: `${base}/signin`, link, userId, formToken: formTokenOf(deps.signInKey, link, 'link') })
+    return linkPage(deps, link, userId)
   }
   const session = await sessions.find(request)
   return session === undefined ? keyPage(`${base}/signin`, query.get('next')) : sessionPage(`${base}/signin`, session)
@@ -63,8 +66,7 @@ async function signIn(deps: SignInDeps, request: Request): Promise<Response> {
   const link = form.one('link')
   if (link !== undefined) {
     requireFormToken(form.one('form'), formTokenOf(deps.signInKey, link, 'link')) // 403
-    const { keyId, userId } = await redeem(deps, link) // 400
-    return startSession(deps, { keyId, userId }, 'link')
+    return startSession(deps, await redeem(deps, link), 'link') // 400
   }
   if (form.one('end') !== undefined) {
     const session = await sessions.find(request)
@@ -72,20 +74,14 @@ async function signIn(deps: SignInDeps, request: Request): Promise<Response> {
     return redirect(`${base}/signin`, { 'set-cookie': await sessions.end(request) })
   }
   const next = form.one('next')
-  const { keyId, userId } = await authenticator.authenticateKey(form.one('key') ?? '', request).catch((thrown) => {
-    if (thrown instanceof PlatformError && thrown.code === 'unauthorized') return { keyId: '', userId: '' }
+  const caller = await authenticator.authenticateKey(form.one('key') ?? '', request).catch((thrown) => {
+    if (thrown instanceof PlatformError && thrown.code === 'unauthorized') return undefined
     throw thrown
   }) // 429
-  if (keyId === '') return keyPage(`${base}/signin`, next, 401)
-  return startSession(deps, { keyId, userId }, 'key', next)
+  return caller === undefined ? keyPage(`${base}/signin`, next, 401) : startSession(deps, caller, 'key', next)
 }
 
-async function startSession(
-  deps: SignInDeps,
-  { keyId, userId }: Pick<ApiKey, 'keyId' | 'userId'>,
-  how: 'key' | 'link',
-  next?: string,
-) {
+async function startSession(deps: SignInDeps, { keyId, userId }: Caller, how: 'key' | 'link', next?: string) {
   const { sessions, audit, base } = deps
   requireRate(deps.signIns.take(userId), 'This user is signing in too often') // 429
   const cookie = await sessions.start(keyId)
@@ -94,44 +90,26 @@ async function startSession(
 }
 
 /** Uses a login link up. Throws `invalid_request` if it was used, has expired, or its key was revoked. */
-async function redeem(deps: SignInDeps, link: string): Promise<{ readonly keyId: string; readonly userId: string }> {
+async function redeem(deps: SignInDeps, link: string): Promise<Caller> {
   const found = await foundLink(deps, link)
-  const { key, bytes } = found
-  const committed = await deps.store.commit({
-    checks: [{ key, value: bytes }],
-    deletes: [key],
-    fromReserve: 'revocation',
-  })
-  if (!committed.ok) throw spentLink()
+  if (!(await deps.records.take(found))) throw spentLink()
   return userOf(deps, found)
 }
 
-async function foundLink(deps: SignInDeps, link: string): Promise<FoundRecord<LoginLink>> {
-  const { records } = deps
+async function foundLink({ records }: SignInDeps, link: string): Promise<FoundRecord<LoginLink>> {
   const found = await records.find<LoginLink>('login link', link)
   if (found === undefined) throw spentLink()
   return found
 }
 
-async function userOf(deps: SignInDeps, { value }: FoundRecord<LoginLink>) {
-  const { authenticator } = deps
-  const apiKey = await authenticator.liveKey(value.keyId)
-  if (apiKey === undefined) throw spentLink()
-  return apiKey
+async function userOf({ directory }: SignInDeps, { value }: FoundRecord<LoginLink>): Promise<Caller> {
+  const live = await liveCaller(directory, value.keyId)
+  if (live === undefined) throw spentLink()
+  return live.caller
 }
 
 function spentLink(): PlatformError {
   return invalidRequest('This link was used, or has expired: ask for another one')
-}
-
-/** Over plain HTTP a key that is typed here would be shown to the network. */
-export function impossiblePage(): Response {
-  return page({
-    title: 'Nobody can sign in here',
-    status: 409,
-    body: html`<p>This platform is reached over plain HTTP: the network would see your key. The operator can set an https
-address with <code>--base-url</code>.</p>`,
-  })
 }
 
 const setup = 'connect/[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9_-][A-Za-z0-9._-]*/setup'
@@ -140,13 +118,6 @@ const nextShape = new RegExp(String.raw`^/(?:${setup}|oauth/authorize|signin/cli
 /** The path below the base URL to go on with. Only the pages that need a session: anything else goes to `/signin`. */
 function pathAfterSignIn(next: string | undefined): string {
   return next !== undefined && nextShape.test(next) && !/[#\\]/.test(next) ? next : '/signin'
-}
-
-interface LinkPage {
-  readonly action: string
-  readonly link: string
-  readonly userId: string
-  readonly formToken: string
 }
 
 function keyPage(action: string, next: string | undefined, status = 200): Response {
@@ -166,18 +137,18 @@ ${next !== undefined && html`<input type="hidden" name="next" value="${next}">`}
 function sessionPage(action: string, { caller, formToken }: BrowserSession): Response {
   return page({
     title: 'You are signed in',
-    body: html`<dl><div><dt>User</dt><dd>${caller.userId}</dd></div></dl>
+    body: html`<dl>${row('User', caller.userId)}</dl>
 <form method="post" action="${action}"><input type="hidden" name="form" value="${formToken('end')}">
 <button name="end" value="1">Sign out</button></form>
 <p>Did a page or a program send you here? Go back to it, and try again there. Otherwise you can close this page.</p>`,
   })
 }
 
-function linkPage({ action, link, userId, formToken }: LinkPage): Response {
+function linkPage({ base, signInKey }: SignInDeps, link: string, userId: string): Response {
   return page({
     title: `Sign in as ${userId}?`,
     body: html`<p>This link works once, for ten minutes.</p>
-<form method="post" action="${action}"><input type="hidden" name="link" value="${link}">
-<input type="hidden" name="form" value="${formToken}"><button class="main">Sign in</button></form>`,
+<form method="post" action="${base}/signin"><input type="hidden" name="link" value="${link}">
+<input type="hidden" name="form" value="${formTokenOf(signInKey, link, 'link')}"><button class="main">Sign in</button></form>`,
   })
 }

@@ -2,11 +2,10 @@
 
 import { createHash, randomBytes } from 'node:crypto'
 import { calculatePKCECodeChallenge, generateRandomCodeVerifier } from 'oauth4webapi'
-import { cookieOf } from '../../auth/browser-sessions.ts'
-import { targetOf } from '../../auth/connection-input.ts'
+import { ourCookie } from '../../auth/browser-sessions.ts'
 import type { ExpiringRecords } from '../../auth/expiring-records.ts'
 import type { Maker } from '../../auth/maker.ts'
-import { hasAuthorization } from '../../auth/sealed-headers.ts'
+import { hasAuthorization, sealPart, targetOf } from '../../auth/sealed-parts.ts'
 import { setupStateOf } from '../../auth/setup-links.ts'
 import { conflict } from '../../errors.ts'
 import type { RateLimit } from '../../fairness/rate-limit.ts'
@@ -16,31 +15,26 @@ import type { UpstreamTarget } from '../../model/input-fields.ts'
 import { connectionChange, type StoredConnection } from '../../storage/connections.ts'
 import type { Store } from '../../storage/store.ts'
 import type { Upstream } from '../../upstream/upstream.ts'
+import { type Discovered, discover, isSameIssuer, keptOf, offlineAccess, type ServerMetadata } from './discovery.ts'
 import {
-  type Discovered,
-  discover,
-  isSameIssuer,
-  type KeptServer,
-  offlineAccess,
-  type ServerMetadata,
-} from './discovery.ts'
-import { type StoredClient, sealGivenClient } from './given-client.ts'
-import { type ClientOptions, findClient, methodOf, redirectUriOf, type UpstreamClient } from './oauth-client.ts'
+  type ClientOptions,
+  findClient,
+  methodOf,
+  redirectUriOf,
+  type StoredClient,
+  type UpstreamClient,
+} from './oauth-client.ts'
 import { createOAuthFetch, holderOf, SignInProblem } from './oauth-fetch.ts'
-import { clientPage, continuePage } from './setup-pages.ts'
+import { clientPage, continuePage, type Visit, type Visitor } from './setup-pages.ts'
+import type { CodeExchange } from './tokens.ts'
 
 /** The record of a sign-in that has begun. The callback must belong to it, and finds it by its `state`. */
-export interface Attempt {
+export interface Attempt extends CodeExchange {
   readonly ref: ConnectionRef
   /** The connection as it was then (`setupStateOf`). */
   readonly setupState: string
   /** The hash of the browser's cookie. */
   readonly browser: string
-  readonly verifier: string
-  readonly server: KeptServer
-  readonly client: UpstreamClient
-  readonly resource: string
-  readonly scope?: string
   readonly maker: Maker
   readonly by: Visitor
 }
@@ -54,23 +48,8 @@ export interface BeginDeps extends Omit<ClientOptions, 'store'> {
   readonly newClients: RateLimit
 }
 
-/** The person of a browser session, or the key that a setup link was made with, for the audit log. */
-export type Visitor = Readonly<Partial<Record<'userId' | 'keyId' | 'linkKeyId', string>>>
-
-/** A visit by somebody who may set the connection up: the holder of a ticket, or of a browser session. */
-export interface Visit {
-  readonly request: Request
-  readonly ref: ConnectionRef
-  readonly stored: StoredConnection
-  /** The page's own URL, ticket included. */
-  readonly action: string
-  readonly formToken: string
-  /** Of the ticket or the session. */
-  readonly maker: Maker
-  readonly by: Visitor
-}
-
-const browserCookie = 'postern-signin'
+/** The cookie of the browser in which a sign-in has begun. */
+export const browserCookie = (base: string) => ourCookie(base, 'postern-signin')
 
 /** The server to ask. Throws `conflict` for a connection that nobody can sign in. */
 export function signInTarget({ headersKey }: Pick<BeginDeps, 'headersKey'>, { ref, stored }: Visit): UpstreamTarget {
@@ -90,7 +69,7 @@ export function signInTarget({ headersKey }: Pick<BeginDeps, 'headersKey'>, { re
  * `conflict`.
  */
 export async function beginSignIn(deps: BeginDeps, visit: Visit, request: Request, as: SignInAs): Promise<Response> {
-  const { store, records, base } = deps
+  const { records, base } = deps
   const { given } = as
   const { ref, stored } = visit
   const { connection, privatePart } = stored
@@ -105,7 +84,8 @@ export async function beginSignIn(deps: BeginDeps, visit: Visit, request: Reques
   }
   const scope = scopeOf(stored, given, found)
   const verifier = generateRandomCodeVerifier()
-  const browser = cookieOf(request, cookieName(base)) ?? randomBytes(32).toString('base64url')
+  const cookie = browserCookie(base)
+  const browser = cookie.of(request) ?? randomBytes(32).toString('base64url')
   const attempt: Attempt = {
     ref,
     setupState: setupStateOf({ ref, connection, privatePart }),
@@ -118,10 +98,7 @@ export async function beginSignIn(deps: BeginDeps, visit: Visit, request: Reques
     maker: visit.maker,
     by: visit.by,
   }
-  // One for each visitor: the form's token is bound to the session or the ticket.
-  const place = `${ref.namespace}/${ref.connectionId} ${visit.formToken}`
-  const { secret: state, entry, deletes } = records.createAt('attempt', place, attempt, attemptSeconds)
-  await store.commit({ puts: [entry], deletes: [...deletes, ...(await records.expired())] })
+  const state = await records.add('attempt', attempt, attemptSeconds)
   const url = new URL(found.server.authorization_endpoint)
   for (const [name, value] of Object.entries({
     response_type: 'code',
@@ -136,14 +113,12 @@ export async function beginSignIn(deps: BeginDeps, visit: Visit, request: Reques
     ...(asksLasting(scope) && { prompt: 'consent' }),
   }))
     url.searchParams.set(name, value)
-  const isSecure = base.startsWith('https:')
-  const cookie = `${cookieName(base)}=${browser}; Path=/; HttpOnly; SameSite=Lax; Max-Age=${attemptSeconds}${isSecure ? '; Secure' : ''}`
   const { issuer } = found.server
   const isTyped = as.typed !== undefined || given?.isTyped === true
   const remedy = client.isRegistered === true ? 'register again' : isTyped ? 'enter another' : undefined
   return continuePage(
     { ...visit, mcpUrl, issuer, scope, host: new URL(base).host, href: url.href, remedy },
-    { 'set-cookie': cookie },
+    { 'set-cookie': cookie.set(browser, attemptSeconds) },
   )
 }
 
@@ -155,21 +130,11 @@ const asksLasting = (scope = '') => scope.split(' ').includes(offlineAccess)
  */
 function scopeOf({ privatePart }: StoredConnection, given: StoredClient | undefined, found: Discovered) {
   const scope = privatePart.wantedScope ?? given?.scope ?? found.scope
-  const adds = scope !== undefined && given?.scope === undefined && found.listsOfflineAccess && !asksLasting(scope)
+  const { scopes_supported: listed } = found.server
+  // Only looked through: one that is no list keeps nobody from signing in.
+  const lists = Array.isArray(listed) && listed.includes(offlineAccess)
+  const adds = scope !== undefined && given?.scope === undefined && lists && !asksLasting(scope)
   return adds ? `${scope} ${offlineAccess}` : scope
-}
-
-/** The metadata that is used after the sign-in has begun: the rest may be large. */
-function keptOf(server: ServerMetadata): KeptServer {
-  const { issuer, token_endpoint, revocation_endpoint, authorization_response_iss_parameter_supported } = server
-  return {
-    issuer,
-    token_endpoint,
-    ...(revocation_endpoint !== undefined && { revocation_endpoint }),
-    ...(authorization_response_iss_parameter_supported === true && {
-      authorization_response_iss_parameter_supported,
-    }),
-  }
 }
 
 /** As which client somebody signs in. */
@@ -221,15 +186,10 @@ async function keepGivenClient(
   { ref, stored }: Visit,
   given: StoredClient,
 ): Promise<void> {
-  const { namespace, connectionId } = ref
-  const oauth = sealGivenClient(given, ref, signInKey)
+  const oauth = sealPart('oauth', given, ref, signInKey)
   const after = { connection: stored.connection, privatePart: { ...stored.privatePart, oauth } }
-  if ((await store.commit(connectionChange({ namespace, connectionId }, stored, after))).ok) return
+  if ((await store.commit(connectionChange(ref, stored, after))).ok) return
   throw conflict('The connection was changed in the meantime: open the page again')
-}
-
-export function cookieName(base: string): string {
-  return base.startsWith('https:') ? `__Host-${browserCookie}` : browserCookie
 }
 
 export function hashOf(cookie: string): string {

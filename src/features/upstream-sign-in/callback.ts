@@ -3,17 +3,14 @@
  * A request that does not belong to an attempt of this very browser is refused, and nothing of it is shown or sent on.
  */
 
-import { cookieOf } from '../../auth/browser-sessions.ts'
-import { targetOf } from '../../auth/connection-input.ts'
 import type { Directory } from '../../auth/directory.ts'
-import type { ExpiringRecords, FoundRecord } from '../../auth/expiring-records.ts'
+import type { ExpiringRecords } from '../../auth/expiring-records.ts'
 import { isStillGood } from '../../auth/maker.ts'
-import type { SetupLinks } from '../../auth/setup-links.ts'
-import { setupStateOf } from '../../auth/setup-links.ts'
-import { withSignInEnd } from '../../auth/sign-in-end.ts'
+import { sealPart, targetOf } from '../../auth/sealed-parts.ts'
+import { type SetupLinks, setupStateOf, withSignInEnd } from '../../auth/setup-links.ts'
 import { invalidRequest, PlatformError } from '../../errors.ts'
 import { html } from '../../http/html.ts'
-import { page, redirect } from '../../http/html-page.ts'
+import { page, redirect, row } from '../../http/html-page.ts'
 import { readInteger, readQuery } from '../../http/query.ts'
 import type { ConnectionStatus, ServerInfo } from '../../model/connection.ts'
 import { isConnectionId, isSlug } from '../../model/names.ts'
@@ -23,11 +20,11 @@ import { decideAgain } from '../../storage/decide-again.ts'
 import type { Store } from '../../storage/store.ts'
 import { probeServer } from '../../upstream/probe.ts'
 import { type Upstream, UpstreamError } from '../../upstream/upstream.ts'
-import { type Attempt, cookieName, hashOf } from './begin.ts'
+import { type Attempt, browserCookie, hashOf } from './begin.ts'
 import { type ClientOptions, forgetClient, redirectUriOf } from './oauth-client.ts'
 import { createOAuthFetch, holderOf, SignInProblem } from './oauth-fetch.ts'
-import { minuteOf, row } from './setup-pages.ts'
-import { exchangeCode, lastTimeMs, sealTokens, signInEnd, type UpstreamTokens, withoutTokens } from './tokens.ts'
+import { minuteOf } from './setup-pages.ts'
+import { exchangeCode, lastTimeMs, signInEnd, type UpstreamTokens, withoutTokens } from './tokens.ts'
 
 export interface CallbackDeps extends Omit<ClientOptions, 'store'> {
   readonly store: Store
@@ -71,20 +68,15 @@ async function attemptOf(deps: CallbackDeps, request: Request, parameters: URLSe
   if (new Set(parameters.keys()).size !== [...parameters.keys()].length) throw refused
   const found = await records.find<Attempt>('attempt', parameters.get('state') ?? '')
   if (found === undefined) throw refused
-  const cookie = cookieOf(request, cookieName(base))
+  const cookie = browserCookie(base).of(request)
   if (cookie === undefined || hashOf(cookie) !== found.value.browser) throw refused
   const { server } = found.value
   const iss = parameters.get('iss')
   // Mix-up (RFC 9207): compared to the letter, before anything else of the answer is read.
   if (iss === null ? server.authorization_response_iss_parameter_supported === true : iss !== server.issuer)
     throw refused
-  if (!(await useUp(deps, found))) throw refused
+  if (!(await records.take(found))) throw refused
   return found.value
-}
-
-async function useUp(deps: CallbackDeps, { key, bytes }: FoundRecord<Attempt>): Promise<boolean> {
-  const { store } = deps
-  return (await store.commit({ checks: [{ key, value: bytes }], deletes: [key], fromReserve: 'revocation' })).ok
 }
 
 /** The connection of an attempt. Throws 400 if it has changed, or if the attempt's maker may no longer access it. */
@@ -111,7 +103,7 @@ async function keep(
     const end = signInEnd(tokens)
     const privatePart = {
       ...withoutTokens(before.privatePart),
-      tokens: sealTokens(kept, ref, signInKey),
+      tokens: sealPart('tokens', kept, ref, signInKey),
       ...(end !== undefined && { signedInUntil: end }),
     }
     const connection = {
@@ -129,14 +121,15 @@ async function finish(deps: CallbackDeps, attempt: Attempt, parameters: URLSearc
   const { upstream, base, audit, clock } = deps
   const stored = await connectionOf(deps, attempt) // 400
   const fetch = createOAuthFetch(upstream, 'Exchanging the code', holderOf(attempt.ref, attempt.by))
-  const exchange = { ...attempt, redirectUri: redirectUriOf(base) }
-  const tokens = await exchangeCode(exchange, parameters, fetch, clock.now()).catch(async (thrown) => {
-    const { error: code } = ((thrown as Error).cause ?? {}) as { error?: unknown }
-    // The next sign-in registers again.
-    if (code === 'invalid_client' && attempt.client.isRegistered === true)
-      await forgetClient(deps, attempt.server.issuer, attempt.client)
-    throw thrown
-  }) // 502
+  const tokens = await exchangeCode(attempt, redirectUriOf(base), parameters, fetch, clock.now()).catch(
+    async (thrown) => {
+      const { error: code } = ((thrown as Error).cause ?? {}) as { error?: unknown }
+      // The next sign-in registers again.
+      if (code === 'invalid_client' && attempt.client.isRegistered === true)
+        await forgetClient(deps, attempt.server.issuer, attempt.client)
+      throw thrown
+    },
+  ) // 502
   await keep(deps, attempt, tokens, await probe(deps, attempt, stored, tokens)) // 502, 400
   const { ref, server, by } = attempt
   await audit.record('upstream.signed_in', { ...ref, issuer: server.issuer, ...by })

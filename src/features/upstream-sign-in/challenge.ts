@@ -16,26 +16,12 @@ export async function readChallenge(header: string): Promise<Challenge> {
 
 /** The Bearer challenge alone, because the package reads only the first one. '' if there is none. */
 export function bearerIn(header: string): string {
-  const parts = partsOf(header)
+  // The header at its commas, but for those in quotes.
+  const split = header.match(/(?:[^,"]|"(?:[^"\\]|\\.)*"?)+/g) ?? []
+  const parts = split.map((part) => part.trim()).filter((part) => part !== '')
   const start = parts.findIndex((part) => /^bearer(?:\s|$)/i.test(part))
   if (start < 0) return ''
   // Parameters have no space before their `=`; a scheme has no `=`, or one after a space.
   const end = parts.findIndex((part, index) => index > start && !/^[^\s=]+\s*=/.test(part))
   return parts.slice(start, end < 0 ? undefined : end).join(', ')
-}
-
-/** The header at its commas, but for those in quotes. */
-function partsOf(header: string): string[] {
-  const parts = ['']
-  let isQuoted = false
-  for (let i = 0; i < header.length; i += 1) {
-    const c = header[i] ?? ''
-    if (c === ',' && !isQuoted) parts.push('')
-    else parts[parts.length - 1] += c
-    if (isQuoted && c === '\\') {
-      i += 1
-      parts[parts.length - 1] += header[i] ?? ''
-    } else if (c === '"') isQuoted = !isQuoted
-  }
-  return parts.map((part) => part.trim()).filter((part) => part !== '')
 }

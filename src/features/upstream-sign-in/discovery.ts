@@ -19,8 +19,6 @@ export interface Discovered {
   /** The `resource` of all requests, to the letter. */
   readonly resource: string
   readonly server: ServerMetadata
-  /** Whether the authorization server lists the scope for refresh tokens. */
-  readonly listsOfflineAccess: boolean
   /** The scope that the server's challenge asks for, or else all that it supports; undefined for none. */
   readonly scope: string | undefined
 }
@@ -35,7 +33,7 @@ const ResourceMetadata = Type.Object({
 })
 const resourceShape = validatorOf(ResourceMetadata)
 
-/** The fields that are used of a server's metadata. */
+/** The fields that are used of a server's metadata, and checked; `scopes_supported` may be anything. */
 const ServerMetadata = Type.Object({
   issuer: Text,
   authorization_endpoint: Text,
@@ -48,11 +46,19 @@ const ServerMetadata = Type.Object({
   client_id_metadata_document_supported: Type.Optional(Type.Boolean()),
 })
 export type ServerMetadata = Static<typeof ServerMetadata> & AuthorizationServer
-/** The fields of it that are kept with attempts and tokens. */
-export type KeptServer = Pick<
-  ServerMetadata,
-  'issuer' | 'token_endpoint' | 'revocation_endpoint' | 'authorization_response_iss_parameter_supported'
->
+const keptFields = [
+  'issuer',
+  'token_endpoint',
+  'revocation_endpoint',
+  'authorization_response_iss_parameter_supported',
+] as const
+/** The fields that are used after a sign-in has begun, and kept with attempts and tokens: the rest may be large. */
+export type KeptServer = Pick<ServerMetadata, (typeof keptFields)[number]>
+
+export function keptOf(server: ServerMetadata): KeptServer {
+  const kept = Object.entries(server).filter(([name]) => (keptFields as readonly string[]).includes(name))
+  return Object.fromEntries(kept) as unknown as KeptServer
+}
 const serverShape = validatorOf(ServerMetadata)
 
 /** The scope by which a client asks for a refresh token (OpenID Connect Core, 11). */
@@ -73,17 +79,13 @@ export interface DiscoveryOptions {
 export async function discover({ fetch, mcpUrl, target, issuer }: DiscoveryOptions): Promise<Discovered> {
   const { metadataUrl, scope } = await challengeOf(fetch, target)
   const resource = await findResource(fetch, mcpUrl, metadataUrl)
-  const found = await findServer(fetch, chooseIssuer(resource, issuer) ?? new URL(mcpUrl).origin)
+  const server = await findServer(fetch, chooseIssuer(resource, issuer) ?? new URL(mcpUrl).origin)
   const supported = resource?.scopes_supported ?? []
   const wanted = scope ?? (supported.length > 0 ? supported.join(' ') : undefined)
   if (wanted !== undefined && wanted.length > oauthScopeCharsMax) {
     throw new SignInProblem(step, `the server asks for too many scopes: they have ${wanted.length} characters`)
   }
-  return {
-    resource: resource?.resource ?? mcpUrl,
-    ...found,
-    scope: wanted,
-  }
+  return { resource: resource?.resource ?? mcpUrl, server, scope: wanted }
 }
 
 /** Asks without a token, and reads from the refusal where to learn more, and for which scopes to ask. */
@@ -166,21 +168,16 @@ function covers(resource: string, mcpUrl: string): boolean {
   return asked.pathname === given.pathname || asked.pathname === prefix || asked.pathname.startsWith(`${prefix}/`)
 }
 
-type FoundServer = Pick<Discovered, 'server' | 'listsOfflineAccess'>
-
 /** In the order of MCP: OAuth's document, then OpenID's, each with the path of the issuer. */
-async function findServer(fetch: OAuthFetch, issuer: string): Promise<FoundServer> {
+async function findServer(fetch: OAuthFetch, issuer: string): Promise<ServerMetadata> {
   requireSecure(issuer, step)
   const { origin, pathname } = new URL(issuer)
   const path = pathname.replace(/\/$/, '')
-  const candidates =
-    path === ''
-      ? [`${origin}/.well-known/oauth-authorization-server`, `${origin}/.well-known/openid-configuration`]
-      : [
-          `${origin}/.well-known/oauth-authorization-server${path}`,
-          `${origin}/.well-known/openid-configuration${path}`,
-          `${origin}${path}/.well-known/openid-configuration`,
-        ]
+  const candidates = [
+    `${origin}/.well-known/oauth-authorization-server${path}`,
+    `${origin}/.well-known/openid-configuration${path}`,
+    ...(path === '' ? [] : [`${origin}${path}/.well-known/openid-configuration`]),
+  ]
   for (const url of candidates) {
     const document = await readJson(fetch, url)
     if (document !== undefined) return checkServer(document, issuer, url)
@@ -188,7 +185,7 @@ async function findServer(fetch: OAuthFetch, issuer: string): Promise<FoundServe
   throw new SignInProblem(step, `${issuer} has no metadata of an authorization server`)
 }
 
-function checkServer(document: unknown, issuer: string, url: string): FoundServer {
+function checkServer(document: unknown, issuer: string, url: string): ServerMetadata {
   // Asked about first: without it PKCE would protect nothing, and the message should say so.
   const { code_challenge_methods_supported: methods } = (document ?? {}) as Partial<ServerMetadata>
   if (!Array.isArray(methods) || !methods.includes('S256')) {
@@ -203,11 +200,7 @@ function checkServer(document: unknown, issuer: string, url: string): FoundServe
   for (const endpoint of [authorization_endpoint, token_endpoint, registration_endpoint, revocation_endpoint]) {
     if (endpoint !== undefined) requireSecure(endpoint, step)
   }
-  const used = Object.entries(document).filter(([name]) => Object.hasOwn(ServerMetadata.properties, name))
-  // Only looked through: one that is no list keeps nobody from signing in.
-  const { scopes_supported: scopes } = document as { readonly scopes_supported?: unknown }
-  const listsOfflineAccess = Array.isArray(scopes) && scopes.includes(offlineAccess)
-  return { server: Object.fromEntries(used) as unknown as ServerMetadata, listsOfflineAccess }
+  return document
 }
 
 /** Undefined for a 4xx: there is no such document. Throws SignInProblem for anything else that is not JSON. */

@@ -3,9 +3,8 @@
  * the form, checked by the server's schema, kept sealed, and tried at once.
  */
 
-import { sealInput, targetOf } from '../../auth/connection-input.ts'
 import type { DirectorySnapshot } from '../../auth/directory.ts'
-import { hasAuthorization, openHeaders } from '../../auth/sealed-headers.ts'
+import { hasAuthorization, openHeaders, sealInput, targetOf } from '../../auth/sealed-parts.ts'
 import { type SetupLinks, withSetupUrl } from '../../auth/setup-links.ts'
 import { conflict, PlatformError } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
@@ -31,9 +30,8 @@ import { readingServer } from '../../storage/directory-records.ts'
 import type { Store } from '../../storage/store.ts'
 import { probeServer } from '../../upstream/probe.ts'
 import { type Upstream, UpstreamError } from '../../upstream/upstream.ts'
-import type { Visit } from './begin.ts'
 import { holderOf } from './oauth-fetch.ts'
-import { enteredPage, inputPage } from './setup-pages.ts'
+import { enteredPage, inputPage, type Visit } from './setup-pages.ts'
 
 export interface InputDeps {
   readonly store: Store

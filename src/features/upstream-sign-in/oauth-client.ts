@@ -9,22 +9,20 @@ import {
   dynamicClientRegistrationRequest,
   None,
 } from 'oauth4webapi'
-import { openText, sealJson } from '../../auth/secrets.ts'
+import { openText, sealText } from '../../auth/secrets.ts'
 import { type Clock, secondsOf } from '../../clock.ts'
 import { type RateLimit, requireRate } from '../../fairness/rate-limit.ts'
 import { isLocalUrl } from '../../http/guard.ts'
 import { grantsPerRead } from '../../limits.ts'
+import type { GivenClient } from '../../model/connection.ts'
 import { asBuffer } from '../../storage/bytes.ts'
 import { prefixRange, upstreamClientKey, upstreamClients } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
 import type { ServerMetadata } from './discovery.ts'
 import { type OAuthFetch, SignInProblem } from './oauth-fetch.ts'
 
-/** Ours: clients of ours that authorization servers have registered, one for each server. Past it: those that nobody used for longest are forgotten, and register again. */
+/** Ours: clients of ours that authorization servers have registered, one for each server. Past it: the oldest are forgotten, and register again. */
 export const upstreamClientsMax = 10_000
-
-/** How exactly the last use of a client of ours is known. Past it: its next use is written. */
-const upstreamClientUseSeconds = 24 * 60 * 60
 
 /** A client of one issuer. */
 export interface UpstreamClient {
@@ -36,6 +34,14 @@ export interface UpstreamClient {
   readonly isRegistered?: boolean
 }
 type AuthMethod = 'none' | 'client_secret_basic' | 'client_secret_post'
+
+/** The client that somebody registered by hand and gave to a connection, as it is kept sealed with it. */
+export interface StoredClient extends GivenClient {
+  /** A person typed it on the setup page, and may correct it there. */
+  readonly isTyped?: boolean
+  /** Its issuer is the one that was met first, not one that was given with it. */
+  readonly isIssuerMet?: boolean
+}
 
 export interface ClientOptions {
   readonly store: Pick<Store, 'get' | 'commit'>
@@ -67,8 +73,8 @@ export function clientDocument(base: string): object {
 
 /** A client as it is kept, for all connections to its issuer. */
 interface KeptClient {
-  /** In seconds since 1970; not newer than `upstreamClientUseSeconds` before its last use. */
-  readonly usedAt: number
+  /** When it was registered, in seconds since 1970. */
+  readonly madeAt: number
   /** The client, sealed. */
   readonly sealed: string
 }
@@ -91,10 +97,7 @@ export async function findClient(
   if (server.registration_endpoint === undefined) return undefined
   const { issuer } = server
   const kept = await readClient(options, issuer)
-  if (kept.client !== undefined && again === undefined) {
-    await noteUse(options, issuer, kept.client, kept)
-    return kept.client
-  }
+  if (kept.client !== undefined && again === undefined) return kept.client
   const wait = kept.client === undefined ? 0 : (again?.take(issuer) ?? 0)
   requireRate(wait, `${issuer} was asked for another client less than an hour ago`)
   const client = await register(base, server, fetch)
@@ -116,51 +119,34 @@ export async function forgetClient(
   await options.store.commit({ checks: [{ key, value: kept.bytes }], deletes: [key], fromReserve: 'revocation' })
 }
 
-/** Forgets the clients past `upstreamClientsMax` that nobody used for longest: an MCP server can name any issuer. */
+/** Forgets the oldest clients past `upstreamClientsMax`: an MCP server can name any issuer. */
 export async function sweepUpstreamClients(store: Pick<Store, 'range' | 'commit'>): Promise<void> {
   const { gte, lt } = prefixRange(upstreamClients)
   const { entries } = await store.range({ gte, lt, limit: upstreamClientsMax * 2 })
   const excess = entries.length - upstreamClientsMax
   if (excess <= 0) return
-  const used = entries.map(({ key, value }) => ({ key, usedAt: keptIn(value).usedAt }))
-  const gone = used.sort((one, other) => one.usedAt - other.usedAt).slice(0, excess)
+  const all = entries.map(({ key, value }) => ({ key, madeAt: keptIn(value).madeAt ?? 0 }))
+  const gone = all.sort((one, other) => one.madeAt - other.madeAt).slice(0, excess)
   while (gone.length > 0) {
     await store.commit({ deletes: gone.splice(0, grantsPerRead).map(({ key }) => key), fromReserve: 'revocation' })
   }
 }
 
-/** Writes that a client is in use, unless that was done a short while ago. A write of somebody else says as much. */
-async function noteUse(options: ClientOptions, issuer: string, client: UpstreamClient, { bytes, usedAt }: FoundClient) {
-  if (options.clock.now() / 1000 - usedAt < upstreamClientUseSeconds) return
-  const checks = [{ key: keyOf(options, issuer), value: bytes }]
-  await options.store.commit({ checks, puts: [clientEntry(options, issuer, client)] })
-}
-
-interface FoundClient extends Pick<KeptClient, 'usedAt'> {
-  /** Undefined if there is none, or it cannot be read. */
-  readonly client: UpstreamClient | undefined
-  readonly bytes: Uint8Array | null
-}
-
-async function readClient(options: ClientOptions, issuer: string): Promise<FoundClient> {
+/** `client`: undefined if there is none, or it was sealed with another secret. */
+async function readClient(options: ClientOptions, issuer: string) {
   const bytes = await options.store.get(keyOf(options, issuer))
-  if (bytes === undefined) return { client: undefined, usedAt: 0, bytes: null }
-  const { usedAt, sealed } = keptIn(bytes)
-  const opened = openText(options.signInKey, sealed, `client ${issuer}`)
-  return { client: opened === undefined ? undefined : (JSON.parse(opened) as UpstreamClient), usedAt, bytes }
+  if (bytes === undefined) return { client: undefined, bytes: null }
+  const opened = openText(options.signInKey, keptIn(bytes).sealed, `client ${issuer}`)
+  return { client: opened === undefined ? undefined : (JSON.parse(opened) as UpstreamClient), bytes }
 }
 
 function keptIn(bytes: Uint8Array): KeptClient {
-  try {
-    return JSON.parse(asBuffer(bytes).toString()) as KeptClient
-  } catch {
-    return { usedAt: 0, sealed: '' }
-  }
+  return JSON.parse(asBuffer(bytes).toString()) as KeptClient
 }
 
 function clientEntry(options: ClientOptions, issuer: string, client: UpstreamClient) {
-  const sealed = sealJson(options.signInKey, client, `client ${issuer}`)
-  const kept: KeptClient = { usedAt: secondsOf(options.clock), sealed }
+  const sealed = sealText(options.signInKey, JSON.stringify(client), `client ${issuer}`)
+  const kept: KeptClient = { madeAt: secondsOf(options.clock), sealed }
   return { key: keyOf(options, issuer), value: Buffer.from(JSON.stringify(kept)) }
 }
 

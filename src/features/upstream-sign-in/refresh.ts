@@ -3,6 +3,7 @@
  * the store, and the new tokens are durable before anybody uses them (sign-in contract, 1.6).
  */
 
+import { sealPart } from '../../auth/sealed-parts.ts'
 import { PlatformError } from '../../errors.ts'
 import type { Holder } from '../../fairness/owner.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
@@ -11,7 +12,7 @@ import { decideAgain } from '../../storage/decide-again.ts'
 import { forgetClient } from './oauth-client.ts'
 import { createOAuthFetch, SignInProblem } from './oauth-fetch.ts'
 import type { CredentialsDeps, StoredTokens } from './stored-tokens.ts'
-import { refreshTokens, sealTokens, type UpstreamTokens } from './tokens.ts'
+import { refreshTokens, type UpstreamTokens } from './tokens.ts'
 
 /** Contract (sign-in 1.6): time for which one process refreshes a connection's tokens, and others wait. Past it: another one tries. */
 export const refreshClaimMs = 15_000
@@ -82,7 +83,7 @@ async function refreshNow(deps: RefreshDeps, ref: ConnectionRef, tokens: Upstrea
     return { kind: 'failed', why: error.message, isUnknownClient: false } as const
   })
   if (!('kind' in result)) {
-    const sealed = sealTokens(result, ref, signInKey)
+    const sealed = sealPart('tokens', result, ref, signInKey)
     const isKept = await tokensIn.change(ref, used, ({ refreshUntil: _, refreshAfter: __, ...rest }) => ({
       privatePart: { ...rest, tokens: sealed },
     }))

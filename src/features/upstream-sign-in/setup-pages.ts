@@ -1,44 +1,47 @@
 /** The pages on which a person connects the server behind a connection. Foreign text stays text. */
 
+import type { Maker } from '../../auth/maker.ts'
 import { type Html, html } from '../../http/html.ts'
-import { page } from '../../http/html-page.ts'
+import { page, row } from '../../http/html-page.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
 import { formTokenField, type InputField, type Scalar } from '../../model/input-fields.ts'
 import type { StoredConnection } from '../../storage/connections.ts'
 import type { UpstreamTokens } from './tokens.ts'
 
-interface About {
+/** The person of a browser session, or the key that a setup link was made with, for the audit log. */
+export type Visitor = Readonly<Partial<Record<'userId' | 'keyId' | 'linkKeyId', string>>>
+
+/** A visit by somebody who may set the connection up: the holder of a ticket, or of a browser session. */
+export interface Visit {
+  readonly request: Request
   readonly ref: ConnectionRef
-  readonly stored: Pick<StoredConnection, 'connection' | 'privatePart'>
-  /** Where the form goes: the page's own URL. */
+  readonly stored: StoredConnection
+  /** The page's own URL, ticket included. */
   readonly action: string
   readonly formToken: string
+  /** Of the ticket or the session. */
+  readonly maker: Maker
+  readonly by: Visitor
 }
-
-/** A line of the facts on a page. */
-export const row = (name: string, value: string) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`
 
 /** A time as people read it. `time`: milliseconds since 1970. */
 export function minuteOf(time: number): string {
   return `${new Date(time).toISOString().slice(0, 16).replace('T', ' ')} UTC`
 }
 
-function rowsOf(
-  { ref, stored }: Pick<About, 'ref'> & { readonly stored: Pick<StoredConnection, 'connection'> },
-  ...more: readonly Html[]
-): Html {
+function rowsOf({ ref, stored }: Visit, ...more: readonly Html[]): Html {
   const { name } = stored.connection
   return html`<dl>${row('Namespace', ref.namespace)}${row('Connection', ref.connectionId)}
 ${name !== ref.connectionId && row('Name', name)}${more}</dl>`
 }
 
-function form({ action, formToken }: About, content: Html): Html {
+function form({ action, formToken }: Visit, content: Html): Html {
   return html`<form method="post" action="${action}"><input type="hidden" name="${formTokenField}" value="${formToken}">
 ${content}</form>`
 }
 
 export function setupPage(
-  about: About & {
+  about: Visit & {
     readonly mcpUrl: string
     readonly tokens: UpstreamTokens | undefined
     /** Scopes that the server wants besides those of its token. */
@@ -83,7 +86,7 @@ const changeValues = html`
 
 /** The form for what the server must be told. `values`: what was entered before, by property. */
 export function inputPage(
-  about: About & {
+  about: Visit & {
     readonly fields: readonly InputField[]
     readonly values: ReadonlyMap<string, Scalar>
     readonly problem?: string
@@ -130,7 +133,7 @@ function inputOf({ name, label, description, kind, isRequired, isSecret, options
 <input type="${type}" name="${name}"${step}${shown}${required} autocomplete="off"></label>\n`
 }
 
-export function enteredPage(about: About, wantsSignIn: boolean): Response {
+export function enteredPage(about: Visit, wantsSignIn: boolean): Response {
   if (!wantsSignIn) {
     return page({
       title: 'Connected',
@@ -146,7 +149,7 @@ ${form(about, html`<button class="main">Continue to sign in</button>${changeValu
 }
 
 export function continuePage(
-  about: About & {
+  about: Visit & {
     readonly mcpUrl: string
     readonly issuer: string
     readonly scope: string | undefined
@@ -185,7 +188,7 @@ ${
 }
 
 export function clientPage(
-  about: About & { readonly mcpUrl: string; readonly issuer: string; readonly redirectUri: string },
+  about: Visit & { readonly mcpUrl: string; readonly issuer: string; readonly redirectUri: string },
 ): Response {
   const { issuer, redirectUri } = about
   return page({
@@ -202,16 +205,6 @@ ${form(
   })
 }
 
-export function signedOutPage(about: About): Response {
+export function signedOutPage(about: Visit): Response {
   return page({ title: 'Signed out', body: html`${rowsOf(about)}<p>Calls fail until somebody signs in again.</p>` })
-}
-
-export function impossiblePage(about: About): Response {
-  return page({
-    title: 'Nobody can sign in here',
-    status: 409,
-    body: html`${rowsOf(about)}
-<p>This platform is reached over plain HTTP, and a sign-in would show its tokens to the network. The operator can set an
-https address with <code>--base-url</code>.</p>`,
-  })
 }

@@ -7,14 +7,14 @@ import type { Authorizer } from '../../auth/authorizer.ts'
 import { type BrowserSessions, formTokenOf, requireFormToken } from '../../auth/browser-sessions.ts'
 import type { Directory, DirectorySnapshot } from '../../auth/directory.ts'
 import { isStillGood, makerOf } from '../../auth/maker.ts'
-import type { SetupLinks } from '../../auth/setup-links.ts'
+import { openPart } from '../../auth/sealed-parts.ts'
 import { conflict, invalidRequest, notFound, PlatformError } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { ticketHolder } from '../../fairness/owner.ts'
 import { type RateLimit, requireRate } from '../../fairness/rate-limit.ts'
 import { readForm } from '../../http/form.ts'
 import { isSecureUrl } from '../../http/guard.ts'
-import { redirect } from '../../http/html-page.ts'
+import { impossiblePage, redirect } from '../../http/html-page.ts'
 import { namesInPath, pathOf } from '../../http/path.ts'
 import { readQuery } from '../../http/query.ts'
 import type { ConnectionRef, GivenClient } from '../../model/connection.ts'
@@ -22,12 +22,12 @@ import { formTokenField } from '../../model/input-fields.ts'
 import { isConnectionId, isSlug } from '../../model/names.ts'
 import { ownerName } from '../../model/organization.ts'
 import { findConnection } from '../../storage/connections.ts'
-import { type BeginDeps, beginSignIn, signInTarget, type Visit } from './begin.ts'
+import { type BeginDeps, beginSignIn, signInTarget } from './begin.ts'
 import type { UpstreamCredentials } from './credentials.ts'
-import { openGivenClient } from './given-client.ts'
 import { configOf, enterInput, type InputDeps, isInputDue } from './input.ts'
-import { impossiblePage, inputPage, setupPage, signedOutPage } from './setup-pages.ts'
-import { openTokens } from './tokens.ts'
+import type { StoredClient } from './oauth-client.ts'
+import { inputPage, setupPage, signedOutPage, type Visit } from './setup-pages.ts'
+import type { UpstreamTokens } from './tokens.ts'
 
 export interface SetupDeps extends BeginDeps, InputDeps {
   readonly directory: Directory
@@ -37,7 +37,6 @@ export interface SetupDeps extends BeginDeps, InputDeps {
   readonly setupsOfOwner: RateLimit
   readonly authorizer: Pick<Authorizer, 'requireConnection'>
   readonly sessions: BrowserSessions
-  readonly links: SetupLinks
   readonly credentials: UpstreamCredentials
 }
 
@@ -52,11 +51,11 @@ async function showSetupPage(deps: SetupDeps, request: Request): Promise<Respons
   const { directory } = deps
   const visit = await visitOf(deps, request) // 400, 404, 403
   if (visit instanceof Response) return visit // 303
-  if (!isSecureUrl(deps.base)) return impossiblePage(visit)
+  if (!isSecureUrl(deps.base)) return impossiblePage()
   const config = await configOf(request, await directory.current(), visit.stored)
   if (isInputDue(visit, config, deps.headersKey)) return inputPage({ ...visit, ...config, values: new Map() })
   signInTarget(deps, visit) // 409
-  const tokens = openTokens(visit.stored.privatePart, visit.ref, deps.signInKey)
+  const tokens = openPart<UpstreamTokens>('tokens', visit.stored.privatePart, visit.ref, deps.signInKey)
   const { connection, privatePart } = visit.stored
   const { wantedScope } = privatePart
   const takesInput = config.fields.length > 0
@@ -112,7 +111,7 @@ async function visitOf(deps: SetupDeps, request: Request): Promise<Visit | Respo
 /** Throws PlatformError. */
 async function answerForm(deps: SetupDeps, visit: Visit, request: Request): Promise<Response> {
   const { directory } = deps
-  if (!isSecureUrl(deps.base)) return impossiblePage(visit)
+  if (!isSecureUrl(deps.base)) return impossiblePage()
   const form = await readForm(request) // 400
   requireFormToken(form.one(formTokenField), visit.formToken) // 403
   const now = await directory.current()
@@ -130,7 +129,7 @@ async function answerForm(deps: SetupDeps, visit: Visit, request: Request): Prom
     await deps.credentials.signOut(visit.ref, 'by a person', visit.by)
     return signedOutPage(visit)
   }
-  const given = openGivenClient(visit.stored.privatePart, visit.ref, deps.signInKey)
+  const given = openPart<StoredClient>('oauth', visit.stored.privatePart, visit.ref, deps.signInKey)
   const isTyped = given?.isTyped === true && tokens === undefined
   if (form.one('client') !== undefined && isTyped) return beginSignIn(deps, visit, request, { asksForClient: true })
   if (form.one('register') !== undefined && given === undefined) {

@@ -1,5 +1,6 @@
 /** The tokens of a connection in its record: read, replaced as long as they are still the same, and dropped. */
 
+import { openPart } from '../../auth/sealed-parts.ts'
 import { type SetupLinks, withSetupUrl } from '../../auth/setup-links.ts'
 import { ownerOf, ticketHolder } from '../../fairness/owner.ts'
 import type { ClientSockets } from '../../http/client-sockets.ts'
@@ -17,7 +18,7 @@ import type { Store } from '../../storage/store.ts'
 import type { Upstream } from '../../upstream/upstream.ts'
 import type { ClientOptions } from './oauth-client.ts'
 import { createOAuthFetch, holderOf } from './oauth-fetch.ts'
-import { openTokens, revokeTokens, type UpstreamTokens, withoutTokens } from './tokens.ts'
+import { revokeTokens, type UpstreamTokens, withoutTokens } from './tokens.ts'
 
 export interface CredentialsDeps extends Omit<ClientOptions, 'store'> {
   readonly store: Store
@@ -54,7 +55,7 @@ export function createStoredTokens(deps: CredentialsDeps): StoredTokens {
   function tokensOf(ref: ConnectionRef, stored: StoredConnection): UpstreamTokens | undefined {
     const known = opened.get(stored)
     if (known !== undefined) return known
-    const tokens = openTokens(stored.privatePart, ref, signInKey)
+    const tokens = openPart<UpstreamTokens>('tokens', stored.privatePart, ref, signInKey)
     if (tokens !== undefined) opened.set(stored, tokens)
     return tokens
   }
@@ -90,7 +91,7 @@ export function createStoredTokens(deps: CredentialsDeps): StoredTokens {
 
   async function wants(ref: ConnectionRef, used: string, scope: string): Promise<void> {
     await change(ref, used, (privatePart) => {
-      const former = openTokens(privatePart, ref, signInKey)?.scope
+      const former = openPart<UpstreamTokens>('tokens', privatePart, ref, signInKey)?.scope
       const all = [former, privatePart.wantedScope, scope].flatMap((scopes) => scopes?.split(' ') ?? [])
       const wantedScope = [...new Set(all.filter((one) => one !== ''))].join(' ').slice(0, oauthTextCharsMax)
       return { privatePart: { ...privatePart, wantedScope }, isOver: true }

@@ -9,8 +9,6 @@ import {
   revocationRequest,
   validateAuthResponse,
 } from 'oauth4webapi'
-import { openJson, sealJson } from '../../auth/secrets.ts'
-import type { ConnectionRef } from '../../model/connection.ts'
 import { parseForeign } from '../../schema/json.ts'
 import type { ConnectionPrivate } from '../../storage/connections.ts'
 import type { KeptServer } from './discovery.ts'
@@ -34,12 +32,6 @@ export interface UpstreamTokens {
 /** The end of the year 9999: RFC 3339 has no later times. */
 export const lastTimeMs = 253_402_300_799_999
 
-const placeOf = ({ namespace, connectionId }: ConnectionRef) => `${namespace}/${connectionId} tokens`
-
-export function sealTokens(tokens: UpstreamTokens, ref: ConnectionRef, key: Buffer): string {
-  return sealJson(key, tokens, placeOf(ref))
-}
-
 /** The record without tokens and what belongs to them. Tickets and sign-ins of before are void. */
 export function withoutTokens({
   tokens: _,
@@ -50,15 +42,6 @@ export function withoutTokens({
   ...rest
 }: ConnectionPrivate): ConnectionPrivate {
   return { ...rest, setups: (rest.setups ?? 0) + 1 }
-}
-
-/** Undefined if nobody has signed in. Throws Error for tokens that were sealed elsewhere. */
-export function openTokens(
-  { tokens }: Pick<ConnectionPrivate, 'tokens'>,
-  ref: ConnectionRef,
-  key: Buffer,
-): UpstreamTokens | undefined {
-  return openJson(key, tokens, placeOf(ref), 'tokens')
 }
 
 /** When the sign-in ends with its token, because nothing renews it; undefined if that is not known. ISO 8601. */
@@ -72,14 +55,14 @@ export interface CodeExchange {
   readonly server: KeptServer
   readonly client: UpstreamClient
   readonly resource: string
-  readonly redirectUri: string
   readonly verifier: string
-  readonly scope?: string | undefined
+  readonly scope?: string
 }
 
 /** Throws SignInProblem. `parameters`: the query of the callback, whose `state` and `iss` were checked. */
 export async function exchangeCode(
-  { server, client, resource, redirectUri, verifier, scope }: CodeExchange,
+  { server, client, resource, verifier, scope }: CodeExchange,
+  redirectUri: string,
   parameters: URLSearchParams,
   fetch: OAuthFetch,
   now: number,

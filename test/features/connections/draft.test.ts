@@ -1,7 +1,7 @@
 /** What a request may write of a connection, and what it makes of the one that is there. */
 
 import { describe, expect, test } from 'bun:test'
-import { openHeaders, sealHeaders } from '../../../src/auth/sealed-headers.ts'
+import { openHeaders, sealHeaders } from '../../../src/auth/sealed-parts.ts'
 import {
   draftChange,
   draftNew,

@@ -1,9 +1,10 @@
 /** Tokens behind a connection that others write all the time: what changes them ends after some attempts. */
 
 import { expect, test } from 'bun:test'
+import { sealPart } from '../../../src/auth/sealed-parts.ts'
 import { createUpstreamCredentials } from '../../../src/features/upstream-sign-in/credentials.ts'
 import type { CredentialsDeps } from '../../../src/features/upstream-sign-in/stored-tokens.ts'
-import { sealTokens, type UpstreamTokens } from '../../../src/features/upstream-sign-in/tokens.ts'
+import type { UpstreamTokens } from '../../../src/features/upstream-sign-in/tokens.ts'
 import { connectionChange, findConnection } from '../../../src/storage/connections.ts'
 import { writeAttemptsMax } from '../../../src/storage/decide-again.ts'
 import { openMemoryStore } from '../../../src/storage/memory.ts'
@@ -35,7 +36,7 @@ async function contended() {
     status: { state: 'connected' },
     createdAt: new Date(now).toISOString(),
   } as const
-  const privatePart = { tokens: sealTokens(tokens, ref, seed('sign-in key')) }
+  const privatePart = { tokens: sealPart('tokens', tokens, ref, seed('sign-in key')) }
   await store.commit(
     connectionChange({ namespace: 'ada', connectionId: 'guarded' }, undefined, { connection, privatePart }),
   )

@@ -1,7 +1,7 @@
 /** The own headers of a connection, as they are kept. */
 
 import { expect, test } from 'bun:test'
-import { openHeaders, sealHeaders } from '../../src/auth/sealed-headers.ts'
+import { openHeaders, sealHeaders } from '../../src/auth/sealed-parts.ts'
 import { seed } from '../support/platform.ts'
 
 const key = seed('headers key')
