@@ -9,7 +9,7 @@ import { createBrowserSessions } from './auth/browser-sessions.ts'
 import { createDenials } from './auth/denials.ts'
 import { createDirectory } from './auth/directory.ts'
 import { createExpiringRecords } from './auth/expiring-records.ts'
-import { createRefusedLog, type RefusalReason } from './auth/refused-log.ts'
+import { createRefusedLog } from './auth/refused-log.ts'
 import type { Secrets } from './auth/secrets.ts'
 import { signingInput } from './auth/service-token.ts'
 import { createSetupLinks } from './auth/setup-links.ts'
@@ -77,8 +77,9 @@ import {
   setupsPerMinuteMax,
 } from './limits.ts'
 import type { Audit } from './ops/audit-log.ts'
-import type { CallLog, CallOutcome } from './ops/call-log.ts'
+import type { CallLog } from './ops/call-log.ts'
 import type { Log } from './ops/log.ts'
+import type { Observer } from './ops/metrics.ts'
 import type { Tracing } from './ops/tracing.ts'
 import type { Store } from './storage/store.ts'
 import type { Usage } from './storage/usage.ts'
@@ -131,16 +132,6 @@ export interface Rates {
   readonly failures: number
   readonly writes: number
   readonly calls: number
-}
-
-/** Counts events for metrics. `seconds` is the duration. */
-export interface Observer {
-  answered(operation: string, status: number, seconds: number): void
-  minted(): void
-  refused(reason: string): void
-  credentialRefused(reason: RefusalReason): void
-  upstreamResponded(outcome: string, seconds: number): void
-  called(outcome: CallOutcome, namespace: string, connectionId: string): void
 }
 
 export interface App {

@@ -4,8 +4,8 @@ import { describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { Command } from 'commander'
+import { variableOf } from '../src/cli/config.ts'
 import { createProgram } from '../src/cli/program.ts'
-import { variableOf } from '../src/cli/serve-options.ts'
 
 const root = resolve(import.meta.dir, '..')
 const textOf = (file: string) => readFileSync(join(root, file), 'utf8')

@@ -1,17 +1,20 @@
-/** Settings of `serve` and `dev`: reads text from flags and the environment, returns checked values. */
+/**
+ * The settings of `serve` and `dev`: their flags, and what their texts mean. Each flag is also an environment variable,
+ * whose name is the flag's in capitals: `--mint-rate` is `POSTERN_MINT_RATE`. A flag wins over its variable.
+ */
 
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { type Command, Option } from 'commander'
 import { chosenKeyProblem } from '../auth/api-key.ts'
 import { CommandError } from '../errors.ts'
-import { type Network, readNetwork } from '../http/client-address.ts'
-import { namespaceServersMax } from '../limits.ts'
+import { readNetwork } from '../http/client-address.ts'
+import * as limits from '../limits.ts'
 import { type DatabaseFlags, type DatabasePlace, readDatabase } from '../maintenance/database.ts'
 import { readTtl } from '../policy/ttl.ts'
 import { didYouMean } from '../schema/near-name.ts'
-import type { Usage } from '../storage/usage.ts'
-import { type AllowedUpstream, readAllowedUpstream } from '../upstream/addresses.ts'
-import { variableOf } from './serve-options.ts'
+import { readAllowedUpstream } from '../upstream/addresses.ts'
+import { collect } from './options.ts'
 
 /** Stores contract 2: connections of a replica to PostgreSQL, `--store-pool`. Past it: exit 2. */
 const storePoolMin = 2
@@ -21,296 +24,323 @@ const storePoolMax = 100
 /** Ours: the longest `--upstream-timeout`. Past it: refused at the start. */
 const upstreamTimeoutMaxSeconds = 600
 
-/** The flags as Commander returns them, unchecked. */
-export interface ServeFlags extends DatabaseFlags {
-  readonly host: string
-  readonly port: string
-  readonly fixtures: readonly string[]
-  readonly baseUrl?: string
-  readonly corsOrigin: readonly string[]
-  readonly metricsListen?: string
-  readonly mintRate: string
-  readonly failureRate: string
-  readonly trustedProxy: readonly string[]
-  readonly upstreamCa: readonly string[]
-  readonly writeRate: string
-  readonly callRate: string
-  /** False for `--no-call-record`. */
-  readonly callRecord: boolean
-  readonly namespaceConnections: string
-  readonly namespaceBytes: string
-  readonly namespacesPerUser: string
-  readonly openRegistry?: boolean
-  readonly allowUpstream: readonly string[]
-  /** False for `--no-public-upstream`. */
-  readonly publicUpstream: boolean
-  readonly upstreamTimeout: string
-  readonly allowSampleKeys?: boolean
-  /** False for `--no-sign-in`. */
-  readonly signIn: boolean
-  /** False for `--no-client-document`. */
-  readonly clientDocument: boolean
-  readonly redirectScheme: readonly string[]
-  /** Of `serve` alone, like the rest below. */
-  readonly data?: string
-  readonly storePool?: string
-  readonly storeSync?: string
-  readonly replica?: string
+/** A flag with its environment variable. `T`: what its text means, which `read` returns; it throws CommandError. */
+class Setting<T> extends Option {
+  declare readonly meaning: T
+
+  readonly read: (text: string) => unknown
+
+  constructor(flags: string, description: string, read: (text: string) => unknown) {
+    super(flags, description)
+    this.read = read
+    this.env(variableOf(this.long ?? flags))
+  }
 }
 
+const asItIs = (text: string) => text
+
+/** A flag that has a value: its default, if none is given. */
+const setting = <T>(flags: string, description: string, preset: string | number, read: (text: string) => T) =>
+  new Setting<T>(flags, description, read).default(String(preset))
+
+const optional = <T>(flags: string, description: string, read: (text: string) => T) =>
+  new Setting<T | undefined>(flags, description, read)
+
+const onOff = (flags: string, description: string) => new Setting<boolean>(flags, description, asItIs)
+
+/** A repeatable flag. Its variable has one value, so its values are split at commas. */
+const list = <T>(flags: string, description: string, read: (text: string) => T | T[]) =>
+  new Setting<T[]>(flags, `${description}; repeatable`, read).argParser(collect).default([], 'none')
+
+const settings = {
+  // Where clients reach this server, what it serves, and whose word it takes for a client's address.
+  host: setting('--host <address>', 'address to listen on', '127.0.0.1', readHost),
+  port: setting('--port <number>', 'port to listen on; 0 picks a free one', 8787, readPort),
+  fixtures: list('--fixtures <dir>', 'folder of fixtures to load', asItIs),
+  // Without a trailing slash. Its default is known once the port is bound.
+  baseUrl: optional(
+    '--base-url <url>',
+    'URL that clients use; also the issuer of tokens (default: http://HOST:PORT)',
+    readBaseUrl,
+  ),
+  corsOrigins: list('--cors-origin <origin>', 'origin of a web page that may call this server (CORS)', readOrigin),
+  // A listener of its own, so that metrics are never reachable where clients are.
+  metrics: optional('--metrics-listen <host:port>', 'address for /metrics and /ready (default: none)', readListen),
+  trustedProxies: list(
+    '--trusted-proxy <cidr>',
+    'address or network of a reverse proxy whose X-Forwarded-For or Forwarded is trusted',
+    (text) => readNetwork(text) ?? refuse('must be an address or a CIDR like 10.0.0.0/8'),
+  ),
+  // The sample's keys are published with the source. On an address that others reach, they are everybody's keys.
+  areSampleKeysAllowed: onOff(
+    '--allow-sample-keys',
+    'accept the publicly known keys of the sample fixtures on an address other than loopback',
+  ),
+  // The bounds of one key, address or namespace. Rates are per second; 0 is none.
+  mintRate: setting(
+    '--mint-rate <number>',
+    'tokens per second that one API key may mint; 0 for no limit',
+    limits.mintsPerSecondDefault,
+    readRate,
+  ),
+  failureRate: setting(
+    '--failure-rate <number>',
+    'invalid credentials per second from one address; 0 for no limit',
+    limits.failuresPerSecondDefault,
+    readRate,
+  ),
+  writeRate: setting(
+    '--write-rate <number>',
+    'connections and other records per second that one API key may write or delete; 0 for no limit',
+    limits.writesPerSecondDefault,
+    readRate,
+  ),
+  callRate: setting(
+    '--call-rate <number>',
+    'calls of tools per second of one API key with all its tokens; 0 for no limit',
+    limits.callsPerSecondDefault,
+    readRate,
+  ),
+  areCallsRecorded: onOff('--no-call-record', 'do not record calls of tools in calls.jsonl of the data folder'),
+  namespaceConnections: setting(
+    '--namespace-connections <number>',
+    'connections that a namespace may hold; 0 for no limit',
+    limits.namespaceConnectionsDefault,
+    readMost,
+  ),
+  namespacesPerUser: setting(
+    '--namespaces-per-user <number>',
+    'namespaces that a user may own before making another is refused; 0 for no limit',
+    limits.namespacesPerUserDefault,
+    readMost,
+  ),
+  isRegistryOpen: onOff(
+    '--open-registry',
+    'answer /v0.1/servers without a credential, for editors that cannot send one: all but unlisted servers',
+  ),
+  namespaceBytes: setting(
+    '--namespace-bytes <number>',
+    'bytes of connections and servers that a namespace may hold; 0 for no limit',
+    limits.namespaceBytesDefault,
+    readMost,
+  ),
+  // Which MCP servers connections may reach, and how. Private addresses are closed unless they are listed.
+  allowedUpstreams: list(
+    '--allow-upstream <where>',
+    'host, HOST:PORT or CIDR on the LAN or this machine that connections may reach',
+    (text) => readAllowedUpstream(text) ?? refuse('must be a host, HOST:PORT or a CIDR like 10.0.0.0/8'),
+  ),
+  isPublicUpstreamAllowed: onOff('--no-public-upstream', 'allow only the upstreams listed in --allow-upstream'),
+  upstreamAuthorities: list(
+    '--upstream-ca <file>',
+    'PEM file of a private certificate authority to trust for MCP servers',
+    readCertificates,
+  ),
+  upstreamTimeoutMs: setting(
+    '--upstream-timeout <duration>',
+    'time limit for the first byte of an MCP server’s response',
+    `${limits.upstreamTimeoutDefaultSeconds}s`,
+    readTimeout,
+  ),
+  // How people sign clients in, and how postern presents itself where it signs in to MCP servers.
+  isSignInOn: onOff('--no-sign-in', 'do not let clients sign in with nothing but a URL (OAuth)'),
+  // Authorization servers fetch that document, which they cannot where this server is not reachable for them.
+  hasClientDocument: onOff(
+    '--no-client-document',
+    'register with authorization servers of MCP servers instead of pointing them to a document of this server',
+  ),
+  // Any application of the user's device may claim a scheme, so each one that is accepted is listed.
+  redirectSchemes: list(
+    '--redirect-scheme <name>',
+    'scheme of an application, such as myapp, that clients may be sent back to after signing in',
+    readScheme,
+  ),
+}
+
+/** How a replica uses the database that `--store` names. `dev` has none of it: its store is temporary. */
+const replicaSettings = {
+  storePool: setting('--store-pool <number>', 'connections to the database at most', limits.storePoolDefault, readPool),
+  storeSync: optional(
+    '--store-sync <when>',
+    'required: refuse writes while the database has no synchronous standby',
+    (text) => text === 'required' || refuse('must be required'),
+  ),
+  // Its default is known once the port is bound.
+  replica: optional(
+    '--replica <name>',
+    'name of this replica in logs and in the audit log (default: HOSTNAME:PORT)',
+    readReplica,
+  ),
+}
+
+/** Adds the flags. Values stay text here; `readServeConfig` reads them, so that all complaints are reported together. */
+export function withServeOptions(command: Command, { isReplica }: { readonly isReplica: boolean }): Command {
+  for (const one of Object.values({ ...(isReplica && replicaSettings), ...settings })) command.addOption(one)
+  return command
+}
+
+type Meanings<Of> = { readonly [Name in keyof Of]: Of[Name] extends Setting<infer T> ? T : never }
+
 /** Checked settings. */
-export interface ServeConfig {
-  readonly host: string
-  readonly port: number
-  readonly fixtures: readonly string[]
-  /** Without a trailing slash. Undefined: derived from host and port once the port is known. */
-  readonly baseUrl: string | undefined
-  readonly corsOrigins: readonly string[]
-  /** Address of metrics and readiness; undefined for none. */
-  readonly metrics: { readonly host: string; readonly port: number } | undefined
-  /** Per second; 0 for no limit. */
-  readonly rates: { readonly mints: number; readonly failures: number; readonly writes: number; readonly calls: number }
-  /** Whether calls of tools are recorded in `calls.jsonl`. */
-  readonly areCallsRecorded: boolean
-  /** Whether `/v0.1/servers` answers readers without a credential. */
-  readonly isRegistryOpen: boolean
-  /** Namespaces that a user may own, of those made over HTTP; Infinity for no limit. */
-  readonly namespacesPerUser: number
-  /** Bounds of a namespace for writes over HTTP; Infinity for no limit. */
-  readonly quota: Usage
-  /** Reverse proxies whose headers are trusted for a client's address. */
-  readonly trustedProxies: readonly Network[]
-  /** Where connections may connect to, and the timeout for the head of an upstream's response. */
-  readonly upstream: {
-    readonly allowed: readonly AllowedUpstream[]
-    readonly isPublicAllowed: boolean
-    readonly timeoutMs: number
-    /** Certificates of private certificate authorities, in PEM. */
-    readonly authorities: readonly string[]
-  }
-  /** Whether clients can sign in with nothing but a URL, and where they may be sent back to. */
-  readonly signIn: {
-    readonly isOn: boolean
-    readonly redirectSchemes: readonly string[]
-    /** Whether authorization servers of upstreams may be given our client document. */
-    readonly hasClientDocument: boolean
-  }
-  /** True if the publicly known sample keys are accepted on an address that other machines can reach. */
-  readonly areSampleKeysAllowed: boolean
+export interface ServeConfig extends Meanings<typeof settings> {
   /** The database that has the store; undefined for the store in the data folder. */
-  readonly database:
-    | {
-        readonly place: DatabasePlace
-        /** Connections at most. */
-        readonly pool: number
-        readonly isStandbyRequired: boolean
-        /** Undefined: derived from the machine's name and the port. */
-        readonly replica: string | undefined
-      }
-    | undefined
+  readonly database: ({ readonly place: DatabasePlace } & Meanings<typeof replicaSettings>) | undefined
   /** The first operator key, if the environment gives one. */
   readonly operatorKey: string | undefined
 }
 
-/** Notes that the value of a flag is wrong, and why. Reading goes on, so that an operator sees all mistakes at once. */
-type Complain = (flag: string, value: string | undefined, problem: string) => void
+/** The flags as Commander returns them, unchecked. */
+export interface ServeFlags extends DatabaseFlags {
+  readonly [name: string]: unknown
+  readonly data?: string
+}
 
 /** Checks all settings. Throws CommandError 2 (wrong usage) with all complaints at once, one a line. */
-export function readServeConfig(flags: ServeFlags, env: Readonly<Record<string, string | undefined>>): ServeConfig {
+export function readServeConfig(flags: ServeFlags, env: NodeJS.ProcessEnv): ServeConfig {
   const complaints: string[] = []
-  const complain: Complain = (flag, value, problem) => {
-    // Name what the operator wrote: the variable if the value came from there.
-    const variable = variableOf(flag)
-    const name = value !== undefined && env[variable] === value ? variable : flag
-    complaints.push(`${name}${value === undefined ? '' : ` ${value}`}: ${problem}`)
+  function meaningOf(one: Setting<unknown>): unknown {
+    const given = flags[one.attributeName()]
+    // Flags without a value, and folders, whose names may have commas.
+    if (one.read === asItIs) return given ?? false
+    if (Array.isArray(given)) return given.flatMap((text) => text.split(',')).flatMap((text) => tried(one, text.trim()))
+    return typeof given === 'string' ? tried(one, given)[0] : given
   }
+  /** Reading goes on after a mistake, so that an operator sees all at once. */
+  function tried({ long, envVar = '', read }: Setting<unknown>, text: string): unknown[] {
+    try {
+      return [read(text)].flat()
+    } catch (error) {
+      // Name what the operator wrote: the variable if the value came from there.
+      complaints.push(`${env[envVar] === text ? envVar : long} ${text}: ${(error as CommandError).message}`)
+      return []
+    }
+  }
+  const meanings = <Of extends Record<string, Setting<unknown>>>(of: Of) =>
+    Object.fromEntries(Object.entries(of).map(([name, one]) => [name, meaningOf(one)])) as Meanings<Of>
+  const read = meanings(settings)
+  const database = readDatabaseOf(flags, read.baseUrl, meanings(replicaSettings), complaints)
   // An empty variable is none: that is how container files unset one.
-  const operatorKey = env['POSTERN_API_KEY'] === '' ? undefined : env['POSTERN_API_KEY']
-  const config: ServeConfig = {
-    ...readListening(flags, complain),
-    ...readBounds(flags, complain),
-    upstream: readUpstream(flags, complain),
-    signIn: readSignIn(flags, complain),
-    database: readReplica(flags, complain),
-    fixtures: flags.fixtures,
-    areSampleKeysAllowed: flags.allowSampleKeys ?? false,
-    operatorKey,
-  }
+  const operatorKey = env['POSTERN_API_KEY'] || undefined
   // Without the value: it is a secret.
   const keyProblem = operatorKey === undefined ? undefined : chosenKeyProblem(operatorKey)
   if (keyProblem !== undefined) complaints.push(`POSTERN_API_KEY: ${keyProblem}`)
   if (complaints.length > 0) throw new CommandError(complaints.join('\n'), 2)
-  return config
-}
-
-/** Where to listen, for whom, and under which URL. */
-function readListening(flags: ServeFlags, complain: Complain) {
-  // Brackets belong to a URL; the socket wants the address alone.
-  const host = flags.host.replace(/^\[(.*)\]$/, '$1')
-  if (!/^[A-Za-z0-9.:_-]+$/.test(host)) complain('--host', flags.host, 'must be an address or a name')
-  const port = /^\d{1,5}$/.test(flags.port) ? Number(flags.port) : Number.NaN
-  if (!(port <= 65_535)) complain('--port', flags.port, 'must be a number from 0 to 65535')
-  const baseUrl = flags.baseUrl?.replace(/\/+$/, '')
-  if (baseUrl !== undefined && !isPlainUrl(baseUrl)) {
-    complain('--base-url', flags.baseUrl, 'must be an http or https URL without user, query or fragment')
-  }
-  const corsOrigins = readAll('--cors-origin', flags.corsOrigin, complain, (origin) => {
-    // Browsers send the origin in this form alone. Any other, such as one with a slash, would never match.
-    const isOrigin = isPlainUrl(origin) && new URL(origin).origin === origin
-    return isOrigin ? { origin } : 'must be an origin like https://app.example.com'
-  }).map(({ origin }) => origin)
-  const metrics = flags.metricsListen === undefined ? undefined : readListen(flags.metricsListen)
-  if (metrics === undefined && flags.metricsListen !== undefined) {
-    complain('--metrics-listen', flags.metricsListen, 'must be HOST:PORT, like 127.0.0.1:9464')
-  }
-  const trustedProxies = readAll('--trusted-proxy', flags.trustedProxy, complain, (text) => {
-    return readNetwork(text) ?? 'must be an address or a CIDR like 10.0.0.0/8'
-  })
-  return { host, port, baseUrl, corsOrigins, metrics, trustedProxies }
-}
-
-/** The bounds of a key, an address and a namespace. */
-function readBounds(flags: ServeFlags, complain: Complain) {
-  const rate = (flag: string, text: string) => {
-    const isRate = /^\d+(?:\.\d+)?$/.test(text) && Number(text) <= 10_000
-    if (!isRate) complain(flag, text, 'must be a number from 0 to 10000')
-    return Number(text)
-  }
-  const most = (flag: string, text: string) => {
-    // Fifteen digits, so that each number is exact.
-    if (!/^\d{1,15}$/.test(text)) complain(flag, text, 'must be a whole number; 0 for no limit')
-    return Number(text) === 0 ? Number.POSITIVE_INFINITY : Number(text)
-  }
-  return {
-    rates: {
-      mints: rate('--mint-rate', flags.mintRate),
-      failures: rate('--failure-rate', flags.failureRate),
-      writes: rate('--write-rate', flags.writeRate),
-      calls: rate('--call-rate', flags.callRate),
-    },
-    quota: {
-      connections: most('--namespace-connections', flags.namespaceConnections),
-      bytes: most('--namespace-bytes', flags.namespaceBytes),
-      servers: namespaceServersMax,
-    },
-    namespacesPerUser: most('--namespaces-per-user', flags.namespacesPerUser),
-    isRegistryOpen: flags.openRegistry === true,
-    areCallsRecorded: flags.callRecord,
-  }
-}
-
-/** Which MCP servers connections may reach, and how. */
-function readUpstream(flags: ServeFlags, complain: Complain): ServeConfig['upstream'] {
-  const allowed = readAll('--allow-upstream', flags.allowUpstream, complain, (text) => {
-    return readAllowedUpstream(text) ?? 'must be a host, HOST:PORT or a CIDR like 10.0.0.0/8'
-  })
-  // Durations are read as a policy's `ttl` is, without its days.
-  const timeout = /^\d{1,6}[smh]$/.test(flags.upstreamTimeout) ? readTtl(flags.upstreamTimeout) : { seconds: 0 }
-  const timeoutSeconds = 'seconds' in timeout ? timeout.seconds : 0
-  if (timeoutSeconds < 1 || timeoutSeconds > upstreamTimeoutMaxSeconds) {
-    complain('--upstream-timeout', flags.upstreamTimeout, 'must be a duration from 1s to 10m, like 60s')
-  }
-  const authorities = readAll('--upstream-ca', flags.upstreamCa, complain, readCertificates).flat()
-  return {
-    allowed,
-    isPublicAllowed: flags.publicUpstream,
-    timeoutMs: timeoutSeconds * 1000,
-    authorities,
-  }
+  return { ...read, database, operatorKey }
 }
 
 /** The database of `--store`, and how this replica uses it. */
-function readReplica(flags: ServeFlags, complain: Complain): ServeConfig['database'] {
-  const { store, storePool = '', storeSync, replica, data = '', baseUrl } = flags
+function readDatabaseOf(
+  flags: ServeFlags,
+  baseUrl: string | undefined,
+  replica: Meanings<typeof replicaSettings>,
+  complaints: string[],
+): ServeConfig['database'] {
   // An empty variable is none, as for POSTERN_API_KEY.
-  if (store === undefined || store === '') {
-    if (storeSync !== undefined) complain('--store-sync', storeSync, 'is of a database, which --store names')
-    if (replica !== undefined) complain('--replica', replica, 'is of a database, which --store names')
+  if (!flags.store) {
+    for (const [name, flag] of [
+      ['storeSync', '--store-sync'],
+      ['replica', '--replica'],
+    ] as const)
+      if (flags[name] !== undefined) complaints.push(`${flag} ${flags[name]}: is of a database, which --store names`)
     return undefined
   }
-  const place = readDatabase(store, flags, data)
+  const place = readDatabase(flags.store, flags, flags.data ?? '')
   // Without the value, which may have a password.
-  if ('problem' in place) complain(place.flag, undefined, place.problem)
+  if ('problem' in place) complaints.push(`${place.flag}: ${place.problem}`)
   if (baseUrl === undefined)
-    complain(
-      '--base-url',
-      undefined,
-      'must be given with --store: it is the issuer of tokens, the same for all replicas',
-    )
-  const pool = /^\d{1,3}$/.test(storePool) ? Number(storePool) : 0
-  if (pool < storePoolMin || pool > storePoolMax) {
-    complain('--store-pool', storePool, `must be a number from ${storePoolMin} to ${storePoolMax}`)
-  }
-  if (storeSync !== undefined && storeSync !== 'required') complain('--store-sync', storeSync, 'must be required')
-  if (replica !== undefined && !/^[A-Za-z0-9._:[\]-]{1,64}$/.test(replica)) {
-    complain('--replica', replica, 'must have at most 64 letters, digits, dots, colons and dashes')
-  }
-  if ('problem' in place) return undefined
-  return { place, pool, isStandbyRequired: storeSync === 'required', replica }
+    complaints.push('--base-url: must be given with --store: it is the issuer of tokens, the same for all replicas')
+  return 'problem' in place ? undefined : { place, ...replica }
 }
 
-/** Whether and where clients may sign in, and how postern itself does. */
-function readSignIn(flags: ServeFlags, complain: Complain): ServeConfig['signIn'] {
-  const redirectSchemes = readAll('--redirect-scheme', flags.redirectScheme, complain, (name) => {
-    const isScheme = /^[a-z][a-z0-9+.-]*$/.test(name) && !unsafeSchemes.includes(name)
-    return isScheme ? { name } : 'must be the scheme of an application, like myapp'
-  }).map(({ name }) => name)
-  return { isOn: flags.signIn, redirectSchemes, hasClientDocument: flags.clientDocument }
+function refuse(problem: string): never {
+  throw new CommandError(problem, 2)
 }
 
-/**
- * The values of a repeatable flag, split at commas: an environment variable can only be set once. `read` returns what a
- * value means, or a text that says what is wrong with it.
- */
-function readAll<T extends object>(
-  flag: string,
-  values: readonly string[],
-  complain: Complain,
-  read: (text: string) => T | string,
-): T[] {
-  return values
-    .flatMap((value) => value.split(','))
-    .flatMap((text) => {
-      const one = read(text.trim())
-      if (typeof one === 'object') return [one]
-      complain(flag, text, one)
-      return []
-    })
+function readHost(text: string): string {
+  // Brackets belong to a URL; the socket wants the address alone.
+  const host = text.replace(/^\[(.*)\]$/, '$1')
+  return /^[A-Za-z0-9.:_-]+$/.test(host) ? host : refuse('must be an address or a name')
+}
+
+function readPort(text: string): number {
+  return /^\d{1,5}$/.test(text) && Number(text) <= 65_535 ? Number(text) : refuse('must be a number from 0 to 65535')
+}
+
+/** HOST:PORT, with brackets around an IPv6 address. */
+function readListen(text: string): { host: string; port: number } {
+  const [, host = '', port = ''] = /^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):(\d{1,5})$/.exec(text) ?? []
+  if (host === '' || Number(port) > 65_535) refuse('must be HOST:PORT, like 127.0.0.1:9464')
+  return { host: readHost(host), port: Number(port) }
+}
+
+function readBaseUrl(text: string): string {
+  const url = text.replace(/\/+$/, '')
+  return isPlainUrl(url) ? url : refuse('must be an http or https URL without user, query or fragment')
+}
+
+/** Browsers send the origin in this form alone. Any other, such as one with a slash, would never match. */
+function readOrigin(text: string): string {
+  const isOrigin = isPlainUrl(text) && new URL(text).origin === text
+  return isOrigin ? text : refuse('must be an origin like https://app.example.com')
+}
+
+/** True for an http or https URL without user, query and fragment. */
+function isPlainUrl(text: string): boolean {
+  if (!URL.canParse(text)) return false
+  const { protocol, username, password, search, hash } = new URL(text)
+  return /^https?:$/.test(protocol) && username + password + search + hash === ''
+}
+
+function readRate(text: string): number {
+  const isRate = /^\d+(?:\.\d+)?$/.test(text) && Number(text) <= 10_000
+  return isRate ? Number(text) : refuse('must be a number from 0 to 10000')
+}
+
+/** Infinity for no limit. Fifteen digits, so that each number is exact. */
+function readMost(text: string): number {
+  if (!/^\d{1,15}$/.test(text)) refuse('must be a whole number; 0 for no limit')
+  return Number(text) || Number.POSITIVE_INFINITY
+}
+
+/** Durations are read as a policy's `ttl` is, without its days. */
+function readTimeout(text: string): number {
+  const timeout = /^\d{1,6}[smh]$/.test(text) ? readTtl(text) : { seconds: 0 }
+  const seconds = 'seconds' in timeout ? timeout.seconds : 0
+  if (seconds < 1 || seconds > upstreamTimeoutMaxSeconds) refuse('must be a duration from 1s to 10m, like 60s')
+  return seconds * 1000
+}
+
+function readPool(text: string): number {
+  const pool = /^\d{1,3}$/.test(text) ? Number(text) : 0
+  if (pool >= storePoolMin && pool <= storePoolMax) return pool
+  return refuse(`must be a number from ${storePoolMin} to ${storePoolMax}`)
+}
+
+function readReplica(text: string): string {
+  if (/^[A-Za-z0-9._:[\]-]{1,64}$/.test(text)) return text
+  return refuse('must have at most 64 letters, digits, dots, colons and dashes')
 }
 
 /** Schemes that a browser handles itself; a redirect to one of them would run or show what a client sends. */
 const unsafeSchemes = 'http https javascript data file blob about ftp ws wss view-source filesystem'.split(' ')
 
-/** Variables without a flag: the first operator key, and a mark that `verify` sets for its child process. */
-const settingsWithoutFlag = ['POSTERN_API_KEY', 'POSTERN_VERIFY_HERE']
-/** Variables that Kubernetes sets for a service named postern. */
-const ofService = /^POSTERN_(?:SERVICE_|PORT_\d)/
-
-/**
- * A warning for each variable that begins with POSTERN_ and is not a setting. A misspelt one would be ignored silently.
- */
-export function unknownSettings(
-  env: Readonly<Record<string, string | undefined>>,
-  ofFlags: readonly string[],
-): string[] {
-  const known = new Set([...ofFlags, ...settingsWithoutFlag])
-  return Object.keys(env)
-    .filter((name) => name.startsWith('POSTERN_') && !known.has(name) && !ofService.test(name))
-    .map((name) => `the environment variable ${name} is not a setting${didYouMean(name, known)}`)
+function readScheme(text: string): string {
+  const isScheme = /^[a-z][a-z0-9+.-]*$/.test(text) && !unsafeSchemes.includes(text)
+  return isScheme ? text : refuse('must be the scheme of an application, like myapp')
 }
 
-/** The PEM certificates of a file, or a text that says what is wrong with it. */
-function readCertificates(file: string): string[] | string {
+/** The certificates of a file, each in PEM. */
+function readCertificates(file: string): string[] {
   let text: string
   try {
     text = readFileSync(file, 'utf8')
   } catch (error) {
-    return `cannot be read: ${(error as Error).message}`
+    return refuse(`cannot be read: ${(error as Error).message}`)
   }
   const certificates = text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
-  if (certificates.length === 0) return 'has no certificate in PEM (-----BEGIN CERTIFICATE-----)'
+  if (certificates.length === 0) refuse('has no certificate in PEM (-----BEGIN CERTIFICATE-----)')
   const wrong = certificates.findIndex((certificate) => !isCertificate(certificate))
-  return wrong < 0 ? certificates : `certificate ${wrong + 1} of it cannot be read`
+  return wrong < 0 ? certificates : refuse(`certificate ${wrong + 1} of it cannot be read`)
 }
 
 function isCertificate(text: string): boolean {
@@ -321,18 +351,24 @@ function isCertificate(text: string): boolean {
   }
 }
 
-/** Parses HOST:PORT, with brackets around an IPv6 address. Undefined if it is neither. */
-function readListen(text: string): { host: string; port: number } | undefined {
-  const [, host = '', port = ''] = /^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):(\d{1,5})$/.exec(text) ?? []
-  if (host === '' || Number(port) > 65_535) return undefined
-  return { host: host.replace(/^\[(.*)\]$/, '$1'), port: Number(port) }
+/** Variables without a flag: the first operator key, and a mark that `verify` sets for its child process. */
+const settingsWithoutFlag = ['POSTERN_API_KEY', 'POSTERN_VERIFY_HERE']
+/** Variables that Kubernetes sets for a service named postern. */
+const ofService = /^POSTERN_(?:SERVICE_|PORT_\d)/
+
+/**
+ * A warning for each variable that begins with POSTERN_ and is not a setting. A misspelt one would be ignored silently.
+ */
+export function unknownSettings(env: NodeJS.ProcessEnv, ofFlags: readonly string[]): string[] {
+  const known = new Set([...ofFlags, ...settingsWithoutFlag])
+  return Object.keys(env)
+    .filter((name) => name.startsWith('POSTERN_') && !known.has(name) && !ofService.test(name))
+    .map((name) => `the environment variable ${name} is not a setting${didYouMean(name, known)}`)
 }
 
-/** True for an http or https URL without user, query and fragment. */
-function isPlainUrl(text: string): boolean {
-  if (!URL.canParse(text)) return false
-  const { protocol, username, password, search, hash } = new URL(text)
-  return /^https?:$/.test(protocol) && username + password + search + hash === ''
+/** The environment variable of a flag: `POSTERN_MINT_RATE` of `--mint-rate`. */
+export function variableOf(flag: string): string {
+  return `POSTERN_${flag.slice(2).replaceAll('-', '_').toUpperCase()}`
 }
 
 /** `http://HOST:PORT`, with brackets around an IPv6 address. */

@@ -9,7 +9,8 @@ import {
   group,
   instanceSecretOption,
   isNamed,
-  makingOption,
+  onData,
+  onNamedData,
   storePasswordOption,
 } from './options.ts'
 
@@ -27,64 +28,48 @@ function refuseStore({ store }: { readonly store?: string }): void {
  * the records alone, for another version or another system.
  */
 export function addDataCommands(postern: Command, { terminal }: Context): void {
-  postern
-    .command('backup')
+  onData(
+    postern,
+    'backup',
+    'write all records and secrets of a data folder to one file, whether or not the server runs',
+  )
     .argument('<file>', 'the file to make; - for stdout')
-    .description('write all records and secrets of a data folder to one file, whether or not the server runs')
-    .addOption(dataOption('data folder'))
     .action(async (file: string, flags) => {
       refuseStore(flags)
       // A backup is checked as a whole before it is handed out, so stdout gets it from a private temporary file.
       if (file === '-') await (await import('./streamed-files.ts')).backUpToStdout(flags, terminal)
       else await (await import('./backup-command.ts')).backUpCommand(file, flags, terminal)
     })
-  postern
-    .command('restore')
+  // No default: restore creates the folder, so the operator must name it.
+  const made = new Option('--data <dir>', 'data folder to make, which must be empty or missing').env('POSTERN_DATA')
+  onData(postern, 'restore', 'make a data folder from a backup', made.makeOptionMandatory())
     .argument('<file>', 'the backup; - for stdin')
-    .description('make a data folder from a backup')
-    // No default: restore creates the folder, so the operator must name it.
-    .addOption(
-      new Option('--data <dir>', 'data folder to make, which must be empty or missing')
-        .env('POSTERN_DATA')
-        .makeOptionMandatory(),
-    )
     .action(async (file: string, flags) => {
       refuseStore(flags)
       const { restoreCommand } = await import('./backup-command.ts')
       const { withInputFile } = await import('./streamed-files.ts')
       await withInputFile(file, 'backup', (path) => restoreCommand(path, flags, terminal))
     })
-  postern
-    .command('export')
+  onData(postern, 'export', 'write all records as JSON lines, without secrets, whether or not the server runs')
     .argument('[file]', 'the file to make; - for stdout, as without it')
-    .description('write all records as JSON lines, without secrets, whether or not the server runs')
-    .addOption(dataOption('data folder'))
     .action(async (file: string | undefined, flags) =>
       (await import('./export-import.ts')).exportCommand(file === '-' ? undefined : file, flags, terminal),
     )
-  postern
-    .command('import')
+  onNamedData(postern, 'import', 'add the records of an export, all or none; a record of the same id is replaced')
     .argument('<file>', 'an export; - for stdin')
-    .description('add the records of an export, all or none; a record of the same id is replaced')
-    .addOption(makingOption())
     .action(async (file: string, flags, command: Command) => {
       const { importCommand } = await import('./export-import.ts')
       const { withInputFile } = await import('./streamed-files.ts')
       await withInputFile(file, 'export', (path) => importCommand(path, { ...flags, ...isNamed(command) }, terminal))
     })
-  postern
-    .command('verify')
-    .description('check every record and index entry, whether or not the server runs')
+  onData(postern, 'verify', 'check every record and index entry, whether or not the server runs')
     .option('--repair', 'rebuild the index if it does not match the records')
-    .addOption(dataOption('data folder'))
     .action(async (flags) => (await import('./verify-command.ts')).verify(flags, terminal))
 }
 
 /** `calls`: who called which tool. */
 export function addCallCommands(postern: Command, { terminal }: Context): void {
-  postern
-    .command('calls')
-    .description('show recorded calls of tools, whether or not the server runs')
+  onData(postern, 'calls', 'show recorded calls of tools, whether or not the server runs')
     .option('--since <duration>', 'not older than this, like 1h')
     .option('-n, --namespace <name>', 'of this namespace')
     .option('--connection <id>', 'through this connection, or NAMESPACE/ID')
@@ -95,20 +80,20 @@ export function addCallCommands(postern: Command, { terminal }: Context): void {
     .option('--args <file>', 'with the arguments in this file; - for stdin')
     .option('--follow', 'wait for more')
     .option('--json', 'print the lines as they are recorded')
-    .addOption(dataOption('data folder'))
     .action(async (flags) => (await import('./calls.ts')).showCalls(flags, new Date(), terminal))
 }
 
 /** `server`: the registry of servers, from outside of it. */
 export function addServerCommands(postern: Command, { terminal }: Context): Command {
   const server = group(postern, 'server').description('register, search and import MCP servers')
-  server
-    .command('import')
+  onNamedData(
+    server,
+    'import',
+    'register servers from server.json or a dump of an MCP registry, whether or not the server runs',
+  )
     .argument('<file>', 'server.json documents, or pages of an MCP registry; - for stdin')
-    .description('register servers from server.json or a dump of an MCP registry, whether or not the server runs')
     .option('-n, --namespace <name>', 'put all into this namespace (default: that of each name)')
     .option('--owner <user>', 'owner of namespaces that are made', 'operator')
-    .addOption(makingOption())
     .action(async (file: string, flags, command: Command) => {
       const { importServersCommand } = await import('./import-servers-command.ts')
       const { withInputFile } = await import('./streamed-files.ts')
@@ -122,16 +107,12 @@ export function addServerCommands(postern: Command, { terminal }: Context): Comm
 /** `store`: moving from one machine to several, and back, and what a database does for us. */
 export function addStoreCommands(postern: Command, { terminal }: Context): void {
   const store = group(postern, 'store').description('show, upgrade and copy the store itself')
-  store
-    .command('status')
-    .description('print where the store is, whether it is replicated, and which replicas use it')
-    .addOption(dataOption('data folder'))
-    .action(async (flags) => (await import('./store-command.ts')).storeStatus(flags, terminal))
-  store
-    .command('migrate')
-    .description('make or upgrade the schema of a database, as the next start would')
-    .addOption(dataOption('data folder'))
-    .action(async (flags) => (await import('./store-command.ts')).migrateStore(flags, terminal))
+  onData(store, 'status', 'print where the store is, whether it is replicated, and which replicas use it').action(
+    async (flags) => (await import('./store-command.ts')).storeStatus(flags, terminal),
+  )
+  onData(store, 'migrate', 'make or upgrade the schema of a database, as the next start would').action(async (flags) =>
+    (await import('./store-command.ts')).migrateStore(flags, terminal),
+  )
   store
     .command('copy')
     .description('copy a store with everything in it; the source may be in use')

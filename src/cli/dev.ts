@@ -25,9 +25,9 @@ export async function dev(config: ServeConfig, terminal: Terminal): Promise<numb
   process.once('exit', remove)
   const own = config.fixtures.length > 0
   // Allow loopback: servers under development run on the same machine.
-  const upstream = { ...config.upstream, allowed: [...config.upstream.allowed, ...loopback] }
+  const allowedUpstreams = [...config.allowedUpstreams, ...loopback]
   const hangUp = ignoredHangUp()
-  const running = await start({ ...config, upstream, fixtures: [] }, data, terminal)
+  const running = await start({ ...config, allowedUpstreams, fixtures: [] }, data, terminal)
   try {
     const fixtures = await running.load(own ? findFixtureFiles(config.fixtures).map(sourceFile) : sampleSources())
     // Never 'unchanged' with a new folder.

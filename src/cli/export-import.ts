@@ -108,14 +108,11 @@ export async function importCommand(file: string, flags: NamedFolder, terminal: 
   if (!existsSync(file)) throw new CommandError(`${file}: no such file`)
   const progress = commandProgress(terminal)
   const { records, leftOut, isNew } = await leavingNothing(data, async () => {
-    const { store, database, secrets, isNew } = await openNamedDataFolder(flags, terminal.stderr)
-    try {
-      if (database !== undefined) await database.exclusively(() => removeStaged(database))
-      else if (await isAnythingStaged(store)) await removeInterruptedLoad(data, store)
-      return { ...(await importFile(store, file, secretName(secrets.apiKeyPepper), progress.step)), isNew }
-    } finally {
-      await store.close()
-    }
+    await using folder = await openNamedDataFolder(flags, terminal.stderr)
+    const { store, database, secrets, isNew } = folder
+    if (database !== undefined) await database.exclusively(() => removeStaged(database))
+    else if (await isAnythingStaged(store)) await removeInterruptedLoad(data, store)
+    return { ...(await importFile(store, file, secretName(secrets.apiKeyPepper), progress.step)), isNew }
   })
   progress.end()
   await auditCommand(data, 'data.imported', { records })

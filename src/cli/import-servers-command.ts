@@ -28,22 +28,19 @@ export async function importServersCommand(file: string, flags: ImportServersFla
   const [wrongOwner] = ownerShape.problems(owner, 1)
   if (wrongOwner !== undefined) throw new CommandError(`--owner: ${problemText(wrongOwner)}`, 2)
   const documents = readDocuments(file)
-  const { store } = await openNamedDataFolder(flags, terminal.stderr)
-  try {
-    const options = { userId: owner, now: new Date(), ...(namespace !== undefined && { namespace }) }
-    const { servers, namespaces, leftOut } = await importServers(store, documents, options)
-    const [serverCount, namespaceCount] = [servers.length, namespaces.length]
-    await auditCommand(flags.data, 'servers.imported', { servers: serverCount, namespaces: namespaceCount })
-    terminal.stdout(`imported ${countText(serverCount, 'server')}${someOf(servers)}\n`)
-    if (namespaceCount > 0)
-      terminal.stdout(`made ${countText(namespaceCount, 'namespace')} of ${owner}${someOf(namespaces)}\n`)
-    for (const line of leftOut.slice(0, shownAtMost)) terminal.stderr(`left out: ${escapeControlCharacters(line)}\n`)
-    if (leftOut.length > shownAtMost) terminal.stderr(`and ${leftOut.length - shownAtMost} more\n`)
-    if (serverCount === 0)
-      throw new CommandError('no server was imported; `postern server add` takes a file with the details of one')
-  } finally {
-    await store.close()
-  }
+  await using folder = await openNamedDataFolder(flags, terminal.stderr)
+  const { store } = folder
+  const options = { userId: owner, now: new Date(), ...(namespace !== undefined && { namespace }) }
+  const { servers, namespaces, leftOut } = await importServers(store, documents, options)
+  const [serverCount, namespaceCount] = [servers.length, namespaces.length]
+  await auditCommand(flags.data, 'servers.imported', { servers: serverCount, namespaces: namespaceCount })
+  terminal.stdout(`imported ${countText(serverCount, 'server')}${someOf(servers)}\n`)
+  if (namespaceCount > 0)
+    terminal.stdout(`made ${countText(namespaceCount, 'namespace')} of ${owner}${someOf(namespaces)}\n`)
+  for (const line of leftOut.slice(0, shownAtMost)) terminal.stderr(`left out: ${escapeControlCharacters(line)}\n`)
+  if (leftOut.length > shownAtMost) terminal.stderr(`and ${leftOut.length - shownAtMost} more\n`)
+  if (serverCount === 0)
+    throw new CommandError('no server was imported; `postern server add` takes a file with the details of one')
 }
 
 const shownAtMost = 20

@@ -16,6 +16,11 @@ export function readInput(file: string): Buffer {
   }
 }
 
+/** A token: the text itself, or `-` for stdin. Arguments of a process are visible to every user of the machine. */
+export function readToken(given: string): string {
+  return (given === '-' ? readInput('-').toString() : given).trim()
+}
+
 /** The value in a JSON file. `-` is stdin. Throws CommandError as `parseJson` does. */
 export function readJsonFile(file: string, depthMax = jsonDepthMax): unknown {
   return valueIn(readJsonBytes(readInput(file), { depthMax, numbers: 'exact' }), file === '-' ? 'stdin' : file)

@@ -79,19 +79,16 @@ export async function listKeys(place: Place, { stdout, stderr }: Terminal): Prom
  * they are removed and audited after it. Throws CommandError for an unknown id.
  */
 export async function revokeKey(keyId: string, place: Place, { stdout, stderr }: Terminal): Promise<void> {
-  const { store } = await openExistingDataFolder(place, stderr)
-  try {
-    const now = new Date()
-    if (!(await revokeApiKey(store, keyId, now)))
-      throw new CommandError(`there is no key ${JSON.stringify(keyId)}: see \`postern keys list\``)
-    await auditCommand(place.data, 'key.revoked', { keyId })
-    const nowSeconds = Math.floor(now.getTime() / 1000)
-    for (const grant of await listGrants(store, nowSeconds)) {
-      if (grant.keyId !== keyId || !(await endGrant(store, grant.grantId, nowSeconds))) continue
-      await auditCommand(place.data, 'grant.ended', { grantId: grant.grantId, reason: 'its key was revoked' })
-    }
-  } finally {
-    await store.close()
+  await using folder = await openExistingDataFolder(place, stderr)
+  const { store } = folder
+  const now = new Date()
+  if (!(await revokeApiKey(store, keyId, now)))
+    throw new CommandError(`there is no key ${JSON.stringify(keyId)}: see \`postern keys list\``)
+  await auditCommand(place.data, 'key.revoked', { keyId })
+  const nowSeconds = Math.floor(now.getTime() / 1000)
+  for (const grant of await listGrants(store, nowSeconds)) {
+    if (grant.keyId !== keyId || !(await endGrant(store, grant.grantId, nowSeconds))) continue
+    await auditCommand(place.data, 'grant.ended', { grantId: grant.grantId, reason: 'its key was revoked' })
   }
   stdout(`${keyId} is revoked, and every token minted with it\n`)
 }

@@ -20,22 +20,19 @@ import type { Terminal } from './terminal.ts'
 /** Prints the link. Throws CommandError for an unknown or revoked key, and for a folder that no server ever used. */
 export async function loginLink(keyId: string, place: Place, { stdout, stderr }: Terminal): Promise<void> {
   const { data } = place
-  const { store, secrets } = await openExistingDataFolder(place, stderr)
-  try {
-    const stored = await store.get(apiKeyKey(keyId))
-    const key = stored === undefined ? undefined : readApiKey(stored)
-    if (key === undefined) throw new CommandError(`there is no key ${JSON.stringify(keyId)}: see \`postern keys list\``)
-    if (key.revokedAt !== null) throw new CommandError(`${keyId} is revoked: create a key, or name another one`)
-    // The command has no flags of the server: it uses the URL under which the last start served.
-    const baseUrl = await store.get(baseUrlKey)
-    if (baseUrl === undefined) throw new CommandError(`no server has used ${data} yet: run \`postern serve\` first`)
-    const records = createExpiringRecords({ store, signInKey: secrets.signInKey, clock: systemClock })
-    const secret = await records.add('login link', { keyId } satisfies LoginLink, loginLinkSeconds)
-    await auditCommand(data, 'signin.link_created', { keyId, userId: key.userId })
-    // The link alone on stdout, for `| pbcopy` and scripts. The sentence goes to stderr.
-    stdout(`${asBuffer(baseUrl).toString().replace(/\/$/, '')}/signin?link=${secret}\n`)
-    stderr(`It signs in as ${key.userId}, once, within ten minutes.\n`)
-  } finally {
-    await store.close()
-  }
+  await using folder = await openExistingDataFolder(place, stderr)
+  const { store, secrets } = folder
+  const stored = await store.get(apiKeyKey(keyId))
+  const key = stored === undefined ? undefined : readApiKey(stored)
+  if (key === undefined) throw new CommandError(`there is no key ${JSON.stringify(keyId)}: see \`postern keys list\``)
+  if (key.revokedAt !== null) throw new CommandError(`${keyId} is revoked: create a key, or name another one`)
+  // The command has no flags of the server: it uses the URL under which the last start served.
+  const baseUrl = await store.get(baseUrlKey)
+  if (baseUrl === undefined) throw new CommandError(`no server has used ${data} yet: run \`postern serve\` first`)
+  const records = createExpiringRecords({ store, signInKey: secrets.signInKey, clock: systemClock })
+  const secret = await records.add('login link', { keyId } satisfies LoginLink, loginLinkSeconds)
+  await auditCommand(data, 'signin.link_created', { keyId, userId: key.userId })
+  // The link alone on stdout, for `| pbcopy` and scripts. The sentence goes to stderr.
+  stdout(`${asBuffer(baseUrl).toString().replace(/\/$/, '')}/signin?link=${secret}\n`)
+  stderr(`It signs in as ${key.userId}, once, within ten minutes.\n`)
 }

@@ -1,6 +1,5 @@
 /** The operator's listener: `/metrics` in the Prometheus text format, and `/ready`. */
 
-import type { Observer } from '../app.ts'
 import { asPlatformError, errorResponse } from '../http/error-response.ts'
 import type { Guard } from '../http/guard.ts'
 import { requireFreeSpace } from '../storage/free-space.ts'
@@ -8,17 +7,10 @@ import type { Store } from '../storage/store.ts'
 import { urlOf } from './config.ts'
 import { listenError } from './listen-error.ts'
 
-/** A running listener. `observer` receives the events to count. */
-export interface MetricsServer {
-  readonly observer: Observer
-  readonly url: string
-  readonly listener: { readonly host: string; readonly port: number }
-  stop(): void
-}
-
 /**
  * Starts the listener. `guard` prevents DNS rebinding: a web page whose name was made to resolve to this address. Names
- * without a dot cannot be registered by an attacker and are always accepted. Throws CommandError if it cannot listen.
+ * without a dot cannot be registered by an attacker and are always accepted. `observer` of the result receives the
+ * events to count. Throws CommandError if it cannot listen.
  */
 export async function serveMetrics(
   { host, port }: { readonly host: string; readonly port: number },
@@ -26,7 +18,7 @@ export async function serveMetrics(
   store: Store,
   dataPath: string,
   pageCache: () => { readonly hits: number; readonly misses: number },
-): Promise<MetricsServer> {
+) {
   const { createMetrics } = await import('../ops/metrics.ts')
   const metrics = createMetrics({ health: () => store.health(), pageCache })
   // Ready: the store works, and the disk of the audit log has room.
@@ -63,7 +55,7 @@ export async function serveMetrics(
       fetch: () => Response.json({ error: 'not_found', message: 'Here are /metrics and /ready' }, { status: 404 }),
     })
     const listener = { host, port: server.port ?? 0 }
-    return { observer: metrics, url: urlOf(host, listener.port), listener, stop: () => void server.stop(true) }
+    return { observer: metrics.observer, url: urlOf(host, listener.port), listener, stop: () => void server.stop(true) }
   } catch (error) {
     throw listenError(error, host, port, '--metrics-listen')
   }

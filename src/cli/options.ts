@@ -38,21 +38,19 @@ const storeOptions = () => [
   instanceSecretOption('file with the secret of the store (default: in the data folder)'),
 ]
 
-/**
- * Lets each command that takes a data folder take a database in its place. `audit verify` reads no store, and
- * `store copy` has two.
- */
-export function addStoreOptions(command: Command): void {
-  const names = command.options.map(({ long }) => long)
-  if (names.includes('--data') && !names.includes('--hash') && !names.includes('--from')) {
-    for (const option of storeOptions()) command.addOption(option)
-  }
-  for (const child of command.commands) addStoreOptions(child)
+/** A command on the data folder, or on a database in its place. */
+export function onData(parent: Command, name: string, description: string, data = dataOption('data folder')): Command {
+  const command = parent.command(name).description(description).addOption(data)
+  for (const option of storeOptions()) command.addOption(option)
+  return command
 }
+
+/** One that makes the folder where it is named and missing. */
+export const onNamedData = (parent: Command, name: string, description: string) =>
+  onData(parent, name, description, dataOption('data folder; created if named here and missing'))
 
 /** True if the operator gave `--data`. Commands create a missing folder only then (`openNamedDataFolder`). */
 export const isNamed = (command: Command) => ({ isNamed: command.getOptionValueSource('data') !== 'default' })
-export const makingOption = () => dataOption('data folder; created if named here and missing')
 
 /** Collects the values of a repeatable flag. */
 export const collect = (value: string, previous: readonly string[] = []) => [...previous, value]

@@ -11,10 +11,9 @@ import { CommandError } from '../errors.ts'
 import { createLog } from '../ops/log.ts'
 import { version } from '../version.ts'
 import { addClientCommands } from './client/commands.ts'
-import { readServeConfig, type ServeFlags, unknownSettings } from './config.ts'
+import { readServeConfig, type ServeFlags, unknownSettings, withServeOptions } from './config.ts'
 import { addCallCommands, addDataCommands, addServerCommands, addStoreCommands } from './data-commands.ts'
-import { addStoreOptions, type Context, collect, dataOption, group, isNamed, makingOption } from './options.ts'
-import { withReplicaOptions, withServeOptions } from './serve-options.ts'
+import { type Context, collect, dataOption, group, isNamed, onData, onNamedData } from './options.ts'
 
 /**
  * All commands. Parsing throws CommanderError for wrong usage and after help, CommandError from commands; it never
@@ -45,8 +44,7 @@ export function createProgram(context: Context): Command {
   addClientCommands(postern, context, addServerCommands(postern, context), token)
   addSigningKeyCommands(postern, context)
   addHelpCommands(postern, context)
-  // Last: they visit each command that was added.
-  addStoreOptions(postern)
+  // Last: it visits each command that was added.
   pointToHelp(postern, 'postern', context)
   return postern
 }
@@ -69,9 +67,8 @@ function pointToHelp(command: Command, name: string, context: Context): void {
 
 /** `serve` and `dev`, the two that stay: they resolve with an exit code once a signal has stopped them. */
 function addServeCommands(postern: Command, { terminal, exit }: Context): void {
-  const serve = postern.command('serve').description('serve the platform from a data folder, or from a database')
-  withReplicaOptions(withServeOptions(serve))
-    .addOption(dataOption())
+  const serve = onData(postern, 'serve', 'serve the platform from a data folder, or from a database', dataOption())
+  withServeOptions(serve, { isReplica: true })
     .addHelpText('after', serveHelp)
     .action(async (flags: ServeFlags & { data: string }) => {
       const config = readServeConfig(flags, process.env)
@@ -83,6 +80,7 @@ function addServeCommands(postern: Command, { terminal, exit }: Context): void {
     postern
       .command('dev')
       .description('serve sample or own fixtures from a temporary data folder, reloading on change'),
+    { isReplica: false },
   )
     .addHelpText('after', devHelp)
     .action(async (flags: ServeFlags) => {
@@ -102,55 +100,37 @@ function addServeCommands(postern: Command, { terminal, exit }: Context): void {
 /** `keys`. `create` alone may make a data folder, so that a key can be made before the first start. */
 function addKeyCommands(postern: Command, { terminal }: Context): void {
   const keys = group(postern, 'keys').description('create, list and revoke API keys, whether or not the server runs')
-  keys
-    .command('create')
-    .description('create a key and print it, once, on stdout')
+  onNamedData(keys, 'create', 'create a key and print it, once, on stdout')
     // Required: a key without a user could not be told from others in the audit log, nor ended with its owner.
     .requiredOption('--user <id>', 'the user it belongs to')
     .option('--name <name>', 'what it is for')
     .option('--operator', 'may access everything and mint for any organization')
-    .addOption(makingOption())
     .addHelpText('after', '\nExample:\n  KEY=$(postern keys create --user ada --name laptop)')
     .action(async (flags, command: Command) =>
       (await import('./keys-command.ts')).createKey({ ...flags, ...isNamed(command) }, terminal),
     )
-  keys
-    .command('list')
-    .description('list all keys, including revoked ones')
-    .addOption(dataOption('data folder'))
-    .action(async (flags) => (await import('./keys-command.ts')).listKeys(flags, terminal))
-  keys
-    .command('revoke')
+  onData(keys, 'list', 'list all keys, including revoked ones').action(async (flags) =>
+    (await import('./keys-command.ts')).listKeys(flags, terminal),
+  )
+  onData(keys, 'revoke', 'revoke a key and every token minted with it')
     .argument('<id>', 'the id of the key, as `keys list` shows it')
-    .description('revoke a key and every token minted with it')
-    .addOption(dataOption('data folder'))
     .action(async (id: string, flags) => (await import('./keys-command.ts')).revokeKey(id, flags, terminal))
 }
 
 /** `login-link` and `grants`: sign-in from the operator's side. Users see their own grants nowhere else yet. */
 function addSignInCommands(postern: Command, { terminal }: Context): void {
-  postern
-    .command('login-link')
+  onData(postern, 'login-link', 'print a link that signs somebody in to the pages, once, within ten minutes')
     .argument('<key-id>', 'the id of the key to sign in with, as `keys list` shows it')
-    .description('print a link that signs somebody in to the pages, once, within ten minutes')
-    .addOption(dataOption('data folder'))
     .action(async (keyId: string, flags) => (await import('./login-link-command.ts')).loginLink(keyId, flags, terminal))
   const grants = group(postern, 'grants').description(
     'list and revoke what users have allowed clients, whether or not the server runs',
   )
-  grants
-    .command('list')
-    .description('list all grants that have not expired')
-    .addOption(dataOption('data folder'))
-    .action(async (flags) => (await import('./grants-command.ts')).listGrantsCommand(flags, new Date(), terminal))
-  grants
-    .command('revoke')
+  onData(grants, 'list', 'list all grants that have not expired').action(async (flags) =>
+    (await import('./grants-command.ts')).listGrantsCommand(flags, terminal),
+  )
+  onData(grants, 'revoke', 'revoke a grant and every token of it')
     .argument('<id>', 'the id of the grant, as `grants list` shows it')
-    .description('revoke a grant and every token of it')
-    .addOption(dataOption('data folder'))
-    .action(async (id: string, flags) =>
-      (await import('./grants-command.ts')).revokeGrantCommand(id, flags, new Date(), terminal),
-    )
+    .action(async (id: string, flags) => (await import('./grants-command.ts')).revokeGrantCommand(id, flags, terminal))
 }
 
 /** `check`, which needs no data folder: it runs in a pipeline, before anything is deployed. */
@@ -167,27 +147,21 @@ function addCheckCommand(postern: Command, { terminal }: Context): void {
 /** `token`. Both take `-`: an argument can be read by all users of the machine, in the list of processes. */
 function addTokenCommands(postern: Command, { terminal, exit }: Context): Command {
   const token = group(postern, 'token').description('mint, explain and revoke service tokens')
-  token
-    .command('explain')
+  onData(token, 'explain', "show a token's constraints in words, and which of them allow or refuse a described request")
     .argument('<token>', 'the token; - reads it from stdin, hidden from other users of the machine')
-    .description("show a token's constraints in words, and which of them allow or refuse a described request")
     .option('--namespace <name>', 'the namespace of the request')
     .option('--resource <type>', 'connections, servers, namespaces or skills (default: connections)')
     .option('--operation <kind>', 'read, write or execute (default: read; execute with --rpc)')
     .addOption(new Option('--metadata <key=value>', 'a fact of the connection; repeatable').argParser(collect))
     .option('--rpc <file>', 'a JSON-RPC request to match: a file, - for stdin, or the JSON itself')
-    .addOption(dataOption('data folder'))
     .addHelpText('after', explainHelp)
     .action(async (token: string, flags) =>
-      exit(await (await import('./token-explain.ts')).explainToken(token, flags, new Date(), terminal)),
+      exit(await (await import('./token-explain.ts')).explainToken(token, flags, terminal)),
     )
-  token
-    .command('revoke')
+  onData(token, 'revoke', 'revoke a token and every token minted with it')
     .argument('<token>', 'the token, or its id (jti); - reads it from stdin')
-    .description('revoke a token and every token minted with it')
-    .addOption(dataOption('data folder'))
     .action(async (token: string, flags) =>
-      (await import('./token-revoke.ts')).revokeTokenCommand(token, flags, new Date(), terminal),
+      (await import('./token-revoke.ts')).revokeTokenCommand(token, flags, terminal),
     )
   return token
 }
@@ -213,27 +187,17 @@ function addSigningKeyCommands(postern: Command, { terminal }: Context): void {
   const signingKey = group(postern, 'signing-key').description(
     'list, rotate and revoke the keys that sign tokens, whether or not the server runs',
   )
-  signingKey
-    .command('list')
-    .description('list the keys that are published, and what each is for')
-    .addOption(dataOption('data folder'))
-    .action(async (flags) => (await import('./signing-key.ts')).listSigningKeys(flags, new Date(), terminal))
-  signingKey
-    .command('rotate')
-    .description('sign with the next key; the old one is accepted until its last token expires')
-    .addOption(dataOption('data folder'))
+  onData(signingKey, 'list', 'list the keys that are published, and what each is for').action(async (flags) =>
+    (await import('./signing-key.ts')).listSigningKeys(flags, terminal),
+  )
+  onData(signingKey, 'rotate', 'sign with the next key; the old one is accepted until its last token expires')
     .addHelpText('after', rotateHelp)
-    .action(async (flags) => (await import('./signing-key.ts')).rotateSigningKeys(flags, new Date(), terminal))
-  signingKey
-    .command('revoke')
+    .action(async (flags) => (await import('./signing-key.ts')).rotateSigningKeys(flags, terminal))
+  onData(signingKey, 'revoke', 'revoke a key: every token it signed is refused at once')
     .argument('<kid>', 'the id of the key, as `signing-key list` shows it')
     // A key id may begin with a dash, which would look like an option.
     .allowUnknownOption()
-    .description('revoke a key: every token it signed is refused at once')
-    .addOption(dataOption('data folder'))
-    .action(async (kid: string, flags) =>
-      (await import('./signing-key.ts')).revokeSigningKey(kid, flags, new Date(), terminal),
-    )
+    .action(async (kid: string, flags) => (await import('./signing-key.ts')).revokeSigningKey(kid, flags, terminal))
 }
 
 /** `version`, `completions` and `help`, which know the commands added before them. */

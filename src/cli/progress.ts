@@ -4,18 +4,14 @@ import { Presets, SingleBar } from 'cli-progress'
 import { createLog, type Log } from '../ops/log.ts'
 import type { Terminal } from './terminal.ts'
 
-/** Shows how far a command is. Call `end` before printing anything else. */
-export interface Progress {
-  /** Cheap enough to call for every item. `total` is undefined while it is unknown. */
-  step(stage: string, done: number, total?: number): void
-  end(): void
-}
-
 /** Milliseconds before progress is shown, and between two log lines. */
 const quietMs = 1000
 
-/** Shows nothing for work that takes less than a second. */
-export function createProgress(log: Log, terminal: NodeJS.WriteStream): Progress {
+/**
+ * Shows how far a command is, and nothing for work that takes less than a second. Call `end` before printing anything
+ * else.
+ */
+export function createProgress(log: Log, terminal: NodeJS.WriteStream) {
   const bar = terminal.isTTY
     ? new SingleBar(
         { stream: terminal, format: '{stage} {bar} {percentage}% {value}/{total}', clearOnComplete: true },
@@ -25,7 +21,8 @@ export function createProgress(log: Log, terminal: NodeJS.WriteStream): Progress
   let shownAt = performance.now()
   let started = false
   return {
-    step(stage, done, total) {
+    /** Cheap enough to call for every item. `total` is undefined while it is unknown. */
+    step(stage: string, done: number, total?: number): void {
       const now = performance.now()
       if (now - shownAt < (started && bar !== undefined ? 100 : quietMs)) return
       shownAt = now
@@ -38,13 +35,13 @@ export function createProgress(log: Log, terminal: NodeJS.WriteStream): Progress
       bar.setTotal(total ?? done)
       bar.update(done, { stage })
     },
-    end() {
+    end(): void {
       if (started) bar?.stop()
     },
   }
 }
 
 /** For a command, which has no log of its own. */
-export function commandProgress({ stderr }: Terminal): Progress {
+export function commandProgress({ stderr }: Terminal) {
   return createProgress(createLog({ write: stderr }), process.stderr)
 }

@@ -17,7 +17,7 @@ import { createGuard, isLoopback } from '../http/guard.ts'
 import type { Handler } from '../http/handler.ts'
 import { rawPathRoutes } from '../http/raw-path.ts'
 import { boundReceiveBuffers } from '../http/receive-buffers.ts'
-import { chunkedBodyBytesMax, idleTimeoutSeconds, shutdownTimeoutMs } from '../limits.ts'
+import { chunkedBodyBytesMax, idleTimeoutSeconds, namespaceServersMax, shutdownTimeoutMs } from '../limits.ts'
 import { type DataFolder, lockForServing, openDatabaseFolder, openDataFolder } from '../maintenance/data-folder.ts'
 import { FixtureConflict } from '../maintenance/seed/desired.ts'
 import { readFixtures } from '../maintenance/seed/read-fixtures.ts'
@@ -107,7 +107,12 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   const { audit, callLog } = openLogs(config, dataPath, replica, log)
   cleanup.defer(() => audit.close())
   cleanup.defer(() => callLog?.close())
-  const metrics = await openMetrics(config, { url, localAddresses, folder, log, pageCache: () => app.pageCache() })
+  // Undefined if metrics are disabled: nothing is counted, and the metrics library is not loaded.
+  const metricsGuard = (at: string) => createGuard({ host: at, baseUrl: url, corsOrigins: [], localAddresses })
+  const metrics =
+    config.metrics &&
+    (await serveMetrics(config.metrics, metricsGuard(config.metrics.host), store, dataPath, () => app.pageCache()))
+  if (metrics !== undefined) log.info('metrics listening', { url: metrics.url })
   cleanup.defer(() => metrics?.stop())
   const signers = createSigners()
   cleanup.defer(() => signers.close())
@@ -116,19 +121,19 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   const tracing = await openTracing(process.env)
   if (tracing !== undefined) log.info('requests are traced')
   const isSelf = isThisServer({ listeners: [{ host, port }, metrics?.listener], url, localAddresses, database })
-  const upstream = createUpstream(createAddresses({ ...config.upstream, isSelf, lookups: fairness.lookups }), {
+  const { allowedUpstreams: allowed, isPublicUpstreamAllowed: isPublicAllowed } = config
+  const upstream = createUpstream(createAddresses({ allowed, isPublicAllowed, isSelf, lookups: fairness.lookups }), {
     fairness,
     pseudonym: secrets.pseudonym,
-    authorities: config.upstream.authorities,
+    authorities: config.upstreamAuthorities,
     observe: metrics?.observer.upstreamResponded,
   })
   const app = createApp({
     ...{ tracing, fairness, signers, store, secrets, issuer: url, guard, audit, callLog, log },
     upstream: traceUpstream(upstream, tracing),
-    upstreamTimeoutMs: config.upstream.timeoutMs,
+    ...settingsOf(config),
     sockets: createClientSockets(() => server, config.trustedProxies),
-    authorization: { ...config.signIn, takesDocuments: config.upstream.isPublicAllowed },
-    ...{ rates: config.rates, quota: config.quota, namespacesPerUser: config.namespacesPerUser, isRegistryOpen },
+    isRegistryOpen,
     clock: systemClock,
     ...(metrics && { observer: metrics.observer }),
   })
@@ -167,6 +172,20 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
 
 const addressesOfMachine = () =>
   Object.values(networkInterfaces()).flatMap((list) => list?.map(({ address }) => address) ?? [])
+
+/** The settings as the application takes them. */
+const settingsOf = (config: ServeConfig) => ({
+  upstreamTimeoutMs: config.upstreamTimeoutMs,
+  authorization: {
+    isOn: config.isSignInOn,
+    redirectSchemes: config.redirectSchemes,
+    hasClientDocument: config.hasClientDocument,
+    takesDocuments: config.isPublicUpstreamAllowed,
+  },
+  rates: { mints: config.mintRate, failures: config.failureRate, writes: config.writeRate, calls: config.callRate },
+  quota: { connections: config.namespaceConnections, bytes: config.namespaceBytes, servers: namespaceServersMax },
+  namespacesPerUser: config.namespacesPerUser,
+})
 
 /** Removes what an interrupted start or deletion left, and loads the fixtures. Throws CommandError. */
 async function loadAtStart(
@@ -212,29 +231,9 @@ function openFolder(
   path: string,
   about: { readonly label: string; readonly log: Log; readonly tell: Terminal['stderr'] },
 ): Promise<DataFolder> {
-  if (database === undefined) {
-    return openDataFolder(path)
-  }
-  const { place, pool, isStandbyRequired } = database
-  return openDatabaseFolder(path, place, { mayMake: true, pool, isStandbyRequired, ...about })
-}
-
-/** The needs of the metrics listener, with the sources of figures that it does not count itself. */
-interface MetricsContext {
-  readonly url: string
-  readonly localAddresses: readonly string[]
-  readonly folder: DataFolder
-  readonly log: Log
-  readonly pageCache: () => { readonly hits: number; readonly misses: number }
-}
-
-/** Undefined if metrics are disabled: nothing is counted, and the metrics library is not loaded. */
-async function openMetrics({ metrics }: ServeConfig, { url, localAddresses, folder, log, pageCache }: MetricsContext) {
-  if (metrics === undefined) return undefined
-  const guard = createGuard({ host: metrics.host, baseUrl: url, corsOrigins: [], localAddresses })
-  const listener = await serveMetrics(metrics, guard, folder.store, folder.path, pageCache)
-  log.info('metrics listening', { url: listener.url })
-  return listener
+  if (database === undefined) return openDataFolder(path)
+  const { place, storePool: pool, storeSync } = database
+  return openDatabaseFolder(path, place, { mayMake: true, pool, isStandbyRequired: storeSync === true, ...about })
 }
 
 /**

@@ -11,6 +11,7 @@ import {
   rotateKeys,
   type SigningKeyRecord,
 } from '../auth/signing-keys.ts'
+import { systemClock } from '../clock.ts'
 import { CommandError } from '../errors.ts'
 import { keyRetirementSeconds } from '../limits.ts'
 import { openExistingDataFolder, type Place } from '../maintenance/data-folder.ts'
@@ -19,27 +20,22 @@ import { table } from './table.ts'
 import type { Terminal } from './terminal.ts'
 
 /** Prints all keys with their state: next, active or retired. */
-export async function listSigningKeys(place: Place, now: Date, { stdout, stderr }: Terminal): Promise<void> {
-  const { records, nowSeconds } = await change(place, now, stderr, () => undefined)
+export async function listSigningKeys(place: Place, { stdout, stderr }: Terminal): Promise<void> {
+  const { records, nowSeconds } = await change(place, stderr, () => undefined)
   stdout(describeKey(records, nowSeconds))
 }
 
 /** Makes the next key active and the active one retired, and creates a new next key. */
-export async function rotateSigningKeys(place: Place, now: Date, { stdout, stderr }: Terminal): Promise<void> {
-  const { records, nowSeconds } = await change(place, now, stderr, rotateKeys)
+export async function rotateSigningKeys(place: Place, { stdout, stderr }: Terminal): Promise<void> {
+  const { records, nowSeconds } = await change(place, stderr, rotateKeys)
   const { active } = keyRing(records)
   await auditCommand(place.data, 'signing-key.rotated', { kid: active.kid })
   stdout(`${active.kid} signs from now on\n\n${describeKey(records, nowSeconds)}`)
 }
 
 /** Removes a key at once: every token that it signed is refused. Throws CommandError for an unknown id. */
-export async function revokeSigningKey(
-  kid: string,
-  place: Place,
-  now: Date,
-  { stdout, stderr }: Terminal,
-): Promise<void> {
-  const { records, nowSeconds } = await change(place, now, stderr, (before, at) => {
+export async function revokeSigningKey(kid: string, place: Place, { stdout, stderr }: Terminal): Promise<void> {
+  const { records, nowSeconds } = await change(place, stderr, (before, at) => {
     const after = removeKey(before, kid, at)
     if (after === undefined)
       throw new CommandError(`there is no signing key ${JSON.stringify(kid)}: see \`postern signing-key list\``)
@@ -56,19 +52,15 @@ export async function revokeSigningKey(
  */
 async function change(
   place: Place,
-  now: Date,
   stderr: Terminal['stderr'],
   how: (records: readonly SigningKeyRecord[], nowSeconds: number) => SigningKeyRecord[] | undefined,
 ): Promise<{ readonly records: readonly SigningKeyRecord[]; readonly nowSeconds: number }> {
-  const { store, database, secrets } = await openExistingDataFolder(place, stderr)
-  try {
-    const { clockOffsetMs = 0 } = (await database?.health()) ?? {}
-    const nowSeconds = Math.floor((now.getTime() + clockOffsetMs) / 1000)
-    const records = await changeSigningKeys(store, secrets.sealingKey, (before) => how(before ?? [], nowSeconds))
-    return { records: records ?? [], nowSeconds }
-  } finally {
-    await store.close()
-  }
+  await using folder = await openExistingDataFolder(place, stderr)
+  const { store, database, secrets } = folder
+  const { clockOffsetMs = 0 } = (await database?.health()) ?? {}
+  const nowSeconds = Math.floor((systemClock.now() + clockOffsetMs) / 1000)
+  const records = await changeSigningKeys(store, secrets.sealingKey, (before) => how(before ?? [], nowSeconds))
+  return { records: records ?? [], nowSeconds }
 }
 
 /** The table of keys. A retired key is accepted until `keyRetirementSeconds` after it was retired. */

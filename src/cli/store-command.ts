@@ -32,38 +32,35 @@ import type { Terminal } from './terminal.ts'
 
 /** Prints where the store is, whether what it acknowledges is replicated, and who uses it. Throws CommandError. */
 export async function storeStatus(place: Place, { stdout, stderr }: Terminal): Promise<void> {
-  const { store, database, path } = await openExistingDataFolder(place, stderr)
-  try {
-    const { bytes, durability, primary, clockOffsetMs } = await store.health()
-    const megabytes = `${Math.ceil(bytes / 2 ** 20)} MB`
-    if (database === undefined || primary === undefined) {
-      stdout(
-        table([
-          ['store', join(path, 'store')],
-          ['size', megabytes],
-          ['durability', durability],
-        ]),
-      )
-      return
-    }
-    const rows = (await database.replicas()).map(({ name, ageMs, program, baseUrl }) => [
-      name,
-      ageMs < replicaGoneMs ? 'alive' : `gone for ${Math.round(ageMs / 1000)} s`,
-      program,
-      baseUrl,
-    ])
-    const facts = [
-      ['primary', primary.name],
-      ['timeline', String(primary.timeline)],
-      ['durability', durability],
-      ['schema', String((await database.instance()).schemaVersion)],
-      ['size', megabytes],
-      ['clock', `${clockOffsetMs} ms ahead of this machine`],
-    ]
-    stdout(`${table(facts)}\n${table([['REPLICA', 'STATE', 'VERSION', 'BASE URL'], ...rows])}`)
-  } finally {
-    await store.close()
+  await using folder = await openExistingDataFolder(place, stderr)
+  const { store, database, path } = folder
+  const { bytes, durability, primary, clockOffsetMs } = await store.health()
+  const megabytes = `${Math.ceil(bytes / 2 ** 20)} MB`
+  if (database === undefined || primary === undefined) {
+    stdout(
+      table([
+        ['store', join(path, 'store')],
+        ['size', megabytes],
+        ['durability', durability],
+      ]),
+    )
+    return
   }
+  const rows = (await database.replicas()).map(({ name, ageMs, program, baseUrl }) => [
+    name,
+    ageMs < replicaGoneMs ? 'alive' : `gone for ${Math.round(ageMs / 1000)} s`,
+    program,
+    baseUrl,
+  ])
+  const facts = [
+    ['primary', primary.name],
+    ['timeline', String(primary.timeline)],
+    ['durability', durability],
+    ['schema', String((await database.instance()).schemaVersion)],
+    ['size', megabytes],
+    ['clock', `${clockOffsetMs} ms ahead of this machine`],
+  ]
+  stdout(`${table(facts)}\n${table([['REPLICA', 'STATE', 'VERSION', 'BASE URL'], ...rows])}`)
 }
 
 /** Makes the schema of a database, or upgrades it; replicas may be running. Throws CommandError. */
@@ -104,11 +101,8 @@ export async function copyStore(flags: CopyFlags, terminal: Terminal): Promise<v
   const audited = target.folder ?? source.folder ?? data
   // Before the copy: one that cannot be audited is not made.
   if (target.folder === undefined) makeFolder(audited)
-  const copied = await (target.folder === undefined
-    ? copyBetween(source, target, { ...flags, instanceSecretFile: secretFile }, terminal)
-    : leavingNothing(target.folder, () =>
-        copyBetween(source, target, { ...flags, instanceSecretFile: secretFile }, terminal),
-      ))
+  const copy = () => copyBetween(source, target, { ...flags, instanceSecretFile: secretFile }, terminal)
+  const copied = await (target.folder === undefined ? copy() : leavingNothing(target.folder, copy))
   await auditCommand(audited, 'store.copied', { records: copied.records, sha256: copied.sha256 })
   terminal.stdout(`${countText(copied.records, 'record')}, sha256 ${copied.sha256}\n`)
 }

@@ -85,23 +85,19 @@ function isStream(file: string): boolean {
   return !status.isFile() && !status.isDirectory()
 }
 
-const commands: Readonly<Record<Kind, string>> = {
-  backup: 'postern restore',
-  export: 'postern import',
-  servers: 'postern server import',
+/** What a message calls a file of each kind, and the command that reads it. */
+const kinds: Readonly<Record<Kind, readonly [called: string, command: string]>> = {
+  backup: ['a backup', 'postern restore'],
+  export: ['an export', 'postern import'],
+  servers: ['a list of servers', 'postern server import'],
 }
 
 /** Throws CommandError if the file is recognizably of the other kind. An unknown file is left to the command itself. */
 function expectKind(path: string, name: string, kind: Kind): void {
   const found = kindOf(path)
   if (found === undefined || found === kind) return
-  throw new CommandError(`${name} is not ${article[kind]}, but ${article[found]}: read it with \`${commands[found]}\``)
-}
-
-const article: Readonly<Record<Kind, string>> = {
-  backup: 'a backup',
-  export: 'an export',
-  servers: 'a list of servers',
+  const [called, command] = kinds[found]
+  throw new CommandError(`${name} is not ${kinds[kind][0]}, but ${called}: read it with \`${command}\``)
 }
 
 /** LMDB's magic number, found in the first page of a store, after the page header. */

@@ -5,12 +5,12 @@
  * things that only a server knows: whether the connection exists, and whether the user may still access the namespace.
  */
 
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { isLive } from '../auth/authenticate.ts'
 import { createDirectory } from '../auth/directory.ts'
 import { clockRefusal, unverifiedClaims, verifyToken } from '../auth/service-token.ts'
-import { type KeyRing, readKeyRing } from '../auth/signing-keys.ts'
+import { readKeyRing } from '../auth/signing-keys.ts'
 import { CommandError, constraintOf } from '../errors.ts'
 import { rpcDepthMax } from '../limits.ts'
 import { openExistingDataFolder, type Place } from '../maintenance/data-folder.ts'
@@ -24,7 +24,8 @@ import { placeOf } from '../schema/check.ts'
 import { readJsonBytes } from '../schema/json.ts'
 import { asBuffer } from '../storage/bytes.ts'
 import { baseUrlKey } from '../storage/keys.ts'
-import { readToken } from './given-token.ts'
+import { readPairs } from './client/pairs.ts'
+import { readInput, readToken } from './json-input.ts'
 import type { Terminal } from './terminal.ts'
 
 /** All but the place describe the request. */
@@ -40,12 +41,8 @@ export interface ExplainFlags extends Place {
  * Resolves with the exit code: 1 if a described request is refused. Throws CommandError for a text that is not a token,
  * and 2 for wrong usage.
  */
-export async function explainToken(
-  given: string,
-  flags: ExplainFlags,
-  now: Date,
-  { stdout, stderr }: Terminal,
-): Promise<0 | 1> {
+export async function explainToken(given: string, flags: ExplainFlags, { stdout, stderr }: Terminal): Promise<0 | 1> {
+  const now = new Date()
   if (given === '-' && flags.rpc === '-') throw new CommandError('only one of the token and --rpc can be -, stdin', 2)
   const token = readToken(given)
   // Unverified, because an expired or foreign token is what people ask about. The lines below say what is wrong.
@@ -60,11 +57,8 @@ export async function explainToken(
       )
     return read.block
   })
-  const known = await lookUp(claims, flags, stderr)
-  const lines = [
-    ...tokenLines(claims, signatureLines(claims, token, flags.data, known), now),
-    ...blocks.flatMap(blockLines),
-  ]
+  const known = await lookUp(token, claims, flags, stderr)
+  const lines = [...tokenLines(claims, signatureLines(flags.data, known), now), ...blocks.flatMap(blockLines)]
   if (blocks.length === 0)
     lines.push(
       `No policy: it may do all that its user may${claims.org === undefined ? '' : ' within the organization'}.`,
@@ -74,12 +68,7 @@ export async function explainToken(
   )
   let isRefused = false
   if (asked) {
-    const answer = requestLines(
-      blocks,
-      readAccess(flags),
-      flags.namespace,
-      isForged(claims, token, known) ? 'was not signed by this platform' : reasonItIsOver(claims, known, now),
-    )
+    const answer = requestLines(blocks, readAccess(flags), flags.namespace, reasonItIsRefused(claims, known, now))
     lines.push('', ...answer.lines)
     isRefused = !answer.allowed
   }
@@ -88,10 +77,11 @@ export async function explainToken(
 }
 
 /** The reason why the token is refused for every request, or undefined. */
-function reasonItIsOver(claims: ServiceTokenClaims, known: Known | undefined, now: Date): string | undefined {
-  if (isExpired(claims, now)) return 'has expired'
+function reasonItIsRefused(claims: ServiceTokenClaims, known: Known | undefined, now: Date): string | undefined {
+  if (known?.isForged === true) return 'was not signed by this platform'
+  if (clockRefusal(claims, Math.floor(now.getTime() / 1000)) === 'expired') return 'has expired'
   if (known !== undefined && known.revoked.length > 0) return 'is revoked'
-  return isForeign(claims, known) ? 'is of another base URL' : undefined
+  return known?.otherUrl === undefined ? undefined : 'is of another base URL'
 }
 
 /** The token's claims: who, from whom, until when. Times in UTC, as in the audit log. */
@@ -109,62 +99,48 @@ function tokenLines(claims: ServiceTokenClaims, signatureLines: readonly string[
   ]
 }
 
-/** The facts about the token that the data folder has. */
+/** What the data folder says of the token. */
 interface Known {
-  readonly keys: KeyRing | undefined
+  /** None of its keys signed the token, whose age does not count. */
+  readonly isForged: boolean
   /** Revoked ids among the token, its ancestors and its API key. */
   readonly revoked: readonly string[]
-  /** Base URL under which the folder was last served. */
-  readonly baseUrl: string | undefined
+  /** The base URL under which it was last served, where the token is of another one: the server refuses it. */
+  readonly otherUrl: string | undefined
 }
 
 /** Looks the token up in the data folder. Undefined if there is no such folder: it is never created. */
 async function lookUp(
-  { jti, par = [], key }: ServiceTokenClaims,
+  token: string,
+  { iss, iat, jti, par = [], key }: ServiceTokenClaims,
   place: Place,
   stderr: Terminal['stderr'],
 ): Promise<Known | undefined> {
   if ((place.store ?? '') === '' && !existsSync(join(place.data, 'store'))) return undefined
-  const { store, secrets } = await openExistingDataFolder(place, stderr)
-  try {
-    const directory = await createDirectory(store).current()
-    const revoked: string[] = []
-    for (const id of [...par, jti]) if (await directory.isRevoked(id)) revoked.push(id)
-    if (!isLive(await directory.apiKey(key))) revoked.push(key)
-    const baseUrl = await store.get(baseUrlKey)
-    return {
-      keys: await readKeyRing(store, secrets.sealingKey),
-      revoked,
-      baseUrl: baseUrl === undefined ? undefined : asBuffer(baseUrl).toString(),
-    }
-  } finally {
-    await store.close()
-  }
+  await using folder = await openExistingDataFolder(place, stderr)
+  const { store, secrets } = folder
+  const keys = await readKeyRing(store, secrets.sealingKey)
+  const verified = keys && verifyToken(token, { keys, issuer: iss, path: undefined, nowSeconds: iat })
+  const directory = await createDirectory(store).current()
+  const revoked: string[] = []
+  for (const id of [...par, jti]) if (await directory.isRevoked(id)) revoked.push(id)
+  if (!isLive(await directory.apiKey(key))) revoked.push(key)
+  const stored = await store.get(baseUrlKey)
+  const baseUrl = stored && asBuffer(stored).toString()
+  const isForged = verified === undefined || 'refused' in verified
+  return { isForged, revoked, otherUrl: baseUrl === iss ? undefined : baseUrl }
 }
 
 /** The result of verifying the signature, and why the token is refused, if it is. */
-function signatureLines(claims: ServiceTokenClaims, token: string, data: string, known: Known | undefined): string[] {
-  if (known?.keys === undefined) return [`signature not checked: ${data} is no data folder (name one with --data)`]
-  if (isForged(claims, token, known))
-    return [`signature does NOT verify with any key in ${data}: do not trust the claims above`]
+function signatureLines(data: string, known: Known | undefined): string[] {
+  if (known === undefined) return [`signature not checked: ${data} is no data folder (name one with --data)`]
+  const { isForged, revoked, otherUrl } = known
+  if (isForged) return [`signature does NOT verify with any key in ${data}: do not trust the claims above`]
   return [
     `signature is of a key in ${data}`,
-    ...known.revoked.map((id) => `REVOKED by ${id}: it is refused everywhere`),
-    ...(isForeign(claims, known) ? [`issued by another base URL than ${data} is served under: ${known.baseUrl}`] : []),
+    ...revoked.map((id) => `REVOKED by ${id}: it is refused everywhere`),
+    ...(otherUrl === undefined ? [] : [`issued by another base URL than ${data} is served under: ${otherUrl}`]),
   ]
-}
-
-/** True if the folder has signing keys, and none of them signed the token. Its age does not count. */
-function isForged(claims: ServiceTokenClaims, token: string, known: Known | undefined): boolean {
-  if (known?.keys === undefined) return false
-  return (
-    'refused' in verifyToken(token, { keys: known.keys, issuer: claims.iss, path: undefined, nowSeconds: claims.iat })
-  )
-}
-
-/** True if the token's issuer is not this instance's base URL: the server refuses such a token. */
-function isForeign({ iss }: ServiceTokenClaims, known: Known | undefined): boolean {
-  return known?.baseUrl !== undefined && known.baseUrl !== iss
 }
 
 /** One block in words. Values of one field are alternatives (`or`); fields, and facts of one set, add up (`and`). */
@@ -233,10 +209,6 @@ function requestLines(
   return { lines, allowed: invalidReason === undefined && decision.allowed }
 }
 
-function isExpired(claims: ServiceTokenClaims, now: Date): boolean {
-  return clockRefusal(claims, Math.floor(now.getTime() / 1000)) === 'expired'
-}
-
 /**
  * The described request, with the defaults of the API: without `--operation`, a request with `--rpc` calls a tool and
  * any other reads. Throws CommandError 2 for an invalid flag. */
@@ -256,25 +228,14 @@ function readAccess({ namespace = '', resource = 'connections', operation, metad
   }
 }
 
-/** Parses `key=value` pairs. No prototype, so that a key such as `constructor` is only a key. */
 function readFacts(pairs: readonly string[]) {
-  const metadata: Record<string, string> = Object.create(null)
-  for (const pair of pairs) {
-    const equals = pair.indexOf('=')
-    if (equals < 1) throw new CommandError(`--metadata ${pair}: must be key=value`, 2)
-    metadata[pair.slice(0, equals)] = pair.slice(equals + 1)
-  }
+  const metadata = readPairs(pairs)
   return { connectionId: metadata[connectionIdFact] ?? '', metadata }
 }
 
 /** The JSON-RPC request: from a file, from stdin (`-`), or the text itself if it begins with a brace. */
 function readBody(file: string): unknown {
-  let bytes: Uint8Array
-  try {
-    bytes = file.trimStart().startsWith('{') ? Buffer.from(file) : readFileSync(file === '-' ? 0 : file)
-  } catch (error) {
-    throw new CommandError(`--rpc ${file}: ${(error as Error).message}`, 1, { cause: error })
-  }
+  const bytes = file.trimStart().startsWith('{') ? Buffer.from(file) : readInput(file)
   const read = readJsonBytes(bytes, { depthMax: rpcDepthMax, numbers: 'marked' })
   if ('problem' in read) throw new CommandError(`--rpc ${file}: is not a JSON-RPC request in JSON`)
   return read.value

@@ -6,44 +6,37 @@
 import { revokeToken } from '../auth/revocation.ts'
 import { unverifiedClaims, verifyToken } from '../auth/service-token.ts'
 import { readKeyRing } from '../auth/signing-keys.ts'
+import { secondsOf, systemClock } from '../clock.ts'
 import { CommandError } from '../errors.ts'
 import { openExistingDataFolder, type Place } from '../maintenance/data-folder.ts'
 import { tokenIdShape } from '../model/token.ts'
 import { auditCommand } from './audit.ts'
-import { readToken } from './given-token.ts'
+import { readToken } from './json-input.ts'
 import type { Terminal } from './terminal.ts'
 
 /**
  * `named` is the token, its id, or `-` for either on stdin. Throws CommandError for text that is neither, and for a
  * token signed by another instance.
  */
-export async function revokeTokenCommand(
-  named: string,
-  place: Place,
-  now: Date,
-  { stdout, stderr }: Terminal,
-): Promise<void> {
+export async function revokeTokenCommand(named: string, place: Place, { stdout, stderr }: Terminal): Promise<void> {
   const token = readToken(named)
   const claims = unverifiedClaims(token)
   if (claims === undefined && !tokenIdShape.test(token)) {
     throw new CommandError('this is neither a service token of postern nor a token id (tok_…)', 2)
   }
   const { data } = place
-  const { store, secrets } = await openExistingDataFolder(place, stderr)
-  try {
-    if (claims !== undefined) {
-      const keys = await readKeyRing(store, secrets.sealingKey)
-      // Verified as of its own issue time and issuer: an expired token of this instance may be revoked too.
-      const verified = keys && verifyToken(token, { keys, issuer: claims.iss, path: undefined, nowSeconds: claims.iat })
-      if (verified === undefined || 'refused' in verified)
-        throw new CommandError(`this token is not of ${data}, so it is not accepted there anyway`)
-    }
-    const jti = claims?.jti ?? token
-    // An id alone says nothing about its expiry: it is then revoked for the longest lifetime.
-    await revokeToken(store, jti, { exp: claims?.exp, nowSeconds: Math.floor(now.getTime() / 1000) })
-    await auditCommand(data, 'token.revoked', { jti })
-    stdout(`${jti} is revoked, and every token minted with it\n`)
-  } finally {
-    await store.close()
+  await using folder = await openExistingDataFolder(place, stderr)
+  const { store, secrets } = folder
+  if (claims !== undefined) {
+    const keys = await readKeyRing(store, secrets.sealingKey)
+    // Verified as of its own issue time and issuer: an expired token of this instance may be revoked too.
+    const verified = keys && verifyToken(token, { keys, issuer: claims.iss, path: undefined, nowSeconds: claims.iat })
+    if (verified === undefined || 'refused' in verified)
+      throw new CommandError(`this token is not of ${data}, so it is not accepted there anyway`)
   }
+  const jti = claims?.jti ?? token
+  // An id alone says nothing about its expiry: it is then revoked for the longest lifetime.
+  await revokeToken(store, jti, { exp: claims?.exp, nowSeconds: secondsOf(systemClock) })
+  await auditCommand(data, 'token.revoked', { jti })
+  stdout(`${jti} is revoked, and every token minted with it\n`)
 }

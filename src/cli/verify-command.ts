@@ -77,24 +77,21 @@ async function verifyHere(flags: Flags, terminal: Terminal): Promise<void> {
 }
 
 async function verifyDatabase(flags: Flags, terminal: Terminal): Promise<void> {
-  const { database, secrets } = await openExistingDataFolder(flags, terminal.stderr)
+  await using folder = await openExistingDataFolder(flags, terminal.stderr)
+  const { database, secrets } = folder
   if (database === undefined) return
-  try {
-    if (flags.repair === true) {
-      // Report other problems after the repair: an error inside it would undo it.
-      const found = await repairDatabase(database, (repair) =>
-        verifyRecords(flags, terminal, secrets.sealingKey, repair).catch((error: unknown) => error),
-      )
-      if (found !== undefined) throw found
-      return
-    }
-    await verifyRecords(flags, terminal, secrets.sealingKey, {
-      scan: (visitor) => scanDatabase(database, visitor),
-      replaceIndex: async () => {},
-    })
-  } finally {
-    await database.close()
+  if (flags.repair === true) {
+    // Report other problems after the repair: an error inside it would undo it.
+    const found = await repairDatabase(database, (repair) =>
+      verifyRecords(flags, terminal, secrets.sealingKey, repair).catch((error: unknown) => error),
+    )
+    if (found !== undefined) throw found
+    return
   }
+  await verifyRecords(flags, terminal, secrets.sealingKey, {
+    scan: (visitor) => scanDatabase(database, visitor),
+    replaceIndex: async () => {},
+  })
 }
 
 /** The records to check, and the way to replace their index. */

@@ -17,7 +17,7 @@ export function traceRequests(fetch: Handler, tracing: Tracing | undefined): Han
     return tracing.span(
       {
         name: route === undefined ? method : `${method} ${route}`,
-        kind: 'server',
+        kind: 'SERVER',
         attributes: { 'http.request.method': method, ...(route !== undefined && { 'http.route': route }) },
         given,
       },

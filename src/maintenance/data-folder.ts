@@ -24,7 +24,8 @@ import {
 } from './database.ts'
 
 /** An open data folder, with its store or one in a database. The caller must close `store`. */
-export interface DataFolder {
+/** Closes its store when it is disposed. */
+export interface DataFolder extends AsyncDisposable {
   readonly path: string
   readonly store: Store
   /** The store, if it is in a database. */
@@ -134,7 +135,7 @@ export async function openDatabaseFolder(
     await store.close()
     throw error
   }
-  return { path, store, database: store, secrets, isNew }
+  return { path, store, database: store, secrets, isNew, [Symbol.asyncDispose]: () => store.close() }
 }
 
 /** Writes a message for the operator. */
@@ -179,7 +180,7 @@ export async function openDataFolder(path: string): Promise<DataFolder> {
     await store.close()
     throw error
   }
-  return { path, store, secrets, isNew }
+  return { path, store, secrets, isNew, [Symbol.asyncDispose]: () => store.close() }
 }
 
 /**

@@ -4,22 +4,12 @@ import { Database } from 'bun:sqlite'
 import { StoreError } from '../storage/store.ts'
 import type { ChainEnd } from './audit-chain.ts'
 
-export interface AuditLock {
-  /** Runs `work` while no other process holds the lock. Waits up to five seconds for it, then throws. */
-  hold(work: () => void): void
-  /** The stored end of the chain, or undefined if none was stored. Only while held. */
-  end(): ChainEnd | undefined
-  /** Stores the end of the chain. Only while held. */
-  keep(end: ChainEnd): void
-  close(): void
-}
-
 /**
  * Opens the lock, an SQLite file: its lock is the only lock of the operating system that the runtime offers. The end of
  * the chain is stored in the same transaction. Like the log's lines it is not flushed to disk at once; the write-ahead
  * log keeps the database consistent anyway. Throws StoreError `damaged`.
  */
-export function openAuditLock(path: string): AuditLock {
+export function openAuditLock(path: string) {
   let database: Database | undefined
   try {
     database = new Database(path)
@@ -31,7 +21,8 @@ export function openAuditLock(path: string): AuditLock {
     const write = database.query('INSERT OR REPLACE INTO chain VALUES (1, ?, ?)')
     const opened = database
     return {
-      hold(work) {
+      /** Runs `work` while no other process holds the lock. Waits up to five seconds for it, then throws. */
+      hold(work: () => void): void {
         opened.run('BEGIN IMMEDIATE')
         try {
           work()
@@ -41,8 +32,10 @@ export function openAuditLock(path: string): AuditLock {
           throw error
         }
       },
+      /** The stored end of the chain, or undefined if none was stored. Only while held. */
       end: () => read.get() ?? undefined,
-      keep: ({ seq, hash }) => void write.run(seq, hash),
+      /** Stores the end of the chain. Only while held. */
+      keep: ({ seq, hash }: ChainEnd) => void write.run(seq, hash),
       close() {
         // SQLite does not close a database with open statements, and its write-ahead log would remain.
         read.finalize()

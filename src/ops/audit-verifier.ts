@@ -2,49 +2,26 @@
 
 import { type ChainEnd, firstHash, type Link, parseLine } from './audit-chain.ts'
 
-/** One chain: the log of a server, or of one of several replicas. */
-export interface CheckedLog {
+/** One chain: the log of a server, or of one of several replicas; on the way through its lines. */
+interface Chain {
   /** As its lines name it; undefined where none does. */
-  readonly replica: string | undefined
-  readonly entries: number
-  /** The entry before the first one: number 0 with the first hash, or the last entry of an earlier file. */
-  readonly follows: ChainEnd
-  readonly last: ChainEnd
-  /** The place of a last line that ends too soon: nobody knows whether more came after it. */
-  readonly openEnd: string | undefined
-  /** Whether an entry has the hash that is looked for. */
-  readonly hasHash: boolean
-}
-
-export interface AuditReport {
-  readonly logs: readonly CheckedLog[]
-  /** Breaks of a chain, one text each. */
-  readonly problems: readonly string[]
-  /** Places of lines truncated by a crash: the entry after such a line follows the one before it. */
-  readonly truncatedLines: readonly string[]
-}
-
-export interface AuditVerifier {
-  /** Says that the next line begins a file. */
-  nextFile(): void
-  /** Adds the next line, across all files. `place` is how a report names the line. */
-  push(line: string, place: string): void
-  report(): AuditReport
-}
-
-/** A chain on the way through its lines. */
-interface Chain extends CheckedLog {
   replica: string | undefined
   entries: number
+  /** The entry before the first one: number 0 with the first hash, or the last entry of an earlier file. */
+  readonly follows: ChainEnd
   last: ChainEnd
+  /** The place of a last line that ends too soon: nobody knows whether more came after it. */
   openEnd: string | undefined
+  /** Whether an entry has the hash that is looked for. */
   hasHash: boolean
   readonly firstPlace: string
 }
 
 /** `hash`: of an entry that is looked for. */
-export function auditVerifier(hash?: string): AuditVerifier {
+export function auditVerifier(hash?: string) {
+  /** Breaks of a chain, one text each. */
   const problems: string[] = []
+  /** Places of lines truncated by a crash: the entry after such a line follows the one before it. */
   const truncatedLines: string[] = []
   const chains: Chain[] = []
   const byLastHash = new Map<string, Chain>()
@@ -123,17 +100,19 @@ export function auditVerifier(hash?: string): AuditVerifier {
   }
 
   return {
+    /** Says that the next line begins a file. */
     nextFile() {
       isFirstOfFile = true
     },
-    push(line, place) {
+    /** Adds the next line, across all files. `place` is how a report names the line. */
+    push(line: string, place: string): void {
       const link = parseLine(line)
       if (link === undefined) pushUnreadable(line, place)
       else pushEntry(link, place)
       isFirstOfFile = false
     },
     report: () => ({
-      logs: chains,
+      logs: chains as readonly Readonly<Chain>[],
       problems: openStart === undefined ? problems : [...problems, `${openStart}: ${openEndText}`],
       truncatedLines,
     }),

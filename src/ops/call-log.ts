@@ -11,7 +11,6 @@ import { freeBytesMin } from '../limits.ts'
 import { writingCanonical } from '../schema/canonical-json.ts'
 import { drained } from '../schema/steps.ts'
 import { type freeBytes, requireFreeSpace } from '../storage/free-space.ts'
-import type { ChainEnd } from './audit-chain.ts'
 import { ChainedLog } from './chained-log.ts'
 import type { RefusedCaller } from './denial-count.ts'
 
@@ -102,7 +101,6 @@ export interface CallLogOptions {
 }
 
 export function openCallLog(path: string, { clock, replica, free, onFailure }: CallLogOptions): CallLog {
-  let end: ChainEnd | undefined
   /** When the file was looked at, and when the disk had enough room. */
   let [lookedAt, roomyAt] = [clock.monotonic(), Number.NEGATIVE_INFINITY]
   const log = new ChainedLog({
@@ -110,13 +108,6 @@ export function openCallLog(path: string, { clock, replica, free, onFailure }: C
     name: 'the record of calls',
     clock,
     replica,
-    // One process writes it.
-    keeper: {
-      end: () => end,
-      keep(last) {
-        end = last
-      },
-    },
     isDue() {
       const isDue = clock.monotonic() - lookedAt >= callLogCheckMs
       if (isDue) lookedAt = clock.monotonic()

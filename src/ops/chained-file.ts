@@ -34,7 +34,8 @@ export interface ChainKeeper {
 }
 
 export interface ChainedFileOptions {
-  readonly keeper: ChainKeeper
+  /** Of a file that several processes write; one alone knows the end itself. */
+  readonly keeper?: ChainKeeper
   /** Whether it is time to look whether the file was moved away, or written by another process. */
   readonly isDue: () => boolean
 }
@@ -57,7 +58,7 @@ function openPrivate(path: string): number {
 /** All methods are synchronous, and throw what the file system throws. After `close` the others throw. */
 export class ChainedFile {
   readonly #path: string
-  readonly #keeper: ChainKeeper
+  readonly #keeper: ChainKeeper | undefined
   readonly #isDue: () => boolean
   #file: number
   /** The file's size after our last write; -1 if the end must be searched. */
@@ -98,7 +99,7 @@ export class ChainedFile {
     this.#size = before + bytes
     this.#isWhole = true
     this.#end = { seq, hash }
-    this.#keeper.keep(this.#end)
+    this.#keeper?.keep(this.#end)
   }
 
   /** Closes a file that was moved away, and opens the one under its name. */
@@ -125,7 +126,7 @@ export class ChainedFile {
     else if (size === this.#size) return
     this.#readEnd()
     // A new, emptied or truncated file does not contain the end of the chain; the keeper does.
-    const kept = this.#keeper.end()
+    const kept = this.#keeper?.end()
     if (kept !== undefined && kept.seq >= this.#end.seq) this.#end = kept
   }
 
@@ -136,7 +137,7 @@ export class ChainedFile {
     readSync(this.#file, tail, 0, tail.length, size - tail.length)
     const text = tail.toString()
     const found = text.split('\n').reduceRight<ChainEnd | undefined>((last, line) => last ?? parseLine(line), undefined)
-    if (found !== undefined && found.seq >= this.#end.seq) this.#end = { seq: found.seq, hash: found.hash }
+    if (found !== undefined && found.seq > this.#end.seq) this.#end = { seq: found.seq, hash: found.hash }
     this.#isWhole = size === 0 || text.endsWith('\n')
     this.#size = size
   }

@@ -17,19 +17,6 @@ export interface RefusedCaller {
   readonly keyId: string
 }
 
-export interface Unwritten {
-  /** Undefined for the sum of all callers beyond `auditCallersPerSecond`. */
-  readonly caller: RefusedCaller | undefined
-  readonly count: number
-}
-
-export interface RefusalCount {
-  /** Counts a denial. True if it is to be written, which it never is without `hasRoom`. */
-  isWritten(caller: RefusedCaller, hasRoom?: boolean): boolean
-  /** Returns the unwritten denials by caller, and begins a new second. */
-  end(): Unwritten[]
-}
-
 export interface RefusalBounds {
   /** Of each caller, in a second. */
   readonly perCaller: number
@@ -37,14 +24,15 @@ export interface RefusalBounds {
   readonly inAll: number
 }
 
-export function createRefusalCount({ perCaller, inAll }: RefusalBounds): RefusalCount {
+export function createRefusalCount({ perCaller, inAll }: RefusalBounds) {
   const callers = new Map<string, { readonly caller: RefusedCaller; count: number; unwritten: number }>()
   /** Written denials beyond the first of each caller. */
   let more = 0
   let strangers = 0
 
   return {
-    isWritten(caller, hasRoom = true) {
+    /** Counts a denial. True if it is to be written, which it never is without `hasRoom`. */
+    isWritten(caller: RefusedCaller, hasRoom: boolean): boolean {
       const known = callers.get(caller.userId)
       if (known === undefined) {
         if (callers.size >= auditCallersPerSecond) {
@@ -62,8 +50,12 @@ export function createRefusalCount({ perCaller, inAll }: RefusalBounds): Refusal
       known.unwritten += 1
       return false
     },
+    /**
+     * Returns the unwritten denials by caller, and begins a new second. No caller: the sum of all beyond
+     * `auditCallersPerSecond`.
+     */
     end() {
-      const unwritten: Unwritten[] = []
+      const unwritten: { caller: RefusedCaller | undefined; count: number }[] = []
       for (const { caller, unwritten: count } of callers.values()) if (count > 0) unwritten.push({ caller, count })
       if (strangers > 0) unwritten.push({ caller: undefined, count: strangers })
       callers.clear()

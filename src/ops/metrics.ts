@@ -2,14 +2,15 @@
 
 import { STATUS_CODES } from 'node:http'
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import type { CallOutcome } from './call-log.ts'
 
 /**
  * Connections that metrics count calls of one by one, since the server started. Past it: they are counted together.
  */
 const callConnectionsMax = 1000
 
-/** Counts events. Labels must come from fixed sets: each new value is a new time series. */
-export interface Metrics {
+/** Counts events for metrics. Labels must come from fixed sets: each new value is a new time series. */
+export interface Observer {
   answered(operation: string, status: number, seconds: number): void
   minted(): void
   /** Counts a request for a token that was refused; `reason` is the code of the error. */
@@ -19,10 +20,7 @@ export interface Metrics {
   /** Records a request to an upstream. `outcome` is the status of its response, or the reason why there is none. */
   upstreamResponded(outcome: string, seconds: number): void
   /** Counts a call of a tool. Connections beyond `callConnectionsMax` are counted together. */
-  called(outcome: string, namespace: string, connectionId: string): void
-  /** The text of `/metrics`. */
-  text(): Promise<string>
-  readonly contentType: string
+  called(outcome: CallOutcome, namespace: string, connectionId: string): void
 }
 
 /** Values read when `/metrics` is requested. */
@@ -39,7 +37,7 @@ export interface Gauges {
 /** In seconds. A page takes about 50 µs, a mint 2 ms. */
 const buckets = [0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
 
-export function createMetrics({ health, pageCache }: Gauges): Metrics {
+export function createMetrics({ health, pageCache }: Gauges) {
   const registry = new Registry()
   const registers = [registry]
   const requests = new Histogram({
@@ -80,13 +78,17 @@ export function createMetrics({ health, pageCache }: Gauges): Metrics {
     return (user + system) / 1e6
   })
 
-  return {
+  const observer: Observer = {
     answered: observeRequests(requests),
     minted: () => minted.inc(),
     refused: (reason) => refused.inc({ reason }),
     credentialRefused: (reason) => credentials.inc({ reason }),
     called,
     upstreamResponded: (outcome, seconds) => upstream.observe({ outcome: upstreamOutcome(outcome) }, seconds),
+  }
+  return {
+    observer,
+    /** The text of `/metrics`. */
     async text() {
       await readHealth()
       return registry.metrics()
@@ -95,7 +97,7 @@ export function createMetrics({ health, pageCache }: Gauges): Metrics {
   }
 }
 
-function observeRequests(requests: Histogram<'operation' | 'status'>): Metrics['answered'] {
+function observeRequests(requests: Histogram<'operation' | 'status'>): Observer['answered'] {
   /** Histograms by operation and status: looking up labels costs more than the observation. */
   const children = new Map<string, { observe(seconds: number): void }>()
   return (operation, status, seconds) => {
@@ -153,7 +155,7 @@ function upstreamOutcome(outcome: string): string {
 }
 
 /** Connections beyond `callConnectionsMax` are counted together: each is a time series of its own. */
-function countCalls(registers: Registry[]): Metrics['called'] {
+function countCalls(registers: Registry[]): Observer['called'] {
   const calls = new Counter({
     name: 'postern_tool_calls_total',
     help: 'Calls of tools, by outcome and connection; connections beyond the first thousand are called other',

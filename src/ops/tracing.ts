@@ -6,6 +6,7 @@
  */
 
 import { AsyncLocalStorage } from 'node:async_hooks'
+import { setTimeout as wait } from 'node:timers/promises'
 import type { Attributes, Context, Span, SpanKind } from '@opentelemetry/api'
 import { version } from '../version.ts'
 
@@ -35,26 +36,19 @@ export interface Tracing {
 
 export interface SpanOptions {
   readonly name: string
-  readonly kind: 'server' | 'internal' | 'client'
+  readonly kind: keyof typeof SpanKind
   readonly attributes?: Attributes
   /** Headers, or members of `_meta`, that may name a trace. */
   readonly given?: { readonly traceparent?: unknown; readonly tracestate?: unknown }
 }
 
-type Environment = Readonly<Record<string, string | undefined>>
-
 /** Undefined unless `OTEL_EXPORTER_OTLP_ENDPOINT` or `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` is set. */
-export async function openTracing(environment: Environment): Promise<Tracing | undefined> {
+export async function openTracing(environment: NodeJS.ProcessEnv): Promise<Tracing | undefined> {
   if (!environment['OTEL_EXPORTER_OTLP_ENDPOINT'] && !environment['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'])
     return undefined
   const { api, provider, propagator } = await loadSdk(environment)
   const tracer = provider.getTracer('postern', version)
   const current = new AsyncLocalStorage<Context>()
-  const kinds: Readonly<Record<SpanOptions['kind'], SpanKind>> = {
-    server: api.SpanKind.SERVER,
-    internal: api.SpanKind.INTERNAL,
-    client: api.SpanKind.CLIENT,
-  }
 
   /** The trace that a client names, or else the current span. */
   function parentOf(given: SpanOptions['given']): Context {
@@ -73,7 +67,7 @@ export async function openTracing(environment: Environment): Promise<Tracing | u
   return {
     async span({ name, kind, attributes = {}, given }, work, end = () => ({})) {
       const parent = parentOf(given)
-      const span = tracer.startSpan(name, { kind: kinds[kind], attributes }, parent)
+      const span = tracer.startSpan(name, { kind: api.SpanKind[kind], attributes }, parent)
       try {
         const result = await current.run(api.trace.setSpan(parent, span), work)
         finish(span, end(result))
@@ -89,16 +83,13 @@ export async function openTracing(environment: Environment): Promise<Tracing | u
       return carrier
     },
     async close() {
-      const { promise: late, resolve } = Promise.withResolvers<void>()
-      const timer = setTimeout(resolve, traceFlushMs)
-      await Promise.race([provider.shutdown().catch(() => {}), late])
-      clearTimeout(timer)
+      await Promise.race([provider.shutdown().catch(() => {}), wait(traceFlushMs, undefined, { ref: false })])
     },
   }
 }
 
 /** Loaded where requests are traced: most processes need none of it. */
-async function loadSdk(environment: Environment) {
+async function loadSdk(environment: NodeJS.ProcessEnv) {
   const [api, { W3CTraceContextPropagator }, { resourceFromAttributes }, sdk, { OTLPTraceExporter }] =
     await Promise.all([
       import('@opentelemetry/api'),

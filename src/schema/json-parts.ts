@@ -9,25 +9,19 @@ import { TextHashes } from './text-hashes.ts'
  */
 const hashedTextBytesMax = 256
 
-/**
- * Counts parts, and says in words that continue a sentence which bound they exceed; undefined while they exceed none.
- */
-export interface PartsCounter {
-  add(bytes: Uint8Array): string | undefined
-}
-
 const [quote, backslash, lineEnd, colon, comma] = [0x22, 0x5c, 0x0a, 0x3a, 0x2c]
 const [openArray, closeArray, openObject, closeObject] = [0x5b, 0x5d, 0x7b, 0x7d]
 
 /**
  * For JSON, and for event streams whose data is JSON. Keys and values are counted by colons, commas and brackets
  * outside of strings. A line end is in no string, so that a quote elsewhere in an event stream hides one line at most.
+ * The function adds bytes, and says in words that continue a sentence which bound is exceeded; undefined while none is.
  */
 export function createPartsCounter({
   depthMax,
   keysMax,
   valuesMax,
-}: Required<Omit<JsonBounds, 'numbers' | 'owner'>>): PartsCounter {
+}: Required<Omit<JsonBounds, 'numbers' | 'owner'>>): (bytes: Uint8Array) => string | undefined {
   let [keys, values, depth] = [0, 0, 0]
   let isInString = false
   let isEscaped = false
@@ -58,16 +52,14 @@ export function createPartsCounter({
     } else if (byte === closeArray || byte === closeObject) depth = Math.max(0, depth - 1)
   }
 
-  return {
-    add(bytes) {
-      for (const byte of bytes) {
-        if (isInString) addInString(byte)
-        else addOutside(byte)
-        if (depth > depthMax) return `is nested deeper than ${depthMax}`
-        if (haveOneHash) return 'has too many texts with one hash'
-      }
-      if (keys > keysMax) return `has more than ${keysMax} keys`
-      return values > valuesMax ? `has more than ${valuesMax} values` : undefined
-    },
+  return (bytes) => {
+    for (const byte of bytes) {
+      if (isInString) addInString(byte)
+      else addOutside(byte)
+      if (depth > depthMax) return `is nested deeper than ${depthMax}`
+      if (haveOneHash) return 'has too many texts with one hash'
+    }
+    if (keys > keysMax) return `has more than ${keysMax} keys`
+    return values > valuesMax ? `has more than ${valuesMax} values` : undefined
   }
 }

@@ -13,28 +13,6 @@ export interface Occurrences {
   readonly publicCount: number
 }
 
-/**
- * A caller that searches does not see every document. How rare a word is, and how long a field usually is, are
- * therefore counted of public documents alone: otherwise scores would tell what is in the others.
- */
-export interface Postings {
-  /** How many documents are public. */
-  readonly publicCount: number
-  /** Greater than every number in use. */
-  readonly end: number
-  /** `fields`: the words of each field, at most four. `id` must be new. */
-  add(id: string, fields: readonly (readonly string[])[], isPublic?: boolean): void
-  remove(id: string): void
-  idOf(number: number): string | undefined
-  of(word: string): Occurrences | undefined
-  /** The words with the same first `searchBeginningCharsMin` letters; this one must have as many. */
-  likeBeginning(word: string): Iterable<string>
-  /** The number of words in a field of a document. */
-  lengthOf(number: number, field: number): number
-  /** Of public documents; 1 where they have no words in the field. */
-  averageLength(field: number): number
-}
-
 /** A byte for each field. */
 const bitsPerCount = 8
 const greatestCount = 2 ** bitsPerCount - 1
@@ -50,7 +28,11 @@ interface Document {
   readonly isPublic: boolean
 }
 
-export function createPostings(fieldCount: number): Postings {
+/**
+ * A caller that searches does not see every document. How rare a word is, and how long a field usually is, are
+ * therefore counted of public documents alone: otherwise scores would tell what is in the others.
+ */
+export function createPostings(fieldCount: number) {
   const documents = new Map<string, Document>()
   const ids: (string | undefined)[] = []
   const lengths: number[] = []
@@ -93,13 +75,16 @@ export function createPostings(fieldCount: number): Postings {
   }
 
   return {
+    /** How many documents are public. */
     get publicCount() {
       return publicCount
     },
+    /** Greater than every number in use. */
     get end() {
       return ids.length
     },
-    add(id, fields, isPublic = true) {
+    /** `fields`: the words of each field, at most four. `id` must be new. */
+    add(id: string, fields: readonly (readonly string[])[], isPublic = true): void {
       const number = free.pop() ?? ids.length
       const counts = new Map<string, number>()
       for (const [field, words] of fields.entries()) {
@@ -115,7 +100,7 @@ export function createPostings(fieldCount: number): Postings {
       documents.set(id, { number, words, isPublic })
       if (isPublic) publicCount += 1
     },
-    remove(id) {
+    remove(id: string): void {
       const document = documents.get(id)
       if (document === undefined) return
       const { number, words, isPublic } = document
@@ -129,13 +114,18 @@ export function createPostings(fieldCount: number): Postings {
       ids[number] = undefined
       free.push(number)
     },
-    idOf: (number) => ids[number],
-    of: (word) => occurrences.get(word),
-    likeBeginning: (word) => byBeginning.get(beginningOf(word)) ?? [],
-    lengthOf: (number, field) => lengths[number * fieldCount + field] as number,
-    averageLength: (field) => (totals[field] as number) / publicCount || 1,
+    idOf: (number: number) => ids[number],
+    of: (word: string): Occurrences | undefined => occurrences.get(word),
+    /** The words with the same first `searchBeginningCharsMin` letters; this one must have as many. */
+    likeBeginning: (word: string): Iterable<string> => byBeginning.get(beginningOf(word)) ?? [],
+    /** The number of words in a field of a document. */
+    lengthOf: (number: number, field: number) => lengths[number * fieldCount + field] as number,
+    /** Of public documents; 1 where they have no words in the field. */
+    averageLength: (field: number) => (totals[field] as number) / publicCount || 1,
   }
 }
+
+export type Postings = ReturnType<typeof createPostings>
 
 /** The letters by which words are grouped, to find those that begin alike. */
 function beginningOf(word: string): string {

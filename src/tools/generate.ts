@@ -26,11 +26,6 @@ export function openApi(): string {
   return `${JSON.stringify(openApiDocument('http://localhost:8787'), null, 2)}\n`
 }
 
-/** `docs/limits.md`, with a table of every bound. */
-export function limitsPage(): string {
-  return fillRegions('docs/limits.md', { bounds: limitsTable })
-}
-
 /**
  * The bounds as tables, from their comments: those of limits.ts by its headings, then those that stand in the one file
  * that has them. Throws Error for a comment without "Past it".
@@ -87,17 +82,11 @@ export function thirdPartyLicences(): string {
   ].join('\n')
 }
 
-/** `docs/configuration.md`, with tables from the program's help. */
-export function configuration(): string {
-  return fillRegions('docs/configuration.md', { serve: settingsTable, commands: commandReference })
+/** A document with generated regions. Writing it throws Error if a region is missing. */
+function page(file: string, regions: Readonly<Record<string, () => string>>): [file: string, write: () => string] {
+  return [file, () => fillRegions(file, regions)]
 }
 
-/** `docs/trust.md`, with the threats as tables. */
-export function trust(): string {
-  return fillRegions('docs/trust.md', { threats: threatTables })
-}
-
-/** The document with its generated regions replaced. Throws Error if a region is missing. */
 function fillRegions(file: string, regions: Readonly<Record<string, () => string>>): string {
   let text = readFileSync(resolve(root, file), 'utf8')
   for (const [name, write] of Object.entries(regions)) {
@@ -152,9 +141,9 @@ function threatRow({ row, threat, control, tests, choice }: Threat): string {
 export const generated: readonly (readonly [file: string, write: () => string])[] = [
   ['fixtures/fixtures.schema.json', fixturesSchema],
   ['test/features/reference/openapi.json', openApi],
-  ['docs/limits.md', limitsPage],
-  ['docs/configuration.md', configuration],
-  ['docs/trust.md', trust],
+  page('docs/limits.md', { bounds: limitsTable }),
+  page('docs/configuration.md', { serve: settingsTable, commands: commandReference }),
+  page('docs/trust.md', { threats: threatTables }),
   ['THIRD-PARTY-LICENCES.md', thirdPartyLicences],
 ]
 

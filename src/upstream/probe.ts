@@ -221,7 +221,7 @@ function limitFetch(response: Response, left: { bytes: number }, onTooMuch: (rea
         for (let at = 0; at < chunk.length; at += probeBytesAtOnce) {
           if (at > 0) await new Promise((resolve) => setImmediate(resolve))
           const piece = chunk.subarray(at, at + probeBytesAtOnce)
-          const tooMany = parts.add(piece)
+          const tooMany = parts(piece)
           if (tooMany !== undefined) {
             controller.error(new Error('the answer to a initialization has too many parts'))
             onTooMuch(`What the server sent ${tooMany}`)

@@ -16,7 +16,7 @@ export function traceUpstream(upstream: Upstream, tracing: Tracing | undefined):
         ...(port !== '' && { 'server.port': Number(port) }),
       }
       return tracing.span(
-        { name: `${request.method ?? 'POST'} ${hostname}`, kind: 'client', attributes },
+        { name: `${request.method ?? 'POST'} ${hostname}`, kind: 'CLIENT', attributes },
         () => upstream.send({ ...request, headers: { ...request.headers, ...tracing.headers() } }),
         ({ status }) => ({
           attributes: { 'http.response.status_code': status },

@@ -4,7 +4,7 @@ import { afterEach, describe, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { verifyAudit } from '../../src/cli/audit.ts'
-import { printTable } from '../../src/cli/client/output.ts'
+import { contextOf } from '../../src/cli/client/context.ts'
 import { callTool } from '../../src/cli/client/tool-commands.ts'
 import { countText } from '../../src/cli/count-text.ts'
 import { table } from '../../src/cli/table.ts'
@@ -41,7 +41,7 @@ describe('a table', () => {
     const printed = (onTerminal: boolean) => {
       process.stdout.isTTY = onTerminal
       const out = terminal()
-      printTable({}, {}, { heading: ['USER', 'ROLE'], rows: [['ada', 'owner']] }, out)
+      contextOf({ url: 'http://x' }, out, { POSTERN_TOKEN: 'a-key' }).show({}, ['USER', 'ROLE'], [['ada', 'owner']])
       return out.text()
     }
     expect(printed(true)).toBe('USER  ROLE\nada   owner\n')
@@ -76,7 +76,7 @@ test('images, audio and other bytes of a tool are named, and printed with --json
     const out = terminal()
     const flags = { url: `http://127.0.0.1:${server.port}`, namespace: 'n', json }
     const environment = { POSTERN_TOKEN: 'a-key', XDG_CONFIG_HOME: '/nonexistent' }
-    expect(await callTool('c.t', [], { flags, environment, terminal: out })).toBe(0)
+    expect(await callTool(contextOf(flags, out, environment), 'c.t', [])).toBe(0)
     return out.text()
   }
   expect(await printed(false)).toBe(

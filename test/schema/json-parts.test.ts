@@ -15,7 +15,7 @@ test('a bound is passed in pieces where it is passed as a whole', () => {
       const bytes = Buffer.from(text)
       let told: string | undefined
       for (let at = 0; at < bytes.length && told === undefined; at += size)
-        told = counter.add(bytes.subarray(at, at + size))
+        told = counter(bytes.subarray(at, at + size))
       expect(told === undefined).toBe(drained(parsingWithin(text, limits)) !== undefined)
     }),
     { numRuns: 1000 },
@@ -24,5 +24,5 @@ test('a bound is passed in pieces where it is passed as a whole', () => {
 
 test('a quote in a comment of an event stream hides nothing of the next line', () => {
   const counter = createPartsCounter({ keysMax: 100, valuesMax: 100, depthMax: 3 })
-  expect(counter.add(Buffer.from(': "\n\ndata: [[[[1]]]]\n\n'))).toBe('is nested deeper than 3')
+  expect(counter(Buffer.from(': "\n\ndata: [[[[1]]]]\n\n'))).toBe('is nested deeper than 3')
 })

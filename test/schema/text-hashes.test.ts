@@ -40,7 +40,7 @@ for (const [what, text] of Object.entries(shapes)) {
     const pieces = Array.from({ length: 40 }, (_, i) =>
       text.slice((i * text.length) / 40, ((i + 1) * text.length) / 40),
     )
-    expect(pieces.map((piece) => parts.add(Buffer.from(piece))).find((problem) => problem !== undefined)).toBe(message)
+    expect(pieces.map((piece) => parts(Buffer.from(piece))).find((problem) => problem !== undefined)).toBe(message)
   })
 }
 
@@ -48,7 +48,7 @@ test('what others send is parsed, with as many names as are allowed', () => {
   const text = JSON.stringify(Object.fromEntries(others.map((name) => [name, name])))
   expect(readJson(text, bounds)).toHaveProperty('value')
   expect(drained(parsingWithin(text, bounds))).toBeDefined()
-  expect(createPartsCounter(bounds).add(Buffer.from(text))).toBeUndefined()
+  expect(createPartsCounter(bounds)(Buffer.from(text))).toBeUndefined()
   // So few hold up nobody.
   expect(parseForeign(JSON.stringify(made.slice(0, hashedTextsMin - 1)))).toHaveLength(hashedTextsMin - 1)
 })

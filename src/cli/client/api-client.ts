@@ -1,9 +1,8 @@
 /** Requests of commands to a running platform, over HTTP, with the user's key or token. */
 
-import { CommandError, type ErrorCode } from '../../errors.ts'
+import { CommandError, errorTable } from '../../errors.ts'
 import type { ConnectionPage } from '../../model/connection.ts'
 import type { Me, Pagination } from '../../model/organization.ts'
-import type { Terminal } from '../terminal.ts'
 import { type Environment, readHosts } from './hosts.ts'
 
 /** Ours: bytes of an answer that a command reads; the largest page has a tenth of it. Past it: the command fails. */
@@ -16,13 +15,6 @@ export interface ClientFlags {
   /** Without it, the only namespace that the caller has access to. */
   readonly namespace?: string
   readonly json?: boolean
-}
-
-/** The context that the action of a command gets. */
-export interface CommandContext {
-  readonly flags: ClientFlags & { readonly yes?: boolean }
-  readonly environment: Environment
-  readonly terminal: Terminal
 }
 
 export interface RequestOptions {
@@ -103,7 +95,7 @@ export function openClient(
     if (ok) throw new CommandError(`${url} does not answer as postern does: check the URL`)
     // Some operations have the message alone, as `error`.
     const { error = '', message = error, setupUrl } = (answer ?? {}) as ErrorBody
-    const code = message === error ? (codes.get(status) ?? 'error') : error
+    const code = message === error ? codeOf(status) : error
     const text =
       setupUrl === undefined ? textFor(code, message || `status ${status}`, missing) : `${message}: open ${setupUrl}`
     throw new CommandError(text, 1, { code, status })
@@ -163,20 +155,11 @@ export function openClient(
 
 const namesShown = 5
 
-/**
- * Error codes by status, for operations whose responses have the message alone. Other responses have a code in `error`.
- */
-const codes: ReadonlyMap<number, ErrorCode> = new Map([
-  [400, 'invalid_request'],
-  [401, 'unauthorized'],
-  [403, 'forbidden'],
-  [404, 'not_found'],
-  [409, 'conflict'],
-  [413, 'too_large'],
-  [429, 'rate_limited'],
-  [502, 'upstream_error'],
-  [503, 'unavailable'],
-])
+/** The code of a status, for operations whose responses have the message alone. Other responses have it in `error`. */
+function codeOf(status: number): string {
+  const found = Object.entries(errorTable).find(([, error]) => error.status === status && !('outsideRpc' in error))
+  return found?.[0] ?? 'error'
+}
 
 /** When a service token expires, in milliseconds since 1970; undefined for any other credential. */
 function expiryOf(credential: string): number | undefined {
@@ -192,7 +175,7 @@ function expiryOf(credential: string): number | undefined {
 
 /** All items of a list that is read by page numbers, as one page. `items`: the field of the body that has them. */
 export async function allPages<Items extends string, Item>(
-  { request }: ApiClient,
+  request: ApiClient['request'],
   path: string,
   items: Items,
   pageSize: number,
@@ -211,7 +194,7 @@ export async function allPages<Items extends string, Item>(
 
 /** All connections of a namespace that have this metadata, as one page. */
 export async function allConnections(
-  { request }: ApiClient,
+  request: ApiClient['request'],
   namespace: string,
   metadata: Readonly<Record<string, string>> = {},
 ): Promise<ConnectionPage> {

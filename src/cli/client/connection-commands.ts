@@ -1,15 +1,17 @@
 /** `postern connection`: the connections of a namespace. */
 
+import type { Command } from 'commander'
 import { CommandError } from '../../errors.ts'
 import type { Connection } from '../../model/connection.ts'
 import { ConnectionId, isConnectionId } from '../../model/names.ts'
 import { readInput } from '../json-input.ts'
-import { allConnections, type CommandContext, openClient, pathSegment } from './api-client.ts'
+import { group } from '../options.ts'
+import { allConnections, pathSegment } from './api-client.ts'
+import { type Act, type CommandContext, inNamespace, many } from './context.ts'
 import { noConnection } from './missing.ts'
-import { printJson, printSentence, printTable } from './output.ts'
 import { readPairs } from './pairs.ts'
 
-export interface ConnectionFlags {
+interface ConnectionFlags {
   readonly headerFile?: string
   readonly metadata?: readonly string[]
   readonly mock?: boolean
@@ -30,50 +32,56 @@ const states: Readonly<Record<string, string>> = {
   error: 'cannot be used',
 }
 
-/** `target`: the URL of an MCP server, or a registered one. */
-export async function addConnection(
-  id: string,
-  target: string,
-  { headerFile, metadata, mock }: ConnectionFlags,
-  { flags, environment, terminal }: CommandContext,
-): Promise<void> {
-  const client = openClient(flags, environment)
-  const body = {
-    ...(/^https?:/.test(target) ? { mcpUrl: target } : { server: target }),
-    ...(headerFile !== undefined && { headers: readHeaders(headerFile) }),
-    ...(metadata !== undefined && { metadata: readPairs(metadata) }),
-    ...(mock === true && { mock: { enabled: true } }),
-  }
-  if (!isConnectionId(id)) throw new CommandError(`${id}: ${ConnectionId['errorMessage']}`, 2)
-  const made = await client.request<Connection>('PUT', pathOf(await client.namespace(), id), { body })
-  const { state, setupUrl, message }: StatusFields = made.status
-  const next = setupUrl === undefined ? '' : `: open ${setupUrl}`
-  const told = `${id} ${states[state] ?? state}${next}${message === undefined ? '' : `: ${message}`}`
-  printSentence(made, flags, told, terminal)
-}
-
-export async function listConnections(
-  { metadata = [] }: Pick<ConnectionFlags, 'metadata'>,
-  { flags, environment, terminal }: CommandContext,
-): Promise<void> {
-  const client = openClient(flags, environment)
-  const found = await allConnections(client, await client.namespace(), readPairs(metadata))
-  const rows = found.connections.map((one) => [one.connectionId, one.status?.state, one.name, one.mcpUrl])
-  printTable(found, flags, { heading: ['CONNECTION', 'STATE', 'NAME', 'URL'], rows: rows }, terminal)
-}
-
-export async function getConnection(id: string, { flags, environment, terminal }: CommandContext): Promise<void> {
-  const client = openClient(flags, environment)
-  const namespace = await client.namespace()
-  const connection = await client.request('GET', pathOf(namespace, id), noConnection(namespace, id))
-  printJson(connection, flags, terminal)
-}
-
-export async function removeConnection(id: string, { flags, environment, terminal }: CommandContext): Promise<void> {
-  const client = openClient(flags, environment)
-  const namespace = await client.namespace()
-  const removed = await client.request('DELETE', pathOf(namespace, id), noConnection(namespace, id))
-  printSentence(removed, flags, `${id} is deleted`, terminal)
+export function addConnectionCommands(postern: Command, act: Act): void {
+  const connection = group(postern, 'connection').description('make, list and delete connections')
+  inNamespace(connection, 'add', 'make a connection, or change it')
+    .argument('<id>', 'the id of the connection')
+    .argument('<target>', 'the URL of an MCP server, or NAMESPACE/NAME of a registered one')
+    .option('--header-file <file>', 'headers to send, one "Name: value" a line; - for stdin')
+    .addOption(many('--metadata <key=value>', 'metadata of the connection'))
+    .option('--mock', 'answer from the server’s definition, without reaching it')
+    .action(
+      act(async (context: CommandContext<ConnectionFlags>, id: string, target: string) => {
+        const { headerFile, metadata, mock } = context.flags
+        const body = {
+          ...(/^https?:/.test(target) ? { mcpUrl: target } : { server: target }),
+          headers: headerFile === undefined ? undefined : readHeaders(headerFile),
+          metadata: metadata && readPairs(metadata),
+          mock: mock && { enabled: true },
+        }
+        if (!isConnectionId(id)) throw new CommandError(`${id}: ${ConnectionId['errorMessage']}`, 2)
+        const made = await context.request<Connection>('PUT', pathOf(await context.namespace(), id), { body })
+        const { state, setupUrl, message }: StatusFields = made.status
+        const next = setupUrl === undefined ? '' : `: open ${setupUrl}`
+        context.say(made, `${id} ${states[state] ?? state}${next}${message === undefined ? '' : `: ${message}`}`)
+      }),
+    )
+  inNamespace(connection, 'list', 'list connections')
+    .addOption(many('--metadata <key=value>', 'only those with this metadata'))
+    .action(
+      act(async ({ flags, request, show, namespace }: CommandContext<ConnectionFlags>) => {
+        const found = await allConnections(request, await namespace(), readPairs(flags.metadata ?? []))
+        const rows = found.connections.map((one) => [one.connectionId, one.status?.state, one.name, one.mcpUrl])
+        show(found, ['CONNECTION', 'STATE', 'NAME', 'URL'], rows)
+      }),
+    )
+  inNamespace(connection, 'get', 'print a connection')
+    .argument('<id>', 'the connection')
+    .action(
+      act(async (context, id: string) => {
+        const namespace = await context.namespace()
+        context.print(await context.request('GET', pathOf(namespace, id), noConnection(namespace, id)))
+      }),
+    )
+  inNamespace(connection, 'rm', 'delete a connection')
+    .argument('<id>', 'the connection')
+    .action(
+      act(async (context, id: string) => {
+        const namespace = await context.namespace()
+        const removed = await context.request('DELETE', pathOf(namespace, id), noConnection(namespace, id))
+        context.say(removed, `${id} is deleted`)
+      }),
+    )
 }
 
 function pathOf(namespace: string, id: string): string {

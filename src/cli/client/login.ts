@@ -1,52 +1,67 @@
 /** `postern login`, `logout` and `whoami`: whose key commands use. */
 
 import { readFileSync } from 'node:fs'
+import type { Command } from 'commander'
 import { CommandError } from '../../errors.ts'
 import type { Me } from '../../model/organization.ts'
 import type { Terminal } from '../terminal.ts'
-import { type ClientFlags, cleanUrl, openClient } from './api-client.ts'
-import { type Environment, readHosts, writeHosts } from './hosts.ts'
-import { printSentence, printTable } from './output.ts'
+import { type ClientFlags, cleanUrl } from './api-client.ts'
+import { type Act, contextOf, jsonOption, remote } from './context.ts'
+import { readHosts, writeHosts } from './hosts.ts'
+
+export function addLoginCommands(postern: Command, act: Act, terminal: Terminal): void {
+  postern
+    .command('login')
+    .argument('<url>', 'the platform, like https://mcp.example.com')
+    .description('keep an API key, from the terminal or stdin, for the commands that speak to a platform')
+    .addOption(jsonOption())
+    .action((url: string, flags) => login(url, flags, terminal))
+  postern
+    .command('logout')
+    .argument('[url]', 'the platform (default: the one logged in to last)')
+    .description('forget the API key of a platform')
+    .action((url: string | undefined) => logout(url, terminal))
+  remote(postern, 'whoami', 'print whose key commands use, and what it may access').action(
+    act(async ({ url, request, show }) => {
+      const me = await request<Me>('GET', '/me')
+      const rows = [
+        ['platform', url],
+        ['user', me.userId + (me.operator ? ', an operator' : '')],
+        ['key', [me.key.id, me.key.name].filter((part) => part !== null).join(' ')],
+        ...(me.token === null ? [] : [['token', `${me.token.jti}, until ${me.token.expiresAt}`]]),
+        ...me.organizations.map(({ organizationId, role }) => ['organization', `${organizationId} (${role})`]),
+        ...me.namespaces.map(({ name, may }) => ['namespace', `${name}: ${may.join(' ')}`]),
+        ...(me.more ? [['namespace', '…and more: `postern namespace list`']] : []),
+      ]
+      show(me, ['FIELD', 'VALUE'], rows)
+    }),
+  )
+}
 
 /** Keeps a key that works, from the terminal or stdin. Throws CommandError. */
-export async function login(given: string, flags: ClientFlags, environment: Environment, terminal: Terminal) {
+async function login(given: string, flags: ClientFlags, terminal: Terminal): Promise<void> {
   const url = cleanUrl(given)
   const key = (process.stdin.isTTY ? await readHidden('API key: ', terminal) : readFileSync(0, 'utf8')).trim()
   if (key === '') throw new CommandError('no key was given: type it, or send it to stdin')
-  const client = openClient({ ...flags, url }, environment, key)
-  const me = await client.request<Me>('GET', '/me')
-  const { keys } = readHosts(environment)
-  writeHosts(environment, { current: url, keys: { ...keys, [url]: key } })
+  const { request, say } = contextOf({ ...flags, url }, terminal, process.env, key)
+  const me = await request<Me>('GET', '/me')
+  const { keys } = readHosts(process.env)
+  writeHosts(process.env, { current: url, keys: { ...keys, [url]: key } })
   const isOther = keys[url] !== undefined && keys[url] !== key
-  printSentence(me, flags, `logged in to ${url} as ${me.userId}${isOther ? ', in place of another key' : ''}`, terminal)
+  say(me, `logged in to ${url} as ${me.userId}${isOther ? ', in place of another key' : ''}`)
 }
 
 /** Forgets the key of a platform; of the current one, if none is named. */
-export function logout(given: string | undefined, environment: Environment, { stdout }: Terminal): void {
-  const { current, keys } = readHosts(environment)
+function logout(given: string | undefined, { stdout }: Terminal): void {
+  const { current, keys } = readHosts(process.env)
   const url = given === undefined ? current : cleanUrl(given)
   if (url === undefined || keys[url] === undefined) throw new CommandError('not logged in')
   const { [url]: _, ...rest } = keys
   const next = current === url ? undefined : current
-  writeHosts(environment, { keys: rest, ...(next !== undefined && { current: next }) })
+  writeHosts(process.env, { keys: rest, ...(next !== undefined && { current: next }) })
   const others = Object.keys(rest)
   stdout(`logged out of ${url}; the key itself still works, until it is revoked\n`)
   if (next === undefined && others.length > 0) stdout(`still logged in to ${others.join(', ')}: name one with --url\n`)
-}
-
-export async function whoAmI(flags: ClientFlags, environment: Environment, terminal: Terminal): Promise<void> {
-  const client = openClient(flags, environment)
-  const me = await client.request<Me>('GET', '/me')
-  const rows = [
-    ['platform', client.url],
-    ['user', me.userId + (me.operator ? ', an operator' : '')],
-    ['key', [me.key.id, me.key.name].filter((part) => part !== null).join(' ')],
-    ...(me.token === null ? [] : [['token', `${me.token.jti}, until ${me.token.expiresAt}`]]),
-    ...me.organizations.map(({ organizationId, role }) => ['organization', `${organizationId} (${role})`]),
-    ...me.namespaces.map(({ name, may }) => ['namespace', `${name}: ${may.join(' ')}`]),
-    ...(me.more ? [['namespace', '…and more: `postern namespace list`']] : []),
-  ]
-  printTable(me, flags, { heading: ['FIELD', 'VALUE'], rows: rows }, terminal)
 }
 
 /** A line from the terminal that is not shown. */

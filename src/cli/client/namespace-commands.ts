@@ -1,36 +1,38 @@
 /** `postern namespace`: the namespaces of the caller. */
 
-import { allPages, type CommandContext, openClient, pathSegment } from './api-client.ts'
-import { confirmDeletion } from './confirm-deletion.ts'
+import type { Command } from 'commander'
+import { group } from '../options.ts'
+import { allPages, pathSegment } from './api-client.ts'
+import { type Act, type CommandContext, confirmDeletion, remote } from './context.ts'
 import { noNamespace } from './missing.ts'
-import { printSentence, printTable } from './output.ts'
 
-/** `organization`: the owner; the caller, if it is left out. */
-export async function addNamespace(
-  name: string,
-  organizationId: string | undefined,
-  { flags, environment, terminal }: CommandContext,
-): Promise<void> {
-  const body = organizationId === undefined ? undefined : { organizationId }
-  const made = await openClient(flags, environment).request('PUT', `/namespaces/${pathSegment(name)}`, { body })
-  printSentence(made, flags, `you manage the namespace ${name}`, terminal)
-}
-
-export async function listNamespaces({ flags, environment, terminal }: CommandContext): Promise<void> {
-  const found = await allPages<'namespaces', { name: string }>(
-    openClient(flags, environment),
-    '/namespaces',
-    'namespaces',
-    50,
+export function addNamespaceCommands(postern: Command, act: Act): void {
+  const namespace = group(postern, 'namespace').description('make, list and delete namespaces')
+  remote(namespace, 'add', 'make a namespace')
+    .argument('<name>', '3 to 39 of a-z, 0-9 and -')
+    .option('--organization <id>', 'for this organization (default: for yourself)')
+    .action(
+      act(async ({ flags, request, say }: CommandContext<{ organization?: string }>, name: string) => {
+        const { organization } = flags
+        const body = organization === undefined ? undefined : { organizationId: organization }
+        say(await request('PUT', `/namespaces/${pathSegment(name)}`, { body }), `you manage the namespace ${name}`)
+      }),
+    )
+  remote(namespace, 'list', 'list the namespaces that you may access').action(
+    act(async ({ request, show }) => {
+      const found = await allPages<'namespaces', { name: string }>(request, '/namespaces', 'namespaces', 50)
+      const rows = found.namespaces.map(({ name }) => [name])
+      show(found, ['NAMESPACE'], rows)
+    }),
   )
-  const rows = found.namespaces.map(({ name }) => [name])
-  printTable(found, flags, { heading: ['NAMESPACE'], rows }, terminal)
-}
-
-export async function removeNamespace(name: string, context: CommandContext): Promise<void> {
-  const { flags, environment, terminal } = context
-  const client = openClient(flags, environment)
-  await confirmDeletion(`Delete the namespace ${name} with all its connections?`, context)
-  const removed = await client.request('DELETE', `/namespaces/${pathSegment(name)}`, noNamespace(name))
-  printSentence(removed, flags, `the namespace ${name} is deleted`, terminal)
+  remote(namespace, 'rm', 'delete a namespace with all its connections')
+    .argument('<name>', 'the namespace')
+    .option('--yes', 'do not ask')
+    .action(
+      act(async ({ flags, request, say }: CommandContext<{ yes?: boolean }>, name: string) => {
+        await confirmDeletion(`Delete the namespace ${name} with all its connections?`, flags)
+        const removed = await request('DELETE', `/namespaces/${pathSegment(name)}`, noNamespace(name))
+        say(removed, `the namespace ${name} is deleted`)
+      }),
+    )
 }

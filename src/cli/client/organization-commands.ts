@@ -1,97 +1,111 @@
 /** `postern org`: organizations, their members and API keys. */
 
+import { type Command, Option } from 'commander'
 import type { ApiKeyList, ApiKeyMade, Me, OrganizationDetail } from '../../model/organization.ts'
-import { type CommandContext, openClient, pathSegment } from './api-client.ts'
-import { confirmDeletion } from './confirm-deletion.ts'
-import { printSentence, printTable } from './output.ts'
+import { group } from '../options.ts'
+import { pathSegment } from './api-client.ts'
+import { type Act, type CommandContext, confirmDeletion, remote } from './context.ts'
 
-export async function addOrganization(
-  id: string,
-  { owner, name }: { readonly owner?: string; readonly name?: string },
-  { flags, environment, terminal }: CommandContext,
-): Promise<void> {
-  const client = openClient(flags, environment)
-  const body = { owner: owner ?? (await client.request<Me>('GET', '/me')).userId, ...(name !== undefined && { name }) }
-  const made = await client.request<OrganizationDetail>('PUT', `/organizations/${pathSegment(id)}`, { body })
-  const owners = made.members.filter(({ role }) => role === 'owner').map(({ userId }) => userId)
-  printSentence(made, flags, `the organization ${id} belongs to ${owners.join(', ')}`, terminal)
-}
+const pathOf = (id: string) => `/organizations/${pathSegment(id)}`
 
-export async function listOrganizations({ flags, environment, terminal }: CommandContext): Promise<void> {
-  const { organizations } = await openClient(flags, environment).request<Me>('GET', '/me')
-  const rows = organizations.map(({ organizationId, role }) => [organizationId, role])
-  printTable({ organizations }, flags, { heading: ['ORGANIZATION', 'ROLE'], rows: rows }, terminal)
-}
-
-/** Its members, which only they see, and operators. */
-export async function getOrganization(id: string, { flags, environment, terminal }: CommandContext): Promise<void> {
-  const organization = await openClient(flags, environment).request<OrganizationDetail>(
-    'GET',
-    `/organizations/${pathSegment(id)}`,
+export function addOrganizationCommands(postern: Command, act: Act): void {
+  const org = group(postern, 'org').description('manage organizations, their members and API keys')
+  remote(org, 'add', 'make an organization, as an operator')
+    .argument('<id>', 'the id of the organization')
+    .option('--owner <user>', 'its owner (default: yourself)')
+    .option('--name <name>', 'its name')
+    .action(
+      act(async ({ flags, request, say }: CommandContext<{ owner?: string; name?: string }>, id: string) => {
+        const { name, owner = (await request<Me>('GET', '/me')).userId } = flags
+        const made = await request<OrganizationDetail>('PUT', pathOf(id), { body: { owner, name } })
+        const owners = made.members.filter(({ role }) => role === 'owner').map(({ userId }) => userId)
+        say(made, `the organization ${id} belongs to ${owners.join(', ')}`)
+      }),
+    )
+  remote(org, 'list', 'list your organizations').action(
+    act(async ({ request, show }) => {
+      const { organizations } = await request<Me>('GET', '/me')
+      const rows = organizations.map(({ organizationId, role }) => [organizationId, role])
+      show({ organizations }, ['ORGANIZATION', 'ROLE'], rows)
+    }),
   )
-  const rows = organization.members.map(({ userId, role }) => [userId, role])
-  printTable(organization, flags, { heading: ['USER', 'ROLE'], rows: rows }, terminal)
+  // Only they see its members, and operators.
+  remote(org, 'get', 'list the members of an organization')
+    .argument('<id>', 'the organization')
+    .action(
+      act(async ({ request, show }, id: string) => {
+        const organization = await request<OrganizationDetail>('GET', pathOf(id))
+        const rows = organization.members.map(({ userId, role }) => [userId, role])
+        show(organization, ['USER', 'ROLE'], rows)
+      }),
+    )
+  remote(org, 'rm', 'delete an organization with its members and API keys')
+    .argument('<id>', 'the organization')
+    .option('--yes', 'do not ask')
+    .action(
+      act(async ({ flags, request, say }: CommandContext<{ yes?: boolean }>, id: string) => {
+        await confirmDeletion(`Delete the organization ${id} with its members and API keys?`, flags)
+        say(await request('DELETE', pathOf(id)), `the organization ${id} is deleted`)
+      }),
+    )
+  addMemberCommands(org, act)
+  addKeyCommands(org, act)
 }
 
-export async function removeOrganization(id: string, context: CommandContext): Promise<void> {
-  const { flags, environment, terminal } = context
-  const client = openClient(flags, environment)
-  await confirmDeletion(`Delete the organization ${id} with its members and API keys?`, context)
-  printSentence(
-    await client.request('DELETE', `/organizations/${pathSegment(id)}`),
-    flags,
-    `the organization ${id} is deleted`,
-    terminal,
-  )
+function addMemberCommands(org: Command, act: Act): void {
+  const member = group(org, 'member').description('manage the members of an organization')
+  const memberOf = (organization: string, user: string) => `${pathOf(organization)}/members/${pathSegment(user)}`
+  remote(member, 'add', 'make a user a member, or change the role')
+    .argument('<organization>', 'the id of the organization')
+    .argument('<user>', 'the id of the user')
+    .addOption(
+      new Option('--role <role>', 'what the user may do').choices(['owner', 'admin', 'member']).default('member'),
+    )
+    .action(
+      act(async ({ flags, request, say }: CommandContext<{ role: string }>, organization: string, user: string) => {
+        const made = await request('PUT', memberOf(organization, user), { body: { role: flags.role } })
+        say(made, `${user} is ${flags.role} of ${organization}`)
+      }),
+    )
+  remote(member, 'rm', 'remove a member')
+    .argument('<organization>', 'the id of the organization')
+    .argument('<user>', 'the id of the user')
+    .action(
+      act(async ({ request, say }, organization: string, user: string) =>
+        say(await request('DELETE', memberOf(organization, user)), `removed ${user} from ${organization}`),
+      ),
+    )
 }
 
-export async function setMember(
-  organization: string,
-  user: string,
-  role: string,
-  { flags, environment, terminal }: CommandContext,
-): Promise<void> {
-  const path = `/organizations/${pathSegment(organization)}/members/${pathSegment(user)}`
-  const member = await openClient(flags, environment).request('PUT', path, { body: { role } })
-  printSentence(member, flags, `${user} is ${role} of ${organization}`, terminal)
-}
-
-export async function removeMember(organization: string, user: string, context: CommandContext): Promise<void> {
-  const { flags, environment, terminal } = context
-  const path = `/organizations/${pathSegment(organization)}/members/${pathSegment(user)}`
-  const removed = await openClient(flags, environment).request('DELETE', path)
-  printSentence(removed, flags, `removed ${user} from ${organization}`, terminal)
-}
-
-/** Prints the key alone, once. */
-export async function createOrganizationKey(
-  organization: string,
-  name: string,
-  { flags, environment, terminal }: CommandContext,
-): Promise<void> {
-  const client = openClient(flags, environment)
-  const made = await client.request<ApiKeyMade>('POST', `/organizations/${pathSegment(organization)}/api-keys`, {
-    body: { name },
-  })
-  printSentence(made, flags, made.key, terminal)
-  terminal.stderr(`${made.id} acts for ${organization}. The key is not shown again.\n`)
-}
-
-export async function listOrganizationKeys(organization: string, { flags, environment, terminal }: CommandContext) {
-  const found = await openClient(flags, environment).request<ApiKeyList>(
-    'GET',
-    `/organizations/${pathSegment(organization)}/api-keys`,
-  )
-  const rows = found.apiKeys.map(({ id, name, createdAt }) => [id, name, createdAt])
-  printTable(found, flags, { heading: ['ID', 'NAME', 'CREATED'], rows: rows }, terminal)
-}
-
-export async function revokeOrganizationKey(
-  organization: string,
-  id: string,
-  { flags, environment, terminal }: CommandContext,
-): Promise<void> {
-  const path = `/organizations/${pathSegment(organization)}/api-keys/${pathSegment(id)}`
-  const revoked = await openClient(flags, environment).request('DELETE', path)
-  printSentence(revoked, flags, `${id} is revoked, and every token minted with it`, terminal)
+function addKeyCommands(org: Command, act: Act): void {
+  const key = group(org, 'key').description('manage the API keys of an organization')
+  const keysOf = (organization: string) => `${pathOf(organization)}/api-keys`
+  remote(key, 'create', 'make a key that acts for the organization, and print it, once')
+    .argument('<organization>', 'the id of the organization')
+    .argument('<name>', 'what it is for')
+    .action(
+      act(async ({ request, say, stderr }, organization: string, name: string) => {
+        const made = await request<ApiKeyMade>('POST', keysOf(organization), { body: { name } })
+        say(made, made.key)
+        stderr(`${made.id} acts for ${organization}. The key is not shown again.\n`)
+      }),
+    )
+  remote(key, 'list', 'list its keys')
+    .argument('<organization>', 'the id of the organization')
+    .action(
+      act(async ({ request, show }, organization: string) => {
+        const found = await request<ApiKeyList>('GET', keysOf(organization))
+        const rows = found.apiKeys.map(({ id, name, createdAt }) => [id, name, createdAt])
+        show(found, ['ID', 'NAME', 'CREATED'], rows)
+      }),
+    )
+  remote(key, 'revoke', 'revoke a key and every token minted with it')
+    .argument('<organization>', 'the id of the organization')
+    .argument('<id>', 'the id of the key, as `org key list` shows it')
+    .action(
+      act(async ({ request, say }, organization: string, id: string) => {
+        const revoked = await request('DELETE', `${keysOf(organization)}/${pathSegment(id)}`)
+        say(revoked, `${id} is revoked, and every token minted with it`)
+      }),
+    )
 }

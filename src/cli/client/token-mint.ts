@@ -1,12 +1,13 @@
 /** `postern token mint`. */
 
+import type { Command } from 'commander'
+import { operationKinds, resourceTypes } from '../../model/constraint.ts'
 import type { CreateTokenResponse } from '../../model/token.ts'
 import { readJsonFile } from '../json-input.ts'
-import { type CommandContext, openClient } from './api-client.ts'
-import { printSentence } from './output.ts'
+import { type Act, type CommandContext, many, remote } from './context.ts'
 import { readPairs } from './pairs.ts'
 
-export interface MintFlags {
+interface MintFlags {
   readonly policy?: string
   readonly organization?: string
   readonly namespaces?: readonly string[]
@@ -17,23 +18,28 @@ export interface MintFlags {
   readonly ttl?: string
 }
 
+export function addMintCommand(token: Command, act: Act): void {
+  remote(token, 'mint', 'mint a service token and print it')
+    .option('--policy <file>', 'a policy as JSON: a file, or - for stdin')
+    .addOption(many('--namespaces <name>', 'only this namespace'))
+    .addOption(many('--resources <type>', `only ${resourceTypes.join(', ')}`, resourceTypes))
+    .addOption(many('--operations <kind>', `only ${operationKinds.join(', ')}`, operationKinds))
+    .addOption(many('--metadata <key=value>', 'only connections with this metadata'))
+    .addOption(many('--rpc <path=pattern>', 'only MCP requests that match, like params.name=^get_'))
+    .option('--ttl <duration>', 'how long it is good, like 30m (default: 1h)')
+    .option('--organization <id>', 'act for this organization')
+    .action(act(mintToken))
+}
+
 /** Prints the token alone, so that a script can keep it. */
-export async function mintToken(mint: MintFlags, { flags, environment, terminal }: CommandContext): Promise<void> {
-  const { policy: file, organization, namespaces, resources, operations, metadata, rpc, ttl } = mint
-  const constraint = {
-    ...(namespaces && { namespaces }),
-    ...(resources && { resources }),
-    ...(operations && { operations }),
-    ...(metadata && { metadata: readPairs(metadata) }),
-    ...(rpc && { rpcReqMatch: readPairs(rpc) }),
-    ...(ttl !== undefined && { ttl }),
-  }
+async function mintToken({ flags, request, say }: CommandContext<MintFlags>): Promise<void> {
+  const { policy: file, organization, namespaces, resources, operations, metadata, rpc, ttl } = flags
+  const rules = { metadata: metadata && readPairs(metadata), rpcReqMatch: rpc && readPairs(rpc) }
+  const constraint = { namespaces, resources, operations, ...rules, ttl }
   const whole = file === undefined ? [] : [readJsonFile(file)].flat()
-  const policy = [...whole, ...(Object.keys(constraint).length > 0 ? [constraint] : [])]
-  const body = {
-    ...(policy.length > 0 && { policy }),
-    ...(organization !== undefined && { organizationId: organization }),
-  }
-  const minted = await openClient(flags, environment).request<CreateTokenResponse>('POST', '/tokens', { body })
-  printSentence(minted, flags, minted.token, terminal)
+  const isEmpty = Object.values(constraint).every((field) => field === undefined)
+  const policy = isEmpty ? whole : [...whole, constraint]
+  const body = { policy: policy.length > 0 ? policy : undefined, organizationId: organization }
+  const minted = await request<CreateTokenResponse>('POST', '/tokens', { body })
+  say(minted, minted.token)
 }

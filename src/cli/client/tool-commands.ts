@@ -1,17 +1,20 @@
 /** `postern tool`: the tools of a namespace's connections. */
 
+import type { Command } from 'commander'
 import { CommandError } from '../../errors.ts'
 import { jsonDepthMax } from '../../limits.ts'
 import { readJson } from '../../schema/json.ts'
+import { drained } from '../../schema/steps.ts'
 import { createWordIndex } from '../../search/word-index.ts'
 import { wordsOf } from '../../search/words.ts'
 import { parseJson, readJsonFile } from '../json-input.ts'
-import { type ApiClient, allConnections, type CommandContext, openClient, pathSegment } from './api-client.ts'
+import { group } from '../options.ts'
+import { allConnections, pathSegment } from './api-client.ts'
+import { type Act, type CommandContext, inNamespace } from './context.ts'
 import { noConnection } from './missing.ts'
-import { printJson, printTable } from './output.ts'
 import { readPairs } from './pairs.ts'
 
-/** The fields of a tool's definition that the commands read. */
+/** The fields of a tool's definition that the commands read. `name`: by which it is called here, `CONNECTION.TOOL`. */
 interface Tool {
   readonly name: string
   readonly description?: string | null
@@ -37,33 +40,38 @@ interface Data {
   readonly blob?: string
 }
 
-/** A tool with the name by which it is called here: `CONNECTION.TOOL`. */
-interface NamedTool {
-  readonly name: string
-  readonly tool: Tool
+export function addToolCommands(postern: Command, act: Act): void {
+  const tool = group(postern, 'tool').description('find and call tools')
+  inNamespace(tool, 'list', 'list the tools of a namespace')
+    .argument('[connection]', 'only of this connection')
+    .action(
+      act(async (context, connection: string | undefined) => showTools(await toolsOf(context, connection), context)),
+    )
+  inNamespace(tool, 'search', 'search the tools of a namespace')
+    .argument('<words...>', 'what to search for')
+    .action(act(searchTools))
+  inNamespace(tool, 'call', 'call a tool and print its result; exit 1 if it says that it failed')
+    .argument('<tool>', 'CONNECTION.TOOL')
+    .argument('[arguments...]', 'JSON, - for stdin, or KEY=VALUE pairs')
+    .action(act(callTool))
 }
 
 /** The tools of a connection, or of all of a namespace. Connections that cannot be asked are reported on stderr. */
-async function toolsOf(
-  client: ApiClient,
-  connection: string | undefined,
-  { flags, terminal }: CommandContext,
-): Promise<NamedTool[]> {
-  const namespace = await client.namespace()
-  const ids = connection === undefined ? await connectionIds(client, namespace) : [connection]
-  const named: NamedTool[] = []
+async function toolsOf(context: CommandContext, connection?: string): Promise<Tool[]> {
+  const { flags, request, stderr } = context
+  const namespace = await context.namespace()
+  const ids = connection === undefined ? await connectionIds(context, namespace) : [connection]
+  const named: Tool[] = []
   let failed = 0
   for (const id of ids) {
     try {
-      const { tools } = await client.request<{ tools: readonly Tool[] }>(
-        'GET',
-        `/connect/${pathSegment(namespace)}/${pathSegment(id)}/.tools`,
-      )
-      for (const tool of tools) named.push({ name: `${id}.${tool.name}`, tool })
+      const path = `/connect/${pathSegment(namespace)}/${pathSegment(id)}/.tools`
+      const { tools } = await request<{ tools: readonly Tool[] }>('GET', path)
+      for (const tool of tools) named.push({ ...tool, name: `${id}.${tool.name}` })
     } catch (error) {
       if (connection !== undefined || !(error instanceof CommandError)) throw error
       const told = { connectionId: id, ...error.toJSON() }
-      terminal.stderr(flags.json === true ? `${JSON.stringify(told)}\n` : `${id}: ${error.message}\n`)
+      stderr(flags.json === true ? `${JSON.stringify(told)}\n` : `${id}: ${error.message}\n`)
       failed += 1
     }
   }
@@ -71,9 +79,9 @@ async function toolsOf(
   return named
 }
 
-async function connectionIds(client: ApiClient, namespace: string): Promise<string[]> {
+async function connectionIds({ request }: CommandContext, namespace: string): Promise<string[]> {
   try {
-    return (await allConnections(client, namespace)).connections.map(({ connectionId }) => connectionId)
+    return (await allConnections(request, namespace)).connections.map(({ connectionId }) => connectionId)
   } catch (error) {
     if (!(error instanceof CommandError) || error.status !== 403) throw error
     const message = `${error.message}. It may not list connections: name one, \`postern tool list CONNECTION\``
@@ -81,52 +89,37 @@ async function connectionIds(client: ApiClient, namespace: string): Promise<stri
   }
 }
 
-export async function listTools(connection: string | undefined, context: CommandContext): Promise<void> {
-  showTools(await toolsOf(openClient(context.flags, context.environment), connection, context), context)
-}
-
 /** The best first; any of the words will do. */
-export async function searchTools(words: readonly string[], context: CommandContext): Promise<void> {
-  const tools = await toolsOf(openClient(context.flags, context.environment), undefined, context)
+async function searchTools(context: CommandContext, words: readonly string[]): Promise<void> {
+  const tools = await toolsOf(context)
   const index = createWordIndex([3, 1])
-  for (const { name, tool } of tools) {
+  for (const { name, description } of tools) {
     index.remove(name)
-    index.add(name, [name, String(tool.description ?? '')].map(wordsOf))
+    index.add(name, [name, String(description ?? '')].map(wordsOf))
   }
-  const search = index.search(wordsOf(words.join(' ')), {
-    most: 20,
-    anyWord: true,
-    isWanted: () => true,
-  })
-  let step = search.next()
-  while (step.done !== true) step = search.next()
-  const found = step.value.flatMap(({ id }) => tools.find(({ name }) => name === id) ?? [])
+  const options = { most: 20, anyWord: true, isWanted: () => true }
+  const hits = drained(index.search(wordsOf(words.join(' ')), options))
+  const found = hits.flatMap(({ id }) => tools.find(({ name }) => name === id) ?? [])
   showTools(found, context)
 }
 
-function showTools(tools: readonly NamedTool[], { flags, terminal }: CommandContext): void {
-  const body = { tools: tools.map(({ name, tool }) => ({ ...tool, name })) }
-  const firstLine = (text: unknown) => String(text ?? '').split('\n')[0]
-  const rows = tools.map(({ name, tool }) => [name, firstLine(tool.description)])
-  printTable(body, flags, { heading: ['TOOL', 'DESCRIPTION'], rows: rows }, terminal)
+function showTools(tools: readonly Tool[], { show }: CommandContext): void {
+  const rows = tools.map(({ name, description }) => [name, String(description ?? '').split('\n')[0]])
+  show({ tools }, ['TOOL', 'DESCRIPTION'], rows)
 }
 
 /** `name`: `CONNECTION.TOOL`. `given`: JSON, `-` for stdin, or pairs. Resolves with the exit code. */
-export async function callTool(name: string, given: readonly string[], context: CommandContext): Promise<number> {
-  const { flags, environment, terminal } = context
+export async function callTool(context: CommandContext, name: string, given: readonly string[]): Promise<number> {
   if (!/^[^.]+\../.test(name))
     throw new CommandError(`${name}: a tool is called CONNECTION.TOOL; see \`postern tool list\``, 2)
-  const client = openClient(flags, environment)
-  const namespace = await client.namespace()
-  const id = await connectionIn(name, client, namespace)
+  const namespace = await context.namespace()
+  const id = await connectionIn(name, context, namespace)
   const tool = name.slice(id.length + 1)
   const path = `/connect/${pathSegment(namespace)}/${pathSegment(id)}/.tools/${pathSegment(tool)}`
-  const result = await client.request<ToolResult>('POST', path, {
-    ...noConnection(namespace, id),
-    body: argumentsIn(given),
-  })
-  if (flags.json === true) printJson(result, flags, terminal)
-  else for (const part of result.content ?? []) terminal.stdout(`${textOf(part)}\n`)
+  const options = { ...noConnection(namespace, id), body: argumentsIn(given) }
+  const result = await context.request<ToolResult>('POST', path, options)
+  if (context.flags.json === true) context.print(result)
+  else for (const part of result.content ?? []) context.stdout(`${textOf(part)}\n`)
   return result.isError === true ? 1 : 0
 }
 
@@ -140,11 +133,11 @@ function textOf(part: Content): string {
 }
 
 /** The connection in `CONNECTION.TOOL`: both may have dots, and the longest id there is counts. */
-async function connectionIn(name: string, client: ApiClient, namespace: string): Promise<string> {
+async function connectionIn(name: string, { request }: CommandContext, namespace: string): Promise<string> {
   const [first = '', ...rest] = name.split('.')
   if (rest.length === 1) return first
   // A token may call tools and not list connections: then the first dot divides.
-  const { connections } = await allConnections(client, namespace).catch(() => ({ connections: [] }))
+  const { connections } = await allConnections(request, namespace).catch(() => ({ connections: [] }))
   const ids = connections.map(({ connectionId }) => connectionId).filter((id) => name.startsWith(`${id}.`))
   return ids.reduce((longest, id) => (id.length > longest.length ? id : longest), first)
 }

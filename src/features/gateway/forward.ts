@@ -122,7 +122,7 @@ export function forward(
   const tool = isCall ? String(params.name).slice(0, auditNameCharsMax) : undefined
   const options = {
     name: tool === undefined ? method : `${method} ${tool}`,
-    kind: 'internal',
+    kind: 'INTERNAL',
     attributes: { 'mcp.method.name': method, ...(tool !== undefined && { 'gen_ai.tool.name': tool }) },
     // MCP has the trace of a request in `_meta`: its sender knows it better than what sent the HTTP request.
     ...(params?._meta !== undefined && { given: params._meta }),
