@@ -6,7 +6,7 @@ import type { ApiKey } from '../model/organization.ts'
 import { decideAgain } from '../storage/decide-again.ts'
 import { apiKeyEntries, apiKeyEntry, indexKeysOf, readApiKey, withIndex } from '../storage/directory-records.ts'
 import { everyEntry } from '../storage/every-entry.ts'
-import { apiKeyKey, apiKeys, directoryVersionKey } from '../storage/keys.ts'
+import { directoryVersionKey, keyOf, prefixOf } from '../storage/keys.ts'
 import type { Entry, Key, Store } from '../storage/store.ts'
 import { newVersion } from '../storage/versions.ts'
 
@@ -64,7 +64,7 @@ export async function createApiKey(
 /** All keys, revoked ones included, oldest first. */
 export async function listApiKeys(store: Store): Promise<ApiKey[]> {
   const records: ApiKey[] = []
-  for await (const { value } of everyEntry(store, apiKeys, apiKeysPerRead)) records.push(readApiKey(value))
+  for await (const { value } of everyEntry(store, prefixOf('apiKey'), apiKeysPerRead)) records.push(readApiKey(value))
   return records.sort((a, b) => a.createdAt.localeCompare(b.createdAt))
 }
 
@@ -79,13 +79,13 @@ export function revocationOf(record: ApiKey, now: Date): { readonly puts: Entry[
 /** Revokes a key, and thereby all tokens minted with it. Resolves with false if there is no such key. */
 export async function revokeApiKey(store: Store, keyId: string, now: Date): Promise<boolean> {
   return decideAgain(`the API key ${keyId}`, async () => {
-    const stored = await store.get(apiKeyKey(keyId))
+    const stored = await store.get(keyOf('apiKey', keyId))
     if (stored === undefined) return false
     const record = readApiKey(stored)
     if (record.revokedAt !== null) return true
     const { puts, deletes } = revocationOf(record, now)
     const committed = await store.commit({
-      checks: [{ key: apiKeyKey(keyId), value: stored }],
+      checks: [{ key: keyOf('apiKey', keyId), value: stored }],
       deletes,
       puts: [...puts, newVersion(directoryVersionKey)],
       fromReserve: 'revocation',

@@ -9,19 +9,7 @@ import { LRUCache } from 'lru-cache'
 import type { ApiKey, Namespace, Role } from '../model/organization.ts'
 import type { RecordedAnswer } from '../model/recorded-answer.ts'
 import { readApiKey, readKeyId, readMock, readNamespace, readRole } from '../storage/directory-records.ts'
-import {
-  apiKeyDigestKey,
-  apiKeyKey,
-  directoryVersionKey,
-  memberKey,
-  mocksOf,
-  namespaceKey,
-  organizationKey,
-  prefixRange,
-  revocationKey,
-  serverKey,
-  signingKeysKey,
-} from '../storage/keys.ts'
+import { directoryVersionKey, keyOf, prefixOf, prefixRange, signingKeysKey } from '../storage/keys.ts'
 import type { Key, Store } from '../storage/store.ts'
 import { readVersion } from '../storage/versions.ts'
 
@@ -89,25 +77,28 @@ function createSnapshot(store: Pick<Store, 'get' | 'range'>, version: string): D
   }
   const itself = (bytes: Uint8Array) => bytes
   const present = () => true
-  const apiKey = (keyId: string) => read(`key\0${keyId}`, () => apiKeyKey(keyId), readApiKey)
+  const apiKey = (keyId: string) => read(`key\0${keyId}`, () => keyOf('apiKey', keyId), readApiKey)
 
   return {
     version,
     apiKey,
     async apiKeyByDigest(digest) {
-      const keyId = await read(`digest\0${digest}`, () => apiKeyDigestKey(digest), readKeyId)
+      const keyId = await read(`digest\0${digest}`, () => keyOf('apiKeyDigest', digest), readKeyId)
       return keyId === undefined ? undefined : apiKey(keyId)
     },
     hasOrganization: async (organizationId) =>
-      (await read(`organization\0${organizationId}`, () => organizationKey(organizationId), present)) === true,
+      (await read(`organization\0${organizationId}`, () => keyOf('organization', organizationId), present)) === true,
     role: (organizationId, userId) =>
-      read(`member\0${organizationId}\0${userId}`, () => memberKey(organizationId, userId), readRole),
+      read(`member\0${organizationId}\0${userId}`, () => keyOf('member', organizationId, userId), readRole),
     signingKeys: () => read('signing keys', () => signingKeysKey, itself),
-    isRevoked: async (jti) => (await read(`revoked\0${jti}`, () => revocationKey(jti), present)) === true,
-    namespace: (namespace) => read(`namespace\0${namespace}`, () => namespaceKey(namespace), readNamespace),
-    serverJson: (qualifiedName) => read(`server\0${qualifiedName}`, () => serverKey(qualifiedName), itself),
+    isRevoked: async (jti) => (await read(`revoked\0${jti}`, () => keyOf('revocation', jti), present)) === true,
+    namespace: (namespace) => read(`namespace\0${namespace}`, () => keyOf('namespace', namespace), readNamespace),
+    serverJson: (qualifiedName) => read(`server\0${qualifiedName}`, () => keyOf('server', qualifiedName), itself),
     async recordedAnswers(qualifiedName) {
-      const { entries } = await store.range({ ...prefixRange(mocksOf(qualifiedName)), limit: recordedAnswersMax })
+      const { entries } = await store.range({
+        ...prefixRange(prefixOf('mock', qualifiedName)),
+        limit: recordedAnswersMax,
+      })
       return entries.map(({ value }) => readMock(value))
     },
   }

@@ -8,7 +8,7 @@
 import { createHmac, randomBytes, randomInt } from 'node:crypto'
 import { type Clock, secondsOf } from '../clock.ts'
 import { asBuffer } from '../storage/bytes.ts'
-import { expiringFrom, expiringKey, expiringRecords } from '../storage/keys.ts'
+import { expiringFrom, expiringKey, prefixOf } from '../storage/keys.ts'
 import type { Key, Store } from '../storage/store.ts'
 import { openSealed, seal } from './secrets.ts'
 
@@ -65,7 +65,7 @@ export function createExpiringRecords({ store, signInKey, clock }: ExpiringRecor
 
   /** Keys of some expired records. */
   async function expired(): Promise<Key[]> {
-    const range = { gte: expiringRecords, lt: expiringFrom(nowSeconds()), limit: expiredRecordsReadMax }
+    const range = { gte: prefixOf('expiring'), lt: expiringFrom(nowSeconds()), limit: expiredRecordsReadMax }
     const { keys } = await store.keys(range)
     // At a random place, so that writes at the same time do not all delete the same ones.
     const start = randomInt(Math.max(1, keys.length - expiredRecordsDeletedMax + 1))

@@ -8,7 +8,7 @@ import { accessTokenSeconds, grantsPerRead, usedClientSeconds, userClientsMax, u
 import { asBuffer } from '../storage/bytes.ts'
 import { revocationEntry } from '../storage/directory-records.ts'
 import { everyEntry } from '../storage/every-entry.ts'
-import { directoryVersionKey, grantKey, grants, idOfKey, oauthClientKey, oauthClients } from '../storage/keys.ts'
+import { directoryVersionKey, idOfKey, keyOf, prefixOf } from '../storage/keys.ts'
 import type { Entry, Key, Store } from '../storage/store.ts'
 import { newVersion } from '../storage/versions.ts'
 
@@ -50,12 +50,12 @@ export function grantIdOf(signInKey: Buffer, code: string): string {
 }
 
 export function grantEntry(grant: Grant): Entry {
-  return { key: grantKey(grant.grantId), value: Buffer.from(JSON.stringify(grant)) }
+  return { key: keyOf('grant', grant.grantId), value: Buffer.from(JSON.stringify(grant)) }
 }
 
 /** With its bytes as they were read, for the checks of a write. Undefined if there is none, or it has expired. */
 export async function findGrant(store: Pick<Store, 'get'>, grantId: string, nowSeconds: number) {
-  const bytes = await store.get(grantKey(grantId))
+  const bytes = await store.get(keyOf('grant', grantId))
   if (bytes === undefined) return undefined
   const grant = readGrant(bytes)
   return grant.expires > nowSeconds ? { grant, bytes } : undefined
@@ -63,7 +63,7 @@ export async function findGrant(store: Pick<Store, 'get'>, grantId: string, nowS
 
 /** Ends a grant and all its access tokens, durably. False if there is no such grant. */
 export async function endGrant(store: Store, grantId: string, nowSeconds: number): Promise<boolean> {
-  const key = grantKey(grantId)
+  const key = keyOf('grant', grantId)
   const bytes = await store.get(key)
   if (bytes === undefined) return false
   await store.commit({
@@ -79,7 +79,7 @@ export async function endGrant(store: Store, grantId: string, nowSeconds: number
 /** All grants that have not expired, oldest first. */
 export async function listGrants(store: Store, nowSeconds: number): Promise<Grant[]> {
   const found: Grant[] = []
-  for await (const { value } of everyEntry(store, grants, grantsPerRead)) found.push(readGrant(value))
+  for await (const { value } of everyEntry(store, prefixOf('grant'), grantsPerRead)) found.push(readGrant(value))
   return found.filter(({ expires }) => expires > nowSeconds).sort((a, b) => a.createdAt.localeCompare(b.createdAt))
 }
 
@@ -92,17 +92,18 @@ export async function sweepGrants(store: Store, nowSeconds: number): Promise<str
   const gone: Key[] = []
   const liveGrants: Dated[] = []
   const liveClients: Dated[] = []
-  for await (const { key, value } of everyEntry(store, grants, grantsPerRead)) {
+  for await (const { key, value } of everyEntry(store, prefixOf('grant'), grantsPerRead)) {
     const { grantId, userId, createdAt, expires } = readGrant(value)
     if (expires <= nowSeconds) gone.push(key)
     else liveGrants.push({ userId, id: grantId, time: Date.parse(createdAt) })
   }
-  for await (const { key, value } of everyEntry(store, oauthClients, grantsPerRead)) {
+  const clients = prefixOf('oauthClient')
+  for await (const { key, value } of everyEntry(store, clients, grantsPerRead)) {
     const { userId, usedAt = 0 } = readClient(value)
     if (usedAt + usedClientSeconds <= nowSeconds) gone.push(key)
-    else if (userId !== undefined) liveClients.push({ userId, id: idOfKey(oauthClients, key), time: usedAt })
+    else if (userId !== undefined) liveClients.push({ userId, id: idOfKey(clients, key), time: usedAt })
   }
-  gone.push(...olderThanLast(liveClients, userClientsMax).map(oauthClientKey))
+  gone.push(...olderThanLast(liveClients, userClientsMax).map((id) => keyOf('oauthClient', id)))
   while (gone.length > 0) await store.commit({ deletes: gone.splice(0, grantsPerRead), fromReserve: 'revocation' })
   const ended = olderThanLast(liveGrants, userGrantsMax)
   for (const grantId of ended) await endGrant(store, grantId, nowSeconds)

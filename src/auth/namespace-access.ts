@@ -6,7 +6,7 @@ import { LRUCache } from 'lru-cache'
 import { namespacesPerRead } from '../limits.ts'
 import type { Namespace } from '../model/organization.ts'
 import { everyKey } from '../storage/every-entry.ts'
-import { idOfKey, membershipsOf, namespaces, ownedBy } from '../storage/keys.ts'
+import { idOfKey, ownedBy, prefixOf } from '../storage/keys.ts'
 import type { Store } from '../storage/store.ts'
 import { type Caller, isOrganizationAdmin } from './authenticate.ts'
 import type { DirectorySnapshot } from './directory.ts'
@@ -42,7 +42,7 @@ export async function accessibleNamespaces(store: Pick<Store, 'keys'>, asking: A
   const { operator, userId, organizationId } = asking.caller
   if (organizationId !== undefined)
     return namesKept(asking, `organization ${organizationId}`, () => namesUnder(store, ownedBy({ organizationId })))
-  if (operator) return namesKept(asking, 'all', () => namesUnder(store, namespaces))
+  if (operator) return namesKept(asking, 'all', () => namesUnder(store, prefixOf('namespace')))
   return namesKept(asking, `user ${userId}`, async () => {
     const names = await namesUnder(store, ownedBy({ userId }))
     for (const organization of await organizationsOf(store, userId)) {
@@ -114,7 +114,7 @@ async function namesKept(
 
 /** The ids of the organizations that a user is a member of, in order. */
 export function organizationsOf(store: Pick<Store, 'keys'>, userId: string): Promise<string[]> {
-  return namesUnder(store, membershipsOf(userId))
+  return namesUnder(store, prefixOf('membership', userId))
 }
 
 /** The last parts of the keys under a prefix. */

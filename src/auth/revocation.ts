@@ -5,7 +5,7 @@
 
 import { revocationRetentionSeconds, tokenLifetimeMaxSeconds } from '../limits.ts'
 import { readRevocation, revocationEntry } from '../storage/directory-records.ts'
-import { directoryVersionKey, prefixRange, revocations } from '../storage/keys.ts'
+import { directoryVersionKey, prefixOf, prefixRange } from '../storage/keys.ts'
 import type { Key, Store } from '../storage/store.ts'
 import { newVersion } from '../storage/versions.ts'
 
@@ -30,7 +30,7 @@ export async function revokeToken(
  * Revocations of tokens that expired more than `revocationRetentionSeconds` ago, among the first 1,000 in the store.
  */
 async function forgettable(store: Store, nowSeconds: number): Promise<Key[]> {
-  const { entries } = await store.range({ ...prefixRange(revocations), limit: 1000 })
+  const { entries } = await store.range({ ...prefixRange(prefixOf('revocation')), limit: 1000 })
   return entries
     .filter(({ value }) => readRevocation(value) + revocationRetentionSeconds < nowSeconds)
     .map(({ key }) => key)

@@ -5,7 +5,7 @@ import { CommandError } from '../errors.ts'
 import type { DataFolder } from '../maintenance/data-folder.ts'
 import type { Log } from '../ops/log.ts'
 import { asBuffer } from '../storage/bytes.ts'
-import { apiKeyDigestKey, baseUrlKey, directoryVersionKey, startedKey } from '../storage/keys.ts'
+import { directoryVersionKey, keyOf } from '../storage/keys.ts'
 import type { Store } from '../storage/store.ts'
 import { newVersion } from '../storage/versions.ts'
 
@@ -18,14 +18,14 @@ export async function firstStart(
   operatorKey: string | undefined,
   log: Log,
 ): Promise<string | undefined> {
-  if ((await store.get(startedKey)) !== undefined) {
+  if ((await store.get(keyOf('started'))) !== undefined) {
     if (operatorKey !== undefined)
       log.info('POSTERN_API_KEY is read at the first start only; later keys come from `postern keys create`')
     return undefined
   }
   if (
     operatorKey !== undefined &&
-    (await store.get(apiKeyDigestKey(apiKeyDigest(secrets.apiKeyPepper, operatorKey)))) !== undefined
+    (await store.get(keyOf('apiKeyDigest', apiKeyDigest(secrets.apiKeyPepper, operatorKey)))) !== undefined
   ) {
     throw new CommandError('POSTERN_API_KEY is also an API key of the fixtures: choose another')
   }
@@ -39,22 +39,22 @@ export async function firstStart(
   })
   // One commit, so that of several starts at once, or after one that was killed, one alone makes a key.
   const committed = await store.commit({
-    checks: [{ key: startedKey, value: null }],
-    puts: [...puts, newVersion(directoryVersionKey), { key: startedKey, value: Buffer.from(now.toISOString()) }],
+    checks: [{ key: keyOf('started'), value: null }],
+    puts: [...puts, newVersion(directoryVersionKey), { key: keyOf('started'), value: Buffer.from(now.toISOString()) }],
   })
   return committed.ok && operatorKey === undefined ? key : undefined
 }
 
 /** Stores the base URL, and warns if it has changed: it is the issuer of tokens, so earlier ones are refused. */
 export async function recordBaseUrl(store: Store, url: string, log: Log): Promise<void> {
-  const stored = await store.get(baseUrlKey)
+  const stored = await store.get(keyOf('baseUrl'))
   const before = stored === undefined ? undefined : asBuffer(stored).toString()
   if (before === url) return
   if (before !== undefined) {
     log.warn('the base URL has changed since the last start, so earlier tokens are refused', { before, now: url })
   }
   try {
-    await store.commit({ puts: [{ key: baseUrlKey, value: Buffer.from(url) }] })
+    await store.commit({ puts: [{ key: keyOf('baseUrl'), value: Buffer.from(url) }] })
   } catch (error) {
     // A full disk must not prevent serving: only `token explain` needs the stored URL.
     log.warn('the base URL could not be stored', { error: (error as Error).message })

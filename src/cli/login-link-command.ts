@@ -13,7 +13,7 @@ import { loginLinkSeconds } from '../limits.ts'
 import { openExistingDataFolder, type Place } from '../maintenance/data-folder.ts'
 import { asBuffer } from '../storage/bytes.ts'
 import { readApiKey } from '../storage/directory-records.ts'
-import { apiKeyKey, baseUrlKey } from '../storage/keys.ts'
+import { keyOf } from '../storage/keys.ts'
 import { auditCommand } from './audit.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -22,12 +22,12 @@ export async function loginLink(keyId: string, place: Place, { stdout, stderr }:
   const { data } = place
   await using folder = await openExistingDataFolder(place, stderr)
   const { store, secrets } = folder
-  const stored = await store.get(apiKeyKey(keyId))
+  const stored = await store.get(keyOf('apiKey', keyId))
   const key = stored === undefined ? undefined : readApiKey(stored)
   if (key === undefined) throw new CommandError(`there is no key ${JSON.stringify(keyId)}: see \`postern keys list\``)
   if (key.revokedAt !== null) throw new CommandError(`${keyId} is revoked: create a key, or name another one`)
   // The command has no flags of the server: it uses the URL under which the last start served.
-  const baseUrl = await store.get(baseUrlKey)
+  const baseUrl = await store.get(keyOf('baseUrl'))
   if (baseUrl === undefined) throw new CommandError(`no server has used ${data} yet: run \`postern serve\` first`)
   const records = createExpiringRecords({ store, signInKey: secrets.signInKey, clock: systemClock })
   const secret = await records.add('login link', { keyId } satisfies LoginLink, loginLinkSeconds)

@@ -23,7 +23,7 @@ import { connectionIdFact } from '../policy/metadata.ts'
 import { placeOf } from '../schema/check.ts'
 import { readJsonBytes } from '../schema/json.ts'
 import { asBuffer } from '../storage/bytes.ts'
-import { baseUrlKey } from '../storage/keys.ts'
+import { keyOf } from '../storage/keys.ts'
 import { readPairs } from './client/pairs.ts'
 import { readInput, readToken } from './json-input.ts'
 import type { Terminal } from './terminal.ts'
@@ -125,7 +125,7 @@ async function lookUp(
   const revoked: string[] = []
   for (const id of [...par, jti]) if (await directory.isRevoked(id)) revoked.push(id)
   if (!isLive(await directory.apiKey(key))) revoked.push(key)
-  const stored = await store.get(baseUrlKey)
+  const stored = await store.get(keyOf('baseUrl'))
   const baseUrl = stored && asBuffer(stored).toString()
   const isForged = verified === undefined || 'refused' in verified
   return { isForged, revoked, otherUrl: baseUrl === iss ? undefined : baseUrl }

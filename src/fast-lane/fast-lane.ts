@@ -11,7 +11,7 @@ import type { ConnectionLists, Page, PreparedList } from '../features/connection
 import { privateJson } from '../http/respond.ts'
 import { responseInOnePieceBytesMax } from '../limits.ts'
 import type { Access } from '../policy/decide.ts'
-import { connectionsVersionKey, directoryVersionKey } from '../storage/keys.ts'
+import { directoryVersionKey, keyOf } from '../storage/keys.ts'
 import type { LocalReads } from '../storage/store.ts'
 import { type Admissions, createAdmissions } from './admissions.ts'
 import { type Callers, createCallers } from './callers.ts'
@@ -86,7 +86,7 @@ export function createFastLane({ local, lists, clock }: FastLaneOptions): FastLa
   })
 
   const directoryVersion = () => versions.current('', () => directoryVersionKey)
-  const connectionsVersion = (namespace: string) => versions.current(namespace, connectionsVersionKey)
+  const connectionsVersion = (namespace: string) => versions.current(namespace, (of) => keyOf('connectionsVersion', of))
 
   return {
     pageCache: pages.statistics,

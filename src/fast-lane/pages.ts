@@ -5,7 +5,7 @@
 
 import type { ConnectionLists, Page, PreparedList } from '../features/connections/connection-lists.ts'
 import { pageCacheBytesMax } from '../limits.ts'
-import { connectionsVersionKey } from '../storage/keys.ts'
+import { keyOf } from '../storage/keys.ts'
 import type { LocalReads } from '../storage/store.ts'
 import { createKeptPages, isRepeatable } from './kept-pages.ts'
 import type { LocalVersions } from './known-versions.ts'
@@ -31,13 +31,14 @@ export function createPages(
     statistics: kept.statistics,
     remember: kept.remember,
     respond(list, request, requestId) {
-      const version = versions.current(list.scope.namespace, connectionsVersionKey)
+      const current = () => versions.current(list.scope.namespace, (of) => keyOf('connectionsVersion', of))
+      const version = current()
       const known = kept.respond(list, version, request, requestId)
       if (known !== undefined || list.isNarrowed || version === '') return known
       return local.concatValues(list, (values) => {
         const made = lists.compose(list, lists.unnarrowedRows(list, values), version)
         // The namespace changed during the read. The ordinary path answers, without an ETag if need be.
-        if (versions.current(list.scope.namespace, connectionsVersionKey) !== version) return undefined
+        if (current() !== version) return undefined
         if (!isRepeatable(made.body)) return undefined
         return kept.respondWith(list, made, request, requestId)
       })

@@ -5,7 +5,7 @@
  */
 
 import type { Clock } from '../clock.ts'
-import { connectionsVersionKey, directoryVersionKey } from '../storage/keys.ts'
+import { directoryVersionKey, keyOf } from '../storage/keys.ts'
 import type { Store } from '../storage/store.ts'
 import { versionText } from '../storage/versions.ts'
 import { createRemembered, type FastLane } from './fast-lane.ts'
@@ -26,7 +26,7 @@ export function createVersionedLane(store: Pick<Store, 'getMany'>, clock: Clock)
       return answer()
 
       async function answer(): Promise<Response | undefined> {
-        const keys = list === undefined ? [] : [connectionsVersionKey(list.scope.namespace)]
+        const keys = list === undefined ? [] : [keyOf('connectionsVersion', list.scope.namespace)]
         const [directoryVersion, version] = (await store.getMany([directoryVersionKey, ...keys])).map(versionText)
         if (callers.find(request, directoryVersion ?? '')?.caller !== likely?.caller) return undefined
         if (list !== undefined) return pages.respond(list, version ?? '', request, requestId)

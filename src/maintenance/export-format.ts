@@ -23,7 +23,7 @@ import {
   serverEntry,
   withIndex,
 } from '../storage/directory-records.ts'
-import { connectionPrivateKey } from '../storage/keys.ts'
+import { keyOf } from '../storage/keys.ts'
 import type { Entry } from '../storage/store.ts'
 
 /** The schema of a line: `kind` and the kind's own fields, nothing else. */
@@ -100,7 +100,7 @@ export function entriesOf(record: ExportLine, headers?: string): Entry[] {
         ...(headers !== undefined && { headers }),
       }
       if (Object.keys(privatePart).length === 0) return [entry]
-      return [entry, { key: connectionPrivateKey(namespace, connection.connectionId), value: json(privatePart) }]
+      return [entry, { key: keyOf('connectionPrivate', namespace, connection.connectionId), value: json(privatePart) }]
     }
   }
 }

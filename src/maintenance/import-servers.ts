@@ -20,16 +20,7 @@ import {
   withIndex,
 } from '../storage/directory-records.ts'
 import { changeDirectory } from '../storage/directory-write.ts'
-import {
-  deletingKey,
-  foldedLike,
-  idOfKey,
-  listingKey,
-  namespaceKey,
-  placeKey,
-  prefixRange,
-  serverKey,
-} from '../storage/keys.ts'
+import { foldedLike, idOfKey, keyOf, listingKey, placeKey, prefixRange } from '../storage/keys.ts'
 import type { Entry, Store } from '../storage/store.ts'
 import { createUsages } from '../storage/usage.ts'
 
@@ -88,7 +79,7 @@ export async function importServers(
       if (place.isNew) namespaces.set(place.namespace.toLowerCase(), place.namespace)
       const entries = entriesOf(one, place, now)
       for (const entry of entries) usages.add(entry)
-      usages.remove(serverKey(qualifiedName), stored)
+      usages.remove(keyOf('server', qualifiedName), stored)
       usages.remove(listingKey(qualifiedName), storedListing)
       puts.push(...entries)
       names.add(qualifiedName)
@@ -143,8 +134,8 @@ interface Place {
 
 async function placeOf(store: Store, qualifiedName: string): Promise<Place> {
   const namespace = namespaceOf(qualifiedName)
-  const isNew = (await store.get(namespaceKey(namespace))) === undefined
-  const [stored, storedListing] = await store.getMany([serverKey(qualifiedName), listingKey(qualifiedName)])
+  const isNew = (await store.get(keyOf('namespace', namespace))) === undefined
+  const [stored, storedListing] = await store.getMany([keyOf('server', qualifiedName), listingKey(qualifiedName)])
   const kept = storedListing === undefined ? undefined : extrasOf(readListing(storedListing))
   return { qualifiedName, namespace, isNew, stored, storedListing, kept }
 }
@@ -157,14 +148,15 @@ async function refusalOf(
   { names, namespaces }: { readonly names: ReadonlySet<string>; readonly namespaces: ReadonlyMap<string, string> },
 ): Promise<string | undefined> {
   if (!isQualified(qualifiedName)) return `${qualifiedName} cannot be the name of a server here`
-  const fixture = await store.get(placeKey(serverKey(qualifiedName)))
+  const fixture = await store.get(placeKey(keyOf('server', qualifiedName)))
   if (fixture !== undefined) return `a fixture brings it (${Buffer.from(fixture)})`
   if (stored !== undefined && kept?.serverJson === undefined)
     return `${qualifiedName} was registered here: delete it first, or choose another --namespace`
   if (kept?.serverJson !== undefined && kept.serverJson.name !== json.name)
     return `${qualifiedName} is ${kept.serverJson.name} here: delete that first, or choose another --namespace`
   if (names.has(qualifiedName)) return `${qualifiedName} is the name of another server in the file`
-  if ((await store.get(deletingKey(namespace))) !== undefined) return `the namespace ${namespace} is being deleted`
+  if ((await store.get(keyOf('deletingNamespace', namespace))) !== undefined)
+    return `the namespace ${namespace} is being deleted`
   const like = isNew ? await nameLike(store, namespace, namespaces) : undefined
   if (like !== undefined) return `the namespace ${namespace} would be too like ${like}: choose one with --namespace`
   return undefined
@@ -225,7 +217,7 @@ async function nameLike(store: Store, name: string, others: ReadonlyMap<string, 
   const other = others.get(name.toLowerCase())
   if (other !== undefined) return other === name ? undefined : other
   const small = name.toLowerCase()
-  if (small !== name && (await store.get(namespaceKey(small))) !== undefined) return small
+  if (small !== name && (await store.get(keyOf('namespace', small))) !== undefined) return small
   const prefix = foldedLike(name)
   const { keys } = await store.keys({ ...prefixRange(prefix), limit: 1 })
   return keys[0] === undefined ? undefined : idOfKey(prefix, keys[0])

@@ -19,17 +19,7 @@ import {
   readRevocation,
   serverEntry,
 } from '../storage/directory-records.ts'
-import {
-  apiKeyKey,
-  connectionPrivateKey,
-  connectionsVersionKey,
-  deletingKey,
-  directoryVersionKey,
-  listingKey,
-  namespaceKey,
-  organizationKey,
-  revocationKey,
-} from '../storage/keys.ts'
+import { directoryVersionKey, keyOf, listingKey } from '../storage/keys.ts'
 import { nothingStaged } from '../storage/staged.ts'
 import type { Check, Entry, Key, Store, Write } from '../storage/store.ts'
 import { createUsages } from '../storage/usage.ts'
@@ -176,13 +166,13 @@ class ImportPlan {
   async #add(line: ExportLine): Promise<void> {
     switch (line.kind) {
       case 'apiKey': {
-        const stored = await this.#replace(apiKeyKey(line.apiKey.keyId))
+        const stored = await this.#replace(keyOf('apiKey', line.apiKey.keyId))
         const revokedAt = stored === undefined ? null : readApiKey(stored).revokedAt
         if (revokedAt !== null) this.#revokedAt.set(line.apiKey.keyId, revokedAt)
         return
       }
       case 'revocation': {
-        const stored = readRevocation(await this.#store.get(revocationKey(line.jti)))
+        const stored = readRevocation(await this.#store.get(keyOf('revocation', line.jti)))
         this.#revokedUntil.set(line.jti, Math.max(line.until, stored, this.#revokedUntil.get(line.jti) ?? 0))
         return
       }
@@ -197,16 +187,16 @@ class ImportPlan {
       case 'namespace':
         this.#loaded.add(`namespace ${line.namespace.namespace}`)
         await this.#requireGone(line.namespace.namespace)
-        this.#requireSameOwner(line.namespace, await this.#replace(namespaceKey(line.namespace.namespace)))
+        this.#requireSameOwner(line.namespace, await this.#replace(keyOf('namespace', line.namespace.namespace)))
         if ('organizationId' in line.namespace) {
           const { organizationId } = line.namespace
-          this.#named.set(`organization ${organizationId}`, organizationKey(organizationId))
+          this.#named.set(`organization ${organizationId}`, keyOf('organization', organizationId))
         }
         return
       case 'server': {
         const { qualifiedName } = line.server
         const namespace = namespaceOf(qualifiedName)
-        this.#named.set(`namespace ${namespace}`, namespaceKey(namespace))
+        this.#named.set(`namespace ${namespace}`, keyOf('namespace', namespace))
         this.#requireOnce(`server ${qualifiedName}`)
         await this.#count(serverEntry(line.server))
         if (this.#listed.has(qualifiedName)) return
@@ -223,7 +213,7 @@ class ImportPlan {
         this.#listed.add(line.listing.qualifiedName)
         return
       case 'connection':
-        this.#named.set(`namespace ${line.namespace}`, namespaceKey(line.namespace))
+        this.#named.set(`namespace ${line.namespace}`, keyOf('namespace', line.namespace))
         await this.#addConnection(line)
         return
       case 'mock':
@@ -244,7 +234,7 @@ class ImportPlan {
 
   /** Its connections would go with those of the one that is being deleted. */
   async #requireGone(namespace: string): Promise<void> {
-    if ((await this.#store.get(deletingKey(namespace))) === undefined) return
+    if ((await this.#store.get(keyOf('deletingNamespace', namespace))) === undefined) return
     throw new CommandError(
       `${this.#file}: the namespace ${namespace} is being deleted: start the server, which removes its connections, and import again`,
     )
@@ -273,12 +263,12 @@ class ImportPlan {
     const { connectionId } = connection
     const name = `${namespace}/${connectionId}`
     this.#requireOnce(`connection ${name}`)
-    if (!this.#namespaces.has(namespace)) await this.#readVersion(connectionsVersionKey(namespace))
+    if (!this.#namespaces.has(namespace)) await this.#readVersion(keyOf('connectionsVersion', namespace))
     this.#namespaces.add(namespace)
     const stored = await findConnection(this.#store, namespace, connectionId)
     if (stored !== undefined) {
       for (const { key } of indexEntries(namespace, stored.connection)) this.#deletes.push(key)
-      this.#deletes.push(connectionPrivateKey(namespace, connectionId))
+      this.#deletes.push(keyOf('connectionPrivate', namespace, connectionId))
       this.#usages.change(namespace, { connections: -1, bytes: -bytesOf(namespace, stored) })
       const { headers } = stored.privatePart
       // An export contains no secrets, so a connection keeps the headers it has, but only if its URL is unchanged:

@@ -3,7 +3,7 @@
 import { membersPerRead } from '../limits.ts'
 import { readRole } from '../storage/directory-records.ts'
 import { everyEntry } from '../storage/every-entry.ts'
-import { membersOf } from '../storage/keys.ts'
+import { prefixOf } from '../storage/keys.ts'
 import type { Store } from '../storage/store.ts'
 
 /** Whether the stored organization has owners, none of whom is among these. One without owners is nobody's. */
@@ -12,7 +12,7 @@ export async function belongsToOthers(
   organizationId: string,
   owners: ReadonlySet<string>,
 ): Promise<boolean> {
-  const prefix = membersOf(organizationId)
+  const prefix = prefixOf('member', organizationId)
   let hasOwner = false
   for await (const { key, value } of everyEntry(store, prefix, membersPerRead)) {
     if (readRole(value) !== 'owner') continue

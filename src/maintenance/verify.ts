@@ -11,7 +11,7 @@ import { problemText, validatorOf } from '../schema/check.ts'
 import { asBuffer } from '../storage/bytes.ts'
 import { indexEntries, newConnectionsVersion } from '../storage/connections.ts'
 import { indexKeysOf } from '../storage/directory-records.ts'
-import { directoryVersionKey, indexKind, latin1Key } from '../storage/keys.ts'
+import { directoryVersionKey, latin1Key, prefixOf } from '../storage/keys.ts'
 import type { Scan } from '../storage/lmdb/scan.ts'
 import {
   isDirectoryIndex,
@@ -24,6 +24,9 @@ import {
 import type { Entry, Key } from '../storage/store.ts'
 import { createUsages } from '../storage/usage.ts'
 import { newVersion } from '../storage/versions.ts'
+
+/** The first byte of the keys of index entries. */
+const [indexLetter] = prefixOf('indexEntry')
 
 /**
  * The result of a check. Index problems can be repaired; all others need a backup.
@@ -68,7 +71,7 @@ export async function verifyStore(scan: Scan, { sealingKey, onProgress }: Verify
       }
     },
     damaged(key) {
-      if (key[0] === indexKind[0]) {
+      if (key[0] === indexLetter) {
         indexProblems.push(`${recordName(key)}: cannot be read, nor the entries before it`)
       } else records.problems.push(`${recordName(key)}: cannot be read: its checksum does not match`)
     },
@@ -301,7 +304,7 @@ async function indexDifferences(scan: Scan): Promise<string[]> {
     entry(entry) {
       const key = latin1Key(entry.key)
       if (isDirectoryIndex(entry.key)) found.add(key)
-      else if (entry.key[0] !== indexKind[0]) for (const { key } of indexEntriesOf(entry)) missing.add(latin1Key(key))
+      else if (entry.key[0] !== indexLetter) for (const { key } of indexEntriesOf(entry)) missing.add(latin1Key(key))
       else if (!missing.delete(key)) extra.push(key)
     },
     damaged() {},

@@ -5,7 +5,7 @@
 
 import { type Connection, type ConnectionRef, filterText } from '../model/connection.ts'
 import { asBuffer } from './bytes.ts'
-import { connectionKey, connectionPrivateKey, connectionsVersionKey, latin1Key, termDigest, termKey } from './keys.ts'
+import { keyOf, latin1Key, termDigest, termKey } from './keys.ts'
 import type { Entry, Key, Store, Write } from './store.ts'
 import { indexBytesOf, type Usage, usageCount } from './usage.ts'
 import { newVersion } from './versions.ts'
@@ -28,7 +28,7 @@ export function connectionBytes(connection: Connection): Uint8Array {
 }
 
 export function connectionEntry(namespace: string, connection: Connection): Entry {
-  return { key: connectionKey(namespace, connection.connectionId), value: connectionBytes(connection) }
+  return { key: keyOf('connection', namespace, connection.connectionId), value: connectionBytes(connection) }
 }
 
 /** The index entries of a connection. Their values are empty. */
@@ -76,7 +76,7 @@ export async function findConnection(
   namespace: string,
   connectionId: string,
 ): Promise<StoredConnection | undefined> {
-  const keys = [connectionKey(namespace, connectionId), connectionPrivateKey(namespace, connectionId)]
+  const keys = [keyOf('connection', namespace, connectionId), keyOf('connectionPrivate', namespace, connectionId)]
   const [bytes, privateBytes] = await store.getMany(keys)
   if (bytes === undefined) return undefined
   return { connection: readConnection(bytes), privatePart: readPrivate(privateBytes), bytes, privateBytes }
@@ -103,8 +103,8 @@ export function connectionChange(
   after: Pick<StoredConnection, 'connection' | 'privatePart'> | undefined,
   quota?: Usage,
 ): Write {
-  const key = connectionKey(namespace, connectionId)
-  const privateRecordKey = connectionPrivateKey(namespace, connectionId)
+  const key = keyOf('connection', namespace, connectionId)
+  const privateRecordKey = keyOf('connectionPrivate', namespace, connectionId)
   const [former, next] = [indexOf(namespace, before?.connection), indexOf(namespace, after?.connection)]
   const records: Entry[] = []
   if (after !== undefined) {
@@ -184,7 +184,7 @@ function together(namespace: string, changes: readonly Write[], deletes: Key[]):
 
 /** The new version. Every write that changes a namespace's connections must put it. */
 export function newConnectionsVersion(namespace: string): Entry {
-  return newVersion(connectionsVersionKey(namespace))
+  return newVersion(keyOf('connectionsVersion', namespace))
 }
 
 /** Decodes a stored record. Not checked: only valid records are written, and the engine verifies checksums. */

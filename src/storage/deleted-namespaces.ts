@@ -6,7 +6,7 @@
 import { equalBytes } from './bytes.ts'
 import { deletionsOf, findConnection } from './connections.ts'
 import { everyKey } from './every-entry.ts'
-import { connectionsOf, connectionsVersionKey, deleting, deletingKey, endedKey, idOfKey, prefixRange } from './keys.ts'
+import { idOfKey, keyOf, prefixOf, prefixRange } from './keys.ts'
 import type { Store } from './store.ts'
 import { newVersion } from './versions.ts'
 
@@ -19,14 +19,14 @@ const deletedAtOnceMax = 100
  * deleted namespace. Each delete requires that its record is unchanged.
  */
 export async function removeDeleted(store: Store, namespace: string): Promise<void> {
-  const markKey = deletingKey(namespace)
+  const markKey = keyOf('deletingNamespace', namespace)
   const mark = await store.get(markKey)
   if (mark === undefined) return
   const isStillMarked = async () => equalBytes(await store.get(markKey), mark)
   // From here on no connection is made that was authorized before.
-  await store.commit({ puts: [newVersion(endedKey(namespace))], fromReserve: 'deletion' })
-  const prefix = connectionsOf(namespace)
-  const versionKey = connectionsVersionKey(namespace)
+  await store.commit({ puts: [newVersion(keyOf('endedNamespace', namespace))], fromReserve: 'deletion' })
+  const prefix = prefixOf('connection', namespace)
+  const versionKey = keyOf('connectionsVersion', namespace)
   for (;;) {
     const version = (await store.get(versionKey)) ?? null
     const { keys } = await store.keys({ ...prefixRange(prefix), limit: deletedAtOnceMax })
@@ -52,7 +52,6 @@ export async function removeDeleted(store: Store, namespace: string): Promise<vo
 
 /** Continues deletions that were interrupted: at start, and every hour. */
 export async function removeAllDeleted(store: Store): Promise<void> {
-  for await (const key of everyKey(store, deleting, deletedAtOnceMax)) {
-    await removeDeleted(store, idOfKey(deleting, key))
-  }
+  const marks = prefixOf('deletingNamespace')
+  for await (const key of everyKey(store, marks, deletedAtOnceMax)) await removeDeleted(store, idOfKey(marks, key))
 }

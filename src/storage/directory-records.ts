@@ -9,23 +9,13 @@ import type { ServerDetail, ServerListing } from '../model/server.ts'
 import { reading } from '../schema/json.ts'
 import { asBuffer } from './bytes.ts'
 import {
-  apiKeyDigestKey,
-  apiKeyKey,
   foldedKey,
+  keyOf,
   listingChangesKey,
   listingGroupOf,
-  listingGroupVersionKey,
   listingKey,
   listingsVersionKey,
-  memberKey,
-  membershipKey,
-  mockKey,
-  namespaceKey,
-  organizationApiKeyKey,
-  organizationKey,
   ownedKey,
-  revocationKey,
-  serverKey,
 } from './keys.ts'
 import { parseKey } from './record-kinds.ts'
 import type { Entry, Key } from './store.ts'
@@ -38,11 +28,11 @@ import { newVersion } from './versions.ts'
 export const listingChangesKept = 100
 
 export function organizationEntry(organization: Organization): Entry {
-  return jsonEntry(organizationKey(organization.organizationId), organization)
+  return jsonEntry(keyOf('organization', organization.organizationId), organization)
 }
 
 export function memberEntry(organizationId: string, userId: string, role: Role): Entry {
-  return textEntry(memberKey(organizationId, userId), role)
+  return textEntry(keyOf('member', organizationId, userId), role)
 }
 
 export function readRole(value: Uint8Array): Role {
@@ -50,7 +40,7 @@ export function readRole(value: Uint8Array): Role {
 }
 
 export function namespaceEntry(namespace: Namespace): Entry {
-  return jsonEntry(namespaceKey(namespace.namespace), namespace)
+  return jsonEntry(keyOf('namespace', namespace.namespace), namespace)
 }
 
 export function readNamespace(value: Uint8Array): Namespace {
@@ -58,7 +48,7 @@ export function readNamespace(value: Uint8Array): Namespace {
 }
 
 export function apiKeyEntry(record: ApiKey): Entry {
-  return jsonEntry(apiKeyKey(record.keyId), record)
+  return jsonEntry(keyOf('apiKey', record.keyId), record)
 }
 
 export function readApiKey(value: Uint8Array): ApiKey {
@@ -70,7 +60,7 @@ export function readApiKey(value: Uint8Array): ApiKey {
  * hex (`auth/api-key.ts`).
  */
 export function apiKeyEntries(record: ApiKey, digest: string): readonly Entry[] {
-  return [apiKeyEntry(record), textEntry(apiKeyDigestKey(digest), record.keyId)]
+  return [apiKeyEntry(record), textEntry(keyOf('apiKeyDigest', digest), record.keyId)]
 }
 
 export function readKeyId(value: Uint8Array): string {
@@ -83,7 +73,7 @@ export function readOrganization(value: Uint8Array): Organization {
 
 /** The value is answered as it is stored (`GET /servers/{qualifiedName}`). */
 export function serverEntry(server: ServerDetail): Entry {
-  return jsonEntry(serverKey(server.qualifiedName), server)
+  return jsonEntry(keyOf('server', server.qualifiedName), server)
 }
 
 export function readServer(value: Uint8Array): ServerDetail {
@@ -118,7 +108,7 @@ export function newListingVersions(qualifiedNames: Iterable<string>, changes?: U
   return [
     version,
     textEntry(listingChangesKey, [line, ...before].join('\n')),
-    ...[...groups].map((group) => newVersion(listingGroupVersionKey(group))),
+    ...[...groups].map((group) => newVersion(keyOf('listingGroupVersion', group))),
   ]
 }
 
@@ -142,7 +132,7 @@ export function indexKeysOf({ key, value }: Entry): Key[] {
   const parsed = parseKey(key)
   switch (parsed?.kind) {
     case 'member':
-      return [membershipKey(parsed.userId, parsed.organizationId)]
+      return [keyOf('membership', parsed.userId, parsed.organizationId)]
     case 'namespace':
       return [
         ownedKey(readNamespace(value), parsed.namespace),
@@ -151,7 +141,7 @@ export function indexKeysOf({ key, value }: Entry): Key[] {
     case 'apiKey': {
       const { organizationId, revokedAt } = readApiKey(value)
       const isListed = organizationId !== undefined && revokedAt === null
-      return isListed ? [organizationApiKeyKey(organizationId, parsed.keyId)] : []
+      return isListed ? [keyOf('organizationApiKey', organizationId, parsed.keyId)] : []
     }
     default:
       return []
@@ -167,7 +157,7 @@ const nothing = new Uint8Array(0)
 
 /** `position`: six digits, so that answers keep the order of the fixtures. */
 export function mockEntry(position: string, mock: RecordedAnswer): Entry {
-  return jsonEntry(mockKey(mock.server, position), mock)
+  return jsonEntry(keyOf('mock', mock.server, position), mock)
 }
 
 export function readMock(value: Uint8Array): RecordedAnswer {
@@ -176,7 +166,7 @@ export function readMock(value: Uint8Array): RecordedAnswer {
 
 /** `until`, Unix seconds: by then the token and its children have expired. */
 export function revocationEntry(jti: string, until: number): Entry {
-  return textEntry(revocationKey(jti), String(until))
+  return textEntry(keyOf('revocation', jti), String(until))
 }
 
 /** Unix seconds; 0 for a token that is not revoked. */

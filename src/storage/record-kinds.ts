@@ -15,7 +15,7 @@ import type { Key } from './store.ts'
 interface Row<Parts extends string> {
   readonly letter: string
   /** Names of the parts after the letter, which NUL separates in a key. */
-  readonly parts: readonly Words<Parts>[]
+  readonly parts: Split<Parts>
   /** The name in messages, with parts in braces. */
   readonly name: string
   /** As large as somebody makes it. Others are small: one read may take those of many callers. */
@@ -25,7 +25,11 @@ interface Row<Parts extends string> {
   readonly schema: TSchema | undefined
 }
 
-type Words<Text extends string> = Text extends `${infer First} ${infer Rest}` ? First | Words<Rest> : Exclude<Text, ''>
+type Split<Text extends string> = Text extends `${infer First} ${infer Rest}`
+  ? [First, ...Split<Rest>]
+  : Text extends ''
+    ? []
+    : [Text]
 
 type Size = 'small' | 'large' | 'index'
 
@@ -34,7 +38,7 @@ const row =
   (size: Size) =>
   <const Parts extends string>(letter: string, parts: Parts, name: string, schema?: TSchema): Row<Parts> => ({
     letter,
-    parts: parts.split(' ').filter((part) => part !== '') as Words<Parts>[],
+    parts: parts.split(' ').filter((part) => part !== '') as Split<Parts>,
     name,
     isLarge: size === 'large',
     isIndex: size === 'index',
@@ -46,7 +50,9 @@ const large = row('large')
 const index = row('index')
 
 export const recordKinds = {
+  /** The first start creates the operator key. A later one finds this, and creates none. */
   started: small('B', '', 'time of the first start'),
+  /** Of the last server that ran on this store: the issuer (`iss`) of its tokens. */
   baseUrl: small('U', '', 'base URL'),
   directoryVersion: small('G', '', 'version of the directory'),
   organization: small('o', 'organizationId', 'organization {organizationId}', Organization),
@@ -55,7 +61,12 @@ export const recordKinds = {
   namespace: small('n', 'namespace', 'namespace {namespace}', Namespace),
   owned: index('q', 'ownerKind ownerId namespace', 'owner of namespace {namespace}'),
   folded: index('N', 'folded namespace', 'name of namespace {namespace} in small letters'),
+  /** The namespace's record is gone, and some of its connections may not be yet. */
   deletingNamespace: small('D', 'namespace', 'mark of namespace {namespace}, which is being deleted'),
+  /**
+   * When a namespace of this name was deleted last, as a random value. A write that makes a connection checks that it
+   * has not changed since the write was authorized: so none is left for the owner of a namespace that is made later.
+   */
   endedNamespace: small('E', 'namespace', 'end of a namespace {namespace}'),
   place: large('P', 'record', 'fixture of {record}'),
   apiKey: small('k', 'keyId', 'API key {keyId}', ApiKey),
@@ -67,6 +78,7 @@ export const recordKinds = {
   listingsVersion: small('S', 'changes', 'version of the listings of servers'),
   mock: large('a', 'server position', 'mock {server}/{position}', RecordedAnswer),
   connection: large('c', 'namespace connectionId', 'connection {namespace}/{connectionId}', Connection),
+  /** A connection's server and its sealed headers (`ConnectionPrivate`). Lists never read it. */
   connectionPrivate: large('p', 'namespace connectionId', 'private part of connection {namespace}/{connectionId}'),
   indexEntry: index('x', 'namespace connectionId', 'index entry of connection {namespace}/{connectionId}'),
   connectionsVersion: small('g', 'namespace', 'version of the connections of {namespace}'),
@@ -74,16 +86,24 @@ export const recordKinds = {
   revocation: small('r', 'jti', 'revocation of token {jti}'),
   expiring: large('e', 'expires digest', 'expiring record {digest}'),
   grant: large('w', 'grantId', 'grant {grantId}'),
+  /** A client that registered itself here (RFC 7591). */
   oauthClient: large('j', 'clientId', 'registered client {clientId}'),
+  /** A registered client that nobody has signed in with yet. Its id begins with a time, so the oldest come first. */
   unusedClient: large('i', 'clientId', 'registered client {clientId}'),
+  /** A client that registered us as its client: by the hash of its issuer and our redirect URI. */
   upstreamClient: large('d', 'digest', 'client at an authorization server {digest}'),
   signingKeys: small('y', '', 'signing keys'),
   fixturesManifest: large('f', 'part', 'list of the loaded fixtures'),
+  /** If it is unchanged, the fixtures are not loaded again. */
   fixturesDigest: small('F', '', 'list of the loaded fixtures'),
   staged: large('A', '', 'list of namespaces that are being loaded'),
 }
 
 export type RecordKind = keyof typeof recordKinds
+
+/** One text for each part of a kind's keys. */
+export type PartsOf<K extends RecordKind> = Texts<(typeof recordKinds)[K]['parts']>
+type Texts<Names extends readonly string[]> = { readonly [Index in keyof Names]: string }
 
 /** The kind of a key, and its parts. */
 export type ParsedKey = {

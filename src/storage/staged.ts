@@ -7,7 +7,7 @@
  */
 
 import { asBuffer } from './bytes.ts'
-import { connectionsOf, namespaceIn, namespaceKey, prefixRange, privatesOf, stagedKey, termsIn } from './keys.ts'
+import { keyOf, namespaceIn, prefixOf, prefixRange, stagedKey } from './keys.ts'
 import type { Check, Entry, Key, Store } from './store.ts'
 
 /**
@@ -41,7 +41,7 @@ export async function isEmpty(store: Store, namespace: string): Promise<boolean>
 
 /** The key prefixes under which a namespace's connections are stored. */
 function partsOf(namespace: string): readonly Key[] {
-  return [connectionsOf(namespace), privatesOf(namespace), termsIn(namespace)]
+  return (['connection', 'connectionPrivate', 'indexEntry'] as const).map((kind) => prefixOf(kind, namespace))
 }
 
 /** Connections to stage. */
@@ -60,7 +60,7 @@ export interface Staging {
  * then remain until `removeStaged`.
  */
 export async function stageConnections(store: Store, { namespaces, entries, checks }: Staging): Promise<boolean> {
-  const hidden = [...checks, ...namespaces.map((name): Check => ({ key: namespaceKey(name), value: null }))]
+  const hidden = [...checks, ...namespaces.map((name): Check => ({ key: keyOf('namespace', name), value: null }))]
   const note = Buffer.from(namespaces.join('\n'))
   const noted = await store.commit({ checks: [...hidden, nothingStaged], puts: [{ key: stagedKey, value: note }] })
   if (!noted.ok) return false

@@ -7,7 +7,7 @@ import type { Connection } from '../model/connection.ts'
 import { namespaceOf } from '../model/names.ts'
 import { asBuffer } from './bytes.ts'
 import { countBytes } from './counts.ts'
-import { connections, idOfKey, listings, listingsIn, namespaceIn, privates, servers, usageKey } from './keys.ts'
+import { idOfKey, keyOf, namespaceIn, prefixOf } from './keys.ts'
 import { termBytes } from './record-kinds.ts'
 import type { Count, Entry, Key } from './store.ts'
 
@@ -38,7 +38,7 @@ export function usageCount(
   quota?: Usage,
 ): Count {
   return {
-    key: usageKey(namespace),
+    key: keyOf('usage', namespace),
     add: [connections, bytes, servers],
     ...(quota !== undefined && { most: [quota.connections, quota.bytes, quota.servers] }),
   }
@@ -57,6 +57,13 @@ export interface Usages {
   entries(): Entry[]
 }
 
+// Made once: each record is compared with them.
+const [connection] = prefixOf('connection')
+const [privatePart] = prefixOf('connectionPrivate')
+const servers = prefixOf('server')
+/** Of one group. Those of others are as long. */
+const listings = prefixOf('listing', '00')
+
 export function createUsages(): Usages {
   const usages = new Map<string, { -readonly [K in keyof Usage]: Usage[K] }>()
   function change(namespace: string, { connections = 0, bytes = 0, servers = 0 }: Partial<Usage>): void {
@@ -69,13 +76,13 @@ export function createUsages(): Usages {
   /** `times`: 1, or -1 for a record that goes. */
   function count({ key, value }: Entry, times: 1 | -1): void {
     const bytes = value.length * times
-    if (key[0] === connections[0]) {
+    if (key[0] === connection) {
       const namespace = namespaceIn(key)
       const index = indexBytesOf(namespace, JSON.parse(asBuffer(value).toString()) as Connection)
       change(namespace, { connections: times, bytes: bytes + index * times })
-    } else if (key[0] === privates[0]) change(namespaceIn(key), { bytes })
+    } else if (key[0] === privatePart) change(namespaceIn(key), { bytes })
     else if (key[0] === servers[0]) change(namespaceOf(idOfKey(servers, key)), { servers: times, bytes })
-    else if (key[0] === listings[0]) change(namespaceOf(idOfKey(listingsIn('00'), key)), { bytes })
+    else if (key[0] === listings[0]) change(namespaceOf(idOfKey(listings, key)), { bytes })
   }
   return {
     add: (entry) => count(entry, 1),
@@ -86,7 +93,7 @@ export function createUsages(): Usages {
     counts: (quota) => [...usages].map(([namespace, usage]) => usageCount(namespace, usage, quota)),
     entries: () =>
       [...usages].map(([namespace, { connections, bytes, servers }]) => ({
-        key: usageKey(namespace),
+        key: keyOf('usage', namespace),
         value: countBytes([connections, bytes, servers]),
       })),
   }

@@ -11,7 +11,7 @@ import {
 import { apiKeyCharsMax, apiKeyCharsMin } from '../../src/limits.ts'
 import type { ApiKey } from '../../src/model/organization.ts'
 import { apiKeyEntry, readApiKey } from '../../src/storage/directory-records.ts'
-import { apiKeyDigestKey, apiKeyKey } from '../../src/storage/keys.ts'
+import { keyOf } from '../../src/storage/keys.ts'
 import { openMemoryStore } from '../../src/storage/memory.ts'
 import type { Store } from '../../src/storage/store.ts'
 import { createTestPlatform, seed } from '../support/platform.ts'
@@ -47,7 +47,9 @@ test('a credential is looked up by its keyed digest and compared with nothing, s
   for (const credential of near) {
     await platform.fetch('/connect/ada', { headers: { authorization: `Bearer ${credential}` } })
   }
-  expect(asked).toEqual(near.map((one) => Buffer.from(apiKeyDigestKey(apiKeyDigest(platform.pepper, one))).toString()))
+  expect(asked).toEqual(
+    near.map((one) => Buffer.from(keyOf('apiKeyDigest', apiKeyDigest(platform.pepper, one))).toString()),
+  )
   // Half of the bits differ, wherever the one character is.
   const bits = (text: string) => [...Buffer.from(apiKeyDigest(seed('pepper'), text), 'hex')]
   const distance = bits(near[0] as string).reduce(
@@ -86,7 +88,8 @@ test('a key that somebody chose has so many characters, of so many kinds', () =>
 
 describe('a key that is revoked', () => {
   const wanted = { userId: 'ada', name: null, operator: false, now: new Date(0) }
-  const stored = async (store: Store, keyId: string) => readApiKey((await store.get(apiKeyKey(keyId))) as Uint8Array)
+  const stored = async (store: Store, keyId: string) =>
+    readApiKey((await store.get(keyOf('apiKey', keyId))) as Uint8Array)
 
   test('is one from then on, and the second time changes nothing', async () => {
     const store = openMemoryStore()

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { createApiKey, listApiKeys, revokeApiKey } from '../../src/auth/api-key.ts'
 import { revokeToken } from '../../src/auth/revocation.ts'
-import { directoryVersionKey, memberKey, prefixRange, revocations } from '../../src/storage/keys.ts'
+import { directoryVersionKey, keyOf, prefixOf, prefixRange } from '../../src/storage/keys.ts'
 import { mintToken } from '../api/cases.ts'
 import { createTestPlatform, seed, signingKeyRecord, startOfTime, type TestPlatform } from '../support/platform.ts'
 import { sampleKeys } from '../support/sample.ts'
@@ -100,17 +100,17 @@ describe('a credential stops working at once', () => {
   test('when the user no longer leads the organization of the token', async () => {
     const token = await mint(sampleKeys.grace, { organizationId: 'org_northwind' })
     expect(await status('/connect/northwind', token)).toBe(200)
-    await change(memberKey('org_northwind', 'grace'), 'member')
+    await change(keyOf('member', 'org_northwind', 'grace'), 'member')
     expect(await status('/connect/northwind', token)).toBe(401)
     expect(await status('/connect/northwind', sampleKeys.grace)).toBe(200)
-    await change(memberKey('org_northwind', 'grace'), 'owner')
+    await change(keyOf('member', 'org_northwind', 'grace'), 'owner')
     expect(await status('/connect/northwind', token)).toBe(200)
   })
 
   test('when the user has left: the namespace is no longer there', async () => {
     const token = await mint(sampleKeys.linus)
     expect(await status('/connect/northwind', token)).toBe(200)
-    await change(memberKey('org_northwind', 'linus'), undefined)
+    await change(keyOf('member', 'org_northwind', 'linus'), undefined)
     expect(await status('/connect/northwind', token)).toBe(404)
     expect(await status('/connect/northwind', sampleKeys.linus)).toBe(404)
   })
@@ -132,7 +132,7 @@ describe('a credential stops working at once', () => {
 
   test('a revocation is noop when its token is long over, and no sooner', async () => {
     const { store } = platform
-    const kept = async () => (await store.keys({ ...prefixRange(revocations), limit: 100 })).keys.length
+    const kept = async () => (await store.keys({ ...prefixRange(prefixOf('revocation')), limit: 100 })).keys.length
     const week = 7 * 24 * 3600
     const day = 24 * 3600
     const exp = 1000

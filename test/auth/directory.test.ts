@@ -2,7 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import { createDirectory } from '../../src/auth/directory.ts'
-import { directoryVersionKey, memberKey, namespaceKey, organizationKey } from '../../src/storage/keys.ts'
+import { directoryVersionKey, keyOf } from '../../src/storage/keys.ts'
 import { openMemoryStore } from '../../src/storage/memory.ts'
 import type { Key, Store } from '../../src/storage/store.ts'
 import { newVersion } from '../../src/storage/versions.ts'
@@ -20,7 +20,7 @@ async function counted() {
   }
   const put = (key: Key, text: string) =>
     store.commit({ puts: [{ key, value: Buffer.from(text) }, newVersion(directoryVersionKey)] })
-  await put(memberKey('o', 'ada'), 'member')
+  await put(keyOf('member', 'o', 'ada'), 'member')
   return {
     directory: createDirectory(counting),
     put,
@@ -35,10 +35,10 @@ test('a record is read once in a version, and again in the next', async () => {
   const { directory, put, reads } = await counted()
   const role = async () => (await directory.current()).role('o', 'ada')
   expect([await role(), await role(), await role()]).toEqual(['member', 'member', 'member'])
-  expect(reads(memberKey('o', 'ada'))).toBe(1)
-  await put(memberKey('o', 'ada'), 'owner')
+  expect(reads(keyOf('member', 'o', 'ada'))).toBe(1)
+  await put(keyOf('member', 'o', 'ada'), 'owner')
   expect([await role(), await role()]).toEqual(['owner', 'owner'])
-  expect(reads(memberKey('o', 'ada'))).toBe(2)
+  expect(reads(keyOf('member', 'o', 'ada'))).toBe(2)
 })
 
 test('what is not there is looked for each time: made-up names push nothing out', async () => {
@@ -47,7 +47,7 @@ test('what is not there is looked for each time: made-up names push nothing out'
   expect([await snapshot.namespace('none'), await snapshot.namespace('none')]).toEqual([undefined, undefined])
   expect(await snapshot.hasOrganization('none')).toBe(false)
   expect(await snapshot.isRevoked('none')).toBe(false)
-  expect(reads(namespaceKey('none'))).toBe(2)
+  expect(reads(keyOf('namespace', 'none'))).toBe(2)
 })
 
 test('an earlier request keeps what it has seen', async () => {
@@ -55,7 +55,7 @@ test('an earlier request keeps what it has seen', async () => {
   const before = await directory.current()
   expect(await directory.current()).toBe(before)
   expect(await before.role('o', 'ada')).toBe('member')
-  await put(memberKey('o', 'ada'), 'owner')
+  await put(keyOf('member', 'o', 'ada'), 'owner')
   expect(await before.role('o', 'ada')).toBe('member')
   expect(await directory.current()).not.toBe(before)
 })
@@ -66,7 +66,7 @@ test('of a directory that was never written nothing is kept', async () => {
   const first = await directory.current()
   expect(first.version).toBe('')
   expect(await first.hasOrganization('o')).toBe(false)
-  await store.commit({ puts: [{ key: organizationKey('o'), value: Buffer.from('{}') }] })
+  await store.commit({ puts: [{ key: keyOf('organization', 'o'), value: Buffer.from('{}') }] })
   expect(await directory.current()).not.toBe(first)
   expect(await (await directory.current()).hasOrganization('o')).toBe(true)
 })

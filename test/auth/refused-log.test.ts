@@ -8,7 +8,7 @@ import { unverifiedClaims } from '../../src/auth/service-token.ts'
 import { keyRing } from '../../src/auth/signing-keys.ts'
 import { burstSeconds } from '../../src/limits.ts'
 import type { ServiceTokenClaims } from '../../src/model/token.ts'
-import { directoryVersionKey, memberKey } from '../../src/storage/keys.ts'
+import { directoryVersionKey, keyOf } from '../../src/storage/keys.ts'
 import { mintToken } from '../api/cases.ts'
 import { clockOf } from '../support/clock.ts'
 import { createTestPlatform, issuer, signingKeyRecord, startOfTime, type TestPlatform } from '../support/platform.ts'
@@ -96,7 +96,7 @@ test('a token whose user leads its organization no more, and one of a foreign si
   const { token, claims } = await mint(sampleKeys.grace, { organizationId: 'org_northwind' })
   await platform.store.commit({
     puts: [
-      { key: memberKey('org_northwind', 'grace'), value: Buffer.from('member') },
+      { key: keyOf('member', 'org_northwind', 'grace'), value: Buffer.from('member') },
       { key: directoryVersionKey, value: Buffer.from('another') },
     ],
   })

@@ -4,7 +4,7 @@ import { expect, test } from 'bun:test'
 import { revokeToken } from '../../src/auth/revocation.ts'
 import { revocationRetentionSeconds, tokenLifetimeMaxSeconds } from '../../src/limits.ts'
 import { readRevocation, revocationEntry } from '../../src/storage/directory-records.ts'
-import { directoryVersionKey, revocationKey } from '../../src/storage/keys.ts'
+import { directoryVersionKey, keyOf } from '../../src/storage/keys.ts'
 import { openMemoryStore } from '../../src/storage/memory.ts'
 import type { Store } from '../../src/storage/store.ts'
 
@@ -12,7 +12,7 @@ const nowSeconds = 1_800_000_000
 
 test('a revocation lasts as long as its token may: until it expires, or the longest lifetime from now', async () => {
   const store = openMemoryStore()
-  const until = async (jti: string) => readRevocation(await store.get(revocationKey(jti)))
+  const until = async (jti: string) => readRevocation(await store.get(keyOf('revocation', jti)))
   await revokeToken(store, 'known', { exp: nowSeconds + 5, nowSeconds })
   await revokeToken(store, 'unknown', { exp: undefined, nowSeconds })
   expect([await until('known'), await until('unknown'), await until('none')]).toEqual([
@@ -27,7 +27,7 @@ test('a revocation is kept for a week after its token, and then deleted with the
   const over = nowSeconds - revocationRetentionSeconds
   await store.commit({ puts: [revocationEntry('just over', over - 1), revocationEntry('not yet', over)] })
   await revokeToken(store, 'new', { exp: nowSeconds, nowSeconds })
-  const kept = await Promise.all(['just over', 'not yet', 'new'].map((jti) => store.get(revocationKey(jti))))
+  const kept = await Promise.all(['just over', 'not yet', 'new'].map((jti) => store.get(keyOf('revocation', jti))))
   expect(kept.map((value) => value !== undefined)).toEqual([false, true, true])
 })
 

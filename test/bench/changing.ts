@@ -11,11 +11,11 @@ import { createFairness } from '../../src/fairness/fairness.ts'
 import { createGuard } from '../../src/http/guard.ts'
 import { rawPathRoutes } from '../../src/http/raw-path.ts'
 import { openDataFolder } from '../../src/maintenance/data-folder.ts'
-import { connectionsVersionKey } from '../../src/storage/keys.ts'
+import { keyOf } from '../../src/storage/keys.ts'
 import type { Store } from '../../src/storage/store.ts'
 
 const { store, secrets } = await openDataFolder(process.argv[2] ?? '')
-const kind = connectionsVersionKey('')[0]
+const kind = keyOf('connectionsVersion', '')[0]
 let commits = 0
 const versionNow = (key: Uint8Array) => (key[0] === kind ? Buffer.from(String(commits)) : undefined)
 const changing: Store = {

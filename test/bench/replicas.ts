@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SQL } from 'bun'
-import { connectionsOf, connectionsVersionKey, prefixRange } from '../../src/storage/keys.ts'
+import { keyOf, prefixOf, prefixRange } from '../../src/storage/keys.ts'
 import { schemaVersion } from '../../src/storage/postgres/schema.ts'
 import { openPostgresStore, type PostgresStore } from '../../src/storage/postgres/store.ts'
 import { startServer, type Workplace } from '../support/executable.ts'
@@ -102,9 +102,9 @@ async function transactionsOf(url: string, { query }: { query(url: string, state
 }
 
 async function reading(report: Report, rounds: number, store: PostgresStore, bare: SQL): Promise<void> {
-  const prefix = connectionsOf('bench')
+  const prefix = prefixOf('connection', 'bench')
   const { gte, lt } = prefixRange(prefix)
-  const beside = connectionsVersionKey('bench')
+  const beside = keyOf('connectionsVersion', 'bench')
   const { keys } = await store.keys({ gte, lt, limit: 2 })
   const page = 'SELECT key, value FROM postern_records WHERE key >= $1 AND key < $2 ORDER BY key LIMIT 101'
   const bounds = [Buffer.from(gte), Buffer.from(lt)]

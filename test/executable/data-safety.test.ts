@@ -3,7 +3,7 @@
 import { describe, expect, test } from 'bun:test'
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { prefixRange, usageKey } from '../../src/storage/keys.ts'
+import { keyOf, prefixRange } from '../../src/storage/keys.ts'
 import { openLmdbStore } from '../../src/storage/lmdb/store.ts'
 import { mintToken } from '../api/cases.ts'
 import { get, ids, run, samePort, sendTo, startServer, unlimited, workplace } from '../support/executable.ts'
@@ -185,7 +185,7 @@ describe('data is safe', () => {
     const store = openLmdbStore(join(place.data, 'store'))
     const { keys } = await store.keys({ ...prefixRange(Buffer.from('xnorthwind\0')), limit: 1 })
     const stray = Buffer.concat([keys[0]?.subarray(0, 27) ?? Buffer.alloc(0), Buffer.from('nobody')])
-    const miscounted = { key: usageKey('lumen'), add: [1, -5, 0] }
+    const miscounted = { key: keyOf('usage', 'lumen'), add: [1, -5, 0] }
     await store.commit({ deletes: keys, counts: [miscounted], puts: [{ key: stray, value: Buffer.alloc(0) }] })
     await store.close()
     const found = await verify()

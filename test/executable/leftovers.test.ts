@@ -3,7 +3,7 @@
 import { expect, test } from 'bun:test'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { namespaceKey } from '../../src/storage/keys.ts'
+import { keyOf } from '../../src/storage/keys.ts'
 import { openLmdbStore } from '../../src/storage/lmdb/store.ts'
 import { run, type Server, sendTo, startServer, type Workplace, workplace } from '../support/executable.ts'
 
@@ -81,7 +81,7 @@ test('connections of a namespace that was lost are a problem', async () => {
   using place = workplace()
   await serving(place, ['ada', 'eva'], make)
   const store = openLmdbStore(join(place.data, 'store'))
-  await store.commit({ deletes: [namespaceKey('eva')] })
+  await store.commit({ deletes: [keyOf('namespace', 'eva')] })
   await store.close()
   const lost = await verify(place)
   expect(lost).toMatchObject({ code: 1, stdout: '' })

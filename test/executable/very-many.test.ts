@@ -3,7 +3,7 @@
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { openDataFolder } from '../../src/maintenance/data-folder.ts'
-import { connectionsOf } from '../../src/storage/keys.ts'
+import { prefixOf } from '../../src/storage/keys.ts'
 import { openLmdbStore } from '../../src/storage/lmdb/store.ts'
 import { isAnythingStaged, removeStaged } from '../../src/storage/staged.ts'
 import { benchKey, writeFixtures } from '../bench/data.ts'
@@ -35,11 +35,11 @@ test('connections written ahead of a load that is cut off at any step are remove
   expect((await run(place, ['import', exported, '--data', place.data])).code).toBe(0)
   const store = openLmdbStore(folder)
   expect(await isAnythingStaged(store)).toBe(false)
-  expect(await rows(store, connectionsOf('many'))).toEqual([])
+  expect(await rows(store, prefixOf('connection', 'many'))).toEqual([])
   expect(await load(store, set(10, 'other'))).toMatchObject({ connections: 10 })
   expect(await load(store, set())).toMatchObject({ connections: count, removed: 11 })
   await removeStaged(store)
-  expect((await rows(store, connectionsOf('many'))).length).toBe(count)
+  expect((await rows(store, prefixOf('connection', 'many'))).length).toBe(count)
   await store.close()
   expect((await run(place, ['verify', '--data', place.data])).code).toBe(0)
 })

@@ -10,7 +10,7 @@ import { pagesRequestedOnceMax } from '../../src/fast-lane/kept-pages.ts'
 import { createLocalVersions } from '../../src/fast-lane/known-versions.ts'
 import { createPages } from '../../src/fast-lane/pages.ts'
 import type { Page, PreparedList } from '../../src/features/connections/connection-lists.ts'
-import { connectionsVersionKey } from '../../src/storage/keys.ts'
+import { keyOf } from '../../src/storage/keys.ts'
 import { openMemoryStore } from '../../src/storage/memory.ts'
 import type { LocalReads } from '../../src/storage/store.ts'
 import { clockOf } from '../support/clock.ts'
@@ -18,7 +18,7 @@ import { clockOf } from '../support/clock.ts'
 const store = openMemoryStore()
 const local = store.local as LocalReads
 const versionOf = (text: string) =>
-  store.commit({ puts: [{ key: connectionsVersionKey('acme'), value: Buffer.from(text) }] })
+  store.commit({ puts: [{ key: keyOf('connectionsVersion', 'acme'), value: Buffer.from(text) }] })
 
 function pagesOf() {
   const never = () => {
@@ -146,14 +146,15 @@ test('a version is read again after a commit, and not before', async () => {
       return local.get(key)
     },
   })
-  const current = () => versions.current('acme', connectionsVersionKey)
+  const keyIn = (namespace: string) => keyOf('connectionsVersion', namespace)
+  const current = () => versions.current('acme', keyIn)
   await versionOf('x')
   expect([current(), current(), reads]).toEqual(['x', 'x', 1])
   await versionOf('y')
   expect([current(), current(), reads]).toEqual(['y', 'y', 2])
-  expect(versions.current('other', connectionsVersionKey)).toBe('')
+  expect(versions.current('other', keyIn)).toBe('')
   const blind = createLocalVersions({ get: local.get, commitCount: () => undefined })
-  expect(blind.current('acme', connectionsVersionKey)).toBe('y')
+  expect(blind.current('acme', keyIn)).toBe('y')
   await versionOf('z')
-  expect(blind.current('acme', connectionsVersionKey)).toBe('z')
+  expect(blind.current('acme', keyIn)).toBe('z')
 })

@@ -6,7 +6,7 @@ import { expect, test } from 'bun:test'
 import { apiKeyDigest, revokeApiKey } from '../../src/auth/api-key.ts'
 import { revokeToken } from '../../src/auth/revocation.ts'
 import type { Connection } from '../../src/model/connection.ts'
-import { apiKeyDigestKey, directoryVersionKey, namespaceKey, serverKey } from '../../src/storage/keys.ts'
+import { directoryVersionKey, keyOf } from '../../src/storage/keys.ts'
 import { openMemoryStore } from '../../src/storage/memory.ts'
 import { newVersion } from '../../src/storage/versions.ts'
 import { mintToken } from '../api/cases.ts'
@@ -69,14 +69,14 @@ for (const seed of seeds) {
         if (jti !== undefined) await revokeToken(store, jti, { exp: undefined, nowSeconds: startOfTime / 1000 })
       } else if (kind === 5) {
         const present = chance.chance(0.5)
-        const key = serverKey('acme/tools')
+        const key = keyOf('server', 'acme/tools')
         const version = newVersion(directoryVersionKey)
         const value = Buffer.from(JSON.stringify({ qualifiedName: 'acme/tools', step: chance.int(1000) }))
         await store.commit(present ? { puts: [{ key, value }, version] } : { deletes: [key], puts: [version] })
       } else if (kind === 6) {
         const owner = chance.chance(0.8) ? { organizationId: 'org' } : { userId: 'eve' }
         const value = Buffer.from(JSON.stringify({ namespace: 'acme', ...owner }))
-        await store.commit({ puts: [{ key: namespaceKey('acme'), value }, newVersion(directoryVersionKey)] })
+        await store.commit({ puts: [{ key: keyOf('namespace', 'acme'), value }, newVersion(directoryVersionKey)] })
       } else {
         const forward = chance.int(1_500_000)
         fast.now += forward
@@ -119,6 +119,6 @@ function claimsOf(token: string): { readonly jti?: string } {
 }
 
 async function revokeKeyOf({ store, pepper }: TestPlatform, key: string): Promise<void> {
-  const keyId = await store.get(apiKeyDigestKey(apiKeyDigest(pepper, key)))
+  const keyId = await store.get(keyOf('apiKeyDigest', apiKeyDigest(pepper, key)))
   if (keyId !== undefined) await revokeApiKey(store, Buffer.from(keyId).toString(), new Date(startOfTime))
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { importFile } from '../../src/maintenance/import.ts'
 import { newConnectionsVersion } from '../../src/storage/connections.ts'
 import { removeAllDeleted } from '../../src/storage/deleted-namespaces.ts'
-import { deletingKey, directoryVersionKey } from '../../src/storage/keys.ts'
+import { directoryVersionKey, keyOf } from '../../src/storage/keys.ts'
 import { openMemoryStore } from '../../src/storage/memory.ts'
 import { newVersion } from '../../src/storage/versions.ts'
 import { pickConnection } from '../features/connections/world.ts'
@@ -51,7 +51,7 @@ test('a namespace that is being deleted is not imported: its connections would g
     { postern: 'end', records: 2 },
   ]
   writeFileSync(file, lines.map((line) => `${JSON.stringify(line)}\n`).join(''))
-  await store.commit({ puts: [{ key: deletingKey('acme'), value: Buffer.from('a') }] })
+  await store.commit({ puts: [{ key: keyOf('deletingNamespace', 'acme'), value: Buffer.from('a') }] })
   await expect(importFile(store, file, 'mine', () => {})).rejects.toThrow(
     `${file}: the namespace acme is being deleted: start the server, which removes its connections, and import again`,
   )

@@ -3,7 +3,7 @@
 import { expect, test } from 'bun:test'
 import { makeApiKey } from '../../src/auth/api-key.ts'
 import { memberEntry, namespaceEntry, organizationEntry, withIndex } from '../../src/storage/directory-records.ts'
-import { organizationKey } from '../../src/storage/keys.ts'
+import { keyOf } from '../../src/storage/keys.ts'
 import { createTestPlatform, problemsOf, startOfTime } from '../support/platform.ts'
 
 const organizationId = 'acme'
@@ -19,7 +19,7 @@ test.each([
   const organization = organizationEntry({ organizationId, name: 'Acme' })
   await store.commit({ puts: [organization, ...entries()] })
   expect(await problemsOf({ store })).toEqual([])
-  await store.commit({ deletes: [organizationKey(organizationId)] })
+  await store.commit({ deletes: [keyOf('organization', organizationId)] })
   const [problem, ...others] = await problemsOf({ store })
   expect(others).toEqual([])
   expect(problem).toStartWith(name)

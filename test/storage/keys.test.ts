@@ -4,41 +4,23 @@ import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import {
-  apiKeyDigestKey,
-  apiKeyKey,
-  baseUrlKey,
-  connectionKey,
   connectionLatin1Key,
-  connectionPrivateKey,
-  connectionsOf,
-  connectionsVersionKey,
   directoryVersionKey,
   expiringKey,
-  fixturesDigestKey,
-  grantKey,
   idOfKey,
+  keyOf,
   latin1Key,
   listingKey,
   manifestKey,
-  memberKey,
-  mockKey,
-  mocksOf,
   namespaceIn,
-  namespaceKey,
-  oauthClientKey,
-  organizationKey,
+  prefixOf,
   prefixRange,
-  revocationKey,
-  serverKey,
   signingKeysKey,
   stagedKey,
-  startedKey,
   termDigest,
   termEntries,
   termKey,
   termKeyWriter,
-  upstreamClientKey,
-  usageKey,
 } from '../../src/storage/keys.ts'
 import { isSmall, type ParsedKey, parseKey, recordKinds, recordName } from '../../src/storage/record-kinds.ts'
 import type { Key } from '../../src/storage/store.ts'
@@ -47,20 +29,20 @@ import type { Key } from '../../src/storage/store.ts'
 const term = Buffer.from('00ff2f0061000000ff6178000a0d0063', 'hex')
 
 const rows: [key: Key, parsed: ParsedKey, name: string][] = [
-  [organizationKey('org'), { kind: 'organization', organizationId: 'org' }, 'organization org'],
-  [memberKey('org', 'änne'), { kind: 'member', organizationId: 'org', userId: 'änne' }, 'member org/änne'],
-  [namespaceKey('acme'), { kind: 'namespace', namespace: 'acme' }, 'namespace acme'],
-  [apiKeyKey('key_1'), { kind: 'apiKey', keyId: 'key_1' }, 'API key key_1'],
-  [apiKeyDigestKey('ab12'), { kind: 'apiKeyDigest', digest: 'ab12' }, 'hash of an API key ab12'],
-  [serverKey('acme/notes'), { kind: 'server', qualifiedName: 'acme/notes' }, 'server acme/notes'],
-  [mockKey('acme/notes', '01'), { kind: 'mock', server: 'acme/notes', position: '01' }, 'mock acme/notes/01'],
+  [keyOf('organization', 'org'), { kind: 'organization', organizationId: 'org' }, 'organization org'],
+  [keyOf('member', 'org', 'änne'), { kind: 'member', organizationId: 'org', userId: 'änne' }, 'member org/änne'],
+  [keyOf('namespace', 'acme'), { kind: 'namespace', namespace: 'acme' }, 'namespace acme'],
+  [keyOf('apiKey', 'key_1'), { kind: 'apiKey', keyId: 'key_1' }, 'API key key_1'],
+  [keyOf('apiKeyDigest', 'ab12'), { kind: 'apiKeyDigest', digest: 'ab12' }, 'hash of an API key ab12'],
+  [keyOf('server', 'acme/notes'), { kind: 'server', qualifiedName: 'acme/notes' }, 'server acme/notes'],
+  [keyOf('mock', 'acme/notes', '01'), { kind: 'mock', server: 'acme/notes', position: '01' }, 'mock acme/notes/01'],
   [
-    connectionKey('acme', 'notes'),
+    keyOf('connection', 'acme', 'notes'),
     { kind: 'connection', namespace: 'acme', connectionId: 'notes' },
     'connection acme/notes',
   ],
   [
-    connectionPrivateKey('acme', 'notes'),
+    keyOf('connectionPrivate', 'acme', 'notes'),
     { kind: 'connectionPrivate', namespace: 'acme', connectionId: 'notes' },
     'private part of connection acme/notes',
   ],
@@ -70,17 +52,17 @@ const rows: [key: Key, parsed: ParsedKey, name: string][] = [
     'index entry of connection acme/notes',
   ],
   [
-    connectionsVersionKey('acme'),
+    keyOf('connectionsVersion', 'acme'),
     { kind: 'connectionsVersion', namespace: 'acme' },
     'version of the connections of acme',
   ],
-  [usageKey('acme'), { kind: 'usage', namespace: 'acme' }, 'usage of namespace acme'],
-  [revocationKey('tok_1'), { kind: 'revocation', jti: 'tok_1' }, 'revocation of token tok_1'],
+  [keyOf('usage', 'acme'), { kind: 'usage', namespace: 'acme' }, 'usage of namespace acme'],
+  [keyOf('revocation', 'tok_1'), { kind: 'revocation', jti: 'tok_1' }, 'revocation of token tok_1'],
   [signingKeysKey, { kind: 'signingKeys' }, 'signing keys'],
   [directoryVersionKey, { kind: 'directoryVersion' }, 'version of the directory'],
-  [startedKey, { kind: 'started' }, 'time of the first start'],
-  [baseUrlKey, { kind: 'baseUrl' }, 'base URL'],
-  [fixturesDigestKey, { kind: 'fixturesDigest' }, 'list of the loaded fixtures'],
+  [keyOf('started'), { kind: 'started' }, 'time of the first start'],
+  [keyOf('baseUrl'), { kind: 'baseUrl' }, 'base URL'],
+  [keyOf('fixturesDigest'), { kind: 'fixturesDigest' }, 'list of the loaded fixtures'],
   [manifestKey(12), { kind: 'fixturesManifest', part: '000012' }, 'list of the loaded fixtures'],
   [stagedKey, { kind: 'staged' }, 'list of namespaces that are being loaded'],
 ]
@@ -104,7 +86,13 @@ test('records that somebody else can make large are of no small kind', () => {
   const large = rows.filter(([key]) => !isSmall(key)).map(([, { kind }]) => kind)
   const others = ['server', 'mock', 'connection', 'connectionPrivate', 'fixturesManifest', 'staged']
   expect(new Set<string>(large)).toEqual(new Set(others))
-  const rest = [listingKey('a/b'), expiringKey(1, 'a'), grantKey('a'), oauthClientKey('a'), upstreamClientKey('a')]
+  const rest = [
+    listingKey('a/b'),
+    expiringKey(1, 'a'),
+    keyOf('grant', 'a'),
+    keyOf('oauthClient', 'a'),
+    keyOf('upstreamClient', 'a'),
+  ]
   expect(rest.filter(isSmall)).toEqual([])
   expect(isSmall(Buffer.from('?a'))).toBe(false)
 })
@@ -115,19 +103,19 @@ test('a key of a later version is read by nobody, and named as it is', () => {
 })
 
 test('all keys with a prefix, and no others, are in its range', () => {
-  const { gte, lt } = prefixRange(connectionsOf('acme'))
+  const { gte, lt } = prefixRange(prefixOf('connection', 'acme'))
   const isIn = (key: Key) => Buffer.compare(key, gte) >= 0 && Buffer.compare(key, lt) < 0
   for (const id of ['a', 'zzz', '\xff'])
-    expect(isIn(Buffer.concat([connectionsOf('acme'), Buffer.from(id, 'latin1')]))).toBe(true)
-  for (const other of ['acm', 'acme-2', 'acmf']) expect(isIn(connectionKey(other, 'a'))).toBe(false)
+    expect(isIn(Buffer.concat([prefixOf('connection', 'acme'), Buffer.from(id, 'latin1')]))).toBe(true)
+  for (const other of ['acm', 'acme-2', 'acmf']) expect(isIn(keyOf('connection', other, 'a'))).toBe(false)
   expect([...prefixRange(Buffer.of(1, 0xff, 0xff)).lt]).toEqual([2])
   expect(() => prefixRange(Buffer.of(0xff))).toThrow('has no end')
-  expect(isIn(mocksOf('acme'))).toBe(false)
+  expect(isIn(prefixOf('mock', 'acme'))).toBe(false)
 })
 
 test('parts of a key are found again without taking all of it apart', () => {
-  const key = connectionKey('acme', 'notes')
-  expect([namespaceIn(key), idOfKey(connectionsOf('acme'), key)]).toEqual(['acme', 'notes'])
+  const key = keyOf('connection', 'acme', 'notes')
+  expect([namespaceIn(key), idOfKey(prefixOf('connection', 'acme'), key)]).toEqual(['acme', 'notes'])
   expect(connectionLatin1Key('acme', 'notes')).toBe(latin1Key(key))
   expect(idOfKey(termEntries('acme', term), termKey('acme', term, 'notes'))).toBe('notes')
 })

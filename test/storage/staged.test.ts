@@ -2,14 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import { connectionEntry, indexEntries } from '../../src/storage/connections.ts'
-import {
-  connectionKey,
-  connectionPrivateKey,
-  namespaceKey,
-  stagedKey,
-  termKey,
-  usageKey,
-} from '../../src/storage/keys.ts'
+import { keyOf, stagedKey, termKey } from '../../src/storage/keys.ts'
 import { openMemoryStore } from '../../src/storage/memory.ts'
 import {
   isAnythingStaged,
@@ -45,11 +38,11 @@ test('what is written ahead is noted until it is shown', async () => {
 
 test('nothing is written ahead of a namespace that is there, or where a check fails', async () => {
   const store = openMemoryStore()
-  await store.commit({ puts: [{ key: namespaceKey('acme'), value: Buffer.from('{}') }] })
+  await store.commit({ puts: [{ key: keyOf('namespace', 'acme'), value: Buffer.from('{}') }] })
   expect(await stageConnections(store, { namespaces: ['acme'], entries: entriesOf('acme', 'a'), checks: [] })).toBe(
     false,
   )
-  const checks = [{ key: namespaceKey('acme'), value: null }]
+  const checks = [{ key: keyOf('namespace', 'acme'), value: null }]
   expect(await stageConnections(store, { namespaces: ['new'], entries: entriesOf('new', 'a'), checks })).toBe(false)
   expect((await everything(store)).keys.length).toBe(1)
 })
@@ -59,7 +52,7 @@ test('a namespace that comes in between stops it, and what is written so far sta
   const store: Store = {
     ...memory,
     load: async (write) => {
-      await memory.commit({ puts: [{ key: namespaceKey('acme'), value: Buffer.from('{}') }] })
+      await memory.commit({ puts: [{ key: keyOf('namespace', 'acme'), value: Buffer.from('{}') }] })
       return memory.load(write)
     },
   }
@@ -75,7 +68,7 @@ test('what a load that was cut off has left is removed, and nothing of others', 
   const before = await everything(store)
   await removeStaged(store)
   expect(await everything(store)).toEqual(before)
-  const beside = { key: connectionPrivateKey('acme', 'a'), value: Buffer.from('{}') }
+  const beside = { key: keyOf('connectionPrivate', 'acme', 'a'), value: Buffer.from('{}') }
   const entries = [...entriesOf('acme', 'a'), beside, ...entriesOf('lumen', 'b')]
   await stageConnections(store, { namespaces: ['acme', 'lumen'], entries, checks: [] })
   expect((await everything(store)).keys.length).toBeGreaterThan(before.keys.length)
@@ -95,7 +88,7 @@ test('as much as many commits hold arrives whole, in the order it came in', asyn
     },
   }
   const entries = Array.from({ length: 20 }, (_, i) => ({
-    key: connectionKey('acme', `c${10 + i}`),
+    key: keyOf('connection', 'acme', `c${10 + i}`),
     value: Buffer.alloc(1024 * 1024, i),
   }))
   expect(await stageConnections(store, { namespaces: ['acme'], entries, checks: [] })).toBe(true)
@@ -106,12 +99,16 @@ test('as much as many commits hold arrives whole, in the order it came in', asyn
 test('a key is of a namespace by its kind and its name', () => {
   const acme = new Set(['acme'])
   const term = new Uint8Array(16)
-  for (const key of [connectionKey('acme', 'a'), connectionPrivateKey('acme', 'a'), termKey('acme', term, 'a')]) {
+  for (const key of [
+    keyOf('connection', 'acme', 'a'),
+    keyOf('connectionPrivate', 'acme', 'a'),
+    termKey('acme', term, 'a'),
+  ]) {
     expect(isOf(acme, key)).toBe(true)
     expect(isOf(new Set(['other']), key)).toBe(false)
     expect(isOf(new Set(), key)).toBe(false)
   }
-  for (const key of [namespaceKey('acme'), usageKey('acme'), connectionKey('acme-2', 'a')])
+  for (const key of [keyOf('namespace', 'acme'), keyOf('usage', 'acme'), keyOf('connection', 'acme-2', 'a')])
     expect(isOf(acme, key)).toBe(false)
   expect([...stagedNamespaces(undefined)]).toEqual([])
   expect([...stagedNamespaces(new Uint8Array(0))]).toEqual([])

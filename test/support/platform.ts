@@ -18,7 +18,7 @@ import type { SourceFile } from '../../src/maintenance/seed/source-files.ts'
 import { verifyStore } from '../../src/maintenance/verify.ts'
 import type { CallLog } from '../../src/ops/call-log.ts'
 import type { Log } from '../../src/ops/log.ts'
-import { apiKeyDigestKey, signingKeysKey } from '../../src/storage/keys.ts'
+import { keyOf, signingKeysKey } from '../../src/storage/keys.ts'
 import { openMemoryStore } from '../../src/storage/memory.ts'
 import type { Store } from '../../src/storage/store.ts'
 import type { Usage } from '../../src/storage/usage.ts'
@@ -246,7 +246,7 @@ export async function problemsOf({ store }: Pick<TestPlatform, 'store'>): Promis
 }
 
 export async function keyIdOf({ store, pepper }: TestPlatform, user: SampleUser): Promise<string> {
-  const keyId = await store.get(apiKeyDigestKey(apiKeyDigest(pepper, sampleKeys[user])))
+  const keyId = await store.get(keyOf('apiKeyDigest', apiKeyDigest(pepper, sampleKeys[user])))
   return Buffer.from(keyId ?? []).toString()
 }
 

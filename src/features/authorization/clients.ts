@@ -14,7 +14,7 @@ import { clientUrlCharsMax, oauthFetchTimeoutMs } from '../../limits.ts'
 import { validatorOf } from '../../schema/check.ts'
 import { parseForeign } from '../../schema/json.ts'
 import { asBuffer } from '../../storage/bytes.ts'
-import { oauthClientKey, prefixRange, unusedClientIn, unusedClientKey, unusedClients } from '../../storage/keys.ts'
+import { keyOf, prefixOf, prefixRange, unusedClientIn } from '../../storage/keys.ts'
 import type { Key, Store } from '../../storage/store.ts'
 import { type Upstream, UpstreamError, type UpstreamResponse } from '../../upstream/upstream.ts'
 import { OAuthError } from './oauth-error.ts'
@@ -94,7 +94,7 @@ export async function registerClient(deps: ClientDeps, stored: StoredClient, net
   const clientId = `mcp_${timeText(secondsOf(clock))}${mark}${randomBytes(16).toString('base64url')}`
   await store.commit({
     deletes: await removable(deps),
-    puts: [{ key: unusedClientKey(clientId), value: Buffer.from(JSON.stringify(stored)) }],
+    puts: [{ key: keyOf('unusedClient', clientId), value: Buffer.from(JSON.stringify(stored)) }],
   })
   return { clientId, ...stored }
 }
@@ -117,8 +117,8 @@ export function usesOf({ clientId, host, ...stored }: Client, userId: string, us
   if (host !== undefined) return { puts: [], deletes: [] }
   const value = { userId, ...stored, usedAt } satisfies StoredClient
   return {
-    puts: [{ key: oauthClientKey(clientId), value: Buffer.from(JSON.stringify(value)) }],
-    deletes: [unusedClientKey(clientId)],
+    puts: [{ key: keyOf('oauthClient', clientId), value: Buffer.from(JSON.stringify(value)) }],
+    deletes: [keyOf('unusedClient', clientId)],
   }
 }
 
@@ -127,8 +127,8 @@ export function usesOf({ clientId, host, ...stored }: Client, userId: string, us
  * most, so that nobody throws out the clients of others.
  */
 async function removable({ store, clock }: ClientDeps): Promise<Key[]> {
-  const { keys } = await store.keys({ ...prefixRange(unusedClients), limit: 2 * unusedClientsMax })
-  const firstKept = unusedClientKey(`mcp_${timeText(secondsOf(clock) - unusedClientSeconds)}`)
+  const { keys } = await store.keys({ ...prefixRange(prefixOf('unusedClient')), limit: 2 * unusedClientsMax })
+  const firstKept = keyOf('unusedClient', `mcp_${timeText(secondsOf(clock) - unusedClientSeconds)}`)
   const gone = keys.filter((key) => Buffer.compare(key, firstKept) < 0)
   const byNetwork = Map.groupBy(keys.slice(gone.length), (key) => registeredShape.exec(unusedClientIn(key))?.[2])
   while (keys.length - gone.length >= unusedClientsMax) {
@@ -142,7 +142,7 @@ async function removable({ store, clock }: ClientDeps): Promise<Key[]> {
 async function findRegistered({ store, clock }: ClientDeps, clientId: string): Promise<Client> {
   const issued = Number.parseInt(registeredShape.exec(clientId)?.[1] ?? '', 36)
   if (Number.isNaN(issued)) throw unknownClient()
-  const [used, unused] = await store.getMany([oauthClientKey(clientId), unusedClientKey(clientId)])
+  const [used, unused] = await store.getMany([keyOf('oauthClient', clientId), keyOf('unusedClient', clientId)])
   const bytes = used ?? (issued + unusedClientSeconds > secondsOf(clock) ? unused : undefined)
   if (bytes === undefined) throw unknownClient()
   return { clientId, ...readClient(bytes) }

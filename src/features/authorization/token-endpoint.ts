@@ -8,7 +8,7 @@ import { type RateLimit, requireRate } from '../../fairness/rate-limit.ts'
 import { type Form, readForm } from '../../http/form.ts'
 import { noStoreJson } from '../../http/respond.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
-import { grantKey } from '../../storage/keys.ts'
+import { keyOf } from '../../storage/keys.ts'
 import { type Store, StoreError } from '../../storage/store.ts'
 import { type AccessDeps, accessResponse, callerOf, endAndAudit } from './access-token.ts'
 import { type Client, type ClientDeps, findClient, requireKnownClient, usesOf } from './clients.ts'
@@ -128,7 +128,7 @@ async function refresh(deps: TokenDeps, form: Form, clientId: string): Promise<R
 
 /** Writes the grant in place of these bytes. False if somebody else was first. */
 async function replace(store: Pick<Store, 'commit'>, bytes: Uint8Array, grant: Grant): Promise<boolean> {
-  const checks = [{ key: grantKey(grant.grantId), value: bytes }]
+  const checks = [{ key: keyOf('grant', grant.grantId), value: bytes }]
   return (await store.commit({ checks, puts: [grantEntry(grant)] })).ok
 }
 

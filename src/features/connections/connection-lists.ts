@@ -7,7 +7,7 @@ import { invalidRequest } from '../../errors.ts'
 import type { Slices } from '../../fairness/slices.ts'
 import { concatenate } from '../../storage/concatenated.ts'
 import { readConnection } from '../../storage/connections.ts'
-import { connectionKey, connectionsOf, connectionsVersionKey, idOfKey, prefixRange } from '../../storage/keys.ts'
+import { idOfKey, keyOf, prefixOf, prefixRange } from '../../storage/keys.ts'
 import type { ConcatenatedValues, Key, Store } from '../../storage/store.ts'
 import { readVersion, versionText } from '../../storage/versions.ts'
 import { createCursors } from './cursor.ts'
@@ -97,7 +97,7 @@ export function createConnectionLists(store: Store, cursorKey: Buffer): Connecti
         throw invalidRequest('cursor: not valid for this namespace and these filters; start again without it')
       }
       const cacheKey = `${query.limit} ${JSON.stringify(from)} ${binding} ${metadataFingerprint}`
-      const prefix = connectionsOf(scope.namespace)
+      const prefix = prefixOf('connection', scope.namespace)
       return {
         scope,
         isNarrowed: isNarrowed(scope),
@@ -105,7 +105,7 @@ export function createConnectionLists(store: Store, cursorKey: Buffer): Connecti
         limit: query.limit,
         from,
         prefix,
-        gte: connectionKey(scope.namespace, from),
+        gte: keyOf('connection', scope.namespace, from),
         lt: prefixRange(prefix).lt,
         binding,
         cacheKey,
@@ -114,7 +114,7 @@ export function createConnectionLists(store: Store, cursorKey: Buffer): Connecti
     },
     async readPage(list, slices) {
       const { namespace } = list.scope
-      const versionKey = connectionsVersionKey(namespace)
+      const versionKey = keyOf('connectionsVersion', namespace)
       if (!list.isNarrowed) {
         // Rows and version of one snapshot.
         const values = await store.concatValues(list, versionKey)
@@ -147,7 +147,7 @@ async function readPlannedRows(
   slices: Slices,
 ): Promise<Rows & { readonly isSettled: boolean }> {
   const { namespace } = scope
-  const versionKey = connectionsVersionKey(namespace)
+  const versionKey = keyOf('connectionsVersion', namespace)
   const work: PlanWork = { examined: 0, slices }
   const plan = planOf(store, scope, work)
   const rows: Uint8Array[] = []
@@ -170,7 +170,7 @@ async function readPlannedRows(
         position = step.found ? successor(step.at) : step.at
       }
     }
-    const [now, ...values] = await store.getMany([versionKey, ...ids.map((id) => connectionKey(namespace, id))])
+    const [now, ...values] = await store.getMany([versionKey, ...ids.map((id) => keyOf('connection', namespace, id))])
     // Index and records are read one after the other. If the namespace changed in between, check each record.
     isSettled = isSettled && versionText(now) === version
     for (const [index, value] of values.entries()) {

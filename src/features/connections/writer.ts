@@ -14,7 +14,7 @@ import { namespaceFull } from '../../errors.ts'
 import type { Connection, ConnectionRef, ConnectionWrite } from '../../model/connection.ts'
 import type { Audit } from '../../ops/audit-log.ts'
 import { connectionBytes, connectionChange, type StoredConnection } from '../../storage/connections.ts'
-import { endedKey } from '../../storage/keys.ts'
+import { keyOf } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
 import type { Usage } from '../../storage/usage.ts'
 import type { Upstream } from '../../upstream/upstream.ts'
@@ -132,7 +132,8 @@ async function commit(
   const { authorizer, denials, store, links } = deps
   const connection = withLinks(links, asSignedIn(probed, draft), ref, draft)
   // Read before the namespace is: if that is deleted meanwhile, the commit conflicts.
-  const ended = { key: endedKey(ref.namespace), value: (await store.get(endedKey(ref.namespace))) ?? null }
+  const key = keyOf('endedNamespace', ref.namespace)
+  const ended = { key, value: (await store.get(key)) ?? null }
   const context = await authorizer.authenticate(request, true)
   await authorizer.requireNamespace(context, ref.namespace, 'write')
   requireWritable(context, ref, connection)

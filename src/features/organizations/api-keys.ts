@@ -17,7 +17,7 @@ import { organizationUserId } from '../../model/names.ts'
 import { type ApiKey, type ApiKeyList, type ApiKeyMade, ApiKeyWrite } from '../../model/organization.ts'
 import { validatorOf } from '../../schema/check.ts'
 import { readApiKey } from '../../storage/directory-records.ts'
-import { apiKeyKey, organizationApiKeys } from '../../storage/keys.ts'
+import { keyOf, prefixOf } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
 import type { OrganizationDeps } from './organization-deps.ts'
 import { requireApiKey } from './roles.ts'
@@ -95,8 +95,8 @@ async function requireAdmin(context: RequestContext): Promise<string> {
 
 /** The keys of an organization that are not revoked, oldest first. */
 async function liveKeys(store: Pick<Store, 'keys' | 'getMany'>, organizationId: string): Promise<ApiKey[]> {
-  const ids = await namesUnder(store, organizationApiKeys(organizationId))
-  const records = await store.getMany(ids.map(apiKeyKey))
+  const ids = await namesUnder(store, prefixOf('organizationApiKey', organizationId))
+  const records = await store.getMany(ids.map((id) => keyOf('apiKey', id)))
   return records
     .flatMap((value) => (value === undefined ? [] : [readApiKey(value)]))
     .sort((a, b) => a.createdAt.localeCompare(b.createdAt))

@@ -12,7 +12,7 @@ import { type Member, MemberWrite, type Role } from '../../model/organization.ts
 import { validatorOf } from '../../schema/check.ts'
 import { indexKeysOf, memberEntry, withIndex } from '../../storage/directory-records.ts'
 import { refuseFixture } from '../../storage/fixture-places.ts'
-import { memberKey, organizationKey } from '../../storage/keys.ts'
+import { keyOf } from '../../storage/keys.ts'
 import type { OrganizationDeps } from './organization-deps.ts'
 import {
   organizationIn,
@@ -51,7 +51,8 @@ async function putMember(deps: OrganizationDeps, request: Request): Promise<Resp
       await requireRole(store, context, organizationId, rolesThatMayChange(before, role)) // 404, 403
       if (before === role) return { result: false }
       // Of a fixture's organization, only a member that was made over HTTP is changed over HTTP.
-      const record = before === undefined ? organizationKey(organizationId) : memberKey(organizationId, userId)
+      const record =
+        before === undefined ? keyOf('organization', organizationId) : keyOf('member', organizationId, userId)
       await refuseFixture(store, record) // 409
       if (before === 'owner') await requireAnotherOwner(store, organizationId, userId) // 409
       if (before === undefined) await requireRoomForMember(store, organizationId) // 403
@@ -85,7 +86,7 @@ async function deleteMember(deps: OrganizationDeps, request: Request): Promise<R
       const before = await roleOf(store, organizationId, userId)
       await requireRole(store, context, organizationId, rolesFor(before)) // 404, 403
       if (before === undefined) throw notFound('Member not found')
-      await refuseFixture(store, memberKey(organizationId, userId)) // 409
+      await refuseFixture(store, keyOf('member', organizationId, userId)) // 409
       if (before === 'owner') await requireAnotherOwner(store, organizationId, userId) // 409
       const entry = memberEntry(organizationId, userId, before)
       return {

@@ -13,7 +13,7 @@ import { validatorOf } from '../../schema/check.ts'
 import { removeDeleted } from '../../storage/deleted-namespaces.ts'
 import { indexKeysOf, namespaceEntry, withIndex } from '../../storage/directory-records.ts'
 import { refuseFixture } from '../../storage/fixture-places.ts'
-import { deletingKey, namespaceKey, prefixRange, serverKey, serversIn } from '../../storage/keys.ts'
+import { keyOf, prefixRange, serversIn } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
 import { newVersion } from '../../storage/versions.ts'
 import { matchingNamespaces, type RegisteredServers, readNamespaceQuery } from './namespace-list.ts'
@@ -69,7 +69,7 @@ async function changeNamespace(deps: NamespaceDeps, request: Request): Promise<R
   const { namespace, isChanged } = await writes.change(request, async (context) => {
     const namespace = await authorizer.requireManager(context, name, toWrite, namespaceMissing)
     if (namespace.pins === wanted.pins) return { result: { namespace, isChanged: false } }
-    await refuseFixture(store, namespaceKey(namespace.namespace)) // 409
+    await refuseFixture(store, keyOf('namespace', namespace.namespace)) // 409
     const changed: Namespace = { ...namespace, ...wanted }
     const write = { puts: withIndex(namespaceEntry(changed)) }
     return { write, result: { namespace: changed, isChanged: true } }
@@ -90,7 +90,7 @@ async function deleteNamespace(deps: NamespaceDeps, request: Request): Promise<R
     async (context) => {
       // 404, 403
       const { namespace } = await authorizer.requireManager(context, name, toWrite, namespaceMissing)
-      const key = namespaceKey(namespace)
+      const key = keyOf('namespace', namespace)
       await refuseFixture(store, key) // 409
       const value = await store.get(key)
       if (value === undefined) throw notFound(namespaceMissing)
@@ -98,7 +98,7 @@ async function deleteNamespace(deps: NamespaceDeps, request: Request): Promise<R
         throw conflict(`The namespace ${namespace} has servers: delete them first`) // 409
       const deletes = [key, ...indexKeysOf({ key, value })]
       // Random: a deletion under way must not take a later one for itself.
-      const mark = newVersion(deletingKey(namespace))
+      const mark = newVersion(keyOf('deletingNamespace', namespace))
       return { write: { deletes, puts: [mark], fromReserve: 'deletion' }, result: namespace }
     },
     'removal',
@@ -113,7 +113,7 @@ async function deleteNamespace(deps: NamespaceDeps, request: Request): Promise<R
 }
 
 async function hasServers(store: Pick<Store, 'get' | 'keys'>, namespace: string): Promise<boolean> {
-  if ((await store.get(serverKey(namespace))) !== undefined) return true
+  if ((await store.get(keyOf('server', namespace))) !== undefined) return true
   return (await store.keys({ ...prefixRange(serversIn(namespace)), limit: 1 })).keys.length > 0
 }
 

@@ -18,14 +18,7 @@ import { createdAtOf, type Namespace, type NamespaceMade, NamespaceWrite, ownerN
 import { validatorOf } from '../../schema/check.ts'
 import { namespaceEntry, readNamespace, withIndex } from '../../storage/directory-records.ts'
 import type { DirectoryChange } from '../../storage/directory-write.ts'
-import {
-  deletingKey,
-  foldedLike,
-  namespaceKey,
-  namespacesOwnedBy,
-  type Owner,
-  prefixRange,
-} from '../../storage/keys.ts'
+import { foldedLike, keyOf, namespacesOwnedBy, type Owner, prefixRange } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
 import type { OrganizationDeps } from './organization-deps.ts'
 
@@ -72,7 +65,7 @@ async function putNamespace(deps: OrganizationDeps, request: Request): Promise<R
   const body = await readOptionalBody(request, writeShape) // 400
   const made = await writes.change<Made>(request, async (context) => {
     const owner = await ownerOfNew(context, body) // 400, 403
-    const stored = await store.get(namespaceKey(name))
+    const stored = await store.get(keyOf('namespace', name))
     if (stored !== undefined) {
       const namespace = readNamespace(stored)
       await requireUnchanged(context, namespace, body) // 409, 403
@@ -91,7 +84,7 @@ type Made = NamespaceMade & { readonly owner?: Owner }
 async function freeName(store: Pick<Store, 'getMany'>): Promise<string> {
   for (;;) {
     const name = newNamespaceName()
-    const found = await store.getMany([namespaceKey(name), deletingKey(name)])
+    const found = await store.getMany([keyOf('namespace', name), keyOf('deletingNamespace', name)])
     if (found.every((one) => one === undefined)) return name
   }
 }
@@ -178,7 +171,7 @@ async function requireFree(store: Pick<Store, 'get' | 'keys'>, name: string): Pr
     throw invalidRequest(
       `name: must be 3 to ${madeNamespaceCharsMax} of a-z, 0-9 and "-", beginning and ending with a letter or digit`,
     )
-  if ((await store.get(deletingKey(name))) !== undefined)
+  if ((await store.get(keyOf('deletingNamespace', name))) !== undefined)
     throw conflict(`The namespace ${name} is being deleted: try again when its connections are gone`)
   const { keys } = await store.keys({ ...prefixRange(foldedLike(name)), limit: 1 })
   if (keys.length > 0) throw taken(name)

@@ -19,7 +19,7 @@ import {
   withIndex,
 } from '../../storage/directory-records.ts'
 import { refuseFixture } from '../../storage/fixture-places.ts'
-import { memberKey, namespacesOwnedBy, organizationKey } from '../../storage/keys.ts'
+import { keyOf, namespacesOwnedBy } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
 import { revocationsOfKeys } from './api-keys.ts'
 import type { OrganizationDeps } from './organization-deps.ts'
@@ -66,10 +66,10 @@ async function putOrganization(deps: OrganizationDeps, request: Request): Promis
   const { name, owner } = await readOptionalBody(request, organizationShape) // 400
   const event = await writes.change(request, async (context) => {
     requireOperator(context) // 403
-    const key = organizationKey(organizationId)
+    const key = keyOf('organization', organizationId)
     const stored = await store.get(key)
     const before = stored === undefined ? undefined : readOrganization(stored)
-    const role = await store.get(memberKey(organizationId, owner))
+    const role = await store.get(keyOf('member', organizationId, owner))
     if (role === undefined) await requireRoomForMember(store, organizationId) // 403
     const after = { organizationId, name: name ?? before?.name ?? organizationId }
     const isOwner = role !== undefined && readRole(role) === 'owner'
@@ -93,7 +93,7 @@ async function deleteOrganization(deps: OrganizationDeps, request: Request): Pro
     request,
     async (context) => {
       await requireRole(store, context, organizationId, ['owner']) // 404, 403
-      const key = organizationKey(organizationId)
+      const key = keyOf('organization', organizationId)
       await refuseFixture(store, key) // 409
       const { keys } = await store.keys({ ...namespacesOwnedBy({ organizationId }), limit: 1 })
       if (keys.length > 0) throw conflict('The organization owns namespaces: delete them first')
@@ -119,7 +119,7 @@ function requireOperator(context: RequestContext): void {
 /** Of the organization in the path. */
 async function readDetail(store: Pick<Store, 'get' | 'range'>, request: Request): Promise<OrganizationDetail> {
   const organizationId = organizationIn(request)
-  const stored = await store.get(organizationKey(organizationId))
+  const stored = await store.get(keyOf('organization', organizationId))
   if (stored === undefined) throw notFound(organizationMissing)
   return {
     organizationId,

@@ -10,7 +10,7 @@ import type { Member, Role } from '../../model/organization.ts'
 import { validatorOf } from '../../schema/check.ts'
 import { readRole } from '../../storage/directory-records.ts'
 import { everyEntry } from '../../storage/every-entry.ts'
-import { memberKey, membersOf, organizationKey, prefixRange } from '../../storage/keys.ts'
+import { keyOf, prefixOf, prefixRange } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
 
 const idShape = validatorOf(OrganizationId)
@@ -30,7 +30,7 @@ export async function roleOf(
   organizationId: string,
   userId: string,
 ): Promise<Role | undefined> {
-  const value = await store.get(memberKey(organizationId, userId))
+  const value = await store.get(keyOf('member', organizationId, userId))
   return value === undefined ? undefined : readRole(value)
 }
 
@@ -50,7 +50,7 @@ async function* everyMember(
   organizationId: string,
   slices?: Slices,
 ): AsyncGenerator<Member> {
-  const prefix = membersOf(organizationId)
+  const prefix = prefixOf('member', organizationId)
   for await (const { key, value } of everyEntry(store, prefix, membersPerRead, slices))
     yield { userId: Buffer.from(key).toString('utf8', prefix.length), role: readRole(value) }
 }
@@ -65,7 +65,7 @@ export async function requireRole(
   organizationId: string,
   roles: readonly Role[],
 ): Promise<void> {
-  if ((await store.get(organizationKey(organizationId))) === undefined) throw notFound(organizationMissing)
+  if ((await store.get(keyOf('organization', organizationId))) === undefined) throw notFound(organizationMissing)
   if (caller.operator) return
   const role = await roleOf(store, organizationId, caller.userId)
   if (role === undefined) throw notFound(organizationMissing)
@@ -89,7 +89,7 @@ export async function requireAnotherOwner(
 
 /** Throws 403 if the organization has as many members as it may. */
 export async function requireRoomForMember(store: Pick<Store, 'count'>, organizationId: string): Promise<void> {
-  const range = { ...prefixRange(membersOf(organizationId)), limit: organizationMembersMax }
+  const range = { ...prefixRange(prefixOf('member', organizationId)), limit: organizationMembersMax }
   if ((await store.count(range)) >= organizationMembersMax)
     throw new PlatformError('forbidden', `An organization has at most ${organizationMembersMax} members`)
 }

@@ -17,14 +17,13 @@ import { listingsChangedSince, readListing, readNamespace } from '../../storage/
 import { everyEntry } from '../../storage/every-entry.ts'
 import {
   idOfKey,
+  keyOf,
   listingChangesKey,
   listingGroupOf,
   listingGroups,
-  listingGroupVersionKey,
   listingKey,
-  listingsIn,
   listingsVersionKey,
-  namespaceKey,
+  prefixOf,
 } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
 import { readVersion, versionText } from '../../storage/versions.ts'
@@ -85,6 +84,8 @@ export interface Catalogue {
 export const serversPerStep = 1000
 export const serversStepCost = 10_000
 
+const groupVersionKeys = listingGroups.map((group) => keyOf('listingGroupVersion', group))
+
 export function createCatalogue(store: Pick<Store, 'get' | 'getMany' | 'range'>): Catalogue {
   const byName = new Map<string, Listed>()
   const owned = createCounts()
@@ -133,7 +134,7 @@ export function createCatalogue(store: Pick<Store, 'get' | 'getMany' | 'range'>)
   async function readGroup(group: number, update: Update): Promise<void> {
     const known = hashes[group] as Map<string, bigint>
     const there = new Set<string>()
-    const prefix = listingsIn(listingGroups[group] as string)
+    const prefix = prefixOf('listing', listingGroups[group] as string)
     for await (const { key, value } of everyEntry(store, prefix, listingsPerRead)) {
       const name = idOfKey(prefix, key)
       there.add(name)
@@ -143,7 +144,7 @@ export function createCatalogue(store: Pick<Store, 'get' | 'getMany' | 'range'>)
   }
 
   async function readGroups(update: Update): Promise<void> {
-    const versions = (await store.getMany(listingGroups.map(listingGroupVersionKey))).map(versionText)
+    const versions = (await store.getMany(groupVersionKeys)).map(versionText)
     for (const [group, groupVersion] of versions.entries()) {
       if (groupVersion === groupVersions[group] && groupVersion !== '') continue
       await readGroup(group, update)
@@ -285,7 +286,7 @@ type HolderOf = (namespace: string) => Promise<Holder>
 function holdersIn(store: Pick<Store, 'get'>): HolderOf {
   const holders = new Map<string, Promise<Holder>>()
   const find = async (namespace: string): Promise<Holder> => {
-    const stored = await store.get(namespaceKey(namespace))
+    const stored = await store.get(keyOf('namespace', namespace))
     const alone = { keyId: namespace, family: namespace }
     if (stored === undefined) return alone
     const owner = readNamespace(stored)

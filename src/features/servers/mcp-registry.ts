@@ -18,7 +18,7 @@ import { canonicalBytes } from '../../schema/base64.ts'
 import { isDateTime } from '../../schema/check.ts'
 import { reading } from '../../schema/json.ts'
 import { readServer } from '../../storage/directory-records.ts'
-import { listingKey, serverKey } from '../../storage/keys.ts'
+import { keyOf, listingKey } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
 import { type Catalogue, type Listed, placeAfter, readingShown, serversPerStep, serversStepCost } from './catalogue.ts'
 import { registryEntry } from './to-server-json.ts'
@@ -126,7 +126,7 @@ async function entriesOf(
   while (next < named.length && bytes < registryPageBytesMax) {
     const batch = named.slice(next, next + registryDetailsPerRead)
     const names = batch.map(({ server }) => server.qualifiedName)
-    const values = await store.getMany([...names.map(serverKey), ...names.map(listingKey)])
+    const values = await store.getMany([...names.map((name) => keyOf('server', name)), ...names.map(listingKey)])
     for (const [index, { name, server }] of batch.entries()) {
       if (bytes >= registryPageBytesMax) break
       next += 1

@@ -18,7 +18,7 @@ import { type Release, type ReleaseMade, ReleasePayload } from '../../model/serv
 import { bodyProblemText, problemText, validatorOf } from '../../schema/check.ts'
 import { readJsonBytes } from '../../schema/json.ts'
 import { refuseFixture } from '../../storage/fixture-places.ts'
-import { serverKey } from '../../storage/keys.ts'
+import { keyOf } from '../../storage/keys.ts'
 import { introspectFor } from './introspection.ts'
 import { about, requireLedServer } from './managed-server.ts'
 import { trusted, withUrl } from './merge.ts'
@@ -41,7 +41,7 @@ async function createRelease(deps: ServerWriteDeps, request: Request): Promise<R
   const qualifiedName = await requireServer(deps, first, 'write') // 404, 403
   refuseQuery(request.url) // 400
   const { upstreamUrl, configSchema } = await readPayload(request) // 400, 413
-  await refuseFixture(deps.store, serverKey(qualifiedName)) // 409
+  await refuseFixture(deps.store, keyOf('server', qualifiedName)) // 409
   const found = await introspectFor(deps.upstream, first, upstreamUrl, 'payload.upstreamUrl') // 400
   const { introspected, problems } = found
   const id = `rel_${randomBytes(12).toString('base64url')}`

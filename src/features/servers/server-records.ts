@@ -20,7 +20,7 @@ import {
   serverEntry,
 } from '../../storage/directory-records.ts'
 import { refuseFixture } from '../../storage/fixture-places.ts'
-import { listingChangesKey, listingKey, serverKey } from '../../storage/keys.ts'
+import { keyOf, listingChangesKey, listingKey } from '../../storage/keys.ts'
 import type { Key, Store } from '../../storage/store.ts'
 import { createUsages, type Usage, type Usages } from '../../storage/usage.ts'
 import type { Catalogue } from './catalogue.ts'
@@ -108,7 +108,7 @@ export function createServerRecords(deps: ServerRecordsDeps): ServerRecords {
         if (isSame) return { result }
         const extras = { ...dated, updatedAt: timestampOf(clock) }
         const puts = [serverEntry(detail), listingEntry(listingOf(detail, extras))]
-        await refuseFixture(store, serverKey(qualifiedName))
+        await refuseFixture(store, keyOf('server', qualifiedName))
         const bytes = puts[0]?.value.length ?? 0
         if (bytes > serverBytesMax)
           throw invalidRequest(`the server has ${bytes} bytes; at most ${serverBytesMax} are kept`)
@@ -131,7 +131,7 @@ export function createServerRecords(deps: ServerRecordsDeps): ServerRecords {
           const deletes = keysOf(qualifiedName)
           const values = await store.getMany([...deletes, listingChangesKey])
           if (values[0] === undefined) throw notFound()
-          await refuseFixture(store, serverKey(qualifiedName))
+          await refuseFixture(store, keyOf('server', qualifiedName))
           const counts = usagesWithout(deletes, values).counts()
           const puts = newListingVersions([qualifiedName], values[2])
           return { write: { deletes, puts, counts, fromReserve: 'deletion' }, result: undefined }
@@ -143,7 +143,7 @@ export function createServerRecords(deps: ServerRecordsDeps): ServerRecords {
 
 /** The keys of the details and of the listing. */
 function keysOf(qualifiedName: string): [Key, Key] {
-  return [serverKey(qualifiedName), listingKey(qualifiedName)]
+  return [keyOf('server', qualifiedName), listingKey(qualifiedName)]
 }
 
 /** `values`: as stored under `keysOf`. */

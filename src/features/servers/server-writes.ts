@@ -11,7 +11,7 @@ import { createdAtOf } from '../../model/organization.ts'
 import { ServerChange, type ServerChanged, type ServerMade } from '../../model/server.ts'
 import { validatorOf } from '../../schema/check.ts'
 import { refuseFixture } from '../../storage/fixture-places.ts'
-import { serverKey } from '../../storage/keys.ts'
+import { keyOf } from '../../storage/keys.ts'
 import { introspectFor } from './introspection.ts'
 import { about, requireLedServer } from './managed-server.ts'
 import { isOperator, merged, trusted, withChange } from './merge.ts'
@@ -46,7 +46,7 @@ async function putServer(deps: ServerWriteDeps, request: Request): Promise<Respo
   const body = await readWrite(request) // 400, 413
   const { mcpUrl } = body
   // Nothing is asked for a write that is refused.
-  if (mcpUrl !== undefined) await refuseFixture(deps.store, serverKey(qualifiedName)) // 409
+  if (mcpUrl !== undefined) await refuseFixture(deps.store, keyOf('server', qualifiedName)) // 409
   // 400
   const introspected = mcpUrl === undefined ? undefined : await introspectFor(deps.upstream, first, mcpUrl, 'mcpUrl')
   let urlBefore: string | null = null
@@ -102,7 +102,7 @@ async function introspectServer(deps: ServerWriteDeps, request: Request): Promis
   await refuseBody(request) // 400
   const url = (await servers.read(qualifiedName))?.detail.deploymentUrl ?? null
   if (url === null) throw invalidRequest('the server has no URL: send one as "mcpUrl" with PUT')
-  await refuseFixture(deps.store, serverKey(qualifiedName)) // 409
+  await refuseFixture(deps.store, keyOf('server', qualifiedName)) // 409
   const { introspected, problems } = await introspectFor(deps.upstream, first, url, 'deploymentUrl') // 400
   if (problems.length > 0) throw new PlatformError('upstream_error', problems.join('; '))
   const { stored, isChanged } = await servers.write(request, qualifiedName, async (context, before) => {

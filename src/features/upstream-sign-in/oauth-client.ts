@@ -16,7 +16,7 @@ import { isLocalUrl } from '../../http/guard.ts'
 import { grantsPerRead } from '../../limits.ts'
 import type { GivenClient } from '../../model/connection.ts'
 import { asBuffer } from '../../storage/bytes.ts'
-import { prefixRange, upstreamClientKey, upstreamClients } from '../../storage/keys.ts'
+import { keyOf, prefixOf, prefixRange } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
 import type { ServerMetadata } from './discovery.ts'
 import { type OAuthFetch, SignInProblem } from './oauth-fetch.ts'
@@ -101,7 +101,7 @@ export async function findClient(
   const wait = kept.client === undefined ? 0 : (again?.take(issuer) ?? 0)
   requireRate(wait, `${issuer} was asked for another client less than an hour ago`)
   const client = await register(base, server, fetch)
-  const checks = [{ key: keyOf(options, issuer), value: kept.bytes }]
+  const checks = [{ key: clientKey(options, issuer), value: kept.bytes }]
   if ((await store.commit({ checks, puts: [clientEntry(options, issuer, client)] })).ok) return client
   // Somebody else has registered one meanwhile: all use that.
   return findClient(options, server, fetch)
@@ -115,13 +115,13 @@ export async function forgetClient(
 ): Promise<void> {
   const kept = await readClient(options, issuer)
   if (kept.client?.clientId !== clientId) return
-  const key = keyOf(options, issuer)
+  const key = clientKey(options, issuer)
   await options.store.commit({ checks: [{ key, value: kept.bytes }], deletes: [key], fromReserve: 'revocation' })
 }
 
 /** Forgets the oldest clients past `upstreamClientsMax`: an MCP server can name any issuer. */
 export async function sweepUpstreamClients(store: Pick<Store, 'range' | 'commit'>): Promise<void> {
-  const { gte, lt } = prefixRange(upstreamClients)
+  const { gte, lt } = prefixRange(prefixOf('upstreamClient'))
   const { entries } = await store.range({ gte, lt, limit: upstreamClientsMax * 2 })
   const excess = entries.length - upstreamClientsMax
   if (excess <= 0) return
@@ -134,7 +134,7 @@ export async function sweepUpstreamClients(store: Pick<Store, 'range' | 'commit'
 
 /** `client`: undefined if there is none, or it was sealed with another secret. */
 async function readClient(options: ClientOptions, issuer: string) {
-  const bytes = await options.store.get(keyOf(options, issuer))
+  const bytes = await options.store.get(clientKey(options, issuer))
   if (bytes === undefined) return { client: undefined, bytes: null }
   const opened = openText(options.signInKey, keptIn(bytes).sealed, `client ${issuer}`)
   return { client: opened === undefined ? undefined : (JSON.parse(opened) as UpstreamClient), bytes }
@@ -147,15 +147,12 @@ function keptIn(bytes: Uint8Array): KeptClient {
 function clientEntry(options: ClientOptions, issuer: string, client: UpstreamClient) {
   const sealed = sealText(options.signInKey, JSON.stringify(client), `client ${issuer}`)
   const kept: KeptClient = { madeAt: secondsOf(options.clock), sealed }
-  return { key: keyOf(options, issuer), value: Buffer.from(JSON.stringify(kept)) }
+  return { key: clientKey(options, issuer), value: Buffer.from(JSON.stringify(kept)) }
 }
 
-function keyOf({ base }: ClientOptions, issuer: string) {
-  return upstreamClientKey(
-    createHash('sha256')
-      .update(`${issuer}\0${redirectUriOf(base)}`)
-      .digest('base64url'),
-  )
+function clientKey({ base }: ClientOptions, issuer: string) {
+  const made = `${issuer}\0${redirectUriOf(base)}`
+  return keyOf('upstreamClient', createHash('sha256').update(made).digest('base64url'))
 }
 
 async function register(base: string, server: ServerMetadata, fetch: OAuthFetch): Promise<UpstreamClient> {

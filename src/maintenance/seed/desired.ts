@@ -21,17 +21,7 @@ import {
   withIndex,
 } from '../../storage/directory-records.ts'
 import { everyKey } from '../../storage/every-entry.ts'
-import {
-  apiKeyDigestKey,
-  apiKeyKey,
-  connectionsOf,
-  deletingKey,
-  latin1Key,
-  listingKey,
-  namespaceKey,
-  placeKey,
-  serverKey,
-} from '../../storage/keys.ts'
+import { keyOf, latin1Key, listingKey, placeKey, prefixOf } from '../../storage/keys.ts'
 import { recordName } from '../../storage/record-kinds.ts'
 import type { Entry, Store } from '../../storage/store.ts'
 import { belongsToOthers } from '../organization-owners.ts'
@@ -81,7 +71,7 @@ export async function desiredEntries(
 
   /** Whether fixtures brought all connections of a namespace: those made over HTTP are not for another owner. */
   const isOnlyFixtures = async (namespace: string) => {
-    for await (const key of everyKey(store, connectionsOf(namespace), namespacesPerRead))
+    for await (const key of everyKey(store, prefixOf('connection', namespace), namespacesPerRead))
       if (!isFromFixture(latin1Key(key))) return false
     return true
   }
@@ -99,7 +89,7 @@ export async function desiredEntries(
     }
   }
   for (const namespace of fixtures.namespaces) {
-    const stored = await store.get(namespaceKey(namespace.namespace))
+    const stored = await store.get(keyOf('namespace', namespace.namespace))
     const before = stored === undefined ? undefined : readNamespace(stored)
     if (before === undefined) await requireGone(store, namespace.namespace, place(namespace))
     const entry = namespaceEntry({ ...namespace, ...unsaid(namespace, before, now) })
@@ -131,7 +121,10 @@ function unsaid(wanted: Namespace, before: Namespace | undefined, now: Date): Pi
 }
 
 async function desiredListing(store: Store, server: ServerDetail, now: Date): Promise<Entry> {
-  const [detail, stored] = await store.getMany([serverKey(server.qualifiedName), listingKey(server.qualifiedName)])
+  const [detail, stored] = await store.getMany([
+    keyOf('server', server.qualifiedName),
+    listingKey(server.qualifiedName),
+  ])
   const before = stored === undefined ? undefined : readListing(stored)
   const time = before === undefined ? now.toISOString() : before.createdAt
   const { verified, unlisted } = before ?? noExtras
@@ -142,7 +135,7 @@ async function desiredListing(store: Store, server: ServerDetail, now: Date): Pr
 
 /** Its connections would go with those of the one that is being deleted. */
 async function requireGone(store: Store, namespace: string, place: string): Promise<void> {
-  if ((await store.get(deletingKey(namespace))) === undefined) return
+  if ((await store.get(keyOf('deletingNamespace', namespace))) === undefined) return
   throw new FixtureConflict(
     `${place}: the namespace ${namespace} is being deleted: load the fixtures again when its connections are gone`,
   )
@@ -180,11 +173,11 @@ async function keyEntries(
   const digest = apiKeyDigest(pepper, key)
   // The id is derived from the key, so it is the same in every load, and tokens minted with the key survive a reload.
   const keyId = `key_${digest.slice(0, 16)}`
-  const holder = await store.get(apiKeyDigestKey(digest))
+  const holder = await store.get(keyOf('apiKeyDigest', digest))
   if (holder !== undefined && Buffer.from(holder).toString() !== keyId) {
     throw new CommandError(`${file}: brings a key that was made at run time (${Buffer.from(holder)}): choose another`)
   }
-  const stored = await store.get(apiKeyKey(keyId))
+  const stored = await store.get(keyOf('apiKey', keyId))
   const known = stored === undefined ? undefined : readApiKey(stored)
   const record: ApiKey = {
     keyId,

@@ -12,13 +12,11 @@ import { decideAgain } from '../../storage/decide-again.ts'
 import { indexKeysOf, newListingVersions, readApiKey, withIndex } from '../../storage/directory-records.ts'
 import {
   connectionLatin1Key,
-  connectionsVersionKey,
   directoryVersionKey,
-  fixturesDigestKey,
+  keyOf,
   latin1Key,
-  manifest,
   manifestKey,
-  namespaceKey,
+  prefixOf,
   prefixRange,
   stagedKey,
 } from '../../storage/keys.ts'
@@ -65,7 +63,7 @@ export interface Loaded {
 
 /** True if the last load was of fixtures with this digest. */
 export async function isLoaded(store: Store, digest: string): Promise<boolean> {
-  return equalBytes(await store.get(fixturesDigestKey), Buffer.from(digest))
+  return equalBytes(await store.get(keyOf('fixturesDigest')), Buffer.from(digest))
 }
 
 /**
@@ -116,10 +114,10 @@ async function tryLoad(
   const stagedChecks: Check[] = []
   for (const rows of fixtures.connections.namespaces) {
     const { namespace } = rows
-    const check = await checkOf(store, connectionsVersionKey(namespace))
+    const check = await checkOf(store, keyOf('connectionsVersion', namespace))
     checks.push(check)
     const change = await namespaceChange(store, rows, { now, bring })
-    const isHidden = (await store.get(namespaceKey(namespace))) === undefined && (await isEmpty(store, namespace))
+    const isHidden = (await store.get(keyOf('namespace', namespace))) === undefined && (await isEmpty(store, namespace))
     const isStaged = isHidden && change.bytes >= stagedBytesMin
     if (isStaged) stagedChecks.push(check)
     const those = isStaged ? staged : changes
@@ -138,7 +136,7 @@ async function tryLoad(
   for (const change of touched) usages.change(change.namespace, change)
   for (const namespace of new Set(touched.map((change) => change.namespace)))
     puts.push(newConnectionsVersion(namespace))
-  puts.push(newVersion(directoryVersionKey), { key: fixturesDigestKey, value: Buffer.from(digest) })
+  puts.push(newVersion(directoryVersionKey), { key: keyOf('fixturesDigest'), value: Buffer.from(digest) })
   const total = puts.length + [...staged, ...changes].reduce((sum, { size }) => sum + size, 0)
   const countEntries = counter(total, onProgress)
   const putsOf = (some: readonly NamespaceChange[]) => countEntries(inTurn(some.map((change) => change.puts)))
@@ -272,7 +270,7 @@ const manifestPartSize = 500
 async function readManifest(store: Store): Promise<Manifest> {
   const parts: Key[] = []
   const names = new Set<string>()
-  let { gte, lt } = prefixRange(manifest)
+  let { gte, lt } = prefixRange(prefixOf('fixturesManifest'))
   for (;;) {
     const { entries, more } = await store.range({ gte, lt, limit: 100 })
     for (const { key, value } of entries) {

@@ -8,7 +8,7 @@ import {
   readPrivate,
   termsOf,
 } from '../../storage/connections.ts'
-import { connectionKey, connectionPrivateKey, latin1Key } from '../../storage/keys.ts'
+import { keyOf, latin1Key } from '../../storage/keys.ts'
 import type { Entry, Key, Store } from '../../storage/store.ts'
 import { indexBytesOf } from '../../storage/usage.ts'
 import type { FixtureRow, NamespaceRows } from './connections-by-namespace.ts'
@@ -98,7 +98,7 @@ export async function namespaceChange(
 
   function* puts(): Generator<Entry> {
     for (const { row, createdAt } of changed)
-      yield { key: connectionKey(namespace, row.connectionId), value: datedRecord(recordOf(row), createdAt) }
+      yield { key: keyOf('connection', namespace, row.connectionId), value: datedRecord(recordOf(row), createdAt) }
     yield* privateRecords
     for (const key of terms.keys(namespace, rows)) yield { key, value: nothing }
   }
@@ -127,8 +127,8 @@ export async function removal(store: Store, namespace: string, ids: readonly str
     for (const term of termsOf(connection)) terms.add(index, term)
   }
   function* deletes(): Generator<Key> {
-    for (const { connectionId } of rows) yield connectionKey(namespace, connectionId)
-    for (const { connectionId } of rows) yield connectionPrivateKey(namespace, connectionId)
+    for (const { connectionId } of rows) yield keyOf('connection', namespace, connectionId)
+    for (const { connectionId } of rows) yield keyOf('connectionPrivate', namespace, connectionId)
     yield* terms.keys(namespace, rows)
   }
   return { namespace, puts: [], deletes: deletes(), size: 0, connections, bytes, dropped: [], isTouched: true }
@@ -142,8 +142,8 @@ async function* compared<Row extends { readonly connectionId: string }>(
 ) {
   for (let start = 0; start < rows.length; start += comparedAtOnce) {
     const some = rows.slice(start, start + comparedAtOnce)
-    const keys = some.map(({ connectionId }) => connectionKey(namespace, connectionId))
-    const privateKeys = some.map(({ connectionId }) => connectionPrivateKey(namespace, connectionId))
+    const keys = some.map(({ connectionId }) => keyOf('connection', namespace, connectionId))
+    const privateKeys = some.map(({ connectionId }) => keyOf('connectionPrivate', namespace, connectionId))
     const [stored, storedPrivate] = [await store.getMany(keys), await store.getMany(privateKeys)]
     for (const [at, row] of some.entries()) {
       const [key, privateKey] = [keys[at] as Key, privateKeys[at] as Key]

@@ -6,18 +6,7 @@
 import { namespacesPerRead } from '../../limits.ts'
 import { indexKeysOf } from '../../storage/directory-records.ts'
 import { everyKey } from '../../storage/every-entry.ts'
-import {
-  connectionsOf,
-  latin1Key,
-  membersOf,
-  namespaceKey,
-  namespacesOwnedBy,
-  organizationApiKeys,
-  organizationKey,
-  prefixRange,
-  serverKey,
-  serversIn,
-} from '../../storage/keys.ts'
+import { keyOf, latin1Key, namespacesOwnedBy, prefixOf, prefixRange, serversIn } from '../../storage/keys.ts'
 import { parseKey } from '../../storage/record-kinds.ts'
 import type { Key, Store } from '../../storage/store.ts'
 
@@ -43,11 +32,12 @@ export async function retainInUse(store: Store, going: Set<string>): Promise<str
     const parsed = parseKey(key)
     if (parsed?.kind !== 'namespace') continue
     const { namespace } = parsed
-    const own = serverKey(namespace)
+    const own = keyOf('server', namespace)
     const hasServers =
       ((await store.get(own)) !== undefined && !going.has(latin1Key(own))) ||
       (await hasOther(serversIn(namespace), latin1Key))
-    if (hasServers || (await hasOther(connectionsOf(namespace), latin1Key))) await stay(key, `namespace ${namespace}`)
+    const connections = prefixOf('connection', namespace)
+    if (hasServers || (await hasOther(connections, latin1Key))) await stay(key, `namespace ${namespace}`)
   }
   // After the namespaces: one that stays needs its organization.
   for (const key of keys) {
@@ -55,11 +45,11 @@ export async function retainInUse(store: Store, going: Set<string>): Promise<str
     if (parsed?.kind !== 'organization') continue
     const { organizationId } = parsed
     const owned = namespacesOwnedBy({ organizationId }).gte
-    const ownsOther = await hasOther(owned, (one) => latin1Key(namespaceKey(latin1Key(one).slice(owned.length))))
+    const ownsOther = await hasOther(owned, (one) => latin1Key(keyOf('namespace', latin1Key(one).slice(owned.length))))
     const hasKeys =
-      (await store.keys({ ...prefixRange(organizationApiKeys(organizationId)), limit: 1 })).keys.length > 0
-    if (ownsOther || hasKeys || (await hasOther(membersOf(organizationId), latin1Key)))
-      await stay(organizationKey(organizationId), `organization ${organizationId}`)
+      (await store.keys({ ...prefixRange(prefixOf('organizationApiKey', organizationId)), limit: 1 })).keys.length > 0
+    if (ownsOther || hasKeys || (await hasOther(prefixOf('member', organizationId), latin1Key)))
+      await stay(keyOf('organization', organizationId), `organization ${organizationId}`)
   }
   return retainedNames
 }

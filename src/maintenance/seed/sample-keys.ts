@@ -5,7 +5,7 @@ import { apiKeyDigest } from '../../auth/api-key.ts'
 import { isLive } from '../../auth/authenticate.ts'
 import { asBuffer } from '../../storage/bytes.ts'
 import { readApiKey } from '../../storage/directory-records.ts'
-import { apiKeyDigestKey, apiKeyKey } from '../../storage/keys.ts'
+import { keyOf } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
 
 const sampleKeys: readonly string[] = keys.apiKeys.map(({ key }) => key)
@@ -18,8 +18,8 @@ export function hasSampleKey(apiKeys: readonly { readonly key: string }[]): bool
 /** True if the store accepts a sample key. `pepper` is the key for hashing API keys. */
 export async function acceptsSampleKey(store: Store, pepper: Buffer): Promise<boolean> {
   for (const key of sampleKeys) {
-    const keyId = await store.get(apiKeyDigestKey(apiKeyDigest(pepper, key)))
-    const record = keyId === undefined ? undefined : await store.get(apiKeyKey(asBuffer(keyId).toString()))
+    const keyId = await store.get(keyOf('apiKeyDigest', apiKeyDigest(pepper, key)))
+    const record = keyId === undefined ? undefined : await store.get(keyOf('apiKey', asBuffer(keyId).toString()))
     if (record !== undefined && isLive(readApiKey(record))) return true
   }
   return false

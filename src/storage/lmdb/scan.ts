@@ -4,7 +4,7 @@
  */
 
 import { scannedPerRead } from '../../limits.ts'
-import { directoryIndexKinds, indexKind, prefixRange, stagedKey } from '../keys.ts'
+import { directoryIndexKinds, prefixOf, prefixRange, stagedKey } from '../keys.ts'
 import { isOf, stagedNamespaces } from '../staged.ts'
 import type { Entry, Key } from '../store.ts'
 import { openRecords } from './layout.ts'
@@ -126,8 +126,8 @@ export async function replaceIndex(folder: string, entries: readonly Entry[], mo
   try {
     const { data, segments } = withSharedLock(folder, () => openRecords(root))
     const replace = () => {
-      for (const key of [...segments.getKeys({ start: indexKind, end: prefixRange(indexKind).lt })])
-        segments.remove(key)
+      const { gte: start, lt: end } = prefixRange(prefixOf('indexEntry'))
+      for (const key of [...segments.getKeys({ start, end })]) segments.remove(key)
       for (const segment of splitSegments(entries, () => packedKinds.x)) {
         segments.put((segment.at(-1) as Entry).key, appendChecksum(noKey, encodeSegment(segment)))
       }

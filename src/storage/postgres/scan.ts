@@ -2,7 +2,7 @@
 
 import { postgresEntriesPerStatement, scannedPerRead } from '../../limits.ts'
 import { asBuffer } from '../bytes.ts'
-import { connections, directoryIndexKinds, indexKind, prefixRange, stagedKey } from '../keys.ts'
+import { directoryIndexKinds, prefixOf, prefixRange, stagedKey } from '../keys.ts'
 import type { Scan, ScanVisitor } from '../lmdb/scan.ts'
 import { isOf, stagedNamespaces } from '../staged.ts'
 import { type Entry, type Key, StoreError } from '../store.ts'
@@ -44,7 +44,7 @@ async function scanWith(run: Run, { entry, damaged }: ScanVisitor): Promise<void
     const { gte, lt } = prefixRange(prefix)
     return `key >= ${bytesOf(gte)} AND key < ${bytesOf(lt)}`
   }
-  const [those, index] = [within(connections), within(indexKind)]
+  const [those, index] = [within(prefixOf('connection')), within(prefixOf('indexEntry'))]
   for (const where of [`NOT (${those}) AND NOT (${index})`, those, index]) {
     await fetchAll(run, `${columns} WHERE ${where} ORDER BY key`, take)
   }
@@ -83,7 +83,7 @@ export function repairDatabase<T>(database: PostgresStore, work: (repair: Repair
     return work({
       scan: (visitor) => scanWith(run, visitor),
       async replaceIndex(entries, more) {
-        for (const { gte, lt } of [indexKind, ...directoryIndexKinds].map(prefixRange)) {
+        for (const { gte, lt } of [prefixOf('indexEntry'), ...directoryIndexKinds].map(prefixRange)) {
           await run(`DELETE FROM postern_records WHERE key >= ${bytesOf(gte)} AND key < ${bytesOf(lt)}`)
         }
         for (let at = 0; at < entries.length; at += postgresEntriesPerStatement) {

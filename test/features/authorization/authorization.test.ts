@@ -12,7 +12,7 @@ import {
   userClientsMax,
   userGrantsMax,
 } from '../../../src/limits.ts'
-import { oauthClientKey } from '../../../src/storage/keys.ts'
+import { keyOf } from '../../../src/storage/keys.ts'
 import { StoreError, type Write } from '../../../src/storage/store.ts'
 import { mintToken } from '../../api/cases.ts'
 import { cookieIn, fieldsOf, post } from '../../support/pages.ts'
@@ -922,7 +922,7 @@ test('grants and clients that are over are swept, and those in use stay', async 
 
 describe('a user who lets clients in again and again', () => {
   /** As it becomes when its code is redeemed. */
-  const clientNow = (clientId: string) => platform.store.get(oauthClientKey(clientId))
+  const clientNow = (clientId: string) => platform.store.get(keyOf('oauthClient', clientId))
 
   test('makes so many grants in a minute, and others make theirs', async () => {
     const { client_id } = await register(platform)
@@ -961,7 +961,7 @@ describe('a user who lets clients in again and again', () => {
       )
     const clientsOf = (userId: string, count: number) =>
       Array.from({ length: count }, (_, i) => ({
-        key: oauthClientKey(`mcp_${userId}${i}`),
+        key: keyOf('oauthClient', `mcp_${userId}${i}`),
         value: Buffer.from(JSON.stringify({ ...client, userId, usedAt: client.usedAt + i + 1 })),
       }))
     await store.commit({
@@ -977,7 +977,7 @@ describe('a user who lets clients in again and again', () => {
     await store.commit({
       puts: [
         grantEntry({ ...grant, grantId: `grant_ada${'9'.repeat(19)}`, createdAt: later(5000) }),
-        { key: oauthClientKey('mcp_ada-last'), value: Buffer.from(JSON.stringify({ ...client, usedAt: 1e10 })) },
+        { key: keyOf('oauthClient', 'mcp_ada-last'), value: Buffer.from(JSON.stringify({ ...client, usedAt: 1e10 })) },
       ],
     })
     expect(await sweep()).toEqual([grant.grantId])

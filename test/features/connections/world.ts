@@ -5,7 +5,7 @@
 
 import type { Connection } from '../../../src/model/connection.ts'
 import { connectionEntry, indexEntries, newConnectionsVersion, termsOf } from '../../../src/storage/connections.ts'
-import { connectionKey, termKey } from '../../../src/storage/keys.ts'
+import { keyOf, termKey } from '../../../src/storage/keys.ts'
 import type { Store } from '../../../src/storage/store.ts'
 import { source, type TestPlatform } from '../../support/platform.ts'
 import type { Random } from '../../support/random.ts'
@@ -62,7 +62,7 @@ export async function write(
   for (const [id, connection] of changes) {
     const before = rows.get(id)
     if (before !== undefined)
-      deletes.push(connectionKey(namespace, id), ...termsOf(before).map((term) => termKey(namespace, term, id)))
+      deletes.push(keyOf('connection', namespace, id), ...termsOf(before).map((term) => termKey(namespace, term, id)))
     if (connection === undefined) rows.delete(id)
     else {
       rows.set(id, connection)

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { connectionBytesMax } from '../../../src/limits.ts'
 import { bytesOf, connectionBytes, connectionChange, findConnection } from '../../../src/storage/connections.ts'
-import { usageKey } from '../../../src/storage/keys.ts'
+import { keyOf } from '../../../src/storage/keys.ts'
 import { indexBytesOf } from '../../../src/storage/usage.ts'
 import { createAddresses } from '../../../src/upstream/addresses.ts'
 import { createUpstream, UpstreamError } from '../../../src/upstream/upstream.ts'
@@ -369,7 +369,8 @@ test('a server is greeted again where something changed that it may answer other
 })
 
 const bare = connection('bare')
-const usage = async (namespace: string) => Buffer.from((await platform.store.get(usageKey(namespace))) ?? '').toString()
+const usage = async (namespace: string) =>
+  Buffer.from((await platform.store.get(keyOf('usage', namespace))) ?? '').toString()
 
 describe('what a namespace may hold', () => {
   test('is counted with every write, to the byte, and given back', async () => {

@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, jest, spyOn, test } from 'bun:test'
 import { listApiKeys, revokeApiKey } from '../../../src/auth/api-key.ts'
 import { revokeToken } from '../../../src/auth/revocation.ts'
 import { createOpenStreams, everyMoment, streamsCheckedPerTurn } from '../../../src/features/gateway/open-streams.ts'
-import { directoryVersionKey, memberKey } from '../../../src/storage/keys.ts'
+import { directoryVersionKey, keyOf } from '../../../src/storage/keys.ts'
 import { UpstreamError } from '../../../src/upstream/upstream.ts'
 import { mintToken } from '../../api/cases.ts'
 import { createTestPlatform, seed, startOfTime, type TestPlatform } from '../../support/platform.ts'
@@ -85,7 +85,7 @@ describe('a stream ends', () => {
     },
     'when its user is no member any more': () =>
       platform.store.commit({
-        deletes: [memberKey('org_northwind', 'linus')],
+        deletes: [keyOf('member', 'org_northwind', 'linus')],
         puts: [{ key: directoryVersionKey, value: seed('another') }],
       }),
     'when its connection is deleted': () =>

@@ -9,7 +9,7 @@ import { apiKeyDigest, revokeApiKey } from '../../../src/auth/api-key.ts'
 import { madeUpCharsMax, madeUpItemsMax } from '../../../src/features/mocks/generate-result.ts'
 import { sampleSources } from '../../../src/maintenance/seed/sample.ts'
 import type { ServerDetail } from '../../../src/model/server.ts'
-import { apiKeyDigestKey } from '../../../src/storage/keys.ts'
+import { keyOf } from '../../../src/storage/keys.ts'
 import { mintToken } from '../../api/cases.ts'
 import { createTestPlatform, source, type TestPlatform } from '../../support/platform.ts'
 import { sampleKeys } from '../../support/sample.ts'
@@ -331,7 +331,7 @@ describe('an answer', () => {
     const platform = await made({ outputSchema }, [delayed])
     platform.whileWaiting = async () => {
       platform.now += 60_000
-      const keyId = await platform.store.get(apiKeyDigestKey(apiKeyDigest(platform.pepper, sampleKeys.ada)))
+      const keyId = await platform.store.get(keyOf('apiKeyDigest', apiKeyDigest(platform.pepper, sampleKeys.ada)))
       await revokeApiKey(platform.store, Buffer.from(keyId ?? '').toString(), new Date(platform.now))
     }
     expect((await callTool(platform, 'ada/made', 'do', {}, sampleKeys.ada)).status).toBe(401)
@@ -452,8 +452,7 @@ describe('a mocked connection', () => {
   test('of a server that is gone says so', async () => {
     const platform = await made({})
     const { store } = platform
-    const { serverKey } = await import('../../../src/storage/keys.ts')
-    await store.commit({ deletes: [serverKey('ada/made')] })
+    await store.commit({ deletes: [keyOf('server', 'ada/made')] })
     expect(await callTool(platform, 'ada/made', 'do', {})).toMatchObject({
       status: 502,
       body: { error: { message: 'The server that this connection mocks is no longer registered' } },

@@ -5,7 +5,7 @@ import { revokeApiKey } from '../../../src/auth/api-key.ts'
 import { strangerAt } from '../../../src/fairness/owner.ts'
 import { removeDeleted } from '../../../src/storage/deleted-namespaces.ts'
 import { indexKeysOf, memberEntry } from '../../../src/storage/directory-records.ts'
-import { deletingKey, directoryVersionKey, memberKey } from '../../../src/storage/keys.ts'
+import { directoryVersionKey, keyOf } from '../../../src/storage/keys.ts'
 import { postgresCommitKeysMax } from '../../../src/storage/postgres/store.ts'
 import type { Store, Write } from '../../../src/storage/store.ts'
 import { newVersion } from '../../../src/storage/versions.ts'
@@ -62,7 +62,7 @@ describe('a member that is removed while a request of theirs waits', () => {
   })
   const remove = () => {
     const entry = memberEntry('acme', 'grace', 'admin')
-    const deletes = [memberKey('acme', 'grace'), ...indexKeysOf(entry)]
+    const deletes = [keyOf('member', 'acme', 'grace'), ...indexKeysOf(entry)]
     return platform.store.commit({ deletes, puts: [newVersion(directoryVersionKey)] })
   }
 
@@ -129,7 +129,7 @@ describe('a namespace with many connections', () => {
         return store.commit(write)
       },
     } as Store
-    await store.commit({ puts: [newVersion(deletingKey('lab-one'))] })
+    await store.commit({ puts: [newVersion(keyOf('deletingNamespace', 'lab-one'))] })
     await removeDeleted(counting, 'lab-one')
     expect((await ada('GET /connect/lab-one')).body.connections).toEqual([])
     expect(await problemsOf(platform)).toEqual([])
@@ -167,7 +167,7 @@ test('a deletion that goes on elsewhere takes nothing of a namespace that is mad
       return keys
     },
   } as Store
-  await store.commit({ puts: [newVersion(deletingKey('lab-one'))] })
+  await store.commit({ puts: [newVersion(keyOf('deletingNamespace', 'lab-one'))] })
   const elsewhere = removeDeleted(slow, 'lab-one')
   await found.promise
   await removeDeleted(store, 'lab-one')

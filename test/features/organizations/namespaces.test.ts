@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, test } from 'bun:test'
 import { namespacesPerOrganizationMax } from '../../../src/limits.ts'
 import { removeAllDeleted } from '../../../src/storage/deleted-namespaces.ts'
 import { namespaceEntry, withIndex } from '../../../src/storage/directory-records.ts'
-import { connectionKey, deletingKey, directoryVersionKey, namespaceKey } from '../../../src/storage/keys.ts'
+import { directoryVersionKey, keyOf } from '../../../src/storage/keys.ts'
 import { newVersion } from '../../../src/storage/versions.ts'
 import { mintToken } from '../../api/cases.ts'
 import { type Api, apiOf } from '../../support/api.ts'
@@ -283,12 +283,12 @@ describe('a namespace that is deleted', () => {
     expect(await ada('DELETE /namespaces/abc')).toMatchObject({ status: 200, body: { success: true, name: 'abc' } })
     expect((await ada('GET /connect/abc')).status).toBe(404)
     const { keys } = await platform.store.keys({
-      gte: connectionKey('abc', ''),
-      lt: connectionKey('abd', ''),
+      gte: keyOf('connection', 'abc', ''),
+      lt: keyOf('connection', 'abd', ''),
       limit: 9,
     })
     expect(keys).toEqual([])
-    expect(await platform.store.get(deletingKey('abc'))).toBeUndefined()
+    expect(await platform.store.get(keyOf('deletingNamespace', 'abc'))).toBeUndefined()
     expect(event('namespace.deleted')).toHaveLength(1)
     expect((await priya('PUT /namespaces/abc')).status).toBe(201)
     expect((await priya('GET /connect/abc')).body.connections).toEqual([])
@@ -299,8 +299,8 @@ describe('a namespace that is deleted', () => {
     await ada('POST /connect/abc', mocked)
     // As if the process had ended right after the commit.
     await platform.store.commit({
-      deletes: [namespaceKey('abc')],
-      puts: [{ key: deletingKey('abc'), value: new Uint8Array(0) }],
+      deletes: [keyOf('namespace', 'abc')],
+      puts: [{ key: keyOf('deletingNamespace', 'abc'), value: new Uint8Array(0) }],
     })
     expect(await priya('PUT /namespaces/abc')).toMatchObject({ status: 409 })
     await removeAllDeleted(platform.store)

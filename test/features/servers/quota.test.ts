@@ -12,7 +12,7 @@ import { readFixtures } from '../../../src/maintenance/seed/read-fixtures.ts'
 import { sampleSources } from '../../../src/maintenance/seed/sample.ts'
 import { listingOf, noExtras } from '../../../src/model/server.ts'
 import { listingEntry, newListingVersions, readServer, serverEntry } from '../../../src/storage/directory-records.ts'
-import { listingKey, serverKey, usageKey } from '../../../src/storage/keys.ts'
+import { keyOf, listingKey } from '../../../src/storage/keys.ts'
 import { openMemoryStore } from '../../../src/storage/memory.ts'
 import type { Usage } from '../../../src/storage/usage.ts'
 import { type Api, apiOf } from '../../support/api.ts'
@@ -36,7 +36,7 @@ const start = async (quota: Partial<Usage>) => {
 beforeEach(() => start({}))
 const usage = async (namespace = 'ada') => {
   const [connections = 0, bytes = 0, servers = 0] = Buffer.from(
-    (await platform.store.get(usageKey(namespace))) ?? '0 0 0',
+    (await platform.store.get(keyOf('usage', namespace))) ?? '0 0 0',
   )
     .toString()
     .split(' ')
@@ -44,7 +44,7 @@ const usage = async (namespace = 'ada') => {
   return { connections, bytes, servers }
 }
 const bytesOf = async (qualifiedName: string) => {
-  const values = await platform.store.getMany([serverKey(qualifiedName), listingKey(qualifiedName)])
+  const values = await platform.store.getMany([keyOf('server', qualifiedName), listingKey(qualifiedName)])
   return values.reduce((sum, value) => sum + (value as Uint8Array).length, 0)
 }
 const full = { error: 'The namespace ada is full: delete connections or servers, or ask the operator for more room' }
@@ -178,7 +178,7 @@ test('servers of a directory are counted, and refused by no quota', async () => 
 test('an import counts servers anew, with or without their listings, and takes none twice', async () => {
   using place = workplace()
   await ada('PUT /servers/ada/one', { description: 'short' })
-  const server = readServer((await platform.store.get(serverKey('ada/one'))) as Uint8Array)
+  const server = readServer((await platform.store.get(keyOf('server', 'ada/one'))) as Uint8Array)
   const longer = { ...server, description: 'longer than it was' }
   const listing = { kind: 'listing', listing: listingOf(longer, { ...noExtras, license: 'MIT' }) }
   const other = { kind: 'server', server: { ...server, qualifiedName: 'ada/two' } }

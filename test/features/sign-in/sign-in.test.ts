@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, test } from 'bun:test'
 import { revokeApiKey } from '../../../src/auth/api-key.ts'
 import { createExpiringRecords, expiredRecordsDeletedMax } from '../../../src/auth/expiring-records.ts'
 import { browserSessionSeconds, loginLinkSeconds } from '../../../src/limits.ts'
-import { expiringRecords, prefixRange } from '../../../src/storage/keys.ts'
+import { prefixOf, prefixRange } from '../../../src/storage/keys.ts'
 import { clockOf } from '../../support/clock.ts'
 import { cookieIn, fieldsOf, post } from '../../support/pages.ts'
 import { createTestPlatform, issuer, keyIdOf, seed, type TestPlatform } from '../../support/platform.ts'
@@ -118,7 +118,7 @@ describe('a session', () => {
     expect(await isSignedIn(cookie)).toBe(false)
     platform.now += 1000
     await cookieOfAda()
-    const { keys } = await platform.store.keys({ ...prefixRange(expiringRecords), limit: 10 })
+    const { keys } = await platform.store.keys({ ...prefixRange(prefixOf('expiring')), limit: 10 })
     expect(keys).toHaveLength(1)
   })
 
@@ -126,7 +126,7 @@ describe('a session', () => {
     for (let i = 0; i < 3 * expiredRecordsDeletedMax; i += 1) await cookieOfAda()
     platform.now += browserSessionSeconds * 1000 + 1000
     for (let i = 0; i < 4; i += 1) await cookieOfAda()
-    const { keys } = await platform.store.keys({ ...prefixRange(expiringRecords), limit: 100 })
+    const { keys } = await platform.store.keys({ ...prefixRange(prefixOf('expiring')), limit: 100 })
     expect(keys).toHaveLength(4)
   })
 
@@ -136,7 +136,7 @@ describe('a session', () => {
       await many()
       platform.now += browserSessionSeconds * 1000 + 1000
     }
-    const { keys } = await platform.store.keys({ ...prefixRange(expiringRecords), limit: 1000 })
+    const { keys } = await platform.store.keys({ ...prefixRange(prefixOf('expiring')), limit: 1000 })
     expect(keys.length).toBeLessThan(300)
   })
 
@@ -184,7 +184,7 @@ describe('a session', () => {
 
   test('is sealed in the store: a copy of it has neither cookie nor key', async () => {
     const cookie = await cookieOfAda()
-    const { entries } = await platform.store.range({ ...prefixRange(expiringRecords), limit: 10 })
+    const { entries } = await platform.store.range({ ...prefixRange(prefixOf('expiring')), limit: 10 })
     const text = entries.map(({ key, value }) => `${Buffer.from(key)}${Buffer.from(value)}`).join()
     expect(text).not.toContain(cookie.split('=')[1] ?? '?')
     expect(text).not.toContain(await keyIdOf(platform, 'ada'))

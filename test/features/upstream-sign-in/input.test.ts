@@ -2,7 +2,7 @@
 
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { inputFieldsMax } from '../../../src/model/input-fields.ts'
-import { directoryVersionKey, privates, serverKey } from '../../../src/storage/keys.ts'
+import { directoryVersionKey, keyOf, prefixOf } from '../../../src/storage/keys.ts'
 import type { UpstreamRequest } from '../../../src/upstream/upstream.ts'
 import { cookieIn, fieldsOf, post } from '../../support/pages.ts'
 import { issuer as base, createTestPlatform, type TestPlatform } from '../../support/platform.ts'
@@ -70,7 +70,7 @@ async function register(schema: object): Promise<void> {
   versions += 1
   await platform.store.commit({
     puts: [
-      { key: serverKey('ada/metered'), value: Buffer.from(JSON.stringify(server)) },
+      { key: keyOf('server', 'ada/metered'), value: Buffer.from(JSON.stringify(server)) },
       { key: directoryVersionKey, value: Buffer.from(`input ${versions}`) },
     ],
   })
@@ -276,7 +276,11 @@ test('values are kept sealed, and are in no answer, log, audit or other connecti
   const path = pathIn((await put()).status.setupUrl)
   await enter(path, good)
   await call()
-  const stored = await platform.store.range({ gte: privates, lt: Buffer.of((privates[0] ?? 0) + 1), limit: 1000 })
+  const stored = await platform.store.range({
+    gte: prefixOf('connectionPrivate'),
+    lt: Buffer.of((prefixOf('connectionPrivate')[0] ?? 0) + 1),
+    limit: 1000,
+  })
   const texts = [
     ...stored.entries.map(({ value }) => Buffer.from(value).toString()),
     ...platform.logged,

@@ -8,7 +8,7 @@ import { sweepUpstreamClients, upstreamClientsMax } from '../../../src/features/
 import { refreshClaimMs, refreshRetryMs } from '../../../src/features/upstream-sign-in/refresh.ts'
 import { attemptSeconds, burstSeconds, ownerSetupsPerMinuteMax, setupTicketSeconds } from '../../../src/limits.ts'
 import { findConnection } from '../../../src/storage/connections.ts'
-import { expiringRecords, prefixRange, upstreamClientKey, upstreamClients } from '../../../src/storage/keys.ts'
+import { keyOf, prefixOf, prefixRange } from '../../../src/storage/keys.ts'
 import type { UpstreamRequest } from '../../../src/upstream/upstream.ts'
 import { mintToken } from '../../api/cases.ts'
 import { cookieIn, fieldsOf, post } from '../../support/pages.ts'
@@ -377,17 +377,17 @@ describe('where the authorization server has forgotten the client that it regist
     const day = 24 * 60 * 60
     const now = Math.floor(platform.now / 1000)
     const clients = Array.from({ length: upstreamClientsMax + 700 }, (_, i) => ({
-      key: upstreamClientKey(String(i)),
+      key: keyOf('upstreamClient', String(i)),
       value: Buffer.from(JSON.stringify({ madeAt: now - day - (i < 700 ? 2 : 1), sealed: '' })),
     }))
     await platform.store.commit({ puts: clients })
     await sweepUpstreamClients(platform.store)
-    const { gte, lt } = prefixRange(upstreamClients)
+    const { gte, lt } = prefixRange(prefixOf('upstreamClient'))
     const { keys } = await platform.store.keys({ gte, lt, limit: 20_000 })
     expect(keys.length).toBe(upstreamClientsMax)
     expect(await clientOf(await other())).toBe('client-1')
     const left = new Set(keys.map((key) => Buffer.from(key).toString('hex')))
-    const isLeft = (i: number) => left.has(Buffer.from(upstreamClientKey(String(i))).toString('hex'))
+    const isLeft = (i: number) => left.has(Buffer.from(keyOf('upstreamClient', String(i))).toString('hex'))
     expect([isLeft(0), isLeft(699), isLeft(701), isLeft(upstreamClientsMax + 699)]).toEqual([false, false, true, true])
   })
 })
@@ -493,7 +493,7 @@ test('a session with the server ends with the sign-in that it was opened with', 
 
 describe('an attempt', () => {
   const kept = async () => {
-    const { gte, lt } = prefixRange(expiringRecords)
+    const { gte, lt } = prefixRange(prefixOf('expiring'))
     const { entries } = await platform.store.range({ gte, lt, limit: 1000 })
     return { records: entries.length, bytes: entries.reduce((sum, { value }) => sum + value.length, 0) }
   }

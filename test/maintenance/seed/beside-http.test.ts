@@ -5,7 +5,7 @@ import { loadFixtures } from '../../../src/maintenance/seed/load-fixtures.ts'
 import { readFixtures } from '../../../src/maintenance/seed/read-fixtures.ts'
 import { sampleSources } from '../../../src/maintenance/seed/sample.ts'
 import { removeAllDeleted } from '../../../src/storage/deleted-namespaces.ts'
-import { deletingKey } from '../../../src/storage/keys.ts'
+import { keyOf } from '../../../src/storage/keys.ts'
 import { type Api, apiOf } from '../../support/api.ts'
 import { createTestPlatform, problemsOf, silent, startOfTime, type TestPlatform } from '../../support/platform.ts'
 import { sampleKeys } from '../../support/sample.ts'
@@ -90,7 +90,7 @@ describe('a fixture of what was made over HTTP', () => {
   })
 
   test('that is being deleted is refused until its connections are gone', async () => {
-    await platform.store.commit({ puts: [{ key: deletingKey('lab-one'), value: Buffer.from('now') }] })
+    await platform.store.commit({ puts: [{ key: keyOf('deletingNamespace', 'lab-one'), value: Buffer.from('now') }] })
     const again = load({ namespaces: [{ namespace: 'lab-one', userId: 'ada' }] })
     await expect(again).rejects.toThrow('mine.json: namespaces[0]: the namespace lab-one is being deleted: load the')
     await removeAllDeleted(platform.store)

@@ -10,7 +10,7 @@ import { sampleSources } from '../../../src/maintenance/seed/sample.ts'
 import { digestOf, findFixtureFiles, type SourceFile, sourceFile } from '../../../src/maintenance/seed/source-files.ts'
 import type { Connection } from '../../../src/model/connection.ts'
 import { connectionEntry, indexEntries, readConnection } from '../../../src/storage/connections.ts'
-import { apiKeyKey, connectionKey, connectionPrivateKey, connectionsVersionKey } from '../../../src/storage/keys.ts'
+import { keyOf } from '../../../src/storage/keys.ts'
 import { openMemoryStore } from '../../../src/storage/memory.ts'
 import type { Store } from '../../../src/storage/store.ts'
 import { seed, silent, source } from '../../support/platform.ts'
@@ -91,7 +91,7 @@ const connection = (connectionId: string, more: object = {}) => ({
 })
 const set = (...connections: object[]) => [source('a.json', { ...base, connections })]
 const stored = async (store: Store, id: string): Promise<Connection | undefined> => {
-  const bytes = await store.get(connectionKey('n', id))
+  const bytes = await store.get(keyOf('connection', 'n', id))
   return bytes === undefined ? undefined : readConnection(bytes)
 }
 
@@ -160,13 +160,13 @@ describe('loading', () => {
       source('keys.json', { apiKeys: [{ userId: 'u', name, key: 'a-key-of-at-least-32-characters-0' }] }),
     ]
     await load(store, keys('first'))
-    const { keys: found } = await store.keys({ gte: apiKeyKey(''), lt: apiKeyKey('~'), limit: 10 })
+    const { keys: found } = await store.keys({ gte: keyOf('apiKey', ''), lt: keyOf('apiKey', '~'), limit: 10 })
     const keyId = Buffer.from(found[0] ?? '')
       .toString()
       .slice(1)
     await revokeApiKey(store, keyId, march)
     await load(store, keys('second'))
-    const record = JSON.parse(Buffer.from((await store.get(apiKeyKey(keyId))) ?? '').toString())
+    const record = JSON.parse(Buffer.from((await store.get(keyOf('apiKey', keyId))) ?? '').toString())
     expect(record).toMatchObject({ name: 'second', revokedAt: march.toISOString() })
   })
 
@@ -174,8 +174,9 @@ describe('loading', () => {
     const store = openMemoryStore()
     const keys = [source('keys.json', { apiKeys: [{ userId: 'u', key: 'a-key-of-at-least-32-characters-0' }] })]
     await load(store, keys)
-    const { keys: found } = await store.keys({ gte: apiKeyKey(''), lt: apiKeyKey('~'), limit: 10 })
-    const record = apiKeyKey(
+    const { keys: found } = await store.keys({ gte: keyOf('apiKey', ''), lt: keyOf('apiKey', '~'), limit: 10 })
+    const record = keyOf(
+      'apiKey',
       Buffer.from(found[0] ?? '')
         .toString()
         .slice(1),
@@ -197,15 +198,15 @@ describe('loading', () => {
     })
     const servers = [server('n/one'), server('n/two')]
     const of = (more: object) => [source('a.json', { ...base, servers, connections: [connection('a', more)] })]
-    const named = async () => Buffer.from((await store.get(connectionPrivateKey('n', 'a'))) ?? '').toString()
+    const named = async () => Buffer.from((await store.get(keyOf('connectionPrivate', 'n', 'a'))) ?? '').toString()
     await load(store, of({}))
     expect(await named()).toBe('')
     for (const name of ['n/one', 'n/two']) {
-      const before = await store.get(connectionsVersionKey('n'))
+      const before = await store.get(keyOf('connectionsVersion', 'n'))
       await load(store, of({ server: name }))
       expect(await named()).toBe(JSON.stringify({ server: name }))
       // Whoever remembers the connection looks again.
-      expect(await store.get(connectionsVersionKey('n'))).not.toEqual(before as never)
+      expect(await store.get(keyOf('connectionsVersion', 'n'))).not.toEqual(before as never)
     }
     await load(store, of({}))
     expect(await named()).toBe('')
@@ -220,7 +221,7 @@ describe('loading', () => {
     const log = { ...silent, warn: (event: string, fields: object = {}) => void warned.push({ event, ...fields }) }
     const loadOf = (...connections: object[]) =>
       load(store, [source('a.json', { ...base, servers, connections })], march, log)
-    const key = connectionPrivateKey('n', 'a')
+    const key = keyOf('connectionPrivate', 'n', 'a')
     const privatePart = async () => JSON.parse(Buffer.from((await store.get(key)) ?? '{}').toString())
     const given = { server: 'n/one', headers: 'sealed', tokens: 'sealed', setups: 3 }
     const give = () => store.commit({ puts: [{ key, value: Buffer.from(JSON.stringify(given)) }] })

@@ -1,7 +1,7 @@
 /** Loads of very many connections, written ahead of the commit that shows them: with the bound set low, of few. */
 
 import { describe, expect, test } from 'bun:test'
-import { connectionsOf, connectionsVersionKey, namespaceKey, stagedKey, termsIn } from '../../../src/storage/keys.ts'
+import { keyOf, prefixOf, stagedKey } from '../../../src/storage/keys.ts'
 import { openMemoryStore } from '../../../src/storage/memory.ts'
 import { isAnythingStaged, nothingStaged } from '../../../src/storage/staged.ts'
 
@@ -12,8 +12,8 @@ describe('connections written ahead', () => {
     const [ahead, atOnce] = [openMemoryStore(), openMemoryStore()]
     const seen: unknown[] = []
     const watching = watched(ahead, async (load) => {
-      const namespace = await ahead.get(namespaceKey('many'))
-      const generation = await ahead.get(connectionsVersionKey('many'))
+      const namespace = await ahead.get(keyOf('namespace', 'many'))
+      const generation = await ahead.get(keyOf('connectionsVersion', 'many'))
       seen.push(namespace, generation)
       if (load > 1) expect(await isAnythingStaged(ahead)).toBe(true)
     })
@@ -22,10 +22,10 @@ describe('connections written ahead', () => {
     expect(seen.every((value) => value === undefined)).toBe(true)
     expect(await isAnythingStaged(ahead)).toBe(false)
     await load(atOnce, set(), Number.POSITIVE_INFINITY)
-    for (const prefix of [connectionsOf('many'), termsIn('many'), Buffer.from('f')]) {
+    for (const prefix of [prefixOf('connection', 'many'), prefixOf('indexEntry', 'many'), Buffer.from('f')]) {
       expect(Bun.hash((await rows(ahead, prefix)).join('\n'))).toBe(Bun.hash((await rows(atOnce, prefix)).join('\n')))
     }
-    expect((await rows(ahead, connectionsOf('many'))).length).toBe(count)
+    expect((await rows(ahead, prefixOf('connection', 'many'))).length).toBe(count)
   })
 
   test('are shown by nobody else: what would bring their namespace waits', async () => {
@@ -33,7 +33,7 @@ describe('connections written ahead', () => {
     let refused = 0
     const watching = watched(store, async (load) => {
       if (load < 3 || refused > 0) return
-      const note = { key: namespaceKey('many'), value: Buffer.from('{}') }
+      const note = { key: keyOf('namespace', 'many'), value: Buffer.from('{}') }
       if (!(await store.commit({ checks: [nothingStaged], puts: [note] })).ok) refused += 1
     })
     await load(watching, set())

@@ -3,7 +3,7 @@
 import { describe, expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { indexEntries } from '../../../src/storage/connections.ts'
-import { connectionKey, indexKind, latin1Key, namespaceKey, prefixRange, stagedKey } from '../../../src/storage/keys.ts'
+import { keyOf, latin1Key, prefixOf, prefixRange, stagedKey } from '../../../src/storage/keys.ts'
 import { openBytes, openRoot } from '../../../src/storage/lmdb/root.ts'
 import { replaceIndex, scanStore } from '../../../src/storage/lmdb/scan.ts'
 import { encodeSegment } from '../../../src/storage/lmdb/segments.ts'
@@ -13,7 +13,10 @@ import type { Entry } from '../../../src/storage/store.ts'
 import { connection } from '../../features/connections/world.ts'
 import { workplace } from '../../support/executable.ts'
 
-const record = (namespace: string, id: string): Entry => ({ key: connectionKey(namespace, id), value: Buffer.from(id) })
+const record = (namespace: string, id: string): Entry => ({
+  key: keyOf('connection', namespace, id),
+  value: Buffer.from(id),
+})
 const indexOf = (id: string) => [...indexEntries('acme', connection(id))]
 const byKey = (a: Entry, b: Entry) => Buffer.compare(a.key, b.key)
 
@@ -35,7 +38,7 @@ async function seen(folder: string) {
 test('every record is shown once, in segments or beside them', async () => {
   using place = workplace()
   const entries = [
-    { key: namespaceKey('acme'), value: Buffer.from('{}') },
+    { key: keyOf('namespace', 'acme'), value: Buffer.from('{}') },
     ...Array.from({ length: 300 }, (_, i) => record('acme', `c${1000 + i}`)),
     ...indexOf('c1000'),
   ]
@@ -52,7 +55,7 @@ test('what is only written ahead is none', async () => {
   await filled(place.folder, [...ahead, record('acme', 'a'), note])
   expect((await seen(place.folder)).entries.sort()).toEqual([
     latin1Key(stagedKey),
-    latin1Key(connectionKey('acme', 'a')),
+    latin1Key(keyOf('connection', 'acme', 'a')),
   ])
 })
 
@@ -61,7 +64,7 @@ test('a damaged segment is told by its last key, and the rest is shown', async (
   await filled(place.folder, [
     record('acme', 'a'),
     record('acme', 'b'),
-    { key: namespaceKey('acme'), value: Buffer.from('{}') },
+    { key: keyOf('namespace', 'acme'), value: Buffer.from('{}') },
   ])
   const root = openRoot(place.folder)
   const segments = openBytes(root, 'segments')
@@ -72,31 +75,31 @@ test('a damaged segment is told by its last key, and the rest is shown', async (
   segments.putSync(segment.key, bytes)
   await root.close()
   expect(await seen(place.folder)).toEqual({
-    entries: [latin1Key(namespaceKey('acme'))],
-    damaged: [latin1Key(connectionKey('acme', 'b'))],
+    entries: [latin1Key(keyOf('namespace', 'acme'))],
+    damaged: [latin1Key(keyOf('connection', 'acme', 'b'))],
   })
 })
 
 test('an index is written anew, whatever the old one was, and nothing else changes', async () => {
   using place = workplace()
   await filled(place.folder, [record('acme', 'a'), ...indexOf('old'), ...indexOf('a')])
-  const more = { key: namespaceKey('more'), value: Buffer.from('{}') }
+  const more = { key: keyOf('namespace', 'more'), value: Buffer.from('{}') }
   const index = [...indexOf('a'), ...Array.from({ length: 200 }, (_, i) => indexOf(`c${1000 + i}`)).flat()].sort(byKey)
   await replaceIndex(place.folder, index, [more])
   const { entries, damaged } = await seen(place.folder)
   expect(damaged).toEqual([])
-  const others = [connectionKey('acme', 'a'), more.key].map(latin1Key)
+  const others = [keyOf('connection', 'acme', 'a'), more.key].map(latin1Key)
   expect(entries.filter((key) => !key.startsWith('x')).sort()).toEqual(others.sort())
   const store = openLmdbStore(place.folder)
-  const { keys } = await store.keys({ ...prefixRange(indexKind), limit: 10_000 })
+  const { keys } = await store.keys({ ...prefixRange(prefixOf('indexEntry')), limit: 10_000 })
   expect(keys.map(latin1Key)).toEqual(index.map(({ key }) => latin1Key(key)))
   await store.close()
 })
 
 test('a damaged record beside the segments is told, and the rest is shown', async () => {
   using place = workplace()
-  const good = { key: namespaceKey('acme'), value: Buffer.from('{}') }
-  const bad = { key: namespaceKey('lumen'), value: Buffer.from('{}') }
+  const good = { key: keyOf('namespace', 'acme'), value: Buffer.from('{}') }
+  const bad = { key: keyOf('namespace', 'lumen'), value: Buffer.from('{}') }
   await filled(place.folder, [good, bad])
   const root = openRoot(place.folder)
   const data = openBytes(root, 'postern')

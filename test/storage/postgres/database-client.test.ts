@@ -1,7 +1,7 @@
 /** Connections to one host: how many there are, and which are closed after a statement that was late. */
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { directoryVersionKey, serverKey } from '../../../src/storage/keys.ts'
+import { directoryVersionKey, keyOf } from '../../../src/storage/keys.ts'
 import type { Host } from '../../../src/storage/postgres/address.ts'
 import { createClient, storeRenewMs } from '../../../src/storage/postgres/database-client.ts'
 import { openPostgresStore } from '../../../src/storage/postgres/store.ts'
@@ -89,7 +89,10 @@ describe.skipIf(!isHere('PostgreSQL'))('on a cluster of its own (needs PostgreSQ
   test('small records are read and written while reads of large ones take as long as they like', async () => {
     const url = await cluster.newDatabase()
     const store = await openPostgresStore({ address: addressOf(url), mayMigrate: true })
-    const puts = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'].map((name) => ({ key: serverKey(name), value: Buffer.of(1) }))
+    const puts = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'].map((name) => ({
+      key: keyOf('server', name),
+      value: Buffer.of(1),
+    }))
     await store.commit({ puts: [...puts, { key: directoryVersionKey, value: Buffer.of(1) }] })
     // A server's record can be read when nobody has the lock.
     await cluster.query(

@@ -2,23 +2,14 @@
 
 import { expect, test } from 'bun:test'
 import { sharedReadKeysMax } from '../../../src/limits.ts'
-import {
-  apiKeyDigestKey,
-  connectionKey,
-  connectionPrivateKey,
-  directoryVersionKey,
-  listingKey,
-  namespaceKey,
-  revocationKey,
-  serverKey,
-} from '../../../src/storage/keys.ts'
+import { directoryVersionKey, keyOf, listingKey } from '../../../src/storage/keys.ts'
 import { createRecords } from '../../../src/storage/postgres/records.ts'
 import { createSharedReads } from '../../../src/storage/postgres/shared-reads.ts'
 import type { Statements } from '../../../src/storage/postgres/statements.ts'
 import { clockOf } from '../../support/clock.ts'
 import { random } from '../../support/random.ts'
 
-const keyOf = (name: string) => Buffer.from(name)
+const named = (name: string) => Buffer.from(name)
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
 /** A database whose statements take as long as the test wants. */
@@ -47,11 +38,11 @@ const textsOf = (values: readonly (Uint8Array | undefined)[]) => values.map((one
 test('who asks in one turn shares a statement; who asks meanwhile shares the next', async () => {
   const { values, statements, shared } = database()
   values.set('a', '1')
-  const first = Promise.all([shared([keyOf('a')]), shared([keyOf('b'), keyOf('a')])])
+  const first = Promise.all([shared([named('a')]), shared([named('b'), named('a')])])
   await settled()
   expect(statements.map(({ keys }) => keys)).toEqual([['a', 'b']])
   values.set('a', '2')
-  const later = Promise.all([shared([keyOf('a')]), shared([keyOf('a')]), shared([keyOf('c')])])
+  const later = Promise.all([shared([named('a')]), shared([named('a')]), shared([named('c')])])
   await settled()
   expect(statements).toHaveLength(1)
   statements[0]?.end()
@@ -66,15 +57,15 @@ test('who asks in one turn shares a statement; who asks meanwhile shares the nex
 test('a statement that fails fails for those who share it, and for nobody else', async () => {
   const { values, statements, shared } = database()
   values.set('a', '1')
-  const first = shared([keyOf('a')]).catch((error: Error) => error.message)
+  const first = shared([named('a')]).catch((error: Error) => error.message)
   await settled()
-  const second = shared([keyOf('a')])
+  const second = shared([named('a')])
   statements[0]?.end(new Error('lost'))
   expect(await first).toBe('lost')
   await settled()
   statements[1]?.end()
   expect(textsOf(await second)).toEqual(['1'])
-  const third = shared([keyOf('a')])
+  const third = shared([named('a')])
   await settled()
   statements[2]?.end()
   expect(textsOf(await third)).toEqual(['1'])
@@ -100,16 +91,16 @@ test('only small records share: large ones, and very many, have statements of th
   const all = [
     ask(
       'many',
-      Array.from({ length: sharedReadKeysMax + 1 }, (_, i) => namespaceKey(String(i))),
+      Array.from({ length: sharedReadKeysMax + 1 }, (_, i) => keyOf('namespace', String(i))),
     ),
     ask(
       'servers',
-      Array.from({ length: sharedReadKeysMax }, (_, i) => serverKey(`a/${i}`)),
+      Array.from({ length: sharedReadKeysMax }, (_, i) => keyOf('server', `a/${i}`)),
     ),
-    ask('connection', [connectionKey('a', 'b'), connectionPrivateKey('a', 'b')]),
+    ask('connection', [keyOf('connection', 'a', 'b'), keyOf('connectionPrivate', 'a', 'b')]),
     ask('page', [directoryVersionKey, listingKey('a/b')]),
     ask('version', [directoryVersionKey]),
-    ask('key', [apiKeyDigestKey('a'), revocationKey('b')]),
+    ask('key', [keyOf('apiKeyDigest', 'a'), keyOf('revocation', 'b')]),
   ]
   await settled()
   const [small, ...others] = asked.toSorted((one, other) => Number(one.isLarge) - Number(other.isLarge))
@@ -138,7 +129,7 @@ test('whatever order things happen in, a caller sees each write that ended befor
     else if (chance.chance(0.6)) {
       const least = Number(values.get('n') ?? -1)
       seen.push(
-        shared([keyOf('n')]).then((found) => {
+        shared([named('n')]).then((found) => {
           expect({ seed, isFresh: Number(textsOf(found)[0] ?? -1) >= least }).toEqual({ seed, isFresh: true })
         }),
       )
