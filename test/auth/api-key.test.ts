@@ -12,8 +12,8 @@ import { apiKeyCharsMax, apiKeyCharsMin } from '../../src/limits.ts'
 import type { ApiKey } from '../../src/model/organization.ts'
 import { apiKeyEntry, readApiKey } from '../../src/storage/directory-records.ts'
 import { keyOf } from '../../src/storage/keys.ts'
-import { openMemoryStore } from '../../src/storage/memory.ts'
 import type { Store } from '../../src/storage/store.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
 import { createTestPlatform, seed } from '../support/platform.ts'
 
 test('ten thousand keys: each 256 bits of its own, and no bit that is always the same', () => {

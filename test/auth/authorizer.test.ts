@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from 'bun:test'
 import { connectionIdCharsMax, slugCharsMax, storeKeyBytesMax } from '../../src/limits.ts'
-import { openMemoryStore } from '../../src/storage/memory.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
 import { createTestPlatform } from '../support/platform.ts'
 import { sampleKeys } from '../support/sample.ts'
 

@@ -3,9 +3,9 @@
 import { expect, test } from 'bun:test'
 import { createDirectory } from '../../src/auth/directory.ts'
 import { directoryVersionKey, keyOf } from '../../src/storage/keys.ts'
-import { openMemoryStore } from '../../src/storage/memory.ts'
 import type { Key, Store } from '../../src/storage/store.ts'
 import { newVersion } from '../../src/storage/versions.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
 
 /** A directory, and the keys that it asked the store for since it was last asked itself. */
 async function counted() {

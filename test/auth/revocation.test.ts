@@ -5,8 +5,8 @@ import { revokeToken } from '../../src/auth/revocation.ts'
 import { revocationRetentionSeconds, tokenLifetimeMaxSeconds } from '../../src/limits.ts'
 import { readRevocation, revocationEntry } from '../../src/storage/directory-records.ts'
 import { directoryVersionKey, keyOf } from '../../src/storage/keys.ts'
-import { openMemoryStore } from '../../src/storage/memory.ts'
 import type { Store } from '../../src/storage/store.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
 
 const nowSeconds = 1_800_000_000
 

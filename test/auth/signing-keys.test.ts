@@ -14,8 +14,8 @@ import {
   type SigningKeyRecord,
 } from '../../src/auth/signing-keys.ts'
 import { jwksMaxAgeSeconds, keyRetirementSeconds } from '../../src/limits.ts'
-import { openMemoryStore } from '../../src/storage/memory.ts'
 import type { Store } from '../../src/storage/store.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
 import { seed } from '../support/platform.ts'
 import { signToken } from '../support/sign-token.ts'
 

@@ -4,7 +4,7 @@ import { expect, test } from 'bun:test'
 import { listApiKeys } from '../../src/auth/api-key.ts'
 import type { Secrets } from '../../src/auth/secrets.ts'
 import { firstStart } from '../../src/cli/first-start.ts'
-import { openMemoryStore } from '../../src/storage/memory.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
 import { seed } from '../support/platform.ts'
 
 const log = { info() {}, warn() {}, error() {} }

@@ -2,9 +2,9 @@
 
 import { expect, test } from 'bun:test'
 import { connectionChange, findConnection } from '../../src/storage/connections.ts'
-import { openMemoryStore } from '../../src/storage/memory.ts'
 import type { Store } from '../../src/storage/store.ts'
 import { connection } from '../features/connections/world.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
 import { createTestPlatform } from '../support/platform.ts'
 import { sampleKeys } from '../support/sample.ts'
 

@@ -11,9 +11,9 @@ import { createLocalVersions } from '../../src/fast-lane/known-versions.ts'
 import { createPages } from '../../src/fast-lane/pages.ts'
 import type { Page, PreparedList } from '../../src/features/connections/connection-lists.ts'
 import { keyOf } from '../../src/storage/keys.ts'
-import { openMemoryStore } from '../../src/storage/memory.ts'
 import type { LocalReads } from '../../src/storage/store.ts'
 import { clockOf } from '../support/clock.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
 
 const store = openMemoryStore()
 const local = store.local as LocalReads

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'bun:test'
 import { createMiddleware, stackFunctionsShownMax, unavailableLogIntervalMs } from '../../src/http/middleware.ts'
 import { directoryVersionKey } from '../../src/storage/keys.ts'
-import { openMemoryStore } from '../../src/storage/memory.ts'
 import { type Store, StoreError } from '../../src/storage/store.ts'
 import { mintToken } from '../api/cases.ts'
 import { clockOf } from '../support/clock.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
 import { createTestPlatform, silent } from '../support/platform.ts'
 import { sampleKeys } from '../support/sample.ts'
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { everyEntry, everyKey } from '../../src/storage/every-entry.ts'
-import { openMemoryStore } from '../../src/storage/memory.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
 
 const prefix = Buffer.from('a')
 

@@ -3,7 +3,6 @@
 import { expect, test } from 'bun:test'
 import { connectionEntry, indexEntries } from '../../src/storage/connections.ts'
 import { keyOf, stagedKey, termKey } from '../../src/storage/keys.ts'
-import { openMemoryStore } from '../../src/storage/memory.ts'
 import {
   isAnythingStaged,
   isEmpty,
@@ -15,6 +14,7 @@ import {
 } from '../../src/storage/staged.ts'
 import type { Store } from '../../src/storage/store.ts'
 import { connection } from '../features/connections/world.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
 
 const entriesOf = (namespace: string, id: string) => [
   connectionEntry(namespace, connection(id)),

@@ -3,7 +3,6 @@
 import { join } from 'node:path'
 import type { Connection } from '../../src/model/connection.ts'
 import { openLmdbStore } from '../../src/storage/lmdb/store.ts'
-import { openMemoryStore } from '../../src/storage/memory.ts'
 import { mintToken } from '../api/cases.ts'
 import {
   expectedIds,
@@ -16,6 +15,7 @@ import {
   walk,
   write,
 } from '../features/connections/world.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
 import { createTestPlatform } from '../support/platform.ts'
 import { random } from '../support/random.ts'
 import { workplace } from '../support/workplace.ts'

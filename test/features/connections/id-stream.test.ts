@@ -14,8 +14,8 @@ import {
 } from '../../../src/features/connections/id-stream.ts'
 import { eventLoopSliceMs } from '../../../src/limits.ts'
 import { termDigest, termEntries, termKey } from '../../../src/storage/keys.ts'
-import { openMemoryStore } from '../../../src/storage/memory.ts'
 import type { Store } from '../../../src/storage/store.ts'
+import { openMemoryStore } from '../../support/memory-store.ts'
 import { notedTurns } from '../../support/noted-turns.ts'
 import { type Random, random } from '../../support/random.ts'
 

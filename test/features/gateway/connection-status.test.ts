@@ -9,9 +9,9 @@ import {
   findConnection,
   type StoredConnection,
 } from '../../../src/storage/connections.ts'
-import { openMemoryStore } from '../../../src/storage/memory.ts'
 import { type Store, StoreError } from '../../../src/storage/store.ts'
 import { clockOf } from '../../support/clock.ts'
+import { openMemoryStore } from '../../support/memory-store.ts'
 import { connection } from '../connections/world.ts'
 
 const settled = () => new Promise((resolve) => setImmediate(resolve))

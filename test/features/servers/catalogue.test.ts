@@ -16,7 +16,7 @@ import {
   newListingVersions,
 } from '../../../src/storage/directory-records.ts'
 import { listingChangesKey, listingKey } from '../../../src/storage/keys.ts'
-import { openMemoryStore } from '../../../src/storage/memory.ts'
+import { openMemoryStore } from '../../support/memory-store.ts'
 import { random } from '../../support/random.ts'
 
 test('has all servers in the order of their names, after few changes and after many', async () => {

@@ -13,9 +13,9 @@ import { sampleSources } from '../../../src/maintenance/seed/sample.ts'
 import { listingOf, noExtras } from '../../../src/model/server.ts'
 import { listingEntry, newListingVersions, readServer, serverEntry } from '../../../src/storage/directory-records.ts'
 import { keyOf, listingKey } from '../../../src/storage/keys.ts'
-import { openMemoryStore } from '../../../src/storage/memory.ts'
 import type { Usage } from '../../../src/storage/usage.ts'
 import { type Api, apiOf } from '../../support/api.ts'
+import { openMemoryStore } from '../../support/memory-store.ts'
 import {
   createTestPlatform,
   problemsOf,

@@ -7,8 +7,8 @@ import type { CredentialsDeps } from '../../../src/features/upstream-sign-in/sto
 import type { UpstreamTokens } from '../../../src/features/upstream-sign-in/tokens.ts'
 import { connectionChange, findConnection } from '../../../src/storage/connections.ts'
 import { writeAttemptsMax } from '../../../src/storage/decide-again.ts'
-import { openMemoryStore } from '../../../src/storage/memory.ts'
 import { clockOf } from '../../support/clock.ts'
+import { openMemoryStore } from '../../support/memory-store.ts'
 import { seed } from '../../support/platform.ts'
 import { issuer, mcpUrl } from './world.ts'
 

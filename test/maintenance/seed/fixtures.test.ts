@@ -11,8 +11,8 @@ import { digestOf, findFixtureFiles, type SourceFile, sourceFile } from '../../.
 import type { Connection } from '../../../src/model/connection.ts'
 import { connectionEntry, indexEntries, readConnection } from '../../../src/storage/connections.ts'
 import { keyOf } from '../../../src/storage/keys.ts'
-import { openMemoryStore } from '../../../src/storage/memory.ts'
 import type { Store } from '../../../src/storage/store.ts'
+import { openMemoryStore } from '../../support/memory-store.ts'
 import { seed, silent, source } from '../../support/platform.ts'
 import cases from './problems.json' with { type: 'json' }
 

@@ -2,8 +2,8 @@
 
 import { describe, expect, test } from 'bun:test'
 import { keyOf, prefixOf, stagedKey } from '../../../src/storage/keys.ts'
-import { openMemoryStore } from '../../../src/storage/memory.ts'
 import { isAnythingStaged, nothingStaged } from '../../../src/storage/staged.ts'
+import { openMemoryStore } from '../../support/memory-store.ts'
 
 import { count, load, rows, set, watched } from './many.ts'
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
-import { openMemoryStore } from '../../src/storage/memory.ts'
 import { StoreError } from '../../src/storage/store.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
 import { storeConformance } from './conformance.ts'
 
 storeConformance('memory', openMemoryStore)

@@ -1,11 +1,11 @@
 /**
- * The store in memory. Tests run it against the same contract as LMDB, and it shows in about 100 lines what the
- * contract means. Nothing is durable.
+ * A store in memory, for tests. It is run against the same contract as the engines of the program, and shows in about
+ * 100 lines what the contract means. Nothing is durable.
  */
 
-import { copyBytes, equalBytes } from './bytes.ts'
-import { concatenate } from './concatenated.ts'
-import { applyCounts } from './counts.ts'
+import { copyBytes, equalBytes } from '../../src/storage/bytes.ts'
+import { concatenate } from '../../src/storage/concatenated.ts'
+import { applyCounts } from '../../src/storage/counts.ts'
 import {
   type Committed,
   checkKey,
@@ -15,7 +15,7 @@ import {
   type Store,
   StoreError,
   type Write,
-} from './store.ts'
+} from '../../src/storage/store.ts'
 
 export function openMemoryStore(): Store {
   /** Sorted by key. */
