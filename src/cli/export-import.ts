@@ -15,7 +15,7 @@ import {
 import { exportLines } from '../maintenance/export.ts'
 import { importFile } from '../maintenance/import.ts'
 import { escapeControlCharacters } from '../ops/escape-control.ts'
-import { type Scan, scanStore } from '../storage/lmdb/scan.ts'
+import { scanStore } from '../storage/lmdb/scan.ts'
 import { scanDatabase } from '../storage/postgres/scan.ts'
 import { isAnythingStaged, removeStaged } from '../storage/staged.ts'
 import { type Store, StoreError } from '../storage/store.ts'
@@ -33,8 +33,7 @@ export async function exportCommand(file: string | undefined, place: Place, term
   }
   const { data } = place
   const { store, database, secrets } = await openExistingDataFolder(place, terminal.stderr)
-  const scan: Scan = (visitor) =>
-    database === undefined ? scanStore(join(data, 'store'), visitor) : scanDatabase(database, visitor)
+  const scan = database === undefined ? scanStore(join(data, 'store')) : scanDatabase(database)
   // A folder was opened only to read the secret; the scan opens the store itself.
   if (database === undefined) await store.close()
   // Written under another name, so that `file` appears complete or not at all. `wx`: never overwrites.

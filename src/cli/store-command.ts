@@ -5,15 +5,7 @@ import { join } from 'node:path'
 import { openSecrets, readOrCreate } from '../auth/secrets.ts'
 import { CommandError } from '../errors.ts'
 import { replicaGoneMs, storeCommandMs } from '../limits.ts'
-import {
-  type Copied,
-  fromDatabase,
-  fromFolder,
-  type Source,
-  type Target,
-  toDatabase,
-  toFolder,
-} from '../maintenance/copy.ts'
+import { type Copied, type Target, toDatabase, toFolder } from '../maintenance/copy.ts'
 import {
   databaseOf,
   makeFolder,
@@ -22,6 +14,8 @@ import {
   requireDataFolder,
 } from '../maintenance/data-folder.ts'
 import { openDatabase, openForSchema, readDatabase, secretCheckOf } from '../maintenance/database.ts'
+import { type Scan, scanStore } from '../storage/lmdb/scan.ts'
+import { scanDatabase } from '../storage/postgres/scan.ts'
 import { schemaVersion } from '../storage/postgres/schema.ts'
 import { StoreError } from '../storage/store.ts'
 import { auditCommand } from './audit.ts'
@@ -139,14 +133,14 @@ async function copyBetween(
     return place
   }
   try {
-    let read: Source
+    let read: Scan
     if (source.url === undefined) {
-      read = fromFolder(join(source.folder, 'store'))
+      read = scanStore(join(source.folder, 'store'))
     } else {
       const options = { mayMake: false, label: 'postern store copy', waitMs: storeCommandMs, tell: terminal.stderr }
       const { store } = await openDatabase(placeOf(source.url, '--from'), options)
       opened.defer(() => store.close())
-      read = fromDatabase(store)
+      read = scanDatabase(store)
     }
     let write: Target
     if (target.url === undefined) {

@@ -6,10 +6,10 @@ import { isCompiled } from '../compiled.ts'
 import { CommandError } from '../errors.ts'
 import { problemsShownMax } from '../limits.ts'
 import { openExistingDataFolder, type Place, requireDataFolder } from '../maintenance/data-folder.ts'
-import { type ReplaceIndex, rebuildIndex, verifyStore } from '../maintenance/verify.ts'
+import { rebuildIndex, verifyStore } from '../maintenance/verify.ts'
 import { escapeControlCharacters } from '../ops/escape-control.ts'
 import { checkFile } from '../storage/lmdb/file-check.ts'
-import { replaceIndex, type Scan, scanStore } from '../storage/lmdb/scan.ts'
+import { type Repair, replaceIndex, scanStore } from '../storage/lmdb/scan.ts'
 import { repairDatabase, scanDatabase } from '../storage/postgres/scan.ts'
 import { auditCommand } from './audit.ts'
 import { countText } from './count-text.ts'
@@ -71,7 +71,7 @@ async function verifyHere(flags: Flags, terminal: Terminal): Promise<void> {
   }
   const { sealingKey } = openSecrets(join(data, 'instance-secret'))
   await verifyRecords(flags, terminal, sealingKey, {
-    scan: (visitor) => scanStore(folder, visitor),
+    scan: scanStore(folder),
     replaceIndex: (entries, more) => replaceIndex(folder, entries, more),
   })
 }
@@ -89,31 +89,20 @@ async function verifyDatabase(flags: Flags, terminal: Terminal): Promise<void> {
     return
   }
   await verifyRecords(flags, terminal, secrets.sealingKey, {
-    scan: (visitor) => scanDatabase(database, visitor),
+    scan: scanDatabase(database),
     replaceIndex: async () => {},
   })
 }
 
-/** The records to check, and the way to replace their index. */
-interface Checked {
-  readonly scan: Scan
-  readonly replaceIndex: ReplaceIndex
-}
-
 /** The check of all records, whatever store they are in. */
-async function verifyRecords(
-  flags: Flags,
-  terminal: Terminal,
-  sealingKey: Buffer,
-  { scan, replaceIndex: replace }: Checked,
-): Promise<void> {
+async function verifyRecords(flags: Flags, terminal: Terminal, sealingKey: Buffer, store: Repair): Promise<void> {
   const { data, repair = false } = flags
   const progress = commandProgress(terminal)
-  const findings = await verifyStore(scan, { sealingKey, onProgress: progress.step })
+  const findings = await verifyStore(store.scan, { sealingKey, onProgress: progress.step })
   progress.end()
   const { problems, indexProblems } = findings
   if (indexProblems.length > 0 && repair) {
-    await rebuildIndex(scan, replace, findings)
+    await rebuildIndex(store, findings)
     await auditCommand(data, 'index.rebuilt', { connections: findings.connections })
     terminal.stdout(`the index of ${countText(findings.connections, 'connection')} was rebuilt\n`)
   }

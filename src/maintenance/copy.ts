@@ -8,40 +8,24 @@ import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { CommandError } from '../errors.ts'
 import { asBuffer } from '../storage/bytes.ts'
-import { readFolder } from '../storage/lmdb/scan.ts'
+import { intact, type Scan, scanStore } from '../storage/lmdb/scan.ts'
 import { openLmdbStore } from '../storage/lmdb/store.ts'
-import { readAll, readAllWith } from '../storage/postgres/scan.ts'
+import { scanWith } from '../storage/postgres/scan.ts'
 import type { PostgresStore } from '../storage/postgres/store.ts'
 import { insertEntries } from '../storage/postgres/write.ts'
 import type { Entry } from '../storage/store.ts'
 
-/** Takes entries in key order, a batch at a time. */
-type Take = (entries: readonly Entry[]) => void | Promise<void>
-
-/** Reads everything, in one snapshot. */
-export type Source = (take: Take) => Promise<void>
-
 /** Writes what a source has, all or nothing, if it is empty. Throws CommandError if it is not. */
-export type Target = (source: Source) => Promise<Copied>
+export type Target = (source: Scan) => Promise<Copied>
 
 /**
- * The figures in which two equal stores agree: the number of records, and SHA-256 over keys and values in key order, in
- * hex.
+ * The figures in which two equal stores agree: the number of records, and SHA-256 over keys and values in the order of
+ * a scan, in hex.
  */
 export interface Copied {
   readonly records: number
   readonly sha256: string
 }
-
-export const fromFolder =
-  (store: string): Source =>
-  (take) =>
-    readFolder(store, take)
-
-export const fromDatabase =
-  (database: PostgresStore): Source =>
-  (take) =>
-    readAll(database, take)
 
 /** `store`: the folder of a store, which is made. It appears complete or not at all. */
 export function toFolder(store: string): Target {
@@ -54,12 +38,12 @@ export function toFolder(store: string): Target {
     try {
       const opened = openLmdbStore(draft)
       const given = createSum()
-      await source(async (entries) => {
-        given.add(entries)
-        await opened.load({ puts: entries })
+      await source(async (records) => {
+        given.add(intact(records))
+        await opened.load({ puts: intact(records) })
       })
       await opened.close()
-      const copied = await requireSame(given, fromFolder(draft))
+      const copied = await requireSame(given, scanStore(draft))
       rmSync(join(draft, 'lock.mdb'), { force: true })
       renameSync(draft, store)
       return copied
@@ -81,18 +65,18 @@ export function toDatabase(database: PostgresStore, check: Uint8Array): Target {
         throw new CommandError('the database of --to is not empty: name a new one')
       }
       const given = createSum()
-      await source(async (entries) => {
-        given.add(entries)
-        await insertEntries(run, entries)
+      await source(async (records) => {
+        given.add(intact(records))
+        await insertEntries(run, intact(records))
       })
       await run('UPDATE postern_instance SET secret_check = $1', [asBuffer(check)])
-      return requireSame(given, (take) => readAllWith(run, take))
+      return requireSame(given, scanWith(run))
     })
 }
 
-async function requireSame(given: Sum, written: Source): Promise<Copied> {
+async function requireSame(given: Sum, written: Scan): Promise<Copied> {
   const found = createSum()
-  await written((entries) => found.add(entries))
+  await written((records) => found.add(intact(records)))
   const [before, after] = [given.end(), found.end()]
   if (before.records === after.records && before.sha256 === after.sha256) return after
   throw new CommandError(

@@ -3,9 +3,9 @@
 import { escapeControlCharacters } from '../ops/escape-control.ts'
 import { asBuffer } from '../storage/bytes.ts'
 import type { ConnectionPrivate } from '../storage/connections.ts'
-import type { Scan } from '../storage/lmdb/scan.ts'
+import { intact, type Scan } from '../storage/lmdb/scan.ts'
 import { parseKey } from '../storage/record-kinds.ts'
-import { type Entry, StoreError } from '../storage/store.ts'
+import type { Entry } from '../storage/store.ts'
 
 /**
  * Passes each line (without a newline) to `give`. Resolves
@@ -18,16 +18,13 @@ export async function exportLines(scan: Scan, secret: string, give: (line: strin
   write(JSON.stringify({ postern: 'export', version: 1, secret }))
   let records = 0
   const lines = createRecordLines()
-  await scan({
-    entry(entry) {
+  await scan((scanned) => {
+    for (const entry of intact(scanned)) {
       const line = lines.of(entry)
-      if (line === undefined) return
+      if (line === undefined) continue
       write(line)
       records += 1
-    },
-    damaged() {
-      throw new StoreError('damaged', 'a record is damaged: run `postern verify`')
-    },
+    }
   })
   write(JSON.stringify({ postern: 'end', records }))
   return lines.missing()

@@ -11,8 +11,8 @@ import { problemText, validatorOf } from '../schema/check.ts'
 import { asBuffer } from '../storage/bytes.ts'
 import { indexEntries, newConnectionsVersion } from '../storage/connections.ts'
 import { indexKeysOf } from '../storage/directory-records.ts'
-import { directoryVersionKey, latin1Key, prefixOf } from '../storage/keys.ts'
-import type { Scan } from '../storage/lmdb/scan.ts'
+import { directoryVersionKey, latin1Key } from '../storage/keys.ts'
+import type { Repair, Scan, Scanned } from '../storage/lmdb/scan.ts'
 import {
   isDirectoryIndex,
   type ParsedKey,
@@ -24,9 +24,6 @@ import {
 import type { Entry, Key } from '../storage/store.ts'
 import { createUsages } from '../storage/usage.ts'
 import { newVersion } from '../storage/versions.ts'
-
-/** The first byte of the keys of index entries. */
-const [indexLetter] = prefixOf('indexEntry')
 
 /**
  * The result of a check. Index problems can be repaired; all others need a backup.
@@ -59,23 +56,21 @@ export async function verifyStore(scan: Scan, { sealingKey, onProgress }: Verify
   const records = new RecordCheck(sealingKey)
   const actual = new KeySum()
   const indexProblems: string[] = []
-  await scan({
-    entry(entry) {
-      const parsed = parseKey(entry.key)
-      if (parsed?.kind === 'indexEntry' || isDirectoryIndex(entry.key)) {
-        actual.add(entry.key)
-        onProgress('index entries', actual.count)
-      } else {
-        records.add(entry, parsed)
-        onProgress('records', records.count)
-      }
-    },
-    damaged(key) {
-      if (key[0] === indexLetter) {
+  const lookAt = ({ key, value }: Scanned) => {
+    const parsed = parseKey(key)
+    if (value === undefined) {
+      if (parsed?.kind === 'indexEntry')
         indexProblems.push(`${recordName(key)}: cannot be read, nor the entries before it`)
-      } else records.problems.push(`${recordName(key)}: cannot be read: its checksum does not match`)
-    },
-  })
+      else records.problems.push(`${recordName(key)}: cannot be read: its checksum does not match`)
+    } else if (parsed?.kind === 'indexEntry' || isDirectoryIndex(key)) {
+      actual.add(key)
+      onProgress('index entries', actual.count)
+    } else {
+      records.add({ key, value }, parsed)
+      onProgress('records', records.count)
+    }
+  }
+  await scan((scanned) => scanned.forEach(lookAt))
   const problems = records.end()
   if (indexProblems.length === 0 && !records.expectedIndex.equals(actual)) {
     indexProblems.push(...(await indexDifferences(scan)))
@@ -94,26 +89,16 @@ export async function verifyStore(scan: Scan, { sealingKey, onProgress }: Verify
   }
 }
 
-/** Replaces all index entries by these, which are in key order, and writes `more` with them. */
-export type ReplaceIndex = (entries: readonly Entry[], more: readonly Entry[]) => Promise<void>
-
 /**
  * Rewrites the whole index and all usages from the records, in one transaction, and gives every namespace a new
  * version, so that no cache survives. A commit of another process between the scan and this transaction is missing from
  * the new index.
  */
-export async function rebuildIndex(
-  scan: Scan,
-  replaceIndex: ReplaceIndex,
-  { namespaces, usages }: Findings,
-): Promise<void> {
+export async function rebuildIndex({ scan, replaceIndex }: Repair, { namespaces, usages }: Findings): Promise<void> {
   const entries: Entry[] = []
   const ofDirectory: Entry[] = []
-  await scan({
-    entry(entry) {
-      for (const one of indexEntriesOf(entry)) (isDirectoryIndex(one.key) ? ofDirectory : entries).push(one)
-    },
-    damaged() {},
+  await scan((scanned) => {
+    for (const one of scanned.flatMap(indexEntriesOf)) (isDirectoryIndex(one.key) ? ofDirectory : entries).push(one)
   })
   entries.sort((a, b) => Buffer.compare(a.key, b.key))
   const versions = [newVersion(directoryVersionKey), ...namespaces.map(newConnectionsVersion)]
@@ -300,14 +285,15 @@ async function indexDifferences(scan: Scan): Promise<string[]> {
   const extra: string[] = []
   const found = new Set<string>()
   // Connections (`c`) come before their index entries (`x`). Those of the directory may come before their records.
-  await scan({
-    entry(entry) {
-      const key = latin1Key(entry.key)
-      if (isDirectoryIndex(entry.key)) found.add(key)
-      else if (entry.key[0] !== indexLetter) for (const { key } of indexEntriesOf(entry)) missing.add(latin1Key(key))
+  await scan((scanned) => {
+    for (const record of scanned) {
+      const key = latin1Key(record.key)
+      if (record.value === undefined) continue
+      if (isDirectoryIndex(record.key)) found.add(key)
+      else if (parseKey(record.key)?.kind !== 'indexEntry')
+        for (const one of indexEntriesOf(record)) missing.add(latin1Key(one.key))
       else if (!missing.delete(key)) extra.push(key)
-    },
-    damaged() {},
+    }
   })
   for (const key of found) if (!missing.delete(key)) extra.push(key)
   const nameOf = (key: string) => recordName(Buffer.from(key, 'latin1'))
@@ -317,12 +303,13 @@ async function indexDifferences(scan: Scan): Promise<string[]> {
   ]
 }
 
-/** The index entries of a readable connection or record of the directory; none for any other entry. */
-function indexEntriesOf(entry: Entry): Entry[] {
-  const parsed = parseKey(entry.key)
-  if (parsed?.kind !== 'connection') return directoryIndexOf(entry)
-  if (!isReadable('connection', entry.value)) return []
-  return [...indexEntries(parsed.namespace, jsonOf(entry.value) as Connection)]
+/** The index entries of a readable connection or record of the directory; none for any other record. */
+function indexEntriesOf({ key, value }: Scanned): Entry[] {
+  if (value === undefined) return []
+  const parsed = parseKey(key)
+  if (parsed?.kind !== 'connection') return directoryIndexOf({ key, value })
+  if (!isReadable('connection', value)) return []
+  return [...indexEntries(parsed.namespace, jsonOf(value) as Connection)]
 }
 
 /** The entries of the directory's indexes for a readable record. */

@@ -19,6 +19,7 @@ import { verifyStore } from '../../src/maintenance/verify.ts'
 import type { CallLog } from '../../src/ops/call-log.ts'
 import type { Log } from '../../src/ops/log.ts'
 import { keyOf, signingKeysKey } from '../../src/storage/keys.ts'
+import type { Scan } from '../../src/storage/lmdb/scan.ts'
 import type { Store } from '../../src/storage/store.ts'
 import type { Usage } from '../../src/storage/usage.ts'
 import { type Upstream, UpstreamError } from '../../src/upstream/upstream.ts'
@@ -240,7 +241,7 @@ export async function everythingKept({ store, logged, audited }: TestPlatform): 
 /** What `postern verify` would say of the store. */
 export async function problemsOf({ store }: Pick<TestPlatform, 'store'>): Promise<string[]> {
   const { entries } = await store.range({ gte: Buffer.of(0), lt: Buffer.of(0xff), limit: 100_000 })
-  const scan = async ({ entry }: { entry: (one: (typeof entries)[number]) => void }) => entries.forEach(entry)
+  const scan: Scan = async (take) => take(entries)
   const found = await verifyStore(scan, { sealingKey: seed('sealing key'), onProgress() {} })
   return [...found.problems, ...found.indexProblems]
 }

@@ -3,9 +3,9 @@
 import { postgresEntriesPerStatement, scannedPerRead } from '../../limits.ts'
 import { asBuffer } from '../bytes.ts'
 import { directoryIndexKinds, prefixOf, prefixRange, stagedKey } from '../keys.ts'
-import type { Scan, ScanVisitor } from '../lmdb/scan.ts'
+import type { Repair, Scan, Scanned } from '../lmdb/scan.ts'
 import { isOf, stagedNamespaces } from '../staged.ts'
-import { type Entry, type Key, StoreError } from '../store.ts'
+import type { Key } from '../store.ts'
 import type { Run } from './database-client.ts'
 import { isIntact, type Row } from './records.ts'
 import type { PostgresStore } from './store.ts'
@@ -26,51 +26,28 @@ async function fetchAll(run: Run, query: string, take: (rows: readonly Row[]) =>
 }
 
 /** As `scanStore` does it for a folder: single records first, then connections and index entries. */
-export function scanDatabase(database: PostgresStore, visitor: ScanVisitor): Promise<void> {
-  return database.transaction(snapshot, (run) => scanWith(run, visitor))
+export function scanDatabase(database: PostgresStore): Scan {
+  return (take) => database.transaction(snapshot, (run) => scanWith(run)(take))
 }
 
 /** The same within a transaction. */
-async function scanWith(run: Run, { entry, damaged }: ScanVisitor): Promise<void> {
-  const [note] = await run<Row>(`${columns} WHERE key = $1`, [asBuffer(stagedKey)])
-  const ahead = stagedNamespaces(note?.value)
-  const take = (rows: readonly Row[]) => {
-    for (const row of rows) {
-      if (!isIntact(row)) damaged(row.key)
-      else if (!isOf(ahead, row.key)) entry({ key: row.key, value: row.value })
+export function scanWith(run: Run): Scan {
+  return async (take) => {
+    const [note] = await run<Row>(`${columns} WHERE key = $1`, [asBuffer(stagedKey)])
+    const ahead = stagedNamespaces(note?.value)
+    const scanned = (row: Row): Scanned[] => {
+      if (!isIntact(row)) return [{ key: row.key, value: undefined }]
+      return isOf(ahead, row.key) ? [] : [row]
+    }
+    const within = (prefix: Key) => {
+      const { gte, lt } = prefixRange(prefix)
+      return `key >= ${bytesOf(gte)} AND key < ${bytesOf(lt)}`
+    }
+    const [those, index] = [within(prefixOf('connection')), within(prefixOf('indexEntry'))]
+    for (const where of [`NOT (${those}) AND NOT (${index})`, those, index]) {
+      await fetchAll(run, `${columns} WHERE ${where} ORDER BY key`, (rows) => take(rows.flatMap(scanned)))
     }
   }
-  const within = (prefix: Key) => {
-    const { gte, lt } = prefixRange(prefix)
-    return `key >= ${bytesOf(gte)} AND key < ${bytesOf(lt)}`
-  }
-  const [those, index] = [within(prefixOf('connection')), within(prefixOf('indexEntry'))]
-  for (const where of [`NOT (${those}) AND NOT (${index})`, those, index]) {
-    await fetchAll(run, `${columns} WHERE ${where} ORDER BY key`, take)
-  }
-}
-
-/** Passes all entries to `take`, in key order. Throws StoreError `damaged`. */
-export function readAll(
-  database: PostgresStore,
-  take: (entries: readonly Entry[]) => void | Promise<void>,
-): Promise<void> {
-  return database.transaction(snapshot, (run) => readAllWith(run, take))
-}
-
-/** The same within a transaction. */
-export function readAllWith(run: Run, take: (entries: readonly Entry[]) => void | Promise<void>): Promise<void> {
-  return fetchAll(run, `${columns} ORDER BY key`, (rows) => {
-    if (!rows.every(isIntact)) throw new StoreError('damaged', 'a record is damaged: run `postern verify`')
-    return take(rows)
-  })
-}
-
-/** The access of a repair to a store that nobody else writes to meanwhile. */
-interface Repair {
-  readonly scan: Scan
-  /** Replaces all index entries. `more` are single entries written with them, those of the directory's indexes too. */
-  replaceIndex(entries: readonly Entry[], more: readonly Entry[]): Promise<void>
 }
 
 /**
@@ -81,7 +58,7 @@ export function repairDatabase<T>(database: PostgresStore, work: (repair: Repair
   return database.transaction('BEGIN', async (run) => {
     await run('LOCK TABLE postern_records IN EXCLUSIVE MODE')
     return work({
-      scan: (visitor) => scanWith(run, visitor),
+      scan: scanWith(run),
       async replaceIndex(entries, more) {
         for (const { gte, lt } of [prefixOf('indexEntry'), ...directoryIndexKinds].map(prefixRange)) {
           await run(`DELETE FROM postern_records WHERE key >= ${bytesOf(gte)} AND key < ${bytesOf(lt)}`)

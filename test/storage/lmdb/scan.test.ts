@@ -28,9 +28,8 @@ async function filled(folder: string, entries: readonly Entry[]): Promise<void> 
 async function seen(folder: string) {
   const entries: string[] = []
   const damaged: string[] = []
-  await scanStore(folder, {
-    entry: ({ key }) => void entries.push(latin1Key(key)),
-    damaged: (key) => void damaged.push(latin1Key(key)),
+  await scanStore(folder)((records) => {
+    for (const { key, value } of records) (value === undefined ? damaged : entries).push(latin1Key(key))
   })
   return { entries, damaged }
 }
