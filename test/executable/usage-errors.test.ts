@@ -169,7 +169,9 @@ describe('one clear line and an exit code', () => {
     writeFileSync(join(fixtures, 'a.json'), JSON.stringify({ apiKeys: [{ userId: 'eve', key }] }))
     const ran = await run(place, ['serve', '--data', place.data, '--port', '0', '--fixtures', fixtures])
     expect(ran).toMatchObject({ code: 1, stdout: '' })
-    expect(ran.stderr).toMatch(/a\.json: brings a key that was made at run time \(key_\S+\): choose another\n$/)
+    expect(ran.stderr).toMatch(
+      /a\.json: apiKeys\[0\]: brings a key that was made at run time \(key_\S+\): choose another\n$/,
+    )
   })
 
   test('a data folder of somebody else', async () => {

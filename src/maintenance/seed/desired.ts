@@ -107,7 +107,7 @@ export async function desiredEntries(
     add(`mock of ${mock.server}`, mockEntry(String(index).padStart(6, '0'), mock))
   }
   for (const apiKey of fixtures.apiKeys) {
-    const [record, digest] = await keyEntries(store, apiKey, { pepper, now })
+    const [record, digest] = await keyEntries(store, apiKey, place(apiKey), { pepper, now })
     for (const entry of [record, digest] as Entry[]) add(recordName((record as Entry).key), entry)
   }
   return wanted
@@ -167,15 +167,16 @@ async function requireSharedOwner(
 async function keyEntries(
   store: Store,
   apiKey: Fixtures['apiKeys'][number],
+  place: string,
   { pepper, now }: Pick<DesiredOptions, 'pepper' | 'now'>,
 ): Promise<readonly Entry[]> {
-  const { file, key, userId, operator = false } = apiKey
+  const { key, userId, operator = false } = apiKey
   const digest = apiKeyDigest(pepper, key)
   // The id is derived from the key, so it is the same in every load, and tokens minted with the key survive a reload.
   const keyId = `key_${digest.slice(0, 16)}`
   const holder = await store.get(keyOf('apiKeyDigest', digest))
   if (holder !== undefined && Buffer.from(holder).toString() !== keyId) {
-    throw new CommandError(`${file}: brings a key that was made at run time (${Buffer.from(holder)}): choose another`)
+    throw new CommandError(`${place}: brings a key that was made at run time (${Buffer.from(holder)}): choose another`)
   }
   const stored = await store.get(keyOf('apiKey', keyId))
   const known = stored === undefined ? undefined : readApiKey(stored)

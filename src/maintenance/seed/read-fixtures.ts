@@ -3,18 +3,24 @@
  * consistent in itself. Nothing is written to the store.
  */
 
+import { type Static, Type } from '@sinclair/typebox'
 import { chosenKeyProblem } from '../../auth/api-key.ts'
 import { connectionBytesMax, fixtureDepthMax, serverBytesMax } from '../../limits.ts'
 import { namespaceOf } from '../../model/names.ts'
-import { Namespace } from '../../model/organization.ts'
+import { Namespace, NamespaceWrite } from '../../model/organization.ts'
 import { RecordedAnswer } from '../../model/recorded-answer.ts'
 import { type ServerDetail, serverUrlProblem } from '../../model/server.ts'
-import { validatorOf } from '../../schema/check.ts'
+import { type Problem, type Validator, validatorOf } from '../../schema/check.ts'
 import { readJsonBytes } from '../../schema/json.ts'
-import { didYouMean, nearName } from '../../schema/near-name.ts'
 import { completeConnection, completeServer, connectionProblem } from './complete.ts'
 import { FixtureConnections } from './connections-by-namespace.ts'
-import { FixtureApiKey, FixtureConnection, FixtureFile, FixtureOrganization, FixtureServer } from './fixture-schema.ts'
+import {
+  FixtureApiKey,
+  FixtureConnection,
+  type FixtureFile,
+  FixtureOrganization,
+  FixtureServer,
+} from './fixture-schema.ts'
 import { type FixtureProblem, positionIn } from './problem.ts'
 import { createReferences } from './references.ts'
 import type { SourceFile } from './source-files.ts'
@@ -29,24 +35,37 @@ type Of<K extends keyof FixtureFile> = NonNullable<FixtureFile[K]>[number]
 export interface Fixtures {
   readonly organizations: readonly Of<'organizations'>[]
   readonly namespaces: readonly Namespace[]
-  readonly apiKeys: readonly (Of<'apiKeys'> & { readonly file: string })[]
+  readonly apiKeys: readonly Of<'apiKeys'>[]
   readonly servers: readonly ServerDetail[]
-  /** Where each organization, namespace, server and recorded answer stands: `file: path`. */
+  /** Where each organization, namespace, API key, server and recorded answer stands: `file: path`. */
   readonly places: ReadonlyMap<object, string>
   readonly connections: FixtureConnections
   readonly mocks: readonly Of<'mocks'>[]
 }
 
-const fileShape = validatorOf(FixtureFile)
-/** Validators of single entries, for a file that is not valid as a whole. */
+const closed = { additionalProperties: false } as const
+/** A namespace whose owners are counted afterwards: messages about two variants would not say what is wrong. */
+const OwnedNamespace = Type.Object({ ...Namespace.anyOf[0].properties, ...NamespaceWrite.properties }, closed)
+
+/** Validators of the entries of each list. */
 const entryShapes = {
   organizations: validatorOf(FixtureOrganization),
-  namespaces: validatorOf(Namespace),
+  namespaces: validatorOf(OwnedNamespace),
   apiKeys: validatorOf(FixtureApiKey),
   servers: validatorOf(FixtureServer),
   connections: validatorOf(FixtureConnection),
   mocks: validatorOf(RecordedAnswer),
 }
+/** The file around the entries. */
+const fileShape = validatorOf(
+  Type.Object(
+    {
+      $schema: Type.Optional(Type.String()),
+      ...Object.fromEntries(Object.keys(entryShapes).map((kind) => [kind, Type.Optional(Type.Array(Type.Unknown()))])),
+    },
+    closed,
+  ),
+)
 
 /** Called every 10,000 connections with the number read so far. */
 export type ReadProgress = (connections: number) => void
@@ -80,7 +99,7 @@ class FixtureReader {
   readonly #unreadable = new Set<string>()
   readonly #organizations: Of<'organizations'>[] = []
   readonly #namespaces: Namespace[] = []
-  readonly #apiKeys: (Of<'apiKeys'> & { readonly file: string })[] = []
+  readonly #apiKeys: Of<'apiKeys'>[] = []
   readonly #servers: ServerDetail[] = []
   readonly #mocks: Of<'mocks'>[] = []
   readonly #places = new Map<object, string>()
@@ -99,6 +118,8 @@ class FixtureReader {
   /** The current file. */
   #file = ''
   #document: unknown
+  /** How many more of its problems with schemas are reported. */
+  #left = 0
 
   constructor(spool: Spool, onProgress: ReadProgress) {
     this.#connections = new FixtureConnections(spool)
@@ -107,22 +128,48 @@ class FixtureReader {
 
   read({ file, read }: SourceFile): void {
     this.#file = file
-    const report = (place: string, message: string) => this.#report(place, message)
-    this.#document = readWhole(read(), report)
-    const document =
-      this.#document === undefined
-        ? undefined
-        : readDocument(this.#document, report, (kind, entry, index) => this.#registerInvalid(kind, entry, index))
-    if (document === undefined) {
+    this.#left = problemsPerFileMax
+    // Ambiguous JSON is refused, too: keys that are there twice, and numbers that would lose digits.
+    const parsed = readJsonBytes(read(), { depthMax: fixtureDepthMax, numbers: 'exact' })
+    this.#document = 'problem' in parsed ? undefined : parsed.value
+    if ('problem' in parsed) this.#report(parsed.problem.place, parsed.problem.message)
+    else if (!fileShape.isValid(parsed.value)) this.#reportAll('', fileShape.problems(parsed.value))
+    if (typeof this.#document !== 'object' || this.#document === null || Array.isArray(this.#document)) {
       this.#unreadable.add(file)
       return
     }
-    for (const [i, organization] of definedEntries(document.organizations)) this.#addOrganization(i, organization)
-    for (const [i, namespace] of definedEntries(document.namespaces)) this.#addNamespace(i, namespace)
-    for (const [i, apiKey] of definedEntries(document.apiKeys)) this.#addApiKey(i, apiKey)
-    for (const [i, server] of definedEntries(document.servers)) this.#addServer(i, server)
-    for (const [i, connection] of definedEntries(document.connections)) this.#addConnection(i, connection)
-    for (const [i, mock] of definedEntries(document.mocks)) this.#addMock(i, mock)
+    this.#each('organizations', entryShapes.organizations, (i, organization) => this.#addOrganization(i, organization))
+    this.#each('namespaces', entryShapes.namespaces, (i, namespace) => this.#addNamespace(i, namespace))
+    this.#each('apiKeys', entryShapes.apiKeys, (i, apiKey) => this.#addApiKey(i, apiKey))
+    this.#each('servers', entryShapes.servers, (i, server) => this.#addServer(i, server))
+    this.#each('connections', entryShapes.connections, (i, connection) => this.#addConnection(i, connection))
+    this.#each('mocks', entryShapes.mocks, (i, mock) => this.#addMock(i, mock))
+  }
+
+  /**
+   * Adds the valid entries of a list, and reports the problems of the others, so that one run finds as many as
+   * possible. The place of what `add` returns is kept, as that is.
+   */
+  #each<T>(kind: string, shape: Validator<T>, add: (index: number, entry: T) => object | undefined): void {
+    const entries = (this.#document as Readonly<Record<string, unknown>>)[kind]
+    for (const [index, entry] of (Array.isArray(entries) ? (entries as unknown[]) : []).entries()) {
+      const place = `${kind}[${index}]`
+      if (shape.isValid(entry)) {
+        const kept = add(index, entry)
+        if (kept !== undefined) this.#places.set(kept, `${this.#file}: ${place}`)
+        continue
+      }
+      if (this.#left > 0) this.#reportAll(place, shape.problems(entry, this.#left))
+      if (typeof entry === 'object' && entry !== null)
+        this.#registerInvalid(kind, entry as Record<string, unknown>, index)
+    }
+  }
+
+  /** `at`: the place of the value that was checked. */
+  #reportAll(at: string, problems: readonly Problem[]): void {
+    this.#left -= problems.length
+    for (const { place, message } of problems)
+      this.#report(at === '' || place === '' || place.startsWith('[') ? at + place : `${at}.${place}`, message)
   }
 
   end(): { fixtures: Fixtures; problems: FixtureProblem[] } {
@@ -148,35 +195,43 @@ class FixtureReader {
     }
   }
 
-  #addOrganization(i: number, organization: Of<'organizations'>): void {
+  #addOrganization(i: number, organization: Of<'organizations'>): object {
     this.#declareUnique(this.#organizationIds, organization.organizationId, () => `organizations[${i}].organizationId`)
     const members = new Set<string>()
     for (const [j, { userId }] of organization.members.entries()) {
       this.#declareUnique(members, userId, () => `organizations[${i}].members[${j}].userId`)
     }
     this.#organizations.push(organization)
-    this.#places.set(organization, `${this.#file}: organizations[${i}]`)
+    return organization
   }
 
-  #addNamespace(i: number, namespace: Namespace): void {
+  #addNamespace(i: number, namespace: Static<typeof OwnedNamespace>): object | undefined {
     this.#declareUnique(this.#namespaceNames, namespace.namespace, () => `namespaces[${i}].namespace`)
-    if ('organizationId' in namespace) {
-      const path = () => `namespaces[${i}].organizationId`
-      this.#requireReference('organization', this.#organizationIds, namespace.organizationId, path)
+    const { organizationId, userId } = namespace
+    if ((organizationId === undefined) === (userId === undefined)) {
+      const which =
+        userId === undefined ? 'has no organizationId and no userId' : 'has both an organizationId and a userId'
+      this.#report(`namespaces[${i}]`, `${which}: a namespace belongs to an organization or to a user`)
+      return undefined
     }
-    this.#namespaces.push(namespace)
-    this.#places.set(namespace, `${this.#file}: namespaces[${i}]`)
+    if (organizationId !== undefined) {
+      const path = () => `namespaces[${i}].organizationId`
+      this.#requireReference('organization', this.#organizationIds, organizationId, path)
+    }
+    this.#namespaces.push(namespace as Namespace)
+    return namespace
   }
 
-  #addApiKey(i: number, apiKey: Of<'apiKeys'>): void {
+  #addApiKey(i: number, apiKey: Of<'apiKeys'>): object {
     const message = chosenKeyProblem(apiKey.key)
     if (message !== undefined) this.#report(`apiKeys[${i}].key`, message)
     if (this.#keyTexts.has(apiKey.key)) this.#report(`apiKeys[${i}].key`, 'is given twice')
     this.#keyTexts.add(apiKey.key)
-    this.#apiKeys.push({ ...apiKey, file: this.#file })
+    this.#apiKeys.push(apiKey)
+    return apiKey
   }
 
-  #addServer(i: number, server: Of<'servers'>): void {
+  #addServer(i: number, server: Of<'servers'>): object {
     const { qualifiedName } = server
     const path = () => `servers[${i}].qualifiedName`
     this.#declareUnique(this.#serverNames, qualifiedName, path)
@@ -192,10 +247,10 @@ class FixtureReader {
       this.#toolNames.add(`${detail.qualifiedName}\0${name}`)
     }
     this.#servers.push(detail)
-    this.#places.set(detail, `${this.#file}: servers[${i}]`)
+    return detail
   }
 
-  #addConnection(i: number, connection: Of<'connections'>): void {
+  #addConnection(i: number, connection: Of<'connections'>): undefined {
     const { namespace, connectionId, server } = connection
     let ids = this.#connectionIds.get(namespace)
     if (ids === undefined) {
@@ -220,14 +275,14 @@ class FixtureReader {
     if (this.#connectionCount % progressEvery === 0) this.#onProgress(this.#connectionCount)
   }
 
-  #addMock(i: number, mock: Of<'mocks'>): void {
+  #addMock(i: number, mock: Of<'mocks'>): object {
     this.#requireReference('server', this.#serverNames, mock.server, () => `mocks[${i}].server`)
     if ((mock.result === undefined) === (mock.error === undefined)) {
       this.#report(`mocks[${i}]`, 'must have a result or an error, and not both')
     }
     this.#requireReference('tool', this.#toolNames, `${mock.server}\0${mock.tool}`, () => `mocks[${i}].tool`)
     this.#mocks.push(mock)
-    this.#places.set(mock, `${this.#file}: mocks[${i}]`)
+    return mock
   }
 
   /** Registers the names of an invalid entry, so that references to it are not reported as missing as well. */
@@ -270,86 +325,3 @@ class FixtureReader {
 
 /** Connections between two reports of progress. */
 const progressEvery = 10_000
-
-/** The entries of a list with their indexes, without holes. */
-function* definedEntries<T>(list: readonly T[] | undefined): Generator<[number, T]> {
-  for (const [index, entry] of (list ?? []).entries()) if (entry !== undefined) yield [index, entry]
-}
-
-type RegisterInvalid = (kind: string, entry: Readonly<Record<string, unknown>>, index: number) => void
-
-type Report = (place: string, message: string) => void
-
-/**
- * Parses a file. Undefined, with the problem reported, if it is not JSON or is ambiguous (duplicate keys, numbers that
- * lose digits).
- */
-function readWhole(bytes: Uint8Array, report: Report): unknown {
-  const read = readJsonBytes(bytes, { depthMax: fixtureDepthMax, numbers: 'exact' })
-  if (!('problem' in read)) return read.value
-  report(read.problem.place, read.problem.message)
-  return undefined
-}
-
-/**
- * Checks a parsed file. If it is invalid, reports its problems and returns its valid entries, so that one run finds as
- * many problems as possible. Undefined if it is not an object.
- */
-function readDocument(whole: unknown, report: Report, registerInvalid: RegisterInvalid): FixtureFile | undefined {
-  if (fileShape.isValid(whole)) return whole
-  const misowned = misownedNamespaces(whole)
-  for (const { place, message } of fileShape.problems(whole, problemsPerFileMax)) {
-    const [namespace = ''] = /^namespaces\[\d+\]/.exec(place) ?? []
-    const owners = misowned.get(namespace)
-    if (owners === undefined) report(place, message)
-    else if (owners !== 'reported') {
-      report(namespace, owners)
-      misowned.set(namespace, 'reported')
-    }
-  }
-  return validEntries(whole, registerInvalid)
-}
-
-/**
- * By place, problems with the owner of a namespace. The schema's own message would only report a missing or unknown
- * field, and those that are known to one of its two forms.
- */
-function misownedNamespaces(whole: unknown): Map<string, string> {
-  const found = new Map<string, string>()
-  const { namespaces } = (whole ?? {}) as { namespaces?: unknown }
-  for (const [index, entry] of (Array.isArray(namespaces) ? namespaces : []).entries()) {
-    if (typeof entry !== 'object' || entry === null) continue
-    const place = `namespaces[${index}]`
-    const misspelt = Object.keys(entry).find((field) => nearName(field, owning) !== undefined)
-    if (misspelt !== undefined) {
-      found.set(place, `has the unknown field ${JSON.stringify(misspelt)}${didYouMean(misspelt, owning)}`)
-      continue
-    }
-    const owners = owning.filter((field) => Object.hasOwn(entry, field))
-    if (owners.length === 1) continue
-    const which =
-      owners.length === 2 ? 'has both an organizationId and a userId' : 'has no organizationId and no userId'
-    found.set(place, `${which}: a namespace belongs to an organization or to a user`)
-  }
-  return found
-}
-
-const owning = ['organizationId', 'userId']
-
-/** The valid entries of an invalid document. Only these are checked further. */
-function validEntries(document: unknown, registerInvalid: RegisterInvalid): FixtureFile | undefined {
-  if (typeof document !== 'object' || document === null || Array.isArray(document)) return undefined
-  const valid: Record<string, unknown[]> = {}
-  for (const [kind, shape] of Object.entries(entryShapes)) {
-    const entries: unknown = (document as Record<string, unknown>)[kind]
-    if (!Array.isArray(entries)) continue
-    // Leave a hole for an invalid entry, so that the indexes of the others stay right.
-    valid[kind] = []
-    for (const [index, entry] of entries.entries()) {
-      if (shape.isValid(entry)) valid[kind][index] = entry
-      else if (typeof entry === 'object' && entry !== null)
-        registerInvalid(kind, entry as Record<string, unknown>, index)
-    }
-  }
-  return valid as FixtureFile
-}
