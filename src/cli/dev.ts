@@ -17,7 +17,7 @@ import type { Terminal } from './terminal.ts'
 /** Milliseconds without a change before a reload. An editor saves a file in several steps. */
 const settleMs = 100
 
-/** Serves until a signal. Resolves with the exit code. Throws CommandError if it cannot start. */
+/** Serves until a signal. Resolves with the exit code. Throws CommandError or StoreError if it cannot start. */
 export async function dev(config: ServeConfig, terminal: Terminal): Promise<number> {
   const data = temporaryFolder('postern-dev-')
   // Remove the folder on every exit. A process killed by an unhandled signal leaves it behind.

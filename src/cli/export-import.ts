@@ -26,7 +26,7 @@ import { leavingNothing } from './leaving-nothing.ts'
 import { commandProgress } from './progress.ts'
 import type { Terminal } from './terminal.ts'
 
-/** Exports all records to a new file, or to stdout if `file` is undefined. Throws CommandError. */
+/** Exports all records to a new file, or to stdout if `file` is undefined. Throws CommandError and StoreError. */
 export async function exportCommand(file: string | undefined, place: Place, terminal: Terminal): Promise<void> {
   if (file !== undefined && existsSync(file)) {
     throw new CommandError(`${file} already exists: choose another name (nothing was overwritten)`)
@@ -53,13 +53,8 @@ export async function exportCommand(file: string | undefined, place: Place, term
     if (file !== undefined) rmSync(draft, { force: true })
     // The reader closed the pipe, as `head` does: not an error.
     if ((error as NodeJS.ErrnoException).code === 'EPIPE') return
-    throw new CommandError(
-      error instanceof StoreError ? error.message : `cannot write: ${(error as Error).message}`,
-      1,
-      {
-        cause: error,
-      },
-    )
+    if (error instanceof StoreError) throw error
+    throw new CommandError(`cannot write: ${(error as Error).message}`, 1, { cause: error })
   } finally {
     await database?.close()
   }
@@ -100,7 +95,7 @@ function lineWriter(output: number, onWritten: (lines: number) => void) {
 
 /**
  * Imports a file, all or nothing. Creates the data folder only if the operator named it, and removes it again if the
- * import fails. Throws CommandError.
+ * import fails. Throws CommandError and StoreError.
  */
 export async function importCommand(file: string, flags: NamedFolder, terminal: Terminal): Promise<void> {
   const { data } = flags

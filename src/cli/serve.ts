@@ -74,8 +74,8 @@ export interface Running {
 }
 
 /**
- * Starts a server. Throws CommandError with a line that tells the operator what to do. Then everything opened here is
- * closed, except the store: the process is expected to end.
+ * Starts a server. Throws CommandError or StoreError, with a line that tells the operator what to do. Then everything
+ * opened here is closed, except the store: the process is expected to end.
  */
 export async function start(config: ServeConfig, dataPath: string, terminal: Terminal): Promise<Running> {
   let replica: string | undefined
@@ -225,7 +225,7 @@ function openLogs({ areCallsRecorded }: ServeConfig, dataPath: string, replica: 
   return { audit, callLog }
 }
 
-/** Opens the store of the folder, or of the database. Throws CommandError. */
+/** Opens the store of the folder, or of the database. Throws CommandError and StoreError. */
 function openFolder(
   { database }: ServeConfig,
   path: string,

@@ -17,14 +17,16 @@ import { openDatabase, openForSchema, readDatabase, secretCheckOf } from '../mai
 import { type Scan, scanStore } from '../storage/lmdb/scan.ts'
 import { scanDatabase } from '../storage/postgres/scan.ts'
 import { schemaVersion } from '../storage/postgres/schema.ts'
-import { StoreError } from '../storage/store.ts'
 import { auditCommand } from './audit.ts'
 import { countText } from './count-text.ts'
 import { leavingNothing } from './leaving-nothing.ts'
 import { table } from './table.ts'
 import type { Terminal } from './terminal.ts'
 
-/** Prints where the store is, whether what it acknowledges is replicated, and who uses it. Throws CommandError. */
+/**
+ * Prints where the store is, whether what it acknowledges is replicated, and who uses it. Throws CommandError and
+ * StoreError.
+ */
 export async function storeStatus(place: Place, { stdout, stderr }: Terminal): Promise<void> {
   await using folder = await openExistingDataFolder(place, stderr)
   const { store, database, path } = folder
@@ -57,7 +59,7 @@ export async function storeStatus(place: Place, { stdout, stderr }: Terminal): P
   stdout(`${table(facts)}\n${table([['REPLICA', 'STATE', 'VERSION', 'BASE URL'], ...rows])}`)
 }
 
-/** Makes the schema of a database, or upgrades it; replicas may be running. Throws CommandError. */
+/** Makes the schema of a database, or upgrades it; replicas may be running. Throws CommandError, StoreError. */
 export async function migrateStore(place: Place, { stdout }: Terminal): Promise<void> {
   const database = databaseOf(place)
   if (database === undefined) {
@@ -80,7 +82,7 @@ export interface CopyFlags {
   readonly storePasswordFile?: string
 }
 
-/** Copies a store with everything in it. Throws CommandError; then the target is as before. */
+/** Copies a store with everything in it. Throws CommandError and StoreError; then the target is as before. */
 export async function copyStore(flags: CopyFlags, terminal: Terminal): Promise<void> {
   const { from, to, data, instanceSecretFile } = flags
   const [source, target] = [sideOf(from), sideOf(to)]
@@ -132,33 +134,28 @@ async function copyBetween(
     if ('problem' in place) throw new CommandError(`${flag} ${place.problem}`, 2)
     return place
   }
-  try {
-    let read: Scan
-    if (source.url === undefined) {
-      read = scanStore(join(source.folder, 'store'))
-    } else {
-      const options = { mayMake: false, label: 'postern store copy', waitMs: storeCommandMs, tell: terminal.stderr }
-      const { store } = await openDatabase(placeOf(source.url, '--from'), options)
-      opened.defer(() => store.close())
-      read = scanDatabase(store)
-    }
-    let write: Target
-    if (target.url === undefined) {
-      makeFolder(target.folder)
-      write = toFolder(join(target.folder, 'store'))
-    } else {
-      if (!existsSync(instanceSecretFile)) throw new CommandError(`${instanceSecretFile} is missing`)
-      const store = await openForSchema(placeOf(target.url, '--to'), 'postern store copy')
-      opened.defer(() => store.close())
-      write = toDatabase(store, secretCheckOf(openSecrets(instanceSecretFile)))
-    }
-    const copied = await write(read)
-    if (target.url === undefined) takeSecret(instanceSecretFile, target.folder)
-    return copied
-  } catch (error) {
-    if (error instanceof StoreError) throw new CommandError(error.message, 1, { cause: error })
-    throw error
+  let read: Scan
+  if (source.url === undefined) {
+    read = scanStore(join(source.folder, 'store'))
+  } else {
+    const options = { mayMake: false, label: 'postern store copy', waitMs: storeCommandMs, tell: terminal.stderr }
+    const { store } = await openDatabase(placeOf(source.url, '--from'), options)
+    opened.defer(() => store.close())
+    read = scanDatabase(store)
   }
+  let write: Target
+  if (target.url === undefined) {
+    makeFolder(target.folder)
+    write = toFolder(join(target.folder, 'store'))
+  } else {
+    if (!existsSync(instanceSecretFile)) throw new CommandError(`${instanceSecretFile} is missing`)
+    const store = await openForSchema(placeOf(target.url, '--to'), 'postern store copy')
+    opened.defer(() => store.close())
+    write = toDatabase(store, secretCheckOf(openSecrets(instanceSecretFile)))
+  }
+  const copied = await write(read)
+  if (target.url === undefined) takeSecret(instanceSecretFile, target.folder)
+  return copied
 }
 
 /** Puts the secret into the folder, unless it is already there. Throws CommandError for another one. */

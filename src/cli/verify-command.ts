@@ -64,11 +64,7 @@ async function verifyHere(flags: Flags, terminal: Terminal): Promise<void> {
   process.umask(0o077)
   const folder = join(data, 'store')
   requireDataFolder(data)
-  try {
-    checkFile(join(folder, 'data.mdb'))
-  } catch (error) {
-    throw new CommandError((error as Error).message, 1, { cause: error })
-  }
+  checkFile(join(folder, 'data.mdb'))
   const { sealingKey } = openSecrets(join(data, 'instance-secret'))
   await verifyRecords(flags, terminal, sealingKey, {
     scan: scanStore(folder),

@@ -14,7 +14,7 @@ import { openingLockFile } from '../storage/lmdb/opening-lock.ts'
 import { openLmdbStore } from '../storage/lmdb/store.ts'
 import type { PostgresStore } from '../storage/postgres/store.ts'
 import { requireOwn, requirePrivate } from '../storage/private-file.ts'
-import { type Store, StoreError } from '../storage/store.ts'
+import type { Store } from '../storage/store.ts'
 import {
   type DatabaseFlags,
   type DatabasePlace,
@@ -87,7 +87,7 @@ export interface Place extends DatabaseFlags {
   readonly data: string
 }
 
-/** For a command: opens an existing store. Throws CommandError if there is none. */
+/** For a command: opens an existing store. Throws CommandError if there is none, and StoreError. */
 export async function openExistingDataFolder(place: Place, tell: Tell): Promise<DataFolder> {
   const { data } = place
   const database = databaseOf(place)
@@ -164,8 +164,8 @@ export function madeFolder(path: string): string {
 }
 
 /**
- * Opens a data folder, and creates it if it is missing. Throws CommandError with one line that tells the operator what
- * to do.
+ * Opens a data folder, and creates it if it is missing. Throws CommandError or StoreError, with one line that tells the
+ * operator what to do.
  */
 export async function openDataFolder(path: string): Promise<DataFolder> {
   makeFolder(path)
@@ -173,7 +173,7 @@ export async function openDataFolder(path: string): Promise<DataFolder> {
   const isNew = !hasStore(path)
   requireSecret(path)
   const secrets = openSecrets(join(path, 'instance-secret'))
-  const store = openStore(join(path, 'store'))
+  const store = openLmdbStore(join(path, 'store'))
   try {
     await ensureSigningKeys(store, secrets)
   } catch (error) {
@@ -191,16 +191,6 @@ async function ensureSigningKeys(store: Store, secrets: Secrets): Promise<void> 
   await changeSigningKeys(store, secrets.sealingKey, (records) =>
     records === undefined ? newSigningKeys(Math.floor(Date.now() / 1000)) : undefined,
   )
-}
-
-/** The store's errors are for the operator: turn StoreError into CommandError. */
-function openStore(path: string): Store {
-  try {
-    return openLmdbStore(path)
-  } catch (error) {
-    if (error instanceof StoreError) throw new CommandError(error.message, 1, { cause: error })
-    throw error
-  }
 }
 
 /** Creates the folder if it is missing. Throws CommandError if it cannot be used. */

@@ -14,7 +14,6 @@ import { equalBytes } from '../storage/bytes.ts'
 import { type Address, readAddress } from '../storage/postgres/address.ts'
 import { openPostgresStore, type PostgresStore } from '../storage/postgres/store.ts'
 import { requirePrivate } from '../storage/private-file.ts'
-import { StoreError } from '../storage/store.ts'
 
 /** The flags that name a store in a database, unchecked. */
 export interface DatabaseFlags {
@@ -63,8 +62,8 @@ export interface OpenDatabaseOptions {
 }
 
 /**
- * Opens the database with the secret that belongs to it. Throws CommandError with one line that tells the operator what
- * to do.
+ * Opens the database with the secret that belongs to it. Throws CommandError or StoreError, with one line that tells
+ * the operator what to do.
  */
 export async function openDatabase(
   { address, secretFile }: DatabasePlace,
@@ -77,9 +76,7 @@ export async function openDatabase(
       `${secretFile} is missing, and the store needs its instance secret: copy it from another replica, or name it with --instance-secret-file`,
     )
   if (!isThere && !mayMake) throw missing()
-  const store = await openPostgresStore({ address, mayMigrate: mayMake, ...rest }).catch((error: unknown) => {
-    throw asCommandError(error)
-  })
+  const store = await openPostgresStore({ address, mayMigrate: mayMake, ...rest })
   try {
     const { secretCheck: stored } = await store.instance()
     // Looked for again: of replicas that start together with one file, another may have made both meanwhile.
@@ -92,7 +89,7 @@ export async function openDatabase(
     return { store, secrets, isNew: stored === null }
   } catch (error) {
     await store.close()
-    throw asCommandError(error)
+    throw error
   }
 }
 
@@ -117,13 +114,7 @@ export function secretCheckOf({ storeCheckKey }: Secrets): Uint8Array {
   return createHmac('sha256', storeCheckKey).update('this store').digest()
 }
 
-/** Makes the schema of a database, or upgrades it, and nothing else: it needs no secret. Throws CommandError. */
+/** Makes the schema of a database, or upgrades it, and nothing else: it needs no secret. Throws StoreError. */
 export function openForSchema({ address }: DatabasePlace, label: string): Promise<PostgresStore> {
-  return openPostgresStore({ address, mayMigrate: true, label, waitMs: storeCommandMs }).catch((error: unknown) => {
-    throw asCommandError(error)
-  })
-}
-
-function asCommandError(error: unknown): unknown {
-  return error instanceof StoreError ? new CommandError(error.message, 1, { cause: error }) : error
+  return openPostgresStore({ address, mayMigrate: true, label, waitMs: storeCommandMs })
 }
