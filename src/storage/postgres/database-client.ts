@@ -8,6 +8,7 @@ import { type ReservedSQL, SQL } from 'bun'
 import type { Clock } from '../../clock.ts'
 import { type Address, type Host, nameOf } from './address.ts'
 import { createSlots } from './slots.ts'
+import { within } from './within.ts'
 
 /**
  * Milliseconds until a statement of a long transaction must be answered, such as a piece of a load. Past it: the
@@ -106,7 +107,9 @@ export function createClient(address: Address, host: Host, { max, label, clock }
     values: readonly unknown[],
     until: number,
   ): Promise<readonly Row[]> => {
-    const late = () => new StatementError(`${name} did not answer in time`, undefined, true)
+    const late = () => {
+      throw new StatementError(`${name} did not answer in time`, undefined, true)
+    }
     return within(until - clock.monotonic(), on.unsafe(statement, values as unknown[]) as Promise<readonly Row[]>, late)
   }
 
@@ -187,19 +190,6 @@ function poolOfOne(address: Address, host: Host, label: string): SQL {
     connectionTimeout: storeConnectSeconds,
     connection: { application_name: label },
   })
-}
-
-/** The result, or after so many milliseconds what `late` returns, thrown. */
-async function within<T>(milliseconds: number, result: Promise<T>, late: () => Error): Promise<T> {
-  let timer: ReturnType<typeof setTimeout> | undefined
-  const deadline = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(late()), Math.max(0, milliseconds))
-  })
-  try {
-    return await Promise.race([result, deadline])
-  } finally {
-    clearTimeout(timer)
-  }
 }
 
 /**

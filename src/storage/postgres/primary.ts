@@ -7,8 +7,8 @@
 import type { Clock } from '../../clock.ts'
 import { storeBeliefMs, storeLookAgainMs } from '../../limits.ts'
 import { StoreError } from '../store.ts'
-import { createChange } from './change.ts'
 import type { Client } from './database-client.ts'
+import { within } from './within.ts'
 
 /** Stores contract 6.1: milliseconds between two looks at the hosts of a database, and until a look must be answered. Past it: the host counts as away. */
 const storeLookMs = 1000
@@ -100,10 +100,16 @@ export function watchPrimary({ hosts, clock, every, log }: WatchOptions): Primar
   let wasConfirmed = false
   let isClosed = false
   let lookedAt = Number.NEGATIVE_INFINITY
-  const change = createChange(clock)
+  /** Resolved at the next change, for all who wait. */
+  let change = Promise.withResolvers<true>()
+
+  function wakeAll(): void {
+    change.resolve(true)
+    change = Promise.withResolvers()
+  }
 
   function changed(): void {
-    change.notify()
+    wakeAll()
     const isConfirmed = isConfirmedNow()
     if (isConfirmed !== wasConfirmed) {
       wasConfirmed = isConfirmed
@@ -174,9 +180,9 @@ export function watchPrimary({ hosts, clock, every, log }: WatchOptions): Primar
   void lookOnce()
 
   const nextChange = async (until: number) => {
-    if (isClosed || !(await change.next(until))) {
+    const left = until - clock.monotonic()
+    if (isClosed || left <= 0 || !(await within<boolean>(left, change.promise, () => false)))
       throw new StoreError('unavailable', `the store is unavailable: ${why}`)
-    }
   }
 
   return {
@@ -202,7 +208,7 @@ export function watchPrimary({ hosts, clock, every, log }: WatchOptions): Primar
       isClosed = true
       stop()
       leave()
-      change.notify()
+      wakeAll()
     },
   }
 }

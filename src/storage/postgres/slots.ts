@@ -1,6 +1,7 @@
 /** Places for work that may be under way at once; a caller that finds none waits in line. */
 
 import type { Clock } from '../../clock.ts'
+import { within } from './within.ts'
 
 export interface Slots {
   /** Resolves with true once there is a place, which must be given back; with false if there is none by `until`. */
@@ -38,16 +39,8 @@ function createOwnSlots(max: number, clock: Clock): Slots {
       const turn = Promise.withResolvers<boolean>()
       const called = () => turn.resolve(true)
       waiting.add(called)
-      const timer = setTimeout(
-        () => {
-          // Called at this very moment: then the place is ours.
-          if (waiting.delete(called)) turn.resolve(false)
-        },
-        Math.max(0, until - clock.monotonic()),
-      )
-      const hasPlace = await turn.promise
-      clearTimeout(timer)
-      return hasPlace
+      // Called at this very moment: then the place is ours.
+      return within(until - clock.monotonic(), turn.promise, () => !waiting.delete(called))
     },
     giveBack() {
       const [next] = waiting
