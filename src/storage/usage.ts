@@ -44,19 +44,6 @@ export function usageCount(
   }
 }
 
-/** Changes of usages, by namespace. */
-export interface Usages {
-  /** Adds a record. Entries that count for no namespace are ignored. */
-  add(entry: Entry): void
-  /** Takes away what is stored for a record that is replaced or deleted; undefined: nothing. */
-  remove(key: Key, value: Uint8Array | undefined): void
-  change(namespace: string, change: Partial<Usage>): void
-  /** The changes as counts, against a quota if there is one. */
-  counts(quota?: Usage): Count[]
-  /** The usages as they are stored, of an empty store with these changes. */
-  entries(): Entry[]
-}
-
 // Made once: each record is compared with them.
 const [connection] = prefixOf('connection')
 const [privatePart] = prefixOf('connectionPrivate')
@@ -64,7 +51,10 @@ const servers = prefixOf('server')
 /** Of one group. Those of others are as long. */
 const listings = prefixOf('listing', '00')
 
-export function createUsages(): Usages {
+/** Changes of usages, by namespace. */
+export type Usages = ReturnType<typeof createUsages>
+
+export function createUsages() {
   const usages = new Map<string, { -readonly [K in keyof Usage]: Usage[K] }>()
   function change(namespace: string, { connections = 0, bytes = 0, servers = 0 }: Partial<Usage>): void {
     const usage = usages.get(namespace) ?? { connections: 0, bytes: 0, servers: 0 }
@@ -85,13 +75,17 @@ export function createUsages(): Usages {
     else if (key[0] === listings[0]) change(namespaceOf(idOfKey(listings, key)), { bytes })
   }
   return {
-    add: (entry) => count(entry, 1),
-    remove(key, value) {
+    /** Adds a record. Entries that count for no namespace are ignored. */
+    add: (entry: Entry): void => count(entry, 1),
+    /** Takes away what is stored for a record that is replaced or deleted; undefined: nothing. */
+    remove(key: Key, value: Uint8Array | undefined): void {
       if (value !== undefined) count({ key, value }, -1)
     },
     change,
-    counts: (quota) => [...usages].map(([namespace, usage]) => usageCount(namespace, usage, quota)),
-    entries: () =>
+    /** The changes as counts, against a quota if there is one. */
+    counts: (quota?: Usage): Count[] => [...usages].map(([namespace, usage]) => usageCount(namespace, usage, quota)),
+    /** The usages as they are stored, of an empty store with these changes. */
+    entries: (): Entry[] =>
       [...usages].map(([namespace, { connections, bytes, servers }]) => ({
         key: keyOf('usage', namespace),
         value: countBytes([connections, bytes, servers]),

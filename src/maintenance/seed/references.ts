@@ -17,31 +17,25 @@ interface Reference {
   count: number
 }
 
-/** Collects references while files are read. */
-export interface References {
-  /**
-   * Records a use of `name`, which `known` does not contain yet. `known` is checked again at the end. `place` is called
-   * only for the first use.
-   */
-  add(kind: string, known: ReadonlySet<string>, name: string, place: () => Place): void
-  /** One problem for each name that is still missing. */
-  problems(names: Names): FixtureProblem[]
-}
-
 /** Names used for hints. */
 interface Names {
   readonly serverNames: ReadonlySet<string>
   readonly namespaceNames: ReadonlySet<string>
 }
 
-export function createReferences(): References {
+/** Collects references while files are read. */
+export function createReferences() {
   /**
    * References by the set that must contain the name, then by name: a million connections may refer to one namespace.
    */
   const missing = new Map<ReadonlySet<string>, Map<string, Reference>>()
 
   return {
-    add(kind, known, name, place) {
+    /**
+     * Records a use of `name`, which `known` does not contain yet. `known` is checked again at the end. `place` is
+     * called only for the first use.
+     */
+    add(kind: string, known: ReadonlySet<string>, name: string, place: () => Place): void {
       let references = missing.get(known)
       if (references === undefined) {
         references = new Map()
@@ -51,7 +45,8 @@ export function createReferences(): References {
       if (reference === undefined) references.set(name, { kind, first: place(), count: 1 })
       else reference.count += 1
     },
-    problems({ serverNames, namespaceNames }) {
+    /** One problem for each name that is still missing. */
+    problems({ serverNames, namespaceNames }: Names): FixtureProblem[] {
       const problems: FixtureProblem[] = []
       for (const [known, references] of missing) {
         for (const [name, { kind, first, count }] of references) {

@@ -10,17 +10,8 @@ import { termKeyWriter } from '../../storage/keys.ts'
 import { termBytes } from '../../storage/record-kinds.ts'
 import type { Key } from '../../storage/store.ts'
 
-/** Terms of one namespace. First all `add`, then `keys`. */
-export interface TermOrder {
-  /** Adds a term of the connection with this index in `rows`. Indexes must not decrease. */
-  add(index: number, term: Uint8Array): void
-  readonly count: number
-  /** The index keys of all terms, in order. May be called once: it sorts in place. */
-  keys(namespace: string, rows: readonly { readonly connectionId: string }[]): Generator<Key>
-}
-
-/** The arrays double when they are full. */
-export function createTermOrder(): TermOrder {
+/** Terms of one namespace. First all `add`, then `keys`. The arrays double when they are full. */
+export function createTermOrder() {
   let room = 0
   let terms = Buffer.alloc(0)
   let owners = new Uint32Array(0)
@@ -41,7 +32,8 @@ export function createTermOrder(): TermOrder {
     get count() {
       return count
     },
-    add(index, term) {
+    /** Adds a term of the connection with this index in `rows`. Indexes must not decrease. */
+    add(index: number, term: Uint8Array): void {
       if (count === room) makeRoom(Math.max(1024, room * 2))
       terms.set(term, count * termBytes)
       owners[count] = index
@@ -50,7 +42,8 @@ export function createTermOrder(): TermOrder {
       halves[count * 2 + 1] = terms.readUInt32BE(count * termBytes)
       count += 1
     },
-    *keys(namespace, rows) {
+    /** The index keys of all terms, in order. May be called once: it sorts in place. */
+    *keys(namespace: string, rows: readonly { readonly connectionId: string }[]): Generator<Key> {
       const { lengthOf, write } = termKeyWriter(namespace)
       order.subarray(0, count).sort()
       for (let i = 0; i < count; i += 1) {

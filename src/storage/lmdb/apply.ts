@@ -8,7 +8,7 @@ import { type Committed, checkKey, type Key, type Write } from '../store.ts'
 import type { Records } from './records.ts'
 import type { Reserve } from './reserve.ts'
 import type { Bytes } from './root.ts'
-import { editSegments, type SegmentEditor } from './segments.ts'
+import { editSegments } from './segments.ts'
 import { appendChecksum, noKey, verifyChecksum } from './value-checksum.ts'
 
 export interface WriteTarget {
@@ -66,11 +66,7 @@ const floors = { other: freeBytesMin, deletion: deletionBytesMin, revocation: re
 /** Estimated bytes of a key and its node in the tree. */
 const keyBytesAbout = 100
 
-function segmentEditor(
-  segments: Bytes,
-  records: Records,
-  weighed: (key: Key, value: Uint8Array) => Uint8Array,
-): SegmentEditor {
+function segmentEditor(segments: Bytes, records: Records, weighed: (key: Key, value: Uint8Array) => Uint8Array) {
   return editSegments({
     bytesMax: records.segmentBytesMax,
     atOrAfter(key) {

@@ -83,13 +83,9 @@ function busy(waitMs: number, cause?: unknown): StoreError {
 }
 
 /** The lock as the commits of a process hold it: those that are under way at once hold it together. */
-export interface SharedLock {
-  /** Runs `commit` while no process opens the store. Rejects with what it throws, and as `withSharedLock`. */
-  run<T>(commit: () => Promise<T>): Promise<T>
-  close(): void
-}
+export type SharedLock = ReturnType<typeof openSharedLock>
 
-export function openSharedLock(folder: string): SharedLock {
+export function openSharedLock(folder: string) {
   // Reads what is needed to prepare statements on it.
   const lock = openLock(folder, storeOpeningWaitMs, [readSchema])
   const [begin, read, end] = [lock.query('BEGIN'), lock.query(readSchema), lock.query('ROLLBACK')]
@@ -124,7 +120,8 @@ export function openSharedLock(folder: string): SharedLock {
   }
 
   return {
-    async run(commit) {
+    /** Runs `commit` while no process opens the store. Rejects with what it throws, and as `withSharedLock`. */
+    async run<T>(commit: () => Promise<T>): Promise<T> {
       const from = performance.now()
       while (!enter()) {
         if (performance.now() - from > storeOpeningWaitMs) throw busy(storeOpeningWaitMs)
@@ -137,7 +134,7 @@ export function openSharedLock(folder: string): SharedLock {
         if (underWay === 0) end.run()
       }
     },
-    close() {
+    close(): void {
       for (const statement of [begin, read, end]) statement.finalize()
       lock.close()
     },

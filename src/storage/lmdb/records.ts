@@ -11,24 +11,12 @@ import type { SegmentReader, Take } from './segment-reader.ts'
 import type { PackedKinds } from './segments.ts'
 import { verifyChecksum } from './value-checksum.ts'
 
-export interface Records {
-  find(key: Key): Uint8Array | undefined
-  findMany(keys: readonly Key[]): (Uint8Array | undefined)[]
-  /**
-   * Passes up to `limit` entries of a range to `take`. Returns true if there are more. With `keys`, values are empty.
-   */
-  walk(range: Range, kind: 'entries' | 'keys', take: Take): boolean
-  /** Joined values. The buffer is borrowed if the range lies within one packed kind. */
-  concatValues(range: Range): ConcatenatedValues
-  /** True if entries with this key are stored in segments. */
-  isPacked(key: Key): boolean
-  /** Maximum size in bytes of a segment with this key; 0 for a kind that is not packed. */
-  segmentBytesMax(key: Key): number
-}
+export type Records = ReturnType<typeof createRecords>
 
-export function createRecords(data: Bytes, packed: SegmentReader, kinds: PackedKinds): Records {
+export function createRecords(data: Bytes, packed: SegmentReader, kinds: PackedKinds) {
   const segmentBytes = new Map(Object.entries(kinds).map(([letter, bytes]) => [letter.charCodeAt(0), bytes]))
   const letters = [...segmentBytes.keys()].sort((a, b) => a - b)
+  /** True if entries with this key are stored in segments. */
   const isPacked = (key: Key) => segmentBytes.has(key[0] ?? 0)
 
   function find(key: Key): Uint8Array | undefined {
@@ -38,7 +26,10 @@ export function createRecords(data: Bytes, packed: SegmentReader, kinds: PackedK
     return bytes === undefined ? undefined : copyBytes(verifyChecksum(key, bytes))
   }
 
-  /** Walks single entries and segments in turn, in key order. */
+  /**
+   * Passes up to `limit` entries of a range to `take`, single ones and those of segments in key order. Returns true if
+   * there are more. With `keys`, values are empty.
+   */
   function walk(range: Range, kind: 'entries' | 'keys', take: Take): boolean {
     const { gte, lt } = range
     let left = range.limit
@@ -79,6 +70,7 @@ export function createRecords(data: Bytes, packed: SegmentReader, kinds: PackedK
     return false
   }
 
+  /** Joined values. The buffer is borrowed if the range lies within one packed kind. */
   function concatValues(range: Range): ConcatenatedValues {
     if (isPacked(range.gte) && range.lt[0] === range.gte[0]) return packed.concatValues(range)
     const values: Uint8Array[] = []
@@ -92,7 +84,7 @@ export function createRecords(data: Bytes, packed: SegmentReader, kinds: PackedK
 
   return {
     find,
-    findMany(keys) {
+    findMany(keys: readonly Key[]): (Uint8Array | undefined)[] {
       // Those in segments are read together: neighbours are often in the same one.
       const inSegments = packed.getMany(keys.filter(isPacked)).values()
       return keys.map((key) => (isPacked(key) ? inSegments.next().value : find(key)))
@@ -100,7 +92,8 @@ export function createRecords(data: Bytes, packed: SegmentReader, kinds: PackedK
     walk,
     concatValues,
     isPacked,
-    segmentBytesMax: (key) => segmentBytes.get(key[0] ?? 0) ?? 0,
+    /** Maximum size in bytes of a segment with this key; 0 for a kind that is not packed. */
+    segmentBytesMax: (key: Key): number => segmentBytes.get(key[0] ?? 0) ?? 0,
   }
 }
 

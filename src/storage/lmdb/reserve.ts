@@ -8,22 +8,19 @@ import { StoreError } from '../store.ts'
 /** Ours: revocations of one owner while deletions are 503 for want of space; each writes about ten kilobytes. Past it: 503. */
 export const scarceRevocationsMax = 50
 
-export interface Reserve {
-  /** Throws StoreError `unavailable` if the owner has had its part. */
-  take(owner: string): void
-  /** There is space again: all have their part again. */
-  refill(): void
-}
+export type Reserve = ReturnType<typeof createReserve>
 
-export function createReserve(): Reserve {
+export function createReserve() {
   const taken = new Map<string, number>()
   return {
-    take(owner) {
+    /** Throws StoreError `unavailable` if the owner has had its part. */
+    take(owner: string): void {
       const count = taken.get(owner) ?? 0
       if (count >= scarceRevocationsMax)
         throw new StoreError('unavailable', 'the disk is full, and what is left of it is for others: free some space')
       taken.set(owner, count + 1)
     },
+    /** There is space again: all have their part again. */
     refill: () => taken.clear(),
   }
 }

@@ -139,19 +139,11 @@ export interface SegmentStorage {
   remove(key: Key): void
 }
 
-/** Changes entries one at a time. Nothing is complete before `flush`. */
-export interface SegmentEditor {
-  put(entry: Entry): void
-  remove(key: Key): void
-  /** Writes the segment that is still in memory. */
-  flush(): void
-}
-
 /**
  * Edits one segment at a time and writes it when a key of another segment follows. Any order of keys is correct; key
- * order is fastest, because each segment is then read and written once.
+ * order is fastest, because each segment is then read and written once. Nothing is complete before `flush`.
  */
-export function editSegments(storage: SegmentStorage): SegmentEditor {
+export function editSegments(storage: SegmentStorage) {
   let open: OpenSegment | undefined
 
   function openFor(key: Key): OpenSegment {
@@ -165,6 +157,7 @@ export function editSegments(storage: SegmentStorage): SegmentEditor {
     return open
   }
 
+  /** Writes the segment that is still in memory. */
   function flush(): void {
     if (open?.changed === true) {
       const { storedKey, entries } = open
@@ -181,7 +174,7 @@ export function editSegments(storage: SegmentStorage): SegmentEditor {
   }
 
   return {
-    put(entry) {
+    put(entry: Entry): void {
       const segment = openFor(entry.key)
       const at = positionOf(segment.entries, entry.key)
       const known = segment.entries[at]
@@ -192,7 +185,7 @@ export function editSegments(storage: SegmentStorage): SegmentEditor {
       // Bounds the memory of a long load.
       if (segment.size > segmentSpillBytes) flush()
     },
-    remove(key) {
+    remove(key: Key): void {
       const segment = openFor(key)
       const at = positionOf(segment.entries, key)
       const known = segment.entries[at]

@@ -13,21 +13,7 @@ import { refusals } from './schema.ts'
 import { createSlots } from './slots.ts'
 import { type CommitRow, commitCall, outcomeOf } from './write.ts'
 
-export interface Statements {
-  /** The rows of a statement that only reads. `since`: when it was asked for. Throws StoreError `unavailable`. */
-  read<Row>(statement: string, values?: readonly unknown[], since?: number): Promise<readonly Row[]>
-  /** As `read`, for rows that may weigh much. Such statements leave half of the connections to others. */
-  readLarge<Row>(statement: string, values?: readonly unknown[]): Promise<readonly Row[]>
-  /** A small write. Throws StoreError `unavailable`, `indeterminate` and `too_large`. */
-  commit(write: Write): Promise<Committed>
-  /**
-   * Runs `work` in one transaction, which `begin` opens, without a deadline. Throws what `work` throws, and StoreError
-   * `unavailable` or `indeterminate`.
-   */
-  transaction<T>(begin: string, work: (run: Run) => Promise<T>): Promise<T>
-  /** From now on all fail with StoreError `fatal`. */
-  close(): void
-}
+export type Statements = ReturnType<typeof createStatements>
 
 /** `wantsStandby`: writes are refused without a synchronous standby. */
 export interface StatementsOptions {
@@ -38,8 +24,7 @@ export interface StatementsOptions {
   readonly clock: Clock
 }
 
-export function createStatements(options: StatementsOptions): Statements {
-  const { primary, wantsStandby, connections, clock } = options
+export function createStatements({ primary, wantsStandby, connections, clock }: StatementsOptions) {
   // One connection is left to small reads, which everybody needs.
   const apart = createSlots(Math.max(1, connections - 1), clock)
   const commits = createSlots(Math.max(1, connections - storePoolReserved), clock, apart)
@@ -50,6 +35,7 @@ export function createStatements(options: StatementsOptions): Statements {
     if (isClosed) throw new StoreError('fatal', 'the store is closed')
   }
 
+  /** The rows of a statement that only reads. `since`: when it was asked for. Throws StoreError `unavailable`. */
   async function read<Row>(statement: string, values: readonly unknown[] = [], since = clock.monotonic()) {
     requireOpen()
     const until = since + storeReadMs
@@ -68,7 +54,8 @@ export function createStatements(options: StatementsOptions): Statements {
   return {
     read,
 
-    async readLarge<Row>(statement: string, values?: readonly unknown[]) {
+    /** As `read`, for rows that may weigh much. Such statements leave half of the connections to others. */
+    async readLarge<Row>(statement: string, values?: readonly unknown[]): Promise<readonly Row[]> {
       requireOpen()
       const since = clock.monotonic()
       // Half of the time is left for the statement: one that is sent too late costs as much, and answers nobody.
@@ -82,9 +69,10 @@ export function createStatements(options: StatementsOptions): Statements {
     },
 
     /**
-     * A commit that was sent is never taken back: the database may do it at any time. So it is sent again with its id.
+     * A small write. Throws StoreError `unavailable`, `indeterminate` and `too_large`. A commit that was sent is never
+     * taken back: the database may do it at any time. So it is sent again with its id.
      */
-    async commit(write) {
+    async commit(write: Write): Promise<Committed> {
       requireOpen()
       const sentAt = clock.monotonic()
       const until = sentAt + storeOutcomeMs
@@ -114,7 +102,11 @@ export function createStatements(options: StatementsOptions): Statements {
       }
     },
 
-    async transaction(begin, work) {
+    /**
+     * Runs `work` in one transaction, which `begin` opens, without a deadline. Throws what `work` throws, and StoreError
+     * `unavailable` or `indeterminate`.
+     */
+    async transaction<T>(begin: string, work: (run: Run) => Promise<T>): Promise<T> {
       requireOpen()
       const client = await primary.current(clock.monotonic() + storeReadMs)
       try {
@@ -125,7 +117,8 @@ export function createStatements(options: StatementsOptions): Statements {
       }
     },
 
-    close() {
+    /** From now on all fail with StoreError `fatal`. */
+    close(): void {
       isClosed = true
     },
   }
