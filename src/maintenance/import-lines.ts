@@ -9,15 +9,18 @@ import { type Problem, problemText } from '../schema/check.ts'
 import { readJsonBytes } from '../schema/json.ts'
 import { type ExportLine, endShape, headShape, lineShapes } from './export-format.ts'
 
-type Line =
-  | { readonly line: ExportLine; readonly head: undefined }
-  | { readonly line: ExportLine; readonly head: string }
+/** The line of a record. `secret`: of the instance that was exported (`ExportHead`). */
+interface Line {
+  readonly line: ExportLine
+  readonly secret: string
+}
 
 /**
- * Reads and checks all lines. The first item is the head: `head` is its `secret`, and `line` is undefined. Throws
- * CommandError with `file:line` for the first bad line, and for a file without an end.
+ * Reads and checks all lines, and passes those of records on. Throws CommandError with `file:line` for the first bad
+ * line, and for a file without an end.
  */
 export function* linesOf(file: string): Generator<Line> {
+  let secret = ''
   let number = 0
   let ended = false
   for (const bytes of rawLines(file)) {
@@ -28,7 +31,7 @@ export function* linesOf(file: string): Generator<Line> {
     if ('problem' in read) throw wrong(problemText(read.problem))
     if (number === 1) {
       if (!headShape.isValid(read.value)) throw wrong('is not the first line of an export of this version')
-      yield { line: undefined as never, head: read.value.secret }
+      secret = read.value.secret
       continue
     }
     if (endShape.isValid(read.value)) {
@@ -48,7 +51,7 @@ export function* linesOf(file: string): Generator<Line> {
     const line = read.value as ExportLine
     const wrongUrl = urlProblemOf(line)
     if (wrongUrl !== undefined) throw wrong(problemText(wrongUrl))
-    yield { line, head: undefined }
+    yield { line, secret }
   }
   if (number === 0) throw new CommandError(`${file}: is empty`)
   if (!ended) throw new CommandError(`${file}: is cut off: its last line is missing`)
@@ -57,15 +60,13 @@ export function* linesOf(file: string): Generator<Line> {
 /** The same URL checks as for a write over HTTP: a URL that could never be called is refused. */
 function urlProblemOf(line: ExportLine): Problem | undefined {
   const { kind } = line
-  if (kind === 'server') return inside('server', serverUrlProblem(line.server))
+  if (kind === 'server') {
+    const problem = serverUrlProblem(line.server)
+    return problem && { ...problem, place: `server.${problem.place}` }
+  }
   if (kind !== 'connection' || line.connection.mcpUrl === null) return undefined
   const message = urlProblem(line.connection.mcpUrl)
   return message === undefined ? undefined : { place: 'connection.mcpUrl', message }
-}
-
-/** Prefixes a problem's place. */
-function inside(place: string, problem: Problem | undefined): Problem | undefined {
-  return problem && { ...problem, place: `${place}.${problem.place}` }
 }
 
 /**

@@ -7,19 +7,17 @@
 import { CommandError } from '../errors.ts'
 import { namespaceOf } from '../model/names.ts'
 import { type Namespace, ownerName } from '../model/organization.ts'
-import { extrasOf, listingOf, noExtras } from '../model/server.ts'
 import { bytesOf, findConnection, indexEntries, newConnectionsVersion } from '../storage/connections.ts'
 import {
   indexKeysOf,
   listingEntry,
   newListingVersions,
   readApiKey,
-  readListing,
   readNamespace,
   readRevocation,
   serverEntry,
 } from '../storage/directory-records.ts'
-import { directoryVersionKey, keyOf, listingKey } from '../storage/keys.ts'
+import { directoryVersionKey, keyOf } from '../storage/keys.ts'
 import { nothingStaged } from '../storage/staged.ts'
 import type { Check, Entry, Key, Store, Write } from '../storage/store.ts'
 import { createUsages } from '../storage/usage.ts'
@@ -67,8 +65,6 @@ class ImportPlan {
   readonly #store: Store
   readonly #file: string
   readonly #secret: string
-  /** True if the file was exported from an instance with the same secret. */
-  #isOurs = false
   /**
    * Keys to delete in the same transaction: index entries and private parts of replaced connections, marks of
    * namespaces.
@@ -90,9 +86,8 @@ class ImportPlan {
   readonly #revokedUntil = new Map<string, number>()
   /** Sealed headers of existing connections that keep them, by `namespace/connectionId`. */
   readonly #keptHeaders = new Map<string, string>()
-  /** Listings of servers for which the file has none, by qualifiedName. */
-  readonly #listings = new Map<string, Entry>()
-  /** The servers whose listings are in the file. */
+  /** The servers in the file, and those whose listings are in it: what a list shows is of the server beside it. */
+  readonly #servers = new Set<string>()
   readonly #listed = new Set<string>()
   readonly #usages = createUsages()
   /** The namespaces of connections. */
@@ -112,12 +107,8 @@ class ImportPlan {
   /** The first reading. Throws CommandError for the first bad line. */
   async read(onProgress: (stage: string, done: number) => void): Promise<void> {
     await this.#readVersion(directoryVersionKey)
-    for (const { line, head } of linesOf(this.#file)) {
-      if (head !== undefined) {
-        this.#isOurs = head === this.#secret
-        continue
-      }
-      if (line.kind === 'apiKey' && !this.#isOurs) {
+    for (const { line, secret } of linesOf(this.#file)) {
+      if (line.kind === 'apiKey' && secret !== this.#secret) {
         this.leftOut += 1
         continue
       }
@@ -125,14 +116,16 @@ class ImportPlan {
       onProgress('checking', this.records)
       await this.#add(line)
     }
-    for (const entry of this.#listings.values()) await this.#count(entry)
   }
 
   /**
-   * Throws CommandError for a referenced organization or namespace that is neither in the file nor in the store, and
-   * for an organization of others.
+   * Throws CommandError for a referenced organization or namespace that is neither in the file nor in the store, for a
+   * server without its listing, and for an organization of others.
    */
   async requireNamed(): Promise<void> {
+    for (const name of this.#servers) {
+      if (!this.#listed.has(name)) throw new CommandError(`${this.#file}: has the server ${name}, and not its listing`)
+    }
     for (const organizationId of this.#organizations) {
       if (!(await belongsToOthers(this.#store, organizationId, this.#owners.get(organizationId) ?? new Set()))) continue
       throw new CommandError(
@@ -198,18 +191,13 @@ class ImportPlan {
         const namespace = namespaceOf(qualifiedName)
         this.#named.set(`namespace ${namespace}`, keyOf('namespace', namespace))
         this.#requireOnce(`server ${qualifiedName}`)
+        this.#servers.add(qualifiedName)
         await this.#count(serverEntry(line.server))
-        if (this.#listed.has(qualifiedName)) return
-        const stored = await this.#store.get(listingKey(qualifiedName))
-        // For a file without listings, as older programs wrote it; one that has them replaces it.
-        const listing = listingOf(line.server, stored === undefined ? noExtras : extrasOf(readListing(stored)))
-        this.#listings.set(qualifiedName, listingEntry(listing))
         return
       }
       case 'listing':
         this.#requireOnce(`listing ${line.listing.qualifiedName}`)
         await this.#count(listingEntry(line.listing))
-        this.#listings.delete(line.listing.qualifiedName)
         this.#listed.add(line.listing.qualifiedName)
         return
       case 'connection':
@@ -285,8 +273,8 @@ class ImportPlan {
   *#entries(onProgress: (stage: string, done: number) => void): Generator<Entry> {
     let index: Entry[] = []
     let done = 0
-    for (const { line, head } of linesOf(this.#file)) {
-      if (head !== undefined || (line.kind === 'apiKey' && !this.#isOurs)) continue
+    for (const { line, secret } of linesOf(this.#file)) {
+      if (line.kind === 'apiKey' && secret !== this.#secret) continue
       done += 1
       onProgress('writing', done)
       const headers =
@@ -302,8 +290,7 @@ class ImportPlan {
     }
     yield* sortEntries(index)
     for (const namespace of this.#namespaces) yield newConnectionsVersion(namespace)
-    yield* this.#listings.values()
-    yield* newListingVersions([...this.#listings.keys(), ...this.#listed])
+    yield* newListingVersions(this.#listed)
     yield newVersion(directoryVersionKey)
   }
 }

@@ -218,10 +218,7 @@ async function goneWithFixtures(store: Store, names: ReadonlySet<string>, usages
     if (await isRevokedApiKey(store, key)) continue
     keys.push(key)
     if (parsed?.kind === 'listing') listings.push(parsed.qualifiedName)
-    // The manifest may be of a program that had no indexes, and named none.
-    const value = await store.get(key)
-    if (value !== undefined) keys.push(...indexKeysOf({ key, value }))
-    usages.remove(key, value)
+    usages.remove(key, await store.get(key))
   }
   return { keys, listings, connections }
 }

@@ -10,7 +10,7 @@ import { importServers } from '../../../src/maintenance/import-servers.ts'
 import { loadFixtures } from '../../../src/maintenance/seed/load-fixtures.ts'
 import { readFixtures } from '../../../src/maintenance/seed/read-fixtures.ts'
 import { sampleSources } from '../../../src/maintenance/seed/sample.ts'
-import { listingOf, noExtras } from '../../../src/model/server.ts'
+import { listingOf, noExtras, type ServerDetail } from '../../../src/model/server.ts'
 import { listingEntry, newListingVersions, readServer, serverEntry } from '../../../src/storage/directory-records.ts'
 import { keyOf, listingKey } from '../../../src/storage/keys.ts'
 import type { Usage } from '../../../src/storage/usage.ts'
@@ -175,13 +175,18 @@ test('servers of a directory are counted, and refused by no quota', async () => 
   expect((await ada('PUT /servers/ada/c')).status).toBe(403)
 })
 
-test('an import counts servers anew, with or without their listings, and takes none twice', async () => {
+test('an import counts servers anew, with their listings, and takes none twice or without', async () => {
   using place = workplace()
   await ada('PUT /servers/ada/one', { description: 'short' })
   const server = readServer((await platform.store.get(keyOf('server', 'ada/one'))) as Uint8Array)
   const longer = { ...server, description: 'longer than it was' }
-  const listing = { kind: 'listing', listing: listingOf(longer, { ...noExtras, license: 'MIT' }) }
-  const other = { kind: 'server', server: { ...server, qualifiedName: 'ada/two' } }
+  const listingFor = (of: ServerDetail) => ({
+    kind: 'listing',
+    listing: listingOf(of, { ...noExtras, license: 'MIT' }),
+  })
+  const listing = listingFor(longer)
+  const two = { ...server, qualifiedName: 'ada/two' }
+  const other = { kind: 'server', server: two }
   const load = (lines: object[], store = platform.store) => {
     const file = join(place.folder, 'export.jsonl')
     const all = [
@@ -200,12 +205,18 @@ test('an import counts servers anew, with or without their listings, and takes n
     { kind: 'server', server: longer },
     { kind: 'server', server },
   ]
-  for (const lines of [[one, listing, other], [listing, one], [first, other], [one]]) {
+  const sets = [
+    [one, listing, other, listingFor(two)],
+    [listing, one],
+    [first, listingFor(server), listingFor(two), other],
+  ]
+  for (const lines of sets) {
     expect(await load(lines)).toBe('imported')
     expect(await problemsOf(platform)).toEqual([])
     expect(await load(lines, openMemoryStore())).toBe('imported')
   }
   expect((await usage()).servers).toBe(2)
+  expect(await load([one, other, listing])).toEndWith(': has the server ada/two, and not its listing')
   expect(await load([one, one])).toEndWith(': has the server ada/one twice')
   expect(await load([one, listing, listing])).toEndWith(': has the listing ada/one twice')
 })
