@@ -8,7 +8,7 @@ import { randomBytes } from 'node:crypto'
 import { systemClock as clock } from '../../clock.ts'
 import { clockOffsetMaxMs, storeBeliefMs, storeLookAgainMs, storePoolDefault, storePoolReserved } from '../../limits.ts'
 import { asBuffer } from '../bytes.ts'
-import { type Committed, type Health, type Store, StoreError, type Write } from '../store.ts'
+import { type Health, type Store, StoreError, type Write } from '../store.ts'
 import { type Address, nameOf } from './address.ts'
 import { type ClientOptions, createClient, type Run } from './database-client.ts'
 import { createHeartbeats } from './heartbeats.ts'
@@ -17,7 +17,7 @@ import { type Look, type StoreLog, watchPrimary } from './primary.ts'
 import { createRecords } from './records.ts'
 import { joinReplicas, listReplicas, type Replica, type SeenReplica } from './replicas.ts'
 import { createStatements, type Statements } from './statements.ts'
-import { loadWith, Refused } from './write.ts'
+import { loadWith } from './write.ts'
 
 /** Stores contract 6.3: milliseconds that a start waits for the database. Past it: it ends. */
 const storeStartMs = 30_000
@@ -165,15 +165,8 @@ function createWrites(
   { commit, transaction }: Pick<Statements, 'commit' | 'transaction'>,
   wantsStandby: boolean,
 ): Pick<Store, 'commit' | 'load'> {
-  async function load(write: Write): Promise<Committed> {
-    const head = { id: randomBytes(16), wantsStandby }
-    try {
-      return await transaction('BEGIN', (run) => loadWith(run, head, write))
-    } catch (error) {
-      if (error instanceof Refused) return error.outcome
-      throw error
-    }
-  }
+  const load = (write: Write) =>
+    transaction('BEGIN', (run) => loadWith(run, { id: randomBytes(16), wantsStandby }, write))
 
   return {
     load,

@@ -75,7 +75,8 @@ export async function loadWith(run: Run, head: CommitHead, write: Write): Promis
   await run('LOCK TABLE postern_records IN EXCLUSIVE MODE')
   const { statement, values } = commitCall(head, { checks: write.checks ?? [], counts: write.counts ?? [] })
   const checked = outcomeOf(await run<CommitRow>(statement, values))
-  if (!checked.ok) throw new Refused(checked)
+  // Nothing was written then, and the caller's transaction ends as one that only read.
+  if (!checked.ok) return checked
   for (const deletes of piecesOf(write.deletes ?? [])) {
     for (const key of deletes) checkKey(key)
     await run('DELETE FROM postern_records WHERE key = ANY ($1::bytea[])', [bytesArray(deletes)])
@@ -92,17 +93,6 @@ export async function insertEntries(run: Run, puts: readonly Entry[]): Promise<v
 
 const insert =
   'INSERT INTO postern_records SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::bigint[]) ON CONFLICT (key) DO UPDATE SET value = excluded.value, checksum = excluded.checksum'
-
-/** Rolls a transaction back whose checks failed. */
-export class Refused extends Error {
-  override readonly name = 'Refused'
-  readonly outcome: Committed
-
-  constructor(outcome: Committed) {
-    super('a check of a load failed')
-    this.outcome = outcome
-  }
-}
 
 /** As PostgreSQL's bigint has it. */
 export function signed(checksum: bigint): bigint {
