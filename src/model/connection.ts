@@ -108,7 +108,7 @@ export const Transport = Type.Union([Type.Literal('http'), Type.Literal('uplink'
 
 export const Mock = Type.Object({ enabled: Type.Boolean(), scenario: Type.Optional(Type.String()) }, closed)
 
-export const connectionName = Type.String({ minLength: 1, maxLength: connectionNameCharsMax })
+const connectionName = Type.String({ minLength: 1, maxLength: connectionNameCharsMax })
 
 /**
  * Spec 2.5. `mcpUrl` is null for an uplink, `metadata` is null if there is none. The first four fields are always
