@@ -22,16 +22,9 @@ import {
 } from '../../storage/directory-records.ts'
 import { everyKey } from '../../storage/every-entry.ts'
 import { keyOf, latin1Key, listingKey, placeKey, prefixOf } from '../../storage/keys.ts'
-import { recordName } from '../../storage/record-kinds.ts'
 import type { Entry, Store } from '../../storage/store.ts'
 import { belongsToOthers } from '../organization-owners.ts'
 import type { Fixtures } from './read-fixtures.ts'
-
-/** An entry that the fixtures bring. */
-export interface DesiredRecords extends Entry {
-  /** The name of the record in the log. Undefined for what belongs to another entry: an index entry, a place. */
-  readonly what?: string
-}
 
 export interface DesiredOptions {
   /** The key for hashing API keys. */
@@ -49,21 +42,14 @@ export class FixtureConflict extends CommandError {}
  * All entries, whether or not they have changed. Throws CommandError for an API key that was created at run time, and
  * FixtureConflict (door contract, 4.2).
  */
-export async function desiredEntries(
-  store: Store,
-  fixtures: Fixtures,
-  options: DesiredOptions,
-): Promise<DesiredRecords[]> {
+export async function desiredEntries(store: Store, fixtures: Fixtures, options: DesiredOptions): Promise<Entry[]> {
   const { now, pepper, isFromFixture } = options
-  const wanted: DesiredRecords[] = []
+  const wanted: Entry[] = []
   const place = (record: object) => fixtures.places.get(record) ?? ''
-  const add = (what: string, entry: Entry) => {
-    const [record, ...index] = withIndex(entry) as [Entry, ...Entry[]]
-    wanted.push({ ...record, what }, ...index)
-  }
+  const add = (entry: Entry) => wanted.push(...withIndex(entry))
   /** `record`: the part of a fixture that brings the entry. Over HTTP the entry is refused with its place. */
-  const addAt = (record: object, what: string, entry: Entry) => {
-    add(what, entry)
+  const addAt = (record: object, entry: Entry) => {
+    add(entry)
     wanted.push({ key: placeKey(entry.key), value: Buffer.from(place(record)) })
   }
   const madeAtRunTime = async (entry: Entry) =>
@@ -80,12 +66,12 @@ export async function desiredEntries(
     const { organizationId, name, members } = organization
     const entry = organizationEntry({ organizationId, name })
     if ((await madeAtRunTime(entry)) !== undefined) await requireSharedOwner(store, organization, place(organization))
-    addAt(organization, `organization ${organizationId}`, entry)
+    addAt(organization, entry)
     for (const { userId, role } of members) {
       const member = memberEntry(organizationId, userId, role)
       // Made over HTTP and the same: it stays so, and does not go with the fixture.
       if (equalBytes(await madeAtRunTime(member), member.value)) continue
-      addAt(organization, `member ${userId} of ${organizationId}`, member)
+      addAt(organization, member)
     }
   }
   for (const namespace of fixtures.namespaces) {
@@ -97,18 +83,17 @@ export async function desiredEntries(
       requireSameOwner(before, namespace, `${place(namespace)}: the namespace ${namespace.namespace} was`)
     else if (before !== undefined && !(await isOnlyFixtures(namespace.namespace)))
       requireSameOwner(before, namespace, `${place(namespace)}: a connection in ${namespace.namespace} was`)
-    addAt(namespace, `namespace ${namespace.namespace}`, entry)
+    addAt(namespace, entry)
   }
   for (const server of fixtures.servers) {
-    addAt(server, `server ${server.qualifiedName}`, serverEntry(server))
+    addAt(server, serverEntry(server))
     wanted.push(await desiredListing(store, server, now))
   }
   for (const [index, mock] of fixtures.mocks.entries()) {
-    add(`mock of ${mock.server}`, mockEntry(String(index).padStart(6, '0'), mock))
+    add(mockEntry(String(index).padStart(6, '0'), mock))
   }
   for (const apiKey of fixtures.apiKeys) {
-    const [record, digest] = await keyEntries(store, apiKey, place(apiKey), { pepper, now })
-    for (const entry of [record, digest] as Entry[]) add(recordName((record as Entry).key), entry)
+    for (const entry of await keyEntries(store, apiKey, place(apiKey), { pepper, now })) add(entry)
   }
   return wanted
 }

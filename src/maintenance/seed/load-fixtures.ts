@@ -25,7 +25,7 @@ import { isEmpty, nothingStaged, removeStaged, stageConnections } from '../../st
 import type { Check, Entry, Key, Store } from '../../storage/store.ts'
 import { createUsages, type Usages } from '../../storage/usage.ts'
 import { newVersion } from '../../storage/versions.ts'
-import { type DesiredRecords, desiredEntries } from './desired.ts'
+import { desiredEntries } from './desired.ts'
 import { type NamespaceChange, namespaceChange, removal } from './namespace-change.ts'
 import type { Fixtures } from './read-fixtures.ts'
 import { retainInUse } from './retained.ts'
@@ -100,11 +100,12 @@ async function tryLoad(
    * that no fixture brought.
    */
   let brought = 0
-  const bring = (key: Key, what: () => string, replaces: boolean) => {
+  const bring = (key: Key, replaces: boolean) => {
     brought += 1
     if (brought % progressEvery === 0) onProgress('comparing fixtures', brought)
     const isKnown = before.names.size > 0 && before.names.delete(latin1Key(key))
-    if (replaces && !isKnown) log.warn('a fixture replaced a record that was written at run time', { record: what() })
+    if (replaces && !isKnown && isCounted(key))
+      log.warn('a fixture replaced a record that was written at run time', { record: recordName(key) })
   }
 
   const usages = createUsages()
@@ -168,7 +169,7 @@ async function tryLoad(
 
 interface DirectoryLoad {
   /** See `tryLoad`. */
-  readonly bring: (key: Key, what: () => string, replaces: boolean) => void
+  readonly bring: (key: Key, replaces: boolean) => void
   /** Changes of usages by servers are added here. */
   readonly usages: Usages
 }
@@ -176,11 +177,11 @@ interface DirectoryLoad {
 /** The changes of the directory. `listings`: the servers whose listings change. */
 async function directoryChange(
   store: Store,
-  desired: readonly DesiredRecords[],
+  desired: readonly Entry[],
   { bring, usages }: DirectoryLoad,
 ): Promise<{ readonly puts: Entry[]; readonly deletes: Key[]; readonly listings: Set<string> }> {
   const [puts, deletes, listings]: [Entry[], Key[], Set<string>] = [[], [], new Set()]
-  for (const { key, value, what } of desired) {
+  for (const { key, value } of desired) {
     const stored = await store.get(key)
     const changes = stored === undefined || !equalBytes(stored, value)
     if (changes) {
@@ -192,7 +193,7 @@ async function directoryChange(
       const parsed = parseKey(key)
       if (parsed?.kind === 'listing') listings.add(parsed.qualifiedName)
     }
-    bring(key, () => what ?? '', changes && stored !== undefined && what !== undefined)
+    bring(key, changes && stored !== undefined)
   }
   return { puts, deletes, listings }
 }
@@ -237,7 +238,10 @@ function shown(names: readonly string[]): string {
   return `${names.slice(0, removedNamesShownMax).join(', ')}${names.length > removedNamesShownMax ? ', …' : ''}`
 }
 
-/** Records that are removed with others are not counted: the hash of an API key, an index entry, a listing, a place. */
+/**
+ * Records that are replaced or removed with others are neither told nor counted: the hash of an API key, an index
+ * entry, a listing, a place.
+ */
 function isCounted(key: Key): boolean {
   const kind = parseKey(key)?.kind
   return kind !== 'apiKeyDigest' && kind !== 'listing' && kind !== 'place' && !isDirectoryIndex(key)
@@ -281,7 +285,7 @@ async function readManifest(store: Store): Promise<Manifest> {
 }
 
 /** The keys of all records that the fixtures bring, as latin1 text. */
-function* broughtNames(desired: readonly DesiredRecords[], { connections }: Fixtures): Generator<string> {
+function* broughtNames(desired: readonly Entry[], { connections }: Fixtures): Generator<string> {
   for (const { key } of desired) yield latin1Key(key)
   for (const { namespace, rows } of connections.namespaces) {
     for (const { connectionId } of rows) yield connectionLatin1Key(namespace, connectionId)

@@ -34,11 +34,8 @@ export interface NamespaceChange {
 /** `now`: `createdAt` of new connections without one. */
 export interface ChangeOptions {
   readonly now: Date
-  /**
-   * Called for every connection with the key of its record. `what` names it for the log; `replaces`: a different record
-   * is overwritten.
-   */
-  readonly bring: (key: Key, what: () => string, replaces: boolean) => void
+  /** Called for every connection with the key of its record. `replaces`: a different record is overwritten. */
+  readonly bring: (key: Key, replaces: boolean) => void
 }
 
 /** Connections compared with the store at once. */
@@ -65,7 +62,7 @@ export async function namespaceChange(
     const createdAt = stored?.createdAt ?? now.toISOString()
     const value = datedRecord(recordOf(row), createdAt)
     const changes = before === undefined || !equalBytes(before, value)
-    bring(key, () => `connection ${namespace}/${row.connectionId}`, changes && stored !== undefined)
+    bring(key, changes && stored !== undefined)
     let isMoved = false
     if (changes) {
       changed.push({ row, createdAt })
