@@ -83,8 +83,6 @@ export interface Store {
   range(range: Range): Promise<{ readonly entries: readonly Entry[]; readonly more: boolean }>
   /** Like `range`, without the values. */
   keys(range: Range): Promise<{ readonly keys: readonly Key[]; readonly more: boolean }>
-  /** How many keys the range has, `limit` at most. */
-  count(range: Range): Promise<number>
   /**
    * The values of a range, joined by commas in one buffer, and the value of one more key from the same snapshot. For
    * records whose stored JSON is the response, with the version that they belong to.

@@ -104,7 +104,6 @@ export function storeConformance(name: string, open: () => Promise<Store> | Stor
           keys: expected.map((e) => e.slice(0, e.indexOf('='))),
           more,
         })
-        expect(await store.count(range)).toBe(expected.length)
         const read = ({ count, lastKeyIfMore, wrap }: ConcatenatedValues) => ({
           count,
           lastKeyIfMore: text(lastKeyIfMore),
@@ -158,14 +157,15 @@ export function storeConformance(name: string, open: () => Promise<Store> | Stor
           deletes: many.map(bytes),
           puts: [entry('version', '2')],
         })
+      const there = async () => (await store.keys(between('many', 'manz', 30_000))).keys.length
       const refused = await remove('0')
       expect(refused.ok ? [] : refused.conflicts.map(text)).toEqual(['version'])
-      expect(await store.count(between('many', 'manz', 30_000))).toBe(20_000)
+      expect(await there()).toBe(20_000)
       const others = Array.from({ length: 20 }, (_, i) =>
         store.commit({ counts: [counted], puts: [entry(`other${i}`, '1')] }),
       )
       expect([await remove('1'), ...(await Promise.all(others))].every(({ ok }) => ok)).toBe(true)
-      expect(await store.count(between('many', 'manz', 30_000))).toBe(0)
+      expect(await there()).toBe(0)
       const [count, version] = await store.getMany([bytes('number'), bytes('version')])
       expect([text(count), text(version)]).toEqual(['21', '2'])
     })

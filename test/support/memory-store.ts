@@ -99,7 +99,6 @@ export function openMemoryStore(): Store {
       const { taken, more } = slice(range)
       return { keys: taken.map(({ key }) => copyBytes(key)), more }
     },
-    count: async (range) => slice(range).taken.length,
     concatValues: async (range, beside) => ({
       ...concatValues(range),
       beside: beside === undefined ? undefined : get(beside),

@@ -88,9 +88,9 @@ export async function requireAnotherOwner(
 }
 
 /** Throws 403 if the organization has as many members as it may. */
-export async function requireRoomForMember(store: Pick<Store, 'count'>, organizationId: string): Promise<void> {
+export async function requireRoomForMember(store: Pick<Store, 'keys'>, organizationId: string): Promise<void> {
   const range = { ...prefixRange(prefixOf('member', organizationId)), limit: organizationMembersMax }
-  if ((await store.count(range)) >= organizationMembersMax)
+  if ((await store.keys(range)).keys.length >= organizationMembersMax)
     throw new PlatformError('forbidden', `An organization has at most ${organizationMembersMax} members`)
 }
 

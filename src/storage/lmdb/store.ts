@@ -87,14 +87,6 @@ export function openLmdbStore(folder: string, kinds: PackedKinds = packedKinds, 
         const more = records.walk(range, 'keys', (key) => keys.push(key))
         return { keys, more }
       }),
-    count: async (range) =>
-      read(() => {
-        let count = 0
-        records.walk(range, 'keys', () => {
-          count += 1
-        })
-        return count
-      }),
     concatValues: async (range, beside) =>
       read(() => ({
         ...copyOfValues(records.concatValues(range)),

@@ -25,7 +25,7 @@ const columns = 'key, value, checksum'
 export function createRecords(
   { read, readLarge }: Pick<Statements, 'read' | 'readLarge'>,
   clock: Clock,
-): Pick<Store, 'get' | 'getMany' | 'range' | 'keys' | 'count' | 'concatValues' | 'isRemote'> {
+): Pick<Store, 'get' | 'getMany' | 'range' | 'keys' | 'concatValues' | 'isRemote'> {
   const single = `SELECT ${columns} FROM postern_records WHERE key = ANY ($1::bytea[])`
   const inOrder = (keys: readonly Key[], rows: readonly Row[]) => {
     const found = new Map(rows.map((row) => [row.key.toString('latin1'), row]))
@@ -74,11 +74,6 @@ export function createRecords(
         [asBuffer(gte), asBuffer(lt), limit + 1],
       )
       return { keys: rows.slice(0, limit).map(({ key }) => key), more: rows.length > limit }
-    },
-    async count({ gte, lt, limit }) {
-      const keys = 'SELECT FROM postern_records WHERE key >= $1 AND key < $2 LIMIT $3'
-      const statement = `SELECT count(*)::int AS count FROM (${keys}) AS found`
-      return (await read<{ count: number }>(statement, [asBuffer(gte), asBuffer(lt), limit]))[0]?.count ?? 0
     },
     async concatValues(range, beside) {
       const { rows, beside: other } = await rowsOf(range, beside)
