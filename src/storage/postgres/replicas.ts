@@ -1,9 +1,14 @@
-/** The replicas that share a database, by their heartbeats. */
+/**
+ * The replicas that share a database, by their heartbeats: every second, a process writes about itself on the primary,
+ * and reads there about the others (stores contract, 6.2): a replica under its name; a command without one.
+ */
 
 import type { Clock } from '../../clock.ts'
 import { replicaGoneMs } from '../../limits.ts'
-import { StoreError } from '../store.ts'
-import type { Run } from './database-client.ts'
+import { version as program } from '../../version.ts'
+import { type Health, StoreError } from '../store.ts'
+import type { Client, Run } from './database-client.ts'
+import { schemaVersion } from './schema.ts'
 import type { Statements } from './statements.ts'
 
 /** Milliseconds in which a replica of the same name is seen to be alive; three heartbeats. Past it: it is gone. */
@@ -16,6 +21,30 @@ export interface Replica {
   readonly baseUrl: string
   /** Where it listens: `ADDRESS PORT`. */
   readonly addresses: readonly string[]
+}
+
+export function createHeartbeats() {
+  let durability: Health['durability'] = 'local'
+  let others: ReadonlySet<string> = new Set()
+  return {
+    /** Under which name they are sent from now on, and by which start; undefined: under none. */
+    replica: undefined as (Replica & { readonly run: string }) | undefined,
+    /** Commits one. Throws StatementError if it is not acknowledged by `until`. */
+    async send(client: Client, until: number): Promise<void> {
+      const { name = null, run = null, baseUrl = null, addresses = [] } = this.replica ?? {}
+      const [row] = await client.query<{ is_replicated: boolean; others: string | null }>(
+        'SELECT is_replicated, others FROM postern_beat($1, $2, $3, $4, $5, $6)',
+        [schemaVersion, name, run, baseUrl, addresses.join(), program],
+        until,
+      )
+      durability = row?.is_replicated === true ? 'replicated' : 'local'
+      others = new Set(row?.others?.split(','))
+    },
+    /** As of the last one that was acknowledged. */
+    durability: () => durability,
+    /** Where the other replicas listen, as of the last one: `ADDRESS PORT`. */
+    others: () => others,
+  }
 }
 
 /** A replica that has sent a heartbeat. `run`: of which start. `ageMs`: since when, by the database's clock. */
