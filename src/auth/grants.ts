@@ -5,7 +5,7 @@
 
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { accessTokenSeconds, grantsPerRead, usedClientSeconds, userClientsMax, userGrantsMax } from '../limits.ts'
-import { asBuffer } from '../storage/bytes.ts'
+import { textOf } from '../storage/bytes.ts'
 import { revocationEntry } from '../storage/directory-records.ts'
 import { everyEntry } from '../storage/every-entry.ts'
 import { directoryVersionKey, idOfKey, keyOf, prefixOf } from '../storage/keys.ts'
@@ -137,11 +137,11 @@ export interface StoredClient {
 }
 
 export function readClient(bytes: Uint8Array): StoredClient {
-  return JSON.parse(asBuffer(bytes).toString()) as StoredClient
+  return JSON.parse(textOf(bytes)) as StoredClient
 }
 
 function readGrant(bytes: Uint8Array): Grant {
-  return JSON.parse(asBuffer(bytes).toString()) as Grant
+  return JSON.parse(textOf(bytes)) as Grant
 }
 
 /**

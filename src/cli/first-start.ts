@@ -4,7 +4,7 @@ import { apiKeyDigest, makeApiKey } from '../auth/api-key.ts'
 import { CommandError } from '../errors.ts'
 import type { DataFolder } from '../maintenance/data-folder.ts'
 import type { Log } from '../ops/log.ts'
-import { asBuffer } from '../storage/bytes.ts'
+import { textOf } from '../storage/bytes.ts'
 import { directoryVersionKey, keyOf } from '../storage/keys.ts'
 import type { Store } from '../storage/store.ts'
 import { newVersion } from '../storage/versions.ts'
@@ -48,7 +48,7 @@ export async function firstStart(
 /** Stores the base URL, and warns if it has changed: it is the issuer of tokens, so earlier ones are refused. */
 export async function recordBaseUrl(store: Store, url: string, log: Log): Promise<void> {
   const stored = await store.get(keyOf('baseUrl'))
-  const before = stored === undefined ? undefined : asBuffer(stored).toString()
+  const before = stored === undefined ? undefined : textOf(stored)
   if (before === url) return
   if (before !== undefined) {
     log.warn('the base URL has changed since the last start, so earlier tokens are refused', { before, now: url })

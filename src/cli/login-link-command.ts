@@ -11,7 +11,7 @@ import { CommandError } from '../errors.ts'
 import type { LoginLink } from '../features/sign-in/sign-in-handlers.ts'
 import { loginLinkSeconds } from '../limits.ts'
 import { openExistingDataFolder, type Place } from '../maintenance/data-folder.ts'
-import { asBuffer } from '../storage/bytes.ts'
+import { textOf } from '../storage/bytes.ts'
 import { readApiKey } from '../storage/directory-records.ts'
 import { keyOf } from '../storage/keys.ts'
 import { auditCommand } from './audit.ts'
@@ -33,6 +33,6 @@ export async function loginLink(keyId: string, place: Place, { stdout, stderr }:
   const secret = await records.add('login link', { keyId } satisfies LoginLink, loginLinkSeconds)
   await auditCommand(data, 'signin.link_created', { keyId, userId: key.userId })
   // The link alone on stdout, for `| pbcopy` and scripts. The sentence goes to stderr.
-  stdout(`${asBuffer(baseUrl).toString().replace(/\/$/, '')}/signin?link=${secret}\n`)
+  stdout(`${textOf(baseUrl).replace(/\/$/, '')}/signin?link=${secret}\n`)
   stderr(`It signs in as ${key.userId}, once, within ten minutes.\n`)
 }

@@ -22,7 +22,7 @@ import { type Access, allows, decide, fields } from '../policy/decide.ts'
 import { connectionIdFact } from '../policy/metadata.ts'
 import { placeOf } from '../schema/check.ts'
 import { readJsonBytes } from '../schema/json.ts'
-import { asBuffer } from '../storage/bytes.ts'
+import { textOf } from '../storage/bytes.ts'
 import { keyOf } from '../storage/keys.ts'
 import { readPairs } from './client/pairs.ts'
 import { readInput, readToken } from './json-input.ts'
@@ -126,7 +126,7 @@ async function lookUp(
   for (const id of [...par, jti]) if (await directory.isRevoked(id)) revoked.push(id)
   if (!isLive(await directory.apiKey(key))) revoked.push(key)
   const stored = await store.get(keyOf('baseUrl'))
-  const baseUrl = stored && asBuffer(stored).toString()
+  const baseUrl = stored && textOf(stored)
   const isForged = verified === undefined || 'refused' in verified
   return { isForged, revoked, otherUrl: baseUrl === iss ? undefined : baseUrl }
 }

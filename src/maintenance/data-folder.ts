@@ -247,20 +247,15 @@ const files = [
  */
 export function lockForServing(path: string): Disposable {
   makeFolder(path)
-  return lock(path, `another postern serves the data folder ${path}: stop it, or choose another folder with --data`)
-}
-
-/**
- * An SQLite lock: the only lock of the operating system that the runtime offers. The system releases it after a crash.
- */
-function lock(path: string, whenTaken: string): Disposable {
+  // SQLite's is the only lock of the operating system that the runtime offers. The system releases it after a crash.
   const held = new Database(join(path, 'server.lock'))
   try {
     held.run('PRAGMA locking_mode = EXCLUSIVE')
     held.run('BEGIN EXCLUSIVE')
   } catch (error) {
     held.close()
-    throw new CommandError(whenTaken, 1, { cause: error })
+    const what = `another postern serves the data folder ${path}`
+    throw new CommandError(`${what}: stop it, or choose another folder with --data`, 1, { cause: error })
   }
   return { [Symbol.dispose]: () => held.close() }
 }

@@ -9,10 +9,9 @@ import { join } from 'node:path'
 import { openSecrets, type Secrets } from '../auth/secrets.ts'
 import { CommandError } from '../errors.ts'
 import { storeCommandMs } from '../limits.ts'
-import type { Log } from '../ops/log.ts'
 import { equalBytes } from '../storage/bytes.ts'
 import { type Address, readAddress } from '../storage/postgres/address.ts'
-import { openPostgresStore, type PostgresStore } from '../storage/postgres/store.ts'
+import { openPostgresStore, type PostgresOptions, type PostgresStore } from '../storage/postgres/store.ts'
 import { requirePrivate } from '../storage/private-file.ts'
 
 /** The flags that name a store in a database, unchecked. */
@@ -49,14 +48,9 @@ export function readDatabase(
   }
 }
 
-export interface OpenDatabaseOptions {
+export interface OpenDatabaseOptions extends Omit<PostgresOptions, 'address' | 'mayMigrate'> {
   /** Whether the schema and, for a new database, the secret may be made. Commands only use what is there. */
   readonly mayMake: boolean
-  readonly pool?: number
-  readonly label: string
-  readonly isStandbyRequired?: boolean
-  readonly waitMs?: number
-  readonly log?: Pick<Log, 'info' | 'warn'>
   /** Writes a line for the operator. */
   readonly tell: (text: string) => void
 }

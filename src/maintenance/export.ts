@@ -1,7 +1,7 @@
 /** Exports the records of a store as JSON lines, from one snapshot. */
 
 import { escapeControlCharacters } from '../ops/escape-control.ts'
-import { asBuffer } from '../storage/bytes.ts'
+import { textOf } from '../storage/bytes.ts'
 import type { ConnectionPrivate } from '../storage/connections.ts'
 import { intact, type Scan } from '../storage/lmdb/scan.ts'
 import { parseKey } from '../storage/record-kinds.ts'
@@ -43,7 +43,7 @@ function createRecordLines() {
   const there = new Set<string>()
 
   function of({ key, value }: Entry): string | undefined {
-    const json = asBuffer(value).toString()
+    const json = textOf(value)
     const parsed = parseKey(key)
     switch (parsed?.kind) {
       case 'organization':

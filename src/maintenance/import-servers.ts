@@ -5,7 +5,7 @@
  */
 
 import { urlProblem } from '../model/connection.ts'
-import { isSlug, namespaceOf } from '../model/names.ts'
+import { isQualifiedName, namespaceOf } from '../model/names.ts'
 import type { Namespace } from '../model/organization.ts'
 import { extrasOf, isSamePlace, type ListingExtras, listingOf, noExtras, type ServerDetail } from '../model/server.ts'
 import { officialMeta, ServerJson } from '../model/server-json.ts'
@@ -134,10 +134,10 @@ interface Place {
 
 async function placeOf(store: Store, qualifiedName: string): Promise<Place> {
   const namespace = namespaceOf(qualifiedName)
-  const isNew = (await store.get(keyOf('namespace', namespace))) === undefined
-  const [stored, storedListing] = await store.getMany([keyOf('server', qualifiedName), listingKey(qualifiedName)])
+  const keys = [keyOf('namespace', namespace), keyOf('server', qualifiedName), listingKey(qualifiedName)]
+  const [holder, stored, storedListing] = await store.getMany(keys)
   const kept = storedListing === undefined ? undefined : extrasOf(readListing(storedListing))
-  return { qualifiedName, namespace, isNew, stored, storedListing, kept }
+  return { qualifiedName, namespace, isNew: holder === undefined, stored, storedListing, kept }
 }
 
 /** `names`, `namespaces`: of this import so far. Undefined if nothing is against the import of a server. */
@@ -147,7 +147,7 @@ async function refusalOf(
   { qualifiedName, namespace, isNew, stored, kept }: Place,
   { names, namespaces }: { readonly names: ReadonlySet<string>; readonly namespaces: ReadonlyMap<string, string> },
 ): Promise<string | undefined> {
-  if (!isQualified(qualifiedName)) return `${qualifiedName} cannot be the name of a server here`
+  if (!isQualifiedName(qualifiedName)) return `${qualifiedName} cannot be the name of a server here`
   const fixture = await store.get(placeKey(keyOf('server', qualifiedName)))
   if (fixture !== undefined) return `a fixture brings it (${Buffer.from(fixture)})`
   if (stored !== undefined && kept?.serverJson === undefined)
@@ -227,10 +227,6 @@ function qualifiedNameOf(name: string, namespace: string | undefined): string {
   return namespace === undefined ? name : `${namespace}/${name.replace('/', '.')}`
 }
 
-function isQualified(name: string): boolean {
-  return name.split('/').every(isSlug)
-}
-
 const nothingIntrospected = { security: null, tools: null, resources: null, prompts: null }
 
 function detailOf(qualifiedName: string, json: ServerJson): Omit<ServerDetail, keyof typeof nothingIntrospected> {
@@ -266,13 +262,13 @@ function isPlainUrl(url: string): boolean {
 
 /** The fields that an import states itself; the rest stays as it was. */
 function extrasOfImport(json: ServerJson, createdAt: string | undefined, now: Date): Partial<ListingExtras> {
-  const isUrl = (text: string | undefined) => text !== undefined && /^https?:\/\/\S+$/.test(text)
+  const urlOrNull = (text: string | undefined) => (text !== undefined && /^https?:\/\/\S+$/.test(text) ? text : null)
   const { websiteUrl, repository } = json
   return {
     createdAt: createdAt ?? now.toISOString(),
     updatedAt: now.toISOString(),
-    homepage: isUrl(websiteUrl) ? (websiteUrl as string) : null,
-    repositoryUrl: isUrl(repository?.url) ? (repository?.url as string) : null,
+    homepage: urlOrNull(websiteUrl),
+    repositoryUrl: urlOrNull(repository?.url),
     serverJson: json,
   }
 }

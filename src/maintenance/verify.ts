@@ -8,7 +8,7 @@ import { readSigningKeys } from '../auth/signing-keys.ts'
 import type { Connection } from '../model/connection.ts'
 import { type ApiKey, Role } from '../model/organization.ts'
 import { problemText, validatorOf } from '../schema/check.ts'
-import { asBuffer } from '../storage/bytes.ts'
+import { textOf } from '../storage/bytes.ts'
 import { indexEntries, newConnectionsVersion } from '../storage/connections.ts'
 import { indexKeysOf } from '../storage/directory-records.ts'
 import { directoryVersionKey, latin1Key } from '../storage/keys.ts'
@@ -85,7 +85,7 @@ export async function verifyStore(scan: Scan, { sealingKey, onProgress }: Verify
     indexEntries: actual.count,
     connections: records.connections,
     usages,
-    namespaces: [...records.connectionsOf.keys()],
+    namespaces: [...records.connected],
   }
 }
 
@@ -118,10 +118,11 @@ const isReadable = (kind: RecordKind, value: Uint8Array) => shapes.get(kind)?.is
 class RecordCheck {
   readonly problems: string[] = []
   readonly usages = createUsages()
+  /** By key (`latin1Key`). */
   readonly storedUsages = new Map<string, string>()
   readonly expectedIndex = new KeySum()
-  /** Number of connections by namespace. */
-  readonly connectionsOf = new Map<string, number>()
+  /** Namespaces that have connections. */
+  readonly connected = new Set<string>()
   count = 0
   connections = 0
   readonly #sealingKey: Buffer
@@ -176,7 +177,7 @@ class RecordCheck {
         if (record !== undefined) this.#addConnection(parsed.namespace, record as Connection)
         return
       case 'usage':
-        this.storedUsages.set(parsed.namespace, textOf(value))
+        this.storedUsages.set(latin1Key(key), textOf(value))
         return
       case 'revocation':
         if (!/^\d+$/.test(textOf(value))) this.#report(key, 'is not a time')
@@ -195,7 +196,7 @@ class RecordCheck {
       if (!this.#organizations.has(organizationId))
         this.#report(Buffer.from(record, 'latin1'), `its organization ${organizationId} is missing`)
     }
-    for (const namespace of this.connectionsOf.keys()) {
+    for (const namespace of this.connected) {
       // The server that deletes a namespace, or the next one that starts, removes its connections.
       if (!this.#namespaces.has(namespace) && !this.#deleting.has(namespace))
         this.problems.push(`connections of ${namespace}: there is no such namespace`)
@@ -204,7 +205,7 @@ class RecordCheck {
   }
 
   #addConnection(namespace: string, connection: Connection): void {
-    this.connectionsOf.set(namespace, (this.connectionsOf.get(namespace) ?? 0) + 1)
+    this.connected.add(namespace)
     this.connections += 1
     for (const entry of indexEntries(namespace, connection)) this.expectedIndex.add(entry.key)
   }
@@ -249,18 +250,18 @@ class RecordCheck {
   }
 }
 
-/** Namespaces whose stored usage differs from the count. A missing usage equals zero. */
+/** Usages that differ from the count, both by key. A missing usage equals zero. */
 function usageProblems(stored: ReadonlyMap<string, string>, counted: readonly Entry[]): string[] {
-  const actual = new Map(
-    counted.flatMap(({ key, value }) => {
-      const parsed = parseKey(key)
-      return parsed?.kind === 'usage' ? [[parsed.namespace, textOf(value)] as const] : []
-    }),
-  )
-  return [...new Set([...stored.keys(), ...actual.keys()])].flatMap((namespace) => {
-    const [says, is] = [stored.get(namespace) ?? '0 0 0', actual.get(namespace) ?? '0 0 0']
-    return says === is ? [] : [`usage of namespace ${namespace}: is counted as ${says}, and is ${is}`]
+  const actual = new Map(counted.map(({ key, value }) => [latin1Key(key), textOf(value)]))
+  return [...new Set([...stored.keys(), ...actual.keys()])].flatMap((key) => {
+    const [says, is] = [stored.get(key) ?? '0 0 0', actual.get(key) ?? '0 0 0']
+    return says === is ? [] : [`${nameOf(key)}: is counted as ${says}, and is ${is}`]
   })
+}
+
+/** The name of the record with this key (`latin1Key`). */
+function nameOf(key: string): string {
+  return recordName(Buffer.from(key, 'latin1'))
 }
 
 /** An order-independent sum of key hashes: equal sets of keys give equal sums. 64 bits are enough against accidents. */
@@ -296,7 +297,6 @@ async function indexDifferences(scan: Scan): Promise<string[]> {
     }
   })
   for (const key of found) if (!missing.delete(key)) extra.push(key)
-  const nameOf = (key: string) => recordName(Buffer.from(key, 'latin1'))
   return [
     ...[...missing].map((key) => `${nameOf(key)}: is missing`),
     ...extra.map((key) => `${nameOf(key)}: belongs to no record`),
@@ -325,8 +325,4 @@ function jsonOf(value: Uint8Array): unknown {
   } catch {
     return undefined
   }
-}
-
-function textOf(value: Uint8Array): string {
-  return asBuffer(value).toString()
 }

@@ -12,6 +12,11 @@ export function asBuffer(bytes: Uint8Array): Buffer {
   return bytes instanceof Buffer ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
 }
 
+/** The UTF-8 text that they are. */
+export function textOf(bytes: Uint8Array): string {
+  return asBuffer(bytes).toString()
+}
+
 /**
  * A copy that shares no memory. Buffer.slice() returns a view, and Uint8Array.prototype.slice() takes three times as
  * long on a Buffer.

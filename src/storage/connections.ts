@@ -4,7 +4,7 @@
  */
 
 import { type Connection, type ConnectionRef, filterText } from '../model/connection.ts'
-import { asBuffer } from './bytes.ts'
+import { textOf } from './bytes.ts'
 import { keyOf, latin1Key, termDigest, termKey } from './keys.ts'
 import type { Entry, Key, Store, Write } from './store.ts'
 import { indexBytesOf, type Usage, usageCount } from './usage.ts'
@@ -84,7 +84,7 @@ export async function findConnection(
 
 /** Decodes a stored private part; one that is not there is empty. */
 export function readPrivate(bytes: Uint8Array | undefined): ConnectionPrivate {
-  return bytes === undefined ? {} : (JSON.parse(asBuffer(bytes).toString()) as ConnectionPrivate)
+  return bytes === undefined ? {} : (JSON.parse(textOf(bytes)) as ConnectionPrivate)
 }
 
 /** The bytes that a connection adds to its namespace's usage. */
@@ -189,5 +189,5 @@ export function newConnectionsVersion(namespace: string): Entry {
 
 /** Decodes a stored record. Not checked: only valid records are written, and the engine verifies checksums. */
 export function readConnection(bytes: Uint8Array): Connection {
-  return JSON.parse(asBuffer(bytes).toString()) as Connection
+  return JSON.parse(textOf(bytes)) as Connection
 }

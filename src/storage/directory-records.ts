@@ -7,7 +7,7 @@ import type { ApiKey, Namespace, Organization, Role } from '../model/organizatio
 import type { RecordedAnswer } from '../model/recorded-answer.ts'
 import type { ServerDetail, ServerListing } from '../model/server.ts'
 import { reading } from '../schema/json.ts'
-import { asBuffer } from './bytes.ts'
+import { asBuffer, textOf } from './bytes.ts'
 import {
   foldedKey,
   keyOf,
@@ -184,8 +184,4 @@ function textEntry(key: Key, text: string): Entry {
 
 function jsonOf<T>(value: Uint8Array): T {
   return JSON.parse(textOf(value)) as T
-}
-
-function textOf(value: Uint8Array): string {
-  return asBuffer(value).toString()
 }

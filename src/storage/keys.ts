@@ -18,14 +18,6 @@ export function prefixOf(kind: RecordKind, ...parts: readonly string[]): Key {
   return Buffer.from(recordKinds[kind].letter + [...parts, ''].join('\0'))
 }
 
-/** Appends text to a prefix. The text must be ASCII: one byte is allocated for each character. */
-function withSuffix(prefix: Key, text: string): Key {
-  const bytes = Buffer.allocUnsafe(prefix.length + text.length)
-  bytes.set(prefix)
-  bytes.write(text, prefix.length, 'latin1')
-  return bytes
-}
-
 /**
  * All keys with this prefix. The upper bound is the prefix with its last byte raised by one; trailing 0xff bytes cannot
  * be raised and are dropped. Throws for a prefix that consists of 0xff only.
@@ -123,7 +115,7 @@ export function termEntries(namespace: string, term: Uint8Array): Key {
 }
 /** The key of one index entry. Its value is empty. */
 export function termKey(namespace: string, term: Uint8Array, connectionId: string): Key {
-  return withSuffix(termEntries(namespace, term), connectionId)
+  return Buffer.concat([prefixOf('indexEntry', namespace), term, Buffer.from(connectionId, 'latin1')])
 }
 /** Writes many index keys of one namespace into the caller's buffers, without an allocation for each. */
 export function termKeyWriter(namespace: string) {

@@ -6,7 +6,7 @@
  * skip it.
  */
 
-import { asBuffer } from './bytes.ts'
+import { textOf } from './bytes.ts'
 import { keyOf, namespaceIn, prefixOf, prefixRange, stagedKey } from './keys.ts'
 import type { Check, Entry, Key, Store } from './store.ts'
 
@@ -28,7 +28,7 @@ export async function isAnythingStaged(store: Pick<Store, 'get'>): Promise<boole
 
 /** The namespaces listed in a note (the value of `stagedKey`). */
 export function stagedNamespaces(note: Uint8Array | undefined): ReadonlySet<string> {
-  return new Set(note === undefined || note.length === 0 ? [] : asBuffer(note).toString().split('\n'))
+  return new Set(note === undefined || note.length === 0 ? [] : textOf(note).split('\n'))
 }
 
 /** True if the namespace has no connections, no private parts and no index entries. */

@@ -5,7 +5,7 @@
 
 import type { Connection } from '../model/connection.ts'
 import { namespaceOf } from '../model/names.ts'
-import { asBuffer } from './bytes.ts'
+import { textOf } from './bytes.ts'
 import { countBytes } from './counts.ts'
 import { idOfKey, keyOf, namespaceIn, prefixOf } from './keys.ts'
 import { termBytes } from './record-kinds.ts'
@@ -68,7 +68,7 @@ export function createUsages() {
     const bytes = value.length * times
     if (key[0] === connection) {
       const namespace = namespaceIn(key)
-      const index = indexBytesOf(namespace, JSON.parse(asBuffer(value).toString()) as Connection)
+      const index = indexBytesOf(namespace, JSON.parse(textOf(value)) as Connection)
       change(namespace, { connections: times, bytes: bytes + index * times })
     } else if (key[0] === privatePart) change(namespaceIn(key), { bytes })
     else if (key[0] === servers[0]) change(namespaceOf(idOfKey(servers, key)), { servers: times, bytes })

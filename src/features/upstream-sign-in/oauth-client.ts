@@ -15,7 +15,7 @@ import { type RateLimit, requireRate } from '../../fairness/rate-limit.ts'
 import { isLocalUrl } from '../../http/guard.ts'
 import { grantsPerRead } from '../../limits.ts'
 import type { GivenClient } from '../../model/connection.ts'
-import { asBuffer } from '../../storage/bytes.ts'
+import { textOf } from '../../storage/bytes.ts'
 import { keyOf, prefixOf, prefixRange } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
 import type { ServerMetadata } from './discovery.ts'
@@ -141,7 +141,7 @@ async function readClient(options: ClientOptions, issuer: string) {
 }
 
 function keptIn(bytes: Uint8Array): KeptClient {
-  return JSON.parse(asBuffer(bytes).toString()) as KeptClient
+  return JSON.parse(textOf(bytes)) as KeptClient
 }
 
 function clientEntry(options: ClientOptions, issuer: string, client: UpstreamClient) {

@@ -10,6 +10,7 @@ import { equalBytes } from '../../storage/bytes.ts'
 import { newConnectionsVersion } from '../../storage/connections.ts'
 import { decideAgain } from '../../storage/decide-again.ts'
 import { indexKeysOf, newListingVersions, readApiKey, withIndex } from '../../storage/directory-records.ts'
+import { everyEntry } from '../../storage/every-entry.ts'
 import {
   connectionLatin1Key,
   directoryVersionKey,
@@ -17,7 +18,6 @@ import {
   latin1Key,
   manifestKey,
   prefixOf,
-  prefixRange,
   stagedKey,
 } from '../../storage/keys.ts'
 import { isDirectoryIndex, parseKey, recordName } from '../../storage/record-kinds.ts'
@@ -267,21 +267,17 @@ interface Manifest {
 
 /** Keys in one part. */
 const manifestPartSize = 500
+/** Parts read from the store at once. */
+const manifestPartsPerRead = 100
 
 async function readManifest(store: Store): Promise<Manifest> {
   const parts: Key[] = []
   const names = new Set<string>()
-  let { gte, lt } = prefixRange(prefixOf('fixturesManifest'))
-  for (;;) {
-    const { entries, more } = await store.range({ gte, lt, limit: 100 })
-    for (const { key, value } of entries) {
-      parts.push(key)
-      for (const name of latin1Key(value).split('\n')) names.add(name)
-    }
-    const last = entries.at(-1)
-    if (!more || last === undefined) return { parts, names }
-    gte = Buffer.concat([last.key, Buffer.of(0)])
+  for await (const { key, value } of everyEntry(store, prefixOf('fixturesManifest'), manifestPartsPerRead)) {
+    parts.push(key)
+    for (const name of latin1Key(value).split('\n')) names.add(name)
   }
+  return { parts, names }
 }
 
 /** The keys of all records that the fixtures bring, as latin1 text. */

@@ -3,7 +3,7 @@
 import keys from '../../../fixtures/keys.json' with { type: 'json' }
 import { apiKeyDigest } from '../../auth/api-key.ts'
 import { isLive } from '../../auth/authenticate.ts'
-import { asBuffer } from '../../storage/bytes.ts'
+import { textOf } from '../../storage/bytes.ts'
 import { readApiKey } from '../../storage/directory-records.ts'
 import { keyOf } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
@@ -19,7 +19,7 @@ export function hasSampleKey(apiKeys: readonly { readonly key: string }[]): bool
 export async function acceptsSampleKey(store: Store, pepper: Buffer): Promise<boolean> {
   for (const key of sampleKeys) {
     const keyId = await store.get(keyOf('apiKeyDigest', apiKeyDigest(pepper, key)))
-    const record = keyId === undefined ? undefined : await store.get(keyOf('apiKey', asBuffer(keyId).toString()))
+    const record = keyId === undefined ? undefined : await store.get(keyOf('apiKey', textOf(keyId)))
     if (record !== undefined && isLive(readApiKey(record))) return true
   }
   return false

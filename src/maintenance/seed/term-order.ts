@@ -13,7 +13,7 @@ import type { Key } from '../../storage/store.ts'
 /** Terms of one namespace. First all `add`, then `keys`. The arrays double when they are full. */
 export function createTermOrder() {
   let room = 0
-  let terms = Buffer.alloc(0)
+  let terms = Buffer.from(new ArrayBuffer(0))
   let owners = new Uint32Array(0)
   let order = new BigUint64Array(0)
   /** `order` as pairs of 32-bit halves: writing them avoids a BigInt for each term. */
@@ -22,9 +22,9 @@ export function createTermOrder() {
 
   function makeRoom(wanted: number): void {
     room = wanted
-    terms = Buffer.from(grow(terms, wanted * termBytes))
-    owners = new Uint32Array(grow(owners, wanted * owners.BYTES_PER_ELEMENT))
-    order = new BigUint64Array(grow(order, wanted * order.BYTES_PER_ELEMENT))
+    terms = Buffer.from(terms.buffer.transfer(wanted * termBytes))
+    owners = new Uint32Array(owners.buffer.transfer(wanted * owners.BYTES_PER_ELEMENT))
+    order = new BigUint64Array(order.buffer.transfer(wanted * order.BYTES_PER_ELEMENT))
     halves = new Uint32Array(order.buffer)
   }
 
@@ -55,10 +55,4 @@ export function createTermOrder() {
       }
     },
   }
-}
-
-function grow({ buffer, byteOffset, byteLength }: ArrayBufferView, bytes: number): ArrayBuffer {
-  const larger = new ArrayBuffer(bytes)
-  new Uint8Array(larger).set(new Uint8Array(buffer, byteOffset, byteLength))
-  return larger
 }

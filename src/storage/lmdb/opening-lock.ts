@@ -23,18 +23,12 @@ const commitsTogetherMs = 100
 
 export const openingLockFile = 'opening.lock'
 
-/** For opening a store: runs `open` while no process commits. Throws StoreError `unavailable` after `waitMs`. */
-export function withExclusiveLock<T>(folder: string, open: () => T, waitMs = storeOpeningWaitMs): T {
-  return withLock(folder, 'BEGIN EXCLUSIVE', open, waitMs)
-}
-
-/** For a synchronous write: runs it while no process opens the store. Throws as `withExclusiveLock`. */
-export function withSharedLock<T>(folder: string, write: () => T, waitMs = storeOpeningWaitMs): T {
-  return withLock(folder, 'BEGIN', write, waitMs)
-}
-
-function withLock<T>(folder: string, begin: string, work: () => T, waitMs: number): T {
-  const lock = openLock(folder, waitMs, [begin, readSchema])
+/**
+ * `opening` a store: runs the work while no process commits. A synchronous `write`: while no process opens the store.
+ * Throws StoreError `unavailable` after `waitMs`.
+ */
+export function withLock<T>(folder: string, use: 'opening' | 'write', work: () => T, waitMs = storeOpeningWaitMs): T {
+  const lock = openLock(folder, waitMs, [use === 'opening' ? 'BEGIN EXCLUSIVE' : 'BEGIN', readSchema])
   try {
     return work()
   } finally {
@@ -120,7 +114,7 @@ export function openSharedLock(folder: string) {
   }
 
   return {
-    /** Runs `commit` while no process opens the store. Rejects with what it throws, and as `withSharedLock`. */
+    /** Runs `commit` while no process opens the store. Rejects with what it throws, and as `withLock`. */
     async run<T>(commit: () => Promise<T>): Promise<T> {
       const from = performance.now()
       while (!enter()) {

@@ -4,7 +4,7 @@ import type { Database, RootDatabase } from 'lmdb'
 import { copyBytes } from '../bytes.ts'
 import type { Key } from '../store.ts'
 import { unpackAddonIn } from './addon.ts'
-import { withExclusiveLock } from './opening-lock.ts'
+import { withLock } from './opening-lock.ts'
 
 /** Keys are raw bytes. lmdb-js reads beyond the end of a key when it compares, so eight zero bytes follow each. */
 export const keyEncoder = {
@@ -25,7 +25,7 @@ export type Bytes = Database<Uint8Array, Key>
 export function openRoot(folder: string, { readOnly = false } = {}): Root {
   unpackAddonIn(folder)
   const { open } = library()
-  return withExclusiveLock(folder, () =>
+  return withLock(folder, 'opening', () =>
     open({
       path: folder,
       readOnly,

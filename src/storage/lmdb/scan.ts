@@ -8,7 +8,7 @@ import { directoryIndexKinds, prefixOf, prefixRange, stagedKey } from '../keys.t
 import { isOf, stagedNamespaces } from '../staged.ts'
 import { type Entry, type Key, StoreError } from '../store.ts'
 import { openRecords } from './layout.ts'
-import { withSharedLock } from './opening-lock.ts'
+import { withLock } from './opening-lock.ts'
 import { type Bytes, openRoot, type Root } from './root.ts'
 import { encodeSegment, packedKinds, Segment, splitSegments } from './segments.ts'
 import { appendChecksum, noKey, tryVerifyChecksum } from './value-checksum.ts'
@@ -64,7 +64,7 @@ interface OpenedRecords {
 async function withRecords<T>(folder: string, work: (records: OpenedRecords) => T | Promise<T>): Promise<T> {
   const root = openRoot(folder)
   try {
-    return await work({ root, ...withSharedLock(folder, () => openRecords(root)) })
+    return await work({ root, ...withLock(folder, 'write', () => openRecords(root)) })
   } finally {
     await root.close()
   }
@@ -130,6 +130,6 @@ export function replaceIndex(folder: string, entries: readonly Entry[], more: re
       }
       for (const { key, value } of more) data.put(key, appendChecksum(key, value))
     }
-    withSharedLock(folder, () => root.transactionSync(replace))
+    withLock(folder, 'write', () => root.transactionSync(replace))
   })
 }

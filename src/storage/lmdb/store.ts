@@ -24,7 +24,7 @@ import { applyWrite, type WriteTarget } from './apply.ts'
 import { openCommitCount } from './commit-count.ts'
 import { checkFile } from './file-check.ts'
 import { openRecords } from './layout.ts'
-import { openSharedLock, type SharedLock, withSharedLock } from './opening-lock.ts'
+import { openSharedLock, type SharedLock, withLock } from './opening-lock.ts'
 import { createRecords } from './records.ts'
 import { createReserve } from './reserve.ts'
 import { abort, type Bytes, openRoot, type Root } from './root.ts'
@@ -48,7 +48,7 @@ export function openLmdbStore(folder: string, kinds: PackedKinds = packedKinds, 
     mkdirSync(folder, { recursive: true })
     commitCount = openCommitCount(folder)
     root = openRoot(folder)
-    ;({ data, segments } = withSharedLock(folder, () => openRecords(root)))
+    ;({ data, segments } = withLock(folder, 'write', () => openRecords(root)))
     openingLock = openSharedLock(folder)
     packed = openSegmentReader(root)
   } catch (error) {
@@ -99,16 +99,18 @@ export function openLmdbStore(folder: string, kinds: PackedKinds = packedKinds, 
     },
     async commit(batch) {
       try {
-        const commit = async () => commitIn(target, (work) => root.childTransaction(work as never), batch)
-        return (await openingLock.run(commit)) as Committed
+        const { work, outcome } = writing(target, batch)
+        await openingLock.run(async () => root.childTransaction(work as never))
+        return outcome()
       } catch (error) {
         throw await asStoreError(error)
       }
     },
     async load(batch) {
       try {
-        const commit = () => commitIn(target, (work) => root.transactionSync(work as never), batch)
-        return withSharedLock(folder, commit) as Committed
+        const { work, outcome } = writing(target, batch)
+        withLock(folder, 'write', () => root.transactionSync(work as never))
+        return outcome()
       } catch (error) {
         throw await asStoreError(error)
       }
@@ -126,12 +128,8 @@ export function openLmdbStore(folder: string, kinds: PackedKinds = packedKinds, 
   }
 }
 
-/** Runs `write` in a transaction function of lmdb-js, which may be synchronous or return a promise. */
-function commitIn(
-  target: WriteTarget,
-  transaction: (work: () => symbol | undefined) => unknown,
-  write: Write,
-): unknown {
+/** A write as the work of a transaction of lmdb-js, and its outcome after that: it returns or throws it. */
+function writing(target: WriteTarget, write: Write) {
   let committed: Committed = { ok: true }
   let failure: unknown
   const work = () => {
@@ -147,8 +145,7 @@ function commitIn(
     if (failure !== undefined) throw failure
     return committed
   }
-  const done = transaction(work)
-  return done instanceof Promise ? done.then(outcome) : outcome()
+  return { work, outcome }
 }
 
 /**

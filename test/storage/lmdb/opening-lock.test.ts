@@ -4,13 +4,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import {
-  openingLockFile,
-  openSharedLock,
-  type SharedLock,
-  withExclusiveLock,
-  withSharedLock,
-} from '../../../src/storage/lmdb/opening-lock.ts'
+import { openingLockFile, openSharedLock, type SharedLock, withLock } from '../../../src/storage/lmdb/opening-lock.ts'
 
 let folder = ''
 let lock: SharedLock
@@ -27,7 +21,7 @@ const busy = expect.objectContaining({
   message: expect.stringContaining('another process has been'),
 })
 /** What opening the store gives, or throws at once. */
-const opening = () => withExclusiveLock(folder, () => 'opened', 0)
+const opening = () => withLock(folder, 'opening', () => 'opened', 0)
 
 test('nobody opens a store while a commit is under way', async () => {
   const { promise, resolve } = Promise.withResolvers<string>()
@@ -36,7 +30,7 @@ test('nobody opens a store while a commit is under way', async () => {
   resolve('committed')
   expect(await committed).toBe('committed')
   expect(opening()).toBe('opened')
-  expect(() => withSharedLock(folder, opening)).toThrow(busy)
+  expect(() => withLock(folder, 'write', opening)).toThrow(busy)
   await expect(lock.run(() => Promise.reject(new Error('no')))).rejects.toThrow('no')
   expect(opening()).toBe('opened')
 })
@@ -54,7 +48,7 @@ test('a file that is no lock is said to be none', () => {
 
 test('a lock that cannot be opened is not said to be busy', () => {
   const missing = join(folder, 'missing')
-  expect(() => withSharedLock(missing, () => 'written', 0)).toThrow(
+  expect(() => withLock(missing, 'write', () => 'written', 0)).toThrow(
     expect.objectContaining({ kind: 'fatal', message: expect.stringMatching(/opening\.lock cannot be locked: /) }),
   )
 })
@@ -62,10 +56,10 @@ test('a lock that cannot be opened is not said to be busy', () => {
 test('no commit begins while somebody opens the store, and all do afterwards', async () => {
   const begun: number[] = []
   let done: Promise<unknown> = Promise.resolve()
-  withExclusiveLock(folder, () => {
+  withLock(folder, 'opening', () => {
     done = Promise.all([1, 2, 3].map((one) => lock.run(async () => begun.push(one))))
     expect(begun).toEqual([])
-    expect(() => withSharedLock(folder, () => 'written', 0)).toThrow(busy)
+    expect(() => withLock(folder, 'write', () => 'written', 0)).toThrow(busy)
   })
   expect(begun).toEqual([])
   await done
