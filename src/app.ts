@@ -45,11 +45,10 @@ import { registryReadHandlers } from './features/servers/mcp-registry.ts'
 import { releaseHandlers } from './features/servers/releases.ts'
 import { serverHandlers } from './features/servers/server-handlers.ts'
 import { serverListHandlers } from './features/servers/server-list.ts'
-import { createServerRecords } from './features/servers/server-records.ts'
 import { serverWriteHandlers } from './features/servers/server-writes.ts'
 import { cliLoginHandlers } from './features/sign-in/cli-login-handlers.ts'
 import { signInHandlers } from './features/sign-in/sign-in-handlers.ts'
-import { createMinter, type Minter } from './features/tokens/minter.ts'
+import { createMint, type Mint } from './features/tokens/mint.ts'
 import type { Signers } from './features/tokens/signers.ts'
 import { tokenHandlers } from './features/tokens/token-handlers.ts'
 import { callbackHandlers } from './features/upstream-sign-in/callback.ts'
@@ -144,8 +143,10 @@ export function createApp(deps: AppDeps): App {
   const fastLane = deps.fastLane === false ? undefined : fastLaneOf(deps, lists)
   const { guard, log, observer, clock, fairness, sockets } = deps
   const middleware = createMiddleware({ guard, log, observe: observer?.answered, clock })
-  const parts = createParts(deps, middleware, fastLane)
-  const gateway = createGateway(deps, middleware, parts)
+  const shared = createParts(deps, middleware, lists, fastLane)
+  const gateway = createGateway(deps, middleware, shared)
+  const mint = createMint({ ...shared, signers: deps.signers, observer })
+  const parts = { ...shared, gateway, mint }
 
   /** The response for anything thrown while handling a request. */
   function answerError(request: Request, thrown: unknown, shape: ErrorShape = shapeOutsideOf(request)): Response {
@@ -156,8 +157,7 @@ export function createApp(deps: AppDeps): App {
     return errorResponse(error, isPage ? 'page' : shape, `${parts.base}/docs`)
   }
 
-  const handlers = createHandlers(deps, { parts, gateway, lists, fastLane })
-  const route = createRouter(handlers, { answerError, fairness, sockets })
+  const route = createRouter(createHandlers(deps, parts), { answerError, fairness, sockets })
   return {
     fetch: inPasses(traceRequests(middleware.wrap(route, answerError, fastLane?.respond), deps.tracing)),
     pageCache: fastLane?.pageCache ?? (() => ({ hits: 0, misses: 0 })),
@@ -165,10 +165,14 @@ export function createApp(deps: AppDeps): App {
 }
 
 type Parts = ReturnType<typeof createParts>
-type Gateway = ReturnType<typeof createGateway>
+
+interface HandlerParts extends Parts {
+  readonly gateway: ReturnType<typeof createGateway>
+  readonly mint: Mint
+}
 
 /** Shared by several features: who asks, and what they may access. Each takes the part that its own `Deps` names. */
-function createParts(deps: AppDeps, middleware: Middleware, fastLane: FastLane | undefined) {
+function createParts(deps: AppDeps, middleware: Middleware, lists: ConnectionLists, fastLane: FastLane | undefined) {
   const { store, secrets, issuer, audit, rates, upstream, clock, log, observer, sockets, quota } = deps
   const { signInKey, headersKey } = secrets
   const denials = createDenials(audit, middleware.requestId)
@@ -193,7 +197,7 @@ function createParts(deps: AppDeps, middleware: Middleware, fastLane: FastLane |
   const authorizer = countedByOwner(fastLane?.authorizer(ordinary) ?? ordinary)
   const writeRate = createHolderRateLimit({ perSecond: rates.writes, clock })
   const parts = {
-    ...{ store, upstream, audit, denials, directory, authenticator, records, quota, clock, sockets },
+    ...{ lists, fastLane, store, upstream, audit, denials, directory, authenticator, records, quota, clock, sockets },
     ...{ issuer, base, baseUrl: issuer, signInKey, headersKey, pepper: secrets.apiKeyPepper },
     authorizer,
     writes: createWrites({ authorizer, denials, audit, store, writeRate }),
@@ -215,46 +219,30 @@ function createGateway(deps: AppDeps, { requestId }: Middleware, parts: Parts) {
     ...parts,
     sessions,
     fairness,
-    proxy: createProxy({ upstream, sessions, fairness, timeoutMs: deps.upstreamTimeoutMs }),
+    send: createProxy({ upstream, sessions, fairness, timeoutMs: deps.upstreamTimeoutMs }),
     statuses: createStatusRecorder({ store: deps.store, clock, log: deps.log }),
     mocks: createMocks(sockets),
     streams: createOpenStreams(deps.every),
-    sockets,
     pseudonym: secrets.pseudonym,
-    clock,
     tracing: deps.tracing,
     recorder: isRecorded ? createCallRecorder(recording) : undefined,
     calls: createRateLimit({ perSecond: rates.calls, burst: rates.calls * callBurstSeconds, clock }),
   }
 }
 
-interface SignInParts {
-  readonly parts: Parts
-  readonly gateway: Gateway
-  readonly minter: Minter
-}
-
-interface HandlerParts {
-  readonly parts: Parts
-  readonly gateway: Gateway
-  readonly lists: ConnectionLists
-  readonly fastLane: FastLane | undefined
-}
-
-function createHandlers(deps: AppDeps, { parts, gateway, lists, fastLane }: HandlerParts): Handlers {
-  const { issuer, rates, clock, observer, authorization: settings } = deps
-  const { authenticator, base } = parts
-  const minter = createMinter({ ...parts, signers: deps.signers, observer })
-  const servers = createServerRecords(parts)
+function createHandlers(deps: AppDeps, parts: HandlerParts): Handlers {
+  const { issuer, rates, clock, observer, authorization: settings, isRegistryOpen } = deps
+  const { authenticator, base, gateway, fastLane } = parts
+  const servers = { ...parts, isRegistryOpen, onAnswer: fastLane?.rememberDetails ?? noop }
   return {
-    ...connectionHandlers({ ...parts, lists, onPage: fastLane?.rememberPage ?? noop }),
+    ...connectionHandlers({ ...parts, onPage: fastLane?.rememberPage ?? noop }),
     ...mcpHandlers({ ...gateway, challenge: challengeOf(base, settings) }),
     ...toolHandlers(gateway),
-    ...registryReadHandlers({ ...parts, isOpen: deps.isRegistryOpen }),
-    ...serverListHandlers({ ...parts, baseUrl: base, onPage: fastLane?.rememberDetails ?? noop }),
-    ...serverWriteHandlers({ ...parts, servers }),
-    ...releaseHandlers({ ...parts, servers }),
-    ...serverHandlers({ ...parts, onDetails: fastLane?.rememberDetails ?? noop }),
+    ...registryReadHandlers(servers),
+    ...serverListHandlers(servers),
+    ...serverWriteHandlers(servers),
+    ...releaseHandlers(servers),
+    ...serverHandlers(servers),
     ...meHandlers(parts),
     ...namespaceHandlers(parts),
     ...newNamespaceHandlers(parts),
@@ -264,27 +252,25 @@ function createHandlers(deps: AppDeps, { parts, gateway, lists, fastLane }: Hand
     ...tokenHandlers({
       ...parts,
       authenticator: { ...authenticator, authenticate: parts.authorizer.authenticate },
-      minter,
       mints: createHolderRateLimit({ perSecond: rates.mints, clock }),
       observer,
     }),
-    ...createSignInHandlers(deps, { parts, gateway, minter }),
+    ...createSignInHandlers(deps, parts),
     ...referenceHandlers(issuer),
     health: () => jsonResponse(JSON.stringify({ status: 'ok', timestamp: timestampOf(clock) })),
   }
 }
 
 /** Sign-in of people and clients here, and here to MCP servers. */
-function createSignInHandlers(deps: AppDeps, { parts, gateway, minter }: SignInParts) {
+function createSignInHandlers(deps: AppDeps, parts: HandlerParts) {
   const { clock, authorization: settings } = deps
-  const { authenticator, base } = parts
+  const { authenticator, base, gateway, mint } = parts
   const atMost = (most: number, seconds: number) => createRateLimit({ perSecond: most / seconds, burst: most, clock })
   return {
     ...signInHandlers({ ...parts, signIns: atMost(sessionsPerMinuteMax, 60) }),
     ...cliLoginHandlers({
       ...parts,
-      mintForDay: async (of, requireAllowed) =>
-        (await minter.mint({ policy: [{ ttl: '24h' }] }, of, requireAllowed)).token,
+      mintForDay: async (of, requireAllowed) => (await mint({ policy: [{ ttl: '24h' }] }, of, requireAllowed)).token,
       begins: atMost(cliLoginsPerMinuteMax, 60),
       isPossible: isSignInPossible(base, settings),
     }),

@@ -64,37 +64,17 @@ export interface PlatformErrorOptions extends ErrorOptions {
 export class PlatformError extends Error {
   override readonly name = 'PlatformError'
   readonly code: ErrorCode
-  readonly retryAfter: number | undefined
-  readonly headers: Readonly<Record<string, string>>
-  readonly rpcHeaders: Readonly<Record<string, string>>
-  readonly id: RpcId
-  readonly data: unknown
-  readonly setupUrl: string | undefined
+  readonly options: PlatformErrorOptions
 
   constructor(code: ErrorCode, message: string, options: PlatformErrorOptions = {}) {
     super(message, options)
     this.code = code
-    this.retryAfter = options.retryAfter
-    this.headers = options.headers ?? {}
-    this.rpcHeaders = options.rpcHeaders ?? {}
-    this.id = options.id ?? null
-    this.data = options.data
-    this.setupUrl = options.setupUrl
+    this.options = options
   }
 
-  /** The same error for another JSON-RPC request. */
-  withId(id: RpcId): PlatformError {
-    return this.id === id ? this : this.#with({ id })
-  }
-
-  withSetupUrl(setupUrl: string): PlatformError {
-    return this.#with({ setupUrl })
-  }
-
-  #with(changed: PlatformErrorOptions): PlatformError {
-    const { code, message, retryAfter, headers, rpcHeaders, id, data, setupUrl, cause } = this
-    const wait = retryAfter === undefined ? {} : { retryAfter }
-    return new PlatformError(code, message, { ...wait, headers, rpcHeaders, id, data, setupUrl, cause, ...changed })
+  /** The same error for another JSON-RPC request, or with a link for a person. */
+  with(changed: Pick<PlatformErrorOptions, 'id' | 'setupUrl'>): PlatformError {
+    return new PlatformError(this.code, this.message, { ...this.options, ...changed })
   }
 }
 

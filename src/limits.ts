@@ -319,28 +319,3 @@ export const schemaStepsMax = 2_000_000
 export const fixtureDepthMax = 64
 /** Ours: problems that a command prints. Past it: the number of further ones. */
 export const problemsShownMax = 100
-
-// Storage
-
-/** Relations that must hold between bounds. If one does not, the process ends at startup with its text. */
-const relations: readonly (readonly [what: string, holds: boolean])[] = [
-  ['a token lives no longer by default than it may', tokenLifetimeDefaultSeconds <= tokenLifetimeMaxSeconds],
-  ['a retired key outlives every token that it signed', keyRetirementSeconds >= tokenLifetimeMaxSeconds],
-  ['a revocation outlives every token that it ends', revocationRetentionSeconds >= tokenLifetimeMaxSeconds],
-  ['a token fits a request header of common proxies, with a quarter for the others', tokenCharsMax <= 6 * kB],
-  ['a page has no more rows by default than it may', pageItemsDefault <= pageItemsMax],
-  // The longest key of the index: kind, namespace, NUL, term, connection id.
-  ['the longest key fits the store', 1 + slugCharsMax + 1 + 16 + connectionIdCharsMax <= storeKeyBytesMax],
-  [
-    'revocations have room on the disk when writes have none',
-    reservedBytesMin < deletionBytesMin && deletionBytesMin < freeBytesMin,
-  ],
-  ['a response that is parsed is one that was accepted', parsedResponseCharsMax <= upstreamResponseBytesMax],
-  ['four callers can have the largest response at once', 4 * upstreamResponseBytesMax <= pendingBytesMax],
-  ['an event that is parsed fits its stream', streamEventBytesMax <= streamBytesMax],
-  ['the tools of a server fit what is parsed of it', parsedResponseCharsMax <= toolsCharsMax],
-  ['the first namespace has room for its words', namespaceSearchedWordsMax <= allSearchedWordsMax / 4],
-  // Sealing adds nonce, tag and prefix, and encodes in base64url.
-  ['a sealed session id has no more than 1,024 characters', ((upstreamSessionIdCharsMax + 28) * 4) / 3 + 16 <= 1024],
-]
-for (const [what, holds] of relations) if (!holds) throw new Error(`limits.ts: not so: ${what}`)

@@ -1,6 +1,6 @@
 /** Authorizes access to namespaces and connections. 404 always precedes 403, so that hidden things look absent. */
 
-import { forbidden, notFound, PlatformError } from '../errors.ts'
+import { forbidden, namespaceMissing, notFound, PlatformError } from '../errors.ts'
 import { allowanceOf } from '../fairness/allowance.ts'
 import { namesInPath } from '../http/path.ts'
 import type { ConnectionRef } from '../model/connection.ts'
@@ -33,16 +33,11 @@ export interface Authorizer {
   requireNamespace(context: RequestContext, name: string | undefined, operation: Access['operation']): Promise<string>
   /**
    * The namespace, for an operation on itself or on its servers (door contract, 1.2). Only its managers may change it.
-   * Throws 404 with this message, then 403.
+   * Throws 404, then 403.
    */
-  requireManager(
-    context: RequestContext,
-    name: string | undefined,
-    access: ResourceAccess,
-    missing: string,
-  ): Promise<Namespace>
-  /** For a namespace that may not exist yet. Throws 404 with this message if the policy hides the name; then 403. */
-  requireAllowed(context: RequestContext, name: string, access: ResourceAccess, missing: string): void
+  requireManager(context: RequestContext, name: string | undefined, access: ResourceAccess): Promise<Namespace>
+  /** For a namespace that may not exist yet. Throws 404 if the policy hides the name; then 403. */
+  requireAllowed(context: RequestContext, name: string, access: ResourceAccess): void
   /** For a list that is narrowed to the namespaces that the policy allows. Throws 403. */
   requireList(context: RequestContext, access: ResourceAccess): void
   /**
@@ -93,23 +88,24 @@ export function createAuthorizer({ authenticator, store, denials }: AuthorizerDe
 
   return {
     requireAccess,
-    async requireManager(context, name, wanted, missing) {
+    async requireManager(context, name, wanted) {
       const { caller, directory, request } = context
-      if (name === undefined || !isSlug(name)) throw notFound(missing)
+      if (name === undefined || !isSlug(name)) throw notFound(namespaceMissing)
       const access: Access = { ...wanted, namespace: name, metadata: 'none' }
       const decision = decide(caller.blocks, access)
       if (!decision.allowed) denials.recordPolicyDenial(request, caller, access, decision)
-      if (!decision.allowed && !decision.visible) throw notFound(missing)
+      if (!decision.allowed && !decision.visible) throw notFound(namespaceMissing)
       const namespace = await directory.namespace(name)
-      if (namespace === undefined || !(await canAccessNamespace(caller, namespace, directory))) throw notFound(missing)
+      if (namespace === undefined || !(await canAccessNamespace(caller, namespace, directory)))
+        throw notFound(namespaceMissing)
       if (!decision.allowed) throw forbidden(decision)
       if (wanted.operation === 'read' || (await managesNamespace(caller, namespace, directory))) return namespace
       denials.recordWriteRefusal(request, caller, name, 'not_led')
       throw new PlatformError('forbidden', notManaged)
     },
-    requireAllowed(context, namespace, wanted, missing) {
+    requireAllowed(context, namespace, wanted) {
       const access: Access = { ...wanted, namespace, metadata: 'none' }
-      enforce(decide(context.caller.blocks, access), context, access, missing)
+      enforce(decide(context.caller.blocks, access), context, access, namespaceMissing)
     },
     requireList(context, wanted) {
       const decision = decideOnList(context.caller.blocks, { ...wanted, metadata: 'none' })

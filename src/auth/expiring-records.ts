@@ -34,8 +34,8 @@ export interface FoundRecord<T> {
 
 export interface ExpiringRecords {
   /**
-   * Keeps a value, durably, and resolves with its new secret. `lifetime`: seconds. Some expired records are deleted with
-   * it, so they never pile up.
+   * Keeps a value, durably, and resolves with its new secret. `lifetime`: seconds. Some expired records are deleted
+   * with it, so they never pile up.
    */
   add(purpose: Purpose, value: object, lifetime: number): Promise<string>
   /** The record of a secret. Undefined if there is none, or it has expired. */

@@ -1,7 +1,7 @@
 /**
  * The sealed parts of a connection's private record: its own headers, the values that a person entered for its server,
- * its OAuth client, and the tokens of somebody who has signed in. Each is sealed with the connection's name, and so that
- * it opens as no other part: copied to another connection, it does not open.
+ * its OAuth client, and the tokens of somebody who has signed in. Each is sealed with the connection's name and its
+ * own: copied to another connection or part, it does not open.
  */
 
 import type { ConnectionRef } from '../model/connection.ts'

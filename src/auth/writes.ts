@@ -4,9 +4,11 @@ import { rateLimited } from '../errors.ts'
 import { allowanceOf, type WriteKind } from '../fairness/allowance.ts'
 import { ownerOf } from '../fairness/owner.ts'
 import type { HolderRateLimit } from '../fairness/rate-limit.ts'
+import { refuseQuery } from '../http/query.ts'
 import type { Audit } from '../ops/audit-log.ts'
 import { changeDirectory, type DirectoryChange } from '../storage/directory-write.ts'
 import type { Store } from '../storage/store.ts'
+import type { Caller } from './authenticate.ts'
 import type { Authorizer, RequestContext } from './authorizer.ts'
 import type { Denials } from './denials.ts'
 
@@ -14,16 +16,24 @@ export interface Writes {
   /** Throws 401, 429 if the caller exceeds its write rate, and 503 while the audit log cannot be written. */
   authenticate(request: Request): Promise<RequestContext>
   /**
-   * Changes the directory for the caller of a request, as `changeDirectory` does, when the writes before it are done.
-   * The caller is authenticated again whenever the change is decided, and `decide` must authorize it: the key, token or
-   * role that allowed the change may have ended meanwhile. Throws 401, 429 if too many writes of the owner wait, and
-   * what `changeDirectory` throws.
+   * Begins a change of the directory, before its body is read: authenticates as above, authorizes, and refuses a query.
+   * Throws what these throw.
    */
-  change<T>(
-    request: Request,
-    decide: (context: RequestContext) => Promise<DirectoryChange<T>>,
-    kind?: WriteKind,
-  ): Promise<T>
+  begin<A>(request: Request, authorize: Authorize<A>, kind?: WriteKind): Promise<DirectoryWrite<A>>
+}
+
+/** Throws the error for a caller who may not write. The result is for the write. */
+type Authorize<A> = (context: RequestContext) => A | Promise<A>
+
+export interface DirectoryWrite<A> {
+  readonly caller: Caller
+  readonly allowed: A
+  /**
+   * Changes the directory, as `changeDirectory` does, when the writes before it are done. The caller is authenticated
+   * and authorized again whenever the change is decided: the key, token or role that allowed it may have ended
+   * meanwhile. Throws what these throw, 429 if too many writes of the owner wait, and what `changeDirectory` throws.
+   */
+  change<T>(decide: (context: RequestContext, allowed: A) => Promise<DirectoryChange<T>>): Promise<T>
 }
 
 export interface WritesDeps {
@@ -36,25 +46,36 @@ export interface WritesDeps {
 }
 
 export function createWrites({ authorizer, denials, audit, store, writeRate }: WritesDeps): Writes {
+  async function authenticate(request: Request): Promise<RequestContext> {
+    const context = await authorizer.authenticate(request)
+    const wait = writeRate.take(context.caller)
+    if (wait === 0) {
+      audit.requireWritable()
+      return context
+    }
+    denials.recordWriteRefusal(request, context.caller, undefined, 'rate_limited')
+    throw rateLimited('This API key is writing too fast', wait)
+  }
+
   return {
-    async authenticate(request) {
-      const context = await authorizer.authenticate(request)
-      const wait = writeRate.take(context.caller)
-      if (wait === 0) {
-        audit.requireWritable()
-        return context
+    authenticate,
+    async begin(request, authorize, kind) {
+      const first = await authenticate(request)
+      const allowed = await authorize(first)
+      refuseQuery(request.url)
+      return {
+        caller: first.caller,
+        allowed,
+        change(decide) {
+          const change = () =>
+            changeDirectory(store, async () => {
+              const context = await authorizer.authenticate(request, true)
+              const { write, ...rest } = await decide(context, await authorize(context))
+              return write === undefined ? rest : { ...rest, write: { ...write, owner: ownerOf(context.caller) } }
+            })
+          return allowanceOf(request).write('directory', change, kind)
+        },
       }
-      denials.recordWriteRefusal(request, context.caller, undefined, 'rate_limited')
-      throw rateLimited('This API key is writing too fast', wait)
-    },
-    change(request, decide, kind) {
-      const change = () =>
-        changeDirectory(store, async () => {
-          const context = await authorizer.authenticate(request, true)
-          const { write, ...rest } = await decide(context)
-          return write === undefined ? rest : { ...rest, write: { ...write, owner: ownerOf(context.caller) } }
-        })
-      return allowanceOf(request).write('directory', change, kind)
     },
   }
 }

@@ -15,8 +15,8 @@ interface Reloaded {
 }
 
 /**
- * For `Running.reload` of `serve.ts`. Reloads run one at a time: file events and signals may overlap. Problems are
- * logged, and the loaded fixtures stay.
+ * For `Running.reload` of `serve.ts`. Reloads run one at a time: file events and signals may overlap. Those that come
+ * while one runs share the next. Problems are logged, and the loaded fixtures stay.
  */
 export function createReload({ audit, callLog, load, log }: Reloaded): (folders: readonly string[]) => Promise<void> {
   const reload = async (folders: readonly string[]) => {
@@ -36,8 +36,13 @@ export function createReload({ audit, callLog, load, log }: Reloaded): (folders:
     }
   }
   let last = Promise.resolve()
+  let next: Promise<void> | undefined
   return (folders) => {
-    last = last.then(() => reload(folders))
-    return last
+    next ??= last.then(() => {
+      next = undefined
+      last = reload(folders)
+      return last
+    })
+    return next
   }
 }

@@ -85,7 +85,7 @@ function isStream(file: string): boolean {
   return !status.isFile() && !status.isDirectory()
 }
 
-/** What a message calls a file of each kind, and the command that reads it. */
+/** The name of each kind of file in messages, and the command that reads it. */
 const kinds: Readonly<Record<Kind, readonly [called: string, command: string]>> = {
   backup: ['a backup', 'postern restore'],
   export: ['an export', 'postern import'],

@@ -99,7 +99,7 @@ function tokenLines(claims: ServiceTokenClaims, signatureLines: readonly string[
   ]
 }
 
-/** What the data folder says of the token. */
+/** The facts of the data folder about the token. */
 interface Known {
   /** None of its keys signed the token, whose age does not count. */
   readonly isForged: boolean

@@ -8,7 +8,7 @@ import { rateLimited } from '../errors.ts'
 import { bodyMemoryFactor } from '../limits.ts'
 import type { Costs, OperationId } from '../operations.ts'
 import type { Fairness } from './fairness.ts'
-import type { Holder } from './owner.ts'
+import { type Holder, ownerOf } from './owner.ts'
 import { Slices } from './slices.ts'
 import type { Work } from './turns.ts'
 
@@ -79,7 +79,7 @@ export class Allowance {
     await pass
     this.#leave = await this.#fairness.reads.enter(holder)
     // Inside the place, so that an owner has few requests that wait here.
-    await this.#fairness.time.of(holder).pause()
+    await this.#fairness.time.pause(ownerOf(holder))
   }
 
   /** Takes the memory of a body of so many bytes, and of what it is parsed into. Throws `rate_limited`. */
@@ -95,9 +95,10 @@ export class Allowance {
 
   /** Waits until the owner may have a body of so many bytes handled. */
   async paceBody(bytes: number): Promise<void> {
-    const time = this.#fairness.time.of(this.holder)
-    await time.pause()
-    time.spend((bytes / 2 ** 20) * this.costs.bodyMsPerMegabyte)
+    const { time } = this.#fairness
+    const owner = ownerOf(this.holder)
+    await time.pause(owner)
+    time.spend(owner, (bytes / 2 ** 20) * this.costs.bodyMsPerMegabyte)
   }
 
   /**
@@ -107,14 +108,14 @@ export class Allowance {
   takeValues(values: number): void {
     if (values <= fewValues) return
     this.#takeBodyMemory(values * valueBytes)
-    this.#fairness.time.of(this.holder).spend(values * valueMs)
+    this.#fairness.time.spend(ownerOf(this.holder), values * valueMs)
   }
 
   /** Takes the memory of an answer until its client has read it. Returns the function that gives it back. */
   takeAnswer(bytes: number): () => void {
     const { holder } = this
     this.#take(holder, bytes, 'Too many responses to this caller wait to be read')
-    this.#fairness.time.of(holder).spend((bytes / 2 ** 20) * answerMsPerMegabyte)
+    this.#fairness.time.spend(ownerOf(holder), (bytes / 2 ** 20) * answerMsPerMegabyte)
     return () => this.#fairness.memory.giveBack(holder, bytes)
   }
 
@@ -127,8 +128,8 @@ export class Allowance {
     return new Slices(this.#fairness.turns, this.holder)
   }
 
-  /** Runs work in the owner's turns. Rejects as `Turns.run`. */
-  run<T>(work: Work<T>): Promise<T> {
+  /** Runs work in the owner's turns, as `Turns.run`. */
+  run<T>(work: Work<T>): Promise<T> | T {
     return this.#fairness.turns.run(this.holder, work)
   }
 

@@ -4,11 +4,11 @@
  */
 
 import { outgoingRequestsMax, pendingBytesMax, pendingLookupsMax } from '../limits.ts'
-import { createPaces, type Paces } from './pace.ts'
+import { Paces } from './pace.ts'
 import { createOwnerPasses, type OwnerPasses } from './passes.ts'
-import { createQueue, createQueues, type Queue, type Queues } from './queue.ts'
-import { createShares, type Shares } from './shares.ts'
-import { createTurns, type Turns } from './turns.ts'
+import { Queue, Queues } from './queue.ts'
+import { Shares } from './shares.ts'
+import { Turns } from './turns.ts'
 
 /** Ours: requests that read many records at once, or a server's details, one owner half of them; each holds the event loop for `eventLoopSliceMs` at a time. Past it: they wait. */
 export const readsAtOnceMax = 8
@@ -46,18 +46,18 @@ export interface Fairness {
 }
 
 export function createFairness(): Fairness {
-  const time = createPaces()
+  const time = new Paces()
   return {
-    memory: createShares(pendingBytesMax),
-    turns: createTurns(time),
+    memory: new Shares(pendingBytesMax),
+    turns: new Turns(time),
     passes: createOwnerPasses(),
-    reads: createQueue({ places: readsAtOnceMax, placesOfOwner: readsAtOnceMax / 2 }),
-    parses: createQueue({ places: parsesAtOnceMax, placesOfOwner: 1 }),
-    writes: createQueues(),
-    commits: createQueue({ places: commitsAtOnceMax, placesOfOwner: commitsAtOnceMax / 8 }),
+    reads: new Queue(readsAtOnceMax, readsAtOnceMax / 2),
+    parses: new Queue(parsesAtOnceMax, 1),
+    writes: new Queues(),
+    commits: new Queue(commitsAtOnceMax, commitsAtOnceMax / 8),
     time,
-    requests: createShares(outgoingRequestsMax),
-    lookups: createShares(pendingLookupsMax),
-    handshakes: createQueue({ places: handshakesAtOnceMax, placesOfOwner: handshakesAtOnceMax / 4 }),
+    requests: new Shares(outgoingRequestsMax),
+    lookups: new Shares(pendingLookupsMax),
+    handshakes: new Queue(handshakesAtOnceMax, handshakesAtOnceMax / 4),
   }
 }

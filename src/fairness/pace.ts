@@ -6,51 +6,39 @@
 
 import { type Clock, systemClock } from '../clock.ts'
 import { ownerTimeShare } from '../limits.ts'
-import { type Holder, ownerOf } from './owner.ts'
 
 /** Milliseconds of an owner's work before it waits for its part of the time. Past it: as for `ownerTimeShare`. */
 export const ownerBurstMs = 6
 
-export interface Pace {
-  /** Milliseconds until the owner's next bytes may be handled; 0 for now. */
-  wait(): number
-  /** Counts milliseconds that were spent, or soon will be. */
-  spend(milliseconds: number): void
-  /** Resolves when the owner's next bytes may be handled. */
-  pause(): Promise<void>
-}
-
-export interface Paces {
-  of(holder: Holder): Pace
-  /** By the name of the owner. */
-  ofOwner(owner: string): Pace
-}
-
-export function createPaces(clock: Clock = systemClock): Paces {
+/** By the name of the owner (`ownerOf`). */
+export class Paces {
+  readonly #clock: Clock
   /** When each owner will have paid for its reading. Owners who have paid are dropped. */
-  const paidAt = new Map<string, number>()
+  readonly #paidAt = new Map<string, number>()
 
-  function dropPaid(): void {
-    const at = clock.monotonic()
-    for (const [owner, paid] of paidAt) if (paid <= at) paidAt.delete(owner)
+  constructor(clock: Clock = systemClock) {
+    this.#clock = clock
   }
 
-  const paces: Paces = {
-    of: (holder) => paces.ofOwner(ownerOf(holder)),
-    ofOwner(owner) {
-      const wait = () => Math.max(0, (paidAt.get(owner) ?? 0) - clock.monotonic() - ownerBurstMs / ownerTimeShare)
-      return {
-        wait,
-        // Again, as others of the owner may have been first.
-        async pause() {
-          for (let left = wait(); left > 0; left = wait()) await Bun.sleep(left)
-        },
-        spend(milliseconds) {
-          if (paidAt.size >= 1000 && !paidAt.has(owner)) dropPaid()
-          paidAt.set(owner, Math.max(paidAt.get(owner) ?? 0, clock.monotonic()) + milliseconds / ownerTimeShare)
-        },
-      }
-    },
+  /** Milliseconds until the owner's next bytes may be handled; 0 for now. */
+  wait(owner: string): number {
+    const paidAt = this.#paidAt.get(owner)
+    if (paidAt === undefined) return 0
+    return Math.max(0, paidAt - this.#clock.monotonic() - ownerBurstMs / ownerTimeShare)
   }
-  return paces
+
+  /** Counts milliseconds that were spent, or soon will be. */
+  spend(owner: string, milliseconds: number): void {
+    const at = this.#clock.monotonic()
+    const paidAt = this.#paidAt.get(owner)
+    if (paidAt === undefined && this.#paidAt.size >= 1000)
+      for (const [other, paid] of this.#paidAt) if (paid <= at) this.#paidAt.delete(other)
+    this.#paidAt.set(owner, Math.max(paidAt ?? 0, at) + milliseconds / ownerTimeShare)
+  }
+
+  /** Resolves when the owner's next bytes may be handled. */
+  async pause(owner: string): Promise<void> {
+    // Again, as others of the owner may have been first.
+    for (let left = this.wait(owner); left > 0; left = this.wait(owner)) await Bun.sleep(left)
+  }
 }

@@ -6,60 +6,56 @@
 import { waitingJobsMax } from '../limits.ts'
 import { type Holder, ownerOf } from './owner.ts'
 
-export interface Rounds<Job> {
-  /** False, and nothing is added, if the family has `waitingJobsMax` jobs waiting, or the owner twice as many. */
-  add(holder: Holder, job: Job): boolean
-  /** Puts a job that has had its turn back, behind the others. */
-  putBack(holder: Holder, job: Job): void
-  /** Removes and returns the next job of an owner that `mayGo` accepts. */
-  next(mayGo?: (owner: string) => boolean): { readonly holder: Holder; readonly job: Job } | undefined
-  /** Whether the holder's owner has jobs waiting. */
-  isWaiting(holder: Holder): boolean
-  isEmpty(): boolean
-}
-
 interface Waiting<Job> {
   readonly holder: Holder
   readonly job: Job
 }
 
-export function createRounds<Job>(): Rounds<Job> {
+export class Rounds<Job> {
   /** By owner and family. Maps keep the order of insertion: the first owner and family have the next turn. */
-  const owners = new Map<string, { count: number; readonly families: Map<string, Waiting<Job>[]> }>()
+  readonly #owners = new Map<string, { count: number; readonly families: Map<string, Waiting<Job>[]> }>()
 
-  function put(holder: Holder, job: Job, most: number): boolean {
+  /**
+   * False, and nothing is added, if the family has `most` jobs waiting, or the owner twice as many. A job that has had
+   * its turn is put back, behind the others, whatever waits: `most` is Infinity.
+   */
+  add(holder: Holder, job: Job, most = waitingJobsMax): boolean {
     const name = ownerOf(holder)
-    const owner = owners.get(name) ?? { count: 0, families: new Map<string, Waiting<Job>[]>() }
+    const owner = this.#owners.get(name) ?? { count: 0, families: new Map<string, Waiting<Job>[]>() }
     const jobs = owner.families.get(holder.family) ?? []
     if (jobs.length >= most || owner.count >= 2 * most) return false
     jobs.push({ holder, job })
     owner.families.set(holder.family, jobs)
     owner.count += 1
-    owners.set(name, owner)
+    this.#owners.set(name, owner)
     return true
   }
 
-  return {
-    add: (holder, job) => put(holder, job, waitingJobsMax),
-    putBack: (holder, job) => void put(holder, job, Number.POSITIVE_INFINITY),
-    next(mayGo = () => true) {
-      for (const [name, owner] of owners) {
-        if (!mayGo(name)) continue
-        const [family] = owner.families
-        if (family === undefined) continue
-        const [familyName, jobs] = family
-        const next = jobs.shift()
-        // To the end of the round, both.
-        owner.families.delete(familyName)
-        if (jobs.length > 0) owner.families.set(familyName, jobs)
-        owner.count -= 1
-        owners.delete(name)
-        if (owner.count > 0) owners.set(name, owner)
-        return next
-      }
-      return undefined
-    },
-    isWaiting: (holder) => owners.has(ownerOf(holder)),
-    isEmpty: () => owners.size === 0,
+  /** Removes and returns the next job of an owner that `mayGo` accepts. */
+  next(mayGo: (owner: string) => boolean = () => true): Waiting<Job> | undefined {
+    for (const [name, owner] of this.#owners) {
+      if (!mayGo(name)) continue
+      const [family] = owner.families
+      if (family === undefined) continue
+      const [familyName, jobs] = family
+      const next = jobs.shift()
+      // To the end of the round, both.
+      owner.families.delete(familyName)
+      if (jobs.length > 0) owner.families.set(familyName, jobs)
+      owner.count -= 1
+      this.#owners.delete(name)
+      if (owner.count > 0) this.#owners.set(name, owner)
+      return next
+    }
+    return undefined
+  }
+
+  /** Whether the holder's owner has jobs waiting. */
+  isWaiting(holder: Holder): boolean {
+    return this.#owners.has(ownerOf(holder))
+  }
+
+  get isEmpty(): boolean {
+    return this.#owners.size === 0
   }
 }

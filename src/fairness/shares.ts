@@ -6,49 +6,39 @@
 
 import { type Holder, ownerOf } from './owner.ts'
 
-export interface Shares {
-  /** Takes the amount. Returns false, and takes nothing, if it exceeds the holder's share. */
-  take(holder: Holder, amount: number): boolean
-  /** Returns an amount that was taken. */
-  giveBack(holder: Holder, amount: number): void
-}
+export class Shares {
+  readonly #total: number
+  #held = 0
+  /** Amounts by owner, and by family; a family has one owner. */
+  readonly #owners = new Map<string, number>()
+  readonly #families = new Map<string, number>()
 
-interface Owner {
-  held: number
-  readonly families: Map<string, number>
-}
-
-/** `total`: the amount that all holders may take together. */
-export function createShares(total: number): Shares {
-  const owners = new Map<string, Owner>()
-  let held = 0
-
-  return {
-    take(holder, amount) {
-      const name = ownerOf(holder)
-      const { family } = holder
-      const owner = owners.get(name) ?? { held: 0, families: new Map<string, number>() }
-      const ofFamily = owner.families.get(family) ?? 0
-      const forOwner = (total - (held - owner.held)) / 2
-      const forFamily = (forOwner - (owner.held - ofFamily)) / 2
-      if (ofFamily + amount > forFamily) return false
-      held += amount
-      owner.held += amount
-      owner.families.set(family, ofFamily + amount)
-      owners.set(name, owner)
-      return true
-    },
-    giveBack(holder, amount) {
-      const name = ownerOf(holder)
-      const { family } = holder
-      const owner = owners.get(name)
-      const ofFamily = owner?.families.get(family)
-      if (owner === undefined || ofFamily === undefined) return
-      held -= amount
-      owner.held -= amount
-      if (ofFamily === amount) owner.families.delete(family)
-      else owner.families.set(family, ofFamily - amount)
-      if (owner.families.size === 0) owners.delete(name)
-    },
+  /** `total`: the amount that all holders may take together. */
+  constructor(total: number) {
+    this.#total = total
   }
+
+  /** Takes the amount. Returns false, and takes nothing, if it exceeds the holder's share. */
+  take(holder: Holder, amount: number): boolean {
+    const ofOwner = this.#owners.get(ownerOf(holder)) ?? 0
+    const ofFamily = this.#families.get(holder.family) ?? 0
+    const forOwner = (this.#total - (this.#held - ofOwner)) / 2
+    const forFamily = (forOwner - (ofOwner - ofFamily)) / 2
+    if (ofFamily + amount > forFamily) return false
+    this.giveBack(holder, -amount)
+    return true
+  }
+
+  /** Returns an amount that was taken. */
+  giveBack(holder: Holder, amount: number): void {
+    this.#held -= amount
+    lower(this.#owners, ownerOf(holder), amount)
+    lower(this.#families, holder.family, amount)
+  }
+}
+
+function lower(amounts: Map<string, number>, name: string, by: number): void {
+  const left = (amounts.get(name) ?? 0) - by
+  if (left > 0) amounts.set(name, left)
+  else amounts.delete(name)
 }

@@ -11,88 +11,55 @@ import { type Clock, systemClock } from '../clock.ts'
 import { rateLimited } from '../errors.ts'
 import { eventLoopSliceMs, sliceCost } from '../limits.ts'
 import { type Holder, ownerOf } from './owner.ts'
-import { createPaces, type Paces } from './pace.ts'
-import { createRounds } from './rounds.ts'
+import { Paces } from './pace.ts'
+import { Rounds } from './rounds.ts'
 
 export type Work<T> = Generator<number, T>
 
-export interface Turns {
-  /**
-   * Resolves with the result. Work that fits one slice runs at once, unless its owner has work waiting or, for more
-   * than a tenth of a slice, ran a slice since the last turn of the event loop: forty requests of half a millisecond
-   * would follow one another. Rejects with what the work throws, and with `rate_limited` if too much work of the holder
-   * waits already.
-   */
-  run<T>(holder: Holder, work: Work<T>): Promise<T>
-  /** The same, without a promise for what runs at once. */
-  start<T>(holder: Holder, work: Work<T>): Promise<T> | T
-}
-
-interface Job {
-  /** Runs one slice. True if the work has ended. */
-  slice(): boolean
-}
-
-export function createTurns(time: Paces = createPaces(), clock: Clock = systemClock): Turns {
-  const waiting = createRounds<Job>()
-  let isScheduled = false
-  const mayGo = (owner: string) => time.ofOwner(owner).wait() === 0
+export class Turns {
+  readonly #time: Paces
+  readonly #clock: Clock
+  /** Each runs one slice; true if the work has ended. */
+  readonly #waiting = new Rounds<() => boolean>()
+  #isScheduled = false
   /** Milliseconds of work that owners ran at once since the last turn of the event loop. */
-  const atOnce = new Map<string, number>()
+  readonly #atOnce = new Map<string, number>()
 
-  function schedule(isLater = false): void {
-    if (isScheduled) return
-    isScheduled = true
-    if (isLater) setTimeout(turn, eventLoopSliceMs)
-    else setImmediate(turn)
+  constructor(time: Paces = new Paces(), clock: Clock = systemClock) {
+    this.#time = time
+    this.#clock = clock
   }
 
-  function turn(): void {
-    isScheduled = false
-    const next = waiting.next(mayGo)
-    if (next !== undefined) {
-      const from = clock.monotonic()
-      if (!next.job.slice()) waiting.putBack(next.holder, next.job)
-      const took = clock.monotonic() - from
-      if (took > 2 * eventLoopSliceMs) time.of(next.holder).spend(took)
-    }
-    if (!waiting.isEmpty()) schedule(next === undefined)
-  }
-
-  const turns: Turns = {
-    run: async (holder, work) => turns.start(holder, work),
-    start<T>(holder: Holder, work: Work<T>): Promise<T> | T {
-      const first = work.next()
-      if (first.done) return first.value
-      const slice = slicesOf(work, first.value)
-      const owner = ownerOf(holder)
-      const before = atOnce.get(owner) ?? 0
-      // Small work does not wait for that: thousands of requests may bring it at once, and would not fit the line.
-      const mayRun = first.value < sliceCost / 10 || before < eventLoopSliceMs
-      if (first.value < sliceCost && mayRun && !waiting.isWaiting(holder)) {
-        if (atOnce.size === 0) setImmediate(() => atOnce.clear())
-        const from = clock.monotonic()
-        try {
-          const step = slice()
-          if (step.done) return step.value
-        } finally {
-          atOnce.set(owner, before + clock.monotonic() - from)
-        }
+  /**
+   * The result. Work that fits one slice runs at once, without a promise, unless its owner has work waiting or, for
+   * more than a tenth of a slice, ran a slice since the last turn of the event loop: forty requests of half a
+   * millisecond would follow one another. Throws or rejects with what the work throws, and with `rate_limited` if too
+   * much work of the holder waits already.
+   */
+  run<T>(holder: Holder, work: Work<T>): Promise<T> | T {
+    const first = work.next()
+    if (first.done) return first.value
+    const slice = slicesOf(work, first.value)
+    const owner = ownerOf(holder)
+    const before = this.#atOnce.get(owner) ?? 0
+    // Small work does not wait for that: thousands of requests may bring it at once, and would not fit the line.
+    const mayRun = first.value < sliceCost / 10 || before < eventLoopSliceMs
+    if (first.value < sliceCost && mayRun && !this.#waiting.isWaiting(holder)) {
+      if (this.#atOnce.size === 0) setImmediate(() => this.#atOnce.clear())
+      const from = this.#clock.monotonic()
+      try {
+        const step = slice()
+        if (step.done) return step.value
+      } finally {
+        this.#atOnce.set(owner, before + this.#clock.monotonic() - from)
       }
-      const { job, promise } = jobOf(slice)
-      if (!waiting.add(holder, job)) throw rateLimited('This caller has too many expensive requests in progress', 1)
-      schedule()
-      return promise
-    },
+    }
+    return this.#later(holder, slice)
   }
-  return turns
-}
 
-/** `promise`: of the result. */
-function jobOf<T>(slice: () => IteratorResult<number, T>): { readonly job: Job; readonly promise: Promise<T> } {
-  const { promise, resolve, reject } = Promise.withResolvers<T>()
-  const job: Job = {
-    slice() {
+  #later<T>(holder: Holder, slice: () => IteratorResult<number, T>): Promise<T> {
+    const { promise, resolve, reject } = Promise.withResolvers<T>()
+    const job = () => {
       try {
         const step = slice()
         if (step.done) resolve(step.value)
@@ -101,9 +68,31 @@ function jobOf<T>(slice: () => IteratorResult<number, T>): { readonly job: Job; 
         reject(error)
         return true
       }
-    },
+    }
+    if (!this.#waiting.add(holder, job)) throw rateLimited('This caller has too many expensive requests in progress', 1)
+    this.#schedule()
+    return promise
   }
-  return { job, promise }
+
+  #schedule(isLater = false): void {
+    if (this.#isScheduled) return
+    this.#isScheduled = true
+    const turn = () => this.#turn()
+    if (isLater) setTimeout(turn, eventLoopSliceMs)
+    else setImmediate(turn)
+  }
+
+  #turn(): void {
+    this.#isScheduled = false
+    const next = this.#waiting.next((owner) => this.#time.wait(owner) === 0)
+    if (next !== undefined) {
+      const from = this.#clock.monotonic()
+      if (!next.job()) this.#waiting.add(next.holder, next.job, Number.POSITIVE_INFINITY)
+      const took = this.#clock.monotonic() - from
+      if (took > 2 * eventLoopSliceMs) this.#time.spend(ownerOf(next.holder), took)
+    }
+    if (!this.#waiting.isEmpty) this.#schedule(next === undefined)
+  }
 }
 
 /**

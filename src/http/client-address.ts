@@ -45,13 +45,13 @@ export function clientAddress(peer: string, headers: Headers, trusted: readonly 
 }
 
 /**
- * The network of an address as `clientAddress` gives it, or of its /64: /24 for IPv4, /48 for IPv6. A client that has
- * one of its addresses can often have many.
+ * The network of an address as `clientAddress` gives it, or of its /64: /24 for IPv4; /32 for IPv6, of which one
+ * provider has all and may use each /48. A client that has one of its addresses can often have many.
  */
 export function networkOf(clientAddress: string): string {
   const address = parseAddress(clientAddress.replace(/\/64$/, ''))
   if (address === undefined) return clientAddress
-  const bytes = address.toByteArray().slice(0, address.kind() === 'ipv4' ? 3 : 6)
+  const bytes = address.toByteArray().slice(0, address.kind() === 'ipv4' ? 3 : 4)
   return Buffer.from(bytes).toString('hex')
 }
 

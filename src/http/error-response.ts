@@ -38,52 +38,52 @@ export function errorResponse(error: PlatformError, shape?: Operation['errors'],
       // Common client libraries retry a 409 unless this header says otherwise.
       ...(code === 'conflict' && { 'x-should-retry': 'false' }),
       ...retryHeader(error),
-      ...error.headers,
+      ...error.options.headers,
     },
   })
 }
 
-function bodyOf({ message, setupUrl }: PlatformError, code: ErrorCode, shape: Operation['errors']): object {
+function bodyOf({ message, options }: PlatformError, code: ErrorCode, shape: Operation['errors']): object {
   if (shape === 'server') return { error: code === 'not_found' ? 'Server not found' : message }
-  return shape === 'text' ? { error: message } : { error: code, message, setupUrl }
+  return shape === 'text' ? { error: message } : { error: code, message, setupUrl: options.setupUrl }
 }
 
 /** For people who opened a page or sent a form. The message is text of ours, and escaped all the same. */
 function errorPage(error: PlatformError, status: number, home: string | undefined): Response {
-  const { message, setupUrl } = error
+  const { message, options } = error
   const isMissing = status === 404
   return page({
     title: isMissing ? 'There is no such page' : 'This did not work',
     status,
     body: html`<p>${message}</p>
-${setupUrl !== undefined && html`<p><a class="button" href="${setupUrl}">Try again</a></p>`}
+${options.setupUrl !== undefined && html`<p><a class="button" href="${options.setupUrl}">Try again</a></p>`}
 ${isMissing && home !== undefined && html`<p><a href="${home}">Documentation</a></p>`}`,
-    headers: { ...retryHeader(error), ...error.headers },
+    headers: { ...retryHeader(error), ...options.headers },
   })
 }
 
 function rpcErrorResponse(error: PlatformError): Response {
-  const { code, id, headers, rpcHeaders } = error
-  return new Response(rpcErrorText(error, id), {
+  const { code, options } = error
+  return new Response(rpcErrorText(error, options.id ?? null), {
     status: errorTable[code].status,
     headers: {
       ...noStoreJson,
       ...(code === 'unauthorized' && { 'www-authenticate': 'Bearer error="invalid_token"' }),
       ...(code === 'forbidden' && { 'www-authenticate': 'Bearer error="insufficient_scope"' }),
       ...retryHeader(error),
-      ...headers,
-      ...rpcHeaders,
+      ...options.headers,
+      ...options.rpcHeaders,
     },
   })
 }
 
-function retryHeader({ code, retryAfter }: PlatformError): Record<string, string> {
+function retryHeader({ code, options: { retryAfter } }: PlatformError): Record<string, string> {
   if (retryAfter !== undefined) return { 'retry-after': String(retryAfter) }
   return ['rate_limited', 'unavailable', 'outcome_unknown'].includes(code) ? { 'retry-after': '1' } : {}
 }
 
 /** The error as a JSON-RPC response to the request with this id. */
-export function rpcErrorText({ code, message, data }: PlatformError, id: RpcId): string {
+export function rpcErrorText({ code, message, options: { data } }: PlatformError, id: RpcId): string {
   return rpcErrorBody(errorTable[code].rpcCode, message, id, data)
 }
 

@@ -7,3 +7,15 @@ export type Handler = (request: Request) => Promise<Response> | Response
 
 /** A handler for every operation. */
 export type Handlers = { readonly [Id in OperationId]: Handler }
+
+type Answer<Deps> = (deps: Deps, request: Request) => Promise<Response> | Response
+
+/** Makes handlers of functions that share dependencies. */
+export function handlersOf<Deps, Id extends OperationId>(answers: Record<Id, Answer<Deps>>) {
+  const all = Object.entries<Answer<Deps>>(answers)
+  return (deps: Deps): Pick<Handlers, Id> =>
+    Object.fromEntries(all.map(([id, answer]) => [id, (request: Request) => answer(deps, request)])) as Pick<
+      Handlers,
+      Id
+    >
+}

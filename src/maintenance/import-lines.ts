@@ -3,9 +3,7 @@
 import { closeSync, openSync, readSync } from 'node:fs'
 import { CommandError } from '../errors.ts'
 import { fixtureDepthMax } from '../limits.ts'
-import { urlProblem } from '../model/connection.ts'
-import { serverUrlProblem } from '../model/server.ts'
-import { type Problem, problemText } from '../schema/check.ts'
+import { problemText } from '../schema/check.ts'
 import { readJsonBytes } from '../schema/json.ts'
 import { type ExportLine, endShape, headShape, lineShapes } from './export-format.ts'
 
@@ -48,25 +46,10 @@ export function* linesOf(file: string): Generator<Line> {
     if (!shape.isValid(read.value)) {
       throw wrong(problemText(shape.firstProblem(read.value)))
     }
-    const line = read.value as ExportLine
-    const wrongUrl = urlProblemOf(line)
-    if (wrongUrl !== undefined) throw wrong(problemText(wrongUrl))
-    yield { line, secret }
+    yield { line: read.value as ExportLine, secret }
   }
   if (number === 0) throw new CommandError(`${file}: is empty`)
   if (!ended) throw new CommandError(`${file}: is cut off: its last line is missing`)
-}
-
-/** The same URL checks as for a write over HTTP: a URL that could never be called is refused. */
-function urlProblemOf(line: ExportLine): Problem | undefined {
-  const { kind } = line
-  if (kind === 'server') {
-    const problem = serverUrlProblem(line.server)
-    return problem && { ...problem, place: `server.${problem.place}` }
-  }
-  if (kind !== 'connection' || line.connection.mcpUrl === null) return undefined
-  const message = urlProblem(line.connection.mcpUrl)
-  return message === undefined ? undefined : { place: 'connection.mcpUrl', message }
 }
 
 /**

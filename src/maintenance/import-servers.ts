@@ -4,7 +4,7 @@
  * name in `/v0.1/servers`. Its qualifiedName is the same, or is in one namespace for all.
  */
 
-import { urlProblem } from '../model/connection.ts'
+import { isPlainUrl } from '../model/connection.ts'
 import { isQualifiedName, namespaceOf } from '../model/names.ts'
 import type { Namespace } from '../model/organization.ts'
 import { extrasOf, isSamePlace, type ListingExtras, listingOf, noExtras, type ServerDetail } from '../model/server.ts'
@@ -232,7 +232,7 @@ const nothingIntrospected = { security: null, tools: null, resources: null, prom
 function detailOf(qualifiedName: string, json: ServerJson): Omit<ServerDetail, keyof typeof nothingIntrospected> {
   const { name, title, description, icons, remotes = [], packages = [] } = json
   const urls = remotes.flatMap(({ type, url }) =>
-    type === 'streamable-http' && url !== undefined && isPlainUrl(url) ? [url] : [],
+    type === 'streamable-http' && url !== undefined && canBeReached(url) ? [url] : [],
   )
   return {
     qualifiedName,
@@ -256,8 +256,8 @@ function detailOf(qualifiedName: string, json: ServerJson): Omit<ServerDetail, k
 const runtimes: Readonly<Record<string, 'node' | 'python'>> = { npm: 'node', pypi: 'python' }
 
 /** Not a template: a connection can be made to it as it is. */
-function isPlainUrl(url: string): boolean {
-  return /^https?:\/\/[^\s{}]+$/.test(url) && urlProblem(url) === undefined
+function canBeReached(url: string): boolean {
+  return /^https?:\/\/[^\s{}]+$/.test(url) && isPlainUrl(url)
 }
 
 /** The fields that an import states itself; the rest stays as it was. */

@@ -1,6 +1,6 @@
 /** Connections as lists return them (spec 2.5, 2.6; contract 5). */
 
-import { type Static, Type } from '@sinclair/typebox'
+import { FormatRegistry, type Static, Type } from '@sinclair/typebox'
 import { oauthTextCharsMax, urlCharsMax } from '../limits.ts'
 import { ConnectionId, QualifiedName } from './names.ts'
 
@@ -15,19 +15,18 @@ const connectionMetadataPairsMax = 64
 
 const closed = { additionalProperties: false } as const
 
+/** Whether a URL can be parsed, and names no user: credentials belong in headers. */
+export function isPlainUrl(url: string): boolean {
+  return URL.canParse(url) && new URL(url).username + new URL(url).password === ''
+}
+FormatRegistry.Set('uri', isPlainUrl)
+
 export const Url = Type.String({
   pattern: '^https?://[^\\s\\u0000-\\u001f]+$',
+  format: 'uri',
   maxLength: urlCharsMax,
-  errorMessage: 'must be an http or https URL',
+  errorMessage: 'must be an http or https URL without a user or password; put credentials in "headers"',
 })
-
-/** The problem with a URL that matches the schema, or undefined. Every place that accepts a URL must call this. */
-export function urlProblem(url: string): string | undefined {
-  if (!URL.canParse(url)) return 'must be an http or https URL'
-  const { username, password } = new URL(url)
-  if (username + password !== '') return 'must not carry a user or password; put credentials in "headers"'
-  return undefined
-}
 
 export const Icon = Type.Object(
   {

@@ -1,10 +1,10 @@
 /** The details of a registered server (spec 2.7 to 2.11; contract 6). */
 
 import { isDeepStrictEqual } from 'node:util'
-import { type Static, type TSchema, Type } from '@sinclair/typebox'
+import { type Static, type TObject, type TSchema, Type } from '@sinclair/typebox'
 import { searchedCharsMax, urlCharsMax } from '../limits.ts'
 import type { Problem } from '../schema/check.ts'
-import { Url, urlProblem } from './connection.ts'
+import { Url } from './connection.ts'
 import { QualifiedName, Slug } from './names.ts'
 import { Pagination } from './organization.ts'
 import { ServerJson } from './server-json.ts'
@@ -99,20 +99,9 @@ export type ServerDetail = Static<typeof ServerDetail>
 
 const text = (max: number) => Type.String({ maxLength: max })
 
-/**
- * The fields of a server that lists and search know, beside its details. Fields of the details are copied from there.
- */
-export const ServerListing = Type.Object(
+/** The fields that a listing has of its own, beyond those of the details. */
+export const ListingExtras = Type.Object(
   {
-    qualifiedName: QualifiedName,
-    displayName: Type.String(),
-    description: Type.String(),
-    iconUrl: nullable(Type.String()),
-    remote: Type.Boolean(),
-    /** It has an http option. */
-    isDeployed: Type.Boolean(),
-    /** The names of its tools. */
-    tools: Type.Array(Type.String()),
     createdAt: Type.Optional(Type.String()),
     verified: Type.Boolean(),
     /** Listed only for those who may access its namespace. */
@@ -132,6 +121,24 @@ export const ServerListing = Type.Object(
   },
   closed,
 )
+export type ListingExtras = Static<typeof ListingExtras>
+
+const CopiedDetails = Type.Pick(ServerDetail, ['qualifiedName', 'displayName', 'description', 'iconUrl', 'remote'])
+
+/**
+ * The fields of a server that lists and search know, beside its details. Fields of the details are copied from there.
+ */
+export const ServerListing = Type.Object(
+  {
+    ...CopiedDetails.properties,
+    /** It has an http option. */
+    isDeployed: Type.Boolean(),
+    /** The names of its tools. */
+    tools: Type.Array(Type.String()),
+    ...ListingExtras.properties,
+  },
+  closed,
+)
 export type ServerListing = Static<typeof ServerListing>
 
 /** A server in a list (door contract, 2.2). */
@@ -142,13 +149,9 @@ export const ServerItem = Type.Object(
     namespace: Slug,
     /** Null for a namespace-only server. */
     slug: nullable(Slug),
-    displayName: Type.String(),
-    description: Type.String(),
-    iconUrl: nullable(Type.String()),
-    verified: Type.Boolean(),
+    ...Type.Pick(ServerListing, ['displayName', 'description', 'iconUrl', 'verified', 'remote', 'isDeployed'])
+      .properties,
     useCount: Type.Integer(),
-    remote: Type.Boolean(),
-    isDeployed: Type.Boolean(),
     createdAt: Type.String({ format: 'date-time' }),
     homepage: Type.String(),
     bySmithery: Type.Literal(false),
@@ -162,13 +165,6 @@ export const ServerItem = Type.Object(
 export type ServerItem = Static<typeof ServerItem>
 export const ServerPage = Type.Object({ servers: Type.Array(Type.Partial(ServerItem)), pagination: Pagination }, closed)
 
-/** The fields that a listing has of its own, beyond those of the details. */
-export type ListingExtras = Pick<
-  ServerListing,
-  | ('createdAt' | 'verified' | 'unlisted' | 'homepage' | 'repositoryUrl' | 'backlinkUrl' | 'license')
-  | ('updatedAt' | 'serverJson' | 'release')
->
-
 export const noExtras: ListingExtras = {
   verified: false,
   unlisted: false,
@@ -178,29 +174,23 @@ export const noExtras: ListingExtras = {
   license: null,
 }
 
+/** The fields of a value that a schema has, in the schema's order. */
+export function fieldsOf<S extends TObject, T extends object>(schema: S, value: T): Pick<T, keyof T & keyof Static<S>> {
+  const names = Object.keys(schema.properties) as (keyof T & keyof Static<S>)[]
+  const fields = names.flatMap((name) => (value[name] === undefined ? [] : [[name, value[name]]]))
+  return Object.fromEntries(fields) as Pick<T, keyof T & keyof Static<S>>
+}
+
+/** In one order, so that what is the same has the same bytes. */
 export function extrasOf(listing: ListingExtras): ListingExtras {
-  const { createdAt, verified, unlisted, homepage, repositoryUrl, backlinkUrl, license } = listing
-  const { updatedAt, serverJson, release } = listing
-  return {
-    ...(createdAt !== undefined && { createdAt }),
-    ...{ verified, unlisted, homepage, repositoryUrl, backlinkUrl, license },
-    ...(updatedAt !== undefined && { updatedAt }),
-    ...(serverJson !== undefined && { serverJson }),
-    ...(release !== undefined && { release }),
-  }
+  return fieldsOf(ListingExtras, listing)
 }
 
 export function listingOf(detail: ServerDetail, extras: ListingExtras): ServerListing {
-  const { qualifiedName, displayName, description, iconUrl, remote, connections, tools } = detail
   return {
-    qualifiedName,
-    displayName,
-    description,
-    iconUrl,
-    remote,
-    isDeployed: connections.some(({ type }) => type === 'http'),
-    tools: searchedNames(tools?.map(({ name }) => name) ?? []),
-    // In one order, so that what is the same has the same bytes.
+    ...fieldsOf(CopiedDetails, detail),
+    isDeployed: detail.connections.some(({ type }) => type === 'http'),
+    tools: searchedNames(detail.tools?.map(({ name }) => name) ?? []),
     ...extrasOf(extras),
   }
 }
@@ -222,22 +212,6 @@ type Place = Pick<ServerDetail, 'deploymentUrl' | 'connections'>
 /** Whether a server can be reached, or run, as before: facts that it stated, or an operator verified, still hold. */
 export function isSamePlace(before: Place, after: Place): boolean {
   return before.deploymentUrl === after.deploymentUrl && isDeepStrictEqual(before.connections, after.connections)
-}
-
-/** The first URL of a server to which no connection could be made, or undefined. */
-export function serverUrlProblem({
-  deploymentUrl,
-  connections,
-}: Pick<ServerDetail, 'deploymentUrl' | 'connections'>): Problem | undefined {
-  const urls = connections.map((option, index) => ({
-    place: `connections[${index}].deploymentUrl`,
-    url: option.type === 'http' ? option.deploymentUrl : null,
-  }))
-  for (const { place, url } of [{ place: 'deploymentUrl', url: deploymentUrl }, ...urls]) {
-    const message = url === null ? undefined : urlProblem(url)
-    if (message !== undefined) return { place, message }
-  }
-  return undefined
 }
 
 /** The second of two tools with the same name, or undefined. */
@@ -306,7 +280,11 @@ export type ServerChanged = Static<typeof ServerChanged>
 
 /** The payload of a release (door contract, 2.9). Other types than `external` would be built and hosted. */
 export const ReleasePayload = Type.Object(
-  { type: Type.Literal('external'), upstreamUrl: Url, configSchema: Type.Optional(JsonSchema) },
+  {
+    type: Type.Literal('external', { errorMessage: 'must be "external"; nothing is built or hosted here' }),
+    upstreamUrl: Url,
+    configSchema: Type.Optional(JsonSchema),
+  },
   // Nothing here scans a server with credentials, so fields for such scans are ignored.
   { additionalProperties: true },
 )

@@ -7,7 +7,7 @@ import type { OperationKind, ResourceType } from '../model/constraint.ts'
 import { drained } from '../schema/steps.ts'
 import type { Block } from './block.ts'
 import { constraintAllows, type MetadataFacts } from './metadata.ts'
-import { isParamsRule, ruleCost, rulePasses } from './rpc-match.ts'
+import { isParamsRule, isPreliminary, matching } from './rpc-match.ts'
 
 /** The access that a request attempts. */
 export interface Access {
@@ -100,8 +100,8 @@ function* decideOnRules(blocks: readonly Block[], { rpc: body, isReply }: Access
     // A response has no method and no tool, so a block that restricts only those does not apply.
     if (isReply && rules.every(isParamsRule)) continue
     for (const rule of rules) {
-      yield ruleCost(rule, body)
-      if (!rulePasses(rule, body))
+      if (isParamsRule(rule) && isPreliminary(body)) continue
+      if (!(yield* matching(rule, body)))
         return { allowed: false, block, field: 'rpcReqMatch', path: rule.path, visible: true }
     }
   }

@@ -26,18 +26,14 @@ export function pathProblem(path: string): string | undefined {
 }
 
 /**
- * True if the value at the path matches. A missing value, null, an object, an array and a text that is too long do not
- * match.
+ * Whether the value at the path matches, in steps: yields the cost (`costToAsk`) before it matches. A missing value,
+ * null, an object, an array and a text that is too long do not match.
  */
-export function ruleMatches(rule: RpcRule, body: unknown): boolean {
-  const text = textAt(body, rule.path)
-  return text !== undefined && matches(rule.pattern, text)
-}
-
-/** The cost of `ruleMatches`, in the unit of `costToAsk`. */
-export function ruleCost(rule: RpcRule, body: unknown): number {
-  const text = textAt(body, rule.path)
-  return text === undefined ? 1 : costToAsk(rule.pattern, text)
+export function* matching({ path, pattern }: RpcRule, body: unknown): Generator<number, boolean> {
+  const text = textAt(body, path)
+  if (text === undefined) return false
+  yield costToAsk(pattern, text)
+  return matches(pattern, text)
 }
 
 /**
@@ -51,12 +47,8 @@ export function isParamsRule({ path }: RpcRule): boolean {
   return path.startsWith('params.')
 }
 
-/** True if the request matches the rule, or the rule does not apply to it. */
-export function rulePasses(rule: RpcRule, body: unknown): boolean {
-  return (isParamsRule(rule) && isPreliminary(body)) || ruleMatches(rule, body)
-}
-
-function isPreliminary(body: unknown): boolean {
+/** True for a request to which rules below `params` do not apply. */
+export function isPreliminary(body: unknown): boolean {
   if (typeof body !== 'object' || body === null || !Object.hasOwn(body, 'method')) return false
   const { method } = body as { method: unknown }
   if (typeof method !== 'string' || !preliminary.test(method)) return false
@@ -73,7 +65,8 @@ function textAt(body: unknown, path: string): string | undefined {
   let value = body
   for (const part of path.split('.')) {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
-    if (!Object.hasOwn(value, part) || lookalikesIn(value).has(foldCase(part))) return undefined
+    const twice = lookalikesIn(value)
+    if (!Object.hasOwn(value, part) || (twice.size > 0 && twice.has(foldCase(part)))) return undefined
     value = (value as Record<string, unknown>)[part]
   }
   if (typeof value === 'string') return value.length > rpcValueCharsMax ? undefined : value

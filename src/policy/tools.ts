@@ -4,41 +4,31 @@
  */
 
 import type { Block } from './block.ts'
-import { type RpcRule, ruleCost, ruleMatches } from './rpc-match.ts'
-
-/** Whether a tool may be called: always, depending on the rest of the call, or never. */
-export type Verdict = 'yes' | 'depends' | 'never'
+import { matching, type RpcRule } from './rpc-match.ts'
 
 /** A policy's rules about tools, prepared once for all tools: there may be hundreds of rules and thousands of tools. */
 export interface ToolRules {
-  /** Rules that can be evaluated with the tool's name alone. */
+  /** Rules that can be evaluated with the tool's name alone; any other depends on the call. */
   readonly asked: readonly RpcRule[]
-  /** The verdict of all other rules, the same for every tool. */
-  readonly others: Verdict
+  /** Whether a rule allows no call at all. */
+  readonly isNever: boolean
 }
 
-/** Prepares the rules of a policy for `toolVerdict`. */
+/** Prepares the rules of a policy for `couldCall`. */
 export function toolRules(blocks: readonly Block[]): ToolRules {
   const rules = blocks.flatMap(({ rpc = [] }) => rpc)
-  const others = rules.filter((rule) => !isKnown(rule))
-  return {
-    asked: rules.filter(isKnown),
-    others: others.some(isOfNoCall) ? 'never' : others.length > 0 ? 'depends' : 'yes',
-  }
+  return { asked: rules.filter(isKnown), isNever: rules.some(isOfNoCall) }
 }
 
 /**
- * The verdict on a tool, in steps: yields the cost (`costToAsk`) of each step before it. There may be many tools and
- * rules.
+ * Whether a tool could ever be called, in steps: yields the cost (`costToAsk`) of each step before it. There may be
+ * many tools and rules.
  */
-export function* toolVerdict({ asked, others }: ToolRules, tool: string): Generator<number, Verdict> {
-  if (others === 'never') return others
+export function* couldCall({ asked, isNever }: ToolRules, tool: string): Generator<number, boolean> {
+  if (isNever) return false
   const call = { jsonrpc: '2.0', method: 'tools/call', params: { name: tool } }
-  for (const rule of asked) {
-    yield ruleCost(rule, call)
-    if (!ruleMatches(rule, call)) return 'never'
-  }
-  return others
+  for (const rule of asked) if (!(yield* matching(rule, call))) return false
+  return true
 }
 
 /** True if a block has rules about requests (`rpcReqMatch`). They decide which tools can be called. */

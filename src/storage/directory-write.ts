@@ -13,8 +13,8 @@ import { newVersion } from './versions.ts'
 export interface DirectoryChange<T> {
   readonly write?: Pick<Write, 'puts' | 'deletes' | 'counts' | 'fromReserve' | 'owner'>
   readonly result: T
-  /** The result where nothing was written, because a count would exceed its bound. Needed if one has a bound. */
-  readonly resultIfFull?: T
+  /** Makes the error where nothing was written, because a count would exceed its bound. Needed if one has a bound. */
+  readonly full?: () => Error
 }
 
 /**
@@ -24,7 +24,7 @@ export interface DirectoryChange<T> {
 export async function changeDirectory<T>(store: Store, decide: () => Promise<DirectoryChange<T>>): Promise<T> {
   return decideAgain('the directory', async () => {
     const version = (await store.get(directoryVersionKey)) ?? null
-    const { write, result, resultIfFull } = await decide()
+    const { write, result, full } = await decide()
     if (write === undefined) return result
     const committed = await store.commit({
       ...write,
@@ -32,6 +32,7 @@ export async function changeDirectory<T>(store: Store, decide: () => Promise<Dir
       puts: [...(write.puts ?? []), newVersion(directoryVersionKey)],
     })
     if (committed.ok) return result
-    return committed.full.length > 0 ? (resultIfFull as T) : 'again'
+    if (committed.full.length > 0 && full !== undefined) throw full()
+    return 'again'
   })
 }

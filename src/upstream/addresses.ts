@@ -6,11 +6,10 @@
  */
 
 import ipaddr from 'ipaddr.js'
-import { LRUCache } from 'lru-cache'
 import type { Holder } from '../fairness/owner.ts'
 import type { Shares } from '../fairness/shares.ts'
-import { dnsCacheEntriesMax, dnsCacheTtlMs } from '../limits.ts'
-import { createNames, type Lookup, TooManyLookups } from './name-lookup.ts'
+import { dnsCacheTtlMs } from '../limits.ts'
+import { AddressError, createNames, type Lookup } from './name-lookup.ts'
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6
 
@@ -39,61 +38,32 @@ export interface ResolvedAddress {
   readonly address: string
 }
 
-/** `refused`: the address is not allowed. `unresolved`: the name could not be resolved. */
-export class AddressError extends Error {
-  readonly kind: 'refused' | 'unresolved'
-  constructor(kind: AddressError['kind'], message: string) {
-    super(message)
-    this.kind = kind
-  }
-}
-
 /** The holder whose share of look-ups is used, and the timeout in milliseconds. */
 export interface Asking {
   readonly holder: Holder
   readonly timeoutMs: number
 }
 
-export interface Addresses {
-  /** Resolves the URL's host and checks all its addresses. Rejects with AddressError. */
-  destinationOf(url: URL, asking: Asking): Promise<ResolvedAddress>
-}
+/** Resolves the URL's host and checks all its addresses. Rejects with AddressError. */
+export type DestinationOf = (url: URL, asking: Asking) => Promise<ResolvedAddress>
 
-export function createAddresses(policy: AddressPolicy): Addresses {
-  const names = createNames(policy.resolve, policy.lookups)
-  // Caching is safe: connections are made to the checked address, not to the name.
-  const known = new LRUCache<string, ResolvedAddress>({ max: dnsCacheEntriesMax })
-
-  async function addressesOf(host: string, { holder, timeoutMs }: Asking): Promise<readonly string[]> {
-    if (ipaddr.isValid(host)) return [host]
-    try {
-      const addresses = await names.addressesOf(host, holder, timeoutMs)
-      if (addresses.length > 0) return addresses
-    } catch (error) {
-      if (error instanceof TooManyLookups)
-        throw new AddressError('unresolved', `could not be looked up: ${error.message}`)
-      throw error
+export function createAddresses(policy: AddressPolicy): DestinationOf {
+  const addressesOf = createNames(policy.resolve, policy.lookups)
+  return async (url, { holder, timeoutMs }) => {
+    const host = hostOf(url)
+    const addresses = ipaddr.isValid(host) ? [host] : await addressesOf(host, holder, timeoutMs)
+    const [address] = addresses
+    if (address === undefined) throw new AddressError('unresolved', noAddress)
+    for (const one of addresses) {
+      const reason = refusalOf(url, one, policy)
+      if (reason !== undefined) throw new AddressError('refused', reason)
     }
-    throw new AddressError('unresolved', 'has no address, or no name server answered in time')
-  }
-
-  return {
-    async destinationOf(url, asking) {
-      const kept = known.get(url.origin)
-      if (kept !== undefined && kept.until > performance.now()) return kept
-      const host = hostOf(url)
-      const addresses = await addressesOf(host, asking)
-      for (const address of addresses) {
-        const reason = refusalOf(url, address, policy)
-        if (reason !== undefined) throw new AddressError('refused', reason)
-      }
-      const [address = ''] = addresses
-      const destination = { host, address, until: performance.now() + dnsCacheTtlMs }
-      known.set(url.origin, destination)
-      return destination
-    },
+    // Keeping it is safe: connections are made to the checked address, not to the name.
+    return { host, address, until: performance.now() + dnsCacheTtlMs }
   }
 }
+
+const noAddress = 'has no address, or no name server answered in time'
 
 /**
  * Never allowed: cloud providers serve a machine's credentials at these addresses. Amazon and others, Alibaba, Oracle,

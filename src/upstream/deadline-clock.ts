@@ -9,35 +9,34 @@
  */
 export const deadlineTickMs = 50
 
-export interface DeadlineClock {
-  /** Calls `look` with `performance.now()` at every tick, until the watch is ended. */
-  watch(look: (now: number) => void): Watch
-}
-
-export interface Watch {
-  end(): void
-}
-
 /** Ticks only while something is watched, and does not keep the process alive. */
-export function createDeadlineClock(): DeadlineClock {
-  const watched = new Set<(now: number) => void>()
-  let isTicking = false
+export class DeadlineClock {
+  readonly #watched = new Set<Watched>()
+  #isTicking = false
 
-  function tick(): void {
+  /** Calls `look` with `performance.now()` at every tick, until `end`. */
+  watch(one: Watched): void {
+    this.#watched.add(one)
+    if (!this.#isTicking) this.#tickLater()
+  }
+
+  end(one: Watched): void {
+    this.#watched.delete(one)
+  }
+
+  #tickLater(): void {
+    this.#isTicking = true
+    setTimeout(() => this.#tick(), deadlineTickMs).unref()
+  }
+
+  #tick(): void {
     const now = performance.now()
-    for (const look of watched) look(now)
-    isTicking = watched.size > 0
-    if (isTicking) setTimeout(tick, deadlineTickMs).unref()
+    for (const one of this.#watched) one.look(now)
+    this.#isTicking = false
+    if (this.#watched.size > 0) this.#tickLater()
   }
+}
 
-  return {
-    watch(look) {
-      watched.add(look)
-      if (!isTicking) {
-        isTicking = true
-        setTimeout(tick, deadlineTickMs).unref()
-      }
-      return { end: () => void watched.delete(look) }
-    },
-  }
+interface Watched {
+  look(now: number): void
 }

@@ -3,7 +3,7 @@
  * nothing, and tells nobody: three thousand of them take six milliseconds.
  */
 
-import type { Pace } from '../fairness/pace.ts'
+import type { ResponseHandler } from './http-connection.ts'
 
 /** Ours: encrypted bytes of a connection that carry nothing; ordinary session tickets have one thousand. Past it: it is closed. */
 export const emptyBytesMax = 64 * 1024
@@ -19,8 +19,8 @@ export class EncryptedBytes {
   #empty = 0
 
   /** Counts a chunk before it is decrypted. False if too many bytes before it carried nothing. */
-  receive(bytes: number, pace: Pace | undefined): boolean {
-    pace?.spend(((this.#received - this.#carried) / 2 ** 20) * emptyMsPerMegabyte)
+  receive(bytes: number, receiver: Pick<ResponseHandler, 'spend'> | undefined): boolean {
+    receiver?.spend(((this.#received - this.#carried) / 2 ** 20) * emptyMsPerMegabyte)
     this.#empty = Math.max(0, this.#empty + this.#received - this.#carried * recordBytesPerByte)
     this.#received = bytes
     this.#carried = 0

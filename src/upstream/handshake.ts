@@ -19,10 +19,10 @@ export class Handshake {
   #verifying: { readonly from: number; readonly timer: NodeJS.Immediate } | undefined
 
   /** Reads from the socket while the handshake has a place. Rejects if too many of the owner's wait for one. */
-  async takeTurns(socket: Bun.Socket, { enterHandshake }: ResponseHandler): Promise<void> {
+  async takeTurns(socket: Bun.Socket, receiver: Pick<ResponseHandler, 'enterHandshake'>): Promise<void> {
     socket.pause()
     while (!this.#isOver) {
-      const leave = await enterHandshake()
+      const leave = await receiver.enterHandshake()
       if (!this.#isOver) {
         const { promise: isUp, resolve } = Promise.withResolvers<void>()
         const timer = setTimeout(resolve, placeMs)
@@ -37,24 +37,24 @@ export class Handshake {
   }
 
   /** Counts bytes that have arrived and are verified next. False if they are too many to be. */
-  count(bytes: number, { pace }: ResponseHandler): boolean {
+  count(bytes: number, receiver: Pick<ResponseHandler, 'spend'>): boolean {
     this.#bytes += bytes
     if (this.#bytes > handshakeBytesMax) return false
-    this.#verifying ??= { from: performance.now(), timer: setImmediate(() => this.#verified(pace)) }
+    this.#verifying ??= { from: performance.now(), timer: setImmediate(() => this.#verified(receiver)) }
     return true
   }
 
   /** The certificate is verified or refused, or the connection closed. */
   end(receiver?: ResponseHandler): void {
-    this.#verified(receiver?.pace)
+    this.#verified(receiver)
     this.#isOver = true
     this.#wake()
   }
 
-  #verified(pace: ResponseHandler['pace'] | undefined): void {
+  #verified(receiver: Pick<ResponseHandler, 'spend'> | undefined): void {
     if (this.#verifying === undefined) return
     clearImmediate(this.#verifying.timer)
-    pace?.spend(performance.now() - this.#verifying.from)
+    receiver?.spend(performance.now() - this.#verifying.from)
     this.#verifying = undefined
   }
 }

@@ -1,7 +1,6 @@
 /** HTTP/1.1 message heads: the fields of a request to send, and the headers of a received response. */
 
 import { socketIdleMs, upstreamHeadBytesMax } from '../limits.ts'
-import type { HttpRequest } from './http-connection.ts'
 
 export interface OutgoingRequest {
   readonly method: string
@@ -10,25 +9,36 @@ export interface OutgoingRequest {
   readonly host: string
   /** Names in lower case. `Host`, `Content-Length` and connection-specific headers are not among them. */
   readonly headers: Readonly<Record<string, string>>
+  /** In place of a `via` among them: loops are detected by it. */
+  readonly via: string
   readonly body: Uint8Array | string | undefined
 }
 
 const headerName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 const headerValue = /^[\t\x20-\x7e\x80-\xff]*$/
 
-/** Adds the headers of HTTP itself. Throws TypeError for a header name or value that RFC 9110 does not allow. */
-export function wireRequest({ method, path, host, headers, body }: OutgoingRequest): HttpRequest {
+/**
+ * The request as it is sent, with the headers of HTTP itself. Throws TypeError for a header name or value that RFC 9110
+ * does not allow.
+ */
+export function wireRequest({ method, path, host, headers, via, body }: OutgoingRequest): Buffer {
   // Responses are not decompressed, so none is requested.
-  const fields = ['host', host, 'accept-encoding', 'identity']
+  let head = `${method} ${path} HTTP/1.1\r\nhost: ${host}\r\naccept-encoding: identity\r\n`
   for (const name in headers) {
     const value = headers[name] as string
-    if (name === 'accept-encoding') continue
+    if (name === 'accept-encoding' || name === 'via') continue
     if (!headerName.test(name) || !headerValue.test(value)) throw new TypeError(`${name} cannot be sent`)
-    fields.push(name, value)
+    head += `${name}: ${value}\r\n`
   }
+  if (!headerValue.test(via)) throw new TypeError('via cannot be sent')
+  head += `via: ${via}\r\n`
   const content = typeof body === 'string' ? Buffer.from(body) : body
-  if (content !== undefined) fields.push('content-length', String(content.length))
-  return { method, path, fields, content }
+  head += content === undefined ? '\r\n' : `content-length: ${content.length}\r\n\r\n`
+  // In one write: the second of two small writes could wait for the acknowledgement of the first (Nagle).
+  const bytes = Buffer.allocUnsafe(head.length + (content?.length ?? 0))
+  bytes.write(head, 'latin1')
+  if (content !== undefined) bytes.set(content, head.length)
+  return bytes
 }
 
 /**

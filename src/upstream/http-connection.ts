@@ -3,8 +3,6 @@
  * The pool (connection-pool.ts) chooses the wire for a request, and decides how long an unused one is kept.
  */
 
-import type { Pace } from '../fairness/pace.ts'
-
 export interface Endpoint {
   /** An IP address, without brackets. */
   readonly address: string
@@ -15,23 +13,15 @@ export interface Endpoint {
   readonly authorities?: readonly string[] | undefined
 }
 
-/** A complete request; nothing is added to it. */
-export interface HttpRequest {
-  readonly method: string
-  /** Path and query. */
-  readonly path: string
-  /** All field lines, as alternating names and values, already validated. */
-  readonly fields: readonly string[]
-  readonly content: Uint8Array | undefined
-}
-
 /**
  * Receives a response: `onHead`, `onData` any number of times, then `onEnd`; or `onError` at any point, as the last
  * call.
  */
 export interface ResponseHandler {
-  /** How fast its bytes may be read. */
-  readonly pace: Pace
+  /** Milliseconds until its next bytes may be read; 0 for now. */
+  wait(): number
+  /** Counts milliseconds that its bytes took. */
+  spend(milliseconds: number): void
   /**
    * Waits for a place to read and verify the certificates of the other side, and resolves with a function that leaves
    * it. Rejects if too many wait.
@@ -50,8 +40,9 @@ export type Abort = () => void
 export interface HttpConnection {
   /**
    * Starts an exchange; the next one only after `onEnd`. With TLS nothing is sent before the certificate is verified.
+   * `request`: a complete one; nothing is added to it.
    */
-  start(request: HttpRequest, receiver: ResponseHandler): Abort
+  start(request: Buffer, receiver: ResponseHandler): Abort
   close(): void
 }
 

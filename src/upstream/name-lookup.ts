@@ -8,7 +8,7 @@
 
 import { LRUCache } from 'lru-cache'
 import type { Holder } from '../fairness/owner.ts'
-import { createShares } from '../fairness/shares.ts'
+import { Shares } from '../fairness/shares.ts'
 import { dnsCacheEntriesMax, dnsCacheTtlMs, pendingLookupsMax } from '../limits.ts'
 
 /** Ours: timeout of a DNS lookup. Past it: the name has no address, for as long as a result is cached. */
@@ -17,13 +17,17 @@ export const lookupTimeoutMs = 5000
 /** Resolves a name to all of its addresses. Rejects if there are none. */
 export type Lookup = (host: string) => Promise<readonly string[]>
 
-export interface Names {
-  /** All addresses of a name; empty if there are none or the look-up timed out. Rejects with TooManyLookups. */
-  addressesOf(host: string, holder: Holder, timeoutMs: number): Promise<readonly string[]>
-}
+/** All addresses of a name; empty if there are none or the look-up timed out. Rejects with AddressError. */
+export type AddressesOf = (host: string, holder: Holder, timeoutMs: number) => Promise<readonly string[]>
 
-/** The holder has used up its share of pending look-ups. */
-export class TooManyLookups extends Error {}
+/** `refused`: the address is not allowed. `unresolved`: the name could not be resolved. */
+export class AddressError extends Error {
+  readonly kind: 'refused' | 'unresolved'
+  constructor(kind: AddressError['kind'], message: string) {
+    super(message)
+    this.kind = kind
+  }
+}
 
 interface Known {
   readonly addresses: readonly string[]
@@ -32,12 +36,12 @@ interface Known {
 }
 
 /** `shares`: of pending look-ups. */
-export function createNames(lookup: Lookup = lookupByCares, shares = createShares(pendingLookupsMax)): Names {
+export function createNames(lookup: Lookup = lookupByCares, shares = new Shares(pendingLookupsMax)): AddressesOf {
   const known = new LRUCache<string, Known>({ max: dnsCacheEntriesMax })
   const underWay = new Map<string, Promise<readonly string[]>>()
 
   function ask(host: string, holder: Holder): Promise<readonly string[]> {
-    if (!shares.take(holder, 1)) throw new TooManyLookups('too many names are being looked up: try again')
+    if (!shares.take(holder, 1)) throw new AddressError('unresolved', tooManyNames)
     const asked = lookup(host)
       .catch(() => [])
       .finally(() => shares.giveBack(holder, 1))
@@ -52,14 +56,14 @@ export function createNames(lookup: Lookup = lookupByCares, shares = createShare
     return answer
   }
 
-  return {
-    async addressesOf(host, holder, timeoutMs) {
-      const last = known.get(host)
-      if (last !== undefined && last.until > performance.now()) return last.addresses
-      return Promise.race([underWay.get(host) ?? ask(host, holder), after(timeoutMs)])
-    },
+  return async (host, holder, timeoutMs) => {
+    const last = known.get(host)
+    if (last !== undefined && last.until > performance.now()) return last.addresses
+    return Promise.race([underWay.get(host) ?? ask(host, holder), after(timeoutMs)])
   }
 }
+
+const tooManyNames = 'could not be looked up: too many names are being looked up: try again'
 
 /** Resolves with no addresses after a timeout. */
 function after(milliseconds: number): Promise<readonly string[]> {

@@ -11,7 +11,6 @@ import type {
   Abort,
   Endpoint,
   HttpConnection,
-  HttpRequest,
   OpenHttpConnection,
   PoolEvents,
   ResponseHandler,
@@ -62,8 +61,7 @@ class SocketConnection implements HttpConnection {
     })
   }
 
-  start(request: HttpRequest, receiver: ResponseHandler): Abort {
-    const bytes = bytesOf(request)
+  start(bytes: Buffer, receiver: ResponseHandler): Abort {
     this.#receiver = receiver
     this.#parser.restart()
     if (this.#isReady) this.#write(bytes)
@@ -105,7 +103,7 @@ class SocketConnection implements HttpConnection {
   #secure(socket: Bun.Socket, tls: Bun.TLSOptions): void {
     const bytes = new EncryptedBytes()
     const received = (_: Bun.Socket, { length }: Buffer) => {
-      if (!bytes.receive(length, this.#receiver?.pace)) this.#fail(new Error('it sends too much that carries nothing'))
+      if (!bytes.receive(length, this.#receiver)) this.#fail(new Error('it sends too much that carries nothing'))
     }
     const data = (_: Bun.Socket, chunk: Buffer) => {
       bytes.carry(chunk.length)
@@ -165,8 +163,8 @@ class SocketConnection implements HttpConnection {
       return
     }
     for (let at = 0; at < chunk.length && !this.#isClosed; at += readAtOnceBytes) {
-      const pace = this.#receiver?.pace
-      const wait = pace?.wait() ?? 0
+      const receiver = this.#receiver
+      const wait = receiver?.wait() ?? 0
       if (wait > 0) {
         this.#receiveLater(chunk.subarray(at), wait)
         return
@@ -174,7 +172,7 @@ class SocketConnection implements HttpConnection {
       const from = performance.now()
       this.#isLastPiece = at + readAtOnceBytes >= chunk.length
       this.#read(chunk.subarray(at, at + readAtOnceBytes))
-      pace?.spend(performance.now() - from)
+      receiver?.spend(performance.now() - from)
     }
   }
 
@@ -236,15 +234,4 @@ function tlsOptions({ certified, authorities }: Endpoint): Bun.TLSOptions | unde
   // An address has no SNI.
   const named = isIP(certified) === 0 && { serverName: certified }
   return { rejectUnauthorized: true, ...(authorities && { ca: [...authorities] }), ...named }
-}
-
-function bytesOf({ method, path, fields, content }: HttpRequest): Buffer {
-  let head = `${method} ${path} HTTP/1.1\r\n`
-  for (let i = 0; i < fields.length; i += 2) head += `${fields[i]}: ${fields[i + 1]}\r\n`
-  head += '\r\n'
-  // In one write: the second of two small writes could wait for the acknowledgement of the first (Nagle).
-  const bytes = Buffer.allocUnsafe(head.length + (content?.length ?? 0))
-  bytes.write(head, 'latin1')
-  if (content !== undefined) bytes.set(content, head.length)
-  return bytes
 }

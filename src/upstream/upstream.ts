@@ -8,14 +8,16 @@ import { getCACertificates } from 'node:tls'
 import { LRUCache } from 'lru-cache'
 import { PlatformError } from '../errors.ts'
 import { createFairness, type Fairness } from '../fairness/fairness.ts'
-import type { Holder } from '../fairness/owner.ts'
+import { type Holder, ownerOf } from '../fairness/owner.ts'
 import { upstreamBodyTimeoutMs, upstreamResponseBytesMax } from '../limits.ts'
-import { AddressError, type Addresses, type ResolvedAddress } from './addresses.ts'
-import { type Ahead, createByteBuffer, readAhead } from './byte-buffer.ts'
+import type { DestinationOf, ResolvedAddress } from './addresses.ts'
+import { type Ahead, ByteBuffer, readAhead } from './byte-buffer.ts'
 import { CertificateError } from './certificate-error.ts'
 import { type ConnectionPool, createConnectionPool } from './connection-pool.ts'
-import { createDeadlineClock, type DeadlineClock } from './deadline-clock.ts'
+import { DeadlineClock } from './deadline-clock.ts'
+import type { OutgoingRequest } from './head.ts'
 import type { Abort, OpenHttpConnection, ResponseHandler } from './http-connection.ts'
+import { AddressError } from './name-lookup.ts'
 import { openConnection } from './open-connection.ts'
 
 /**
@@ -115,7 +117,7 @@ export interface UpstreamOptions {
 
 /** Requests as described above, with `observe` called for each. */
 export function createUpstream(
-  addresses: Addresses,
+  destinationOf: DestinationOf,
   {
     fairness = createFairness(),
     observe,
@@ -124,7 +126,7 @@ export function createUpstream(
     open = openConnection,
   }: UpstreamOptions = {},
 ): Upstream {
-  const upstream = createPooledUpstream(addresses, { fairness, pseudonym, authorities, open })
+  const upstream = createPooledUpstream(destinationOf, { fairness, pseudonym, authorities, open })
   if (observe === undefined) return upstream
   return {
     async send(request) {
@@ -143,7 +145,7 @@ export function createUpstream(
 }
 
 function createPooledUpstream(
-  addresses: Addresses,
+  destinationOf: DestinationOf,
   { fairness, pseudonym, authorities, open }: Required<Omit<UpstreamOptions, 'observe'>>,
 ): Upstream {
   /** The TLS option replaces the machine's authorities, so they are included. */
@@ -151,7 +153,8 @@ function createPooledUpstream(
   const kept = new LRUCache<string, ConnectionPool>({ max: upstreamPoolsMax, dispose: (sockets) => sockets.close() })
   /** By URL: most requests repeat one, and skip parsing it and checking its address while the route is valid. */
   const routes = new LRUCache<string, UpstreamRoute>({ max: upstreamPoolsMax })
-  const clock = createDeadlineClock()
+  const parts = { fairness, clock: new DeadlineClock() }
+  const own = `1.1 ${pseudonym}`
 
   /** The pool for an origin at one address. Separate per origin, because the certificate is checked for its name. */
   function socketsTo({ protocol, origin, port }: URL, { host, address }: ResolvedAddress): ConnectionPool {
@@ -174,7 +177,7 @@ function createPooledUpstream(
     const target = new URL(url)
     const { host, hostname, pathname, search } = target
     try {
-      const destination = await addresses.destinationOf(target, { holder, timeoutMs })
+      const destination = await destinationOf(target, { holder, timeoutMs })
       const { until } = destination
       const route = { sockets: socketsTo(target, destination), host, path: pathname + search, until }
       routes.set(url, route)
@@ -197,12 +200,9 @@ function createPooledUpstream(
     request: UpstreamRequest,
     from = performance.now(),
   ): Promise<UpstreamResponse> {
-    const { method = 'POST', body, via } = request
-    const own = `1.1 ${pseudonym}`
-    // Set last, so that a connection's own headers cannot replace it: loops are detected by it.
-    const headers = { ...request.headers, via: via === undefined ? own : `${via}, ${own}` }
-    const outgoing = { method, path, host, headers, body }
-    return receiveResponse((receiver) => sockets.send(outgoing, receiver), request, { fairness, clock, from })
+    const { method = 'POST', headers, body, via } = request
+    const outgoing = { method, path, host, headers, via: via === undefined ? own : `${via}, ${own}`, body }
+    return new Exchange(request, parts, from).run(sockets, outgoing)
   }
 
   return {
@@ -222,119 +222,145 @@ interface UpstreamRoute {
   readonly until: number
 }
 
-interface Exchanging {
+interface ExchangeParts {
   readonly fairness: UpstreamFairness
   readonly clock: DeadlineClock
-  /** When the request's time began, by `performance.now()`: before the look-up of its name. */
-  readonly from: number
 }
 
-/**
- * Runs one exchange, and enforces `timeoutMs`, the limits on responses and the holder's share of memory. Resolves at
- * the head for an event stream or an unused body, and at the end otherwise.
- */
-function receiveResponse(
-  begin: (receiver: ResponseHandler) => Abort,
-  { timeoutMs, signal: signalOf, holder, bodyBytesMax }: UpstreamRequest,
-  { fairness: { memory, requests, time, handshakes }, clock, from }: Exchanging,
-): Promise<UpstreamResponse> {
-  if (!requests.take(holder, 1)) return Promise.reject(tooManyRequests())
-  const { promise: answer, resolve, reject } = Promise.withResolvers<UpstreamResponse>()
-  let breakOff: Abort | undefined
-  let signal: AbortSignal | undefined
-  let lateAt = from + timeoutMs
-  let lateText = `no response within ${Math.ceil(timeoutMs / 1000)} s`
-  const watch = clock.watch((now) => {
-    if (now >= lateAt) stop(new UpstreamError('late', lateText))
-    else if (signal === undefined && signalOf !== undefined) listen(signalOf())
-    else if (stream !== undefined) watch.end()
-  })
-  let status = 0
-  let headers: UpstreamResponse['headers'] = {}
-  let stream: Ahead | undefined
-  const body = createByteBuffer(memory, holder)
-  const bytesMax = bodyBytesMax ?? upstreamResponseBytesMax
-  const pace = time.of(holder)
+/** One request and its response, within time limits, limits on the response and the holder's shares. */
+class Exchange implements ResponseHandler {
+  readonly #request: UpstreamRequest
+  readonly #parts: ExchangeParts
+  readonly #owner: string
+  readonly #body: ByteBuffer
+  readonly #bytesMax: number
+  readonly #answer = Promise.withResolvers<UpstreamResponse>()
+  #lateAt: number
+  #signal: AbortSignal | undefined
+  #breakOff: Abort | undefined
+  #status = 0
+  #headers: UpstreamResponse['headers'] = {}
+  #stream: Ahead | undefined
+  #isOver = false
 
-  const gone = () => stop(new UpstreamError('gone', 'the client disconnected'))
-  function listen(given: AbortSignal): void {
-    signal = given
-    if (signal.aborted) gone()
-    else signal.addEventListener('abort', gone, { once: true })
+  /** `from`: when the request's time began, by `performance.now()`: before the look-up of its name. */
+  constructor(request: UpstreamRequest, parts: ExchangeParts, from: number) {
+    this.#request = request
+    this.#parts = parts
+    this.#owner = ownerOf(request.holder)
+    this.#body = new ByteBuffer(parts.fairness.memory, request.holder)
+    this.#bytesMax = request.bodyBytesMax ?? upstreamResponseBytesMax
+    this.#lateAt = from + request.timeoutMs
   }
 
-  let isOver = false
-  function over(): void {
-    if (isOver) return
-    isOver = true
-    requests.giveBack(holder, 1)
-    watch.end()
-    signal?.removeEventListener('abort', gone)
+  /** Resolves at the head for an event stream or an unused body, and at the end otherwise. */
+  run(sockets: Pick<ConnectionPool, 'send'>, outgoing: OutgoingRequest): Promise<UpstreamResponse> {
+    if (!this.#parts.fairness.requests.take(this.#request.holder, 1)) return Promise.reject(tooManyRequests())
+    this.#parts.clock.watch(this)
+    try {
+      this.#breakOff = sockets.send(outgoing, this)
+    } catch (error) {
+      this.onError(error as Error)
+    }
+    return this.#answer.promise
   }
 
-  /** Ends the exchange at any stage. */
-  function stop(error: UpstreamError): void {
-    over()
-    breakOff?.()
-    body.discard()
-    // If the promise is resolved already, only the stream fails.
-    reject(error)
-    stream?.fail(error)
+  /** At each tick of the clock. */
+  look(now: number): void {
+    const { signal, timeoutMs } = this.#request
+    if (now >= this.#lateAt) {
+      const head = `no response within ${Math.ceil(timeoutMs / 1000)} s`
+      this.#stop(new UpstreamError('late', this.#status === 0 ? head : 'it did not finish its response in time'))
+    } else if (this.#signal === undefined && signal !== undefined) this.#listen(signal())
+    else if (this.#stream !== undefined) this.#parts.clock.end(this)
   }
 
-  const receiver: ResponseHandler = {
-    pace,
-    async enterHandshake() {
-      await pace.pause()
-      return handshakes.enter(holder)
-    },
-    onHead(given, names) {
-      if (bodyBytesMax === undefined) lateAt = Number.POSITIVE_INFINITY
-      if (given > 599) return stop(new UpstreamError('down', `it answered ${given}`))
-      status = given
-      headers = names
-      const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = headers
-      if ((bodyBytesMax === undefined && !isBodyUsed(status)) || encoding !== 'identity') {
-        resolve({ status, headers, body: undefined })
-        return stop(new UpstreamError('down', 'nobody reads on'))
-      }
-      // Only a 2xx may be a long stream. The body of an error is read whole, whatever its type.
-      if (bodyBytesMax === undefined && status < 300 && /^text\/event-stream\b/i.test(type)) {
-        stream = readAhead(body, () => stop(new UpstreamError('down', 'nobody reads on')))
-        return resolve({ status, headers, body: stream.readable })
-      }
-      if (bodyBytesMax === undefined) lateAt = performance.now() + upstreamBodyTimeoutMs
-      lateText = 'it did not finish its response in time'
-      const length = Number(headers['content-length'] ?? 0)
-      if (length > bytesMax) return stop(new UpstreamError('down', `its response is larger than ${bytesMax} bytes`))
-      if (!body.expect(length)) stop(tooManyBytes())
-    },
-    onData(chunk) {
-      // The lines of a stream are looked at one by one when they are passed on.
-      const lines = stream === undefined ? 0 : lineEndsIn(chunk)
-      pace.spend((chunk.length / 2 ** 20) * receiveMsPerMegabyte + lines * streamLineMs)
-      if (stream?.give(chunk) === true) return
-      if (!body.add(chunk)) return stop(tooManyBytes())
-      if (body.length() <= bytesMax) return
-      const what =
-        stream === undefined ? 'its response is larger than' : 'its stream is ahead of the client by more than'
-      stop(new UpstreamError('down', `${what} ${bytesMax} bytes`))
-    },
-    onEnd() {
-      over()
-      if (stream !== undefined) return stream.end()
-      resolve({ status, headers, body: body.take() })
-    },
-    onError: (cause) =>
-      stop(cause instanceof PlatformError ? tooManyRequests() : new UpstreamError('down', problemOf(cause), { cause })),
+  #listen(signal: AbortSignal): void {
+    this.#signal = signal
+    if (signal.aborted) this.handleEvent()
+    else signal.addEventListener('abort', this, { once: true })
   }
 
-  try {
-    breakOff = begin(receiver)
-  } catch (error) {
-    receiver.onError(error as Error)
+  /** The client has disconnected. */
+  handleEvent(): void {
+    this.#stop(new UpstreamError('gone', 'the client disconnected'))
   }
-  return answer
+
+  wait(): number {
+    return this.#parts.fairness.time.wait(this.#owner)
+  }
+
+  spend(milliseconds: number): void {
+    this.#parts.fairness.time.spend(this.#owner, milliseconds)
+  }
+
+  async enterHandshake(): Promise<() => void> {
+    const { time, handshakes } = this.#parts.fairness
+    await time.pause(this.#owner)
+    return handshakes.enter(this.#request.holder)
+  }
+
+  onHead(status: number, headers: UpstreamResponse['headers']) {
+    const isSmall = this.#request.bodyBytesMax !== undefined
+    if (status > 599) return this.#stop(new UpstreamError('down', `it answered ${status}`))
+    this.#status = status
+    this.#headers = headers
+    const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = headers
+    if ((!isSmall && !isBodyUsed(status)) || encoding !== 'identity') {
+      this.#answer.resolve({ status, headers, body: undefined })
+      return this.#stop(new UpstreamError('down', 'nobody reads on'))
+    }
+    // Only a 2xx may be a long stream. The body of an error is read whole, whatever its type.
+    if (!isSmall && status < 300 && /^text\/event-stream\b/i.test(type)) {
+      this.#lateAt = Number.POSITIVE_INFINITY
+      this.#stream = readAhead(this.#body, () => this.#stop(new UpstreamError('down', 'nobody reads on')))
+      return this.#answer.resolve({ status, headers, body: this.#stream.readable })
+    }
+    if (!isSmall) this.#lateAt = performance.now() + upstreamBodyTimeoutMs
+    const length = Number(headers['content-length'] ?? 0)
+    if (length > this.#bytesMax) return this.#stop(tooLarge('its response is larger than', this.#bytesMax))
+    if (!this.#body.expect(length)) this.#stop(tooManyBytes())
+  }
+
+  onData(chunk: Buffer<ArrayBuffer>) {
+    // The lines of a stream are looked at one by one when they are passed on.
+    const lines = this.#stream === undefined ? 0 : lineEndsIn(chunk)
+    this.spend((chunk.length / 2 ** 20) * receiveMsPerMegabyte + lines * streamLineMs)
+    if (this.#stream?.give(chunk) === true) return
+    if (!this.#body.add(chunk)) return this.#stop(tooManyBytes())
+    if (this.#body.length <= this.#bytesMax) return
+    const isStream = this.#stream !== undefined
+    const what = isStream ? 'its stream is ahead of the client by more than' : 'its response is larger than'
+    this.#stop(tooLarge(what, this.#bytesMax))
+  }
+
+  onEnd(): void {
+    this.#over()
+    if (this.#stream !== undefined) this.#stream.end()
+    else this.#answer.resolve({ status: this.#status, headers: this.#headers, body: this.#body.take() })
+  }
+
+  onError(cause: Error): void {
+    const isRefusedHere = cause instanceof PlatformError
+    this.#stop(isRefusedHere ? tooManyRequests() : new UpstreamError('down', problemOf(cause), { cause }))
+  }
+
+  /** Ends the exchange at any stage. If the promise is resolved already, only the stream fails. */
+  #stop(error: UpstreamError): void {
+    this.#over()
+    this.#breakOff?.()
+    this.#body.discard()
+    this.#answer.reject(error)
+    this.#stream?.end(error)
+  }
+
+  #over(): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#parts.fairness.requests.giveBack(this.#request.holder, 1)
+    this.#parts.clock.end(this)
+    this.#signal?.removeEventListener('abort', this)
+  }
 }
 
 /** Whether anybody reads the body of a response with this status, unless it is a small document. */
@@ -349,6 +375,10 @@ function tooManyRequests(): UpstreamError {
 
 function tooManyBytes(): UpstreamError {
   return new UpstreamError('busy', 'too many bytes of this caller’s other responses are pending')
+}
+
+function tooLarge(what: string, bytesMax: number): UpstreamError {
+  return new UpstreamError('down', `${what} ${bytesMax} bytes`)
 }
 
 /** Lines end in LF, CR or both. */

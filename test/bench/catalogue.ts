@@ -2,7 +2,7 @@
 
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { createTurns } from '../../src/fairness/turns.ts'
+import { Turns } from '../../src/fairness/turns.ts'
 import { createCatalogue } from '../../src/features/servers/catalogue.ts'
 import { listingOf, noExtras, type ServerDetail } from '../../src/model/server.ts'
 import { wordsOf } from '../../src/search/words.ts'
@@ -78,8 +78,8 @@ async function eventLoop(report: Report): Promise<void> {
   const held = (what: string, hold: number) =>
     report(`The event loop held by ${what}`, `${hold.toFixed(1)} ms`, '10 ms', hold < 10)
   held('making the index of 10,000 servers', await longestHold(() => catalogue.refresh()))
-  const turns = createTurns()
-  const search = (text: string) =>
+  const turns = new Turns()
+  const search = async (text: string) =>
     turns.run(
       { keyId: 'bench', family: 'bench' },
       catalogue.words.search(wordsOf(text), { most: 500, isWanted: () => true }),

@@ -14,7 +14,7 @@ import { createDirectory } from '../../src/auth/directory.ts'
 import { verifyToken } from '../../src/auth/service-token.ts'
 import { systemClock } from '../../src/clock.ts'
 import { Slices } from '../../src/fairness/slices.ts'
-import { createTurns } from '../../src/fairness/turns.ts'
+import { Turns } from '../../src/fairness/turns.ts'
 import { createConnectionLists } from '../../src/features/connections/connection-lists.ts'
 import { createCursors } from '../../src/features/connections/cursor.ts'
 import type { Filter } from '../../src/features/connections/list-query.ts'
@@ -272,7 +272,7 @@ async function inProcess(): Promise<void> {
     return () =>
       lists.readPage(
         lists.prepare(scope, { limit: 100, filters, cursor }, ''),
-        new Slices(createTurns(), { keyId: 'bench', family: 'bench' }),
+        new Slices(new Turns(), { keyId: 'bench', family: 'bench' }),
       )
   }
   const at = (share: number) => `connection-${String(Math.floor(count * share)).padStart(8, '0')}`

@@ -4,7 +4,8 @@ import { expect, test } from 'bun:test'
 import { Allowance, answerMsPerMegabyte } from '../../src/fairness/allowance.ts'
 import { createFairness, type Fairness, readsAtOnceMax } from '../../src/fairness/fairness.ts'
 import { ownerOf, strangerAt, ticketHolder } from '../../src/fairness/owner.ts'
-import { createShares } from '../../src/fairness/shares.ts'
+import { Paces } from '../../src/fairness/pace.ts'
+import { Shares } from '../../src/fairness/shares.ts'
 import { bodyMemoryFactor, pendingBytesMax } from '../../src/limits.ts'
 import { type OperationId, operationEntries } from '../../src/operations.ts'
 import type { Upstream } from '../../src/upstream/upstream.ts'
@@ -40,7 +41,7 @@ test('an owner is a user with all keys, an organization, a namespace of tickets,
 })
 
 test('what was taken for a stranger is given back to the stranger, whoever it turns out to be', () => {
-  const fairness = { ...createFairness(), memory: createShares(4 * 1000 * bodyMemoryFactor) }
+  const fairness = { ...createFairness(), memory: new Shares(4 * 1000 * bodyMemoryFactor) }
   const allowance = open(fairness)
   allowance.takeBody(1000)
   void allowance.belongsTo(ada)
@@ -91,7 +92,7 @@ test('every operation gives everything back, whatever it answers', async () => {
   }
   for (const status of [200, 201, 400, 401, 403, 404, 413]) expect([...statuses]).toContain(status)
   for (let turn = 0; turn < 5; turn += 1) await new Promise((resolve) => setImmediate(resolve))
-  expect(fairness.reads.isIdle()).toBe(true)
+  expect(fairness.reads.isIdle).toBe(true)
   expect(fairness.memory.take(ada, pendingBytesMax / 4)).toBe(true)
 })
 
@@ -122,7 +123,7 @@ test('of an owner’s writes eight are committed at once, deletions first; those
   const settled = Promise.all(all)
   await until(() => {
     for (const end of ends) end()
-    return order.length === 11 && fairness.commits.isIdle()
+    return order.length === 11 && fairness.commits.isIdle
   })
   await settled
 })
@@ -148,7 +149,7 @@ test('a list waits for a place of its owner, and others’ do not', async () => 
 })
 
 test('a call’s body counts until its event stream ends', async () => {
-  const fairness = { ...createFairness(), memory: createShares(4 * 3000 * bodyMemoryFactor) }
+  const fairness = { ...createFairness(), memory: new Shares(4 * 3000 * bodyMemoryFactor) }
   const streams: ReadableStreamDefaultController<Uint8Array>[] = []
   const upstream: Upstream = {
     async send({ body }) {
@@ -188,15 +189,15 @@ test('a call’s body counts until its event stream ends', async () => {
 
 test('large bodies and answers of an owner wait for its part of the time, with whichever key, and nobody else waits', async () => {
   const waits: string[] = []
-  const ofOwner = (owner: string) => ({
-    wait: () => 0,
-    spend: (milliseconds: number) => void waits.push(`${owner} spends ${milliseconds}`),
-    pause: async () => void waits.push(`${owner} waits`),
-  })
-  const fairness: Fairness = {
-    ...createFairness(),
-    time: { ofOwner, of: (holder) => ofOwner(ownerOf(holder)) },
+  class Noted extends Paces {
+    override spend(owner: string, milliseconds: number) {
+      waits.push(`${owner} spends ${milliseconds}`)
+    }
+    override async pause(owner: string) {
+      waits.push(`${owner} waits`)
+    }
   }
+  const fairness: Fairness = { ...createFairness(), time: new Noted() }
   const one = open(fairness, 'many')
   await one.belongsTo(ada)
   await one.paceBody(2 ** 20)

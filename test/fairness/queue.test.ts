@@ -1,13 +1,13 @@
 /** Places are given in rounds among owners, and removals come first. */
 
 import { expect, test } from 'bun:test'
-import { createQueue, createQueues } from '../../src/fairness/queue.ts'
+import { Queue, Queues } from '../../src/fairness/queue.ts'
 import { waitingJobsMax } from '../../src/limits.ts'
 
 const of = (userId: string, family = userId) => ({ keyId: family, family, userId })
 
 /** Enters so often, and notes the name when a place is given. */
-function enterAll(queue: ReturnType<typeof createQueue>, userId: string, count: number, log: string[]) {
+function enterAll(queue: Queue, userId: string, count: number, log: string[]) {
   return Array.from({ length: count }, async (_, index) => {
     const leave = await queue.enter(of(userId, `${userId} key ${index % 3}`))
     log.push(userId)
@@ -18,7 +18,7 @@ const turn = () => new Promise((resolve) => setImmediate(resolve))
 
 test('an owner takes its part of the places, and another finds one at once', async () => {
   const log: string[] = []
-  const queue = createQueue({ places: 8, placesOfOwner: 2 })
+  const queue = new Queue(8, 2)
   const all = enterAll(queue, 'mallory', 40, log)
   await turn()
   expect(log).toEqual(['mallory', 'mallory'])
@@ -28,12 +28,12 @@ test('an owner takes its part of the places, and another finds one at once', asy
   for (const entered of all) (await entered)()
   expect(log).toHaveLength(40)
   await turn()
-  expect(queue.isIdle()).toBe(true)
+  expect(queue.isIdle).toBe(true)
 })
 
 test('places are given to owners in turn', async () => {
   const log: string[] = []
-  const queue = createQueue({ places: 1, placesOfOwner: 1 })
+  const queue = new Queue(1, 1)
   const first = await queue.enter(of('first'))
   const all = [...enterAll(queue, 'a', 5, log), ...enterAll(queue, 'b', 2, log)]
   first()
@@ -42,7 +42,7 @@ test('places are given to owners in turn', async () => {
 })
 
 test('what takes access away comes before all that waits', async () => {
-  const queues = createQueues()
+  const queues = new Queues()
   const log: string[] = []
   const begin = Promise.withResolvers<void>()
   const note = (name: string) => async () => void log.push(name)
@@ -58,7 +58,7 @@ test('what takes access away comes before all that waits', async () => {
 })
 
 test('what waits for one key, and for all keys of an owner, has a bound', async () => {
-  const queue = createQueue({ places: 1, placesOfOwner: 1 })
+  const queue = new Queue(1, 1)
   const leave = await queue.enter(of('mallory'))
   const waiting = [1, 2].flatMap((key) =>
     Array.from({ length: waitingJobsMax }, () => queue.enter(of('mallory', `key ${key}`))),
@@ -71,7 +71,7 @@ test('what waits for one key, and for all keys of an owner, has a bound', async 
 })
 
 test('a task that fails leaves its place', async () => {
-  const queues = createQueues()
+  const queues = new Queues()
   const failing = queues.run('directory', of('ada'), () => Promise.reject(new Error('no')))
   await expect(failing).rejects.toThrow('no')
   expect(await queues.run('directory', of('ada'), async () => 1)).toBe(1)

@@ -1,29 +1,29 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { createShares } from '../../src/fairness/shares.ts'
+import { Shares } from '../../src/fairness/shares.ts'
 
 /** How many a holder gets of it, one by one. */
-function takeAll(shares: ReturnType<typeof createShares>, keyId: string, family = keyId): number {
+function takeAll(shares: Shares, keyId: string, family = keyId): number {
   let count = 0
   while (shares.take({ keyId, family }, 1)) count += 1
   return count
 }
 
 test('a token gets a quarter of all, its key another part of the half that is left to it', () => {
-  const shares = createShares(800)
+  const shares = new Shares(800)
   expect(takeAll(shares, 'alice', 'token')).toBe(200)
   expect(takeAll(shares, 'alice')).toBe(100)
   expect(takeAll(shares, 'alice', 'other')).toBe(50)
 })
 
 test('whoever comes next finds some, however many came before', () => {
-  const shares = createShares(1024)
+  const shares = new Shares(1024)
   const got = ['a', 'b', 'c', 'd'].map((keyId) => takeAll(shares, keyId))
   expect(got).toEqual([256, 192, 144, 108])
 })
 
 test('the keys of an organization hold one share, however many there are', () => {
-  const shares = createShares(800)
+  const shares = new Shares(800)
   const take = (keyId: string, amount: number) =>
     shares.take({ keyId, family: keyId, userId: 'organization:acme' }, amount)
   expect([take('one', 200), take('two', 100), take('three', 50), take('four', 26)]).toEqual([true, true, true, false])
@@ -35,7 +35,7 @@ test('what is given back is there again, and nothing is ever held past the total
   const step = fc.record({ keyId: name, family: name, amount: fc.integer({ min: 1, max: 40 }), takes: fc.boolean() })
   fc.assert(
     fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
-      const shares = createShares(100)
+      const shares = new Shares(100)
       const held: { keyId: string; family: string; amount: number }[] = []
       for (const { takes, ...one } of steps) {
         if (takes) {

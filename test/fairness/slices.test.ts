@@ -1,7 +1,7 @@
 import { expect, spyOn, test } from 'bun:test'
 import { rateLimited } from '../../src/errors.ts'
 import { Slices } from '../../src/fairness/slices.ts'
-import { createTurns } from '../../src/fairness/turns.ts'
+import { Turns } from '../../src/fairness/turns.ts'
 import { eventLoopSliceMs } from '../../src/limits.ts'
 import { notedTurns } from '../support/noted-turns.ts'
 
@@ -57,7 +57,7 @@ test('parts that wait together share a slice until it is over, and the rest of t
 
 test('the slices of one owner’s requests come in rounds with those of others, one in a turn of the event loop', () =>
   withClock(async (pass) => {
-    const turns = createTurns()
+    const turns = new Turns()
     const done: string[] = []
     const request = async (name: string, holder: Holder) => {
       const slices = new Slices(turns, holder)

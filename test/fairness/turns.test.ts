@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
-import { createPaces } from '../../src/fairness/pace.ts'
-import { createTurns, inSlices, type Work } from '../../src/fairness/turns.ts'
+import { ownerOf } from '../../src/fairness/owner.ts'
+import { Paces } from '../../src/fairness/pace.ts'
+import { inSlices, Turns, type Work } from '../../src/fairness/turns.ts'
 import { eventLoopSliceMs, sliceCost, waitingJobsMax } from '../../src/limits.ts'
 import { clockOf } from '../support/clock.ts'
 
@@ -19,13 +20,13 @@ const nextTurn = () => new Promise((resolve) => setImmediate(resolve))
 
 test('work that fits a slice is done at once', async () => {
   const log: string[] = []
-  const running = createTurns().run(ada, steps('a', 10, sliceCost / 20, log))
+  const running = new Turns().run(ada, steps('a', 10, sliceCost / 20, log))
   expect(log).toHaveLength(10)
   expect(await running).toBe('a')
 })
 
 test('other work has its turn between slices, however long one caller’s is', async () => {
-  const turns = createTurns()
+  const turns = new Turns()
   const log: string[] = []
   const long = [1, 2, 3].map((n) => turns.run(mallory, steps(`m${n}-`, 40, sliceCost, log)))
   const short = turns.run(ada, steps('a', 3, sliceCost, log))
@@ -37,7 +38,7 @@ test('other work has its turn between slices, however long one caller’s is', a
 })
 
 test('many tokens of one key have the turns of one', async () => {
-  const turns = createTurns()
+  const turns = new Turns()
   const log: string[] = []
   const many = Array.from({ length: 100 }, (_, n) =>
     turns.run(of(`token ${n}`, 'mallory'), steps(`m${n}-`, 3, sliceCost, log)),
@@ -52,7 +53,7 @@ test('many tokens of one key have the turns of one', async () => {
 
 test('one slice is done in a turn of the event loop', async () => {
   const log: string[] = []
-  const turns = createTurns()
+  const turns = new Turns()
   const work = ['a', 'b'].map((name) => turns.run(of(name), steps(name, 3, sliceCost, log)))
   expect(log).toEqual([])
   for (const done of [1, 2, 3, 4]) {
@@ -64,7 +65,7 @@ test('one slice is done in a turn of the event loop', async () => {
 
 test('who is done has no turn more, and every turn is somebody’s', async () => {
   const log: string[] = []
-  const turns = createTurns()
+  const turns = new Turns()
   const callers = [of('a'), of('b'), of('c', 'b'), of('d', 'd')]
   const counts = [1, 2, 3, 6]
   const work = counts.map((count, i) =>
@@ -84,7 +85,7 @@ test('steps that reach a slice together are in two, and those that do not are in
     [sliceCost / 2 - 1, 2],
   ] as const) {
     const log: string[] = []
-    const running = createTurns().run(ada, steps('a', 2, cost, log))
+    const running = new Turns().run(ada, steps('a', 2, cost, log))
     expect(log).toHaveLength(atOnce)
     await running
   }
@@ -92,7 +93,7 @@ test('steps that reach a slice together are in two, and those that do not are in
 
 test('a step that costs more than a slice is taken alone', async () => {
   const log: string[] = []
-  const done = createTurns().run(ada, steps('a', 2, sliceCost * 10, log))
+  const done = new Turns().run(ada, steps('a', 2, sliceCost * 10, log))
   await nextTurn()
   expect(log).toEqual(['a1'])
   await done
@@ -103,18 +104,18 @@ test('what work throws reaches who asked for it', async () => {
     yield cost
     throw new Error('no')
   }
-  expect(() => createTurns().run(ada, failing(1))).toThrow('no')
-  await expect(Promise.resolve(createTurns().run(ada, failing(sliceCost)))).rejects.toThrow('no')
+  expect(() => new Turns().run(ada, failing(1))).toThrow('no')
+  await expect(Promise.resolve(new Turns().run(ada, failing(sliceCost)))).rejects.toThrow('no')
 })
 
 test('a caller’s work has a bound, and nobody else’s', async () => {
-  const turns = createTurns()
+  const turns = new Turns()
   const log: string[] = []
   const all = Array.from({ length: waitingJobsMax }, () => turns.run(mallory, steps('m', 1, sliceCost, log)))
-  await expect(Promise.resolve(turns.run(mallory, steps('m', 1, sliceCost, log)))).rejects.toMatchObject({
+  await expect((async () => turns.run(mallory, steps('m', 1, sliceCost, log)))()).rejects.toMatchObject({
     code: 'rate_limited',
     message: 'This caller has too many expensive requests in progress; try again in 1 s',
-    retryAfter: 1,
+    options: { retryAfter: 1 },
   })
   expect(await turns.run(ada, steps('a', 1, sliceCost, log))).toBe('a')
   await Promise.all(all)
@@ -122,7 +123,7 @@ test('a caller’s work has a bound, and nobody else’s', async () => {
 
 test('an owner whose work waits runs nothing at once besides', async () => {
   const log: string[] = []
-  const turns = createTurns()
+  const turns = new Turns()
   const long = turns.run(mallory, steps('m', 3, sliceCost, log))
   const small = turns.run(mallory, steps('s', 1, 1, log))
   const others = turns.run(ada, steps('a', 1, 1, log))
@@ -133,7 +134,7 @@ test('an owner whose work waits runs nothing at once besides', async () => {
 
 test('work inside a queue waits for nobody’s turns, and holds the event loop for a slice at a time', async () => {
   const log: string[] = []
-  const turns = createTurns()
+  const turns = new Turns()
   const many = Array.from({ length: 100 }, () => turns.run(mallory, steps('m', 3, sliceCost, log)))
   expect(await inSlices(steps('a', 4, sliceCost, log))).toBe('a')
   const before = log.indexOf('a4')
@@ -144,8 +145,8 @@ test('work inside a queue waits for nobody’s turns, and holds the event loop f
 
 test('a step that takes long keeps the next one of its owner waiting, and nobody else’s', async () => {
   let now = 0
-  const time = createPaces(clockOf(() => now))
-  const turns = createTurns(
+  const time = new Paces(clockOf(() => now))
+  const turns = new Turns(
     time,
     clockOf(() => now),
   )
@@ -159,7 +160,7 @@ test('a step that takes long keeps the next one of its owner waiting, and nobody
   const running = [turns.run(mallory, long('m1')), turns.run(mallory, long('m2')), turns.run(ada, long('a1'))]
   await running[2]
   expect(log).toEqual(['m1', 'a1'])
-  const wait = time.of(mallory).wait()
+  const wait = time.wait(ownerOf(mallory))
   expect(wait).toBeGreaterThan(60)
   now += wait
   await Promise.all(running)
@@ -168,8 +169,8 @@ test('a step that takes long keeps the next one of its owner waiting, and nobody
 
 test('an owner’s short work does not fill a turn of the event loop, however many pieces it comes in', async () => {
   let clock = 0
-  const turns = createTurns(
-    createPaces(),
+  const turns = new Turns(
+    new Paces(),
     clockOf(() => clock),
   )
   let done = 0
@@ -191,7 +192,7 @@ test('an owner’s short work does not fill a turn of the event loop, however ma
 })
 
 test('small work of an owner runs at once, even if thousands of requests bring it together', async () => {
-  const turns = createTurns()
+  const turns = new Turns()
   const log: string[] = []
   const all = Array.from({ length: 3000 }, () => turns.run(ada, steps('a', 1, 200, log)))
   expect(log).toHaveLength(3000)

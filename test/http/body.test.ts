@@ -3,7 +3,7 @@
 import { expect, test } from 'bun:test'
 import { allowanceOf } from '../../src/fairness/allowance.ts'
 import { createFairness } from '../../src/fairness/fairness.ts'
-import { createShares } from '../../src/fairness/shares.ts'
+import { Shares } from '../../src/fairness/shares.ts'
 import { isJson, mediaType, readBytes, readJsonBody } from '../../src/http/body.ts'
 import { bodyMemoryFactor, requestBodyBytesMax } from '../../src/limits.ts'
 import { withAllowance } from '../support/allowance.ts'
@@ -94,7 +94,7 @@ test('a media type is what stands before its parameters', () => {
 })
 
 test('a body counts for its owner from before it is read until the request is answered', async () => {
-  const fairness = { ...createFairness(), memory: createShares(4 * 1000 * bodyMemoryFactor) }
+  const fairness = { ...createFairness(), memory: new Shares(4 * 1000 * bodyMemoryFactor) }
   const asked = (size: number, isAnnounced: boolean) =>
     withAllowance(
       new Request('http://a/', {

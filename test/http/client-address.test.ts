@@ -84,6 +84,7 @@ test('networks are those of which somebody has all addresses', () => {
   expect(same('192.0.2.1', '192.0.2.254')).toBe(true)
   expect(same('192.0.2.1', '192.0.3.1')).toBe(false)
   expect(same('2001:db8:1:1::/64', '2001:db8:1:ffff::/64')).toBe(true)
-  expect(same('2001:db8:1:1::/64', '2001:db8:2:1::/64')).toBe(false)
+  expect(same('2001:db8:1:1::/64', '2001:db8:2:1::/64')).toBe(true)
+  expect(same('2001:db8:1:1::/64', '2001:db9:1:1::/64')).toBe(false)
   expect(same('unix:/a', 'unix:/b')).toBe(false)
 })

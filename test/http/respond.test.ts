@@ -2,7 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import { createFairness } from '../../src/fairness/fairness.ts'
-import { createShares } from '../../src/fairness/shares.ts'
+import { Shares } from '../../src/fairness/shares.ts'
 import { isUnchanged, jsonResponse, wholeResponse } from '../../src/http/respond.ts'
 import { withAllowance } from '../support/allowance.ts'
 
@@ -37,7 +37,7 @@ test('a text or bytes are JSON, with the headers that are given', async () => {
 })
 
 test('a large answer counts for its owner until its client has read it, or is gone', async () => {
-  const fairness = { ...createFairness(), memory: createShares(4 * 300_000) }
+  const fairness = { ...createFairness(), memory: new Shares(4 * 300_000) }
   const request = withAllowance(new Request('http://a/'), {}, fairness)
   const answer = () => wholeResponse(request, 'x'.repeat(300_000), { status: 201, headers: { a: 'b' } })
   const first = answer()

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { readPolicy } from '../../src/policy/block.ts'
 import { type Access, decide, decideOnConnection, decideOnMessage } from '../../src/policy/decide.ts'
-import { hasRpcRules, restrictsArguments, toolRules, toolVerdict } from '../../src/policy/tools.ts'
+import { couldCall, hasRpcRules, restrictsArguments, toolRules } from '../../src/policy/tools.ts'
 import { costToAsk } from '../../src/schema/patterns.ts'
 import { drained } from '../../src/schema/steps.ts'
 
@@ -113,26 +113,24 @@ test('of a connection that is there, what the constraints hide is hidden before 
 })
 
 describe('a tool is shown unless it could never be called', () => {
-  const rows: [rules: Record<string, string>[], verdict: string][] = [
-    [[], 'yes'],
-    [[{ method: '^tools/call$' }], 'yes'],
-    [[{ method: '^tools/list$' }], 'never'],
-    [[{ jsonrpc: '^2' }], 'yes'],
-    [[{ 'params.name': '^issues\\.' }], 'yes'],
-    [[{ 'params.name': '^files\\.' }], 'never'],
-    [[{ 'params.name.x': '.' }], 'never'],
-    [[{ params: '.' }], 'never'],
-    [[{ id: '^1$' }], 'depends'],
-    [[{ 'params.arguments.to': '^a' }], 'depends'],
-    [[{ 'params._meta.x': '^a' }], 'depends'],
-    [[{ 'params.name': '^issues\\.', 'params.arguments.to': '^a' }], 'depends'],
-    [[{ 'params.arguments.to': '^a' }, { 'params.name': '^files\\.' }], 'never'],
+  const rows: [rules: Record<string, string>[], isShown: boolean][] = [
+    [[], true],
+    [[{ method: '^tools/call$' }], true],
+    [[{ method: '^tools/list$' }], false],
+    [[{ jsonrpc: '^2' }], true],
+    [[{ 'params.name': '^issues\\.' }], true],
+    [[{ 'params.name': '^files\\.' }], false],
+    [[{ 'params.name.x': '.' }], false],
+    [[{ params: '.' }], false],
+    [[{ id: '^1$' }], true],
+    [[{ 'params.arguments.to': '^a' }], true],
+    [[{ 'params._meta.x': '^a' }], true],
+    [[{ 'params.name': '^issues\\.', 'params.arguments.to': '^a' }], true],
+    [[{ 'params.arguments.to': '^a' }, { 'params.name': '^files\\.' }], false],
   ]
-  for (const [rules, verdict] of rows) {
-    test(`${JSON.stringify(rules)}: ${verdict}`, () =>
-      expect(drained(toolVerdict(toolRules(rules.length === 0 ? [] : blocksOf(...rules)), 'issues.get'))).toBe(
-        verdict as 'yes',
-      ))
+  for (const [rules, isShown] of rows) {
+    test(`${JSON.stringify(rules)}: ${isShown}`, () =>
+      expect(drained(couldCall(toolRules(rules.length === 0 ? [] : blocksOf(...rules)), 'issues.get'))).toBe(isShown))
   }
 })
 
@@ -140,7 +138,7 @@ test('rules that no tool’s name could answer are read once, and not for each t
   const rules = Array.from({ length: 15 }, (_, i) => ({ [`params.arguments.a${i}`]: 'x', [`id${i}`]: 'x' }))
   const read = toolRules(blocksOf(...rules, oneTool))
   expect(read.asked).toEqual([{ path: 'params.name', pattern: '^issues\\.get$' }])
-  expect([...toolVerdict(read, 'issues.get')]).toHaveLength(1)
+  expect([...couldCall(read, 'issues.get')]).toHaveLength(1)
 })
 
 test('a list of tools is narrowed where any block says something of requests', () => {
@@ -170,5 +168,5 @@ test('each rule says its cost before it is asked, on messages and on tools', () 
   expect(costsOf(decideOnMessage(blocks, { ...access, rpc: message }))).toEqual([method, name, id])
   expect(costsOf(decideOnMessage(blocks, { ...access, rpc: { ...message, method: 'other' } }))).toHaveLength(1)
   expect(costsOf(decideOnMessage(blocks, access))).toEqual([])
-  expect(costsOf(toolVerdict(toolRules(blocks), 'issues.get'))).toEqual([method, name])
+  expect(costsOf(couldCall(toolRules(blocks), 'issues.get'))).toEqual([method, name])
 })

@@ -5,13 +5,16 @@ import {
   rpcProgramSizeMax,
   rpcUnicodeClassesMax,
 } from '../../src/limits.ts'
-import { ruleMatches } from '../../src/policy/rpc-match.ts'
+import { matching, type RpcRule } from '../../src/policy/rpc-match.ts'
 import { costToAsk, patternProblem, patternsProblem } from '../../src/schema/patterns.ts'
+import { drained } from '../../src/schema/steps.ts'
 
 const body = JSON.parse(`{
   "jsonrpc": "2.0", "id": 7, "method": "tools/call", "empty": "", "yes": true, "no": null, "big": 12345678901234567890,
   "params": { "name": "issues.create", "arguments": { "title": "A", "labels": ["x"], "0": "zero" }, "__proto__": { "x": "own" } }
 }`)
+
+const ruleMatches = (rule: RpcRule, body: unknown) => drained(matching(rule, body))
 
 describe('ruleMatches() finds', () => {
   const found: [path: string, pattern: string, because: string][] = [

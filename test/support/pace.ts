@@ -1,5 +1,8 @@
-import type { Pace } from '../../src/fairness/pace.ts'
+import type { ResponseHandler } from '../../src/upstream/http-connection.ts'
 
 /** For tests of responses that nobody else waits for. */
-export const unhurried: Pace = { wait: () => 0, spend() {}, pause: async () => {} }
-export const enterHandshake = async () => () => {}
+export const unhurried: Pick<ResponseHandler, 'wait' | 'spend' | 'enterHandshake'> = {
+  wait: () => 0,
+  spend() {},
+  enterHandshake: async () => () => {},
+}

@@ -176,7 +176,7 @@ test('each spelling of what is allowed means one thing', () => {
 describe('a name', () => {
   const addresses = (found: readonly string[]) => createAddresses({ ...policy([], true), resolve: async () => found })
   const destination = (found: readonly string[], url = 'https://a.example.com/') =>
-    addresses(found).destinationOf(new URL(url), { holder, timeoutMs: 1000 })
+    addresses(found)(new URL(url), { holder, timeoutMs: 1000 })
 
   test('leads to its first address, where all of them may be reached', async () => {
     expect(await destination(['93.184.215.14', '93.184.215.15'])).toMatchObject({
@@ -204,15 +204,13 @@ describe('a name', () => {
     try {
       let found = ['93.184.215.14']
       const addresses = createAddresses({ ...policy([], true), resolve: async () => found })
-      const at = (url = 'https://a.example.com/') =>
-        addresses.destinationOf(new URL(url), { holder, timeoutMs: 60_000 })
+      const at = (url = 'https://a.example.com/') => addresses(new URL(url), { holder, timeoutMs: 60_000 })
       const first = await at()
       expect(first.until).toBe(performance.now() + dnsCacheTtlMs)
       found = ['93.184.215.15']
       jest.advanceTimersByTime(dnsCacheTtlMs - 1)
-      // What was decided is kept by origin.
-      expect(await at('https://a.example.com/other')).toBe(first)
-      expect(await at('https://a.example.com:8443/')).not.toBe(first)
+      // What was found is kept by name.
+      expect((await at('https://a.example.com:8443/other')).address).toBe('93.184.215.14')
       jest.advanceTimersByTime(1)
       expect((await at()).address).toBe('93.184.215.15')
     } finally {
@@ -222,8 +220,7 @@ describe('a name', () => {
 
   test('beyond the caller’s share of look-ups is not looked up, and the caller is told why', async () => {
     const silent = createAddresses({ ...policy([], true), resolve: () => new Promise(() => {}) })
-    const ask = (name: string) =>
-      silent.destinationOf(new URL(`https://${name}.example.com/`), { holder, timeoutMs: 1 })
+    const ask = (name: string) => silent(new URL(`https://${name}.example.com/`), { holder, timeoutMs: 1 })
     for (let i = 0; i < pendingLookupsMax / 4; i += 1) ask(`a${i}`).catch(() => {})
     await expect(ask('more')).rejects.toMatchObject({
       kind: 'unresolved',
@@ -238,7 +235,7 @@ describe('a name', () => {
         throw new RangeError('no resolver')
       },
     })
-    const asked = broken.destinationOf(new URL('https://a.example.com/'), { holder, timeoutMs: 1000 })
+    const asked = broken(new URL('https://a.example.com/'), { holder, timeoutMs: 1000 })
     await expect(asked).rejects.toThrow(RangeError)
   })
 })

@@ -1,32 +1,32 @@
 import { expect, test } from 'bun:test'
-import { createShares } from '../../src/fairness/shares.ts'
-import { createByteBuffer, readAhead } from '../../src/upstream/byte-buffer.ts'
+import { Shares } from '../../src/fairness/shares.ts'
+import { ByteBuffer, readAhead } from '../../src/upstream/byte-buffer.ts'
 import { random } from '../support/random.ts'
 
 const holder = { keyId: 'key', family: 'key' }
 const bytes = (text: string) => Buffer.from(text)
 
 test('chunks come out joined, and what they took is given back', () => {
-  const pile = createByteBuffer(createShares(40), holder)
+  const pile = new ByteBuffer(new Shares(40), holder)
   for (let round = 0; round < 5; round += 1) {
     for (const letter of 'abcdefghij') expect(pile.add(bytes(letter))).toBe(true)
-    expect(pile.length()).toBe(10)
+    expect(pile.length).toBe(10)
     expect(pile.add(bytes('k'))).toBe(false)
     expect(Buffer.from(pile.take() ?? []).toString()).toBe('abcdefghij')
-    expect([pile.length(), pile.take()]).toEqual([0, undefined])
+    expect([pile.length, pile.take()]).toEqual([0, undefined])
   }
 })
 
 test('one chunk is given as it came', () => {
-  const pile = createByteBuffer(createShares(1000), holder)
+  const pile = new ByteBuffer(new Shares(1000), holder)
   const chunk = bytes('whole')
   pile.add(chunk)
   expect(pile.take()).toBe(chunk)
 })
 
 test('what is expected is taken at once, and copied once', () => {
-  const memory = createShares(4 * 10)
-  const pile = createByteBuffer(memory, holder)
+  const memory = new Shares(4 * 10)
+  const pile = new ByteBuffer(memory, holder)
   expect(pile.expect(11)).toBe(false)
   expect(pile.expect(10)).toBe(true)
   expect(memory.take(holder, 1)).toBe(false)
@@ -44,20 +44,20 @@ test('any chunks come out as they came in, with an announced length or without',
       new Uint8Array(chance.int(3) * chance.int(400_000)).fill(chance.int(256)),
     )
     const whole = Buffer.concat(chunks)
-    const memory = createShares(2 ** 30)
-    const pile = createByteBuffer(memory, holder)
+    const memory = new Shares(2 ** 30)
+    const pile = new ByteBuffer(memory, holder)
     if (round % 2 === 0) pile.expect(whole.length + chance.int(3) * chance.int(1000))
     for (const chunk of chunks) pile.add(chunk)
-    expect(pile.length()).toBe(whole.length)
+    expect(pile.length).toBe(whole.length)
     if (chance.chance(0.25)) pile.discard()
     else expect(whole.equals(pile.take() ?? new Uint8Array(0))).toBe(true)
-    expect(pile.length()).toBe(0)
+    expect(pile.length).toBe(0)
     expect(memory.take(holder, 2 ** 28)).toBe(true)
   }
 })
 
 test('a million chunks of a byte take about as much memory as their bytes', () => {
-  const pile = createByteBuffer(createShares(2 ** 30), holder)
+  const pile = new ByteBuffer(new Shares(2 ** 30), holder)
   Bun.gc(true)
   const before = process.memoryUsage().rss
   for (let i = 0; i < 4_000_000; i += 1) pile.add(new Uint8Array(1))
@@ -68,7 +68,7 @@ test('a million chunks of a byte take about as much memory as their bytes', () =
 })
 
 test('a reader that waits gets chunks as they come, one that is behind gets them joined', async () => {
-  const pile = createByteBuffer(createShares(1000), holder)
+  const pile = new ByteBuffer(new Shares(1000), holder)
   const { readable, give, end } = readAhead(pile, () => {})
   const reader = readable.getReader()
   const read = async () => Buffer.from((await reader.read()).value ?? []).toString()
@@ -86,13 +86,13 @@ test('a reader that waits gets chunks as they come, one that is behind gets them
 })
 
 test('a stream that fails says so to a reader that waits, and one that is cancelled to whoever writes', async () => {
-  const failing = readAhead(createByteBuffer(createShares(1000), holder), () => {})
+  const failing = readAhead(new ByteBuffer(new Shares(1000), holder), () => {})
   const reading = failing.readable.getReader().read()
   await new Promise(setImmediate)
-  failing.fail(new Error('broken off'))
+  failing.end(new Error('broken off'))
   await expect(reading).rejects.toThrow('broken off')
   let isCancelled = false
-  const cancelled = readAhead(createByteBuffer(createShares(1000), holder), () => {
+  const cancelled = readAhead(new ByteBuffer(new Shares(1000), holder), () => {
     isCancelled = true
   })
   await cancelled.readable.cancel()
@@ -100,25 +100,25 @@ test('a stream that fails says so to a reader that waits, and one that is cancel
 })
 
 test('a stream that ends while its reader waits is over, and what fails later changes nothing', async () => {
-  const pile = createByteBuffer(createShares(1000), holder)
-  const { readable, give, end, fail } = readAhead(pile, () => {})
+  const pile = new ByteBuffer(new Shares(1000), holder)
+  const { readable, give, end } = readAhead(pile, () => {})
   const reader = readable.getReader()
   const waiting = reader.read()
   await new Promise(setImmediate)
   end()
   expect(await waiting).toEqual({ done: true, value: undefined })
-  fail(new Error('too late'))
+  end(new Error('too late'))
   await reader.closed
   expect(give(bytes('x'))).toBe(false)
 })
 
 test('a reader that waits and then leaves is given nothing more, and the writer is told once', async () => {
-  const pile = createByteBuffer(createShares(1000), holder)
+  const pile = new ByteBuffer(new Shares(1000), holder)
   let cancels = 0
-  const { readable, give, fail } = readAhead(pile, () => {
+  const { readable, give, end } = readAhead(pile, () => {
     cancels += 1
     // As whoever writes does.
-    fail(new Error('nobody reads on'))
+    end(new Error('nobody reads on'))
   })
   const reader = readable.getReader()
   const waiting = reader.read()
@@ -129,23 +129,23 @@ test('a reader that waits and then leaves is given nothing more, and the writer 
 })
 
 test('a stream that has failed takes nothing more, though its reader is behind', async () => {
-  const pile = createByteBuffer(createShares(1000), holder)
-  const { readable, give, fail } = readAhead(pile, () => {})
+  const pile = new ByteBuffer(new Shares(1000), holder)
+  const { readable, give, end } = readAhead(pile, () => {})
   const reader = readable.getReader()
   const waiting = reader.read()
   await new Promise(setImmediate)
   give(bytes('first'))
   expect(Buffer.from((await waiting).value ?? []).toString()).toBe('first')
   pile.add(bytes('second'))
-  fail(new Error('broken off'))
+  end(new Error('broken off'))
   await expect(reader.read()).rejects.toThrow('broken off')
-  fail(new Error('again'))
+  end(new Error('again'))
   await expect(reader.read()).rejects.toThrow('broken off')
-  expect([give(bytes('x')), pile.length()]).toEqual([false, 6])
+  expect([give(bytes('x')), pile.length]).toEqual([false, 6])
 })
 
 test('a single byte is given back too', () => {
-  const pile = createByteBuffer(createShares(4), holder)
+  const pile = new ByteBuffer(new Shares(4), holder)
   for (let round = 0; round < 3; round += 1) {
     expect([pile.add(bytes('a')), pile.add(bytes('b')), pile.take()?.length]).toEqual([true, false, 1])
   }
@@ -153,12 +153,12 @@ test('a single byte is given back too', () => {
 
 test('a share that is used up to its last byte is full', () => {
   // A quarter is one token's share.
-  const pile = createByteBuffer(createShares(40), holder)
+  const pile = new ByteBuffer(new Shares(40), holder)
   expect([pile.add(bytes('0123456789')), pile.add(new Uint8Array(0)), pile.add(bytes('x'))]).toEqual([
     true,
     true,
     false,
   ])
   expect(pile.take()).toHaveLength(10)
-  expect([pile.add(bytes('01234567890')), pile.length(), pile.take()]).toEqual([false, 0, undefined])
+  expect([pile.add(bytes('01234567890')), pile.length, pile.take()]).toEqual([false, 0, undefined])
 })

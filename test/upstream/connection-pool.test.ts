@@ -6,7 +6,7 @@ import { type ConnectionPool, createConnectionPool, pendingConnectsMax } from '.
 import type { OutgoingRequest } from '../../src/upstream/head.ts'
 import type { Endpoint } from '../../src/upstream/http-connection.ts'
 import { upstreamHeadersMax } from '../../src/upstream/response-parser.ts'
-import { enterHandshake, unhurried } from '../support/pace.ts'
+import { unhurried } from '../support/pace.ts'
 import { random } from '../support/random.ts'
 import { until } from '../support/until.ts'
 
@@ -51,7 +51,14 @@ beforeEach(() => {
   requests = []
 })
 
-const post: OutgoingRequest = { method: 'POST', path: '/mcp?x=1', host: 'tools.lan', headers: {}, body: '{}' }
+const post: OutgoingRequest = {
+  method: 'POST',
+  path: '/mcp?x=1',
+  host: 'tools.lan',
+  headers: {},
+  via: '1.1 us',
+  body: '{}',
+}
 
 interface Got {
   status?: number
@@ -65,8 +72,7 @@ function exchange(request: OutgoingRequest = post): Promise<Got> {
   const { promise, resolve } = Promise.withResolvers<Got>()
   const got: Got = { body: '' }
   sockets.send(request, {
-    pace: unhurried,
-    enterHandshake,
+    ...unhurried,
     onHead: (status, headers) => Object.assign(got, { status, headers: { ...headers } }),
     onData: (chunk) => {
       got.body += chunk.toString('latin1')
@@ -90,11 +96,11 @@ beforeEach(() => {
 
 test('a request is written as it must be', async () => {
   script = (socket) => socket.write(plain)
-  await exchange({ ...post, headers: { 'x-name': 'é', 'accept-encoding': 'gzip' } })
-  await exchange({ method: 'GET', path: '/', host: 'tools.lan', headers: {}, body: undefined })
+  await exchange({ ...post, headers: { 'x-name': 'é', 'accept-encoding': 'gzip', via: 'another' } })
+  await exchange({ ...post, method: 'GET', path: '/', body: undefined })
   expect(requests).toEqual([
-    'POST /mcp?x=1 HTTP/1.1\r\nhost: tools.lan\r\naccept-encoding: identity\r\nx-name: é\r\ncontent-length: 2\r\n\r\n{}',
-    'GET / HTTP/1.1\r\nhost: tools.lan\r\naccept-encoding: identity\r\n\r\n',
+    'POST /mcp?x=1 HTTP/1.1\r\nhost: tools.lan\r\naccept-encoding: identity\r\nx-name: é\r\nvia: 1.1 us\r\ncontent-length: 2\r\n\r\n{}',
+    'GET / HTTP/1.1\r\nhost: tools.lan\r\naccept-encoding: identity\r\nvia: 1.1 us\r\n\r\n',
   ])
 })
 
@@ -306,8 +312,7 @@ describe('a socket', () => {
     const begun = Promise.withResolvers<void>()
     const told: string[] = []
     const breakOff = sockets.send(post, {
-      pace: unhurried,
-      enterHandshake,
+      ...unhurried,
       onHead: () => {},
       onData: () => begun.resolve(),
       onEnd: () => told.push('end'),
@@ -339,8 +344,7 @@ describe('a socket', () => {
     })
     sockets = openSockets({ port: silent.port, certified: 'tools.lan' })
     const breakOff = sockets.send(post, {
-      pace: unhurried,
-      enterHandshake,
+      ...unhurried,
       onHead() {},
       onData() {},
       onEnd() {},
@@ -355,8 +359,7 @@ describe('a socket', () => {
   test('is not opened while too many are not connected yet', async () => {
     using silent = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
     sockets = openSockets({ port: silent.port, certified: 'tools.lan' })
-    const send = () =>
-      sockets.send(post, { pace: unhurried, enterHandshake, onHead() {}, onData() {}, onEnd() {}, onError() {} })
+    const send = () => sockets.send(post, { ...unhurried, onHead() {}, onData() {}, onEnd() {}, onError() {} })
     const all = Array.from({ length: pendingConnectsMax }, send)
     expect(send).toThrow('too long')
     for (const breakOff of all) breakOff()

@@ -2,7 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import { createFairness } from '../../src/fairness/fairness.ts'
-import { createPaces } from '../../src/fairness/pace.ts'
+import { Paces } from '../../src/fairness/pace.ts'
 import { createAddresses, readAllowedUpstream } from '../../src/upstream/addresses.ts'
 import { Handshake, handshakeBytesMax } from '../../src/upstream/handshake.ts'
 import type { ResponseHandler } from '../../src/upstream/http-connection.ts'
@@ -47,12 +47,12 @@ test('a server sends a few kilobytes of certificates, and with more it is sent n
 
 test('verifying counts as the owner’s time', async () => {
   const spent: number[] = []
-  const paces = createPaces()
-  const time = {
-    ...paces,
-    of: () => ({ ...paces.of(holder), spend: (milliseconds: number) => void spent.push(milliseconds) }),
+  class Noted extends Paces {
+    override spend(_: string, milliseconds: number) {
+      spent.push(milliseconds)
+    }
   }
-  await askedWith(1, { ...createFairness(), time })
+  await askedWith(1, { ...createFairness(), time: new Noted() })
   expect(Math.max(...spent)).toBeGreaterThan(0.05)
 })
 
@@ -68,11 +68,9 @@ function scripted() {
     },
   } as unknown as Bun.Socket
   const receiver = {
-    pace: {
-      ...unhurried,
-      spend(milliseconds: number) {
-        seen.spent += milliseconds
-      },
+    ...unhurried,
+    spend(milliseconds: number) {
+      seen.spent += milliseconds
     },
     async enterHandshake() {
       seen.places += 1

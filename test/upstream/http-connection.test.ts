@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:tes
 import { socketIdleMs } from '../../src/limits.ts'
 import type { HttpConnection } from '../../src/upstream/http-connection.ts'
 import { openConnection } from '../../src/upstream/open-connection.ts'
-import { enterHandshake, unhurried } from '../support/pace.ts'
+import { unhurried } from '../support/pace.ts'
 import { until } from '../support/until.ts'
 
 let script: (socket: Bun.Socket, request: string) => unknown = () => {}
@@ -28,7 +28,7 @@ beforeEach(() => {
   closes = 0
 })
 
-const request = { method: 'GET', path: '/', fields: ['host', 'a'], content: undefined }
+const request = Buffer.from('GET / HTTP/1.1\r\nhost: a\r\n\r\n')
 const answer = 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok'
 
 function wire({ port = server.port, certified = undefined as string | undefined, keeps = true } = {}) {
@@ -46,8 +46,7 @@ function wire({ port = server.port, certified = undefined as string | undefined,
   )
   const start = () =>
     opened.start(request, {
-      pace: unhurried,
-      enterHandshake,
+      ...unhurried,
       onHead: (status) => void told.push(String(status)),
       onData: (chunk) => void told.push(chunk.toString()),
       onEnd: () => void told.push('end'),

@@ -4,10 +4,10 @@ import { afterEach, beforeEach, describe, expect, jest, test } from 'bun:test'
 import { socketIdleMs } from '../../src/limits.ts'
 import { createConnectionPool, pendingConnectsMax } from '../../src/upstream/connection-pool.ts'
 import type { HttpConnection, PoolEvents } from '../../src/upstream/http-connection.ts'
-import { enterHandshake, unhurried } from '../support/pace.ts'
+import { unhurried } from '../support/pace.ts'
 
-const receiver = { pace: unhurried, enterHandshake, onHead() {}, onData() {}, onEnd() {}, onError() {} }
-const request = { method: 'POST', path: '/', host: 'a', headers: {}, body: '{}' }
+const receiver = { ...unhurried, onHead() {}, onData() {}, onEnd() {}, onError() {} }
+const request = { method: 'POST', path: '/', host: 'a', headers: {}, via: '1.1 us', body: '{}' }
 
 interface Opened {
   readonly wire: HttpConnection

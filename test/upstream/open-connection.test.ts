@@ -1,15 +1,14 @@
 /** A connection reads as fast as its exchange may, and no faster. The server is a script. */
 
 import { expect, test } from 'bun:test'
-import type { Pace } from '../../src/fairness/pace.ts'
 import { openConnection, readAtOnceBytes } from '../../src/upstream/open-connection.ts'
-import { enterHandshake, unhurried } from '../support/pace.ts'
+import { unhurried } from '../support/pace.ts'
 
-const request = { method: 'GET', path: '/', fields: ['host', 'a'], content: undefined }
+const request = Buffer.from('GET / HTTP/1.1\r\nhost: a\r\n\r\n')
 const body = Buffer.alloc(10 * readAtOnceBytes, 'one line of a long response\n').toString()
 
 /** Waits before every piece. */
-function slow(): Pace & { waits: number } {
+function slow(): typeof unhurried & { waits: number } {
   let isDue = true
   return {
     ...unhurried,
@@ -47,8 +46,8 @@ async function exchange(answer: string, { ends = false, pace = slow(), abortsAt 
     { connected() {}, leave: () => queueMicrotask(() => resolve('left')), keep: (_, ms) => kept.push(ms) > 0 },
   )
   const abort = connection.start(request, {
-    pace,
-    enterHandshake,
+    ...pace,
+    wait: () => pace.wait(),
     onHead() {},
     onData(chunk) {
       received += chunk.toString()

@@ -199,17 +199,17 @@ describe('addresses', () => {
       resolve: turning,
     })
     const url = new URL(`http://turning.example.com:${target.port}/`)
-    expect(await addresses.destinationOf(url, asking)).toMatchObject({
+    expect(await addresses(url, asking)).toMatchObject({
       host: 'turning.example.com',
       address: '192.0.2.1',
     })
     // Within seconds the answer is the address that was looked at, never one that was not.
-    expect(await addresses.destinationOf(url, asking)).toMatchObject({
+    expect(await addresses(url, asking)).toMatchObject({
       host: 'turning.example.com',
       address: '192.0.2.1',
     })
     const other = new URL(`http://turning.example.com:${(target.port ?? 0) + 1}/`)
-    expect(await addresses.destinationOf(other, asking)).toMatchObject({ address: '192.0.2.1' })
+    expect(await addresses(other, asking)).toMatchObject({ address: '192.0.2.1' })
     expect([hits, asked]).toEqual([0, 1])
   })
 

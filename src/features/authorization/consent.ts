@@ -9,6 +9,7 @@ import type { ExpiringRecords } from '../../auth/expiring-records.ts'
 import type { Grant } from '../../auth/grants.ts'
 import { invalidRequest, PlatformError } from '../../errors.ts'
 import { type Form, readForm } from '../../http/form.ts'
+import { handlersOf } from '../../http/handler.ts'
 import { redirect } from '../../http/html-page.ts'
 import { pathOf } from '../../http/path.ts'
 import { readQuery } from '../../http/query.ts'
@@ -54,12 +55,7 @@ interface Asked {
   readonly connection: AuthorizedConnection
 }
 
-export function authorizeHandlers(deps: AuthorizeDeps) {
-  return {
-    authorizePage: (request: Request) => authorizePage(deps, request),
-    decideConsent: (request: Request) => decideConsent(deps, request),
-  }
-}
+export const authorizeHandlers = handlersOf({ authorizePage, decideConsent })
 
 async function authorizePage(deps: AuthorizeDeps, request: Request): Promise<Response> {
   const asked = await readRequest(deps, request) // 400, 404, 429

@@ -8,7 +8,7 @@ import type { Writes } from '../../auth/writes.ts'
 import { notFound } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { readJsonBody } from '../../http/body.ts'
-import type { Handlers } from '../../http/handler.ts'
+import { handlersOf } from '../../http/handler.ts'
 import { namesInPath } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { isUnchanged, privateJson, wholeResponse } from '../../http/respond.ts'
@@ -21,7 +21,7 @@ import type { ConnectionLists, Page, PreparedList } from './connection-lists.ts'
 import { readWrite } from './draft.ts'
 import { readListQuery } from './list-query.ts'
 import { createProbing } from './probing.ts'
-import { type ConnectionWriter, createConnectionWriter, type WriterDeps } from './writer.ts'
+import { createOne, deleteOne, replaceOne, type WriterDeps } from './writer.ts'
 
 export interface ConnectionDeps extends WriterDeps {
   readonly writes: Writes
@@ -30,28 +30,11 @@ export interface ConnectionDeps extends WriterDeps {
   readonly onPage: (context: RequestContext, list: PreparedList, page: Page) => void
 }
 
-/** With what all handlers share. */
-interface Parts extends ConnectionDeps {
-  readonly writer: ConnectionWriter
-}
+export const connectionHandlers = handlersOf({
+  ...{ listConnections, getConnection, createConnection, replaceConnection, deleteConnection },
+})
 
-type ConnectionHandlers = Pick<
-  Handlers,
-  'listConnections' | 'getConnection' | 'createConnection' | 'replaceConnection' | 'deleteConnection'
->
-
-export function connectionHandlers(deps: ConnectionDeps): ConnectionHandlers {
-  const parts: Parts = { ...deps, writer: createConnectionWriter(deps) }
-  return {
-    listConnections: (request) => listConnections(parts, request),
-    getConnection: (request) => getConnection(parts, request),
-    createConnection: (request) => createConnection(parts, request),
-    replaceConnection: (request) => replaceConnection(parts, request),
-    deleteConnection: (request) => deleteConnection(parts, request),
-  }
-}
-
-async function listConnections(deps: Parts, request: Request): Promise<Response> {
+async function listConnections(deps: ConnectionDeps, request: Request): Promise<Response> {
   const { authorizer, lists } = deps
   const context = await authorizer.authenticate(request) // 401, 429
   const namespace = await authorizer.requireNamespace(context, namesInPath(request.url)[0], 'read') // 404, 403
@@ -63,7 +46,7 @@ async function listConnections(deps: Parts, request: Request): Promise<Response>
   return pageResponse(page, request) // 200, 304
 }
 
-async function getConnection(deps: Parts, request: Request): Promise<Response> {
+async function getConnection(deps: ConnectionDeps, request: Request): Promise<Response> {
   const { authorizer } = deps
   const context = await authorizer.authenticate(request) // 401, 429
   const { stored } = await authorizer.requireConnection(context, 'read') // 404, 403
@@ -71,8 +54,8 @@ async function getConnection(deps: Parts, request: Request): Promise<Response> {
   return connectionResponse(stored.bytes)
 }
 
-async function createConnection(deps: Parts, request: Request): Promise<Response> {
-  const { authorizer, writes, writer } = deps
+async function createConnection(deps: ConnectionDeps, request: Request): Promise<Response> {
+  const { authorizer, writes } = deps
   const context = await writes.authenticate(request) // 401, 429
   const namespace = await authorizer.requireNamespace(context, namesInPath(request.url)[0], 'write') // 404, 403
   refuseQuery(request.url) // 400
@@ -82,13 +65,13 @@ async function createConnection(deps: Parts, request: Request): Promise<Response
   const created = await decideAgain(`the namespace ${namespace}`, async () => {
     await probing.ask() // 400
     const ref = { namespace, connectionId: newConnectionId() }
-    return allowanceOf(request).commit(() => writer.create({ write, ref, context, probing })) // 400, 403, 429
+    return allowanceOf(request).commit(() => createOne(deps, { write, ref, context, probing })) // 400, 403, 429
   })
   return connectionResponse(created, 201)
 }
 
-async function replaceConnection(deps: Parts, request: Request): Promise<Response> {
-  const { authorizer, store, writes, writer } = deps
+async function replaceConnection(deps: ConnectionDeps, request: Request): Promise<Response> {
+  const { authorizer, store, writes } = deps
   const context = await writes.authenticate(request) // 401, 429
   const [name, connectionId] = namesInPath(request.url)
   const namespace = await authorizer.requireNamespace(context, name, 'write') // 404, 403
@@ -104,19 +87,19 @@ async function replaceConnection(deps: Parts, request: Request): Promise<Respons
       const before = await findConnection(store, namespace, connectionId)
       const written =
         before === undefined
-          ? await writer.create(asked) // 400, 403
-          : await writer.replace(asked, before) // 404, 403, 400, 409
+          ? await createOne(deps, asked) // 400, 403
+          : await replaceOne(deps, asked, before) // 404, 403, 400, 409
       return written === 'again' ? written : connectionResponse(written, before === undefined ? 201 : 200)
     }) // 429
   }) // 503
 }
 
-async function deleteConnection(deps: Parts, request: Request): Promise<Response> {
-  const { authorizer, writes, writer } = deps
+async function deleteConnection(deps: ConnectionDeps, request: Request): Promise<Response> {
+  const { authorizer, writes } = deps
   const decide = async (context: RequestContext) => {
     const { stored, ...ref } = await authorizer.requireConnection(context, 'write') // 404, 403
     refuseQuery(request.url) // 400
-    if (!(await writer.delete(ref, stored, context))) return 'again'
+    if (!(await deleteOne(deps, ref, stored, context))) return 'again'
     const deleted: Deleted = { success: true }
     return connectionResponse(Buffer.from(JSON.stringify(deleted)))
   }

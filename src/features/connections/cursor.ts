@@ -5,7 +5,7 @@
  * bytes, and no two different contents share a nonce.
  */
 
-import { createCipheriv, createDecipheriv } from 'node:crypto'
+import { openSealed, seal } from '../../auth/secrets.ts'
 import { canonicalBytes } from '../../schema/base64.ts'
 
 /** Ours: the longest sealed cursor has 214 characters. Past it: 400. */
@@ -21,11 +21,8 @@ export interface Cursors {
   open(binding: string, cursor: string): string | undefined
 }
 
-/** Layout: version (1 byte), nonce (12), ciphertext, tag (16); in base64url. */
+/** The first byte; what is sealed follows. In base64url. */
 const version = 1
-const nonceAt = 1
-const sealedAt = nonceAt + 12
-const tagBytes = 16
 
 export function createCursors(key: Buffer): Cursors {
   const nonceKey = key.toString('hex')
@@ -33,36 +30,16 @@ export function createCursors(key: Buffer): Cursors {
   const cursorAt = new Map<string, string>()
   const positionOf = new Map<string, string>()
 
-  /** A keyed hash. A fixed-length key as prefix and a truncated result make plain SHA-256 safe for this. */
-  function nonceOf(text: string): Uint8Array {
-    return (Bun.SHA256.hash(nonceKey + text) as Uint8Array).subarray(0, sealedAt - nonceAt)
+  function sealNew(binding: string, from: string): string {
+    // A keyed hash. A fixed-length key as prefix and a truncated result make plain SHA-256 safe for this.
+    const nonce = (Bun.SHA256.hash(`${nonceKey}${binding}\0${from}`) as Uint8Array).subarray(0, 12)
+    return Buffer.concat([Buffer.of(version), seal(key, from, binding, nonce)]).toString('base64url')
   }
 
   function unseal(binding: string, cursor: string): string | undefined {
-    if (cursor.length > cursorCharsMax) return undefined
-    const bytes = canonicalBytes(cursor)
-    if (bytes === undefined || bytes.length <= sealedAt + tagBytes || bytes[0] !== version) return undefined
-    try {
-      const nonce = bytes.subarray(nonceAt, sealedAt)
-      const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: tagBytes })
-        .setAAD(Buffer.from(binding))
-        .setAuthTag(bytes.subarray(-tagBytes))
-      return decipher.update(bytes.subarray(sealedAt, -tagBytes), undefined, 'latin1') + decipher.final('latin1')
-    } catch {
-      return undefined
-    }
-  }
-
-  function sealNew(binding: string, from: string): string {
-    const bytes = Buffer.allocUnsafe(sealedAt + from.length + tagBytes)
-    const nonce = nonceOf(`${binding}\0${from}`)
-    const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(binding))
-    bytes[0] = version
-    bytes.set(nonce, nonceAt)
-    bytes.set(cipher.update(from, 'latin1'), sealedAt)
-    cipher.final()
-    bytes.set(cipher.getAuthTag(), sealedAt + from.length)
-    return bytes.toString('base64url')
+    const bytes = cursor.length > cursorCharsMax ? undefined : canonicalBytes(cursor)
+    if (bytes === undefined || bytes[0] !== version) return undefined
+    return openSealed(key, bytes.subarray(1), binding) || undefined
   }
 
   return {

@@ -22,7 +22,6 @@ import {
   ConnectionWrite,
   type GivenClient,
   isRefusedHeader,
-  urlProblem,
 } from '../../model/connection.ts'
 import {
   defaultsFor,
@@ -54,8 +53,6 @@ export function readWrite(body: unknown): ConnectionWrite {
     throw invalidRequest(bodyProblemText(writeShape.firstProblem(body)))
   }
   const { mcpUrl, server, mock, metadata, headers } = body
-  const wrongUrl = mcpUrl === undefined ? undefined : urlProblem(mcpUrl)
-  if (wrongUrl !== undefined) throw invalidRequest(`mcpUrl: ${wrongUrl}`)
   if (mcpUrl !== undefined && server !== undefined)
     throw invalidRequest('server: cannot be combined with mcpUrl; send one of the two')
   if (mock?.enabled === true && mcpUrl !== undefined) throw invalidRequest('mock: requires server, not mcpUrl')

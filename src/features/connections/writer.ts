@@ -24,21 +24,6 @@ import { type Draft, draftChange, draftNew, requireWritable } from './draft.ts'
 import type { Probing } from './probing.ts'
 import { asSignedIn, signedIn, withLinks, withTicket, withTicketsEnded } from './sign-in.ts'
 
-export interface ConnectionWriter {
-  /**
-   * Resolves with the new connection as JSON once it is durable, or 'again' if the id is taken, or the server must be
-   * asked first. Throws 400, 403, and 401 or 404 if the caller has lost its access during the probe.
-   */
-  create(asked: AskedWrite): Promise<Uint8Array | 'again'>
-  /**
-   * Like `create`; 'again' also if `before` is no longer the stored record. Throws 404 if the caller does not see the
-   * connection, 403, 400, and 409 for another `mcpUrl`.
-   */
-  replace(asked: AskedWrite, before: StoredConnection): Promise<Uint8Array | 'again'>
-  /** False if `before` is no longer the stored record. */
-  delete(ref: ConnectionRef, before: StoredConnection, context: RequestContext): Promise<boolean>
-}
-
 /** A write that a request asks for. */
 export interface AskedWrite {
   readonly write: ConnectionWrite
@@ -71,42 +56,58 @@ interface CommitOptions {
   readonly before: StoredConnection | undefined
 }
 
-export function createConnectionWriter(deps: WriterDeps): ConnectionWriter {
-  const { authorizer, store, headersKey, signInKey } = deps
+/**
+ * Resolves with the new connection as JSON once it is durable, or 'again' if the id is taken, or the server must be
+ * asked first. Throws 400, 403, and 401 or 404 if the caller has lost its access during the probe.
+ */
+export async function createOne(deps: WriterDeps, asked: AskedWrite): Promise<Uint8Array | 'again'> {
+  const { write, ref, context, probing } = asked
+  const draft = await draftWritable(deps, write, ref, context)
+  const connection = probing.probed(draft)
+  if (connection === undefined) return 'again'
+  return commit(deps, connection, { event: 'connection.created', ref, draft, before: undefined }, context)
+}
 
-  return {
-    async create({ write, ref, context, probing }) {
-      const draft = await draftWritable(deps, write, ref, context)
-      const connection = probing.probed(draft)
-      if (connection === undefined) return 'again'
-      return commit(deps, connection, { event: 'connection.created', ref, draft, before: undefined }, context)
-    },
-    async replace({ write, ref, context, probing }, before) {
-      // An id that the caller does not see must behave like a free one, so the checks of `create` run first and can
-      // throw 400 or 403; the 404 follows from `authorizer.requireAccess`.
-      if (!sees(context, ref, before)) await draftWritable(deps, write, ref, context)
-      authorizer.requireAccess(context, ref, before, 'write')
-      // With other headers, or another query in the URL, the server may respond differently.
-      const isMoved = write.mcpUrl !== undefined && write.mcpUrl !== before.connection.mcpUrl
-      const needsProbe = write.headers !== undefined || write.oauth !== undefined || isMoved
-      const fields = needsProbe ? (await configOf(context.request, context.directory, before)).fields : []
-      const draft = draftChange(write, before, { ref, headersKey, signInKey, fields })
-      const { status, serverInfo } = before.connection
-      const unchanged: Connection = { ...draft.connection, status, ...(serverInfo && { serverInfo }) }
-      requireWritable(context, ref, unchanged)
-      const signIn = () => signedIn(deps.credentials, draft, { ref, stored: before, context })
-      const connection = needsProbe ? probing.probed(draft, signIn) : unchanged
-      if (connection === undefined) return 'again'
-      return commit(deps, connection, { event: 'connection.changed', ref, draft, before }, context)
-    },
-    async delete(ref, before, context) {
-      const change = connectionChange(ref, before, undefined)
-      if (!(await store.commit(change)).ok) return false
-      await recordWrite(deps, 'connection.deleted', context, ref)
-      await deps.credentials.revoke(ref, before, 'the connection was deleted')
-      return true
-    },
-  }
+/**
+ * Like `createOne`; 'again' also if `before` is no longer the stored record. Throws 404 if the caller does not see the
+ * connection, 403, 400, and 409 for another `mcpUrl`.
+ */
+export async function replaceOne(
+  deps: WriterDeps,
+  { write, ref, context, probing }: AskedWrite,
+  before: StoredConnection,
+): Promise<Uint8Array | 'again'> {
+  const { authorizer, headersKey, signInKey, credentials } = deps
+  // An id that the caller does not see must behave like a free one, so the checks of `createOne` run first and can
+  // throw 400 or 403; the 404 follows from `authorizer.requireAccess`.
+  if (!sees(context, ref, before)) await draftWritable(deps, write, ref, context)
+  authorizer.requireAccess(context, ref, before, 'write')
+  // With other headers, or another query in the URL, the server may respond differently.
+  const isMoved = write.mcpUrl !== undefined && write.mcpUrl !== before.connection.mcpUrl
+  const needsProbe = write.headers !== undefined || write.oauth !== undefined || isMoved
+  const fields = needsProbe ? (await configOf(context.request, context.directory, before)).fields : []
+  const draft = draftChange(write, before, { ref, headersKey, signInKey, fields })
+  const { status, serverInfo } = before.connection
+  const unchanged: Connection = { ...draft.connection, status, ...(serverInfo && { serverInfo }) }
+  requireWritable(context, ref, unchanged)
+  const signIn = () => signedIn(credentials, draft, { ref, stored: before, context })
+  const connection = needsProbe ? probing.probed(draft, signIn) : unchanged
+  if (connection === undefined) return 'again'
+  return commit(deps, connection, { event: 'connection.changed', ref, draft, before }, context)
+}
+
+/** False if `before` is no longer the stored record. */
+export async function deleteOne(
+  deps: WriterDeps,
+  ref: ConnectionRef,
+  before: StoredConnection,
+  context: RequestContext,
+): Promise<boolean> {
+  const change = connectionChange(ref, before, undefined)
+  if (!(await deps.store.commit(change)).ok) return false
+  await recordWrite(deps, 'connection.deleted', context, ref)
+  await deps.credentials.revoke(ref, before, 'the connection was deleted')
+  return true
 }
 
 /** A new connection that the caller may write, before its server is contacted. Throws 400, 403. */

@@ -24,14 +24,11 @@ export interface ClientResponseOptions {
   readonly memory: Shares
   /** Whether the client sent a session id that was valid. Then a 404 means that the session has ended. */
   readonly hasClientSession: boolean
-  /** Called once the client has read the response or disconnected, if the response holds the slot. */
-  readonly releaseSlot: () => void
-}
-
-export interface ClientResponse {
-  readonly response: Response
-  /** Whether the response stays open, and keeps its call slot until `releaseSlot` is called. */
-  readonly holdsSlot: boolean
+  /**
+   * For a response that stays open: it keeps its call slot until the function that this returns is called, once the
+   * client has read the response or disconnected.
+   */
+  readonly keepSlot: () => () => void
 }
 
 /** Built once; a Response copies its headers. */
@@ -47,7 +44,7 @@ export function clientResponse(
   response: UpstreamResponse,
   call: UpstreamCall,
   options: ClientResponseOptions,
-): Promise<ClientResponse> | ClientResponse {
+): Promise<Response> | Response {
   if (response.status === 401) throw authorizationRequired(call)
   if (response.status !== 403 || call.credentials === undefined) return usableResponse(response, call, options)
   // With the token of somebody who has signed in: that person must allow more.
@@ -62,7 +59,7 @@ function usableResponse(
   response: UpstreamResponse,
   call: UpstreamCall,
   options: ClientResponseOptions,
-): Promise<ClientResponse> | ClientResponse {
+): Promise<Response> | Response {
   const { message } = call
   const { status, body } = response
   const { 'content-type': type, 'content-encoding': encoding = 'identity' } = response.headers
@@ -75,17 +72,22 @@ function usableResponse(
   if (status >= 500) throw unusableUpstream(`answered ${status}`, message)
   if (status === 202 || status === 204) {
     discardBody(response)
-    return { response: new Response(null, { status: 202, headers: acceptedHeaders }), holdsSlot: false }
+    return new Response(null, { status: 202, headers: acceptedHeaders })
   }
-  if (body instanceof ReadableStream)
-    return streamResponse(body, call, { ...options, releaseSlot: holdHead(response, call, options) })
+  if (body instanceof ReadableStream) {
+    const releaseHead = holdHead(response, call, options)
+    return streamResponse(body, call, options, releaseHead)
+  }
   const bytes = body ?? new Uint8Array(0)
   if (status >= 400) return errorOf(bytes, response, call, options)
   if (!isJson(type)) throw unusableUpstream('does not speak MCP', message)
   return relayWhole(bytes, call, options)
 }
 
-function authorizationRequired({ message: { id }, connection, signInUrl, isOfSignedInClient, onStatus }: UpstreamCall) {
+function authorizationRequired(call: UpstreamCall) {
+  const { connection, isOfSignedInClient, onStatus } = call
+  const { id } = call.message
+  const signInUrl = call.signInUrl()
   const links = signInUrl === undefined ? connection.status : { setupUrl: signInUrl, authorizationUrl: signInUrl }
   const { setupUrl, authorizationUrl } = links as { setupUrl?: string; authorizationUrl?: string }
   onStatus({ state: 'auth_required', ...(setupUrl && { setupUrl }), ...(authorizationUrl && { authorizationUrl }) })
@@ -103,38 +105,38 @@ const uncountedHeadBytes = 4 * 1024
 const headMemoryFactor = 4
 
 /**
- * Counts a large head as long as its stream is open: thousands of streams may be. Returns `releaseSlot` with the end of
- * that. Throws `rate_limited` if the owner has no memory for it.
+ * Counts a large head as long as its stream is open: thousands of streams may be. Returns the function that ends that.
+ * Throws `rate_limited` if the owner has no memory for it.
  */
 function holdHead(
   response: UpstreamResponse,
   { holder, message }: UpstreamCall,
-  { memory, releaseSlot }: ClientResponseOptions,
+  { memory }: ClientResponseOptions,
 ): () => void {
   const bytes = Object.entries(response.headers).reduce(
     (sum, [name, value]) => sum + name.length + (value?.length ?? 0),
     0,
   )
-  if (bytes <= uncountedHeadBytes) return releaseSlot
+  if (bytes <= uncountedHeadBytes) return () => {}
   const amount = bytes * headMemoryFactor
   if (!memory.take(holder, amount)) {
     discardBody(response)
     throw tooMany('Too many responses to this caller wait to be read', message)
   }
-  return () => {
-    memory.giveBack(holder, amount)
-    releaseSlot()
-  }
+  return () => memory.giveBack(holder, amount)
 }
 
 /** Relays an event stream. A stream whose authorization ends is closed with an error event. */
 function streamResponse(
   body: ReadableStream<Uint8Array>,
   { message: { id }, holder, rewrite, watchAccess, restoreIdleTimeout }: UpstreamCall,
-  { memory, releaseSlot }: ClientResponseOptions,
-): ClientResponse {
+  { memory, keepSlot }: ClientResponseOptions,
+  releaseHead: () => void,
+): Response {
+  const releaseSlot = keepSlot()
   const stream = relayStream(body, {
     onEnd() {
+      releaseHead()
       releaseSlot()
       restoreIdleTimeout()
     },
@@ -142,7 +144,7 @@ function streamResponse(
     watch: (end) => watchAccess((why) => end(`\n\n${messageEvent(rpcErrorText(why, id))}`)),
     ...(rewrite && { rewrite: errorsAsMessages(rewrite, id), owner: { holder, memory } }),
   })
-  return { response: new Response(stream, { headers: streamHeaders }), holdsSlot: true }
+  return new Response(stream, { headers: streamHeaders })
 }
 
 /** The response to a 4xx: the upstream's JSON-RPC error, if the body is one. Throws PlatformError otherwise. */
@@ -151,11 +153,11 @@ async function errorOf(
   { status, headers }: UpstreamResponse,
   { message, progress, allowance }: UpstreamCall,
   { hasClientSession }: ClientResponseOptions,
-): Promise<ClientResponse> {
+): Promise<Response> {
   const error = isJson(headers['content-type']) ? await rpcErrorIn(asBuffer(bytes).toString(), allowance) : undefined
   if (error !== undefined) {
     progress.body = error
-    return { response: new Response(error, { status, headers: jsonHeaders }), holdsSlot: false }
+    return new Response(error, { status, headers: jsonHeaders })
   }
   if (status === 404 && hasClientSession) throw sessionExpired(message)
   throw unusableUpstream(`answered ${status} and no JSON-RPC`, message)
@@ -165,7 +167,7 @@ function relayWhole(
   bytes: Uint8Array,
   call: UpstreamCall,
   options: ClientResponseOptions,
-): Promise<ClientResponse> | ClientResponse {
+): Promise<Response> | Response {
   const { message, rewrite } = call
   // An array of messages is not a valid response to a single request.
   if (!startsAsObject(bytes)) throw unusableUpstream('does not speak MCP', message)
@@ -179,7 +181,7 @@ async function rewriteWhole(
   rewrite: Rewrite,
   call: UpstreamCall,
   options: ClientResponseOptions,
-): Promise<ClientResponse> {
+): Promise<Response> {
   const { holder, message } = call
   if (!options.memory.take(holder, received.length))
     throw tooMany('Too many responses to this caller are being read', message)
@@ -198,21 +200,21 @@ async function rewriteWhole(
 function sendWhole(
   whole: Buffer,
   { message, holder, progress, restoreIdleTimeout }: UpstreamCall,
-  { memory, releaseSlot }: ClientResponseOptions,
-): ClientResponse {
+  { memory, keepSlot }: ClientResponseOptions,
+): Response {
   if (whole.length <= responseInOnePieceBytesMax) {
-    const response = new Response(whole as Uint8Array<ArrayBuffer>, { headers: jsonHeaders })
     progress.body = whole
-    return { response, holdsSlot: false }
+    return new Response(whole as Uint8Array<ArrayBuffer>, { headers: jsonHeaders })
   }
   if (!memory.take(holder, whole.length)) throw tooMany('Too many responses to this caller wait to be read', message)
+  const releaseSlot = keepSlot()
   // Only the client is waited for now, so the idle timeout applies again.
   restoreIdleTimeout()
   const onRead = () => {
     memory.giveBack(holder, whole.length)
     releaseSlot()
   }
-  return { response: new Response(streamInPieces(whole, onRead), { headers: jsonHeaders }), holdsSlot: true }
+  return new Response(streamInPieces(whole, onRead), { headers: jsonHeaders })
 }
 
 /**

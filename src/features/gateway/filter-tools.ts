@@ -5,10 +5,10 @@
 
 import { PlatformError, rateLimited } from '../../errors.ts'
 import type { Fairness } from '../../fairness/fairness.ts'
-import type { Holder } from '../../fairness/owner.ts'
+import { type Holder, ownerOf } from '../../fairness/owner.ts'
 import { parsedResponseCharsMax, parsedResponseMemoryFactor } from '../../limits.ts'
 import type { Block } from '../../policy/block.ts'
-import { type ToolRules, toolRules, toolVerdict } from '../../policy/tools.ts'
+import { couldCall, type ToolRules, toolRules } from '../../policy/tools.ts'
 import { parsingWithin } from '../../schema/json.ts'
 
 /** Ours: keys of all objects in a parsed response; twice as many took 100 ms to parse. Past it: 502. */
@@ -53,14 +53,15 @@ export async function parseInPlace<T>(
   { parses, memory, time }: Pick<Fairness, 'parses' | 'memory' | 'time'>,
   holder: Holder,
   characters: number,
-  read: () => Promise<T>,
+  read: () => Promise<T> | T,
 ): Promise<T> {
   const isLarge = characters > unqueuedCharsMax
   const leave = isLarge ? await parses.enter(holder) : undefined
   try {
     if (isLarge) {
-      await time.of(holder).pause()
-      time.of(holder).spend((characters / 2 ** 20) * parseMsPerMegabyte)
+      const owner = ownerOf(holder)
+      await time.pause(owner)
+      time.spend(owner, (characters / 2 ** 20) * parseMsPerMegabyte)
     }
     const amount = characters * parsedResponseMemoryFactor
     if (!memory.take(holder, amount)) throw rateLimited('Too many responses to this caller are being read', 1)
@@ -114,7 +115,7 @@ function* filterList(result: Readonly<Record<string, unknown>>, blocks: readonly
 function* showSteps(tool: unknown, rules: ToolRules): Generator<number, boolean> {
   if (typeof tool !== 'object' || tool === null || !Object.hasOwn(tool, 'name')) return false
   const { name } = tool as { name: unknown }
-  return typeof name === 'string' && (yield* toolVerdict(rules, name)) !== 'never'
+  return typeof name === 'string' && (yield* couldCall(rules, name))
 }
 
 function tooCostly(): PlatformError {

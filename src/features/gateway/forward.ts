@@ -28,7 +28,7 @@ import { askedAs, asksAlike, type StatusRecorder } from './connection-status.ts'
 import { filterTools, parseInPlace } from './filter-tools.ts'
 import { type Message, withoutAmbiguousParams } from './message.ts'
 import type { OpenStreams } from './open-streams.ts'
-import type { UpstreamProxy } from './proxy.ts'
+import type { SendUpstream } from './proxy.ts'
 import type { Sessions } from './sessions.ts'
 import { errorsAsMessages, rewriteResponse } from './stream.ts'
 import type { CallProgress } from './upstream-call.ts'
@@ -39,7 +39,7 @@ export interface GatewayDeps {
   readonly authorizer: Authorizer
   readonly denials: Denials
   readonly headersKey: Buffer
-  readonly proxy: UpstreamProxy
+  readonly send: SendUpstream
   readonly statuses: StatusRecorder
   /** Tokens of connections that somebody has signed in. */
   readonly credentials: UpstreamCredentials
@@ -114,7 +114,11 @@ export function forward(
   message: Message,
   headers: Headers,
 ): Promise<Response> {
-  if (deps.tracing === undefined || message.method === undefined) return forwardRecorded(deps, call, message, headers)
+  const { tracing, recorder } = deps
+  const send = (progress: CallProgress) => forwardAllowed(deps, call, { message, headers, progress })
+  const isRecorded = recorder !== undefined && message.method === 'tools/call'
+  const work = () => (isRecorded ? recorder.record(call, message, send) : send({ isSent: false, isAnswered: false }))
+  if (tracing === undefined || message.method === undefined) return work()
   const { params } = message.body as { params?: { name?: unknown; _meta?: Record<string, unknown> } }
   // Spans wait for a collector, and a name may have a megabyte.
   const method = message.method.slice(0, auditNameCharsMax)
@@ -127,25 +131,7 @@ export function forward(
     // MCP has the trace of a request in `_meta`: its sender knows it better than what sent the HTTP request.
     ...(params?._meta !== undefined && { given: params._meta }),
   } as const
-  return deps.tracing.span(options, () => forwardRecorded(deps, call, message, headers))
-}
-
-/** Records a call of a tool, if calls are recorded. */
-function forwardRecorded(
-  deps: GatewayDeps,
-  call: AuthorizedCall,
-  message: Message,
-  headers: Headers,
-): Promise<Response> {
-  const send = (progress: CallProgress) => forwardAllowed(deps, call, { message, headers, progress })
-  return deps.recorder === undefined || message.method !== 'tools/call'
-    ? send({ isSent: false, isAnswered: false })
-    : deps.recorder.record(call, message, send)
-}
-
-function callsTooFast({ id }: Message, retryAfter: number): PlatformError {
-  const text = `This API key is calling tools too fast; try again in ${retryAfter} s`
-  return new PlatformError('call_rate', text, { id, retryAfter })
+  return tracing.span(options, work)
 }
 
 async function forwardAllowed(deps: GatewayDeps, call: AuthorizedCall, exchange: Exchange): Promise<Response> {
@@ -153,7 +139,10 @@ async function forwardAllowed(deps: GatewayDeps, call: AuthorizedCall, exchange:
   const allowed = await authorizeMessage(deps, call, exchange)
   // Not before: a token that may call nothing does not keep its key from calling.
   const wait = message.method === 'tools/call' ? deps.calls.take(rateNameOf(call.context.caller)) : 0
-  if (wait > 0) throw callsTooFast(message, wait)
+  if (wait > 0) {
+    const text = `This API key is calling tools too fast; try again in ${wait} s`
+    throw new PlatformError('call_rate', text, { id: message.id, retryAfter: wait })
+  }
   const isMocked = allowed.connection.stored.connection.mock?.enabled === true
   const response = await (isMocked ? answerFromMock : sendUpstream)(deps, allowed, exchange)
   progress.isAnswered = true
@@ -180,7 +169,10 @@ async function authorizeMessage(
 ): Promise<AuthorizedCall> {
   const { request, caller } = call.context
   // A connection that leads back here, perhaps through a proxy, would multiply one request endlessly.
-  if (request.headers.get('via')?.includes(deps.pseudonym) === true) throw leadsBack(message)
+  if (request.headers.get('via')?.includes(deps.pseudonym) === true) {
+    const text = 'The connection leads back to this platform: point it to another server'
+    throw new PlatformError('loop_detected', text, { id: message.id })
+  }
   for (let current = call; ; ) {
     const { namespace, connectionId, stored } = current.connection
     const access = {
@@ -191,7 +183,7 @@ async function authorizeMessage(
       rpc: message.body,
       isReply: message.method === undefined && isOwnSession(deps, current, headers),
     } as const
-    const deciding = deps.fairness.turns.start(caller, decideOnMessage(caller.blocks, access))
+    const deciding = deps.fairness.turns.run(caller, decideOnMessage(caller.blocks, access))
     const decision = deciding instanceof Promise ? await deciding : deciding
     // An expensive policy is evaluated in turns, so time may have passed. If the connection has changed meanwhile,
     // perhaps to another URL, the message is decided on anew.
@@ -275,7 +267,7 @@ async function sendUpstream(
   const credentials = isSignedIn ? await deps.credentials.of({ ref, stored, holder: caller, request }) : undefined
   // The proxy restores it once only the client is waited for.
   const restoreIdleTimeout = deps.sockets.disableIdleTimeout(request)
-  return deps.proxy.send({
+  return deps.send({
     allowance: allowanceOf(request),
     progress,
     ref,
@@ -284,7 +276,7 @@ async function sendUpstream(
     connectionHeaders,
     credentials,
     isScopeWanted: privatePart.wantedScope !== undefined,
-    signInUrl: hasAuthorization(connectionHeaders) ? undefined : deps.links.urlOf(ref),
+    signInUrl: () => (hasAuthorization(connectionHeaders) ? undefined : deps.links.urlOf(ref)),
     isOfSignedInClient: isOfSignedInClient(caller.token),
     sessionOwner: sessionOwnerOf(call),
     holder: caller,
@@ -356,10 +348,4 @@ function endOfStream(thrown: unknown): PlatformError {
   return error.code === 'internal'
     ? new PlatformError('unavailable', 'Whether this stream may continue cannot be checked right now')
     : error
-}
-
-function leadsBack({ id }: Message): PlatformError {
-  return new PlatformError('loop_detected', 'The connection leads back to this platform: point it to another server', {
-    id,
-  })
 }

@@ -66,7 +66,7 @@ async function negotiatedVersion(
       negotiated = protocolVersion
     return result !== undefined
   }
-  await readMessages(toResponse(response), id, take, (text) => turns.run(holder, parsingResponse(text)))
+  await readMessages(toResponse(response), id, take, async (text) => turns.run(holder, parsingResponse(text)))
   return negotiated
 }
 

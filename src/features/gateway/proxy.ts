@@ -6,21 +6,13 @@
 
 import type { Fairness } from '../../fairness/fairness.ts'
 import type { Upstream, UpstreamResponse } from '../../upstream/upstream.ts'
-import { type CallSlots, createCallSlots } from './call-slots.ts'
+import { createCallSlots, type TakeSlot } from './call-slots.ts'
 import { clientResponse } from './client-response.ts'
 import { discardBody, openPlatformSession } from './platform-session.ts'
 import { createPost, type Post } from './send-with-credentials.ts'
 import type { PlatformSession, Sessions } from './sessions.ts'
 import type { UpstreamCall } from './upstream-call.ts'
 import { sessionExpired, unusableUpstream, upstreamFailure } from './upstream-failure.ts'
-
-export interface UpstreamProxy {
-  /**
-   * The client's response. Throws PlatformError: `rate_limited`, `session_not_found`, `upstream_unauthorized`,
-   * `upstream_error` or `upstream_timeout`, each with the id of the message.
-   */
-  send(call: UpstreamCall): Promise<Response>
-}
 
 export interface ProxyOptions {
   readonly upstream: Upstream
@@ -41,42 +33,45 @@ type Session =
   | { readonly kind: 'none' }
 
 interface Parts extends ProxyOptions {
-  readonly slots: CallSlots
+  readonly takeSlot: TakeSlot
   readonly post: Post
 }
 
+/**
+ * Sends the message, and resolves with the client's response. Throws PlatformError: `rate_limited`,
+ * `session_not_found`, `upstream_unauthorized`, `upstream_error` or `upstream_timeout`, each with the id of the message.
+ */
+export type SendUpstream = (call: UpstreamCall) => Promise<Response>
+
 /** One proxy serves all connections; it holds the call slots. */
-export function createProxy(options: ProxyOptions): UpstreamProxy {
-  const parts = { ...options, slots: createCallSlots(), post: createPost(options.upstream, options.timeoutMs) }
-  return { send: (call) => send(parts, call) }
+export function createProxy(options: ProxyOptions): SendUpstream {
+  const parts = { ...options, takeSlot: createCallSlots(), post: createPost(options.upstream, options.timeoutMs) }
+  return (call) => send(parts, call)
 }
 
 async function send(parts: Parts, call: UpstreamCall): Promise<Response> {
-  const { sessions, fairness, slots } = parts
-  // Acquired within the `try`, so that `finally` restores the idle timeout even if no slot is free.
-  let release = () => {}
-  // True once the response outlives this call; then its end releases the slot.
-  let holdsSlot = false
-  try {
-    const leaveSlot = slots.acquire(call)
+  const { sessions, fairness, takeSlot } = parts
+  let leaveSlot: (() => void) | undefined
+  /** True once the response outlives this call; then its end releases the slot. */
+  let isSlotKept = false
+  const keepSlot = () => {
+    isSlotKept = true
     const letGo = call.allowance.hold()
-    release = () => {
-      leaveSlot()
+    return () => {
+      leaveSlot?.()
       letGo()
     }
+  }
+  try {
+    leaveSlot = takeSlot(call)
     const found = resolveSession(parts, call)
     const session = found instanceof Promise ? await found : found
     const received = await sendWithRetry(parts, call, session)
     // Before clientResponse(): once that has begun a stream, throwing here would leak its slot.
     const sessionId = clientSessionId(sessions, call, session, received)
-    const answering = clientResponse(received, call, {
-      memory: fairness.memory,
-      hasClientSession: session.kind === 'client',
-      releaseSlot: release,
-    })
-    const answered = answering instanceof Promise ? await answering : answering
-    holdsSlot = answered.holdsSlot
-    const { response } = answered
+    const hasClientSession = session.kind === 'client'
+    const answering = clientResponse(received, call, { memory: fairness.memory, hasClientSession, keepSlot })
+    const response = answering instanceof Promise ? await answering : answering
     const { 'mcp-protocol-version': protocolVersion } = received.headers
     if (protocolVersion !== undefined) response.headers.set('mcp-protocol-version', protocolVersion)
     if (sessionId !== undefined) response.headers.set('mcp-session-id', sessionId)
@@ -88,8 +83,8 @@ async function send(parts: Parts, call: UpstreamCall): Promise<Response> {
   } catch (thrown) {
     throw upstreamFailure(thrown, call)
   } finally {
-    if (!holdsSlot) {
-      release()
+    if (!isSlotKept) {
+      leaveSlot?.()
       call.restoreIdleTimeout()
     }
   }

@@ -2,7 +2,6 @@
 
 import { type Upstream, UpstreamError, type UpstreamResponse } from '../../upstream/upstream.ts'
 import { readChallenge } from '../upstream-sign-in/challenge.ts'
-import type { Credentials } from '../upstream-sign-in/credentials.ts'
 import { forwardedHeaders } from './forwarded-headers.ts'
 import type { UpstreamCall } from './upstream-call.ts'
 
@@ -13,35 +12,29 @@ export type Post = (
   more: Readonly<Record<string, string>>,
 ) => Promise<UpstreamResponse>
 
-type Body = Parameters<Post>[1]
-type HeadersToAdd = Parameters<Post>[2]
-
-/** `timeoutMs`: until the response head must have arrived. */
+/**
+ * A 401 did nothing, so with a renewed token the message is sent once more: the one exception to "never twice". After
+ * another 401 the token is dropped. Scopes that the server wants besides those of its token are noted. `timeoutMs`:
+ * until the response head must have arrived.
+ */
 export function createPost(upstream: Upstream, timeoutMs: number): Post {
-  async function sendWith(call: UpstreamCall, credentials: Credentials | undefined, body: Body, more: HeadersToAdd) {
-    const checked = call.requireAccess()
-    if (checked !== undefined) await checked
-    const { url, holder, signal, via, progress } = call
-    const headers = forwardedHeaders(call, more)
-    if (credentials !== undefined) headers['authorization'] = `Bearer ${credentials.accessToken}`
-    const wasSent = progress.isSent
-    progress.isSent = true
-    try {
-      return await upstream.send({ url, headers, body, timeoutMs, holder, via, signal })
-    } catch (error) {
-      progress.isSent = wasSent || !(error instanceof UpstreamError && error.isUnsent)
-      throw error
-    }
-  }
-
-  /**
-   * A 401 did nothing, so with a renewed token the message is sent once more: the one exception to "never twice". After
-   * another 401 the token is dropped. Scopes that the server wants besides those of its token are noted.
-   */
   return async (call, body, more) => {
+    const { url, holder, signal, via, progress } = call
     let { credentials } = call
     for (let isSecond = false; ; isSecond = true) {
-      const response = await sendWith(call, credentials, body, more)
+      const checked = call.requireAccess()
+      if (checked !== undefined) await checked
+      const headers = forwardedHeaders(call, more)
+      if (credentials !== undefined) headers['authorization'] = `Bearer ${credentials.accessToken}`
+      const wasSent = progress.isSent
+      progress.isSent = true
+      let response: UpstreamResponse
+      try {
+        response = await upstream.send({ url, headers, body, timeoutMs, holder, via, signal })
+      } catch (error) {
+        progress.isSent = wasSent || !(error instanceof UpstreamError && error.isUnsent)
+        throw error
+      }
       if (response.status === 403) {
         const wanted = await wantedScope(response)
         if (wanted !== undefined) await credentials?.wants(wanted)

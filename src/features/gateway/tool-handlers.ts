@@ -12,24 +12,22 @@ import { noStoreJson, wholeResponse } from '../../http/respond.ts'
 import { rpcDepthMax } from '../../limits.ts'
 import { authorizeCall, type GatewayDeps, isFresh } from './forward.ts'
 import { bodyTooLarge } from './message.ts'
-import { createToolRequests } from './tool-requests.ts'
+import { ask, listTools } from './tool-requests.ts'
 
 /** `getTool` returns the tool of this name, or else the group of tools below it as `{tools}`, or else 404. */
 export function toolHandlers(deps: GatewayDeps): Pick<Handlers, 'listTools' | 'getTool' | 'callTool'> {
-  const { listTools, ask } = createToolRequests(deps)
-
   return {
     async listTools(request) {
       const call = await authorizeCall(deps, request) // 401, 429, 404, 403
       refuseQuery(request.url) // 400
-      return toolResponse(request, { tools: await listTools(call, () => true) })
+      return toolResponse(request, { tools: await listTools(deps, call, () => true) })
     },
 
     async getTool(request) {
       const call = await authorizeCall(deps, request) // 401, 429, 404, 403
       refuseQuery(request.url) // 400
       const name = toolNameOf(request)
-      const found = await listTools(call, (one) => one.name === name || one.name.startsWith(`${name}.`))
+      const found = await listTools(deps, call, (one) => one.name === name || one.name.startsWith(`${name}.`))
       const tool = found.find((one) => one.name === name)
       if (tool !== undefined) return toolResponse(request, tool)
       if (found.length === 0) throw notFound() // 404
@@ -45,7 +43,7 @@ export function toolHandlers(deps: GatewayDeps): Pick<Handlers, 'listTools' | 'g
         throw invalidRequest('the body must be an object: the tool’s arguments')
       }
       const params = { name: toolNameOf(request), arguments: given }
-      const { result } = await ask(isFresh(deps, call) ? call : await call.renew(), 'tools/call', params)
+      const { result } = await ask(deps, isFresh(deps, call) ? call : await call.renew(), 'tools/call', params)
       return toolResponse(request, result)
     },
   }

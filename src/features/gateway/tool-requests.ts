@@ -34,26 +34,11 @@ export async function toolNames(
   const call: AuthorizedCall = { context, connection, at: deps.clock.monotonic(), renew: async () => call }
   const { promise: late, resolve } = Promise.withResolvers<undefined>()
   const timer = setTimeout(() => resolve(undefined), consentToolsTimeoutMs)
-  const { listTools } = createToolRequests(deps)
-  const names = listTools(call, () => true).then(
+  const names = listTools(deps, call, () => true).then(
     (tools) => tools.map(({ name }) => name),
     () => undefined,
   )
   return Promise.race([names, late]).finally(() => clearTimeout(timer))
-}
-
-export interface ToolRequests {
-  /**
-   * The wanted tools of all pages; the others are not kept in memory. Throws `upstream_error` past `toolPagesMax`,
-   * `toolsCharsMax` or `toolsListedMax`, `upstream_timeout` past `upstreamBodyTimeoutMs`, and `rate_limited` if the
-   * caller's share of memory is used up.
-   */
-  listTools(call: AuthorizedCall, isWanted: (tool: Tool) => boolean): Promise<Tool[]>
-  /**
-   * Sends a request in the handshake era, and once more in the stateless era if the server supports only that. Throws
-   * PlatformError; a JSON-RPC error of the upstream becomes `invalid_request` or `upstream_error`.
-   */
-  ask(call: AuthorizedCall, method: string, params: object): Promise<ToolAnswer>
 }
 
 /** A result, and the number of characters that were parsed for it. */
@@ -62,14 +47,16 @@ export interface ToolAnswer {
   readonly characters: number
 }
 
-export function createToolRequests(deps: GatewayDeps): ToolRequests {
-  return {
-    listTools: (call, isWanted) => listTools(deps, call, isWanted),
-    ask: (call, method, params) => ask(deps, call, method, params),
-  }
-}
-
-async function listTools(deps: GatewayDeps, call: AuthorizedCall, isWanted: (tool: Tool) => boolean): Promise<Tool[]> {
+/**
+ * The wanted tools of all pages; the others are not kept in memory. Throws `upstream_error` past `toolPagesMax`,
+ * `toolsCharsMax` or `toolsListedMax`, `upstream_timeout` past `upstreamBodyTimeoutMs`, and `rate_limited` if the
+ * caller's share of memory is used up.
+ */
+export async function listTools(
+  deps: GatewayDeps,
+  call: AuthorizedCall,
+  isWanted: (tool: Tool) => boolean,
+): Promise<Tool[]> {
   const { fairness } = deps
   const { caller } = call.context
   const tools: Tool[] = []
@@ -101,7 +88,16 @@ async function listTools(deps: GatewayDeps, call: AuthorizedCall, isWanted: (too
   }
 }
 
-async function ask(deps: GatewayDeps, call: AuthorizedCall, method: string, params: object): Promise<ToolAnswer> {
+/**
+ * Sends a request in the handshake era, and once more in the stateless era if the server supports only that. Throws
+ * PlatformError; a JSON-RPC error of the upstream becomes `invalid_request` or `upstream_error`.
+ */
+export async function ask(
+  deps: GatewayDeps,
+  call: AuthorizedCall,
+  method: string,
+  params: object,
+): Promise<ToolAnswer> {
   const first = await answerTo(deps, call, messageFor(method, params, 'handshake'), new Headers())
   const isTooOld = first.error?.code === rpcCodes.unsupportedRevision
   // The error says that the revision is unsupported, so nothing was executed and sending again is safe.

@@ -31,7 +31,7 @@ export interface UpstreamCall {
   /** Whether the server wants more scopes than its token has: then the connection stays `auth_required`. */
   readonly isScopeWanted: boolean
   /** Where a person signs in to the server; undefined if the connection sends an authorization header of its own. */
-  readonly signInUrl: string | undefined
+  readonly signInUrl: () => string | undefined
   /** Whether the caller is a client that signed in here, with a token for this connection alone. */
   readonly isOfSignedInClient: boolean
   /** The headers stored with the connection, decrypted. */

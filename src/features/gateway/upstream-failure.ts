@@ -13,7 +13,7 @@ export function upstreamFailure(
   thrown: unknown,
   { message, onStatus }: Pick<UpstreamCall, 'message' | 'onStatus'>,
 ): unknown {
-  if (thrown instanceof PlatformError) return thrown.withId(message.id)
+  if (thrown instanceof PlatformError) return thrown.with({ id: message.id })
   if (!(thrown instanceof UpstreamError)) return thrown
   const { kind, message: what } = thrown
   const { id } = message

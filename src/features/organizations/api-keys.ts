@@ -8,7 +8,7 @@ import type { RequestContext } from '../../auth/authorizer.ts'
 import { namesUnder } from '../../auth/namespace-access.ts'
 import { notFound, PlatformError } from '../../errors.ts'
 import { readOptionalBody } from '../../http/body.ts'
-import type { Handlers } from '../../http/handler.ts'
+import { handlersOf } from '../../http/handler.ts'
 import { namesInPath } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { doneResponse, noStoreJson, privateJson } from '../../http/respond.ts'
@@ -24,32 +24,21 @@ import { requireApiKey } from './roles.ts'
 
 const writeShape = validatorOf(ApiKeyWrite)
 
-export function apiKeyHandlers(
-  deps: OrganizationDeps,
-): Pick<Handlers, 'createApiKey' | 'listApiKeys' | 'deleteApiKey'> {
-  return {
-    createApiKey: (request) => createApiKey(deps, request),
-    listApiKeys: (request) => listApiKeys(deps, request),
-    deleteApiKey: (request) => deleteApiKey(deps, request),
-  }
-}
+export const apiKeyHandlers = handlersOf({ createApiKey, listApiKeys, deleteApiKey })
 
 async function createApiKey(deps: OrganizationDeps, request: Request): Promise<Response> {
   const { store, audit, clock, writes } = deps
-  const first = await writes.authenticate(request) // 401, 429
-  const organizationId = await requireAdmin(first) // 403
-  refuseQuery(request.url) // 400
+  const { caller, allowed: organizationId, change } = await writes.begin(request, requireAdmin) // 401, 429, 403, 400
   const { name } = await readOptionalBody(request, writeShape) // 400
   const wanted = { userId: organizationUserId(organizationId), organizationId, name, operator: false }
-  const { key, record } = await writes.change(request, async (context) => {
-    await requireAdmin(context) // 403
+  const { key, record } = await change(async () => {
     if ((await liveKeys(store, organizationId)).length >= organizationApiKeysMax)
       throw new PlatformError('forbidden', `An organization has at most ${organizationApiKeysMax} API keys`)
     const made = makeApiKey(deps.pepper, { ...wanted, now: new Date(clock.now()) })
     return { write: { puts: made.puts }, result: made }
   })
   // Audited before it is answered: a key that is not in the log is never shown.
-  await audit.recordDone('key.created', { ...auditedCaller(first.caller), organizationId, created: record.keyId })
+  await audit.recordDone('key.created', { ...auditedCaller(caller), organizationId, created: record.keyId })
   const made: ApiKeyMade = { id: record.keyId, name, key, createdAt: record.createdAt }
   return new Response(JSON.stringify(made), { status: 201, headers: noStoreJson })
 }
@@ -67,21 +56,15 @@ async function listApiKeys(deps: OrganizationDeps, request: Request): Promise<Re
 
 async function deleteApiKey(deps: OrganizationDeps, request: Request): Promise<Response> {
   const { store, audit, clock, writes } = deps
-  const first = await writes.authenticate(request) // 401, 429
-  const organizationId = await requireAdmin(first) // 403
+  // 401, 429, 403, 400
+  const { caller, allowed: organizationId, change } = await writes.begin(request, requireAdmin, 'removal')
   const keyId = namesInPath(request.url)[2] ?? ''
-  refuseQuery(request.url) // 400
-  await writes.change(
-    request,
-    async (context) => {
-      await requireAdmin(context) // 403
-      const record = (await liveKeys(store, organizationId)).find((one) => one.keyId === keyId)
-      if (record === undefined) throw notFound('API key not found')
-      return { write: { ...revocationOf(record, new Date(clock.now())), fromReserve: 'revocation' }, result: undefined }
-    },
-    'removal',
-  )
-  await audit.recordDone('key.revoked', { ...auditedCaller(first.caller), organizationId, revoked: keyId })
+  await change(async () => {
+    const record = (await liveKeys(store, organizationId)).find((one) => one.keyId === keyId)
+    if (record === undefined) throw notFound('API key not found')
+    return { write: { ...revocationOf(record, new Date(clock.now())), fromReserve: 'revocation' }, result: undefined }
+  })
+  await audit.recordDone('key.revoked', { ...auditedCaller(caller), organizationId, revoked: keyId })
   return doneResponse()
 }
 

@@ -2,15 +2,14 @@
  * Making a namespace over HTTP (door contract, 3.2 and 3.3): whose it is, its name, and how many a user may own.
  */
 
-import { auditedCaller, canAccessNamespace, isOrganizationAdmin } from '../../auth/authenticate.ts'
+import { auditedCaller, type Caller, canAccessNamespace, isOrganizationAdmin } from '../../auth/authenticate.ts'
 import type { RequestContext } from '../../auth/authorizer.ts'
 import { managesNamespace } from '../../auth/namespace-access.ts'
 import { timestampOf } from '../../clock.ts'
-import { conflict, forbidden, invalidRequest, namespaceMissing, PlatformError } from '../../errors.ts'
+import { conflict, forbidden, invalidRequest, PlatformError } from '../../errors.ts'
 import { readOptionalBody, refuseBody } from '../../http/body.ts'
-import type { Handlers } from '../../http/handler.ts'
+import { handlersOf } from '../../http/handler.ts'
 import { namesInPath } from '../../http/path.ts'
-import { refuseQuery } from '../../http/query.ts'
 import { privateJson } from '../../http/respond.ts'
 import { namespacesPerOrganizationMax } from '../../limits.ts'
 import { newNamespaceName } from '../../model/made-names.ts'
@@ -26,44 +25,44 @@ import type { OrganizationDeps } from './organization-deps.ts'
 const madeNamespaceCharsMax = 39
 
 const writeShape = validatorOf(NamespaceWrite)
-const resource = 'namespaces'
+const toWrite = { resource: 'namespaces', operation: 'write' } as const
 
-export function newNamespaceHandlers(deps: OrganizationDeps): Pick<Handlers, 'createNamespace' | 'putNamespace'> {
-  return {
-    createNamespace: (request) => createNamespace(deps, request),
-    putNamespace: (request) => putNamespace(deps, request),
-  }
-}
+export const newNamespaceHandlers = handlersOf({ createNamespace, putNamespace })
 
 async function createNamespace(deps: OrganizationDeps, request: Request): Promise<Response> {
   const { authorizer, store, writes } = deps
-  const first = await writes.authenticate(request) // 401, 429
-  authorizer.requireList(first, { resource, operation: 'write' }) // 403
-  const named = first.caller.blocks.findIndex(({ namespaces }) => namespaces !== undefined)
-  // A made-up name is none of those that the token may use.
-  if (named >= 0) throw forbidden({ block: named, field: 'namespaces' }) // 403
-  refuseQuery(request.url) // 400
+  const { caller, change } = await writes.begin(request, (context) => {
+    authorizer.requireList(context, toWrite)
+    const named = context.caller.blocks.findIndex(({ namespaces }) => namespaces !== undefined)
+    // A made-up name is none of those that the token may use.
+    if (named >= 0) throw forbidden({ block: named, field: 'namespaces' })
+  }) // 401, 429, 403, 400
   await refuseBody(request, '; PUT /namespaces/{name} takes an owner') // 400
-  const made = await writes.change(request, async ({ caller }) => {
+  const made = await change(async () => {
     const owner = defaultOwner(caller)
     const owned = await store.keys({ ...namespacesOwnedBy(owner), limit: 1 })
     if (owned.keys.length > 0)
       throw invalidRequest(`the ${ownerName(owner)} owns a namespace already: see GET /namespaces`)
     return creation(deps, await freeName(store), owner)
   })
-  return madeResponse(deps, made, first)
+  return madeResponse(deps, made, caller)
 }
 
 async function putNamespace(deps: OrganizationDeps, request: Request): Promise<Response> {
   const { authorizer, store, writes } = deps
-  const first = await writes.authenticate(request) // 401, 429
-  const [name = ''] = namesInPath(request.url) // 404
-  authorizer.requireAllowed(first, name, { resource, operation: 'write' }, namespaceMissing) // 404, 403
-  const there = await first.directory.namespace(name)
-  if (there !== undefined) await requireManagerIfAccessible(first, there) // 403
-  refuseQuery(request.url) // 400
+  const {
+    caller,
+    allowed: name,
+    change,
+  } = await writes.begin(request, async (context) => {
+    const [name = ''] = namesInPath(request.url)
+    authorizer.requireAllowed(context, name, toWrite)
+    const there = await context.directory.namespace(name)
+    if (there !== undefined) await requireManagerIfAccessible(context, there)
+    return name
+  }) // 401, 429, 404, 403, 400
   const body = await readOptionalBody(request, writeShape) // 400
-  const made = await writes.change<Made>(request, async (context) => {
+  const made = await change<Made>(async (context) => {
     const owner = await ownerOfNew(context, body) // 400, 403
     const stored = await store.get(keyOf('namespace', name))
     if (stored !== undefined) {
@@ -75,7 +74,7 @@ async function putNamespace(deps: OrganizationDeps, request: Request): Promise<R
     await requireRoom(store, context, owner, deps.namespacesPerUser) // 403
     return creation(deps, name, owner)
   })
-  return madeResponse(deps, made, first)
+  return madeResponse(deps, made, caller)
 }
 
 /** A namespace as it is answered. `owner`: of one that was made by this request. */
@@ -98,14 +97,10 @@ function creation({ clock }: OrganizationDeps, name: string, owner: Owner): Dire
 async function madeResponse(
   { audit }: OrganizationDeps,
   { name, createdAt, owner }: Made,
-  context: RequestContext,
+  caller: Caller,
 ): Promise<Response> {
   if (owner !== undefined)
-    await audit.recordDone('namespace.created', {
-      ...auditedCaller(context.caller),
-      namespace: name,
-      owner: ownerName(owner),
-    })
+    await audit.recordDone('namespace.created', { ...auditedCaller(caller), namespace: name, owner: ownerName(owner) })
   const made: NamespaceMade = { name, createdAt }
   return new Response(JSON.stringify(made), { status: 201, headers: privateJson })
 }
@@ -113,7 +108,7 @@ async function madeResponse(
 const namePattern = new RegExp(`^[a-z0-9][a-z0-9-]{1,${madeNamespaceCharsMax - 2}}[a-z0-9]$`)
 
 /** The owner of a namespace that the caller makes without naming one. */
-function defaultOwner({ userId, organizationId }: RequestContext['caller']): Owner {
+function defaultOwner({ userId, organizationId }: Caller): Owner {
   return organizationId === undefined ? { userId } : { organizationId }
 }
 

@@ -5,7 +5,7 @@ import type { RequestContext } from '../../auth/authorizer.ts'
 import { conflict, notFound, PlatformError } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { readOptionalBody } from '../../http/body.ts'
-import type { Handlers } from '../../http/handler.ts'
+import { handlersOf } from '../../http/handler.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { doneResponse, wholeResponse } from '../../http/respond.ts'
 import { type OrganizationDetail, OrganizationWrite } from '../../model/organization.ts'
@@ -24,9 +24,9 @@ import type { Store } from '../../storage/store.ts'
 import { revocationsOfKeys } from './api-keys.ts'
 import type { OrganizationDeps } from './organization-deps.ts'
 import {
+  everyMember,
   organizationIn,
   organizationMissing,
-  readMembers,
   requireApiKey,
   requireRole,
   requireRoomForMember,
@@ -37,35 +37,22 @@ const organizationShape = validatorOf(OrganizationWrite)
 const created = 'organization.created'
 const changed = 'organization.changed'
 
-type OrganizationHandlers = Pick<Handlers, 'getOrganization' | 'putOrganization' | 'deleteOrganization'>
-
-export function organizationHandlers(deps: OrganizationDeps): OrganizationHandlers {
-  return {
-    getOrganization: (request) => getOrganization(deps, request),
-    putOrganization: (request) => putOrganization(deps, request),
-    deleteOrganization: (request) => deleteOrganization(deps, request),
-  }
-}
+export const organizationHandlers = handlersOf({ getOrganization, putOrganization, deleteOrganization })
 
 async function getOrganization(deps: OrganizationDeps, request: Request): Promise<Response> {
   const { authorizer, store } = deps
   const context = await authorizer.authenticate(request) // 401, 429
-  requireApiKey(context) // 403
-  const organizationId = organizationIn(request)
-  await requireRole(store, context, organizationId, ['owner', 'admin', 'member']) // 404
+  await requireRole(store, context, ['owner', 'admin', 'member']) // 403, 404
   refuseQuery(request.url) // 400
   return detailResponse(request, await readDetail(store, request))
 }
 
 async function putOrganization(deps: OrganizationDeps, request: Request): Promise<Response> {
   const { store, audit, writes } = deps
-  const first = await writes.authenticate(request) // 401, 429
-  requireOperator(first) // 403
-  const organizationId = organizationIn(request) // 404
-  refuseQuery(request.url) // 400
+  // 401, 429, 403, 404, 400
+  const { caller, allowed: organizationId, change } = await writes.begin(request, requireOperator)
   const { name, owner } = await readOptionalBody(request, organizationShape) // 400
-  const event = await writes.change(request, async (context) => {
-    requireOperator(context) // 403
+  const event = await change(async () => {
     const key = keyOf('organization', organizationId)
     const stored = await store.get(key)
     const before = stored === undefined ? undefined : readOrganization(stored)
@@ -78,42 +65,38 @@ async function putOrganization(deps: OrganizationDeps, request: Request): Promis
     const puts = [organizationEntry(after), ...withIndex(memberEntry(organizationId, owner, 'owner'))]
     return { write: { puts }, result: before === undefined ? created : changed }
   })
-  if (event !== undefined) await audit.recordDone(event, { ...auditedCaller(first.caller), organizationId, owner })
+  if (event !== undefined) await audit.recordDone(event, { ...auditedCaller(caller), organizationId, owner })
   return detailResponse(request, await readDetail(store, request), event === created ? 201 : 200)
 }
 
 async function deleteOrganization(deps: OrganizationDeps, request: Request): Promise<Response> {
   const { store, audit, writes } = deps
-  const first = await writes.authenticate(request) // 401, 429
-  requireApiKey(first) // 403
-  const organizationId = organizationIn(request)
-  await requireRole(store, first, organizationId, ['owner']) // 404, 403
-  refuseQuery(request.url) // 400
-  await writes.change(
-    request,
-    async (context) => {
-      await requireRole(store, context, organizationId, ['owner']) // 404, 403
-      const key = keyOf('organization', organizationId)
-      await refuseFixture(store, key) // 409
-      const { keys } = await store.keys({ ...namespacesOwnedBy({ organizationId }), limit: 1 })
-      if (keys.length > 0) throw conflict('The organization owns namespaces: delete them first')
-      const members = (await readMembers(store, organizationId, allowanceOf(request).slices())).map(
-        ({ userId, role }) => memberEntry(organizationId, userId, role),
-      )
-      // An organization that is made later under the same id must not inherit the keys.
-      const { puts, deletes } = await revocationsOfKeys(store, organizationId, new Date(deps.clock.now()))
-      const gone = [key, ...deletes, ...members.flatMap((entry) => [entry.key, ...indexKeysOf(entry)])]
-      return { write: { deletes: gone, puts, fromReserve: 'revocation' }, result: undefined }
-    },
-    'removal',
-  )
-  await audit.recordDone('organization.deleted', { ...auditedCaller(first.caller), organizationId })
+  const authorize = (context: RequestContext) => requireRole(store, context, ['owner'])
+  // 401, 429, 403, 404, 400
+  const { caller, allowed: organizationId, change } = await writes.begin(request, authorize, 'removal')
+  await change(async () => {
+    const key = keyOf('organization', organizationId)
+    await refuseFixture(store, key) // 409
+    const { keys } = await store.keys({ ...namespacesOwnedBy({ organizationId }), limit: 1 })
+    if (keys.length > 0) throw conflict('The organization owns namespaces: delete them first')
+    const members = await Array.fromAsync(
+      everyMember(store, organizationId, allowanceOf(request).slices()),
+      ({ userId, role }) => memberEntry(organizationId, userId, role),
+    )
+    // An organization that is made later under the same id must not inherit the keys.
+    const { puts, deletes } = await revocationsOfKeys(store, organizationId, new Date(deps.clock.now()))
+    const gone = [key, ...deletes, ...members.flatMap((entry) => [entry.key, ...indexKeysOf(entry)])]
+    return { write: { deletes: gone, puts, fromReserve: 'revocation' }, result: undefined }
+  })
+  await audit.recordDone('organization.deleted', { ...auditedCaller(caller), organizationId })
   return doneResponse()
 }
 
-function requireOperator(context: RequestContext): void {
+/** The organization in the path. Throws 403, 404. */
+function requireOperator(context: RequestContext): string {
   requireApiKey(context)
   if (!context.caller.operator) throw new PlatformError('forbidden', 'Only an operator makes and changes organizations')
+  return organizationIn(context.request)
 }
 
 /** Of the organization in the path. */
@@ -124,7 +107,7 @@ async function readDetail(store: Pick<Store, 'get' | 'range'>, request: Request)
   return {
     organizationId,
     name: readOrganization(stored).name,
-    members: await readMembers(store, organizationId, allowanceOf(request).slices()),
+    members: await Array.fromAsync(everyMember(store, organizationId, allowanceOf(request).slices())),
   }
 }
 

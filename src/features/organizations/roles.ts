@@ -35,17 +35,7 @@ export async function roleOf(
 }
 
 /** In the order of their ids. */
-export async function readMembers(
-  store: Pick<Store, 'range'>,
-  organizationId: string,
-  slices: Slices,
-): Promise<Member[]> {
-  const members: Member[] = []
-  for await (const member of everyMember(store, organizationId, slices)) members.push(member)
-  return members
-}
-
-async function* everyMember(
+export async function* everyMember(
   store: Pick<Store, 'range'>,
   organizationId: string,
   slices?: Slices,
@@ -56,20 +46,23 @@ async function* everyMember(
 }
 
 /**
- * Throws 404 for an organization that is not there, or that the caller is no member of; 403 for another role. Operators
- * may all.
+ * The organization in the path. Throws 403 as `requireApiKey`; 404 for an organization that is not there, or that the
+ * caller is no member of; 403 for another role. Operators may all.
  */
 export async function requireRole(
   store: Pick<Store, 'get'>,
-  { caller }: RequestContext,
-  organizationId: string,
+  context: RequestContext,
   roles: readonly Role[],
-): Promise<void> {
+): Promise<string> {
+  requireApiKey(context)
+  const { caller, request } = context
+  const organizationId = organizationIn(request)
   if ((await store.get(keyOf('organization', organizationId))) === undefined) throw notFound(organizationMissing)
-  if (caller.operator) return
+  if (caller.operator) return organizationId
   const role = await roleOf(store, organizationId, caller.userId)
   if (role === undefined) throw notFound(organizationMissing)
   if (!roles.includes(role)) throw new PlatformError('forbidden', `Only ${roles.join('s and ')}s may do this`)
+  return organizationId
 }
 
 /** The roles that may make a member of one role one of another: only owners make, change and remove owners. */

@@ -79,27 +79,6 @@ const schemas: Readonly<Record<string, TSchema>> = {
 }
 const nameOf = new Map<unknown, string>(Object.entries(schemas).map(([name, schema]) => [schema, name]))
 
-/** The operations of the API. Those that describe the API are not part of it. */
-type DocumentedId = Exclude<
-  OperationId,
-  PageId | OAuthId | CliLoginId | 'home' | 'icon' | 'openApi' | 'docs' | 'apiReference' | 'document'
->
-/** OAuth's own operations: RFCs describe them, and clients find them by the documents among them. */
-type OAuthId =
-  | 'clientDocument'
-  | 'protectedResource'
-  | 'authorizationServer'
-  | 'authorizationServerOfPath'
-  | 'exchangeToken'
-  | 'registerClient'
-  | 'revokeGrant'
-/** The original's command line knows them, and nobody else needs them. */
-type CliLoginId = 'startCliLogin' | 'pollCliLogin'
-/** Pages for people. */
-type PageId = {
-  [Id in OperationId]: (typeof operations)[Id] extends { readonly errors: 'page' } ? Id : never
-}[OperationId]
-
 const connectionPath = [path('namespace', 'The namespace'), path('connectionId', 'The connection')]
 const connectionErrors = {
   400: badRequest,
@@ -127,7 +106,11 @@ const toolErrors = {
   504: 'The upstream does not answer in time',
 }
 
-const words: Readonly<Record<DocumentedId, Words>> = {
+/**
+ * The operations of the API. Those that describe the API are not part of it, nor are pages for people, OAuth's own
+ * operations, which RFCs describe, and those that only the original's command line knows.
+ */
+const words: Readonly<Partial<Record<OperationId, Words>>> = {
   createToken: {
     summary: 'Mint a service token',
     description:
@@ -277,11 +260,11 @@ const words: Readonly<Record<DocumentedId, Words>> = {
 /** `baseUrl`: the URL under which clients reach the platform. */
 export function openApiDocument(baseUrl: string): object {
   const paths: Record<string, object> = {}
-  for (const id of Object.keys(words) as DocumentedId[]) {
-    const { method, path } = operations[id]
+  for (const [id, said] of Object.entries(words)) {
+    const operation: Operation = operations[id as OperationId]
     // OpenAPI has one kind of parameter in paths, with slashes or without.
-    const template = path.replace('{+', '{')
-    paths[template] = { ...paths[template], [method.toLowerCase()]: describeOperation(id) }
+    const template = operation.path.replace('{+', '{')
+    paths[template] = { ...paths[template], [operation.method.toLowerCase()]: describeOperation(id, operation, said) }
   }
   return {
     openapi: '3.1.0',
@@ -300,7 +283,7 @@ export function openApiDocument(baseUrl: string): object {
   }
 }
 
-function describeOperation(operationId: DocumentedId) {
+function describeOperation(operationId: string, operation: Operation, words: Words) {
   const {
     summary,
     description,
@@ -313,7 +296,7 @@ function describeOperation(operationId: DocumentedId) {
     otherStatuses = {},
     error,
     errors,
-  } = words[operationId]
+  } = words
   const json = (schema: TSchema, example?: object) => ({
     'application/json': { schema: plain(schema, undefined), ...(example && { example }) },
   })
@@ -324,7 +307,7 @@ function describeOperation(operationId: DocumentedId) {
     responses[status] = { description, ...(hasBody && { content: json(answer) }) }
   }
   for (const [status, text] of Object.entries(errors)) {
-    responses[status] = { description: text, content: json(error ?? errorSchemaOf(operationId)) }
+    responses[status] = { description: text, content: json(error ?? errorSchemaOf(operation)) }
   }
   return {
     operationId,
@@ -337,8 +320,7 @@ function describeOperation(operationId: DocumentedId) {
   }
 }
 
-function errorSchemaOf(id: DocumentedId): TSchema {
-  const { errors }: Operation = operations[id]
+function errorSchemaOf({ errors }: Operation): TSchema {
   if (errors === 'rpc') return RpcFailure
   return errors === 'server' || errors === 'text' ? ServerError : ErrorBody
 }

@@ -33,8 +33,8 @@ export function referenceHandlers(baseUrl: string): ReferenceHandlers {
 
   /** Undefined for a document that does not exist. */
   async function pageOf(name: string | undefined): Promise<Blob | undefined> {
-    const { documents, indexDocument } = await import('./documents.ts')
-    const markdown = name === undefined ? indexDocument : documents.get(name)
+    const { documents } = await import('./documents.ts')
+    const markdown = name === 'README' ? undefined : documents.get(name ?? 'README')
     if (markdown === undefined) return undefined
     const { documentPage } = await import('./document-page.ts')
     const names = new Set(documents.keys())

@@ -6,7 +6,6 @@
  * them in.
  */
 
-import { createHash } from 'node:crypto'
 import { type Holder, ownerOf } from '../../fairness/owner.ts'
 import { searchedCharsMax } from '../../limits.ts'
 import { namespaceOf, organizationUserId } from '../../model/names.ts'
@@ -201,23 +200,17 @@ function createCounts() {
   }
 }
 
-/** One update at a time. A call during an update needs one that starts later; all such calls share it. */
+/** One update at a time. A call needs one that starts after it; all calls that wait for it share it. */
 function oneAtATime(update: () => Promise<void>): () => Promise<void> {
-  let underWay: Promise<void> | undefined
+  let last = Promise.resolve()
   let next: Promise<void> | undefined
-  return async function refresh(): Promise<void> {
-    if (underWay === undefined) {
-      underWay = update().finally(() => {
-        underWay = undefined
-      })
+  return () => {
+    next ??= last.then(() => {
+      next = undefined
+      const underWay = update()
+      last = underWay.catch(() => {})
       return underWay
-    }
-    next ??= underWay
-      .catch(() => {})
-      .then(() => {
-        next = undefined
-        return refresh()
-      })
+    })
     return next
   }
 }
@@ -259,7 +252,7 @@ function listedOf(listing: ServerListing, holder: Holder, texts: readonly string
     ...{ qualifiedName, unlisted, remote, isDeployed, verified, repositoryUrl },
     namespace: holder.family,
     owner: ownerOf(holder),
-    id: uuidOf(qualifiedName),
+    id: Bun.randomUUIDv5(qualifiedName, 'url'),
     registry: registryFactsOf(listing),
     searched: Bun.hash.xxHash3(JSON.stringify([texts, unlisted])),
   }
@@ -316,12 +309,3 @@ function turnTaker(): TakeTurn {
 const listingCharacters = 100
 /** So many bytes are read and hashed in the time that a character takes. */
 const hashedBytesPerCharacter = 100
-
-/** A name-based UUID (RFC 9562, version 8: custom), always the same for a name. */
-function uuidOf(qualifiedName: string): string {
-  const bytes = createHash('sha256').update(`postern server\0${qualifiedName}`).digest()
-  bytes[6] = ((bytes[6] as number) & 0x0f) | 0x80
-  bytes[8] = ((bytes[8] as number) & 0x3f) | 0x80
-  const hex = bytes.toString('hex', 0, 16)
-  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-')
-}

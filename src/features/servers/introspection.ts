@@ -1,6 +1,6 @@
 /** Asks the server at a URL what it has, for the caller of a request. */
 
-import type { RequestContext } from '../../auth/authorizer.ts'
+import type { Caller } from '../../auth/authenticate.ts'
 import { invalidRequest } from '../../errors.ts'
 import { type Introspection, introspectServer } from '../../upstream/introspect.ts'
 import { type Upstream, UpstreamError } from '../../upstream/upstream.ts'
@@ -11,12 +11,13 @@ import { type Upstream, UpstreamError } from '../../upstream/upstream.ts'
  */
 export async function introspectFor(
   upstream: Upstream,
-  { caller, request }: RequestContext,
+  { headers }: Request,
+  caller: Caller,
   url: string,
   field: string,
 ): Promise<Introspection> {
   try {
-    return await introspectServer(upstream, url, { holder: caller, via: request.headers.get('via') ?? undefined })
+    return await introspectServer(upstream, url, { holder: caller, via: headers.get('via') ?? undefined })
   } catch (error) {
     if (error instanceof UpstreamError) throw invalidRequest(`${field}: ${error.message}`)
     throw error

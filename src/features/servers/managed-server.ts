@@ -1,6 +1,6 @@
 /** The server that a write is about. */
 
-import { auditedCaller } from '../../auth/authenticate.ts'
+import { auditedCaller, type Caller } from '../../auth/authenticate.ts'
 import type { Authorizer, RequestContext } from '../../auth/authorizer.ts'
 import { notFound } from '../../errors.ts'
 import { namespaceOf } from '../../model/names.ts'
@@ -15,11 +15,11 @@ export async function requireLedServer(
   // As for one that is hidden: 404, whatever the policy says.
   if (qualifiedName === undefined || (await context.directory.serverJson(qualifiedName)) === undefined) throw notFound()
   const namespace = namespaceOf(qualifiedName)
-  await authorizer.requireManager(context, namespace, { resource: 'servers', operation }, 'Server not found')
+  await authorizer.requireManager(context, namespace, { resource: 'servers', operation })
   return qualifiedName
 }
 
 /** The caller of a write and its server, for the audit log. */
-export function about({ caller }: RequestContext, qualifiedName: string) {
+export function about(caller: Caller, qualifiedName: string) {
   return { ...auditedCaller(caller), server: qualifiedName }
 }

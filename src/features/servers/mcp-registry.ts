@@ -3,12 +3,12 @@
  * pointed at a registry. There is one version of each server.
  */
 
-import type { Authorizer, RequestContext } from '../../auth/authorizer.ts'
+import type { RequestContext } from '../../auth/authorizer.ts'
 import { accessOf } from '../../auth/namespace-access.ts'
 import { invalidRequest, notFound } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
-import type { Handlers } from '../../http/handler.ts'
-import { pathOf } from '../../http/path.ts'
+import { handlersOf } from '../../http/handler.ts'
+import { namesInPath, pathOf } from '../../http/path.ts'
 import { readFlag, readInteger, readQuery } from '../../http/query.ts'
 import { wholeResponse } from '../../http/respond.ts'
 import { registryPageDefault, registryPageMax } from '../../limits.ts'
@@ -19,8 +19,8 @@ import { isDateTime } from '../../schema/check.ts'
 import { reading } from '../../schema/json.ts'
 import { readServer } from '../../storage/directory-records.ts'
 import { keyOf, listingKey } from '../../storage/keys.ts'
-import type { Store } from '../../storage/store.ts'
 import { type Catalogue, type Listed, placeAfter, readingShown, serversPerStep, serversStepCost } from './catalogue.ts'
+import type { ServerDeps } from './server-deps.ts'
 import { registryEntry } from './to-server-json.ts'
 
 /**
@@ -31,42 +31,20 @@ export const registryPageBytesMax = 4 * 2 ** 20
 /** Details of servers that a page of `/v0.1/servers` reads at once. Past it: the next read. */
 const registryDetailsPerRead = 8
 
-export interface RegistryReadDeps {
-  readonly authorizer: Authorizer
-  readonly store: Store
-  readonly catalogue: Catalogue
-  /** Whether readers without a credential see what is listed for all (`--open-registry`). */
-  readonly isOpen: boolean
-}
-
 /** Whether a URL is of this API. */
 export function isRegistryUrl(url: string): boolean {
   return pathOf(url).startsWith('/v0.1/')
 }
 
-type RegistryReadHandlers = Pick<Handlers, 'listRegistryServers' | 'listRegistryVersions' | 'getRegistryVersion'>
+export const registryReadHandlers = handlersOf({ listRegistryServers, listRegistryVersions, getRegistryVersion })
 
-/** A server under the name that it has there. */
-interface NamedServer {
-  readonly name: string
-  readonly server: Listed
-}
-
-export function registryReadHandlers(deps: RegistryReadDeps): RegistryReadHandlers {
-  return {
-    listRegistryServers: (request) => listRegistryServers(deps, request),
-    listRegistryVersions: (request) => listRegistryVersions(deps, request),
-    getRegistryVersion: (request) => getRegistryVersion(deps, request),
-  }
-}
-
-async function listRegistryServers(deps: RegistryReadDeps, request: Request): Promise<Response> {
+async function listRegistryServers(deps: ServerDeps, request: Request): Promise<Response> {
   const { catalogue } = deps
   const isVisible = await visibleTo(deps, request) // 401, 429, 403
   const { limit, after, search, version, since } = readPageQuery(request.url) // 400
   await catalogue.refresh()
-  const isWanted = ({ name, server: { registry } }: NamedServer) =>
-    (search === undefined || name.toLowerCase().includes(search)) &&
+  const isWanted = ({ registry }: Listed) =>
+    (search === undefined || registry.name?.toLowerCase().includes(search) === true) &&
     (version === undefined || version === 'latest' || registry.version === version) &&
     (since === undefined || Date.parse(registry.updatedAt) >= since)
   const work = firstNamed(catalogue, { after, most: limit + 1, isVisible, isWanted })
@@ -77,37 +55,40 @@ async function listRegistryServers(deps: RegistryReadDeps, request: Request): Pr
     servers,
     metadata: {
       count: servers.length,
-      ...(last !== undefined && { nextCursor: cursorOf(last.server.qualifiedName) }),
+      ...(last !== undefined && { nextCursor: cursorOf(last.qualifiedName) }),
     },
   }
   return wholeResponse(request, JSON.stringify(page))
 }
 
-async function listRegistryVersions(deps: RegistryReadDeps, request: Request): Promise<Response> {
+async function listRegistryVersions(deps: ServerDeps, request: Request): Promise<Response> {
   const [found] = await findNamed(deps, request) // 401, 429, 403, 400, 404
   const page: RegistryPage = { servers: [found], metadata: { count: 1 } }
   return wholeResponse(request, JSON.stringify(page))
 }
 
-async function getRegistryVersion(deps: RegistryReadDeps, request: Request): Promise<Response> {
+async function getRegistryVersion(deps: ServerDeps, request: Request): Promise<Response> {
   const [found, wanted] = await findNamed(deps, request) // 401, 429, 403, 400, 404
   if (wanted !== 'latest' && wanted !== found.server.version) throw notFound()
   return wholeResponse(request, JSON.stringify(found))
 }
 
 /** The server in the path, and the version after it. */
-async function findNamed(deps: RegistryReadDeps, request: Request): Promise<[RegistryEntry, string | undefined]> {
+async function findNamed(deps: ServerDeps, request: Request): Promise<[RegistryEntry, string | undefined]> {
   const { catalogue } = deps
   const isVisible = await visibleTo(deps, request)
-  const [, path = '', version] = /^\/v0\.1\/servers\/(.+?)\/versions(?:\/([^/]+))?\/?$/.exec(pathOf(request.url)) ?? []
+  // `servers`, the name in one part or two, `versions`, and the version.
+  const [, ...parts] = namesInPath(request.url)
+  const end = parts.indexOf('versions', 1)
+  const name = parts.slice(0, end).join('/')
   const query = readQuery(request.url, ['include_deleted'])
   readFlag(query, 'include_deleted')
   await catalogue.refresh()
-  const name = decoded(path)
-  const named = await allowanceOf(request).run(serverNamed(catalogue, name, isVisible))
-  const [entry] = (await entriesOf(deps, request, named)).servers
+  const byName = await allowanceOf(request).run(serversByName(catalogue.all()))
+  const server = byName.get(name)?.find(isVisible)
+  const [entry] = server === undefined ? [] : (await entriesOf(deps, request, [server])).servers
   if (entry === undefined) throw notFound()
-  return [entry, version === undefined ? undefined : decoded(version)]
+  return [entry, parts[end + 1]]
 }
 
 /**
@@ -115,19 +96,19 @@ async function findNamed(deps: RegistryReadDeps, request: Request): Promise<[Reg
  * not among them. Each is parsed in turns: it may have a megabyte.
  */
 async function entriesOf(
-  deps: RegistryReadDeps,
+  deps: ServerDeps,
   request: Request,
-  named: readonly NamedServer[],
+  listed: readonly Listed[],
 ): Promise<{ readonly servers: RegistryEntry[]; readonly next: number }> {
   const { store } = deps
   const servers: RegistryEntry[] = []
   let bytes = 0
   let next = 0
-  while (next < named.length && bytes < registryPageBytesMax) {
-    const batch = named.slice(next, next + registryDetailsPerRead)
-    const names = batch.map(({ server }) => server.qualifiedName)
+  while (next < listed.length && bytes < registryPageBytesMax) {
+    const batch = listed.slice(next, next + registryDetailsPerRead)
+    const names = batch.map(({ qualifiedName }) => qualifiedName)
     const values = await store.getMany([...names.map((name) => keyOf('server', name)), ...names.map(listingKey)])
-    for (const [index, { name, server }] of batch.entries()) {
+    for (const [index, server] of batch.entries()) {
       if (bytes >= registryPageBytesMax) break
       next += 1
       const detail = values[index]
@@ -136,7 +117,7 @@ async function entriesOf(
       // Deleted meanwhile.
       if (detail === undefined || listing === undefined) continue
       bytes += detail.length
-      const entry = reading(detail.length, () => registryEntry(name, listing, readServer(detail)))
+      const entry = reading(detail.length, () => registryEntry(listing, readServer(detail)))
       servers.push(await allowanceOf(request).run(entry)) // 429
     }
   }
@@ -145,10 +126,10 @@ async function entriesOf(
 
 /** The servers that the reader may see. Throws 401 for one without a credential, unless the registry is open. */
 async function visibleTo(
-  { authorizer, store, isOpen }: RegistryReadDeps,
+  { authorizer, store, isRegistryOpen }: ServerDeps,
   request: Request,
 ): Promise<(server: Listed) => boolean> {
-  if (isOpen && !request.headers.has('authorization')) {
+  if (isRegistryOpen && !request.headers.has('authorization')) {
     await allowanceOf(request).belongsToStranger() // 429
     return ({ unlisted }) => !unlisted
   }
@@ -160,39 +141,30 @@ async function visibleTo(
   return ({ unlisted, namespace }) => isAllowed(namespace) && (!unlisted || mayAccess(namespace))
 }
 
-/** The names that servers have in the registry. */
-interface RegistryNames {
-  /** The name of each server, in the catalogue's order; undefined if it has none. */
-  readonly each: readonly (string | undefined)[]
-  /**
-   * The server that a name stands for: the visible one whose qualifiedName it is, or else the first visible one in the
-   * catalogue's order.
-   */
-  readonly find: (name: string, isVisible: (server: Listed) => boolean) => Listed | undefined
-}
+type ServersByName = ReadonlyMap<string, readonly Listed[]>
 
 /** Made once for each state of the catalogue. */
-const namesOfState = new WeakMap<readonly Listed[], RegistryNames>()
+const byNameOfState = new WeakMap<readonly Listed[], ServersByName>()
 
-/** As work in steps. */
-function* namesOf(all: readonly Listed[]): Generator<number, RegistryNames> {
-  const kept = namesOfState.get(all)
+/**
+ * The servers that have a name in the registry, by that name: the one whose qualifiedName it is, then the others in the
+ * catalogue's order. A name stands for the first of them that is visible. As work in steps.
+ */
+function* serversByName(all: readonly Listed[]): Generator<number, ServersByName> {
+  const kept = byNameOfState.get(all)
   if (kept !== undefined) return kept
-  const each: (string | undefined)[] = []
   const byName = new Map<string, Listed[]>()
   for (const [index, server] of all.entries()) {
     if (index % serversPerStep === 0) yield serversStepCost
     const { name } = server.registry
-    each.push(name)
     if (name === undefined) continue
     const others = byName.get(name)
     if (others === undefined) byName.set(name, [server])
     else if (server.qualifiedName === name) others.unshift(server)
     else others.push(server)
   }
-  const names: RegistryNames = { each, find: (name, isVisible) => byName.get(name)?.find(isVisible) }
-  namesOfState.set(all, names)
-  return names
+  byNameOfState.set(all, byName)
+  return byName
 }
 
 interface DesiredRecords {
@@ -200,40 +172,29 @@ interface DesiredRecords {
   readonly after: string | undefined
   readonly most: number
   readonly isVisible: (server: Listed) => boolean
-  readonly isWanted: (named: NamedServer) => boolean
+  readonly isWanted: (server: Listed) => boolean
 }
 
 /** The first servers that are wanted, in the order of their qualifiedNames. */
 function* firstNamed(
   catalogue: Catalogue,
   { after, most, isVisible, isWanted }: DesiredRecords,
-): Generator<number, NamedServer[]> {
+): Generator<number, Listed[]> {
   const all = catalogue.all()
-  const names = yield* namesOf(all)
+  const byName = yield* serversByName(all)
   // Each name is looked up once: many servers may have the same.
   const found = new Map<string, Listed | undefined>()
-  const servers: NamedServer[] = []
+  const servers: Listed[] = []
   const start = after === undefined ? 0 : placeAfter(all, after)
   for (let at = start; at < all.length && servers.length < most; at += 1) {
     if ((at - start) % serversPerStep === 0) yield serversStepCost
     const server = all[at] as Listed
-    const name = names.each[at]
-    if (name === undefined || !isWanted({ name, server }) || !isVisible(server)) continue
-    if (!found.has(name)) found.set(name, names.find(name, isVisible))
-    if (found.get(name) === server) servers.push({ name, server })
+    const { name } = server.registry
+    if (name === undefined || !isWanted(server) || !isVisible(server)) continue
+    if (!found.has(name)) found.set(name, byName.get(name)?.find(isVisible))
+    if (found.get(name) === server) servers.push(server)
   }
   return servers
-}
-
-/** The server that has a name, or none. */
-function* serverNamed(
-  catalogue: Catalogue,
-  name: string,
-  isVisible: (server: Listed) => boolean,
-): Generator<number, NamedServer[]> {
-  const names = yield* namesOf(catalogue.all())
-  const server = names.find(name, isVisible)
-  return server === undefined ? [] : [{ name, server }]
 }
 
 const parameters = ['cursor', 'limit', 'search', 'updated_since', 'version', 'include_deleted']
@@ -263,12 +224,4 @@ function nameIn(cursor: string): string {
   const name = canonicalBytes(cursor)?.toString() ?? ''
   if (/^[\w.-]+(?:\/[\w.-]+)?$/.test(name)) return name
   throw invalidRequest('cursor: not valid; start again without it')
-}
-
-function decoded(segment: string): string {
-  try {
-    return decodeURIComponent(segment)
-  } catch {
-    throw notFound()
-  }
 }

@@ -1,7 +1,15 @@
 /** The server that a write makes of the stored one (door contract, 2.5 to 2.9). */
 
 import type { RequestContext } from '../../auth/authorizer.ts'
-import { isSamePlace, noExtras, type ServerChange, type ServerDetail, type ServerWrite } from '../../model/server.ts'
+import {
+  fieldsOf,
+  isSamePlace,
+  ListingExtras,
+  noExtras,
+  type ServerChange,
+  ServerDetail,
+  type ServerWrite,
+} from '../../model/server.ts'
 import type { Introspection } from '../../upstream/introspect.ts'
 import type { StoredServer } from './server-records.ts'
 
@@ -27,47 +35,29 @@ export function trusted(context: RequestContext, before: StoredServer | undefine
 export function merged(
   qualifiedName: string,
   before: StoredServer | undefined,
-  write: ServerWrite,
+  { mcpUrl, tools, ...write }: ServerWrite,
   { introspected, about }: Partial<Introspection> = {},
 ): StoredServer {
-  const { mcpUrl, tools, ...rest } = write
-  const base = withChange(before ?? withChange(newDetail(qualifiedName), about ?? {}), rest)
-  const { remote, deploymentUrl, connections, resources, prompts } = rest
-  const given: Partial<ServerDetail> = {
-    ...(remote !== undefined && { remote }),
-    ...(deploymentUrl !== undefined && { deploymentUrl }),
-    ...(connections !== undefined && { connections }),
-    ...(resources !== undefined && { resources }),
-    ...(prompts !== undefined && { prompts }),
-    ...(tools !== undefined && {
-      tools: tools?.map(({ name, description = null, ...more }) => ({ name, description, ...more })) ?? null,
-    }),
-  }
-  const detail = { ...base.detail, ...given, ...introspected }
-  return { ...base, detail: mcpUrl === undefined ? detail : withUrl(detail, mcpUrl) }
+  const { detail, extras } = withChange(before ?? withChange(newDetail(qualifiedName), about ?? {}), write)
+  const given =
+    tools === undefined
+      ? detail
+      : {
+          ...detail,
+          tools: tools?.map(({ name, description = null, ...more }) => ({ name, description, ...more })) ?? null,
+        }
+  const after = { ...given, ...introspected }
+  return { extras, detail: mcpUrl === undefined ? after : withUrl(after, mcpUrl) }
 }
 
+/** The server with these fields. Those that are left out stay. */
 export function withChange(
   { detail, extras }: StoredServer,
-  { displayName, description, iconUrl, ...rest }: ServerChange,
+  change: ServerChange & Omit<ServerWrite, 'mcpUrl' | 'tools'>,
 ): StoredServer {
-  const { homepage, repositoryUrl, backlinkUrl, license, unlisted, verified } = rest
   return {
-    detail: {
-      ...detail,
-      ...(displayName !== undefined && { displayName }),
-      ...(description !== undefined && { description }),
-      ...(iconUrl !== undefined && { iconUrl }),
-    },
-    extras: {
-      ...extras,
-      ...(homepage !== undefined && { homepage }),
-      ...(repositoryUrl !== undefined && { repositoryUrl }),
-      ...(backlinkUrl !== undefined && { backlinkUrl }),
-      ...(license !== undefined && { license }),
-      ...(unlisted !== undefined && { unlisted }),
-      ...(verified !== undefined && { verified }),
-    },
+    detail: { ...detail, ...fieldsOf(ServerDetail, change) },
+    extras: { ...extras, ...fieldsOf(ListingExtras, change) },
   }
 }
 

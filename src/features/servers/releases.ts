@@ -8,12 +8,11 @@ import type { RequestContext } from '../../auth/authorizer.ts'
 import { timestampOf } from '../../clock.ts'
 import { invalidRequest, notFound } from '../../errors.ts'
 import { mediaType, readBytes } from '../../http/body.ts'
-import type { Handlers } from '../../http/handler.ts'
+import { handlersOf } from '../../http/handler.ts'
 import { pathOf } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { privateJson } from '../../http/respond.ts'
 import { jsonDepthMax } from '../../limits.ts'
-import { urlProblem } from '../../model/connection.ts'
 import { type Release, type ReleaseMade, ReleasePayload } from '../../model/server.ts'
 import { bodyProblemText, problemText, validatorOf } from '../../schema/check.ts'
 import { readJsonBytes } from '../../schema/json.ts'
@@ -24,37 +23,31 @@ import { about, requireLedServer } from './managed-server.ts'
 import { trusted, withUrl } from './merge.ts'
 import { readQualifiedName } from './qualified-name.ts'
 import { serverBody } from './server-body.ts'
-import type { ServerWriteDeps } from './server-deps.ts'
+import type { ServerDeps } from './server-deps.ts'
+import { storedServer, writeServer } from './server-records.ts'
 
 const payloadShape = validatorOf(ReleasePayload)
 
-export function releaseHandlers(deps: ServerWriteDeps): Pick<Handlers, 'createRelease' | 'getRelease'> {
-  return {
-    createRelease: (request) => createRelease(deps, request),
-    getRelease: (request) => getRelease(deps, request),
-  }
-}
+export const releaseHandlers = handlersOf({ createRelease, getRelease })
 
-async function createRelease(deps: ServerWriteDeps, request: Request): Promise<Response> {
-  const { audit, clock, writes, servers } = deps
-  const first = await writes.authenticate(request) // 401, 429
-  const qualifiedName = await requireServer(deps, first, 'write') // 404, 403
-  refuseQuery(request.url) // 400
+async function createRelease(deps: ServerDeps, request: Request): Promise<Response> {
+  // 401, 429, 404, 403, 400
+  const write = await deps.writes.begin(request, (context) => requireServer(deps, context, 'write'))
+  const { caller, allowed: qualifiedName } = write
   const { upstreamUrl, configSchema } = await readPayload(request) // 400, 413
   await refuseFixture(deps.store, keyOf('server', qualifiedName)) // 409
-  const found = await introspectFor(deps.upstream, first, upstreamUrl, 'payload.upstreamUrl') // 400
+  const found = await introspectFor(deps.upstream, request, caller, upstreamUrl, 'payload.upstreamUrl') // 400
   const { introspected, problems } = found
   const id = `rel_${randomBytes(12).toString('base64url')}`
-  await servers.write(request, qualifiedName, async (context, before) => {
-    await requireServer(deps, context, 'write') // 404, 403
+  await writeServer(deps, write, qualifiedName, (context, before) => {
     if (before === undefined) throw notFound()
     const { detail, extras } = before
     const has = { ...detail, ...introspected }
-    const release = { id, createdAt: timestampOf(clock), upstreamUrl }
+    const release = { id, createdAt: timestampOf(deps.clock), upstreamUrl }
     const after = { detail: withUrl(has, upstreamUrl, configSchema), extras: { ...extras, release } }
     return trusted(context, before, after)
   })
-  await audit.recordDone('server.changed', { ...about(first, qualifiedName), release: id })
+  await deps.audit.recordDone('server.changed', { ...about(caller, qualifiedName), release: id })
   const made: ReleaseMade = {
     deploymentId: id,
     status: 'SUCCESS',
@@ -64,12 +57,11 @@ async function createRelease(deps: ServerWriteDeps, request: Request): Promise<R
   return new Response(JSON.stringify(made), { status: 202, headers: privateJson })
 }
 
-async function getRelease(deps: ServerWriteDeps, request: Request): Promise<Response> {
-  const { authorizer, servers } = deps
-  const context = await authorizer.authenticate(request) // 401, 429
+async function getRelease(deps: ServerDeps, request: Request): Promise<Response> {
+  const context = await deps.authorizer.authenticate(request) // 401, 429
   const qualifiedName = await requireServer(deps, context, 'read') // 404, 403
   refuseQuery(request.url) // 400
-  const last = (await servers.read(qualifiedName))?.extras.release
+  const last = (await storedServer(deps.store, qualifiedName))?.extras.release
   const wanted = pathOf(request.url).replace(/\/$/, '').split('/').at(-1)
   if (last === undefined || last.id !== wanted) throw notFound()
   const { id, createdAt, upstreamUrl } = last
@@ -85,7 +77,7 @@ async function getRelease(deps: ServerWriteDeps, request: Request): Promise<Resp
   return new Response(JSON.stringify(release), { headers: privateJson })
 }
 
-function requireServer({ authorizer }: ServerWriteDeps, context: RequestContext, operation: 'read' | 'write') {
+function requireServer({ authorizer }: ServerDeps, context: RequestContext, operation: 'read' | 'write') {
   const path = context.request.url.replace(/\/releases(?:\/[^/?]*)?\/?(?:\?.*)?$/, '')
   return requireLedServer(authorizer, context, readQualifiedName(path), operation)
 }
@@ -104,12 +96,6 @@ async function readPayload(request: Request): Promise<ReleasePayload> {
   const read = readJsonBytes(Buffer.from(payload), { depthMax: jsonDepthMax, numbers: 'exact' })
   if ('problem' in read) throw invalidRequest(`payload: ${problemText(read.problem)}`)
   const { value } = read
-  const kind = (value as { type?: unknown } | null)?.type
-  if (kind !== 'external') throw invalidRequest('payload.type: must be "external"; nothing is built or hosted here')
-  if (!payloadShape.isValid(value)) {
-    throw invalidRequest(`payload: ${bodyProblemText(payloadShape.firstProblem(value))}`)
-  }
-  const wrongUrl = urlProblem(value.upstreamUrl)
-  if (wrongUrl !== undefined) throw invalidRequest(`payload.upstreamUrl: ${wrongUrl}`)
-  return value
+  if (payloadShape.isValid(value)) return value
+  throw invalidRequest(`payload: ${bodyProblemText(payloadShape.firstProblem(value))}`)
 }

@@ -5,7 +5,7 @@
  */
 
 import type { Holder } from '../../fairness/owner.ts'
-import { createShares } from '../../fairness/shares.ts'
+import { Shares } from '../../fairness/shares.ts'
 import { allSearchedWordsMax, namespaceSearchedWordsMax, searchedWordsMax } from '../../limits.ts'
 import { TextHashes } from '../../schema/text-hashes.ts'
 import { createWordIndex, type WordIndex } from '../../search/word-index.ts'
@@ -35,7 +35,7 @@ export interface SearchedWords extends Pick<WordIndex, 'search'> {
 
 export function createSearchedWords(): SearchedWords {
   const words = createWordIndex(weights)
-  const shares = createShares(allSearchedWordsMax)
+  const shares = new Shares(allSearchedWordsMax)
   /**
    * How many different words are indexed: of a server, and of all servers of a namespace. `taken`: of the holder's
    * share.

@@ -3,8 +3,7 @@
 import { invalidRequest, PlatformError } from '../../errors.ts'
 import { readOptionalBody } from '../../http/body.ts'
 import { jsonDepthMax } from '../../limits.ts'
-import { urlProblem } from '../../model/connection.ts'
-import { ServerWrite, sameNameProblem, serverUrlProblem } from '../../model/server.ts'
+import { ServerWrite, sameNameProblem } from '../../model/server.ts'
 import { problemText, validatorOf } from '../../schema/check.ts'
 
 /** Ours: values in the objects and arrays of the body of such a write; a server is parsed again and again. Past it: 400. */
@@ -21,15 +20,11 @@ export const serverBody = {
 /** Throws 400 and 413. */
 export async function readWrite(request: Request): Promise<ServerWrite> {
   const body = await readOptionalBody(request, writeShape, serverBody)
-  const { mcpUrl, tools, deploymentUrl = null, connections = [] } = body
+  const { mcpUrl, tools } = body
   for (const field of ['remote', 'deploymentUrl', 'connections', 'tools', 'resources', 'prompts'] as const) {
     if (mcpUrl !== undefined && body[field] !== undefined)
       throw invalidRequest(`${field}: cannot be combined with mcpUrl, which sets it`)
   }
-  const wrongUrl = serverUrlProblem({ deploymentUrl, connections })
-  if (wrongUrl !== undefined) throw invalidRequest(problemText(wrongUrl))
-  const wrongMcpUrl = mcpUrl === undefined ? undefined : urlProblem(mcpUrl)
-  if (wrongMcpUrl !== undefined) throw invalidRequest(`mcpUrl: ${wrongMcpUrl}`)
   const sameName = sameNameProblem(tools ?? null)
   if (sameName !== undefined) throw invalidRequest(problemText(sameName))
   return body

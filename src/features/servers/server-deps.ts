@@ -1,19 +1,30 @@
-/** The dependencies of the handlers of writes of servers. */
+/** The dependencies of the handlers of servers. */
 
-import type { Authorizer } from '../../auth/authorizer.ts'
+import type { Authorizer, RequestContext } from '../../auth/authorizer.ts'
+import type { Denials } from '../../auth/denials.ts'
 import type { Writes } from '../../auth/writes.ts'
 import type { Clock } from '../../clock.ts'
 import type { Audit } from '../../ops/audit-log.ts'
 import type { Store } from '../../storage/store.ts'
+import type { Usage } from '../../storage/usage.ts'
 import type { Upstream } from '../../upstream/upstream.ts'
-import type { ServerRecords } from './server-records.ts'
+import type { Catalogue } from './catalogue.ts'
 
-export interface ServerWriteDeps {
+export interface ServerDeps {
   readonly authorizer: Authorizer
+  readonly denials: Denials
   readonly store: Store
+  readonly catalogue: Catalogue
   readonly audit: Audit
   readonly writes: Writes
-  readonly servers: ServerRecords
   readonly upstream: Upstream
+  /** The most that a namespace may hold. */
+  readonly quota: Usage
   readonly clock: Clock
+  /** The base URL, without a slash at its end. */
+  readonly base: string
+  /** Whether readers of `/v0.1/servers` without a credential see what is listed for all (`--open-registry`). */
+  readonly isRegistryOpen: boolean
+  /** Called with the body of each list and of each server's details, so that the fast lane can reuse it. */
+  readonly onAnswer: (context: RequestContext, json: Uint8Array) => void
 }

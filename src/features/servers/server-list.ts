@@ -1,10 +1,10 @@
 /** `GET /servers`: the servers that a caller may see, filtered, or found by words (door contract, 2.1 to 2.4). */
 
-import type { Authorizer, RequestContext } from '../../auth/authorizer.ts'
+import type { RequestContext } from '../../auth/authorizer.ts'
 import { accessOf, namespacesOf } from '../../auth/namespace-access.ts'
 import { invalidRequest, notFound } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
-import type { Handlers } from '../../http/handler.ts'
+import { handlersOf } from '../../http/handler.ts'
 import {
   fieldsIn,
   type PageNumber,
@@ -18,25 +18,17 @@ import { readFlag, readInteger, readQuery } from '../../http/query.ts'
 import { wholeResponse } from '../../http/respond.ts'
 import { searchCharsMax, searchHitsMax, searchHitsMin, serversPageDefault, serversPageMax } from '../../limits.ts'
 import { createdAtOf } from '../../model/organization.ts'
-import type { ServerItem, ServerListing } from '../../model/server.ts'
+import type { ServerItem } from '../../model/server.ts'
 import { namespaceFilter } from '../../policy/decide.ts'
 import { reading } from '../../schema/json.ts'
 import { wordsOf } from '../../search/words.ts'
 import { listingKey } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
 import { type Catalogue, type Listed, readingShown, serversPerStep, serversStepCost } from './catalogue.ts'
+import type { ServerDeps } from './server-deps.ts'
 
 /** Contract (door 2.4): words of a search that count. Past it: the others are left out. */
 const searchWordsMax = 8
-
-export interface ServerListDeps {
-  readonly authorizer: Authorizer
-  readonly store: Store
-  readonly catalogue: Catalogue
-  readonly baseUrl: string
-  /** Called with each response body, so that the fast lane can reuse it. */
-  readonly onPage: (context: RequestContext, json: Uint8Array) => void
-}
 
 interface ServerQuery {
   readonly page: PageNumber
@@ -54,37 +46,35 @@ interface Match {
   readonly score: number | null
 }
 
-export function serverListHandlers(deps: ServerListDeps): Pick<Handlers, 'listServers'> {
-  const { authorizer, store, catalogue, onPage } = deps
-  return {
-    async listServers(request) {
-      const context = await authorizer.authenticate(request) // 401, 429
-      authorizer.requireList(context, { resource: 'servers', operation: 'read' }) // 403
-      // `/servers/` names a server without a name.
-      if (pathOf(request.url).endsWith('/')) throw notFound('Server not found') // 404
-      const query = readServerQuery(request.url) // 400
-      await catalogue.refresh()
-      const mayAccess = await accessOf(store, context)
-      const owners = await ownersOf(store, context, { ownerId: query.ownerId, mayAccess })
-      const isAllowed = namespaceFilter(context.caller.blocks)
-      const isWanted = (server: Listed) =>
-        query.matches(server) &&
-        isAllowed(server.namespace) &&
-        (!server.unlisted || mayAccess(server.namespace)) &&
-        owners(server.namespace)
-      const work = query.q === undefined ? matching(catalogue, isWanted) : searching(catalogue, query, isWanted)
-      const matches = await allowanceOf(request).run(work) // 429
-      const shown = pageOf(matches, query.page)
-      const names = shown.map(({ server }) => server.qualifiedName)
-      const listings = await store.getMany(names.map(listingKey))
-      const ownerOf = await shownOwners(context, shown, mayAccess)
-      const items = await allowanceOf(request).run(itemsOf(deps.baseUrl, { shown, listings, ownerOf, query })) // 429
-      const pagination = JSON.stringify(paginationOf(query.page, matches.length))
-      const json = Buffer.from(`{"servers":[${items.join()}],"pagination":${pagination}}`)
-      onPage(context, json)
-      return wholeResponse(request, json)
-    },
-  }
+export const serverListHandlers = handlersOf({ listServers })
+
+async function listServers(deps: ServerDeps, request: Request): Promise<Response> {
+  const { authorizer, store, catalogue } = deps
+  const context = await authorizer.authenticate(request) // 401, 429
+  authorizer.requireList(context, { resource: 'servers', operation: 'read' }) // 403
+  // `/servers/` names a server without a name.
+  if (pathOf(request.url).endsWith('/')) throw notFound('Server not found') // 404
+  const query = readServerQuery(request.url) // 400
+  await catalogue.refresh()
+  const mayAccess = await accessOf(store, context)
+  const owners = await ownersOf(store, context, { ownerId: query.ownerId, mayAccess })
+  const isAllowed = namespaceFilter(context.caller.blocks)
+  const isWanted = (server: Listed) =>
+    query.matches(server) &&
+    isAllowed(server.namespace) &&
+    (!server.unlisted || mayAccess(server.namespace)) &&
+    owners(server.namespace)
+  const work = query.q === undefined ? matching(catalogue, isWanted) : searching(catalogue, query, isWanted)
+  const matches = await allowanceOf(request).run(work) // 429
+  const shown = pageOf(matches, query.page)
+  const names = shown.map(({ server }) => server.qualifiedName)
+  const listings = await store.getMany(names.map(listingKey))
+  const ownerOf = await shownOwners(context, shown, mayAccess)
+  const items = await allowanceOf(request).run(itemsOf(deps.base, { shown, listings, ownerOf, query })) // 429
+  const pagination = JSON.stringify(paginationOf(query.page, matches.length))
+  const json = Buffer.from(`{"servers":[${items.join()}],"pagination":${pagination}}`)
+  deps.onAnswer(context, json)
+  return wholeResponse(request, json)
 }
 
 function* matching(catalogue: Catalogue, isWanted: (server: Listed) => boolean): Generator<number, Match[]> {
@@ -151,44 +141,33 @@ interface Shown {
 }
 
 /** The items of a page as JSON, as work in steps: each is parsed and written again, and may have many kilobytes. */
-function* itemsOf(baseUrl: string, { shown, listings, ownerOf, query }: Shown): Generator<number, string[]> {
+function* itemsOf(base: string, { shown, listings, ownerOf, query }: Shown): Generator<number, string[]> {
   const items: string[] = []
   for (const [index, { server, score }] of shown.entries()) {
     const value = listings[index]
     const listing = yield* readingShown(server, value)
     if (listing === undefined) continue
     yield* reading(value?.length ?? 0, () => {
-      const item = itemOf(baseUrl, { listing, server, owner: ownerOf(server.namespace), score })
+      const { qualifiedName, displayName, description, iconUrl, verified, remote, isDeployed, homepage } = listing
+      const { id, namespace } = server
+      const item: ServerItem = {
+        id,
+        qualifiedName,
+        namespace,
+        slug: qualifiedName === namespace ? null : qualifiedName.slice(namespace.length + 1),
+        ...{ displayName, description, iconUrl, verified },
+        useCount: 0,
+        ...{ remote, isDeployed },
+        createdAt: createdAtOf(listing),
+        homepage: homepage ?? `${base}/servers/${qualifiedName}`,
+        bySmithery: false,
+        owner: ownerOf(namespace),
+        score,
+      }
       items.push(JSON.stringify(withFields(item, query.fields)))
     })
   }
   return items
-}
-
-function itemOf(
-  baseUrl: string,
-  { listing, server, owner, score }: Match & { readonly listing: ServerListing; readonly owner: string | null },
-): ServerItem {
-  const { qualifiedName, displayName, description, iconUrl, verified, remote, isDeployed, homepage } = listing
-  const slash = qualifiedName.indexOf('/')
-  return {
-    id: server.id,
-    qualifiedName,
-    namespace: server.namespace,
-    slug: slash < 0 ? null : qualifiedName.slice(slash + 1),
-    displayName,
-    description,
-    iconUrl,
-    verified,
-    useCount: 0,
-    remote,
-    isDeployed,
-    createdAt: createdAtOf(listing),
-    homepage: homepage ?? `${baseUrl}/servers/${qualifiedName}`,
-    bySmithery: false,
-    owner,
-    score,
-  }
 }
 
 const parameters = [

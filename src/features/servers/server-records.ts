@@ -1,12 +1,10 @@
 /** Records of servers in the store: the details, and the listing beside them, always written together. */
 
 import { isDeepStrictEqual } from 'node:util'
-import type { Caller } from '../../auth/authenticate.ts'
 import type { RequestContext } from '../../auth/authorizer.ts'
-import type { Denials } from '../../auth/denials.ts'
-import type { Writes } from '../../auth/writes.ts'
-import { type Clock, timestampOf } from '../../clock.ts'
-import { invalidRequest, namespaceFull, notFound, ownerFull } from '../../errors.ts'
+import type { DirectoryWrite } from '../../auth/writes.ts'
+import { timestampOf } from '../../clock.ts'
+import { invalidRequest, namespaceFull, notFound, ownerFull, type PlatformError } from '../../errors.ts'
 import { inSlices } from '../../fairness/turns.ts'
 import { ownerServersMax, serverBytesMax } from '../../limits.ts'
 import { namespaceOf } from '../../model/names.ts'
@@ -22,9 +20,9 @@ import {
 import { refuseFixture } from '../../storage/fixture-places.ts'
 import { keyOf, listingChangesKey, listingKey } from '../../storage/keys.ts'
 import type { Key, Store } from '../../storage/store.ts'
-import { createUsages, type Usage, type Usages } from '../../storage/usage.ts'
-import type { Catalogue } from './catalogue.ts'
+import { createUsages, type Usages } from '../../storage/usage.ts'
 import { findings } from './findings.ts'
+import type { ServerDeps } from './server-deps.ts'
 
 /**
  * Cost of searching one character of a tool's definition for what is suspicious; 50 nanoseconds. Past it: as for
@@ -38,23 +36,8 @@ export interface StoredServer {
   readonly extras: ListingExtras
 }
 
-/** Authorizes the caller and returns the server after the write. `before`: undefined for a new one. */
-export type Merge = (context: RequestContext, before: StoredServer | undefined) => Promise<StoredServer>
-
-export interface ServerRecordsDeps {
-  readonly store: Store
-  readonly catalogue: Pick<Catalogue, 'refresh' | 'ownedWith'>
-  readonly writes: Writes
-  readonly denials: Denials
-  /** The most that a namespace may hold. */
-  readonly quota: Usage
-  readonly clock: Clock
-}
-
-/** Nothing was written: the namespace of the server is full. */
-interface Full {
-  readonly refused: Caller
-}
+/** The server after a write of the caller. `before`: undefined for a new one. */
+export type Merge = (context: RequestContext, before: StoredServer | undefined) => StoredServer
 
 interface Written {
   readonly stored: StoredServer
@@ -63,82 +46,68 @@ interface Written {
   readonly isChanged: boolean
 }
 
-export interface ServerRecords {
-  read(qualifiedName: string): Promise<StoredServer | undefined>
-  /**
-   * Writes a server for the caller of the request. Resolves when it is durable. Throws 400 for a server that is too
-   * large, 403 if its namespace or owner has no room, 409 for a change of one that a fixture brought, 401, and what
-   * `merge` throws.
-   */
-  write(request: Request, qualifiedName: string, merge: Merge): Promise<Written>
-  /** Throws 404, 409 for a server that a fixture brought, 401, and what `authorize` throws. */
-  remove(
-    request: Request,
-    qualifiedName: string,
-    authorize: (context: RequestContext) => Promise<unknown>,
-  ): Promise<void>
-}
-
 type Values = readonly (Uint8Array | undefined)[]
 
-export function createServerRecords(deps: ServerRecordsDeps): ServerRecords {
-  const { store, catalogue, writes, denials, quota, clock } = deps
+export async function storedServer(store: Pick<Store, 'getMany'>, qualifiedName: string) {
+  return storedIn(await store.getMany(keysOf(qualifiedName)))
+}
 
-  return {
-    read: async (qualifiedName) => storedIn(await store.getMany(keysOf(qualifiedName))),
-    async write(request, qualifiedName, merge) {
-      const written = await writes.change<Written | Full>(request, async (context) => {
-        const keys = keysOf(qualifiedName)
-        const values = await store.getMany([...keys, listingChangesKey])
-        // A server may have a megabyte, and each look at it takes milliseconds.
-        const before = await inSlices(reading(values[0]?.length ?? 0, () => storedIn(values)))
-        const merged = await merge(context, before)
-        const namespace = namespaceOf(qualifiedName)
-        if (before === undefined) await catalogue.refresh()
-        // Servers that are made at once in several processes may pass the bound by as many.
-        if (before === undefined && (await catalogue.ownedWith(namespace)) >= ownerServersMax) {
-          denials.recordWriteRefusal(request, context.caller, namespace, 'owner_full')
-          throw ownerFull(namespace, ownerServersMax)
-        }
-        const detail = await withSecurity(merged.detail, before?.detail)
-        const createdAt = before === undefined ? timestampOf(clock) : before.extras.createdAt
-        const dated = { ...merged.extras, ...(createdAt !== undefined && { createdAt }) }
-        const isSame = before !== undefined && isDeepStrictEqual({ detail, extras: dated }, before)
-        const result = { stored: { detail, extras: dated }, isNew: before === undefined, isChanged: !isSame }
-        if (isSame) return { result }
-        const extras = { ...dated, updatedAt: timestampOf(clock) }
-        const puts = [serverEntry(detail), listingEntry(listingOf(detail, extras))]
-        await refuseFixture(store, keyOf('server', qualifiedName))
-        const bytes = puts[0]?.value.length ?? 0
-        if (bytes > serverBytesMax)
-          throw invalidRequest(`the server has ${bytes} bytes; at most ${serverBytesMax} are kept`)
-        const usages = usagesWithout(keys, values)
-        for (const entry of puts) usages.add(entry)
-        const versions = newListingVersions([qualifiedName], values[2])
-        const write = { puts: [...puts, ...versions], counts: usages.counts(quota) }
-        return { write, result, resultIfFull: { refused: context.caller } }
-      })
-      if (!('refused' in written)) return written
-      const namespace = namespaceOf(qualifiedName)
-      denials.recordWriteRefusal(request, written.refused, namespace, 'namespace_full')
-      throw namespaceFull(namespace)
-    },
-    remove: (request, qualifiedName, authorize) =>
-      writes.change(
-        request,
-        async (context) => {
-          await authorize(context)
-          const deletes = keysOf(qualifiedName)
-          const values = await store.getMany([...deletes, listingChangesKey])
-          if (values[0] === undefined) throw notFound()
-          await refuseFixture(store, keyOf('server', qualifiedName))
-          const counts = usagesWithout(deletes, values).counts()
-          const puts = newListingVersions([qualifiedName], values[2])
-          return { write: { deletes, puts, counts, fromReserve: 'deletion' }, result: undefined }
-        },
-        'removal',
-      ),
-  }
+/**
+ * Resolves when the server is durable. Throws 400 for one that is too large, 403 if its namespace or owner has no room,
+ * 409 for a change of one that a fixture brought, and what `merge` throws.
+ */
+export function writeServer(
+  { store, catalogue, denials, quota, clock }: ServerDeps,
+  { change }: DirectoryWrite<unknown>,
+  qualifiedName: string,
+  merge: Merge,
+): Promise<Written> {
+  return change(async (context) => {
+    const keys = keysOf(qualifiedName)
+    const values = await store.getMany([...keys, listingChangesKey])
+    // A server may have a megabyte, and each look at it takes milliseconds.
+    const before = await inSlices(reading(values[0]?.length ?? 0, () => storedIn(values)))
+    const merged = merge(context, before)
+    const namespace = namespaceOf(qualifiedName)
+    const refused = (reason: string, error: PlatformError) => {
+      denials.recordWriteRefusal(context.request, context.caller, namespace, reason)
+      return error
+    }
+    if (before === undefined) await catalogue.refresh()
+    // Servers that are made at once in several processes may pass the bound by as many.
+    if (before === undefined && (await catalogue.ownedWith(namespace)) >= ownerServersMax)
+      throw refused('owner_full', ownerFull(namespace, ownerServersMax))
+    const detail = await withSecurity(merged.detail, before?.detail)
+    const createdAt = before === undefined ? timestampOf(clock) : before.extras.createdAt
+    const dated = { ...merged.extras, ...(createdAt !== undefined && { createdAt }) }
+    const isSame = before !== undefined && isDeepStrictEqual({ detail, extras: dated }, before)
+    const result = { stored: { detail, extras: dated }, isNew: before === undefined, isChanged: !isSame }
+    if (isSame) return { result }
+    const extras = { ...dated, updatedAt: timestampOf(clock) }
+    const puts = [serverEntry(detail), listingEntry(listingOf(detail, extras))]
+    await refuseFixture(store, keyOf('server', qualifiedName))
+    const bytes = puts[0]?.value.length ?? 0
+    if (bytes > serverBytesMax)
+      throw invalidRequest(`the server has ${bytes} bytes; at most ${serverBytesMax} are kept`)
+    const usages = usagesWithout(keys, values)
+    for (const entry of puts) usages.add(entry)
+    const versions = newListingVersions([qualifiedName], values[2])
+    const write = { puts: [...puts, ...versions], counts: usages.counts(quota) }
+    return { write, result, full: () => refused('namespace_full', namespaceFull(namespace)) }
+  })
+}
+
+/** Throws 404, and 409 for a server that a fixture brought. */
+export function removeServer(store: Store, { change }: DirectoryWrite<unknown>, qualifiedName: string): Promise<void> {
+  return change(async () => {
+    const deletes = keysOf(qualifiedName)
+    const values = await store.getMany([...deletes, listingChangesKey])
+    if (values[0] === undefined) throw notFound()
+    await refuseFixture(store, keyOf('server', qualifiedName))
+    const counts = usagesWithout(deletes, values).counts()
+    const puts = newListingVersions([qualifiedName], values[2])
+    return { write: { deletes, puts, counts, fromReserve: 'deletion' }, result: undefined }
+  })
 }
 
 /** The keys of the details and of the listing. */

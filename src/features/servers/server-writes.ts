@@ -3,8 +3,7 @@
 import type { RequestContext } from '../../auth/authorizer.ts'
 import { conflict, invalidRequest, namespaceMissing, notFound, PlatformError } from '../../errors.ts'
 import { readOptionalBody, refuseBody } from '../../http/body.ts'
-import type { Handlers } from '../../http/handler.ts'
-import { refuseQuery } from '../../http/query.ts'
+import { handlersOf } from '../../http/handler.ts'
 import { privateJson, wholeResponse } from '../../http/respond.ts'
 import { namespaceOf } from '../../model/names.ts'
 import { createdAtOf } from '../../model/organization.ts'
@@ -17,47 +16,37 @@ import { about, requireLedServer } from './managed-server.ts'
 import { isOperator, merged, trusted, withChange } from './merge.ts'
 import { readQualifiedName } from './qualified-name.ts'
 import { readWrite, serverBody } from './server-body.ts'
-import type { ServerWriteDeps } from './server-deps.ts'
-import type { Merge, StoredServer } from './server-records.ts'
+import type { ServerDeps } from './server-deps.ts'
+import { removeServer, type StoredServer, storedServer, writeServer } from './server-records.ts'
 
 const changeShape = validatorOf(ServerChange)
 
 const access = { resource: 'servers', operation: 'write' } as const
 
-type ServerWriteHandlers = Pick<Handlers, 'putServer' | 'changeServer' | 'deleteServer' | 'introspectServer'>
+export const serverWriteHandlers = handlersOf({ putServer, changeServer, deleteServer, introspectServer })
 
-export function serverWriteHandlers(deps: ServerWriteDeps): ServerWriteHandlers {
-  return {
-    putServer: (request) => putServer(deps, request),
-    changeServer: (request) => changeServer(deps, request),
-    deleteServer: (request) => deleteServer(deps, request),
-    introspectServer: (request) => introspectServer(deps, request),
-  }
-}
-
-async function putServer(deps: ServerWriteDeps, request: Request): Promise<Response> {
-  const { authorizer, audit, writes, servers } = deps
-  const first = await writes.authenticate(request) // 401, 429
-  const qualifiedName = readQualifiedName(request.url)
-  if (qualifiedName === undefined) throw notFound(namespaceMissing)
-  const namespace = namespaceOf(qualifiedName)
-  await authorizer.requireManager(first, namespace, access, namespaceMissing) // 404, 403
-  refuseQuery(request.url) // 400
+async function putServer(deps: ServerDeps, request: Request): Promise<Response> {
+  const { authorizer, audit, writes } = deps
+  const write = await writes.begin(request, async (context) => {
+    const name = readQualifiedName(request.url)
+    if (name === undefined) throw notFound(namespaceMissing)
+    await authorizer.requireManager(context, namespaceOf(name), access)
+    return name
+  }) // 401, 429, 404, 403, 400
+  const { caller, allowed: qualifiedName } = write
   const body = await readWrite(request) // 400, 413
   const { mcpUrl } = body
   // Nothing is asked for a write that is refused.
   if (mcpUrl !== undefined) await refuseFixture(deps.store, keyOf('server', qualifiedName)) // 409
-  // 400
-  const introspected = mcpUrl === undefined ? undefined : await introspectFor(deps.upstream, first, mcpUrl, 'mcpUrl')
+  const introspected =
+    mcpUrl === undefined ? undefined : await introspectFor(deps.upstream, request, caller, mcpUrl, 'mcpUrl') // 400
   let urlBefore: string | null = null
-  const merge: Merge = async (context, before) => {
-    await authorizer.requireManager(context, namespace, access, namespaceMissing) // 404, 403
+  const { stored, isNew, isChanged } = await writeServer(deps, write, qualifiedName, (context, before) => {
     urlBefore = before?.detail.deploymentUrl ?? null
     return trusted(context, before, merged(qualifiedName, before, body, introspected))
-  }
-  const { stored, isNew, isChanged } = await servers.write(request, qualifiedName, merge) // 401, 400, 409
+  }) // 401, 400, 409
   const made = madeOf(stored)
-  if (isChanged) await audit.recordDone(isNew ? 'server.created' : 'server.changed', about(first, qualifiedName))
+  if (isChanged) await audit.recordDone(isNew ? 'server.created' : 'server.changed', about(caller, qualifiedName))
   const warnings = warningsOf(introspected?.problems ?? [], urlBefore, stored)
   return new Response(JSON.stringify({ ...made, ...(warnings.length > 0 && { warnings }) }), {
     status: 201,
@@ -65,59 +54,51 @@ async function putServer(deps: ServerWriteDeps, request: Request): Promise<Respo
   })
 }
 
-async function changeServer(deps: ServerWriteDeps, request: Request): Promise<Response> {
-  const { audit, writes, servers } = deps
-  const first = await writes.authenticate(request) // 401, 429
-  const qualifiedName = await requireServer(deps, first) // 404, 403
-  refuseQuery(request.url) // 400
+async function changeServer(deps: ServerDeps, request: Request): Promise<Response> {
+  const write = await deps.writes.begin(request, ledServer(deps)) // 401, 429, 404, 403, 400
+  const { caller, allowed: qualifiedName } = write
   const change = await readOptionalBody(request, changeShape, serverBody) // 400, 413
-  // 401, 409
-  const { isChanged } = await servers.write(request, qualifiedName, async (context, before) => {
-    await requireServer(deps, context) // 404, 403
+  const { isChanged } = await writeServer(deps, write, qualifiedName, (context, before) => {
     if (change.verified !== undefined && !isOperator(context))
       throw new PlatformError('forbidden', 'verified: can be set by an operator only')
     if (before === undefined) throw notFound()
     return withChange(before, change)
-  })
-  if (isChanged) await audit.recordDone('server.changed', about(first, qualifiedName))
+  }) // 401, 409
+  if (isChanged) await deps.audit.recordDone('server.changed', about(caller, qualifiedName))
   return changedResponse(qualifiedName)
 }
 
-async function deleteServer(deps: ServerWriteDeps, request: Request): Promise<Response> {
-  const { audit, writes, servers } = deps
-  const first = await writes.authenticate(request) // 401, 429
-  const qualifiedName = await requireServer(deps, first) // 404, 403
-  refuseQuery(request.url) // 400
-  await servers.remove(request, qualifiedName, (context) => requireServer(deps, context)) // 401, 404, 403, 409
-  await audit.recordDone('server.deleted', about(first, qualifiedName))
+async function deleteServer(deps: ServerDeps, request: Request): Promise<Response> {
+  const write = await deps.writes.begin(request, ledServer(deps), 'removal') // 401, 429, 404, 403, 400
+  const { caller, allowed: qualifiedName } = write
+  await removeServer(deps.store, write, qualifiedName) // 401, 404, 403, 409
+  await deps.audit.recordDone('server.deleted', about(caller, qualifiedName))
   return changedResponse(qualifiedName)
 }
 
-async function introspectServer(deps: ServerWriteDeps, request: Request): Promise<Response> {
-  const { audit, writes, servers } = deps
-  const first = await writes.authenticate(request) // 401, 429
+async function introspectServer(deps: ServerDeps, request: Request): Promise<Response> {
   const path = request.url.replace(/\/\.introspect(?=\/?(?:\?|$))/, '')
-  const qualifiedName = await requireServer(deps, first, path) // 404, 403
-  refuseQuery(request.url) // 400
+  const write = await deps.writes.begin(request, ledServer(deps, path)) // 401, 429, 404, 403, 400
+  const { caller, allowed: qualifiedName } = write
   await refuseBody(request) // 400
-  const url = (await servers.read(qualifiedName))?.detail.deploymentUrl ?? null
+  const url = (await storedServer(deps.store, qualifiedName))?.detail.deploymentUrl ?? null
   if (url === null) throw invalidRequest('the server has no URL: send one as "mcpUrl" with PUT')
   await refuseFixture(deps.store, keyOf('server', qualifiedName)) // 409
-  const { introspected, problems } = await introspectFor(deps.upstream, first, url, 'deploymentUrl') // 400
+  // 400
+  const { introspected, problems } = await introspectFor(deps.upstream, request, caller, url, 'deploymentUrl')
   if (problems.length > 0) throw new PlatformError('upstream_error', problems.join('; '))
-  const { stored, isChanged } = await servers.write(request, qualifiedName, async (context, before) => {
-    await requireServer(deps, context, path) // 404, 403
+  const { stored, isChanged } = await writeServer(deps, write, qualifiedName, (_, before) => {
     if (before === undefined) throw notFound()
-    // The URL changed meanwhile: discard the result of the introspection.
-    if (before.detail.deploymentUrl !== url) throw conflict('The URL of this server was changed meanwhile: ask again') // 409
+    // The URL changed meanwhile: discard the result of the introspection. 409
+    if (before.detail.deploymentUrl !== url) throw conflict('The URL of this server was changed meanwhile: ask again')
     return { ...before, detail: { ...before.detail, ...introspected } }
   })
-  if (isChanged) await audit.recordDone('server.introspected', about(first, qualifiedName))
+  if (isChanged) await deps.audit.recordDone('server.introspected', about(caller, qualifiedName))
   return wholeResponse(request, JSON.stringify(stored.detail))
 }
 
-function requireServer({ authorizer }: ServerWriteDeps, context: RequestContext, path = context.request.url) {
-  return requireLedServer(authorizer, context, readQualifiedName(path), 'write')
+function ledServer({ authorizer }: ServerDeps, path?: string): (context: RequestContext) => Promise<string> {
+  return (context) => requireLedServer(authorizer, context, readQualifiedName(path ?? context.request.url), 'write')
 }
 
 /** Keeps the stored value of each list that introspection did not return, unless the URL changed. */

@@ -36,10 +36,10 @@ function updatedAtOf(listing: ServerListing): string {
   return listing.updatedAt ?? createdAtOf(listing)
 }
 
-/** `name`: from `registryFactsOf`. An imported server is shown as it was imported. */
-export function registryEntry(name: string, listing: ServerListing, detail: ServerDetail): RegistryEntry {
+/** Of a server that has a name there. An imported one is shown as it was imported. */
+export function registryEntry(listing: ServerListing, detail: ServerDetail): RegistryEntry {
   return {
-    server: listing.serverJson ?? made(name, listing, detail),
+    server: listing.serverJson ?? made(listing, detail),
     _meta: {
       [officialMeta]: {
         status: 'active',
@@ -51,7 +51,8 @@ export function registryEntry(name: string, listing: ServerListing, detail: Serv
   }
 }
 
-function made(name: string, { homepage, repositoryUrl }: ServerListing, detail: ServerDetail): ServerJson {
+function made(listing: ServerListing, detail: ServerDetail): ServerJson {
+  const { homepage, repositoryUrl } = listing
   const { displayName, description, iconUrl, connections } = detail
   const title = shortened(displayName)
   const packages = connections.flatMap((option) =>
@@ -64,7 +65,7 @@ function made(name: string, { homepage, repositoryUrl }: ServerListing, detail: 
   )
   const source = repositoryUrl === null ? undefined : hostOf(repositoryUrl)
   return {
-    name,
+    name: nameFor(listing) as string,
     // It must not be empty there.
     description: shortened(description) || title,
     title,

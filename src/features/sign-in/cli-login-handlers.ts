@@ -14,7 +14,7 @@ import { conflict, invalidRequest, notFound, unauthorized } from '../../errors.t
 import { type RateLimit, requireRate } from '../../fairness/rate-limit.ts'
 import type { ClientSockets } from '../../http/client-sockets.ts'
 import { type Form, readForm } from '../../http/form.ts'
-import type { Handlers } from '../../http/handler.ts'
+import { handlersOf } from '../../http/handler.ts'
 import { impossiblePage, redirect } from '../../http/html-page.ts'
 import { namesInPath } from '../../http/path.ts'
 import { readQuery, refuseQuery } from '../../http/query.ts'
@@ -50,16 +50,12 @@ export interface CliLoginDeps {
   readonly base: string
 }
 
-type CliLoginHandlers = Pick<Handlers, 'startCliLogin' | 'pollCliLogin' | 'cliLoginPage' | 'decideCliLogin'>
-
-export function cliLoginHandlers(deps: CliLoginDeps): CliLoginHandlers {
-  return {
-    startCliLogin: (request) => startCliLogin(deps, request),
-    pollCliLogin: (request) => pollCliLogin(deps, request),
-    cliLoginPage: (request) => showCliLoginPage(deps, request),
-    decideCliLogin: (request) => decideCliLogin(deps, request),
-  }
-}
+export const cliLoginHandlers = handlersOf({
+  startCliLogin,
+  pollCliLogin,
+  cliLoginPage: showCliLoginPage,
+  decideCliLogin,
+})
 
 async function startCliLogin(deps: CliLoginDeps, request: Request): Promise<Response> {
   const { sockets, base, records } = deps

@@ -15,7 +15,7 @@ import { invalidRequest, PlatformError } from '../../errors.ts'
 import { type RateLimit, requireRate } from '../../fairness/rate-limit.ts'
 import { readForm } from '../../http/form.ts'
 import { isSecureUrl } from '../../http/guard.ts'
-import type { Handlers } from '../../http/handler.ts'
+import { handlersOf } from '../../http/handler.ts'
 import { html } from '../../http/html.ts'
 import { impossiblePage, page, redirect, row } from '../../http/html-page.ts'
 import { readQuery } from '../../http/query.ts'
@@ -39,12 +39,7 @@ export interface SignInDeps {
   readonly base: string
 }
 
-export function signInHandlers(deps: SignInDeps): Pick<Handlers, 'signInPage' | 'signIn'> {
-  return {
-    signInPage: (request) => showSignInPage(deps, request),
-    signIn: (request) => signIn(deps, request),
-  }
-}
+export const signInHandlers = handlersOf({ signInPage: showSignInPage, signIn })
 
 async function showSignInPage(deps: SignInDeps, request: Request): Promise<Response> {
   const { sessions, base } = deps

@@ -1,36 +1,75 @@
 /**
- * Determines the claims of a new token (specification 4.1; contract 3). A child token inherits its parent's policy and
- * never outlives it. No clock, and no I/O except directory look-ups and `sign`.
+ * Makes a token whole: its claims (specification 4.1; contract 3), its signature, and its line in the audit log. A
+ * child token inherits its parent's policy and never outlives it.
  */
 
-import { randomBytes } from 'node:crypto'
-import { type Caller, isOrganizationAdmin } from '../../auth/authenticate.ts'
+import { createHash, randomBytes } from 'node:crypto'
+import { type Authenticated, type Authenticator, type Caller, isOrganizationAdmin } from '../../auth/authenticate.ts'
 import type { DirectorySnapshot } from '../../auth/directory.ts'
+import { signingInput } from '../../auth/service-token.ts'
+import { type Clock, secondsOf } from '../../clock.ts'
 import { invalidRequest, PlatformError } from '../../errors.ts'
 import { tokenCharsMax, tokenLifetimeDefaultSeconds } from '../../limits.ts'
-import { CreateTokenRequest, type ServiceTokenClaims } from '../../model/token.ts'
+import { CreateTokenRequest, type CreateTokenResponse, type ServiceTokenClaims } from '../../model/token.ts'
+import type { Audit, AuditFields } from '../../ops/audit-log.ts'
 import { type Block, policyPatternProblem, readPolicy } from '../../policy/block.ts'
 import { problemText, validatorOf } from '../../schema/check.ts'
 import { costToCompile, patternProblem } from '../../schema/patterns.ts'
+import type { Signers } from './signers.ts'
 
 const requestShape = validatorOf(CreateTokenRequest)
 
-export interface MintOptions {
-  readonly caller: Caller
-  readonly directory: DirectorySnapshot
+export interface MinterDeps {
+  readonly authenticator: Pick<Authenticator, 'keys' | 'minted'>
+  readonly signers: Pick<Signers, 'sign'>
+  readonly audit: Audit
   /** `iss` and `aud` of the token. */
   readonly issuer: string
-  /** Unix seconds. */
-  readonly nowSeconds: number
-  /** Signs the claims into a token. */
-  readonly sign: (claims: ServiceTokenClaims) => Promise<string>
+  readonly clock: Clock
+  readonly observer: { minted(): void } | undefined
 }
 
 /**
- * `body` is undefined for an empty request body. `expiresAt` is ISO 8601. Throws `invalid_request`, `policy_too_large`,
- * `forbidden`, and what `sign` throws.
+ * Mints a token of the caller, for the body of `POST /tokens`; undefined for an empty one. Signing may wait:
+ * `requireAllowed` then says, by throwing, that the caller's credential has ended meanwhile. Throws `invalid_request`,
+ * `policy_too_large`, `forbidden`, and `unavailable` if too many wait for a signature or the audit log has no room.
  */
-export async function mint(body: unknown, { caller, directory, issuer, nowSeconds, sign }: MintOptions) {
+export type Mint = (
+  body: unknown,
+  of: Authenticated,
+  requireAllowed: () => Promise<unknown>,
+) => Promise<CreateTokenResponse>
+
+export function createMint({ authenticator, signers, audit, issuer, clock, observer }: MinterDeps): Mint {
+  return async (body, { caller, directory }, requireAllowed) => {
+    audit.requireRoom() // 503
+    const { active } = await authenticator.keys()
+    const claims = await claimsFor(body, { caller, directory, issuer, nowSeconds: secondsOf(clock) })
+    const text = signingInput(claims, active)
+    const token = `${text}.${await signers.sign(text, active, caller)}`
+    if (token.length > tokenCharsMax) throw tooLarge(token.length)
+    await requireAllowed()
+    // Before the response, so that every token that exists outside is in the audit log.
+    await audit.record('token.minted', mintedFields(claims, active.kid))
+    authenticator.minted(token)
+    observer?.minted()
+    return { token, expiresAt: new Date(claims.exp * 1000).toISOString() }
+  }
+}
+
+interface ClaimsOptions {
+  readonly caller: Caller
+  readonly directory: DirectorySnapshot
+  readonly issuer: string
+  /** Unix seconds. */
+  readonly nowSeconds: number
+}
+
+/** The claims of a new token. No clock, and no I/O except directory look-ups. */
+export async function claimsFor(
+  body: unknown,
+  { caller, directory, issuer, nowSeconds }: ClaimsOptions,
+): Promise<ServiceTokenClaims> {
   const { policy = [], organizationId } = readCreateTokenRequest(body)
   const parent = caller.token
   const whole = [...(parent?.policy ?? []), ...policy]
@@ -45,9 +84,7 @@ export async function mint(body: unknown, { caller, directory, issuer, nowSecond
   }
   const ttls = blocks.flatMap(({ ttlSeconds }) => (ttlSeconds === undefined ? [] : [ttlSeconds]))
   const lifetime = ttls.length > 0 ? Math.min(...ttls) : tokenLifetimeDefaultSeconds
-  // A child never outlives its parent.
-  const exp = Math.min(nowSeconds + lifetime, parent?.exp ?? Number.POSITIVE_INFINITY)
-  const claims: ServiceTokenClaims = {
+  return {
     iss: issuer,
     aud: issuer,
     sub: caller.userId,
@@ -56,12 +93,10 @@ export async function mint(body: unknown, { caller, directory, issuer, nowSecond
     jti: `tok_${randomBytes(16).toString('base64url')}`,
     ...(parent !== undefined && { par: [...(parent.par ?? []), parent.jti] }),
     iat: nowSeconds,
-    exp,
+    // A child never outlives its parent.
+    exp: Math.min(nowSeconds + lifetime, parent?.exp ?? Number.POSITIVE_INFINITY),
     policy: whole,
   }
-  const token = await sign(claims)
-  if (token.length > tokenCharsMax) throw tooLarge(token.length)
-  return { claims, token, expiresAt: new Date(exp * 1000).toISOString() }
 }
 
 function tooLarge(chars: number): PlatformError {
@@ -108,4 +143,10 @@ function readBlocks(policy: CreateTokenRequest['policy'] & object, inherited: re
   const problem = policyPatternProblem(inherited, read.blocks)
   if (problem !== undefined) throw invalidRequest(problemText(problem))
   return read.blocks
+}
+
+/** The policy may contain confidential values, so only its hash is logged; it shows whether two policies are equal. */
+function mintedFields({ jti, par, sub, key, org, exp, policy }: ServiceTokenClaims, kid: string): AuditFields {
+  const policyHash = createHash('sha256').update(JSON.stringify(policy)).digest('hex')
+  return { jti, par, userId: sub, keyId: key, organizationId: org, exp, kid, constraints: policy.length, policyHash }
 }

@@ -10,8 +10,8 @@ import type { SigningKey } from '../../auth/signing-keys.ts'
 import { isCompiled } from '../../compiled.ts'
 import { PlatformError } from '../../errors.ts'
 import type { Holder } from '../../fairness/owner.ts'
-import { createRounds } from '../../fairness/rounds.ts'
-import { createShares } from '../../fairness/shares.ts'
+import { Rounds } from '../../fairness/rounds.ts'
+import { Shares } from '../../fairness/shares.ts'
 import { pendingSignaturesMax } from '../../limits.ts'
 
 /**
@@ -65,9 +65,9 @@ interface Thread {
 /** By default one core is left for the event loop. Threads start when tokens are minted; most processes need none. */
 export function createSigners(count = Math.min(signersMax, Math.max(1, availableParallelism() - 1))): Signers {
   const threads = new Set<Thread>()
-  const shares = createShares(pendingSignaturesMax)
+  const shares = new Shares(pendingSignaturesMax)
   /** One of each owner in turn: however many tokens one mints, another waits for a few. */
-  const waiting = createRounds<Job>()
+  const waiting = new Rounds<Job>()
   let lastId = 0
 
   function start(): Thread {
@@ -92,7 +92,7 @@ export function createSigners(count = Math.min(signersMax, Math.max(1, available
 
   /** Gives the threads work, as far as they have room. */
   function dispatch(): void {
-    while (!waiting.isEmpty()) {
+    while (!waiting.isEmpty) {
       const first = leastBusy(threads)
       const isBusy = first === undefined || (first.jobs.size > 0 && threads.size < count)
       const { jobs, worker } = isBusy ? start() : first

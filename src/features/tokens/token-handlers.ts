@@ -12,12 +12,12 @@ import type { Handlers } from '../../http/handler.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { jsonResponse } from '../../http/respond.ts'
 import { jwksMaxAgeSeconds } from '../../limits.ts'
+import type { Mint } from './mint.ts'
 import { compilingPatterns } from './mint.ts'
-import type { Minter } from './minter.ts'
 
 export interface TokenDeps {
   readonly authenticator: Authenticator
-  readonly minter: Minter
+  readonly mint: Mint
   /** Limits minting per API key. */
   readonly mints: HolderRateLimit
   readonly denials: Denials
@@ -27,7 +27,7 @@ export interface TokenDeps {
 
 export function tokenHandlers({
   authenticator,
-  minter,
+  mint,
   mints,
   denials,
   clock,
@@ -47,7 +47,7 @@ export function tokenHandlers({
         const { caller, directory } = await authenticator.authenticate(request) // 401, 429
         // Signing may wait; if the credential is revoked in the meantime, the token is discarded.
         const isStillValid = () => authenticator.authenticate(request) // 401, 429
-        const answer = await minter.mint(body, { caller, directory }, isStillValid) // 400, 403, 503
+        const answer = await mint(body, { caller, directory }, isStillValid) // 400, 403, 503
         return jsonResponse(JSON.stringify(answer), { 'cache-control': 'no-store' })
       } catch (thrown) {
         const { code } = asPlatformError(thrown)

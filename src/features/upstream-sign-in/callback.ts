@@ -55,7 +55,7 @@ async function oauthCallback(deps: CallbackDeps, request: Request): Promise<Resp
   try {
     end = await finish(deps, attempt, parameters) // 502, 400
   } catch (thrown) {
-    throw thrown instanceof PlatformError && setupUrl !== undefined ? thrown.withSetupUrl(setupUrl) : thrown
+    throw thrown instanceof PlatformError && setupUrl !== undefined ? thrown.with({ setupUrl }) : thrown
   }
   const until = end === undefined ? {} : { until: String(Math.floor(Date.parse(end) / 1000)) }
   return redirect(`${base}/oauth/done?${new URLSearchParams({ ...attempt.ref, ...until })}`)

@@ -25,6 +25,7 @@ import {
 import type { ServerDetail } from '../../model/server.ts'
 import type { Audit } from '../../ops/audit-log.ts'
 import { validatorOf } from '../../schema/check.ts'
+import type { Check } from '../../schema/json-schema.ts'
 import { connectionChange, type StoredConnection } from '../../storage/connections.ts'
 import { readingServer } from '../../storage/directory-records.ts'
 import type { Store } from '../../storage/store.ts'
@@ -137,12 +138,13 @@ async function problemOf(
   const defaults = properties.flatMap(([name, part]) =>
     typeof part === 'object' && part?.default !== undefined && !values.has(name) ? [[name, part.default]] : [],
   )
-  const check = await allowanceOf(request)
-    .run(keptCheckOf(schema, 'input'))
-    .catch((error: unknown) => {
-      if (error instanceof PlatformError) throw error
-      throw conflict(`The configuration of this server cannot be checked: ${(error as Error).message}`)
-    })
+  let check: Check
+  try {
+    check = await allowanceOf(request).run(keptCheckOf(schema, 'input'))
+  } catch (error) {
+    if (error instanceof PlatformError) throw error
+    throw conflict(`The configuration of this server cannot be checked: ${(error as Error).message}`)
+  }
   const problem = check(Object.fromEntries([...defaults, ...values]))
   return problem === undefined ? undefined : inLabels(problem, fields)
 }

@@ -14,6 +14,7 @@ import { ticketHolder } from '../../fairness/owner.ts'
 import { type RateLimit, requireRate } from '../../fairness/rate-limit.ts'
 import { readForm } from '../../http/form.ts'
 import { isSecureUrl } from '../../http/guard.ts'
+import { handlersOf } from '../../http/handler.ts'
 import { impossiblePage, redirect } from '../../http/html-page.ts'
 import { namesInPath, pathOf } from '../../http/path.ts'
 import { readQuery } from '../../http/query.ts'
@@ -40,12 +41,7 @@ export interface SetupDeps extends BeginDeps, InputDeps {
   readonly credentials: UpstreamCredentials
 }
 
-export function setupHandlers(deps: SetupDeps) {
-  return {
-    setupPage: (request: Request) => showSetupPage(deps, request),
-    startSetup: (request: Request) => startSetup(deps, request),
-  }
-}
+export const setupHandlers = handlersOf({ setupPage: showSetupPage, startSetup })
 
 async function showSetupPage(deps: SetupDeps, request: Request): Promise<Response> {
   const { directory } = deps
@@ -69,7 +65,7 @@ async function startSetup(deps: SetupDeps, request: Request): Promise<Response> 
   try {
     return await answerForm(deps, visit, request) // 400, 403, 409, 429, 502
   } catch (thrown) {
-    throw thrown instanceof PlatformError ? thrown.withSetupUrl(visit.action) : thrown
+    throw thrown instanceof PlatformError ? thrown.with({ setupUrl: visit.action }) : thrown
   }
 }
 

@@ -1,6 +1,6 @@
 /** Defaults for the fields that a fixture may leave out, as the contract defines them. */
 
-import { type Connection, urlProblem } from '../../model/connection.ts'
+import type { Connection } from '../../model/connection.ts'
 import type { ServerDetail } from '../../model/server.ts'
 import type { FixtureConnection, FixtureFile } from './fixture-schema.ts'
 
@@ -28,7 +28,7 @@ export function completeServer(server: NonNullable<FixtureFile['servers']>[numbe
 export function connectionProblem({ transport = 'http', mcpUrl = null }: FixtureConnection): string | undefined {
   if (transport === 'uplink' && mcpUrl !== null) return 'must be null or left out for an uplink'
   if (transport === 'http' && mcpUrl === null) return 'is missing'
-  return mcpUrl === null ? undefined : urlProblem(mcpUrl)
+  return undefined
 }
 
 /** The full public record. `createdAt` is '' if the fixture has none; the load fills it in. */

@@ -9,7 +9,7 @@ import { connectionBytesMax, fixtureDepthMax, serverBytesMax } from '../../limit
 import { namespaceOf } from '../../model/names.ts'
 import { Namespace, NamespaceWrite } from '../../model/organization.ts'
 import { RecordedAnswer } from '../../model/recorded-answer.ts'
-import { type ServerDetail, serverUrlProblem } from '../../model/server.ts'
+import type { ServerDetail } from '../../model/server.ts'
 import { type Problem, type Validator, validatorOf } from '../../schema/check.ts'
 import { readJsonBytes } from '../../schema/json.ts'
 import { completeConnection, completeServer, connectionProblem } from './complete.ts'
@@ -239,8 +239,6 @@ class FixtureReader {
     const detail = completeServer(server)
     const size = Buffer.byteLength(JSON.stringify(detail))
     if (size > serverBytesMax) this.#report(`servers[${i}]`, `has ${size} bytes; at most ${serverBytesMax} are kept`)
-    const wrongUrl = serverUrlProblem(detail)
-    if (wrongUrl !== undefined) this.#report(`servers[${i}].${wrongUrl.place}`, wrongUrl.message)
     const tools = new Set<string>()
     for (const [j, { name }] of (detail.tools ?? []).entries()) {
       this.#declareUnique(tools, name, () => `servers[${i}].tools[${j}].name`)

@@ -235,7 +235,7 @@ describe('registration', () => {
     const at = async (address: string) => (await register(platform, {}, address)).client_id
     const mine = await at('198.51.100.7')
     // One network of many addresses, as anybody can rent it, and an older one with fewer.
-    const few = [await at('2001:db8:1:1::/64'), await at('2001:db8:1:2::/64')]
+    const few = [await at('2001:db9:1:1::/64'), await at('2001:db9:1:2::/64')]
     const flood: string[] = []
     for (let i = 0; i <= unusedClientsMax; i += 1) {
       platform.now += 1000

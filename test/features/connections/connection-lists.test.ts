@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { Slices } from '../../../src/fairness/slices.ts'
-import { createTurns } from '../../../src/fairness/turns.ts'
+import { Turns } from '../../../src/fairness/turns.ts'
 import { planOf } from '../../../src/features/connections/plan.ts'
 import type { Connection } from '../../../src/model/connection.ts'
 import type { LocalReads, Store } from '../../../src/storage/store.ts'
@@ -325,7 +325,7 @@ describe('ETag', () => {
 
 test('a constraint on an id that cannot be is of no row, wherever a walk stands', async () => {
   const store = openMemoryStore()
-  const work = { examined: 0, slices: new Slices(createTurns(), { keyId: 'a', family: 'a' }) }
+  const work = { examined: 0, slices: new Slices(new Turns(), { keyId: 'a', family: 'a' }) }
   const scope = { namespace: 'acme', filters: [], blocks: [{ metadata: [[['connectionId', '\u0100zz']]] }] } as const
   expect(await planOf(store, scope, work).seek('')).toBeUndefined()
 })

@@ -263,7 +263,11 @@ describe('what cannot be written is told, and nothing is', () => {
     ['another scheme', { mcpUrl: 'ftp://a.example.com' }, 'mcpUrl: must be an http or https URL'],
     ['a file', { mcpUrl: 'file:///etc/passwd' }, 'mcpUrl: must be an http or https URL'],
     ['no URL', { mcpUrl: 'http://[::::' }, 'mcpUrl: must be an http or https URL'],
-    ['a user in the URL', { mcpUrl: 'https://a:b@a.example.com' }, 'mcpUrl: must not carry a user'],
+    [
+      'a user in the URL',
+      { mcpUrl: 'https://a:b@a.example.com' },
+      'mcpUrl: must be an http or https URL without a user',
+    ],
     ['a mock of a URL', { mcpUrl: url, mock: { enabled: true } }, 'mock: requires server'],
     ['a name that is empty', { mcpUrl: url, name: '' }, 'name: is empty'],
     ['a name that is long', { mcpUrl: url, name: 'x'.repeat(256) }, 'name: at most 255 characters'],

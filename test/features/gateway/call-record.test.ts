@@ -5,7 +5,7 @@ import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createFairness } from '../../../src/fairness/fairness.ts'
-import { createShares } from '../../../src/fairness/shares.ts'
+import { Shares } from '../../../src/fairness/shares.ts'
 import { createOutcomeReader } from '../../../src/features/gateway/call-outcome.ts'
 import { auditVerifier } from '../../../src/ops/audit-verifier.ts'
 import { type CallLog, openCallLog } from '../../../src/ops/call-log.ts'
@@ -348,7 +348,7 @@ test('what was sent to a server was not refused, whatever became of its answer',
     return large
   }
   // The answers have no room, be it one by one or in a flood.
-  const fairness = { ...createFairness(), memory: createShares(800_000) }
+  const fairness = { ...createFairness(), memory: new Shares(800_000) }
   platform = await createTestPlatform({ store: platform.store, callLog: log, upstream, fairness })
   executed = 0
   const answers = await Promise.all(Array.from({ length: 150 }, () => call('ada/up', 'drop')))

@@ -11,34 +11,33 @@ const callOf = (keyId: string, connectionId = 'one') => ({
   message: { id: 1 } as never,
 })
 
-test('a slot that was given back is there again, once, while others are under way', () => {
-  const slots = createCallSlots()
-  const [first, ...rest] = Array.from({ length: share }, () => slots.acquire(callOf('ada')))
+test('a slot that was given back is there again while others are under way', () => {
+  const takeSlot = createCallSlots()
+  const [first, ...rest] = Array.from({ length: share }, () => takeSlot(callOf('ada')))
   if (first === undefined) throw new Error('there are slots')
-  const full = () => expect(() => slots.acquire(callOf('ada'))).toThrow('too many concurrent requests')
+  const full = () => expect(() => takeSlot(callOf('ada'))).toThrow('too many concurrent requests')
   full()
   first()
-  first()
-  const again = slots.acquire(callOf('ada'))
+  const again = takeSlot(callOf('ada'))
   full()
   for (const release of [...rest, again]) release()
-  for (let i = 0; i < share; i += 1) slots.acquire(callOf('ada'))
+  for (let i = 0; i < share; i += 1) takeSlot(callOf('ada'))
   full()
 })
 
 test('each connection has its own', () => {
-  const slots = createCallSlots()
-  for (let i = 0; i < share; i += 1) slots.acquire(callOf('ada'))
-  slots.acquire(callOf('ada', 'two'))
-  slots.acquire(callOf('eve'))
+  const takeSlot = createCallSlots()
+  for (let i = 0; i < share; i += 1) takeSlot(callOf('ada'))
+  takeSlot(callOf('ada', 'two'))
+  takeSlot(callOf('eve'))
 })
 
 test('a connection is counted until its last request is over, and not until one of them is', () => {
-  const slots = createCallSlots()
-  const [first, second] = [slots.acquire(callOf('ada')), slots.acquire(callOf('ada'))]
+  const takeSlot = createCallSlots()
+  const [first, second] = [takeSlot(callOf('ada')), takeSlot(callOf('ada'))]
   first()
-  for (let i = 1; i < share; i += 1) slots.acquire(callOf('ada'))
-  expect(() => slots.acquire(callOf('ada'))).toThrow('too many concurrent requests')
+  for (let i = 1; i < share; i += 1) takeSlot(callOf('ada'))
+  expect(() => takeSlot(callOf('ada'))).toThrow('too many concurrent requests')
   second()
-  slots.acquire(callOf('ada'))
+  takeSlot(callOf('ada'))
 })

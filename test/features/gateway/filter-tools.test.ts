@@ -3,8 +3,8 @@
 import { describe, expect, test } from 'bun:test'
 import { setImmediate } from 'node:timers/promises'
 import { createFairness } from '../../../src/fairness/fairness.ts'
-import { createPaces } from '../../../src/fairness/pace.ts'
-import { createShares } from '../../../src/fairness/shares.ts'
+import { Paces } from '../../../src/fairness/pace.ts'
+import { Shares } from '../../../src/fairness/shares.ts'
 import {
   filterTools,
   narrowingCostMax,
@@ -18,7 +18,6 @@ import { parsedResponseCharsMax, parsedResponseMemoryFactor } from '../../../src
 import { type Block, readConstraint } from '../../../src/policy/block.ts'
 import { costToAsk, patternProblem, rpcVerdictCharsMax } from '../../../src/schema/patterns.ts'
 import { drained } from '../../../src/schema/steps.ts'
-import { clockOf } from '../../support/clock.ts'
 
 const parseResponse = (text: string) => drained(parsingResponse(text))
 
@@ -140,12 +139,13 @@ describe('a large response that is parsed', () => {
 
   test('counts for its owner’s memory and time', async () => {
     const spent: number[] = []
-    const memory = createShares(4 * large * parsedResponseMemoryFactor)
-    const paces = createPaces(clockOf(() => 0))
-    const time = {
-      ...paces,
-      of: () => ({ ...paces.of(holder), spend: (milliseconds: number) => void spent.push(milliseconds) }),
+    const memory = new Shares(4 * large * parsedResponseMemoryFactor)
+    class Noted extends Paces {
+      override spend(_: string, milliseconds: number) {
+        spent.push(milliseconds)
+      }
     }
+    const time = new Noted()
     const fairness = { ...createFairness(), memory, time }
     const nothing = async () => {}
     for (let i = 0; i < 3; i += 1) await parseInPlace(fairness, holder, large, nothing)

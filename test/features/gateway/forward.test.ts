@@ -2,7 +2,7 @@
 
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { createFairness } from '../../../src/fairness/fairness.ts'
-import { createShares } from '../../../src/fairness/shares.ts'
+import { Shares } from '../../../src/fairness/shares.ts'
 import { bodyMemoryFactor, parsedResponseMemoryFactor } from '../../../src/limits.ts'
 import type { ConnectionStatus } from '../../../src/model/connection.ts'
 import { connectionChange, findConnection } from '../../../src/storage/connections.ts'
@@ -160,7 +160,7 @@ test('a list is narrowed while its caller has memory for it, which it then has a
   const bytes = 1000 * (parsedResponseMemoryFactor + 1) + body.length * bodyMemoryFactor
   platform = await createTestPlatform({
     upstream,
-    fairness: { ...createFairness(), memory: createShares(4 * bytes) },
+    fairness: { ...createFairness(), memory: new Shares(4 * bytes) },
   })
   await connect({ state: 'connected' })
   const policy = [{ rpcReqMatch: { 'params.name': '^a' } }]

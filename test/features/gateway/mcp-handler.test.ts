@@ -4,8 +4,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:tes
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { createMcpHandler, Server } from '@modelcontextprotocol/server'
 import { createFairness } from '../../../src/fairness/fairness.ts'
-import { createShares } from '../../../src/fairness/shares.ts'
-import { type Addresses, createAddresses, readAllowedUpstream } from '../../../src/upstream/addresses.ts'
+import { Shares } from '../../../src/fairness/shares.ts'
+import { createAddresses, type DestinationOf, readAllowedUpstream } from '../../../src/upstream/addresses.ts'
 import { probeRequestsMax } from '../../../src/upstream/probe.ts'
 import { createUpstream } from '../../../src/upstream/upstream.ts'
 import { mintToken } from '../../api/cases.ts'
@@ -113,7 +113,7 @@ const manners: Record<string, (request: Request, text: string) => Response | Pro
 let sessions = 0
 let upstream: Bun.Server<undefined>
 let platform: TestPlatform
-let addresses: Addresses
+let addresses: DestinationOf
 let front: Bun.Server<undefined>
 
 beforeAll(() => {
@@ -610,7 +610,7 @@ describe('what is read here counts for its caller’s share of memory', () => {
     test(`${what}, as long as it is`, async () => {
       platform = await createTestPlatform({
         upstream: createUpstream(addresses, { pseudonym: 'postern-test' }),
-        fairness: { ...createFairness(), memory: createShares(100_000) },
+        fairness: { ...createFairness(), memory: new Shares(100_000) },
       })
       let bytes = 1000
       manners['/listed'] = () => tools(bytes)

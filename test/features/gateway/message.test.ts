@@ -91,7 +91,7 @@ describe('a message', () => {
     test(`is not ${what}`, () => {
       const read = () => messageOf(encoded(body))
       expect(read).toThrow(message)
-      expect(thrownBy(read)).toMatchObject({ code: 'invalid_request', id })
+      expect(thrownBy(read)).toMatchObject({ code: 'invalid_request', options: id === null ? {} : { id } })
     })
   }
 

@@ -1,8 +1,8 @@
 /** Calls that wait for one another at an upstream that is told what to do. */
 
 import { describe, expect, test } from 'bun:test'
-import { createShares } from '../../../src/fairness/shares.ts'
-import { createTurns } from '../../../src/fairness/turns.ts'
+import { Shares } from '../../../src/fairness/shares.ts'
+import { Turns } from '../../../src/fairness/turns.ts'
 import { leadingSpacesMax } from '../../../src/features/gateway/client-response.ts'
 import { parsingMessage } from '../../../src/features/gateway/message.ts'
 import { createProxy } from '../../../src/features/gateway/proxy.ts'
@@ -101,7 +101,7 @@ const bytesOf = (text: string) => new TextEncoder().encode(text)
 /** A proxy by itself; `answer` is the upstream. */
 function proxyTo(answer: (request: UpstreamRequest) => UpstreamResponse, memoryBytes = 1e9) {
   const seen = { statuses: [] as ConnectionStatus[], done: 0, sent: [] as UpstreamRequest[] }
-  const proxy = createProxy({
+  const sendUpstream = createProxy({
     upstream: {
       async send(request) {
         seen.sent.push(request)
@@ -109,11 +109,11 @@ function proxyTo(answer: (request: UpstreamRequest) => UpstreamResponse, memoryB
       },
     },
     sessions: createSessions(seed('session key')),
-    fairness: { memory: createShares(memoryBytes), turns: createTurns() },
+    fairness: { memory: new Shares(memoryBytes), turns: new Turns() },
     timeoutMs: 1000,
   })
   const send = (body: object, more: Partial<UpstreamCall> = {}) =>
-    proxy.send({
+    sendUpstream({
       allowance: { hold: () => () => {}, run: async (work) => drained(work) },
       progress: { isSent: false, isAnswered: false },
       ref: { namespace: 'acme', connectionId: 'one' },
@@ -123,7 +123,7 @@ function proxyTo(answer: (request: UpstreamRequest) => UpstreamResponse, memoryB
       connectionHeaders: {},
       credentials: undefined,
       isScopeWanted: false,
-      signInUrl: undefined,
+      signInUrl: () => undefined,
       isOfSignedInClient: false,
       sessionOwner: 'one',
       holder: { keyId: 'key', family: 'key' },
@@ -210,7 +210,7 @@ describe('an upstream that does not answer as it should is told, and what it say
       const { seen, send } = proxyTo(answer)
       const sent = send(initialize)
       await expect(sent).rejects.toThrow(message)
-      await expect(sent).rejects.toMatchObject({ code, id: 7 })
+      await expect(sent).rejects.toMatchObject({ code, options: { id: 7 } })
       expect([seen.statuses.map((one) => one.state), seen.done]).toEqual([
         state === undefined ? [] : [state as never],
         1,
@@ -221,7 +221,9 @@ describe('an upstream that does not answer as it should is told, and what it say
   test('what authorizes it is kept, and told', async () => {
     const { seen, send } = proxyTo(answering(401))
     const sent = send(initialize, { connection: { ...connection('one'), status: unauthorized } })
-    await expect(sent).rejects.toMatchObject({ data: { authorizationUrl: unauthorized.authorizationUrl } })
+    await expect(sent).rejects.toMatchObject({
+      options: { data: { authorizationUrl: unauthorized.authorizationUrl } },
+    })
     expect(seen.statuses).toEqual([unauthorized])
   })
 

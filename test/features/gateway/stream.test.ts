@@ -2,6 +2,7 @@
 
 import { afterEach, describe, expect, jest, spyOn, test } from 'bun:test'
 import { PlatformError } from '../../../src/errors.ts'
+import { Shares } from '../../../src/fairness/shares.ts'
 import {
   errorsAsMessages,
   messageEvent,
@@ -384,20 +385,19 @@ test('a large event that is rewritten counts for its owner, and what is held of 
   const holder = { keyId: 'k', family: 'k' }
   let taken = 0
   let most = 0
-  const ownerOf = (bytes: number) => ({
-    holder,
-    memory: {
-      take(_: typeof holder, amount: number) {
-        if (taken + amount > bytes) return false
-        taken += amount
-        most = Math.max(most, taken)
-        return true
-      },
-      giveBack(_: typeof holder, amount: number) {
-        taken -= amount
-      },
-    },
-  })
+  class Noted extends Shares {
+    bytes = 0
+    override take(_: typeof holder, amount: number) {
+      if (taken + amount > this.bytes) return false
+      taken += amount
+      most = Math.max(most, taken)
+      return true
+    }
+    override giveBack(_: typeof holder, amount: number) {
+      taken -= amount
+    }
+  }
+  const ownerOf = (bytes: number) => ({ holder, memory: Object.assign(new Noted(0), { bytes }) })
   const event = `data: "${'x'.repeat(300_000)}"\n\n`
   const relayed = (owner: ReturnType<typeof ownerOf>, text = event) =>
     new Response(

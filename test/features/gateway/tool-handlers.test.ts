@@ -3,7 +3,7 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { createMcpHandler, Server } from '@modelcontextprotocol/server'
 import { createFairness } from '../../../src/fairness/fairness.ts'
-import { createShares } from '../../../src/fairness/shares.ts'
+import { Shares } from '../../../src/fairness/shares.ts'
 import { toolPagesMax, toolsListedMax } from '../../../src/features/gateway/tool-requests.ts'
 import { parsedResponseCharsMax, parsedResponseMemoryFactor, toolsCharsMax } from '../../../src/limits.ts'
 import { type Upstream, UpstreamError } from '../../../src/upstream/upstream.ts'
@@ -302,7 +302,7 @@ describe('.tools of a real upstream', () => {
   }
 
   test('is listed up to its last character', async () => {
-    platform = await createTestPlatform({ upstream, fairness: { ...createFairness(), memory: createShares(2 ** 40) } })
+    platform = await createTestPlatform({ upstream, fairness: { ...createFairness(), memory: new Shares(2 ** 40) } })
     const path = await connected()
     let pages = toolsCharsMax / parsedResponseCharsMax
     let at = 0
@@ -322,7 +322,7 @@ describe('.tools of a real upstream', () => {
     // A quarter is one caller's.
     platform = await createTestPlatform({
       upstream,
-      fairness: { ...createFairness(), memory: createShares(4 * 1000 * parsedResponseMemoryFactor) },
+      fairness: { ...createFairness(), memory: new Shares(4 * 1000 * parsedResponseMemoryFactor) },
     })
     const path = await connected()
     manner = () => long(1000)

@@ -96,7 +96,7 @@ describe('the list of servers', () => {
     const { servers: all } = (await ada('GET /servers?qualifiedName=northwind/weather')).body
     expect(all).toEqual([
       {
-        id: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/),
+        id: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/),
         qualifiedName: 'northwind/weather',
         namespace: 'northwind',
         slug: 'weather',

@@ -75,7 +75,7 @@ test('what waits is bounded, and one key leaves room for others', async () => {
   const mine = Array.from({ length: pendingSignaturesMax / 4 }, (_, i) => signers.sign(`${i}`, active, holder('ada')))
   await expect(signers.sign('more', active, holder('ada'))).rejects.toMatchObject({
     code: 'unavailable',
-    retryAfter: 1,
+    options: { retryAfter: 1 },
   })
   expect(await signers.sign('hers', active, holder('grace'))).toBe(signatureOf('hers', active.secretKey))
   await Promise.all(mine)
