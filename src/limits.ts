@@ -165,7 +165,7 @@ export const serverBytesMax = MB
 export const urlCharsMax = 2048
 /** Ours: connections in a namespace, twice what the bench loads. `--namespace-connections`. Past it: 403 for writes over HTTP; fixtures and imports are counted, not refused. */
 export const namespaceConnectionsDefault = 2_000_000
-/** Ours: bytes of a namespace's connections with their index and private parts, and of its servers with their listings; on disk they take about twice as much, and two and a half times with the longest ids and the most metadata. `--namespace-bytes`. Past it: as for the number of connections. */
+/** Ours: bytes of a namespace's connections with their index and private parts, and of its servers with their listings; on disk they take about twice as much, and four times at the most, where records of growing sizes are written and deleted in turn: free pages between others wait for smaller records. `--namespace-bytes`. Past it: as for the number of connections. */
 export const namespaceBytesDefault = 1024 * MB
 /** Ours: servers registered in a namespace; every list looks at all. Past it: as for the number of connections. */
 export const namespaceServersMax = 1000

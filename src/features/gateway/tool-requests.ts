@@ -4,6 +4,7 @@ import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer
 import { invalidRequest, PlatformError, rateLimited } from '../../errors.ts'
 import { parsedResponseMemoryFactor, toolsCharsMax, upstreamBodyTimeoutMs } from '../../limits.ts'
 import { rpcCodes, statelessHeaders, statelessMeta } from '../../model/mcp.ts'
+import { within } from '../../within.ts'
 import { parseInPlace, parsingResponse } from './filter-tools.ts'
 import { type AuthorizedCall, forward, type GatewayDeps } from './forward.ts'
 import type { Message } from './message.ts'
@@ -32,13 +33,11 @@ export async function toolNames(
 ): Promise<string[] | undefined> {
   // The person was authenticated by a browser session just now, and is not asked again within this request.
   const call: AuthorizedCall = { context, connection, at: deps.clock.monotonic(), renew: async () => call }
-  const { promise: late, resolve } = Promise.withResolvers<undefined>()
-  const timer = setTimeout(() => resolve(undefined), consentToolsTimeoutMs)
   const names = listTools(deps, call, () => true).then(
     (tools) => tools.map(({ name }) => name),
     () => undefined,
   )
-  return Promise.race([names, late]).finally(() => clearTimeout(timer))
+  return within(consentToolsTimeoutMs, names, () => undefined)
 }
 
 /** A result, and the number of characters that were parsed for it. */

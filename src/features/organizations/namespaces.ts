@@ -21,7 +21,14 @@ import { refuseFixture } from '../../storage/fixture-places.ts'
 import { keyOf, prefixRange, serversIn } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
 import { newVersion } from '../../storage/versions.ts'
+import { within } from '../../within.ts'
 import type { OrganizationDeps } from './organization-deps.ts'
+
+/**
+ * Milliseconds that the deletion of a namespace waits for its connections to be removed. Past it: it is answered, and
+ * the rest is removed afterwards.
+ */
+export const deletionAnswerMs = 10_000
 
 const changeShape = validatorOf(NamespaceChange)
 
@@ -98,7 +105,9 @@ async function deleteNamespace(deps: OrganizationDeps, request: Request): Promis
     await audit.recordDone('namespace.deleted', { ...auditedCaller(caller), namespace: deleted })
   } finally {
     // Nobody can access them any more; the mark says that they are going, to this process and to the next.
-    await removeDeleted(store, deleted)
+    const removed = removeDeleted(store, deleted)
+    removed.catch(() => {})
+    await within(deletionAnswerMs, removed, () => {})
   }
   return new Response(JSON.stringify({ success: true, name: deleted }), { headers: privateJson })
 }

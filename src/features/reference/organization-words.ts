@@ -138,7 +138,9 @@ export const organizationWords: Readonly<Partial<Record<OperationId, Words>>> = 
   },
   deleteNamespace: {
     summary: 'Delete a namespace with its connections',
-    description: 'Nobody can access it from then on. Its servers must be deleted first.',
+    description:
+      'Nobody can access it from then on; its name is free when its connections are gone, which may be after the answer. ' +
+      'Its servers must be deleted first.',
     parameters: namespacePath,
     answer: NamespaceDeleted,
     errors: { ...namespaceErrors, 409: 'It has servers, or a fixture brought it' },

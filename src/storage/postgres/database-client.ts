@@ -6,9 +6,9 @@
 
 import { type ReservedSQL, SQL } from 'bun'
 import type { Clock } from '../../clock.ts'
+import { within } from '../../within.ts'
 import { type Address, type Host, nameOf } from './address.ts'
 import { createSlots } from './slots.ts'
-import { within } from './within.ts'
 
 /**
  * Milliseconds until a statement of a long transaction must be answered, such as a piece of a load. Past it: the

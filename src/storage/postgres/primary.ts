@@ -6,9 +6,9 @@
 
 import type { Clock } from '../../clock.ts'
 import { storeBeliefMs, storeLookAgainMs } from '../../limits.ts'
+import { within } from '../../within.ts'
 import { StoreError } from '../store.ts'
 import type { Client } from './database-client.ts'
-import { within } from './within.ts'
 
 /** Stores contract 6.1: milliseconds between two looks at the hosts of a database, and until a look must be answered. Past it: the host counts as away. */
 const storeLookMs = 1000

@@ -1,7 +1,7 @@
 /** Places for work that may be under way at once; a caller that finds none waits in line. */
 
 import type { Clock } from '../../clock.ts'
-import { within } from './within.ts'
+import { within } from '../../within.ts'
 
 export interface Slots {
   /** Resolves with true once there is a place, which must be given back; with false if there is none by `until`. */

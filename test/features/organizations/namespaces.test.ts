@@ -1,6 +1,7 @@
 /** Namespaces over HTTP (door contract, 3.1 to 3.4). */
 
-import { beforeEach, describe, expect, test } from 'bun:test'
+import { afterEach, beforeEach, describe, expect, jest, test } from 'bun:test'
+import { deletionAnswerMs } from '../../../src/features/organizations/namespaces.ts'
 import { namespacesPerOrganizationMax } from '../../../src/limits.ts'
 import { removeAllDeleted } from '../../../src/storage/deleted-namespaces.ts'
 import { namespaceEntry, withIndex } from '../../../src/storage/directory-records.ts'
@@ -8,6 +9,7 @@ import { directoryVersionKey, keyOf } from '../../../src/storage/keys.ts'
 import { newVersion } from '../../../src/storage/versions.ts'
 import { mintToken } from '../../api/cases.ts'
 import { type Api, apiOf } from '../../support/api.ts'
+import { openMemoryStore } from '../../support/memory-store.ts'
 import { createTestPlatform, problemsOf, type TestPlatform } from '../../support/platform.ts'
 import { sampleKeys } from '../../support/sample.ts'
 
@@ -329,5 +331,40 @@ describe('a namespace that is deleted', () => {
     expect((await apiOf(racing.fetch, sampleKeys.ada)('POST /connect/abc', mocked)).status).toBe(404)
     expect(isHeld).toBe(true)
     expect((await priya('GET /connect/abc')).body.connections).toEqual([])
+  })
+})
+
+describe('a deletion that takes longer than a client waits', () => {
+  beforeEach(() => void jest.useFakeTimers())
+  afterEach(() => void jest.useRealTimers())
+
+  test('is answered, and goes on', async () => {
+    const store = openMemoryStore()
+    const removal = Promise.withResolvers<void>()
+    let isHeld = false
+    const slow = await createTestPlatform({
+      store: {
+        ...store,
+        async keys(range) {
+          if (isHeld && Buffer.from(range.gte).toString().startsWith('cslow-one')) await removal.promise
+          return store.keys(range)
+        },
+      },
+    })
+    const api = apiOf(slow.fetch, sampleKeys.ada)
+    expect((await api('PUT /namespaces/slow-one')).status).toBe(201)
+    isHeld = true
+    let status = 0
+    const answer = api('DELETE /namespaces/slow-one').then((one) => {
+      status = one.status
+    })
+    for (let i = 0; i < 1000; i += 1) await Promise.resolve()
+    expect(status).toBe(0)
+    jest.advanceTimersByTime(deletionAnswerMs)
+    await answer
+    expect(status).toBe(200)
+    expect(await slow.store.get(keyOf('deletingNamespace', 'slow-one'))).toBeDefined()
+    removal.resolve()
+    while ((await slow.store.get(keyOf('deletingNamespace', 'slow-one'))) !== undefined) await Promise.resolve()
   })
 })

@@ -1,3 +1,5 @@
+/** Waiting for so long and no longer. */
+
 /** The result, or after so many milliseconds what `late` returns, or throws. */
 export async function within<T>(milliseconds: number, result: Promise<T>, late: () => T): Promise<T> {
   const deadline = Promise.withResolvers<void>()
