@@ -9,6 +9,8 @@ import { randomUUID } from 'node:crypto'
 import { fieldsOf } from '../support/pages.ts'
 import { browser } from './browser.ts'
 
+// A suite may have scenarios of other things than sign-in.
+if (process.env['MCP_CONFORMANCE_SCENARIO']?.startsWith('auth/') === false) process.exit(0)
 const [mcpUrl = ''] = process.argv.slice(-1)
 const { POSTERN_URL: url = '', POSTERN_KEY: key = '', MCP_CONFORMANCE_CONTEXT: context = '{}' } = process.env
 const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
