@@ -6,8 +6,6 @@
 
 import { LRUCache } from 'lru-cache'
 import { type Clock, secondsOf } from '../clock.ts'
-import { rateLimited, unauthorized } from '../errors.ts'
-import type { RateLimit } from '../fairness/rate-limit.ts'
 import type { ClientSockets } from '../http/client-sockets.ts'
 import { readCredential } from '../http/credential.ts'
 import { pathOf } from '../http/path.ts'
@@ -20,7 +18,7 @@ import type { LogFields } from '../ops/log.ts'
 import { type Block, readConstraint } from '../policy/block.ts'
 import { apiKeyDigest } from './api-key.ts'
 import type { Directory, DirectorySnapshot } from './directory.ts'
-import type { OnRefused, RefusalReason } from './refused-log.ts'
+import { type CountedFailures, type RefusalReason, type Refused, refusal } from './failed-credentials.ts'
 import { type TokenRefusal, unverifiedClaims, verifyToken } from './service-token.ts'
 import { type KeyRing, keyRing, readSigningKeys } from './signing-keys.ts'
 
@@ -77,7 +75,7 @@ export interface Authenticated {
   readonly directory: DirectorySnapshot
 }
 
-export interface AuthenticatorOptions {
+export interface AuthenticatorOptions extends CountedFailures {
   readonly directory: Directory
   readonly pepper: Buffer
   /** Opens the signing keys. */
@@ -85,11 +83,7 @@ export interface AuthenticatorOptions {
   /** The base URL: `iss` and `aud` of tokens. */
   readonly issuer: string
   readonly clock: Clock
-  /** Limits refused credentials, by address or by address and key. */
-  readonly failures: RateLimit
   readonly sockets: Pick<ClientSockets, 'addressOf'>
-  /** Called with the reason when a credential is refused. The client never receives it. */
-  readonly onRefused?: OnRefused
 }
 
 interface Parts extends AuthenticatorOptions {
@@ -142,14 +136,6 @@ async function authenticate(options: Parts, request: Request, isRepeated = false
   throw refusal(options, caller, address, isRepeated)
 }
 
-/** Counts a failure, and logs why. Returns the error for the client, which says less. */
-function refusal({ failures, onRefused }: AuthenticatorOptions, why: Refused, address: string, isRepeated = false) {
-  const { refused, bucket = address, details } = why
-  const wait = isRepeated ? 0 : failures.take(bucket)
-  onRefused?.(wait > 0 ? 'limit' : refused, { address, ...details })
-  return wait > 0 ? rateLimited('Too many invalid credentials from this address', wait) : unauthorized()
-}
-
 /** The credential in the header. Throws `unauthorized`. */
 function credentialIn({ onRefused }: Parts, header: string, address: string): string {
   try {
@@ -199,14 +185,6 @@ async function keysOf(directory: DirectorySnapshot, sealingKey: Buffer): Promise
   const keys = keyRing(readSigningKeys(sealed, sealingKey))
   keyRings.set(directory, keys)
   return keys
-}
-
-/** A refused credential, with the reason for the log. */
-interface Refused {
-  readonly refused: RefusalReason
-  readonly details?: LogFields
-  /** The bucket in which the failure is counted; the address if left out. */
-  readonly bucket?: string
 }
 
 interface Sent {

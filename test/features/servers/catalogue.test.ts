@@ -2,7 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import { createCatalogue } from '../../../src/features/servers/catalogue.ts'
-import { newDetail } from '../../../src/features/servers/merge.ts'
+import { newDetail } from '../../../src/features/servers/changed-server.ts'
 import { createSearchedWords } from '../../../src/features/servers/searched-words.ts'
 import { allSearchedWordsMax, namespaceSearchedWordsMax, searchedWordsMax } from '../../../src/limits.ts'
 import { namespaceOf } from '../../../src/model/names.ts'

@@ -3,7 +3,7 @@
 import { beforeEach, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { newDetail } from '../../../src/features/servers/merge.ts'
+import { newDetail } from '../../../src/features/servers/changed-server.ts'
 import { ownerServersMax } from '../../../src/limits.ts'
 import { importFile } from '../../../src/maintenance/import.ts'
 import { importServers } from '../../../src/maintenance/import-servers.ts'

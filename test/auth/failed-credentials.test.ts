@@ -2,7 +2,7 @@
 
 import { beforeEach, expect, test } from 'bun:test'
 import { createApiKey, revokeApiKey } from '../../src/auth/api-key.ts'
-import { createRefusedLog, refusalLogIntervalMs } from '../../src/auth/refused-log.ts'
+import { createRefusedLog, refusalLogIntervalMs } from '../../src/auth/failed-credentials.ts'
 import { revokeToken } from '../../src/auth/revocation.ts'
 import { unverifiedClaims } from '../../src/auth/service-token.ts'
 import { keyRing } from '../../src/auth/signing-keys.ts'

@@ -1,9 +1,12 @@
 /**
- * Logs why credentials are refused; the response never contains the reason. At most one line per reason and
- * `refusalLogIntervalMs`, so that a flood of bad credentials does not flood the log. No line contains a credential.
+ * Credentials that are refused: they are counted, so that nobody tries many, and the log says why; the response never
+ * does. At most one line per reason and `refusalLogIntervalMs`, so that a flood of bad credentials does not flood the
+ * log. No line contains a credential.
  */
 
 import type { Clock } from '../clock.ts'
+import { type PlatformError, rateLimited, unauthorized } from '../errors.ts'
+import type { RateLimit } from '../fairness/rate-limit.ts'
 import type { Log, LogFields } from '../ops/log.ts'
 
 /** Ours: interval at which refused credentials are logged, for each reason. Within it: they are counted, and the next line has the number. */
@@ -40,4 +43,31 @@ export function createRefusedLog(log: Pick<Log, 'warn'>, clock: Clock): OnRefuse
     const unwritten = last === undefined || last.unwritten === 0 ? {} : { unwritten: last.unwritten }
     log.warn('credential refused', { reason, because: words[reason], ...details, ...unwritten })
   }
+}
+
+/** A refused credential, with the reason for the log. */
+export interface Refused {
+  readonly refused: RefusalReason
+  readonly details?: LogFields
+  /** The bucket in which the failure is counted; the address if left out. */
+  readonly bucket?: string
+}
+
+export interface CountedFailures {
+  /** Limits refused credentials, by address or by address and key. */
+  readonly failures: RateLimit
+  /** Called with the reason when a credential is refused. The client never receives it. */
+  readonly onRefused?: OnRefused
+}
+
+/** Counts a failure, and logs why. Returns the error for the client, which says less. */
+export function refusal(
+  { failures, onRefused }: CountedFailures,
+  { refused, bucket, details }: Refused,
+  address: string,
+  isRepeated = false,
+): PlatformError {
+  const wait = isRepeated ? 0 : failures.take(bucket ?? address)
+  onRefused?.(wait > 0 ? 'limit' : refused, { address, ...details })
+  return wait > 0 ? rateLimited('Too many invalid credentials from this address', wait) : unauthorized()
 }
