@@ -43,6 +43,7 @@ import { referenceHandlers } from './features/reference/reference-handlers.ts'
 import { createCatalogue } from './features/servers/catalogue.ts'
 import { registryReadHandlers } from './features/servers/mcp-registry.ts'
 import { releaseHandlers } from './features/servers/releases.ts'
+import type { ServerDeps } from './features/servers/server-deps.ts'
 import { serverHandlers } from './features/servers/server-handlers.ts'
 import { serverListHandlers } from './features/servers/server-list.ts'
 import { serverWriteHandlers } from './features/servers/server-writes.ts'
@@ -233,7 +234,8 @@ function createGateway(deps: AppDeps, { requestId }: Middleware, parts: Parts) {
 function createHandlers(deps: AppDeps, parts: HandlerParts): Handlers {
   const { issuer, rates, clock, observer, authorization: settings, isRegistryOpen } = deps
   const { authenticator, base, gateway, fastLane } = parts
-  const servers = { ...parts, isRegistryOpen, onAnswer: fastLane?.rememberDetails ?? noop }
+  const onAnswer = fastLane?.rememberDetails ?? noop
+  const servers: ServerDeps = { ...parts, isRegistryOpen, byNameOfState: new WeakMap(), onAnswer }
   return {
     ...connectionHandlers({ ...parts, onPage: fastLane?.rememberPage ?? noop }),
     ...mcpHandlers({ ...gateway, challenge: challengeOf(base, settings) }),

@@ -92,6 +92,8 @@ interface Parts extends AuthenticatorOptions {
    * like all others, but failures of their key do not block them.
    */
   readonly accepted: LRUCache<string, true>
+  /** By snapshot, so that each is opened once. */
+  readonly keyRings: WeakMap<DirectorySnapshot, KeyRing>
 }
 
 export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
@@ -100,14 +102,14 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
     maxSize: credentialsKnownBytesMax,
     sizeCalculation: (_, credential) => credential.length + 100,
   })
-  const parts = { ...options, accepted }
+  const parts: Parts = { ...options, accepted, keyRings: new WeakMap() }
   return {
-    keys: async () => keysOf(await options.directory.current(), options.sealingKey),
+    keys: async () => keysOf(await options.directory.current(), parts),
     minted: (token) => void accepted.set(token, true),
     async claimsOf(token) {
       const claimed = unverifiedClaims(token)
       if (claimed === undefined) return undefined
-      const keys = await keysOf(await options.directory.current(), options.sealingKey)
+      const keys = await keysOf(await options.directory.current(), parts)
       const { issuer } = options
       // As of the time of its issue: whether it has expired does not matter.
       const verified = verifyToken(token, { keys, issuer, path: undefined, nowSeconds: claimed.iat })
@@ -174,10 +176,7 @@ export async function isOrganizationAdmin(
   return role === 'owner' || role === 'admin'
 }
 
-/** Key rings by snapshot, so that each is opened once. */
-const keyRings = new WeakMap<DirectorySnapshot, KeyRing>()
-
-async function keysOf(directory: DirectorySnapshot, sealingKey: Buffer): Promise<KeyRing> {
+async function keysOf(directory: DirectorySnapshot, { keyRings, sealingKey }: Parts): Promise<KeyRing> {
   const kept = keyRings.get(directory)
   if (kept !== undefined) return kept
   const sealed = await directory.signingKeys()
@@ -244,14 +243,15 @@ export function callerOfKey({ userId, keyId, operator, organizationId }: ApiKey)
 async function tokenCaller(
   { credential, address, path }: Sent,
   directory: DirectorySnapshot,
-  { issuer, sealingKey, failures, accepted, clock }: Parts,
+  parts: Parts,
 ): Promise<Caller | Refused> {
+  const { issuer, failures, accepted, clock } = parts
   const claimed = unverifiedClaims(credential)
   const key = claimed && (await directory.apiKey(claimed.key))
   if (key === undefined) return { refused: 'unknown' }
   const bucket = `${address} ${key.keyId}`
   if (!accepted.has(credential) && failures.wait(bucket) > 0) return { refused: 'limit', bucket }
-  const keys = await keysOf(directory, sealingKey)
+  const keys = await keysOf(directory, parts)
   const verified = verifyToken(credential, { keys, issuer, path, nowSeconds: secondsOf(clock) })
   if ('refused' in verified) return { ...denialReason(claimed, verified.refused, issuer), bucket }
   const { claims } = verified

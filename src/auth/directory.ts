@@ -19,6 +19,12 @@ const recordedAnswersMax = 5000
 /** Decoded records of the directory (servers, namespaces, memberships, keys). Past it: read again. */
 const directoryCacheBytesMax = 16 * 2 ** 20
 
+/**
+ * Names of namespaces that are kept with one version of the directory, for callers who may access them; about 100
+ * bytes each. Past it: those asked for least recently are read again.
+ */
+const keptNamesMax = 200_000
+
 export interface Directory {
   /** The current snapshot. A request gets it once, and uses it throughout. */
   current(): Promise<DirectorySnapshot>
@@ -41,6 +47,8 @@ export interface DirectorySnapshot {
   serverJson(qualifiedName: string): Promise<Uint8Array | undefined>
   /** The recorded answers for mocks of the server, in fixture order; at most `recordedAnswersMax`. Not cached. */
   recordedAnswers(qualifiedName: string): Promise<RecordedAnswer[]>
+  /** Sets of names that were found, by question (`namespace-access.ts`). Those not of this version are of a newer one. */
+  readonly names: LRUCache<string, ReadonlySet<string>>
 }
 
 export function createDirectory(store: Pick<Store, 'get' | 'range'>): Directory {
@@ -82,6 +90,7 @@ function createSnapshot(store: Pick<Store, 'get' | 'range'>, version: string): D
   return {
     version,
     apiKey,
+    names: new LRUCache({ maxSize: keptNamesMax, sizeCalculation: (names: ReadonlySet<string>) => names.size }),
     async apiKeyByDigest(digest) {
       const keyId = await read(`digest\0${digest}`, () => keyOf('apiKeyDigest', digest), readKeyId)
       return keyId === undefined ? undefined : apiKey(keyId)

@@ -2,7 +2,6 @@
  * Which namespaces a caller may access, and which it manages (door contract, 1.1). Policies are evaluated elsewhere.
  */
 
-import { LRUCache } from 'lru-cache'
 import { namespacesPerRead } from '../limits.ts'
 import type { Namespace } from '../model/organization.ts'
 import { everyKey } from '../storage/every-entry.ts'
@@ -10,12 +9,6 @@ import { idOfKey, ownedBy, prefixOf } from '../storage/keys.ts'
 import type { Store } from '../storage/store.ts'
 import { type Caller, isOrganizationAdmin } from './authenticate.ts'
 import type { DirectorySnapshot } from './directory.ts'
-
-/**
- * Names of namespaces that are kept with one version of the directory, for callers who may access them; about 100
- * bytes each. Past it: those asked for least recently are read again.
- */
-const keptNamesMax = 200_000
 
 /** Whether a caller that may access the namespace also manages it, that is, may change it and its servers. */
 export async function managesNamespace(
@@ -92,23 +85,16 @@ export async function accessOf(store: Pick<Store, 'keys'>, asking: Asking): Prom
   return (namespace) => accessible.has(namespace)
 }
 
-/** By question. Names that are not of this version of the directory are of a newer one. */
-const namesOfVersion = new WeakMap<DirectorySnapshot, LRUCache<string, ReadonlySet<string>>>()
-
 async function namesKept(
   { directory }: Asking,
   what: string,
   read: () => Promise<readonly string[]>,
 ): Promise<ReadonlySet<string>> {
-  const kept =
-    namesOfVersion.get(directory) ??
-    new LRUCache({ maxSize: keptNamesMax, sizeCalculation: (names: ReadonlySet<string>) => names.size })
-  namesOfVersion.set(directory, kept)
-  const before = kept.get(what)
-  if (before !== undefined) return before
+  const kept = directory.names.get(what)
+  if (kept !== undefined) return kept
   const names = new Set(await read())
   // Absence is not kept: invented owners would take the place of others.
-  if (names.size > 0) kept.set(what, names)
+  if (names.size > 0) directory.names.set(what, names)
   return names
 }
 

@@ -7,7 +7,7 @@ import type { OperationKind, ResourceType } from '../model/constraint.ts'
 import { drained } from '../schema/steps.ts'
 import type { Block } from './block.ts'
 import { constraintAllows, type MetadataFacts } from './metadata.ts'
-import { isParamsRule, isPreliminary, matching } from './rpc-match.ts'
+import { isParamsRule, isPreliminary, RpcBody } from './rpc-match.ts'
 
 /** The access that a request attempts. */
 export interface Access {
@@ -96,12 +96,13 @@ function* decideInSteps(
 
 function* decideOnRules(blocks: readonly Block[], { rpc: body, isReply }: Access): Generator<number, Decision> {
   if (body === undefined) return { allowed: true }
+  const read = new RpcBody(body)
   for (const [block, { rpc: rules = [] }] of blocks.entries()) {
     // A response has no method and no tool, so a block that restricts only those does not apply.
     if (isReply && rules.every(isParamsRule)) continue
     for (const rule of rules) {
       if (isParamsRule(rule) && isPreliminary(body)) continue
-      if (!(yield* matching(rule, body)))
+      if (!(yield* read.matches(rule)))
         return { allowed: false, block, field: 'rpcReqMatch', path: rule.path, visible: true }
     }
   }

@@ -26,17 +26,6 @@ export function pathProblem(path: string): string | undefined {
 }
 
 /**
- * Whether the value at the path matches, in steps: yields the cost (`costToAsk`) before it matches. A missing value,
- * null, an object, an array and a text that is too long do not match.
- */
-export function* matching({ path, pattern }: RpcRule, body: unknown): Generator<number, boolean> {
-  const text = textAt(body, path)
-  if (text === undefined) return false
-  yield costToAsk(pattern, text)
-  return matches(pattern, text)
-}
-
-/**
  * Requests that a client sends before its first call, and to discover what there is. A token for one tool must be able
  * to send them, so rules below `params` do not apply to them; other rules do.
  */
@@ -56,50 +45,66 @@ export function isPreliminary(body: unknown): boolean {
   return !(method.startsWith('notifications/') && Object.hasOwn(body, 'id'))
 }
 
-/**
- * The text at a path. Own properties only, so that `constructor.name` or `length` match nothing; digits do not index an
- * array. Undefined if an object has two keys that differ only in case or width: some servers treat them as the same key
- * and use the last one.
- */
-function textAt(body: unknown, path: string): string | undefined {
-  let value = body
-  for (const part of path.split('.')) {
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
-    const twice = lookalikesIn(value)
-    if (!Object.hasOwn(value, part) || (twice.size > 0 && twice.has(foldCase(part)))) return undefined
-    value = (value as Record<string, unknown>)[part]
-  }
-  if (typeof value === 'string') return value.length > rpcValueCharsMax ? undefined : value
-  if (typeof value === 'boolean') return JSON.stringify(value)
-  // A number that another parser may read differently cannot be matched (NaN here, see `schema/json.ts`).
-  if (typeof value === 'number' && Number.isFinite(value) && !Object.is(value, -0)) return JSON.stringify(value)
-  return undefined
-}
+/** A message's body, as rules look at it: one for all rules, as there may be many. */
+export class RpcBody {
+  readonly #body: unknown
+  /** Folded names that more than one key of an object has: an object may have thousands of keys. */
+  readonly #lookalikes = new Map<object, ReadonlySet<string>>()
 
-/**
- * Cached by object, for the lifetime of the request: there may be many rules, and an object may have thousands of keys.
- */
-const lookalikes = new WeakMap<object, ReadonlySet<string>>()
+  constructor(body: unknown) {
+    this.#body = body
+  }
+
+  /**
+   * Whether the value at the path matches, in steps: yields the cost (`costToAsk`) before it matches. A missing value,
+   * null, an object, an array and a text that is too long do not match.
+   */
+  *matches({ path, pattern }: RpcRule): Generator<number, boolean> {
+    const text = this.#textAt(path)
+    if (text === undefined) return false
+    yield costToAsk(pattern, text)
+    return matches(pattern, text)
+  }
+
+  /**
+   * The text at a path. Own properties only, so that `constructor.name` or `length` match nothing; digits do not index
+   * an array. Undefined if an object has two keys that differ only in case or width: some servers treat them as the
+   * same key and use the last one.
+   */
+  #textAt(path: string): string | undefined {
+    let value = this.#body
+    for (const part of path.split('.')) {
+      if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
+      const twice = this.#lookalikesIn(value)
+      if (!Object.hasOwn(value, part) || (twice.size > 0 && twice.has(foldCase(part)))) return undefined
+      value = (value as Record<string, unknown>)[part]
+    }
+    if (typeof value === 'string') return value.length > rpcValueCharsMax ? undefined : value
+    if (typeof value === 'boolean') return JSON.stringify(value)
+    // A number that another parser may read differently cannot be matched (NaN here, see `schema/json.ts`).
+    if (typeof value === 'number' && Number.isFinite(value) && !Object.is(value, -0)) return JSON.stringify(value)
+    return undefined
+  }
+
+  #lookalikesIn(object: object): ReadonlySet<string> {
+    const known = this.#lookalikes.get(object)
+    if (known !== undefined) return known
+    const keys = Object.keys(object)
+    // Plain names, as nearly all are, differ if they are not the same.
+    if (keys.length < 10 && /^[a-z0-9_,]*$/.test(keys.join())) return none
+    const seen = new Set<string>()
+    const twice = new Set<string>()
+    for (const key of keys) {
+      const name = foldCase(key)
+      if (seen.has(name)) twice.add(name)
+      seen.add(name)
+    }
+    this.#lookalikes.set(object, twice)
+    return twice
+  }
+}
 
 const none: ReadonlySet<string> = new Set()
-
-/** Folded names that more than one key of the object has. */
-function lookalikesIn(object: object): ReadonlySet<string> {
-  const known = lookalikes.get(object)
-  if (known !== undefined) return known
-  const keys = Object.keys(object)
-  // Plain names, as nearly all are, differ if they are not the same.
-  if (keys.length < 10 && /^[a-z0-9_,]*$/.test(keys.join())) return none
-  const seen = new Set<string>()
-  const twice = new Set<string>()
-  for (const key of keys) {
-    const name = foldCase(key)
-    if (seen.has(name)) twice.add(name)
-    seen.add(name)
-  }
-  lookalikes.set(object, twice)
-  return twice
-}
 
 /**
  * More combining marks in a row than any language uses (UAX 15, stream-safe text). Normalizing sorts them in quadratic

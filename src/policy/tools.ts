@@ -4,7 +4,7 @@
  */
 
 import type { Block } from './block.ts'
-import { matching, type RpcRule } from './rpc-match.ts'
+import { RpcBody, type RpcRule } from './rpc-match.ts'
 
 /** A policy's rules about tools, prepared once for all tools: there may be hundreds of rules and thousands of tools. */
 export interface ToolRules {
@@ -26,8 +26,8 @@ export function toolRules(blocks: readonly Block[]): ToolRules {
  */
 export function* couldCall({ asked, isNever }: ToolRules, tool: string): Generator<number, boolean> {
   if (isNever) return false
-  const call = { jsonrpc: '2.0', method: 'tools/call', params: { name: tool } }
-  for (const rule of asked) if (!(yield* matching(rule, call))) return false
+  const call = new RpcBody({ jsonrpc: '2.0', method: 'tools/call', params: { name: tool } })
+  for (const rule of asked) if (!(yield* call.matches(rule))) return false
   return true
 }
 

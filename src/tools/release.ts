@@ -108,6 +108,6 @@ function run(command: string[], file?: string): string {
 const chosen = targets.filter(([name]) => process.argv.length === 2 || process.argv.slice(2).includes(name))
 rmSync(out, { recursive: true, force: true })
 mkdirSync(out, { recursive: true })
-let sums = ''
-for (const target of chosen) sums += await release(target)
-writeFileSync(join(out, 'SHA256SUMS'), sums)
+const sums: string[] = []
+for (const target of chosen) sums.push(await release(target))
+writeFileSync(join(out, 'SHA256SUMS'), sums.join(''))

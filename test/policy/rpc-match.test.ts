@@ -5,7 +5,7 @@ import {
   rpcProgramSizeMax,
   rpcUnicodeClassesMax,
 } from '../../src/limits.ts'
-import { matching, type RpcRule } from '../../src/policy/rpc-match.ts'
+import { RpcBody, type RpcRule } from '../../src/policy/rpc-match.ts'
 import { costToAsk, patternProblem, patternsProblem } from '../../src/schema/patterns.ts'
 import { drained } from '../../src/schema/steps.ts'
 
@@ -14,7 +14,7 @@ const body = JSON.parse(`{
   "params": { "name": "issues.create", "arguments": { "title": "A", "labels": ["x"], "0": "zero" }, "__proto__": { "x": "own" } }
 }`)
 
-const ruleMatches = (rule: RpcRule, body: unknown) => drained(matching(rule, body))
+const ruleMatches = (rule: RpcRule, body: unknown) => drained(new RpcBody(body).matches(rule))
 
 describe('ruleMatches() finds', () => {
   const found: [path: string, pattern: string, because: string][] = [

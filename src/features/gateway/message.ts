@@ -55,7 +55,7 @@ const rpcJsonBounds = {
 } as const
 
 /**
- * Parses a body, as work in steps. Its era is set to `handshake` until `protocolEra` has decided. Throws PlatformError.
+ * Parses a body, as work in steps. Its era is set to `handshake` until `createEraReader` has decided. Throws PlatformError.
  */
 export function* parsingMessage(
   bytes: Uint8Array<ArrayBuffer>,
@@ -135,18 +135,31 @@ function caseVariantIn(object: unknown, fields: ReadonlySet<string>): string | u
   return undefined
 }
 
+type OfficialServer = typeof import('@modelcontextprotocol/server')
+
 /**
- * The era of a request, from its headers and body. A 400 response if they contradict each other or a required header is
- * missing.
+ * A reader of the era of a request, from its headers and body. It gives a 400 response if they contradict each other or
+ * a required header is missing.
  */
-export function protocolEra(message: Message, headers: Headers): Promise<Message['era'] | Response> | 'handshake' {
-  return isPlainlyHandshake(message, headers) ? 'handshake' : classify(message, headers)
+export function createEraReader() {
+  // Imported on first use: a process that serves no such calls does not load the package. Kept, because even a repeated
+  // `import()` takes ten microseconds.
+  let official: OfficialServer | undefined
+  return (message: Message, headers: Headers): Promise<Message['era'] | Response> | 'handshake' => {
+    if (isPlainlyHandshake(message, headers)) return 'handshake'
+    if (official !== undefined) return classify(message, headers, official)
+    return import('@modelcontextprotocol/server').then((loaded) => {
+      official = loaded
+      return classify(message, headers, loaded)
+    })
+  }
 }
 
-async function classify(message: Message, headers: Headers): Promise<Message['era'] | Response> {
-  // Imported on first use: a process that serves no such calls does not load the package.
-  official ??= await import('@modelcontextprotocol/server')
-  const { classifyInboundRequest } = official
+async function classify(
+  message: Message,
+  headers: Headers,
+  { classifyInboundRequest }: OfficialServer,
+): Promise<Message['era'] | Response> {
   const header = (name: string) => headers.get(name) ?? undefined
   const [protocolVersionHeader, mcpMethodHeader, mcpNameHeader] = [
     'mcp-protocol-version',
@@ -179,9 +192,6 @@ function isPlainlyHandshake({ body }: Message, headers: Headers): boolean {
     (params === undefined || !Object.hasOwn(params, '_meta'))
   )
 }
-
-/** Kept, because even a repeated `import()` takes ten microseconds. */
-let official: typeof import('@modelcontextprotocol/server') | undefined
 
 /** Intermediaries may route or decide by these headers, so they must agree with the body (MCP 2026-07-28). */
 function nameProblem({ method = '', body, id }: Message, mcpMethod?: string, mcpName?: string): string | undefined {

@@ -19,8 +19,8 @@ import { isDateTime } from '../../schema/check.ts'
 import { reading } from '../../schema/json.ts'
 import { readServer } from '../../storage/directory-records.ts'
 import { keyOf, listingKey } from '../../storage/keys.ts'
-import { type Catalogue, type Listed, placeAfter, readingShown, serversPerStep, serversStepCost } from './catalogue.ts'
-import type { ServerDeps } from './server-deps.ts'
+import { type Listed, placeAfter, readingShown, serversPerStep, serversStepCost } from './catalogue.ts'
+import type { ServerDeps, ServersByName } from './server-deps.ts'
 import { registryEntry } from './to-server-json.ts'
 
 /**
@@ -39,15 +39,14 @@ export function isRegistryUrl(url: string): boolean {
 export const registryReadHandlers = handlersOf({ listRegistryServers, listRegistryVersions, getRegistryVersion })
 
 async function listRegistryServers(deps: ServerDeps, request: Request): Promise<Response> {
-  const { catalogue } = deps
   const isVisible = await visibleTo(deps, request) // 401, 429, 403
   const { limit, after, search, version, since } = readPageQuery(request.url) // 400
-  await catalogue.refresh()
+  await deps.catalogue.refresh()
   const isWanted = ({ registry }: Listed) =>
     (search === undefined || registry.name?.toLowerCase().includes(search) === true) &&
     (version === undefined || version === 'latest' || registry.version === version) &&
     (since === undefined || Date.parse(registry.updatedAt) >= since)
-  const work = firstNamed(catalogue, { after, most: limit + 1, isVisible, isWanted })
+  const work = firstNamed(deps, { after, most: limit + 1, isVisible, isWanted })
   const wanted = await allowanceOf(request).run(work) // 429
   const { servers, next } = await entriesOf(deps, request, wanted.slice(0, limit))
   const last = next < wanted.length ? wanted[next - 1] : undefined
@@ -75,7 +74,6 @@ async function getRegistryVersion(deps: ServerDeps, request: Request): Promise<R
 
 /** The server in the path, and the version after it. */
 async function findNamed(deps: ServerDeps, request: Request): Promise<[RegistryEntry, string | undefined]> {
-  const { catalogue } = deps
   const isVisible = await visibleTo(deps, request)
   // `servers`, the name in one part or two, `versions`, and the version.
   const [, ...parts] = namesInPath(request.url)
@@ -83,8 +81,8 @@ async function findNamed(deps: ServerDeps, request: Request): Promise<[RegistryE
   const name = parts.slice(0, end).join('/')
   const query = readQuery(request.url, ['include_deleted'])
   readFlag(query, 'include_deleted')
-  await catalogue.refresh()
-  const byName = await allowanceOf(request).run(serversByName(catalogue.all()))
+  await deps.catalogue.refresh()
+  const byName = await allowanceOf(request).run(serversByName(deps))
   const server = byName.get(name)?.find(isVisible)
   const [entry] = server === undefined ? [] : (await entriesOf(deps, request, [server])).servers
   if (entry === undefined) throw notFound()
@@ -141,16 +139,12 @@ async function visibleTo(
   return ({ unlisted, namespace }) => isAllowed(namespace) && (!unlisted || mayAccess(namespace))
 }
 
-type ServersByName = ReadonlyMap<string, readonly Listed[]>
-
-/** Made once for each state of the catalogue. */
-const byNameOfState = new WeakMap<readonly Listed[], ServersByName>()
-
 /**
  * The servers that have a name in the registry, by that name: the one whose qualifiedName it is, then the others in the
  * catalogue's order. A name stands for the first of them that is visible. As work in steps.
  */
-function* serversByName(all: readonly Listed[]): Generator<number, ServersByName> {
+function* serversByName({ catalogue, byNameOfState }: ServerDeps): Generator<number, ServersByName> {
+  const all = catalogue.all()
   const kept = byNameOfState.get(all)
   if (kept !== undefined) return kept
   const byName = new Map<string, Listed[]>()
@@ -177,11 +171,11 @@ interface DesiredRecords {
 
 /** The first servers that are wanted, in the order of their qualifiedNames. */
 function* firstNamed(
-  catalogue: Catalogue,
+  deps: ServerDeps,
   { after, most, isVisible, isWanted }: DesiredRecords,
 ): Generator<number, Listed[]> {
-  const all = catalogue.all()
-  const byName = yield* serversByName(all)
+  const all = deps.catalogue.all()
+  const byName = yield* serversByName(deps)
   // Each name is looked up once: many servers may have the same.
   const found = new Map<string, Listed | undefined>()
   const servers: Listed[] = []

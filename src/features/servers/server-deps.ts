@@ -8,13 +8,18 @@ import type { Audit } from '../../ops/audit-log.ts'
 import type { Store } from '../../storage/store.ts'
 import type { Usage } from '../../storage/usage.ts'
 import type { Upstream } from '../../upstream/upstream.ts'
-import type { Catalogue } from './catalogue.ts'
+import type { Catalogue, Listed } from './catalogue.ts'
+
+/** Of each name the server whose qualifiedName it is, then the others in the catalogue's order. */
+export type ServersByName = ReadonlyMap<string, readonly Listed[]>
 
 export interface ServerDeps {
   readonly authorizer: Authorizer
   readonly denials: Denials
   readonly store: Store
   readonly catalogue: Catalogue
+  /** Servers by their names in the registry, made once for each state of the catalogue. */
+  readonly byNameOfState: WeakMap<readonly Listed[], ServersByName>
   readonly audit: Audit
   readonly writes: Writes
   readonly upstream: Upstream

@@ -3,13 +3,15 @@
 import { describe, expect, test } from 'bun:test'
 import { PlatformError } from '../../../src/errors.ts'
 import {
+  createEraReader,
   parsingMessage,
-  protocolEra,
   readMessage,
   withoutAmbiguousParams,
 } from '../../../src/features/gateway/message.ts'
 import { drained } from '../../../src/schema/steps.ts'
 import { withAllowance } from '../../support/allowance.ts'
+
+const protocolEra = createEraReader()
 
 const messageOf = (bytes: Uint8Array<ArrayBuffer>) => drained(parsingMessage(bytes))
 
