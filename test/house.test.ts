@@ -131,7 +131,8 @@ test('clocks and chance come in from the root', () => {
     'upstream/name-lookup.ts',
     'upstream/open-connection.ts',
     'upstream/handshake.ts',
-    'upstream/upstream.ts',
+    'upstream/exchange.ts',
+    'upstream/pooled-upstream.ts',
   ]
   const users = files.filter((file) => /performance\.now\(\)|Date\.now\b|Math\.random/.test(textOf(file)))
   expect(users.filter((file) => !stopwatches.includes(file))).toEqual([])

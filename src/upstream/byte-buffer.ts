@@ -6,8 +6,11 @@
 import type { Holder } from '../fairness/owner.ts'
 import type { Shares } from '../fairness/shares.ts'
 
-/** Bytes of one piece of a buffer whose length is unknown. Past it: another piece, so that little is unused. */
-const pieceBytesMax = 1024 * 1024
+/**
+ * Bytes of one piece of a buffer whose length is unknown, and that a stream passes on at once: until its client reads
+ * them, the runtime keeps them, and nobody counts them. Past it: another piece.
+ */
+const pieceBytesMax = 16 * 1024
 
 export class ByteBuffer {
   readonly #memory: Shares
@@ -17,7 +20,7 @@ export class ByteBuffer {
   /** Bytes that the last piece still has room for. */
   #room = 0
   #expected = 0
-  /** Bytes of the holder's share. */
+  /** Bytes of the holder's share: of those that were received or are expected, and of the room for more. */
   #taken = 0
   /** In bytes. */
   length = 0
@@ -38,12 +41,10 @@ export class ByteBuffer {
 
   /** False if the holder's share is used up; then the chunk is not kept. */
   add(chunk: Uint8Array<ArrayBuffer>): boolean {
-    if (!this.#takeFor(this.length + chunk.length)) return false
-    if (this.length > 0 || this.#expected > chunk.length) this.#copy(chunk)
-    else {
-      this.#pieces.push(chunk)
-      this.length = chunk.length
-    }
+    if (this.length > 0 || this.#expected > chunk.length) return this.#copy(chunk)
+    if (!this.#takeFor(chunk.length)) return false
+    this.#pieces.push(alone(chunk))
+    this.length = chunk.length
     return true
   }
 
@@ -53,6 +54,16 @@ export class ByteBuffer {
     const bytes = first === undefined || first.length === this.length ? first : this.#joined(first)
     this.discard()
     return bytes
+  }
+
+  /** Removes and returns the first piece, and releases its share; undefined if there is none. */
+  takePiece(): Uint8Array<ArrayBuffer> | undefined {
+    if (this.#pieces.length < 2) return this.take()
+    const piece = this.#pieces.shift() as Uint8Array<ArrayBuffer>
+    this.#memory.giveBack(this.#holder, piece.length)
+    this.#taken -= piece.length
+    this.length -= piece.length
+    return piece
   }
 
   /** The same, where nobody wants the bytes. */
@@ -72,12 +83,14 @@ export class ByteBuffer {
     return true
   }
 
-  #copy(chunk: Uint8Array): void {
+  #copy(chunk: Uint8Array): boolean {
     for (let at = 0; at < chunk.length; ) {
       if (this.#room === 0) {
         // The length that a server announces is bounded before.
-        this.#room = this.length === 0 ? this.#expected : Math.min(this.length, pieceBytesMax)
-        this.#pieces.push(new Uint8Array(this.#room))
+        const room = this.length === 0 ? this.#expected : Math.min(this.length, pieceBytesMax)
+        if (!this.#takeFor(this.length + room)) return false
+        this.#pieces.push(new Uint8Array(room))
+        this.#room = room
       }
       const piece = this.#pieces.at(-1) as Uint8Array
       const part = chunk.subarray(at, at + this.#room)
@@ -86,6 +99,7 @@ export class ByteBuffer {
       this.length += part.length
       at += part.length
     }
+    return true
   }
 
   #joined(first: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
@@ -95,11 +109,16 @@ export class ByteBuffer {
   }
 }
 
+/** The runtime reads up to half a megabyte at once, and whoever kept a part of it would keep all of it. */
+function alone(chunk: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
+  return chunk.buffer.byteLength > 2 * chunk.length ? new Uint8Array(chunk) : chunk
+}
+
 /** A stream that buffers unread bytes on a pile. */
 export interface Ahead {
   readonly readable: ReadableStream<Uint8Array>
   /** Passes the chunk to a reader that is waiting; false if none is, and the chunk must go on the pile. */
-  give(chunk: Uint8Array): boolean
+  give(chunk: Uint8Array<ArrayBuffer>): boolean
   /** Ends the stream once the pile is read; with an error at once. */
   end(error?: Error): void
 }
@@ -108,14 +127,14 @@ export interface Ahead {
 export function readAhead(pile: ByteBuffer, onCancel: () => void): Ahead {
   let controller: ReadableStreamDefaultController<Uint8Array> | undefined
   /** Set while the reader is waiting: wakes it with a chunk, or because the stream has ended. */
-  let wake: ((chunk?: Uint8Array) => void) | undefined
+  let wake: ((chunk?: Uint8Array<ArrayBuffer>) => void) | undefined
   let hasEnded = false
   let isOver = false
 
-  function give(chunk?: Uint8Array): boolean {
+  function give(chunk?: Uint8Array<ArrayBuffer>): boolean {
     const waiting = wake
     wake = undefined
-    waiting?.(chunk)
+    waiting?.(chunk && alone(chunk))
     return waiting !== undefined
   }
 
@@ -141,7 +160,7 @@ export function readAhead(pile: ByteBuffer, onCancel: () => void): Ahead {
           given = await woken.promise
         }
         if (isOver) return
-        const bytes = given ?? pile.take()
+        const bytes = given ?? pile.takePiece()
         if (bytes !== undefined) reading.enqueue(bytes)
         else {
           isOver = true

@@ -22,6 +22,10 @@ export interface ResponseHandler {
   wait(): number
   /** Counts milliseconds that its bytes took. */
   spend(milliseconds: number): void
+  /** Takes memory for bytes that have arrived and wait. False if there is none: then it has aborted the exchange. */
+  hold(bytes: number): boolean
+  /** Gives the memory back. */
+  release(bytes: number): void
   /**
    * Waits for a place to read and verify the certificates of the other side, and resolves with a function that leaves
    * it. Rejects if too many wait.

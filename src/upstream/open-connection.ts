@@ -159,14 +159,14 @@ class SocketConnection implements HttpConnection {
   /** Reads bytes in pieces, as fast as the owner of the exchange may. */
   #receive(chunk: Buffer): void {
     if (this.#waiting !== undefined) {
-      this.#waiting = Buffer.concat([this.#waiting, chunk])
+      if (this.#receiver?.hold(chunk.length) === true) this.#waiting = Buffer.concat([this.#waiting, chunk])
       return
     }
     for (let at = 0; at < chunk.length && !this.#isClosed; at += readAtOnceBytes) {
       const receiver = this.#receiver
       const wait = receiver?.wait() ?? 0
-      if (wait > 0) {
-        this.#receiveLater(chunk.subarray(at), wait)
+      if (receiver !== undefined && wait > 0) {
+        this.#receiveLater(chunk.subarray(at), wait, receiver)
         return
       }
       const from = performance.now()
@@ -176,12 +176,14 @@ class SocketConnection implements HttpConnection {
     }
   }
 
-  #receiveLater(rest: Buffer, milliseconds: number): void {
+  #receiveLater(rest: Buffer, milliseconds: number, receiver: ResponseHandler): void {
+    if (!receiver.hold(rest.length)) return
     this.#waiting = rest
     this.#socket?.pause()
     setTimeout(() => {
       const waited = this.#waiting ?? rest
       this.#waiting = undefined
+      receiver.release(waited.length)
       if (this.#isClosed) return
       this.#receive(waited)
       if (this.#waiting !== undefined || this.#isClosed) return

@@ -149,7 +149,7 @@ test('a list waits for a place of its owner, and others’ do not', async () => 
 })
 
 test('a call’s body counts until its event stream ends', async () => {
-  const fairness = { ...createFairness(), memory: new Shares(4 * 3000 * bodyMemoryFactor) }
+  const fairness = { ...createFairness(), memory: new Shares(4 * (32 * 1024 + 3000 * bodyMemoryFactor)) }
   const streams: ReadableStreamDefaultController<Uint8Array>[] = []
   const upstream: Upstream = {
     async send({ body }) {

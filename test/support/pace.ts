@@ -1,8 +1,10 @@
 import type { ResponseHandler } from '../../src/upstream/http-connection.ts'
 
 /** For tests of responses that nobody else waits for. */
-export const unhurried: Pick<ResponseHandler, 'wait' | 'spend' | 'enterHandshake'> = {
+export const unhurried: Pick<ResponseHandler, 'wait' | 'spend' | 'hold' | 'release' | 'enterHandshake'> = {
   wait: () => 0,
   spend() {},
+  hold: () => true,
+  release() {},
   enterHandshake: async () => () => {},
 }

@@ -33,7 +33,7 @@ const [mallory, alice, operator] = ['mallory', 'alice', 'operator'].map(
 export const oneOwner: Trial = {
   name: 'one-owner',
   promise: `Beside one owner's worst, ${atOnce} at once, others wait no more than ${waitMaxMs} ms, revocations come first, and memory stays within ${memoryMaxMegabytes} MB`,
-  times: { full: 130, short: 13 },
+  times: { full: 140, short: 14 },
   isTimed: true,
 
   async run(times, seed) {
@@ -49,13 +49,12 @@ export const oneOwner: Trial = {
         const { method, id, params } = (await request.json()) as {
           method: string
           id: number
-          params: { size?: number; cursor?: string }
+          params: { name?: string; cursor?: string }
         }
-        if (method === 'tools/list') {
-          const events = { 'content-type': 'text/event-stream' }
-          return new Response((params.cursor ?? '').repeat(5000), { headers: events })
-        }
+        const events = { 'content-type': 'text/event-stream' }
+        if (method === 'tools/list') return new Response((params.cursor ?? '').repeat(5000), { headers: events })
         if (method !== 'tools/call') return Response.json({ jsonrpc: '2.0', id, result: {} })
+        if (params.name === 'endless') return new Response(endless(), { headers: events })
         executed += 1
         const text = 'x'.repeat((params as { arguments: { size: number } }).arguments.size)
         return Response.json({ jsonrpc: '2.0', id, result: { content: [{ type: 'text', text }] } })
@@ -285,6 +284,19 @@ const worsts: Readonly<Record<string, Worst>> = {
       const path = chance.pick(['/health', '/nothing', '/docs/api', '/openapi.json'])
       return held(server, `GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`.repeat(5000), 1)
     }),
+  'streams that nobody reads': ({ server, keys, chance }) =>
+    times(atOnce * 8, () => {
+      const params = { name: 'endless', arguments: {} }
+      const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params })
+      const head = `POST /connect/mallory/real/mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${chance.pick(keys)}\r\nAccept: application/json, text/event-stream\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`
+      return held(server, head + body, 40)
+    }),
+}
+
+/** Events of a megabyte, one after the other. */
+function endless(): ReadableStream<Uint8Array> {
+  const event = Buffer.from(`data: "${'x'.repeat(2 ** 20)}"\n\n`)
+  return new ReadableStream({ pull: (controller) => controller.enqueue(event) })
 }
 
 /** Sends bytes on a socket that reads nothing until `turns` rounds of the event loop are over, and gives 0. */

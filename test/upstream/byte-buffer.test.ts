@@ -7,12 +7,12 @@ const holder = { keyId: 'key', family: 'key' }
 const bytes = (text: string) => Buffer.from(text)
 
 test('chunks come out joined, and what they took is given back', () => {
-  const pile = new ByteBuffer(new Shares(40), holder)
+  const pile = new ByteBuffer(new Shares(64), holder)
   for (let round = 0; round < 5; round += 1) {
-    for (const letter of 'abcdefghij') expect(pile.add(bytes(letter))).toBe(true)
-    expect(pile.length).toBe(10)
-    expect(pile.add(bytes('k'))).toBe(false)
-    expect(Buffer.from(pile.take() ?? []).toString()).toBe('abcdefghij')
+    for (const letter of 'abcdefghijklmnop') expect(pile.add(bytes(letter))).toBe(true)
+    expect(pile.length).toBe(16)
+    expect(pile.add(bytes('q'))).toBe(false)
+    expect(Buffer.from(pile.take() ?? []).toString()).toBe('abcdefghijklmnop')
     expect([pile.length, pile.take()]).toEqual([0, undefined])
   }
 })
@@ -67,7 +67,7 @@ test('a million chunks of a byte take about as much memory as their bytes', () =
   expect(pile.take()?.length).toBe(4_000_000)
 })
 
-test('a reader that waits gets chunks as they come, one that is behind gets them joined', async () => {
+test('a reader that waits gets chunks as they come, one that is behind gets them in pieces', async () => {
   const pile = new ByteBuffer(new Shares(1000), holder)
   const { readable, give, end } = readAhead(pile, () => {})
   const reader = readable.getReader()
@@ -78,7 +78,7 @@ test('a reader that waits gets chunks as they come, one that is behind gets them
   expect(await waiting).toBe('first')
   expect(give(bytes('second'))).toBe(false)
   for (const text of ['second', 'third']) pile.add(bytes(text))
-  expect(await read()).toBe('secondthird')
+  expect([await read(), await read()]).toEqual(['second', 'third'])
   pile.add(bytes('last'))
   end()
   expect(await read()).toBe('last')
@@ -161,4 +161,36 @@ test('a share that is used up to its last byte is full', () => {
   ])
   expect(pile.take()).toHaveLength(10)
   expect([pile.add(bytes('01234567890')), pile.length, pile.take()]).toEqual([false, 0, undefined])
+})
+
+test('a reader that is behind gets few bytes at once, and only those are no longer counted', async () => {
+  const megabyte = 2 ** 20
+  const memory = new Shares(4 * (megabyte + 32 * 1024))
+  const pile = new ByteBuffer(memory, holder)
+  const { readable } = readAhead(pile, () => {})
+  const reader = readable.getReader()
+  const whole = random(3)
+  const sent = Buffer.from(Array.from({ length: megabyte }, () => whole.int(256)))
+  for (let at = 0; at < megabyte; at += 10_000) expect(pile.add(sent.subarray(at, at + 10_000))).toBe(true)
+  expect(memory.take(holder, 64 * 1024)).toBe(false)
+  let got = 0
+  while (got < megabyte) {
+    const { value = new Uint8Array(0) } = await reader.read()
+    expect(value.length).toBeLessThanOrEqual(16 * 1024)
+    expect(sent.subarray(got, got + value.length).equals(value)).toBe(true)
+    got += value.length
+  }
+  expect(memory.take(holder, megabyte)).toBe(true)
+})
+
+test('a part of what was received at once keeps none of the rest', async () => {
+  const received = Buffer.from(new ArrayBuffer(512 * 1024))
+  const pile = new ByteBuffer(new Shares(2 ** 20), holder)
+  pile.add(received.subarray(0, 1000))
+  expect(pile.take()?.buffer.byteLength).toBe(1000)
+  const { readable, give } = readAhead(pile, () => {})
+  const reading = readable.getReader().read()
+  await new Promise(setImmediate)
+  give(received.subarray(0, 1000))
+  expect((await reading).value?.buffer.byteLength).toBe(1000)
 })

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createAddresses, readAllowedUpstream } from '../../src/upstream/addresses.ts'
-import { createUpstream } from '../../src/upstream/upstream.ts'
+import { createUpstream } from '../../src/upstream/pooled-upstream.ts'
 import { cert, key } from '../support/tls.ts'
 
 const holder = { keyId: 'key', family: 'key' }

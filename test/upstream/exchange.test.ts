@@ -10,7 +10,8 @@ import { createAddresses } from '../../src/upstream/addresses.ts'
 import { CertificateError } from '../../src/upstream/certificate-error.ts'
 import { deadlineTickMs } from '../../src/upstream/deadline-clock.ts'
 import type { Endpoint, ResponseHandler } from '../../src/upstream/http-connection.ts'
-import { createUpstream, type UpstreamOptions, type UpstreamRequest } from '../../src/upstream/upstream.ts'
+import { createUpstream, type UpstreamOptions } from '../../src/upstream/pooled-upstream.ts'
+import type { UpstreamRequest } from '../../src/upstream/upstream.ts'
 import { clockOf } from '../support/clock.ts'
 
 const holder = { keyId: 'key', family: 'key' }

@@ -7,12 +7,20 @@ import { unhurried } from '../support/pace.ts'
 const request = Buffer.from('GET / HTTP/1.1\r\nhost: a\r\n\r\n')
 const body = Buffer.alloc(10 * readAtOnceBytes, 'one line of a long response\n').toString()
 
-/** Waits before every piece. */
-function slow(): typeof unhurried & { waits: number } {
+/** Waits before every piece, and has memory for so many bytes that wait. */
+function slow(memory = Number.POSITIVE_INFINITY): typeof unhurried & { waits: number; held: number } {
   let isDue = true
   return {
     ...unhurried,
     waits: 0,
+    held: 0,
+    hold(bytes) {
+      this.held += bytes
+      return this.held <= memory
+    },
+    release(bytes) {
+      this.held -= bytes
+    },
     wait() {
       isDue = !isDue
       if (!isDue) this.waits += 1
@@ -48,6 +56,12 @@ async function exchange(answer: string, { ends = false, pace = slow(), abortsAt 
   const abort = connection.start(request, {
     ...pace,
     wait: () => pace.wait(),
+    hold(bytes) {
+      const isHeld = pace.hold(bytes)
+      if (!isHeld) abort()
+      return isHeld
+    },
+    release: (bytes) => pace.release(bytes),
     onHead() {},
     onData(chunk) {
       received += chunk.toString()
@@ -58,14 +72,16 @@ async function exchange(answer: string, { ends = false, pace = slow(), abortsAt 
   })
   const outcome = await promise
   connection.close()
-  return { outcome, received, kept: kept.length, waits: pace.waits }
+  return { outcome, received, kept: kept.length, waits: pace.waits, held: pace.held }
 }
 
 const head = (more: string) => `HTTP/1.1 200 OK\r\n${more}\r\n`
 
 test('a response is whole and in order however often its bytes wait, and its connection is kept', async () => {
-  const { outcome, received, kept, waits } = await exchange(head(`content-length: ${body.length}\r\n`) + body)
+  const { outcome, received, kept, waits, held } = await exchange(head(`content-length: ${body.length}\r\n`) + body)
   expect({ outcome, kept, isWhole: received === body }).toEqual({ outcome: 'end', kept: 1, isWhole: true })
+  // Each byte that waited counted as long as it did.
+  expect(held).toBe(0)
   expect(waits).toBeGreaterThanOrEqual(10)
 })
 
@@ -87,7 +103,13 @@ test('bytes after a response that ends with a piece are no response to the next 
   const first = head(`content-length: ${length}\r\n`) + body.slice(0, length)
   expect(first.length).toBe(readAtOnceBytes)
   const { outcome, kept } = await exchange(`${first}${head('content-length: 4\r\n')}evil`, {
-    pace: { ...unhurried, waits: 0 },
+    pace: { ...unhurried, waits: 0, held: 0 },
   })
   expect({ outcome, kept }).toEqual({ outcome: expect.stringMatching(/^(end|left)$/), kept: 0 })
+})
+
+test('an exchange whose owner has no memory for bytes that wait is aborted', async () => {
+  const answer = head(`content-length: ${body.length}\r\n`) + body
+  const { received, outcome } = await exchange(answer, { pace: slow(readAtOnceBytes / 2) })
+  expect([outcome, received.length < body.length]).toEqual(['left', true])
 })

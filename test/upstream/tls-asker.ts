@@ -1,7 +1,8 @@
 /** Asks the server at a port of this machine by its address and by a name that its certificate does not bear; prints what it got. */
 
 import { createAddresses, readAllowedUpstream } from '../../src/upstream/addresses.ts'
-import { createUpstream, UpstreamError } from '../../src/upstream/upstream.ts'
+import { createUpstream } from '../../src/upstream/pooled-upstream.ts'
+import { UpstreamError } from '../../src/upstream/upstream.ts'
 
 const holder = { keyId: 'key', family: 'key' }
 

@@ -3,7 +3,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { createServer, type Server } from 'node:net'
 import { createAddresses, readAllowedUpstream } from '../../src/upstream/addresses.ts'
-import { createUpstream, toResponse, UpstreamError } from '../../src/upstream/upstream.ts'
+import { createUpstream } from '../../src/upstream/pooled-upstream.ts'
+import { toResponse, UpstreamError } from '../../src/upstream/upstream.ts'
 import { until } from '../support/until.ts'
 
 const holder = { keyId: 'key', family: 'key' }

@@ -75,8 +75,8 @@ function usableResponse(
     return new Response(null, { status: 202, headers: acceptedHeaders })
   }
   if (body instanceof ReadableStream) {
-    const releaseHead = holdHead(response, call, options)
-    return streamResponse(body, call, options, releaseHead)
+    const releaseStream = holdStream(response, call, options)
+    return streamResponse(body, call, options, releaseStream)
   }
   const bytes = body ?? new Uint8Array(0)
   if (status >= 400) return errorOf(bytes, response, call, options)
@@ -99,16 +99,18 @@ function authorizationRequired(call: UpstreamCall) {
   return new PlatformError('upstream_sign_in', message, { ...options, rpcHeaders })
 }
 
-/** Bytes of a head that are not counted: most have fewer. */
+/** Bytes of memory of an open stream, whatever it carries; measured. Counted as its bytes are. */
+const openStreamBytes = 32 * 1024
+/** Bytes of a head that are counted with that: most have fewer. */
 const uncountedHeadBytes = 4 * 1024
 /** The runtime keeps a head as long as its stream is open, in about so many times its size. */
 const headMemoryFactor = 4
 
 /**
- * Counts a large head as long as its stream is open: thousands of streams may be. Returns the function that ends that.
+ * Counts a stream, and a large head, as long as it is open: thousands may be. Returns the function that ends that.
  * Throws `rate_limited` if the owner has no memory for it.
  */
-function holdHead(
+function holdStream(
   response: UpstreamResponse,
   { holder, message }: UpstreamCall,
   { memory }: ClientResponseOptions,
@@ -117,8 +119,7 @@ function holdHead(
     (sum, [name, value]) => sum + name.length + (value?.length ?? 0),
     0,
   )
-  if (bytes <= uncountedHeadBytes) return () => {}
-  const amount = bytes * headMemoryFactor
+  const amount = openStreamBytes + (bytes > uncountedHeadBytes ? bytes * headMemoryFactor : 0)
   if (!memory.take(holder, amount)) {
     discardBody(response)
     throw tooMany('Too many responses to this caller wait to be read', message)
@@ -131,12 +132,12 @@ function streamResponse(
   body: ReadableStream<Uint8Array>,
   { message: { id }, holder, rewrite, watchAccess, restoreIdleTimeout }: UpstreamCall,
   { memory, keepSlot }: ClientResponseOptions,
-  releaseHead: () => void,
+  releaseStream: () => void,
 ): Response {
   const releaseSlot = keepSlot()
   const stream = relayStream(body, {
     onEnd() {
-      releaseHead()
+      releaseStream()
       releaseSlot()
       restoreIdleTimeout()
     },

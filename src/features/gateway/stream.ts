@@ -55,6 +55,7 @@ export function relayStream(
     if (hasEnded) return
     hasEnded = true
     clearTimeout(lifetime)
+    clearTimeout(silence)
     events?.end()
     unwatch?.()
     onEnd()
@@ -65,6 +66,11 @@ export function relayStream(
   }
   // Also runs while the client is not reading, so an abandoned stream cannot hold its slot for ever.
   const lifetime = setTimeout(stop, streamLifetimeMs)
+  // One for the whole stream, as it is read in many pieces. It counts while the client waits.
+  let isWaiting = false
+  const silence = setTimeout(() => {
+    if (isWaiting) stop()
+  }, streamIdleTimeoutMs)
   const events = rewrite === undefined ? undefined : createRewriter(rewrite, owner)
   let finalEvent: Uint8Array | undefined
   const unwatch = watch?.((text) => {
@@ -74,7 +80,8 @@ export function relayStream(
   return new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
-        const timer = setTimeout(stop, streamIdleTimeoutMs)
+        isWaiting = true
+        silence.refresh()
         try {
           for (;;) {
             const { done, value } = await reader.read()
@@ -97,7 +104,7 @@ export function relayStream(
           stop()
           controller.close()
         } finally {
-          clearTimeout(timer)
+          isWaiting = false
         }
       },
       cancel: stop,

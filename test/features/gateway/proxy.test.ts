@@ -281,12 +281,28 @@ describe('what is answered counts until it was read', () => {
     // A quarter of it is one token's share: enough for one such stream.
     const { send } = proxyTo(
       () => ({ status: 200, headers, body: new ReadableStream({ start: (one) => void streams.push(one) }) }),
-      4 * 60_000,
+      4 * 80_000,
     )
     const reading = (await send(initialize)).text()
     await expect(send(initialize)).rejects.toThrow('Too many responses to this caller wait to be read')
     streams[0]?.close()
     await reading
+    expect((await send(initialize)).status).toBe(200)
+  })
+
+  test('a stream: as long as it is open, also where it carries nothing', async () => {
+    const streams: ReadableStreamDefaultController<Uint8Array>[] = []
+    const headers = { 'content-type': 'text/event-stream' }
+    // A quarter of it is one token's share: enough for two.
+    const { send } = proxyTo(
+      () => ({ status: 200, headers, body: new ReadableStream({ start: (one) => void streams.push(one) }) }),
+      4 * 80_000,
+    )
+    const reading = (await send(initialize)).text()
+    const other = (await send(initialize)).text()
+    await expect(send(initialize)).rejects.toThrow('Too many responses to this caller wait to be read')
+    for (const stream of streams.slice(0, 2)) stream.close()
+    await Promise.all([reading, other])
     expect((await send(initialize)).status).toBe(200)
   })
 

@@ -3,7 +3,7 @@
 import { expect, test } from 'bun:test'
 import { createOAuthFetch, oauthResponseBytesMax } from '../../../src/features/upstream-sign-in/oauth-fetch.ts'
 import { createAddresses, readAllowedUpstream } from '../../../src/upstream/addresses.ts'
-import { createUpstream } from '../../../src/upstream/upstream.ts'
+import { createUpstream } from '../../../src/upstream/pooled-upstream.ts'
 
 const allowed = readAllowedUpstream('127.0.0.1')
 const addresses = createAddresses({ allowed: allowed ? [allowed] : [], isPublicAllowed: false, isSelf: () => false })

@@ -1,0 +1,208 @@
+/** One request to a server and its response, within time limits, limits on the response and shares of its holder. */
+
+import { PlatformError } from '../errors.ts'
+import type { Fairness } from '../fairness/fairness.ts'
+import { ownerOf } from '../fairness/owner.ts'
+import { upstreamBodyTimeoutMs, upstreamResponseBytesMax } from '../limits.ts'
+import { type Ahead, ByteBuffer, readAhead } from './byte-buffer.ts'
+import { CertificateError } from './certificate-error.ts'
+import type { ConnectionPool } from './connection-pool.ts'
+import type { DeadlineClock } from './deadline-clock.ts'
+import type { OutgoingRequest } from './head.ts'
+import type { Abort, ResponseHandler } from './http-connection.ts'
+import { UpstreamError, type UpstreamRequest, type UpstreamResponse } from './upstream.ts'
+
+/**
+ * Milliseconds that a line of an event stream takes until it is passed on, at worst. Counted against
+ * `ownerTimeShare`. Past it: the owner waits.
+ */
+const streamLineMs = 0.0015
+/**
+ * Milliseconds that a megabyte of a response takes later, when the memory of its chunks is collected. Counted as
+ * `streamLineMs`.
+ */
+const receiveMsPerMegabyte = 1
+/** The same for a stream, whose bytes are passed on in small pieces and copied twice. Counted as `streamLineMs`. */
+const streamMsPerMegabyte = 4
+export type UpstreamFairness = Pick<Fairness, 'memory' | 'requests' | 'time' | 'handshakes'>
+
+interface ExchangeParts {
+  readonly fairness: UpstreamFairness
+  readonly clock: DeadlineClock
+}
+
+export class Exchange implements ResponseHandler {
+  readonly #request: UpstreamRequest
+  readonly #parts: ExchangeParts
+  readonly #owner: string
+  readonly #body: ByteBuffer
+  readonly #bytesMax: number
+  readonly #answer = Promise.withResolvers<UpstreamResponse>()
+  #lateAt: number
+  #signal: AbortSignal | undefined
+  #breakOff: Abort | undefined
+  #status = 0
+  #headers: UpstreamResponse['headers'] = {}
+  #stream: Ahead | undefined
+  #isOver = false
+
+  /** `from`: when the request's time began, by `performance.now()`: before the look-up of its name. */
+  constructor(request: UpstreamRequest, parts: ExchangeParts, from: number) {
+    this.#request = request
+    this.#parts = parts
+    this.#owner = ownerOf(request.holder)
+    this.#body = new ByteBuffer(parts.fairness.memory, request.holder)
+    this.#bytesMax = request.bodyBytesMax ?? upstreamResponseBytesMax
+    this.#lateAt = from + request.timeoutMs
+  }
+
+  /** Resolves at the head for an event stream or an unused body, and at the end otherwise. */
+  run(sockets: Pick<ConnectionPool, 'send'>, outgoing: OutgoingRequest): Promise<UpstreamResponse> {
+    if (!this.#parts.fairness.requests.take(this.#request.holder, 1)) return Promise.reject(tooManyRequests())
+    this.#parts.clock.watch(this)
+    try {
+      this.#breakOff = sockets.send(outgoing, this)
+    } catch (error) {
+      this.onError(error as Error)
+    }
+    return this.#answer.promise
+  }
+
+  /** At each tick of the clock. */
+  look(now: number): void {
+    const { signal, timeoutMs } = this.#request
+    if (now >= this.#lateAt) {
+      const head = `no response within ${Math.ceil(timeoutMs / 1000)} s`
+      this.#stop(new UpstreamError('late', this.#status === 0 ? head : 'it did not finish its response in time'))
+    } else if (this.#signal === undefined && signal !== undefined) this.#listen(signal())
+    else if (this.#stream !== undefined) this.#parts.clock.end(this)
+  }
+
+  #listen(signal: AbortSignal): void {
+    this.#signal = signal
+    if (signal.aborted) this.handleEvent()
+    else signal.addEventListener('abort', this, { once: true })
+  }
+
+  /** The client has disconnected. */
+  handleEvent(): void {
+    this.#stop(new UpstreamError('gone', 'the client disconnected'))
+  }
+
+  wait(): number {
+    return this.#parts.fairness.time.wait(this.#owner)
+  }
+
+  spend(milliseconds: number): void {
+    this.#parts.fairness.time.spend(this.#owner, milliseconds)
+  }
+
+  hold(bytes: number): boolean {
+    if (this.#parts.fairness.memory.take(this.#request.holder, bytes)) return true
+    this.#stop(tooManyBytes())
+    return false
+  }
+
+  release(bytes: number): void {
+    this.#parts.fairness.memory.giveBack(this.#request.holder, bytes)
+  }
+
+  async enterHandshake(): Promise<() => void> {
+    const { time, handshakes } = this.#parts.fairness
+    await time.pause(this.#owner)
+    return handshakes.enter(this.#request.holder)
+  }
+
+  onHead(status: number, headers: UpstreamResponse['headers']) {
+    const isSmall = this.#request.bodyBytesMax !== undefined
+    if (status > 599) return this.#stop(new UpstreamError('down', `it answered ${status}`))
+    this.#status = status
+    this.#headers = headers
+    const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = headers
+    if ((!isSmall && !isBodyUsed(status)) || encoding !== 'identity') {
+      this.#answer.resolve({ status, headers, body: undefined })
+      return this.#stop(new UpstreamError('down', 'nobody reads on'))
+    }
+    // Only a 2xx may be a long stream. The body of an error is read whole, whatever its type.
+    if (!isSmall && status < 300 && /^text\/event-stream\b/i.test(type)) {
+      this.#lateAt = Number.POSITIVE_INFINITY
+      this.#stream = readAhead(this.#body, () => this.#stop(new UpstreamError('down', 'nobody reads on')))
+      return this.#answer.resolve({ status, headers, body: this.#stream.readable })
+    }
+    if (!isSmall) this.#lateAt = performance.now() + upstreamBodyTimeoutMs
+    const length = Number(headers['content-length'] ?? 0)
+    if (length > this.#bytesMax) return this.#stop(tooLarge('its response is larger than', this.#bytesMax))
+    if (!this.#body.expect(length)) this.#stop(tooManyBytes())
+  }
+
+  onData(chunk: Buffer<ArrayBuffer>) {
+    const megabytes = chunk.length / 2 ** 20
+    // The lines of a stream are looked at one by one when they are passed on.
+    if (this.#stream === undefined) this.spend(megabytes * receiveMsPerMegabyte)
+    else this.spend(megabytes * streamMsPerMegabyte + lineEndsIn(chunk) * streamLineMs)
+    if (this.#stream?.give(chunk) === true) return
+    if (!this.#body.add(chunk)) return this.#stop(tooManyBytes())
+    if (this.#body.length <= this.#bytesMax) return
+    const isStream = this.#stream !== undefined
+    const what = isStream ? 'its stream is ahead of the client by more than' : 'its response is larger than'
+    this.#stop(tooLarge(what, this.#bytesMax))
+  }
+
+  onEnd(): void {
+    this.#over()
+    if (this.#stream !== undefined) this.#stream.end()
+    else this.#answer.resolve({ status: this.#status, headers: this.#headers, body: this.#body.take() })
+  }
+
+  onError(cause: Error): void {
+    const isRefusedHere = cause instanceof PlatformError
+    this.#stop(isRefusedHere ? tooManyRequests() : new UpstreamError('down', problemOf(cause), { cause }))
+  }
+
+  /** Ends the exchange at any stage. If the promise is resolved already, only the stream fails. */
+  #stop(error: UpstreamError): void {
+    this.#over()
+    this.#breakOff?.()
+    this.#body.discard()
+    this.#answer.reject(error)
+    this.#stream?.end(error)
+  }
+
+  #over(): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#parts.fairness.requests.giveBack(this.#request.holder, 1)
+    this.#parts.clock.end(this)
+    this.#signal?.removeEventListener('abort', this)
+  }
+}
+
+/** Whether anybody reads the body of a response with this status, unless it is a small document. */
+function isBodyUsed(status: number): boolean {
+  return (status < 300 || status >= 400) && status < 500 && status !== 401
+}
+
+function tooManyRequests(): UpstreamError {
+  const text = 'too many requests of this caller to other servers are in progress'
+  return new UpstreamError('busy', text, { isUnsent: true })
+}
+
+function tooManyBytes(): UpstreamError {
+  return new UpstreamError('busy', 'too many bytes of this caller’s other responses are pending')
+}
+
+function tooLarge(what: string, bytesMax: number): UpstreamError {
+  return new UpstreamError('down', `${what} ${bytesMax} bytes`)
+}
+
+/** Lines end in LF, CR or both. */
+function lineEndsIn(bytes: Uint8Array): number {
+  let count = 0
+  for (let at = bytes.indexOf(0x0a); at >= 0; at = bytes.indexOf(0x0a, at + 1)) count += 1
+  for (let at = bytes.indexOf(0x0d); at >= 0; at = bytes.indexOf(0x0d, at + 1)) if (bytes[at + 1] !== 0x0a) count += 1
+  return count
+}
+
+function problemOf(cause: Error): string {
+  return cause instanceof CertificateError ? cause.message : 'connection refused or reset'
+}

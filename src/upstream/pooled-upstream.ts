@@ -1,0 +1,144 @@
+/**
+ * Sends requests to MCP servers over connections that are kept for a while. It does not use the runtime's fetch, which
+ * allows 256 concurrent requests in all, open streams included.
+ */
+
+import { getCACertificates } from 'node:tls'
+import { LRUCache } from 'lru-cache'
+import { createFairness } from '../fairness/fairness.ts'
+import type { DestinationOf, ResolvedAddress } from './addresses.ts'
+import { type ConnectionPool, createConnectionPool } from './connection-pool.ts'
+import { DeadlineClock } from './deadline-clock.ts'
+import { Exchange, type UpstreamFairness } from './exchange.ts'
+import type { OpenHttpConnection } from './http-connection.ts'
+import { AddressError } from './name-lookup.ts'
+import { openConnection } from './open-connection.ts'
+import { type Upstream, UpstreamError, type UpstreamRequest, type UpstreamResponse } from './upstream.ts'
+
+/**
+ * Upstreams for which a pool of connections is kept, for a few seconds. Past it: the least recently used pool is
+ * evicted.
+ */
+const upstreamPoolsMax = 1000
+
+/** Called for each request with its outcome (the status, or the kind of the error) and the seconds until then. */
+export type ObserveUpstream = (outcome: string, seconds: number) => void
+
+export interface UpstreamOptions {
+  /** Certificate authorities, in PEM, that are trusted in addition to the machine's. */
+  readonly authorities?: readonly string[]
+  /** Our name in `Via` (RFC 9110, 7.6.3), by which loops are detected. */
+  readonly pseudonym?: string
+  /** Responses in memory and requests in progress are counted against this. */
+  readonly fairness?: UpstreamFairness
+  readonly observe?: ObserveUpstream | undefined
+  /** For tests, which have no network. */
+  readonly open?: OpenHttpConnection
+}
+
+/** Requests as described above, with `observe` called for each. */
+export function createUpstream(
+  destinationOf: DestinationOf,
+  {
+    fairness = createFairness(),
+    observe,
+    pseudonym = 'postern',
+    authorities = [],
+    open = openConnection,
+  }: UpstreamOptions = {},
+): Upstream {
+  const upstream = createPooledUpstream(destinationOf, { fairness, pseudonym, authorities, open })
+  if (observe === undefined) return upstream
+  return {
+    async send(request) {
+      const from = performance.now()
+      const note = (outcome: string) => observe(outcome, (performance.now() - from) / 1000)
+      try {
+        const answer = await upstream.send(request)
+        note(String(answer.status))
+        return answer
+      } catch (error) {
+        note(error instanceof UpstreamError ? error.kind : 'down')
+        throw error
+      }
+    },
+  }
+}
+
+function createPooledUpstream(
+  destinationOf: DestinationOf,
+  { fairness, pseudonym, authorities, open }: Required<Omit<UpstreamOptions, 'observe'>>,
+): Upstream {
+  /** The TLS option replaces the machine's authorities, so they are included. */
+  const trusted = authorities.length === 0 ? undefined : [...getCACertificates('default'), ...authorities]
+  const kept = new LRUCache<string, ConnectionPool>({ max: upstreamPoolsMax, dispose: (sockets) => sockets.close() })
+  /** By URL: most requests repeat one, and skip parsing it and checking its address while the route is valid. */
+  const routes = new LRUCache<string, UpstreamRoute>({ max: upstreamPoolsMax })
+  const parts = { fairness, clock: new DeadlineClock() }
+  const own = `1.1 ${pseudonym}`
+
+  /** The pool for an origin at one address. Separate per origin, because the certificate is checked for its name. */
+  function socketsTo({ protocol, origin, port }: URL, { host, address }: ResolvedAddress): ConnectionPool {
+    const name = `${origin} ${address}`
+    const known = kept.get(name)
+    if (known !== undefined) return known
+    const isTls = protocol === 'https:'
+    const to = {
+      address,
+      port: Number(port || (isTls ? 443 : 80)),
+      certified: isTls ? host : undefined,
+      authorities: trusted,
+    }
+    const sockets = createConnectionPool(to, open)
+    kept.set(name, sockets)
+    return sockets
+  }
+
+  async function find({ url, timeoutMs, holder }: UpstreamRequest): Promise<UpstreamRoute> {
+    const target = new URL(url)
+    const { host, hostname, pathname, search } = target
+    try {
+      const destination = await destinationOf(target, { holder, timeoutMs })
+      const { until } = destination
+      const route = { sockets: socketsTo(target, destination), host, path: pathname + search, until }
+      routes.set(url, route)
+      return route
+    } catch (error) {
+      if (!(error instanceof AddressError)) throw error
+      const kind = error.kind === 'refused' ? 'refused' : 'down'
+      throw new UpstreamError(kind, `${hostname} ${error.message}`, { isUnsent: true })
+    }
+  }
+
+  async function findAndSend(request: UpstreamRequest): Promise<UpstreamResponse> {
+    const from = performance.now()
+    const route = await find(request)
+    return sendVia(route, request, from)
+  }
+
+  function sendVia(
+    { sockets, host, path }: UpstreamRoute,
+    request: UpstreamRequest,
+    from = performance.now(),
+  ): Promise<UpstreamResponse> {
+    const { method = 'POST', headers, body, via } = request
+    const outgoing = { method, path, host, headers, via: via === undefined ? own : `${via}, ${own}`, body }
+    return new Exchange(request, parts, from).run(sockets, outgoing)
+  }
+
+  return {
+    send(request) {
+      const known = routes.get(request.url)
+      if (known !== undefined && known.until > performance.now()) return sendVia(known, request)
+      return findAndSend(request)
+    },
+  }
+}
+
+/** How to reach a URL; valid until `until`, by `performance.now()`. */
+interface UpstreamRoute {
+  readonly sockets: ConnectionPool
+  readonly host: string
+  readonly path: string
+  readonly until: number
+}
