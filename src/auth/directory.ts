@@ -47,7 +47,7 @@ export interface DirectorySnapshot {
   serverJson(qualifiedName: string): Promise<Uint8Array | undefined>
   /** The recorded answers for mocks of the server, in fixture order; at most `recordedAnswersMax`. Not cached. */
   recordedAnswers(qualifiedName: string): Promise<RecordedAnswer[]>
-  /** Sets of names that were found, by question (`namespace-access.ts`). Those not of this version are of a newer one. */
+  /** Sets of names that `namespace-access.ts` read, by its question. A set may be newer than this version, never older. */
   readonly names: LRUCache<string, ReadonlySet<string>>
 }
 

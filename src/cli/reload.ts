@@ -2,6 +2,7 @@
 
 import { CommandError } from '../errors.ts'
 import { findFixtureFiles, sourceFile } from '../maintenance/seed/source-files.ts'
+import { oneAtATime } from '../one-at-a-time.ts'
 import type { AuditLog } from '../ops/audit-log.ts'
 import type { CallLog } from '../ops/call-log.ts'
 import type { Log } from '../ops/log.ts'
@@ -35,14 +36,5 @@ export function createReload({ audit, callLog, load, log }: Reloaded): (folders:
       else log.error('the fixtures were not reloaded', { error: message })
     }
   }
-  let last = Promise.resolve()
-  let next: Promise<void> | undefined
-  return (folders) => {
-    next ??= last.then(() => {
-      next = undefined
-      last = reload(folders)
-      return last
-    })
-    return next
-  }
+  return oneAtATime(reload)
 }

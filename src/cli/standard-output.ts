@@ -1,6 +1,6 @@
 /** stdout and stderr. A pipe takes 64 kB at a time; the rest is in a buffer, which is lost if the process exits. */
 
-import { setTimeout } from 'node:timers/promises'
+import { within } from '../within.ts'
 
 export class StandardOutput {
   /** The last write to each stream. Writes complete in order, so the others are then complete too. */
@@ -33,10 +33,7 @@ export class StandardOutput {
    * except for a pipe closed by its reader (EPIPE).
    */
   async drained(timeoutMs: number): Promise<string | undefined> {
-    const late = new AbortController()
-    const waited = setTimeout(timeoutMs, [], { signal: late.signal }).catch(() => [])
-    const errors = await Promise.race([Promise.all(Object.values(this.#last)), waited])
-    late.abort()
+    const errors = await within(timeoutMs, Promise.all(Object.values(this.#last)), () => [])
     return errors.find((error) => error !== undefined && !isPipeError(error))?.message
   }
 }

@@ -16,8 +16,8 @@ export class Rounds<Job> {
   readonly #owners = new Map<string, { count: number; readonly families: Map<string, Waiting<Job>[]> }>()
 
   /**
-   * False, and nothing is added, if the family has `most` jobs waiting, or the owner twice as many. A job that has had
-   * its turn is put back, behind the others, whatever waits: `most` is Infinity.
+   * False, and nothing is added, if the family has `most` jobs waiting, or the owner twice as many. `turns.ts`
+   * puts a job that is not done behind the others again, and passes Infinity: such a job always finds room.
    */
   add(holder: Holder, job: Job, most = waitingJobsMax): boolean {
     const name = ownerOf(holder)

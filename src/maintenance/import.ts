@@ -86,7 +86,7 @@ class ImportPlan {
   readonly #revokedUntil = new Map<string, number>()
   /** Sealed headers of existing connections that keep them, by `namespace/connectionId`. */
   readonly #keptHeaders = new Map<string, string>()
-  /** The servers in the file, and those whose listings are in it: what a list shows is of the server beside it. */
+  /** The servers in the file, and those whose listings are in it: import refuses a server without its listing. */
   readonly #servers = new Set<string>()
   readonly #listed = new Set<string>()
   readonly #usages = createUsages()

@@ -6,9 +6,9 @@
  */
 
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { setTimeout as wait } from 'node:timers/promises'
 import type { Attributes, Context, Span, SpanKind } from '@opentelemetry/api'
 import { version } from '../version.ts'
+import { within } from '../within.ts'
 
 /** Milliseconds that a server that stops gives its last spans to be sent. Past it: they are lost. */
 const traceFlushMs = 2000
@@ -52,10 +52,10 @@ export async function openTracing(environment: NodeJS.ProcessEnv): Promise<Traci
 
   /** The trace that a client names, or else the current span. */
   function parentOf(given: SpanOptions['given']): Context {
-    const within = current.getStore() ?? api.ROOT_CONTEXT
-    if (typeof given?.traceparent !== 'string') return within
+    const parent = current.getStore() ?? api.ROOT_CONTEXT
+    if (typeof given?.traceparent !== 'string') return parent
     const extracted = propagator.extract(api.ROOT_CONTEXT, given, api.defaultTextMapGetter)
-    return api.trace.getSpanContext(extracted) === undefined ? within : extracted
+    return api.trace.getSpanContext(extracted) === undefined ? parent : extracted
   }
 
   function finish(span: Span, { attributes, error }: SpanEnd): void {
@@ -83,7 +83,11 @@ export async function openTracing(environment: NodeJS.ProcessEnv): Promise<Traci
       return carrier
     },
     async close() {
-      await Promise.race([provider.shutdown().catch(() => {}), wait(traceFlushMs, undefined, { ref: false })])
+      await within(
+        traceFlushMs,
+        provider.shutdown().catch(() => {}),
+        () => {},
+      )
     },
   }
 }

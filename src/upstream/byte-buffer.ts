@@ -109,7 +109,7 @@ export class ByteBuffer {
   }
 }
 
-/** The runtime reads up to half a megabyte at once, and whoever kept a part of it would keep all of it. */
+/** The chunk without the rest of what the runtime read with it: up to half a megabyte, which a part would keep. */
 function alone(chunk: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
   return chunk.buffer.byteLength > 2 * chunk.length ? new Uint8Array(chunk) : chunk
 }

@@ -99,7 +99,7 @@ function authorizationRequired(call: UpstreamCall) {
   return new PlatformError('upstream_sign_in', message, { ...options, rpcHeaders })
 }
 
-/** Bytes of memory of an open stream, whatever it carries; measured. Counted as its bytes are. */
+/** Bytes of memory that each open stream takes before it carries anything; measured. The owner's memory counts them. */
 const openStreamBytes = 32 * 1024
 /** Bytes of a head that are counted with that: most have fewer. */
 const uncountedHeadBytes = 4 * 1024

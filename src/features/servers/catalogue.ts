@@ -10,6 +10,7 @@ import { type Holder, ownerOf } from '../../fairness/owner.ts'
 import { searchedCharsMax } from '../../limits.ts'
 import { namespaceOf, organizationUserId } from '../../model/names.ts'
 import { type ServerListing, searchedNames } from '../../model/server.ts'
+import { oneAtATime } from '../../one-at-a-time.ts'
 import { reading } from '../../schema/json.ts'
 import type { WordIndex } from '../../search/word-index.ts'
 import { listingsChangedSince, readListing, readNamespace } from '../../storage/directory-records.ts'
@@ -197,21 +198,6 @@ function createCounts() {
       if (count > 0) counts.set(owner, count)
       else counts.delete(owner)
     },
-  }
-}
-
-/** One update at a time. A call needs one that starts after it; all calls that wait for it share it. */
-function oneAtATime(update: () => Promise<void>): () => Promise<void> {
-  let last = Promise.resolve()
-  let next: Promise<void> | undefined
-  return () => {
-    next ??= last.then(() => {
-      next = undefined
-      const underWay = update()
-      last = underWay.catch(() => {})
-      return underWay
-    })
-    return next
   }
 }
 

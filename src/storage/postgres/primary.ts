@@ -167,8 +167,8 @@ export function watchPrimary({ hosts, clock, every, log }: WatchOptions): Primar
     await look()
   }
 
-  const sendHeartbeat = oneAtATime(() => beat().finally(changed))
-  const lookOnce = oneAtATime(async () => {
+  const sendHeartbeat = sharedRun(() => beat().finally(changed))
+  const lookOnce = sharedRun(async () => {
     await lookInTurn().finally(changed)
     if (!isClosed && acknowledgedAt === Number.NEGATIVE_INFINITY) void sendHeartbeat()
   })
@@ -214,7 +214,7 @@ export function watchPrimary({ hosts, clock, every, log }: WatchOptions): Primar
 }
 
 /** A call during a run waits for the end of that run. */
-function oneAtATime(act: () => Promise<void>): () => Promise<void> {
+function sharedRun(act: () => Promise<void>): () => Promise<void> {
   let running: Promise<void> | undefined
   return () => {
     running ??= act().finally(() => {

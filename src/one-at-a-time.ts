@@ -1,0 +1,21 @@
+/** Work that is asked for more often than it can be done. */
+
+/**
+ * Runs one update at a time. A call needs one that begins after it; all calls that wait for it share it, so they must
+ * give the same. Rejects with what that update throws.
+ */
+export function oneAtATime<Given extends unknown[]>(
+  update: (...given: Given) => Promise<void>,
+): (...given: Given) => Promise<void> {
+  let last = Promise.resolve()
+  let next: Promise<void> | undefined
+  return (...given) => {
+    next ??= last.then(() => {
+      next = undefined
+      const underWay = update(...given)
+      last = underWay.catch(() => {})
+      return underWay
+    })
+    return next
+  }
+}
