@@ -29,8 +29,12 @@ export interface RateLimitOptions {
 }
 
 export function createRateLimit({ perSecond, burst = perSecond * burstSeconds, clock }: RateLimitOptions): RateLimit {
-  // An evicted name starts again with a full bucket. Only the names unused longest are evicted.
-  const buckets = new LRUCache<string, { left: number; at: number }>({ max: rateLimitNamesMax })
+  // An evicted name starts again with a full bucket. Only the names unused longest are evicted. Not `max`: it takes the
+  // room for all names at once, for every rate limit, most of which nobody comes near.
+  const buckets = new LRUCache<string, { left: number; at: number }>({
+    maxSize: rateLimitNamesMax,
+    sizeCalculation: () => 1,
+  })
 
   function refill(name: string): { left: number; at: number } {
     const at = clock.monotonic()

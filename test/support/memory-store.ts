@@ -17,36 +17,21 @@ import {
   type Write,
 } from '../../src/storage/store.ts'
 
-export function openMemoryStore(): Store {
-  /** Sorted by key. */
-  let entries: Entry[] = []
+/** `entries`: what it begins with, sorted by key. */
+export function openMemoryStore(entries: readonly Entry[] = []): Store {
   let commits = 0
   let closed = false
 
-  /** Index of the key, or the index at which it would be inserted. */
-  function position(key: Key): { at: number; found: boolean } {
-    let low = 0
-    let high = entries.length
-    while (low < high) {
-      const middle = (low + high) >>> 1
-      const order = Buffer.compare((entries[middle] as Entry).key, key)
-      if (order === 0) return { at: middle, found: true }
-      if (order < 0) low = middle + 1
-      else high = middle
-    }
-    return { at: low, found: false }
-  }
-
   function find(key: Key): Uint8Array | undefined {
     if (closed) throw new StoreError('fatal', 'the store is closed')
-    const { at, found } = position(key)
+    const { at, found } = position(entries, key)
     return found ? entries[at]?.value : undefined
   }
 
   function slice({ gte, lt, limit }: Range): { taken: Entry[]; more: boolean } {
     if (closed) throw new StoreError('fatal', 'the store is closed')
-    const from = position(gte).at
-    const to = Math.max(from, position(lt).at)
+    const from = position(entries, gte).at
+    const to = Math.max(from, position(entries, lt).at)
     const until = Math.min(to, from + limit)
     return { taken: entries.slice(from, until), more: until < to }
   }
@@ -66,15 +51,17 @@ export function openMemoryStore(): Store {
       else puts.push(count)
     }
     if (conflicts.length + full.length > 0) return { ok: false, conflicts, full }
-    // Build a new array and assign it at once, so that a concurrent reader sees all of the write or nothing.
-    const changed = new Map<string, Entry | undefined>()
-    for (const key of deletes) changed.set(Buffer.from(key).toString('latin1'), undefined)
-    for (const { key, value } of puts) {
-      changed.set(Buffer.from(key).toString('latin1'), { key: copyBytes(key), value: copyBytes(value) })
+    // Change a copy and assign it at once, so that a concurrent reader sees all of the write or nothing.
+    const changed = [...entries]
+    for (const key of deletes) {
+      const { at, found } = position(changed, key)
+      if (found) changed.splice(at, 1)
     }
-    const kept = entries.filter(({ key }) => !changed.has(Buffer.from(key).toString('latin1')))
-    const added = [...changed.values()].filter((entry) => entry !== undefined)
-    entries = [...kept, ...added].sort((a, b) => Buffer.compare(a.key, b.key))
+    for (const { key, value } of puts) {
+      const { at, found } = position(changed, key)
+      changed.splice(at, found ? 1 : 0, { key: copyBytes(key), value: copyBytes(value) })
+    }
+    entries = changed
     commits += 1
     return { ok: true }
   }
@@ -112,6 +99,20 @@ export function openMemoryStore(): Store {
       entries = []
     },
   }
+}
+
+/** Index of the key, or the index at which it would be inserted. */
+function position(entries: readonly Entry[], key: Key): { at: number; found: boolean } {
+  let low = 0
+  let high = entries.length
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    const order = Buffer.compare((entries[middle] as Entry).key, key)
+    if (order === 0) return { at: middle, found: true }
+    if (order < 0) low = middle + 1
+    else high = middle
+  }
+  return { at: low, found: false }
 }
 
 function copyOf(bytes: Uint8Array | undefined): Uint8Array | undefined {
