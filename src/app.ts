@@ -21,6 +21,7 @@ import { createHolderRateLimit, createRateLimit } from './fairness/rate-limit.ts
 import { createFastLane, type FastLane } from './fast-lane/fast-lane.ts'
 import { createVersionedLane } from './fast-lane/versioned-lane.ts'
 import { authorizationHandlers } from './features/authorization/authorization-handlers.ts'
+import { createKeptDocuments } from './features/authorization/clients.ts'
 import { type AuthorizationSettings, challengeOf, isSignInPossible } from './features/authorization/oauth-metadata.ts'
 import { connectionHandlers } from './features/connections/connection-handlers.ts'
 import { type ConnectionLists, createConnectionLists } from './features/connections/connection-lists.ts'
@@ -199,7 +200,7 @@ function createParts(deps: AppDeps, middleware: Middleware, lists: ConnectionLis
   const writeRate = createHolderRateLimit({ perSecond: rates.writes, clock })
   const parts = {
     ...{ lists, fastLane, store, upstream, audit, denials, directory, authenticator, records, quota, clock, sockets },
-    ...{ issuer, base, baseUrl: issuer, signInKey, headersKey, pepper: secrets.apiKeyPepper },
+    ...{ issuer, base, signInKey, headersKey, pepper: secrets.apiKeyPepper },
     authorizer,
     writes: createWrites({ authorizer, denials, audit, store, writeRate }),
     sessions: createBrowserSessions({ records, directory, signInKey, baseUrl: issuer }),
@@ -235,7 +236,7 @@ function createHandlers(deps: AppDeps, parts: HandlerParts): Handlers {
   const { issuer, rates, clock, observer, authorization: settings, isRegistryOpen } = deps
   const { authenticator, base, gateway, fastLane } = parts
   const onAnswer = fastLane?.rememberDetails ?? noop
-  const servers: ServerDeps = { ...parts, isRegistryOpen, byNameOfState: new WeakMap(), onAnswer }
+  const servers: ServerDeps = { ...parts, isRegistryOpen, onAnswer }
   return {
     ...connectionHandlers({ ...parts, onPage: fastLane?.rememberPage ?? noop }),
     ...mcpHandlers({ ...gateway, challenge: challengeOf(base, settings) }),
@@ -288,6 +289,7 @@ function createSignInHandlers(deps: AppDeps, parts: HandlerParts) {
     ...authorizationHandlers({
       ...parts,
       settings,
+      keptDocuments: createKeptDocuments(),
       async sign(claims, caller) {
         const { active } = await authenticator.keys()
         const text = signingInput(claims, active)

@@ -1,43 +1,25 @@
 /** Makes access tokens of grants, and ends grants. */
 
 import { randomBytes } from 'node:crypto'
-import { type Authenticator, type Caller, canAccessNamespace, liveCaller } from '../../auth/authenticate.ts'
-import type { Directory } from '../../auth/directory.ts'
+import { type Caller, canAccessNamespace, liveCaller } from '../../auth/authenticate.ts'
 import { endGrant, type Grant, type GrantEnd, refreshTokenOf } from '../../auth/grants.ts'
-import { type Clock, secondsOf } from '../../clock.ts'
+import { secondsOf } from '../../clock.ts'
 import { jsonResponse, noStoreJson } from '../../http/respond.ts'
 import { accessTokenSeconds } from '../../limits.ts'
 import type { ServiceTokenClaims } from '../../model/token.ts'
-import type { Audit } from '../../ops/audit-log.ts'
 import { findConnection } from '../../storage/connections.ts'
-import type { Store } from '../../storage/store.ts'
+import type { OAuthDeps } from './oauth-deps.ts'
 import { OAuthError } from './oauth-error.ts'
-import { type Endpoints, resourceOf, scope } from './oauth-metadata.ts'
+import { resourceOf, scope } from './oauth-metadata.ts'
 import { policyOf } from './policy.ts'
 
-export interface AccessDeps extends Endpoints {
-  readonly store: Store
-  readonly directory: Directory
-  readonly authenticator: Pick<Authenticator, 'minted' | 'claimsOf'>
-  readonly signInKey: Buffer
-  readonly audit: Audit
-  /** Signs the claims into a token. */
-  readonly sign: (claims: ServiceTokenClaims, caller: Caller) => Promise<string>
-  readonly clock: Clock
-}
+type Allowed = Pick<Grant, 'keyId' | 'namespace' | 'connectionId' | 'connectionMade'>
 
 /**
  * The user whose key allowed it. Throws `invalid_grant` if the key was revoked, or may no longer access the namespace.
  */
-export async function callerOf(
-  { directory, store }: AccessDeps,
-  {
-    keyId,
-    namespace,
-    connectionId,
-    connectionMade,
-  }: Pick<Grant, 'keyId' | 'namespace' | 'connectionId' | 'connectionMade'>,
-): Promise<Caller> {
+export async function callerOf({ directory, store }: OAuthDeps, allowed: Allowed): Promise<Caller> {
+  const { keyId, namespace, connectionId, connectionMade } = allowed
   const live = await liveCaller(directory, keyId)
   const found = await live?.directory.namespace(namespace)
   if (live === undefined || found === undefined || !(await canAccessNamespace(live.caller, found, live.directory))) {
@@ -54,7 +36,7 @@ export async function callerOf(
  * The response with a new access token, and the current refresh token if the grant has one. Send it only once the grant
  * is in the store.
  */
-export async function accessResponse(deps: AccessDeps, grant: Grant, caller: Caller): Promise<Response> {
+export async function accessResponse(deps: OAuthDeps, grant: Grant, caller: Caller): Promise<Response> {
   const { authenticator, signInKey } = deps
   const iat = secondsOf(deps.clock)
   const exp = Math.min(iat + accessTokenSeconds, grant.expires)
@@ -84,7 +66,7 @@ export async function accessResponse(deps: AccessDeps, grant: Grant, caller: Cal
 
 /** Ends a grant, and audits it. False if there is none. */
 export async function endAndAudit(
-  { store, audit, clock }: AccessDeps,
+  { store, audit, clock }: OAuthDeps,
   grantId: string,
   reason: GrantEnd,
 ): Promise<boolean> {

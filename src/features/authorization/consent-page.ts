@@ -3,7 +3,7 @@
 import { html } from '../../http/html.ts'
 import { page, row } from '../../http/html-page.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
-import type { Client } from './clients.ts'
+import type { Client } from './oauth-deps.ts'
 import { formTarget, isLoopbackUri } from './redirect-uris.ts'
 
 /** Days for which access can be allowed. */

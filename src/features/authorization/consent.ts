@@ -3,9 +3,8 @@
  * redirects to a client before the user has decided: a mistake in the request is a page.
  */
 
-import type { AuthorizedConnection, Authorizer, RequestContext } from '../../auth/authorizer.ts'
-import { type BrowserSession, type BrowserSessions, requireFormToken } from '../../auth/browser-sessions.ts'
-import type { ExpiringRecords } from '../../auth/expiring-records.ts'
+import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
+import { type BrowserSession, requireFormToken } from '../../auth/browser-sessions.ts'
 import type { Grant } from '../../auth/grants.ts'
 import { invalidRequest, PlatformError } from '../../errors.ts'
 import { type Form, readForm } from '../../http/form.ts'
@@ -15,10 +14,11 @@ import { pathOf } from '../../http/path.ts'
 import { readQuery } from '../../http/query.ts'
 import { codeSeconds } from '../../limits.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
-import { type Client, type ClientDeps, findClient } from './clients.ts'
+import { findClient } from './clients.ts'
 import { consentPage, grantDays } from './consent-page.ts'
+import type { Client, OAuthDeps } from './oauth-deps.ts'
 import { OAuthError } from './oauth-error.ts'
-import { connectionOf, type Endpoints, resourceOf } from './oauth-metadata.ts'
+import { connectionOf, resourceOf } from './oauth-metadata.ts'
 import { policyOf } from './policy.ts'
 import { isRegistered, withParameters } from './redirect-uris.ts'
 
@@ -36,14 +36,6 @@ export interface CodeRecord
   readonly days: number
 }
 
-export interface AuthorizeDeps extends ClientDeps, Endpoints {
-  readonly authorizer: Pick<Authorizer, 'requireConnection'>
-  readonly sessions: BrowserSessions
-  readonly records: ExpiringRecords
-  /** Names of the tools behind a connection; undefined if the server does not list them in time. */
-  readonly listTools: (context: RequestContext, connection: AuthorizedConnection) => Promise<string[] | undefined>
-}
-
 /** A valid request of a client for one connection, in the browser of somebody who has signed in. */
 interface Asked {
   readonly client: Client
@@ -57,12 +49,12 @@ interface Asked {
 
 export const authorizeHandlers = handlersOf({ authorizePage, decideConsent })
 
-async function authorizePage(deps: AuthorizeDeps, request: Request): Promise<Response> {
+async function authorizePage(deps: OAuthDeps, request: Request): Promise<Response> {
   const asked = await readRequest(deps, request) // 400, 404, 429
   return asked instanceof Response ? asked : show(deps, asked) // 303
 }
 
-async function decideConsent(deps: AuthorizeDeps, request: Request): Promise<Response> {
+async function decideConsent(deps: OAuthDeps, request: Request): Promise<Response> {
   const { sessions, issuer, base, records } = deps
   const asked = await readRequest(deps, request) // 400, 404, 429
   if (asked instanceof Response) return asked // 303
@@ -92,7 +84,7 @@ async function decideConsent(deps: AuthorizeDeps, request: Request): Promise<Res
 }
 
 /** `problem`: what was wrong with the user's choice. Then the page is 400. */
-async function show(deps: AuthorizeDeps, asked: Asked, problem?: string): Promise<Response> {
+async function show(deps: OAuthDeps, asked: Asked, problem?: string): Promise<Response> {
   const { base } = deps
   const { client, redirectUri, session, context, connection } = asked
   const tools = await deps.listTools(context, connection)
@@ -150,7 +142,7 @@ function readParameters(query: ReadonlyMap<string, string>) {
  * The whole request, or the redirect to sign in and come back. Throws 404, and `invalid_request` with a text for the
  * user; `rate_limited` if too many documents of clients are fetched for them.
  */
-async function readRequest(deps: AuthorizeDeps, request: Request): Promise<Asked | Response> {
+async function readRequest(deps: OAuthDeps, request: Request): Promise<Asked | Response> {
   const { sessions, authorizer, base } = deps
   const { clientId, redirectUri, challenge, resource, state } = readParameters(readQuery(request.url))
   const session = await sessions.find(request)

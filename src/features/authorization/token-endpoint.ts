@@ -1,53 +1,44 @@
 /** `/oauth/token` and `/oauth/revoke`: codes and refresh tokens become access tokens, or end (sign-in contract, 3.7 to 3.9). */
 
 import { createHash, timingSafeEqual } from 'node:crypto'
-import type { ExpiringRecords } from '../../auth/expiring-records.ts'
 import { findGrant, type Grant, grantEntry, grantIdOf, readRefreshToken } from '../../auth/grants.ts'
 import { secondsOf } from '../../clock.ts'
-import { type RateLimit, requireRate } from '../../fairness/rate-limit.ts'
+import { requireRate } from '../../fairness/rate-limit.ts'
 import { type Form, readForm } from '../../http/form.ts'
 import { noStoreJson } from '../../http/respond.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
 import { keyOf } from '../../storage/keys.ts'
 import { type Store, StoreError } from '../../storage/store.ts'
-import { type AccessDeps, accessResponse, callerOf, endAndAudit } from './access-token.ts'
-import { type Client, type ClientDeps, findClient, requireKnownClient, usesOf } from './clients.ts'
+import { accessResponse, callerOf, endAndAudit } from './access-token.ts'
+import { findClient, requireKnownClient, usesOf } from './clients.ts'
 import type { CodeRecord } from './consent.ts'
+import type { Client, OAuthDeps } from './oauth-deps.ts'
 import { OAuthError } from './oauth-error.ts'
 import { connectionOf, type Endpoints } from './oauth-metadata.ts'
 
-export interface TokenDeps extends AccessDeps, ClientDeps {
-  readonly records: ExpiringRecords
-  /** Limits the grants of each user. */
-  readonly newGrants: RateLimit
+/** `POST /oauth/token`. */
+export async function exchangeToken(deps: OAuthDeps, request: Request): Promise<Response> {
+  const form = await readForm(request) // 400
+  const grantType = required(form, 'grant_type')
+  if (grantType !== 'authorization_code' && grantType !== 'refresh_token') {
+    throw new OAuthError('unsupported_grant_type', 'grant_type: must be authorization_code or refresh_token')
+  }
+  const clientId = required(form, 'client_id')
+  await requireKnownClient(deps, clientId) // 401
+  return grantType === 'authorization_code' ? redeemCode(deps, form, clientId) : refresh(deps, form, clientId)
 }
 
-export function tokenHandlers(deps: TokenDeps) {
-  return {
-    async exchangeToken(request: Request): Promise<Response> {
-      const form = await readForm(request) // 400
-      const grantType = required(form, 'grant_type')
-      if (grantType !== 'authorization_code' && grantType !== 'refresh_token') {
-        throw new OAuthError('unsupported_grant_type', 'grant_type: must be authorization_code or refresh_token')
-      }
-      const clientId = required(form, 'client_id')
-      await requireKnownClient(deps, clientId) // 401
-      return grantType === 'authorization_code' ? redeemCode(deps, form, clientId) : refresh(deps, form, clientId)
-    },
-
-    /** Always 200: a token that is not valid any more is what the client wants (RFC 7009, 2.2). */
-    async revokeGrant(request: Request): Promise<Response> {
-      const form = await readForm(request) // 400
-      const token = required(form, 'token')
-      const grantId = readRefreshToken(deps.signInKey, token)?.grantId ?? (await grantOfAccessToken(deps, token))
-      if (grantId !== undefined) await endAndAudit(deps, grantId, 'revoked by client')
-      return new Response(null, { status: 200, headers: noStoreJson })
-    },
-  }
+/** Always 200: a token that is not valid any more is what the client wants (RFC 7009, 2.2). */
+export async function revokeGrant(deps: OAuthDeps, request: Request): Promise<Response> {
+  const form = await readForm(request) // 400
+  const token = required(form, 'token')
+  const grantId = readRefreshToken(deps.signInKey, token)?.grantId ?? (await grantOfAccessToken(deps, token))
+  if (grantId !== undefined) await endAndAudit(deps, grantId, 'revoked by client')
+  return new Response(null, { status: 200, headers: noStoreJson })
 }
 
 /** A code becomes a grant, once. A code that comes again was stolen, or its client is broken: its grant ends. */
-async function redeemCode(deps: TokenDeps, form: Form, clientId: string): Promise<Response> {
+async function redeemCode(deps: OAuthDeps, form: Form, clientId: string): Promise<Response> {
   const sent = required(form, 'code')
   const grantId = grantIdOf(deps.signInKey, sent)
   const notAgain = async () => {
@@ -97,7 +88,7 @@ function grantOf(grantId: string, code: CodeRecord, client: Client, now: number)
  * A refresh token becomes the next one. One that comes again ends the grant, and with it what the thief may have;
  * unless nobody can have got the next one, because its write was answered with `outcome_unknown`.
  */
-async function refresh(deps: TokenDeps, form: Form, clientId: string): Promise<Response> {
+async function refresh(deps: OAuthDeps, form: Form, clientId: string): Promise<Response> {
   const { store, signInKey, clock } = deps
   const token = readRefreshToken(signInKey, required(form, 'refresh_token'))
   const stored = token && (await findGrant(store, token.grantId, secondsOf(clock)))
@@ -132,13 +123,13 @@ async function replace(store: Pick<Store, 'commit'>, bytes: Uint8Array, grant: G
   return (await store.commit({ checks, puts: [grantEntry(grant)] })).ok
 }
 
-async function usedBefore(deps: TokenDeps, { grantId }: Grant): Promise<OAuthError> {
+async function usedBefore(deps: OAuthDeps, { grantId }: Grant): Promise<OAuthError> {
   await endAndAudit(deps, grantId, 'refresh token used twice')
   return invalidGrant('the refresh token was used before')
 }
 
 /** The grant of an access token of ours, expired or not. */
-async function grantOfAccessToken({ authenticator, issuer }: TokenDeps, token: string): Promise<string | undefined> {
+async function grantOfAccessToken({ authenticator, issuer }: OAuthDeps, token: string): Promise<string | undefined> {
   const claims = await authenticator.claimsOf(token)
   return claims === undefined || claims.aud === issuer ? undefined : claims.par?.[0]
 }

@@ -20,7 +20,7 @@ import type { OrganizationDeps } from './organization-deps.ts'
 /** Contract (door 1.4): namespaces that `/me` lists. Past it: `more` is true. */
 const meNamespacesMax = 100
 
-export function meHandlers({ authorizer, store, baseUrl }: OrganizationDeps): Pick<Handlers, 'getMe'> {
+export function meHandlers({ authorizer, store, issuer }: OrganizationDeps): Pick<Handlers, 'getMe'> {
   return {
     async getMe(request) {
       const context = await authorizer.authenticate(request) // 401, 429
@@ -41,7 +41,7 @@ export function meHandlers({ authorizer, store, baseUrl }: OrganizationDeps): Pi
         organizations: await organizationsWithRoles(context),
         namespaces: await described(context, accessible.slice(0, meNamespacesMax)),
         more: accessible.length > meNamespacesMax,
-        baseUrl,
+        baseUrl: issuer,
         version,
       }
       return wholeResponse(request, JSON.stringify(me))

@@ -20,7 +20,7 @@ import { reading } from '../../schema/json.ts'
 import { readServer } from '../../storage/directory-records.ts'
 import { keyOf, listingKey } from '../../storage/keys.ts'
 import { type Listed, placeAfter, readingShown, serversPerStep, serversStepCost } from './catalogue.ts'
-import type { ServerDeps, ServersByName } from './server-deps.ts'
+import type { ServerDeps } from './server-deps.ts'
 import { registryEntry } from './to-server-json.ts'
 
 /**
@@ -139,11 +139,16 @@ async function visibleTo(
   return ({ unlisted, namespace }) => isAllowed(namespace) && (!unlisted || mayAccess(namespace))
 }
 
+type ServersByName = ReadonlyMap<string, readonly Listed[]>
+
+/** Made once for each state of a catalogue. */
+const byNameOfState = new WeakMap<readonly Listed[], ServersByName>()
+
 /**
  * The servers that have a name in the registry, by that name: the one whose qualifiedName it is, then the others in the
  * catalogue's order. A name stands for the first of them that is visible. As work in steps.
  */
-function* serversByName({ catalogue, byNameOfState }: ServerDeps): Generator<number, ServersByName> {
+function* serversByName({ catalogue }: ServerDeps): Generator<number, ServersByName> {
   const all = catalogue.all()
   const kept = byNameOfState.get(all)
   if (kept !== undefined) return kept
@@ -162,14 +167,13 @@ function* serversByName({ catalogue, byNameOfState }: ServerDeps): Generator<num
 }
 
 interface DesiredRecords {
-  /** The qualifiedName that they come after. */
   readonly after: string | undefined
   readonly most: number
   readonly isVisible: (server: Listed) => boolean
   readonly isWanted: (server: Listed) => boolean
 }
 
-/** The first servers that are wanted, in the order of their qualifiedNames. */
+/** The first servers that are wanted, in the order of their qualifiedNames: those that come after `after`. */
 function* firstNamed(
   deps: ServerDeps,
   { after, most, isVisible, isWanted }: DesiredRecords,

@@ -7,12 +7,11 @@
 
 import { timingSafeEqual } from 'node:crypto'
 import { type Authenticated, liveCaller } from '../../auth/authenticate.ts'
-import { type BrowserSessions, formTokenOf, requireFormToken } from '../../auth/browser-sessions.ts'
-import type { Directory } from '../../auth/directory.ts'
-import type { ExpiringRecords, FoundRecord } from '../../auth/expiring-records.ts'
+import { formTokenOf, requireFormToken } from '../../auth/browser-sessions.ts'
+import type { FoundRecord } from '../../auth/expiring-records.ts'
+import type { SharedParts } from '../../auth/shared-parts.ts'
 import { conflict, invalidRequest, notFound, unauthorized } from '../../errors.ts'
 import { type RateLimit, requireRate } from '../../fairness/rate-limit.ts'
-import type { ClientSockets } from '../../http/client-sockets.ts'
 import { type Form, readForm } from '../../http/form.ts'
 import { handlersOf } from '../../http/handler.ts'
 import { impossiblePage, redirect } from '../../http/html-page.ts'
@@ -21,7 +20,6 @@ import { readQuery, refuseQuery } from '../../http/query.ts'
 import { noStoreJson } from '../../http/respond.ts'
 import { cliLoginSeconds } from '../../limits.ts'
 import type { CliLoginMade, CliLoginState } from '../../model/cli-login.ts'
-import type { Audit } from '../../ops/audit-log.ts'
 import { cliLoginDone, cliLoginPage } from './cli-login-page.ts'
 
 /**
@@ -33,21 +31,13 @@ interface CliLogin {
   readonly keyId?: string | null
 }
 
-export interface CliLoginDeps {
-  readonly records: ExpiringRecords
-  readonly signInKey: Buffer
-  readonly directory: Directory
-  readonly sessions: BrowserSessions
+export interface CliLoginDeps extends SharedParts {
   /** A token for 24 hours. `requireAllowed` throws if its user's key has ended meanwhile. */
   readonly mintForDay: (of: Authenticated, requireAllowed: () => Promise<unknown>) => Promise<string>
   /** Limits logins per address. */
   readonly begins: RateLimit
-  readonly sockets: Pick<ClientSockets, 'addressOf'>
   /** Whether clients may sign in here. */
   readonly isPossible: boolean
-  readonly audit: Audit
-  /** The base URL, without a slash at its end. */
-  readonly base: string
 }
 
 export const cliLoginHandlers = handlersOf({

@@ -3,7 +3,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { calculatePKCECodeChallenge, generateRandomCodeVerifier } from 'oauth4webapi'
 import { ourCookie } from '../../auth/browser-sessions.ts'
-import type { ExpiringRecords } from '../../auth/expiring-records.ts'
 import type { Maker } from '../../auth/maker.ts'
 import { hasAuthorization, sealPart, targetOf } from '../../auth/sealed-parts.ts'
 import { setupStateOf } from '../../auth/setup-links.ts'
@@ -13,16 +12,14 @@ import { attemptSeconds } from '../../limits.ts'
 import type { ConnectionRef, GivenClient } from '../../model/connection.ts'
 import type { UpstreamTarget } from '../../model/input-fields.ts'
 import { connectionChange, type StoredConnection } from '../../storage/connections.ts'
-import type { Store } from '../../storage/store.ts'
-import type { Upstream } from '../../upstream/upstream.ts'
 import { type Discovered, discover, isSameIssuer, keptOf, offlineAccess, type ServerMetadata } from './discovery.ts'
 import {
-  type ClientOptions,
   findClient,
   methodOf,
   redirectUriOf,
   type StoredClient,
   type UpstreamClient,
+  type UpstreamSignInDeps,
 } from './oauth-client.ts'
 import { createOAuthFetch, holderOf, SignInProblem } from './oauth-fetch.ts'
 import { clientPage, continuePage, type Visit, type Visitor } from './setup-pages.ts'
@@ -39,11 +36,7 @@ export interface Attempt extends CodeExchange {
   readonly by: Visitor
 }
 
-export interface BeginDeps extends Omit<ClientOptions, 'store'> {
-  readonly store: Store
-  readonly upstream: Upstream
-  readonly records: ExpiringRecords
-  readonly headersKey: Buffer
+export interface BeginDeps extends UpstreamSignInDeps {
   /** Limits how often a client is replaced, by issuer: all connections to it share it. */
   readonly newClients: RateLimit
 }

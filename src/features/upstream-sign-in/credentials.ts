@@ -8,8 +8,9 @@ import type { ConnectionRef } from '../../model/connection.ts'
 import type { AuditFields } from '../../ops/audit-log.ts'
 import { findConnection, type StoredConnection } from '../../storage/connections.ts'
 import { decideAgain } from '../../storage/decide-again.ts'
+import type { UpstreamSignInDeps } from './oauth-client.ts'
 import { type CredentialsCall, createRefresh } from './refresh.ts'
-import { type CredentialsDeps, createStoredTokens } from './stored-tokens.ts'
+import { createStoredTokens } from './stored-tokens.ts'
 import type { UpstreamTokens } from './tokens.ts'
 
 /** Contract (sign-in 1.6): a token is refreshed with less left than this, or than half of a shorter life. Past it: it is used as it is. */
@@ -34,7 +35,7 @@ export interface UpstreamCredentials {
   signOut(ref: ConnectionRef, reason: string, by: AuditFields): Promise<boolean>
 }
 
-export function createUpstreamCredentials(deps: CredentialsDeps): UpstreamCredentials {
+export function createUpstreamCredentials(deps: UpstreamSignInDeps): UpstreamCredentials {
   const { store, audit, clock } = deps
   const tokensIn = createStoredTokens(deps)
   const refresh = createRefresh({ ...deps, tokensIn })

@@ -5,7 +5,7 @@
 
 import type { DirectorySnapshot } from '../../auth/directory.ts'
 import { hasAuthorization, openHeaders, sealInput, targetOf } from '../../auth/sealed-parts.ts'
-import { type SetupLinks, withSetupUrl } from '../../auth/setup-links.ts'
+import { withSetupUrl } from '../../auth/setup-links.ts'
 import { conflict, PlatformError } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import type { Holder } from '../../fairness/owner.ts'
@@ -23,24 +23,15 @@ import {
   withInput,
 } from '../../model/input-fields.ts'
 import type { ServerDetail } from '../../model/server.ts'
-import type { Audit } from '../../ops/audit-log.ts'
 import { validatorOf } from '../../schema/check.ts'
 import type { Check } from '../../schema/json-schema.ts'
 import { connectionChange, type StoredConnection } from '../../storage/connections.ts'
 import { readingServer } from '../../storage/directory-records.ts'
-import type { Store } from '../../storage/store.ts'
 import { probeServer } from '../../upstream/probe.ts'
 import { type Upstream, UpstreamError } from '../../upstream/upstream.ts'
+import type { UpstreamSignInDeps } from './oauth-client.ts'
 import { holderOf } from './oauth-fetch.ts'
 import { enteredPage, inputPage, type Visit } from './setup-pages.ts'
-
-export interface InputDeps {
-  readonly store: Store
-  readonly upstream: Upstream
-  readonly links: SetupLinks
-  readonly audit: Audit
-  readonly headersKey: Buffer
-}
 
 /** A server's configuration: its JSON Schema, and the same as fields of a form. */
 export interface Config {
@@ -89,7 +80,12 @@ export function isInputDue({ stored, ref }: Visit, { fields }: Config, headersKe
 }
 
 /** Answers a form: with the form again (400), or with what came of the values (200). Throws `conflict`. */
-export async function enterInput(deps: InputDeps, visit: Visit, config: Config, form: Form): Promise<Response> {
+export async function enterInput(
+  deps: UpstreamSignInDeps,
+  visit: Visit,
+  config: Config,
+  form: Form,
+): Promise<Response> {
   const values = readValues(config.fields, form)
   const again = (problem: string, status: number) => inputPage({ ...visit, ...config, values, problem, status })
   const wrong = await problemOf(visit.request, config, values)
@@ -178,7 +174,7 @@ function sendingProblem(input: InputValues, { url }: UpstreamTarget): string | u
 
 /** Asks the server with the values, and keeps them whatever it answers. Throws `conflict` if the record has changed. */
 async function keep(
-  { store, upstream, links, audit, headersKey }: InputDeps,
+  { store, upstream, links, audit, headersKey }: UpstreamSignInDeps,
   { ref, stored, by, input, target }: Entered,
 ): Promise<ConnectionStatus> {
   const { status: probed, serverInfo } = await probe(upstream, target, holderOf(ref, by))

@@ -10,7 +10,8 @@ import {
   None,
 } from 'oauth4webapi'
 import { openText, sealText } from '../../auth/secrets.ts'
-import { type Clock, secondsOf } from '../../clock.ts'
+import type { SharedParts } from '../../auth/shared-parts.ts'
+import { secondsOf } from '../../clock.ts'
 import { type RateLimit, requireRate } from '../../fairness/rate-limit.ts'
 import { isLocalUrl } from '../../http/guard.ts'
 import { grantsPerRead } from '../../limits.ts'
@@ -18,6 +19,7 @@ import type { GivenClient } from '../../model/connection.ts'
 import { textOf } from '../../storage/bytes.ts'
 import { keyOf, prefixOf, prefixRange } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
+import type { Upstream } from '../../upstream/upstream.ts'
 import type { ServerMetadata } from './discovery.ts'
 import { type OAuthFetch, SignInProblem } from './oauth-fetch.ts'
 
@@ -43,14 +45,10 @@ export interface StoredClient extends GivenClient {
   readonly isIssuerMet?: boolean
 }
 
-export interface ClientOptions {
-  readonly store: Pick<Store, 'get' | 'commit'>
-  readonly signInKey: Buffer
-  /** The base URL without a trailing slash. */
-  readonly base: string
-  /** False with `--no-client-document`. */
+export interface UpstreamSignInDeps extends SharedParts {
+  readonly upstream: Upstream
+  /** Whether postern has a document as a client: not with `--no-client-document`. */
   readonly hasDocument: boolean
-  readonly clock: Clock
 }
 
 export function redirectUriOf(base: string): string {
@@ -85,7 +83,7 @@ interface KeptClient {
  * SignInProblem if registering fails, and `rate_limited`.
  */
 export async function findClient(
-  options: ClientOptions,
+  options: UpstreamSignInDeps,
   server: ServerMetadata,
   fetch: OAuthFetch,
   again?: RateLimit,
@@ -109,7 +107,7 @@ export async function findClient(
 
 /** Forgets the client that its server no longer knows, if it is still this one: the next sign-in registers again. */
 export async function forgetClient(
-  options: ClientOptions,
+  options: UpstreamSignInDeps,
   issuer: string,
   { clientId }: UpstreamClient,
 ): Promise<void> {
@@ -133,7 +131,7 @@ export async function sweepUpstreamClients(store: Pick<Store, 'range' | 'commit'
 }
 
 /** `client`: undefined if there is none, or it was sealed with another secret. */
-async function readClient(options: ClientOptions, issuer: string) {
+async function readClient(options: UpstreamSignInDeps, issuer: string) {
   const bytes = await options.store.get(clientKey(options, issuer))
   if (bytes === undefined) return { client: undefined, bytes: null }
   const opened = openText(options.signInKey, keptIn(bytes).sealed, `client ${issuer}`)
@@ -144,13 +142,13 @@ function keptIn(bytes: Uint8Array): KeptClient {
   return JSON.parse(textOf(bytes)) as KeptClient
 }
 
-function clientEntry(options: ClientOptions, issuer: string, client: UpstreamClient) {
+function clientEntry(options: UpstreamSignInDeps, issuer: string, client: UpstreamClient) {
   const sealed = sealText(options.signInKey, JSON.stringify(client), `client ${issuer}`)
   const kept: KeptClient = { madeAt: secondsOf(options.clock), sealed }
   return { key: clientKey(options, issuer), value: Buffer.from(JSON.stringify(kept)) }
 }
 
-function clientKey({ base }: ClientOptions, issuer: string) {
+function clientKey({ base }: UpstreamSignInDeps, issuer: string) {
   const made = `${issuer}\0${redirectUriOf(base)}`
   return keyOf('upstreamClient', createHash('sha256').update(made).digest('base64url'))
 }

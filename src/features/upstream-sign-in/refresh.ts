@@ -9,9 +9,9 @@ import type { Holder } from '../../fairness/owner.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
 import { connectionChange, findConnection, type StoredConnection } from '../../storage/connections.ts'
 import { decideAgain } from '../../storage/decide-again.ts'
-import { forgetClient } from './oauth-client.ts'
+import { forgetClient, type UpstreamSignInDeps } from './oauth-client.ts'
 import { createOAuthFetch, SignInProblem } from './oauth-fetch.ts'
-import type { CredentialsDeps, StoredTokens } from './stored-tokens.ts'
+import type { StoredTokens } from './stored-tokens.ts'
 import { refreshTokens, type UpstreamTokens } from './tokens.ts'
 
 /** Contract (sign-in 1.6): time for which one process refreshes a connection's tokens, and others wait. Past it: another one tries. */
@@ -33,7 +33,7 @@ export interface CredentialsCall {
 /** The tokens after those with the access token `used`; undefined if there are none any more. */
 export type RefreshTokens = (call: CredentialsCall, used: string) => Promise<UpstreamTokens | undefined>
 
-interface RefreshDeps extends CredentialsDeps {
+interface RefreshDeps extends UpstreamSignInDeps {
   readonly tokensIn: StoredTokens
 }
 

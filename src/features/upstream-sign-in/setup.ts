@@ -3,9 +3,8 @@
  * must be told (sign-in contract, 1.3, 1.4, 1.10). Opening the page contacts nobody; its form does.
  */
 
-import type { Authorizer } from '../../auth/authorizer.ts'
-import { type BrowserSessions, formTokenOf, requireFormToken } from '../../auth/browser-sessions.ts'
-import type { Directory, DirectorySnapshot } from '../../auth/directory.ts'
+import { formTokenOf, requireFormToken } from '../../auth/browser-sessions.ts'
+import type { DirectorySnapshot } from '../../auth/directory.ts'
 import { isStillGood, makerOf } from '../../auth/maker.ts'
 import { openPart } from '../../auth/sealed-parts.ts'
 import { conflict, invalidRequest, notFound, PlatformError } from '../../errors.ts'
@@ -25,19 +24,16 @@ import { ownerName } from '../../model/organization.ts'
 import { findConnection } from '../../storage/connections.ts'
 import { type BeginDeps, beginSignIn, signInTarget } from './begin.ts'
 import type { UpstreamCredentials } from './credentials.ts'
-import { configOf, enterInput, type InputDeps, isInputDue } from './input.ts'
+import { configOf, enterInput, isInputDue } from './input.ts'
 import type { StoredClient } from './oauth-client.ts'
 import { inputPage, setupPage, signedOutPage, type Visit } from './setup-pages.ts'
 import type { UpstreamTokens } from './tokens.ts'
 
-export interface SetupDeps extends BeginDeps, InputDeps {
-  readonly directory: Directory
+export interface SetupDeps extends BeginDeps {
   /** Limits the forms sent per connection. */
   readonly setups: RateLimit
   /** Limits them per owner of namespaces: connections are many, and each form leaves records. */
   readonly setupsOfOwner: RateLimit
-  readonly authorizer: Pick<Authorizer, 'requireConnection'>
-  readonly sessions: BrowserSessions
   readonly credentials: UpstreamCredentials
 }
 

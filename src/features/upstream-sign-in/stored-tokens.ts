@@ -1,12 +1,11 @@
 /** The tokens of a connection in its record: read, replaced as long as they are still the same, and dropped. */
 
 import { openPart } from '../../auth/sealed-parts.ts'
-import { type SetupLinks, withSetupUrl } from '../../auth/setup-links.ts'
+import { withSetupUrl } from '../../auth/setup-links.ts'
 import { ownerOf, ticketHolder } from '../../fairness/owner.ts'
-import type { ClientSockets } from '../../http/client-sockets.ts'
 import { oauthTextCharsMax } from '../../limits.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
-import type { Audit, AuditFields } from '../../ops/audit-log.ts'
+import type { AuditFields } from '../../ops/audit-log.ts'
 import {
   type ConnectionPrivate,
   connectionChange,
@@ -14,19 +13,9 @@ import {
   type StoredConnection,
 } from '../../storage/connections.ts'
 import { decideAgain } from '../../storage/decide-again.ts'
-import type { Store } from '../../storage/store.ts'
-import type { Upstream } from '../../upstream/upstream.ts'
-import type { ClientOptions } from './oauth-client.ts'
+import type { UpstreamSignInDeps } from './oauth-client.ts'
 import { createOAuthFetch, holderOf } from './oauth-fetch.ts'
 import { revokeTokens, type UpstreamTokens, withoutTokens } from './tokens.ts'
-
-export interface CredentialsDeps extends Omit<ClientOptions, 'store'> {
-  readonly store: Store
-  readonly upstream: Upstream
-  readonly links: SetupLinks
-  readonly audit: Audit
-  readonly sockets: Pick<ClientSockets, 'wait'>
-}
 
 export interface StoredTokens {
   /** The tokens in a record; undefined if nobody has signed in. */
@@ -47,7 +36,7 @@ export interface PrivateChange {
   readonly isOver?: boolean
 }
 
-export function createStoredTokens(deps: CredentialsDeps): StoredTokens {
+export function createStoredTokens(deps: UpstreamSignInDeps): StoredTokens {
   const { store, signInKey, links } = deps
   /** Tokens by the record that they are sealed in. */
   const opened = new WeakMap<StoredConnection, UpstreamTokens>()
