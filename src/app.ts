@@ -47,7 +47,6 @@ import { releaseHandlers } from './features/servers/releases.ts'
 import type { ServerDeps } from './features/servers/server-deps.ts'
 import { serverHandlers } from './features/servers/server-handlers.ts'
 import { serverListHandlers } from './features/servers/server-list.ts'
-import { serverWriteHandlers } from './features/servers/server-writes.ts'
 import { cliLoginHandlers } from './features/sign-in/cli-login-handlers.ts'
 import { signInHandlers } from './features/sign-in/sign-in-handlers.ts'
 import { createMint, type Mint } from './features/tokens/mint.ts'
@@ -243,7 +242,6 @@ function createHandlers(deps: AppDeps, parts: HandlerParts): Handlers {
     ...toolHandlers(gateway),
     ...registryReadHandlers(servers),
     ...serverListHandlers(servers),
-    ...serverWriteHandlers(servers),
     ...releaseHandlers(servers),
     ...serverHandlers(servers),
     ...meHandlers(parts),

@@ -5,14 +5,7 @@ import { accessOf, namespacesOf } from '../../auth/namespace-access.ts'
 import { invalidRequest, notFound } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { handlersOf } from '../../http/handler.ts'
-import {
-  fieldsIn,
-  type PageNumber,
-  pageOf,
-  paginationOf,
-  readPageNumber,
-  withFields,
-} from '../../http/numbered-pages.ts'
+import { fieldsIn, pageOf, paginationOf, readPageNumber, withFields } from '../../http/numbered-pages.ts'
 import { pathOf } from '../../http/path.ts'
 import { readFlag, readInteger, readQuery } from '../../http/query.ts'
 import { wholeResponse } from '../../http/respond.ts'
@@ -30,15 +23,7 @@ import type { ServerDeps } from './server-deps.ts'
 /** Contract (door 2.4): words of a search that count. Past it: the others are left out. */
 const searchWordsMax = 8
 
-interface ServerQuery {
-  readonly page: PageNumber
-  readonly q: string | undefined
-  readonly topK: number
-  readonly fields: ReadonlySet<string> | undefined
-  readonly ownerId: string | undefined
-  /** Whether a server has what the other filters ask for. */
-  readonly matches: (server: Listed) => boolean
-}
+type ServerQuery = ReturnType<typeof readServerQuery>
 
 /** A server that matches, with its score if it was found by words. */
 interface Match {
@@ -176,7 +161,7 @@ const parameters = [
 ]
 
 /** Throws `invalid_request`. */
-function readServerQuery(url: string): ServerQuery {
+function readServerQuery(url: string) {
   const query = readQuery(url, parameters)
   const q = query.get('q')
   if (q !== undefined && (q === '' || [...q].length > searchCharsMax))
@@ -189,6 +174,7 @@ function readServerQuery(url: string): ServerQuery {
     topK: readInteger(query, 'topK', { least: searchHitsMin, most: searchHitsMax, otherwise: searchHitsMax }),
     fields: fieldsIn(query),
     ownerId: query.get('ownerId'),
+    /** Whether a server has what the other filters ask for. */
     matches: readFilters(query),
   }
 }
