@@ -3,8 +3,7 @@
  * redirects to a client before the user has decided: a mistake in the request is a page.
  */
 
-import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
-import { type BrowserSession, requireFormToken } from '../../auth/browser-sessions.ts'
+import { requireFormToken } from '../../auth/browser-sessions.ts'
 import type { Grant } from '../../auth/grants.ts'
 import { invalidRequest, PlatformError } from '../../errors.ts'
 import { type Form, readForm } from '../../http/form.ts'
@@ -15,8 +14,8 @@ import { readQuery } from '../../http/query.ts'
 import { codeSeconds } from '../../limits.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
 import { findClient } from './clients.ts'
-import { consentPage, grantDays } from './consent-page.ts'
-import type { Client, OAuthDeps } from './oauth-deps.ts'
+import { type Asked, consentPage, formOf, grantDays, searchOf } from './consent-page.ts'
+import type { OAuthDeps } from './oauth-deps.ts'
 import { OAuthError } from './oauth-error.ts'
 import { connectionOf, resourceOf } from './oauth-metadata.ts'
 import { policyOf } from './policy.ts'
@@ -36,17 +35,6 @@ export interface CodeRecord
   readonly days: number
 }
 
-/** A valid request of a client for one connection, in the browser of somebody who has signed in. */
-interface Asked {
-  readonly client: Client
-  readonly redirectUri: string
-  readonly challenge: string
-  readonly state: string | undefined
-  readonly session: BrowserSession
-  readonly context: RequestContext
-  readonly connection: AuthorizedConnection
-}
-
 export const authorizeHandlers = handlersOf({ authorizePage, decideConsent })
 
 async function authorizePage(deps: OAuthDeps, request: Request): Promise<Response> {
@@ -58,13 +46,13 @@ async function decideConsent(deps: OAuthDeps, request: Request): Promise<Respons
   const { sessions, issuer, base, records } = deps
   const asked = await readRequest(deps, request) // 400, 404, 429
   if (asked instanceof Response) return asked // 303
-  const { client, redirectUri, challenge, session, connection } = asked
+  const { client, redirectUri, challenge, state, session, connection } = asked
   const form = await readForm(request) // 400
   requireFormToken(form.one('form'), session.formToken(formOf(asked))) // 403
   const decision = readDecision(form, connection) // 400
   if (typeof decision === 'object' && 'problem' in decision) return show(deps, asked, decision.problem)
-  const answer = async (parameters: Record<string, string | undefined>) => {
-    const to = withParameters(redirectUri, { ...parameters, state: asked.state, iss: issuer })
+  const answer = async (parameters: Record<string, string>) => {
+    const to = withParameters(redirectUri, { ...parameters, ...(state !== undefined && { state }), iss: issuer })
     const response = redirect(to)
     // Cookies have no port (RFC 6265, 8.5): a client on our own host would get that of the session, and with it
     // all that its user may do. The browser forgets it before it goes there.
@@ -83,35 +71,11 @@ async function decideConsent(deps: OAuthDeps, request: Request): Promise<Respons
   return answer({ code: await records.add('code', record, codeSeconds) })
 }
 
-/** `problem`: what was wrong with the user's choice. Then the page is 400. */
-async function show(deps: OAuthDeps, asked: Asked, problem?: string): Promise<Response> {
-  const { base } = deps
-  const { client, redirectUri, session, context, connection } = asked
-  const tools = await deps.listTools(context, connection)
-  const { state } = connection.stored.connection.status
-  return consentPage({
-    base,
-    action: `${base}/oauth/authorize${searchOf(context.request)}`,
-    formToken: session.formToken(formOf(asked)),
-    client,
-    redirectUri,
-    ref: connection,
-    userId: session.caller.userId,
-    isSetUp: state !== 'auth_required' && state !== 'input_required',
-    tools: tools !== undefined && tools.length <= grantToolsMax ? tools : undefined,
-    problem,
-  })
-}
-
-/** A form is good for the very request and connection that its page showed. */
-function formOf({ context: { request }, connection: { stored } }: Asked): string {
-  const { createdAt, mcpUrl } = stored.connection
-  return `consent\0${searchOf(request)}\0${createdAt}\0${mcpUrl}`
-}
-
-function searchOf({ url }: Request): string {
-  const start = url.indexOf('?')
-  return start < 0 ? '' : url.slice(start)
+/** The page, with the tools of the connection if they can be listed. `problem`: with the user's last choice. */
+async function show({ base, listTools }: OAuthDeps, asked: Asked, problem?: string): Promise<Response> {
+  const tools = await listTools(asked.context, asked.connection)
+  const listed = tools !== undefined && tools.length <= grantToolsMax ? tools : undefined
+  return consentPage(base, asked, listed, problem)
 }
 
 /** Checks what can be checked before anybody has signed in. Throws `invalid_request`. */
