@@ -72,9 +72,7 @@ export async function beginSignIn(deps: BeginDeps, visit: Visit, request: Reques
   const issuerGiven = given?.isIssuerMet === true ? undefined : given?.issuer
   const found = await discover({ fetch, mcpUrl, target: signInTarget(deps, visit), issuer: issuerGiven }) // 502
   const client = as.asksForClient === true ? undefined : await chooseClient(deps, visit, found.server, as)
-  if (client === undefined) {
-    return clientPage({ ...visit, mcpUrl, issuer: found.server.issuer, redirectUri: redirectUriOf(base) })
-  }
+  if (client === undefined) return clientPage(visit, found.server.issuer, redirectUriOf(base))
   const scope = scopeOf(stored, given, found)
   const verifier = generateRandomCodeVerifier()
   const cookie = browserCookie(base)
@@ -110,7 +108,7 @@ export async function beginSignIn(deps: BeginDeps, visit: Visit, request: Reques
   const isTyped = as.typed !== undefined || given?.isTyped === true
   const remedy = client.isRegistered === true ? 'register again' : isTyped ? 'enter another' : undefined
   return continuePage(
-    { ...visit, mcpUrl, issuer, scope, host: new URL(base).host, href: url.href, remedy },
+    { ...visit, issuer, scope, host: new URL(base).host, href: url.href, remedy },
     { 'set-cookie': cookie.set(browser, attemptSeconds) },
   )
 }

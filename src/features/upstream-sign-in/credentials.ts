@@ -26,16 +26,10 @@ export interface Credentials {
   refused(): Promise<void>
 }
 
-export interface UpstreamCredentials {
-  /** Undefined if nobody has signed in. Throws `upstream_error` if an expired token cannot be refreshed right now. */
-  of(call: CredentialsCall): Promise<Credentials | undefined>
-  /** Revokes the tokens of a record that was deleted or replaced, in the background. */
-  revoke(ref: ConnectionRef, stored: StoredConnection, reason: string): Promise<void>
-  /** Drops the tokens of a connection and revokes them in the background. False if nobody had signed in. `by`: who. */
-  signOut(ref: ConnectionRef, reason: string, by: AuditFields): Promise<boolean>
-}
+/** The credentials of all connections. */
+export type UpstreamCredentials = ReturnType<typeof createUpstreamCredentials>
 
-export function createUpstreamCredentials(deps: UpstreamSignInDeps): UpstreamCredentials {
+export function createUpstreamCredentials(deps: UpstreamSignInDeps) {
   const { store, audit, clock } = deps
   const tokensIn = createStoredTokens(deps)
   const refresh = createRefresh({ ...deps, tokensIn })
@@ -47,9 +41,7 @@ export function createUpstreamCredentials(deps: UpstreamSignInDeps): UpstreamCre
         const next = await refresh(call, accessToken)
         return next && credentials(call, next)
       },
-      async wants(scope) {
-        await tokensIn.wants(call.ref, accessToken, scope)
-      },
+      wants: (scope) => tokensIn.wants(call.ref, accessToken, scope),
       async refused() {
         await tokensIn.drop(call.ref, accessToken, 'the server refuses its token')
       },
@@ -57,7 +49,8 @@ export function createUpstreamCredentials(deps: UpstreamSignInDeps): UpstreamCre
   }
 
   return {
-    async of(call) {
+    /** Undefined if nobody has signed in. Throws `upstream_error` if an expired token cannot be refreshed right now. */
+    async of(call: CredentialsCall): Promise<Credentials | undefined> {
       const tokens = tokensIn.of(call.ref, call.stored)
       if (tokens === undefined) return undefined
       if (!isDue(tokens, clock.now())) return credentials(call, tokens)
@@ -70,13 +63,15 @@ export function createUpstreamCredentials(deps: UpstreamSignInDeps): UpstreamCre
         throw error
       }
     },
-    async revoke(ref, stored, reason) {
+    /** Revokes the tokens of a record that was deleted or replaced, in the background. */
+    async revoke(ref: ConnectionRef, stored: StoredConnection, reason: string): Promise<void> {
       const tokens = tokensIn.of(ref, stored)
       if (tokens === undefined) return
       tokensIn.revokeLater(ref, tokens)
       await audit.record('upstream.signed_out', { ...ref, reason })
     },
-    async signOut(ref, reason, by) {
+    /** Drops the tokens and revokes them in the background. False if nobody had signed in. `by`: who. */
+    async signOut(ref: ConnectionRef, reason: string, by: AuditFields): Promise<boolean> {
       return decideAgain('the connection', async () => {
         const stored = await findConnection(store, ref.namespace, ref.connectionId)
         const tokens = stored && tokensIn.of(ref, stored)

@@ -4,6 +4,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import type { AuthorizationServer } from 'oauth4webapi'
 import type { UpstreamTarget } from '../../model/input-fields.ts'
 import { statelessHeaders, statelessMeta } from '../../model/mcp.ts'
+import { fieldsOf } from '../../model/server.ts'
 import { validatorOf } from '../../schema/check.ts'
 import { parseForeign } from '../../schema/json.ts'
 import { version } from '../../version.ts'
@@ -46,18 +47,17 @@ const ServerMetadata = Type.Object({
   client_id_metadata_document_supported: Type.Optional(Type.Boolean()),
 })
 export type ServerMetadata = Static<typeof ServerMetadata> & AuthorizationServer
-const keptFields = [
+/** The fields that are used after a sign-in has begun, and kept with attempts and tokens: the rest may be large. */
+const KeptServer = Type.Pick(ServerMetadata, [
   'issuer',
   'token_endpoint',
   'revocation_endpoint',
   'authorization_response_iss_parameter_supported',
-] as const
-/** The fields that are used after a sign-in has begun, and kept with attempts and tokens: the rest may be large. */
-export type KeptServer = Pick<ServerMetadata, (typeof keptFields)[number]>
+])
+export type KeptServer = Static<typeof KeptServer>
 
 export function keptOf(server: ServerMetadata): KeptServer {
-  const kept = Object.entries(server).filter(([name]) => (keptFields as readonly string[]).includes(name))
-  return Object.fromEntries(kept) as unknown as KeptServer
+  return fieldsOf(KeptServer, server)
 }
 const serverShape = validatorOf(ServerMetadata)
 

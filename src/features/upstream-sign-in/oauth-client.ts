@@ -1,14 +1,7 @@
 /** As which client postern asks an authorization server (sign-in contract, 1.4). */
 
 import { createHash } from 'node:crypto'
-import {
-  allowInsecureRequests,
-  type ClientAuth,
-  ClientSecretPost,
-  customFetch,
-  dynamicClientRegistrationRequest,
-  None,
-} from 'oauth4webapi'
+import { type ClientAuth, ClientSecretPost, dynamicClientRegistrationRequest, None } from 'oauth4webapi'
 import { openText, sealText } from '../../auth/secrets.ts'
 import type { SharedParts } from '../../auth/shared-parts.ts'
 import { secondsOf } from '../../clock.ts'
@@ -21,7 +14,7 @@ import { keyOf, prefixOf, prefixRange } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
 import type { Upstream } from '../../upstream/upstream.ts'
 import type { ServerMetadata } from './discovery.ts'
-import { type OAuthFetch, SignInProblem } from './oauth-fetch.ts'
+import { type OAuthFetch, requestOver, SignInProblem } from './oauth-fetch.ts'
 
 /** Ours: clients of ours that authorization servers have registered, one for each server. Past it: the oldest are forgotten, and register again. */
 export const upstreamClientsMax = 10_000
@@ -163,8 +156,7 @@ async function register(base: string, server: ServerMetadata, fetch: OAuthFetch)
     application_type: isLocalUrl(base) ? 'native' : 'web',
     token_endpoint_auth_method: methodOf(server, false),
   }
-  const request = { [customFetch]: fetch as never, [allowInsecureRequests]: true }
-  const response = await dynamicClientRegistrationRequest(server, metadata, request)
+  const response = await dynamicClientRegistrationRequest(server, metadata, requestOver(fetch))
   const made = (await response.json().catch(() => undefined)) as Registration | undefined
   // Servers answer 200 too, and leave out when a secret expires: the token endpoint shows whether a secret works.
   if (!response.ok || typeof made?.client_id !== 'string') {
@@ -177,11 +169,7 @@ async function register(base: string, server: ServerMetadata, fetch: OAuthFetch)
 }
 
 /** The fields that are used of the answer to a registration (RFC 7591, 3.2.1). */
-interface Registration {
-  readonly client_id?: unknown
-  readonly client_secret?: unknown
-  readonly token_endpoint_auth_method?: unknown
-}
+type Registration = Partial<Record<'client_id' | 'client_secret' | 'token_endpoint_auth_method', unknown>>
 
 /** An authorization server's words about a failed request, shortened; never what we have sent. */
 export function problemOf(error: unknown): string {

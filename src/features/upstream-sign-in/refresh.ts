@@ -30,18 +30,14 @@ export interface CredentialsCall {
   readonly request: Request
 }
 
-/** The tokens after those with the access token `used`; undefined if there are none any more. */
-export type RefreshTokens = (call: CredentialsCall, used: string) => Promise<UpstreamTokens | undefined>
+type RefreshDeps = UpstreamSignInDeps & { readonly tokensIn: StoredTokens }
 
-interface RefreshDeps extends UpstreamSignInDeps {
-  readonly tokensIn: StoredTokens
-}
-
-export function createRefresh(deps: RefreshDeps): RefreshTokens {
+/** Finds the tokens after those with the access token `used`; undefined if there are none any more. */
+export function createRefresh(deps: RefreshDeps) {
   /** Refreshes in progress in this process, by connection. */
   const refreshing = new Map<string, Promise<UpstreamTokens | undefined>>()
 
-  return (call, used) => {
+  return (call: CredentialsCall, used: string): Promise<UpstreamTokens | undefined> => {
     const name = `${call.ref.namespace}/${call.ref.connectionId} ${used}`
     const running =
       refreshing.get(name) ??

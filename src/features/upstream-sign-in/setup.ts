@@ -48,10 +48,7 @@ async function showSetupPage(deps: SetupDeps, request: Request): Promise<Respons
   if (isInputDue(visit, config, deps.headersKey)) return inputPage({ ...visit, ...config, values: new Map() })
   signInTarget(deps, visit) // 409
   const tokens = openPart<UpstreamTokens>('tokens', visit.stored.privatePart, visit.ref, deps.signInKey)
-  const { connection, privatePart } = visit.stored
-  const { wantedScope } = privatePart
-  const takesInput = config.fields.length > 0
-  return setupPage({ ...visit, mcpUrl: connection.mcpUrl ?? '', tokens, wantedScope, takesInput })
+  return setupPage(visit, tokens, config.fields.length > 0)
 }
 
 async function startSetup(deps: SetupDeps, request: Request): Promise<Response> {
