@@ -1,20 +1,33 @@
 /** `/oauth/token` and `/oauth/revoke`: codes and refresh tokens become access tokens, or end (sign-in contract, 3.7 to 3.9). */
 
-import { createHash, timingSafeEqual } from 'node:crypto'
-import { findGrant, type Grant, grantEntry, grantIdOf, readRefreshToken } from '../../auth/grants.ts'
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { type Caller, canAccessNamespace, liveCaller } from '../../auth/authenticate.ts'
+import {
+  endGrant,
+  findGrant,
+  type Grant,
+  type GrantEnd,
+  grantEntry,
+  grantIdOf,
+  readRefreshToken,
+  refreshTokenOf,
+} from '../../auth/grants.ts'
 import { secondsOf } from '../../clock.ts'
 import { requireRate } from '../../fairness/rate-limit.ts'
 import { type Form, readForm } from '../../http/form.ts'
-import { noStoreJson } from '../../http/respond.ts'
+import { jsonResponse, noStoreJson } from '../../http/respond.ts'
+import { accessTokenSeconds } from '../../limits.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
+import type { ServiceTokenClaims } from '../../model/token.ts'
+import { findConnection } from '../../storage/connections.ts'
 import { keyOf } from '../../storage/keys.ts'
 import { type Store, StoreError } from '../../storage/store.ts'
-import { accessResponse, callerOf, endAndAudit } from './access-token.ts'
 import { findClient, requireKnownClient, usesOf } from './clients.ts'
 import type { CodeRecord } from './consent.ts'
 import type { Client, OAuthDeps } from './oauth-deps.ts'
 import { OAuthError } from './oauth-error.ts'
-import { connectionOf, type Endpoints } from './oauth-metadata.ts'
+import { connectionOf, type Endpoints, resourceOf, scope } from './oauth-metadata.ts'
+import { policyOf } from './policy.ts'
 
 /** `POST /oauth/token`. */
 export async function exchangeToken(deps: OAuthDeps, request: Request): Promise<Response> {
@@ -126,6 +139,64 @@ async function replace(store: Pick<Store, 'commit'>, bytes: Uint8Array, grant: G
 async function usedBefore(deps: OAuthDeps, { grantId }: Grant): Promise<OAuthError> {
   await endAndAudit(deps, grantId, 'refresh token used twice')
   return invalidGrant('the refresh token was used before')
+}
+
+type Allowed = Pick<Grant, 'keyId' | 'namespace' | 'connectionId' | 'connectionMade'>
+
+/**
+ * The user whose key allowed it. Throws `invalid_grant` if the key was revoked, or may no longer access the namespace.
+ */
+async function callerOf({ directory, store }: OAuthDeps, allowed: Allowed): Promise<Caller> {
+  const { keyId, namespace, connectionId, connectionMade } = allowed
+  const live = await liveCaller(directory, keyId)
+  const found = await live?.directory.namespace(namespace)
+  if (live === undefined || found === undefined || !(await canAccessNamespace(live.caller, found, live.directory))) {
+    throw new OAuthError('invalid_grant', 'the user no longer has access')
+  }
+  const connection = await findConnection(store, namespace, connectionId)
+  if (connection?.connection.createdAt !== connectionMade) {
+    throw new OAuthError('invalid_grant', 'the connection that was allowed is gone')
+  }
+  return live.caller
+}
+
+/**
+ * The response with a new access token, and the current refresh token if the grant has one. Send it only once the grant
+ * is in the store.
+ */
+async function accessResponse(deps: OAuthDeps, grant: Grant, caller: Caller): Promise<Response> {
+  const { authenticator, signInKey } = deps
+  const iat = secondsOf(deps.clock)
+  const exp = Math.min(iat + accessTokenSeconds, grant.expires)
+  const claims: ServiceTokenClaims = {
+    iss: deps.issuer,
+    aud: resourceOf(deps, grant.namespace, grant.connectionId),
+    sub: grant.userId,
+    key: grant.keyId,
+    jti: `tok_${randomBytes(16).toString('base64url')}`,
+    // Revoking the grant's id revokes the token.
+    par: [grant.grantId],
+    iat,
+    exp,
+    policy: policyOf(grant),
+  }
+  const token = await deps.sign(claims, caller)
+  authenticator.minted(token)
+  const body = {
+    access_token: token,
+    token_type: 'Bearer',
+    expires_in: exp - iat,
+    scope,
+    ...(grant.refreshes !== undefined && { refresh_token: refreshTokenOf(signInKey, grant) }),
+  }
+  return jsonResponse(JSON.stringify(body), noStoreJson)
+}
+
+/** Ends a grant, and audits it. False if there is none. */
+async function endAndAudit({ store, audit, clock }: OAuthDeps, grantId: string, reason: GrantEnd): Promise<boolean> {
+  if (!(await endGrant(store, grantId, secondsOf(clock)))) return false
+  await audit.record('grant.ended', { grantId, reason })
+  return true
 }
 
 /** The grant of an access token of ours, expired or not. */

@@ -19,8 +19,8 @@ import { validatorOf } from '../../schema/check.ts'
 import { readApiKey } from '../../storage/directory-records.ts'
 import { keyOf, prefixOf } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
+import { requireApiKey } from './members.ts'
 import type { OrganizationDeps } from './organization-deps.ts'
-import { requireApiKey } from './roles.ts'
 
 const writeShape = validatorOf(ApiKeyWrite)
 

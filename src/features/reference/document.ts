@@ -12,44 +12,32 @@ import { organizationSchemas, organizationWords } from './organization-words.ts'
 import { serverSchemas, serverWords } from './server-words.ts'
 
 const setupWords = 'Where a person signs in to the connection’s server, or enters what the connection requires.'
+const closed = { additionalProperties: false } as const
 const ErrorBody = Type.Object(
   { error: Type.String(), message: Type.String(), setupUrl: Type.Optional(Type.String({ description: setupWords })) },
-  { additionalProperties: false },
+  closed,
 )
-const ServerError = Type.Object({ error: Type.String() }, { additionalProperties: false })
-const Health = Type.Object(
-  { status: Type.Literal('ok'), timestamp: Type.String({ format: 'date-time' }) },
-  { additionalProperties: false },
-)
-const Jwks = Type.Object(
-  { keys: Type.Array(Type.Record(Type.String(), Type.String())) },
-  { additionalProperties: false },
-)
+const ServerError = Type.Object({ error: Type.String() }, closed)
+const Health = Type.Object({ status: Type.Literal('ok'), timestamp: Type.String({ format: 'date-time' }) }, closed)
+const Jwks = Type.Object({ keys: Type.Array(Type.Record(Type.String(), Type.String())) }, closed)
 
 const open = { additionalProperties: true } as const
+const jsonrpc = Type.Literal('2.0')
 const RpcMessage = Type.Object(
   {
-    jsonrpc: Type.Literal('2.0'),
+    jsonrpc,
     id: Type.Optional(Type.Union([Type.String(), Type.Number()])),
     method: Type.Optional(Type.String()),
     params: Type.Optional(Type.Object({}, open)),
   },
   open,
 )
-const RpcAnswer = Type.Object(
-  { jsonrpc: Type.Literal('2.0'), id: Type.Union([Type.String(), Type.Number(), Type.Null()]) },
-  open,
-)
-const RpcFailure = Type.Object(
-  {
-    jsonrpc: Type.Literal('2.0'),
-    id: Type.Union([Type.String(), Type.Number(), Type.Null()]),
-    error: Type.Object({ code: Type.Integer(), message: Type.String(), data: Type.Optional(Type.Unknown()) }),
-  },
-  open,
-)
+const answered = { jsonrpc, id: Type.Union([Type.String(), Type.Number(), Type.Null()]) }
+const RpcAnswer = Type.Object(answered, open)
+const rpcError = Type.Object({ code: Type.Integer(), message: Type.String(), data: Type.Optional(Type.Unknown()) })
+const RpcFailure = Type.Object({ ...answered, error: rpcError }, open)
 const McpTool = Type.Object({ name: Type.String() }, open)
-const McpTools = Type.Object({ tools: Type.Array(McpTool) }, { additionalProperties: false })
+const McpTools = Type.Object({ tools: Type.Array(McpTool) }, closed)
 const ToolResult = Type.Object({}, open)
 const ToolArguments = Type.Object({}, open)
 
@@ -93,13 +81,17 @@ const makeErrors = {
   403: 'The token does not allow this, or its constraints would hide the resulting connection; or the namespace is full',
 }
 
-const toolErrors = {
-  ...connectionErrors,
-  400: 'The request cannot be read, or the upstream rejects it',
+/** Of a call that goes upstream. */
+const callErrors = {
   401: 'The API key or token is missing or invalid, or the upstream requires authorization',
   409: 'The connection requires input',
-  502: 'The upstream cannot be reached, does not speak MCP, or answered with an error',
   504: 'The upstream does not answer in time',
+}
+const toolErrors = {
+  ...connectionErrors,
+  ...callErrors,
+  400: 'The request cannot be read, or the upstream rejects it',
+  502: 'The upstream cannot be reached, does not speak MCP, or answered with an error',
 }
 
 /**
@@ -186,13 +178,11 @@ const words: Readonly<Partial<Record<OperationId, Words>>> = {
     otherStatuses: { 202: { description: 'A notification or a response was accepted', hasBody: false } },
     errors: {
       400: 'The body is not a JSON-RPC message, or the headers contradict it',
-      401: 'The API key or token is missing or invalid, or the upstream requires authorization',
+      ...callErrors,
       403: 'The token does not allow this; the message names the rule',
       404: 'There is no such connection, or it is hidden from the caller',
-      409: 'The connection requires input',
       413: 'The message is too large',
       502: 'The upstream cannot be reached, or does not speak MCP',
-      504: 'The upstream does not answer in time',
       508: 'The connection leads back to this platform',
     },
   },

@@ -36,12 +36,9 @@ async function oauthCallback(deps: UpstreamSignInDeps, request: Request): Promis
   const setupUrl = attempt.by.userId === undefined ? undefined : deps.links.urlOf(attempt.ref)
   const error = parameters.get('error')
   if (error !== null) return refusedPage(attempt, error, parameters.get('error_description'), setupUrl)
-  let end: string | undefined
-  try {
-    end = await finish(deps, attempt, parameters) // 502, 400
-  } catch (thrown) {
+  const end = await finish(deps, attempt, parameters).catch((thrown) => {
     throw thrown instanceof PlatformError && setupUrl !== undefined ? thrown.with({ setupUrl }) : thrown
-  }
+  }) // 502, 400
   const until = end === undefined ? {} : { until: String(Math.floor(Date.parse(end) / 1000)) }
   return redirect(`${base}/oauth/done?${new URLSearchParams({ ...attempt.ref, ...until })}`)
 }

@@ -16,13 +16,8 @@ const oauthScopeCharsMax = 8000
 /** Ours: characters of a URL in metadata. Past it: 502. */
 const oauthUrlCharsMax = 4000
 
-export interface Discovered {
-  /** The `resource` of all requests, to the letter. */
-  readonly resource: string
-  readonly server: ServerMetadata
-  /** The scope that the server's challenge asks for, or else all that it supports; undefined for none. */
-  readonly scope: string | undefined
-}
+/** The authorization server of an MCP server, and what to ask it for. */
+export type Discovered = Awaited<ReturnType<typeof discover>>
 
 const Text = Type.String({ maxLength: oauthUrlCharsMax })
 const Texts = Type.Array(Type.String({ maxLength: 1000 }), { maxItems: 1000 })
@@ -75,8 +70,11 @@ export interface DiscoveryOptions {
   readonly issuer: string | undefined
 }
 
-/** Throws SignInProblem. */
-export async function discover({ fetch, mcpUrl, target, issuer }: DiscoveryOptions): Promise<Discovered> {
+/**
+ * `resource`: of all requests, to the letter. `scope`: the one that the server's challenge asks for, or else all that it
+ * supports; undefined for none. Throws SignInProblem.
+ */
+export async function discover({ fetch, mcpUrl, target, issuer }: DiscoveryOptions) {
   const { metadataUrl, scope } = await challengeOf(fetch, target)
   const resource = await findResource(fetch, mcpUrl, metadataUrl)
   const server = await findServer(fetch, chooseIssuer(resource, issuer) ?? new URL(mcpUrl).origin)

@@ -95,7 +95,7 @@ export async function enterInput(
   const target = withInput(connection.mcpUrl, openHeaders(privatePart, visit.ref, deps.headersKey), input)
   const unsendable = sendingProblem(input, target)
   if (unsendable !== undefined) return again(unsendable, 400)
-  const status = await keep(deps, { ...visit, input, target })
+  const status = await keep(deps, visit, input, target)
   if (status.state === 'error') return again(`Your values are stored, and were tried. ${status.message}`, 200)
   const wantsSignIn = status.state === 'auth_required'
   if (wantsSignIn && status.setupUrl === undefined) return again('The server refuses these values.', 200)
@@ -158,9 +158,6 @@ function inLabels(problem: string, fields: readonly InputField[]): string {
 
 const headerValue = validatorOf(HeaderValue)
 
-/** A visit with the values that were entered, and the server as they reach it. */
-type Entered = Visit & { readonly input: InputValues; readonly target: UpstreamTarget }
-
 /** The problem that keeps the values from being sent; undefined if there is none. */
 function sendingProblem(input: InputValues, { url }: UpstreamTarget): string | undefined {
   for (const [name, text] of Object.entries(input.headers)) {
@@ -175,7 +172,9 @@ function sendingProblem(input: InputValues, { url }: UpstreamTarget): string | u
 /** Asks the server with the values, and keeps them whatever it answers. Throws `conflict` if the record has changed. */
 async function keep(
   { store, upstream, links, audit, headersKey }: UpstreamSignInDeps,
-  { ref, stored, by, input, target }: Entered,
+  { ref, stored, by }: Visit,
+  input: InputValues,
+  target: UpstreamTarget,
 ): Promise<ConnectionStatus> {
   const { status: probed, serverInfo } = await probe(upstream, target, holderOf(ref, by))
   const status = hasAuthorization(target.headers) ? probed : withSetupUrl(probed, links.urlOf(ref))

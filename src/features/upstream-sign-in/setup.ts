@@ -55,11 +55,9 @@ async function startSetup(deps: SetupDeps, request: Request): Promise<Response> 
   const visit = await visitOf(deps, request) // 400, 404, 403
   if (visit instanceof Response) return visit // 303
   // An error leads back to this page.
-  try {
-    return await answerForm(deps, visit, request) // 400, 403, 409, 429, 502
-  } catch (thrown) {
+  return answerForm(deps, visit, request).catch((thrown) => {
     throw thrown instanceof PlatformError ? thrown.with({ setupUrl: visit.action }) : thrown
-  }
+  }) // 400, 403, 409, 429, 502
 }
 
 /** The visit, or the redirect to sign in first. Throws 404 and 403. */

@@ -13,16 +13,20 @@ import type { KeptServer } from './discovery.ts'
 import { authenticationOf, problemOf, type UpstreamClient } from './oauth-client.ts'
 import { type OAuthFetch, requestOver, SignInProblem } from './oauth-fetch.ts'
 
-export interface UpstreamTokens {
+/** As whom, and where, somebody signs in. */
+interface SignInTo {
+  readonly client: UpstreamClient
+  readonly server: KeptServer
+  readonly resource: string
+  readonly scope?: string
+}
+
+export interface UpstreamTokens extends SignInTo {
   readonly accessToken: string
   readonly refreshToken?: string
   /** Milliseconds since 1970, of the response and of the expiry; without an expiry the token is good until a 401. */
   readonly obtainedAt: number
   readonly expiresAt?: number
-  readonly client: UpstreamClient
-  readonly server: KeptServer
-  readonly resource: string
-  readonly scope?: string
   /** The user who signed in, if by a browser session. */
   readonly userId?: string
 }
@@ -49,12 +53,8 @@ export function signInEnd({ refreshToken, expiresAt }: UpstreamTokens): string |
 }
 
 /** The values that a code is exchanged with. */
-export interface CodeExchange {
-  readonly server: KeptServer
-  readonly client: UpstreamClient
-  readonly resource: string
+export interface CodeExchange extends SignInTo {
   readonly verifier: string
-  readonly scope?: string
 }
 
 /** Throws SignInProblem. `parameters`: the query of the callback, whose `state` and `iss` were checked. */
