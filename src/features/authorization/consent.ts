@@ -136,10 +136,7 @@ async function readRequest(deps: OAuthDeps, request: Request): Promise<Asked | R
  * The user's decision, or the problem with it: then the page is shown again. Throws `invalid_request` for anything that
  * the page does not offer.
  */
-function readDecision(
-  form: Form,
-  { namespace, connectionId }: ConnectionRef,
-): 'deny' | { readonly days: number; readonly tools?: readonly string[] } | { readonly problem: string } {
+function readDecision(form: Form, { namespace, connectionId }: ConnectionRef) {
   const decision = form.one('decision')
   if (decision === 'deny') return 'deny'
   if (decision !== 'allow') throw invalidRequest('decision: must be allow or deny')

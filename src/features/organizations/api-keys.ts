@@ -77,7 +77,7 @@ async function requireAdmin(context: RequestContext): Promise<string> {
 }
 
 /** The keys of an organization that are not revoked, oldest first. */
-async function liveKeys(store: Pick<Store, 'keys' | 'getMany'>, organizationId: string): Promise<ApiKey[]> {
+async function liveKeys(store: Store, organizationId: string): Promise<ApiKey[]> {
   const ids = await namesUnder(store, prefixOf('organizationApiKey', organizationId))
   const records = await store.getMany(ids.map((id) => keyOf('apiKey', id)))
   return records

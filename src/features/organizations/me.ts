@@ -49,10 +49,7 @@ async function getMe({ authorizer, store, issuer }: OrganizationDeps, request: R
 }
 
 /** Of a caller that acts for one organization, that one. */
-async function organizationsWithRoles(
-  store: Store,
-  { caller, directory }: RequestContext,
-): Promise<Me['organizations']> {
+async function organizationsWithRoles(store: Store, { caller, directory }: RequestContext) {
   const only = caller.organizationId
   const ids = only === undefined ? await organizationsOf(store, caller.userId) : [only]
   const roles = await Promise.all(ids.map((organizationId) => directory.role(organizationId, caller.userId)))

@@ -93,17 +93,13 @@ export function requireApiKey({ caller }: RequestContext): void {
     throw new PlatformError('forbidden', 'Organizations are managed with the API key of a user, not of an organization')
 }
 
-async function roleOf(store: Pick<Store, 'get'>, organizationId: string, userId: string): Promise<Role | undefined> {
+async function roleOf(store: Store, organizationId: string, userId: string): Promise<Role | undefined> {
   const value = await store.get(keyOf('member', organizationId, userId))
   return value === undefined ? undefined : readRole(value)
 }
 
 /** In the order of their ids. */
-export async function* everyMember(
-  store: Pick<Store, 'range'>,
-  organizationId: string,
-  slices?: Slices,
-): AsyncGenerator<Member> {
+export async function* everyMember(store: Store, organizationId: string, slices?: Slices): AsyncGenerator<Member> {
   const prefix = prefixOf('member', organizationId)
   for await (const { key, value } of everyEntry(store, prefix, membersPerRead, slices))
     yield { userId: Buffer.from(key).toString('utf8', prefix.length), role: readRole(value) }
@@ -113,11 +109,7 @@ export async function* everyMember(
  * The organization in the path. Throws 403 as `requireApiKey`; 404 for an organization that is not there, or that the
  * caller is no member of; 403 for another role. Operators may all.
  */
-export async function requireRole(
-  store: Pick<Store, 'get'>,
-  context: RequestContext,
-  roles: readonly Role[],
-): Promise<string> {
+export async function requireRole(store: Store, context: RequestContext, roles: readonly Role[]): Promise<string> {
   requireApiKey(context)
   const { caller, request } = context
   const organizationId = organizationIn(request)
@@ -135,13 +127,13 @@ function rolesThatMayChange(...touched: readonly (Role | undefined)[]): Role[] {
 }
 
 /** Throws 409 if the user is the last owner. */
-async function requireAnotherOwner(store: Pick<Store, 'range'>, organizationId: string, userId: string): Promise<void> {
+async function requireAnotherOwner(store: Store, organizationId: string, userId: string): Promise<void> {
   for await (const one of everyMember(store, organizationId)) if (one.role === 'owner' && one.userId !== userId) return
   throw conflict('An organization must have an owner: make another member an owner first')
 }
 
 /** Throws 403 if the organization has as many members as it may. */
-export async function requireRoomForMember(store: Pick<Store, 'keys'>, organizationId: string): Promise<void> {
+export async function requireRoomForMember(store: Store, organizationId: string): Promise<void> {
   const range = { ...prefixRange(prefixOf('member', organizationId)), limit: organizationMembersMax }
   if ((await store.keys(range)).keys.length >= organizationMembersMax)
     throw new PlatformError('forbidden', `An organization has at most ${organizationMembersMax} members`)

@@ -100,7 +100,7 @@ function requireOperator(context: RequestContext): string {
 }
 
 /** Of the organization in the path. */
-async function readDetail(store: Pick<Store, 'get' | 'range'>, request: Request): Promise<OrganizationDetail> {
+async function readDetail(store: Store, request: Request): Promise<OrganizationDetail> {
   const organizationId = organizationIn(request)
   const stored = await store.get(keyOf('organization', organizationId))
   if (stored === undefined) throw notFound(organizationMissing)

@@ -167,11 +167,7 @@ export function createCatalogue(store: Pick<Store, 'get' | 'getMany' | 'range'>)
 }
 
 /** All servers in the order of their names' bytes: names are ASCII. `changed`: names added, removed or replaced. */
-function inOrder(
-  before: readonly Listed[],
-  changed: ReadonlySet<string>,
-  byName: ReadonlyMap<string, Listed>,
-): readonly Listed[] {
+function inOrder(before: readonly Listed[], changed: ReadonlySet<string>, byName: ReadonlyMap<string, Listed>) {
   if (changed.size > placedAtMost) return [...byName.keys()].sort().map((name) => byName.get(name) as Listed)
   const after = [...before]
   for (const name of changed) {

@@ -93,11 +93,7 @@ async function findNamed(deps: ServerDeps, request: Request): Promise<[RegistryE
  * The entries of servers, until their details reach `registryPageBytesMax`, and the index of the first server that is
  * not among them. Each is parsed in turns: it may have a megabyte.
  */
-async function entriesOf(
-  deps: ServerDeps,
-  request: Request,
-  listed: readonly Listed[],
-): Promise<{ readonly servers: RegistryEntry[]; readonly next: number }> {
+async function entriesOf(deps: ServerDeps, request: Request, listed: readonly Listed[]) {
   const { store } = deps
   const servers: RegistryEntry[] = []
   let bytes = 0
@@ -123,20 +119,17 @@ async function entriesOf(
 }
 
 /** The servers that the reader may see. Throws 401 for one without a credential, unless the registry is open. */
-async function visibleTo(
-  { authorizer, store, isRegistryOpen }: ServerDeps,
-  request: Request,
-): Promise<(server: Listed) => boolean> {
+async function visibleTo({ authorizer, store, isRegistryOpen }: ServerDeps, request: Request) {
   if (isRegistryOpen && !request.headers.has('authorization')) {
     await allowanceOf(request).belongsToStranger() // 429
-    return ({ unlisted }) => !unlisted
+    return ({ unlisted }: Listed) => !unlisted
   }
   const context: RequestContext = await authorizer.authenticate(request)
   authorizer.requireList(context, { resource: 'servers', operation: 'read' })
   const { caller } = context
   const isAllowed = namespaceFilter(caller.blocks)
   const mayAccess = await accessOf(store, context)
-  return ({ unlisted, namespace }) => isAllowed(namespace) && (!unlisted || mayAccess(namespace))
+  return ({ unlisted, namespace }: Listed) => isAllowed(namespace) && (!unlisted || mayAccess(namespace))
 }
 
 type ServersByName = ReadonlyMap<string, readonly Listed[]>
@@ -174,10 +167,7 @@ interface DesiredRecords {
 }
 
 /** The first servers that are wanted, in the order of their qualifiedNames: those that come after `after`. */
-function* firstNamed(
-  deps: ServerDeps,
-  { after, most, isVisible, isWanted }: DesiredRecords,
-): Generator<number, Listed[]> {
+function* firstNamed(deps: ServerDeps, { after, most, isVisible, isWanted }: DesiredRecords) {
   const all = deps.catalogue.all()
   const byName = yield* serversByName(deps)
   // Each name is looked up once: many servers may have the same.

@@ -80,10 +80,7 @@ export function createCounts() {
 }
 
 /** The fields' words up to the first `most` different ones, and how many different ones these are. */
-function firstWords(
-  fields: readonly string[][],
-  most: number,
-): { readonly fields: string[][]; readonly count: number } {
+function firstWords(fields: readonly string[][], most: number) {
   const seen = new Set<string>()
   const hashes = new TextHashes()
   const kept = fields.map((words) =>

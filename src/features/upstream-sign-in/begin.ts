@@ -172,11 +172,7 @@ function givenClientFor(server: ServerMetadata, { clientId, clientSecret }: Give
 }
 
 /** Throws `conflict` if the connection was changed in the meantime. */
-async function keepGivenClient(
-  { store, signInKey }: BeginDeps,
-  { ref, stored }: Visit,
-  given: StoredClient,
-): Promise<void> {
+async function keepGivenClient({ store, signInKey }: BeginDeps, { ref, stored }: Visit, given: StoredClient) {
   const oauth = sealPart('oauth', given, ref, signInKey)
   const after = { connection: stored.connection, privatePart: { ...stored.privatePart, oauth } }
   if ((await store.commit(connectionChange(ref, stored, after))).ok) return

@@ -99,11 +99,7 @@ async function keep(
 }
 
 /** Exchanges the code, tries the token, keeps it, and says when it ends. Throws SignInProblem, `invalid_request`. */
-async function finish(
-  deps: UpstreamSignInDeps,
-  attempt: Attempt,
-  parameters: URLSearchParams,
-): Promise<string | undefined> {
+async function finish(deps: UpstreamSignInDeps, attempt: Attempt, parameters: URLSearchParams) {
   const { upstream, base, audit, clock } = deps
   const stored = await connectionOf(deps, attempt) // 400
   const fetch = createOAuthFetch(upstream, 'Exchanging the code', holderOf(attempt.ref, attempt.by))

@@ -123,11 +123,7 @@ function readValue({ kind, options, isRequired, default: usual }: InputField, te
 }
 
 /** The first fault that the schema finds in the values, if any. Throws `conflict` if it cannot be compiled, and 429. */
-async function problemOf(
-  request: Request,
-  { schema, fields }: Config,
-  values: ReadonlyMap<string, Scalar>,
-): Promise<string | undefined> {
+async function problemOf(request: Request, { schema, fields }: Config, values: ReadonlyMap<string, Scalar>) {
   const { keptCheckOf } = await import('../../schema/kept-checks.ts')
   const properties = Object.entries((schema['properties'] ?? {}) as Record<string, { default?: unknown } | boolean>)
   // Properties without a value, such as those that the form does not ask for, get their default.
