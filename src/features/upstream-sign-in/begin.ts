@@ -70,7 +70,7 @@ export async function beginSignIn(deps: BeginDeps, visit: Visit, request: Reques
   const fetch = createOAuthFetch(deps.upstream, 'Reaching the server', holderOf(ref, visit.by))
   // An issuer that was only met is looked up anew: if the server now names another, the client is not for that one.
   const issuerGiven = given?.isIssuerMet === true ? undefined : given?.issuer
-  const found = await discover({ fetch, mcpUrl, target: signInTarget(deps, visit), issuer: issuerGiven }) // 502
+  const found = await discover(fetch, mcpUrl, signInTarget(deps, visit), issuerGiven) // 502
   const client = as.asksForClient === true ? undefined : await chooseClient(deps, visit, found.server, as)
   if (client === undefined) return clientPage(visit, found.server.issuer, redirectUriOf(base))
   const scope = scopeOf(stored, given, found)

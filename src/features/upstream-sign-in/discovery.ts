@@ -61,20 +61,13 @@ export const offlineAccess = 'offline_access'
 
 const step = 'Finding the authorization server'
 
-export interface DiscoveryOptions {
-  readonly fetch: OAuthFetch
-  readonly mcpUrl: string
-  /** Where the first request goes, with the connection's own headers and what was entered for it. */
-  readonly target: UpstreamTarget
-  /** The issuer that the connection was given by hand: the only one to ask. */
-  readonly issuer: string | undefined
-}
-
 /**
- * `resource`: of all requests, to the letter. `scope`: the one that the server's challenge asks for, or else all that it
- * supports; undefined for none. Throws SignInProblem.
+ * `target`: where the first request goes, with the connection's own headers and what was entered for it. `issuer`: the
+ * one that the connection was given by hand, the only one to ask. In the result, `resource` is that of all requests, to
+ * the letter; `scope` the one that the server's challenge asks for, or else all that it supports; undefined for none.
+ * Throws SignInProblem.
  */
-export async function discover({ fetch, mcpUrl, target, issuer }: DiscoveryOptions) {
+export async function discover(fetch: OAuthFetch, mcpUrl: string, target: UpstreamTarget, issuer: string | undefined) {
   const { metadataUrl, scope } = await challengeOf(fetch, target)
   const resource = await findResource(fetch, mcpUrl, metadataUrl)
   const server = await findServer(fetch, chooseIssuer(resource, issuer) ?? new URL(mcpUrl).origin)
