@@ -8,6 +8,11 @@ import { httpParser } from './http-parser.ts'
 /** Ours: headers of an upstream's response; each takes some hundred bytes of memory until the head is complete. Past it: 502. */
 export const upstreamHeadersMax = 200
 
+/** Ours: bytes of a chunked body that carry nothing: extensions of chunks, zeros before their sizes, trailers. Past it: 502. */
+export const emptyChunkBytesMax = 64 * 1024
+/** Each byte may come in a chunk of its own. */
+const chunkBytesPerByte = 12
+
 export interface ResponseParser {
   /** Prepares for the response to the next request. */
   restart(): void
@@ -29,6 +34,9 @@ export function createResponseParser({ onHead, onData }: Pick<ResponseHandler, '
   let rawHeaders: string[] = []
   /** Bytes received before the head was complete. */
   let headBytes = 0
+  /** Of a body: bytes that the last chunk carried, and bytes so far that carried nothing. */
+  let carriedBytes = 0
+  let emptyBytes = 0
   let hasHead = false
   let isWhole = false
   let isReusable = false
@@ -57,6 +65,7 @@ export function createResponseParser({ onHead, onData }: Pick<ResponseHandler, '
     return 0
   }
   parser[HTTPParser.kOnBody] = (chunk) => {
+    carriedBytes += chunk.length
     if (!isWhole) onData(chunk)
   }
   parser[HTTPParser.kOnMessageComplete] = () => {
@@ -66,12 +75,15 @@ export function createResponseParser({ onHead, onData }: Pick<ResponseHandler, '
   return {
     restart() {
       headBytes = 0
+      emptyBytes = 0
       hasHead = false
       isWhole = false
       isReusable = false
     },
     read(chunk) {
       let read: number | Error
+      const isBody = hasHead
+      carriedBytes = 0
       try {
         read = parser.execute(chunk)
       } catch (thrown) {
@@ -79,6 +91,8 @@ export function createResponseParser({ onHead, onData }: Pick<ResponseHandler, '
       }
       if (!hasHead) headBytes += chunk.length
       if (headBytes > upstreamHeadBytesMax) return new Error('its head is too long')
+      if (isBody) emptyBytes = Math.max(0, emptyBytes + chunk.length - carriedBytes * chunkBytesPerByte)
+      if (emptyBytes > emptyChunkBytesMax) return new Error('it sends too much that carries nothing')
       if (!isWhole) return typeof read === 'number' ? 'partial' : read
       if (read !== chunk.length) isReusable = false
       return 'whole'
