@@ -137,6 +137,8 @@ export interface Rates {
 export interface App {
   readonly fetch: Handler
   readonly pageCache: () => { readonly hits: number; readonly misses: number }
+  /** Takes all servers into memory, in turns, as the first list of servers would. */
+  readonly readCatalogue: () => Promise<void>
 }
 
 export function createApp(deps: AppDeps): App {
@@ -162,6 +164,7 @@ export function createApp(deps: AppDeps): App {
   return {
     fetch: inPasses(traceRequests(middleware.wrap(route, answerError, fastLane?.respond), deps.tracing)),
     pageCache: fastLane?.pageCache ?? (() => ({ hits: 0, misses: 0 })),
+    readCatalogue: shared.catalogue.refresh,
   }
 }
 

@@ -151,6 +151,8 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   cleanup.defer(repeatSweeps(store, audit, log))
   if (database !== undefined) server = listen({ ...config, port }, log)
   server.reload({ fetch: app.fetch, routes: rawPathRoutes(app.fetch) })
+  // Ahead of the first list, which would wait ten seconds where there are very many. If it fails, that list says so.
+  app.readCatalogue().catch(() => {})
 
   // Everything is open: from here on `stop` closes it, not the end of this function.
   const held = cleanup.move()
