@@ -110,7 +110,7 @@ export function createCallRecorder(options: CallRecorderOptions): CallRecorder {
       }
       const { status, headers } = response
       const answer = createOutcomeReader(message.id, headers.get('content-type'))
-      return new Response(recorded(response.body, answer, request, end), { status, headers })
+      return new Response(recorded(response.body, answer, { request, progress, end }), { status, headers })
     },
   }
 }
@@ -150,6 +150,10 @@ function callerAndTool({ context: { caller, request }, connection }: RecordedCal
 
 const cancelled: Stated = { outcome: 'cancelled' }
 
+/** How a call ended whose stream is over without an answer. */
+const endedBy = ({ endedBy: error }: CallProgress): Omit<Ending, 'bytesOut'> =>
+  error === undefined ? unanswered : { outcome: 'cancelled', code: error.code }
+
 /** How a call ended that was answered with an error. `isGone`: the caller has disconnected. */
 function endingOf(thrown: unknown, { isSent, isAnswered }: CallProgress, isGone: boolean): Ending {
   const { code } = thrown instanceof StoreError ? { code: 'unavailable' } : asPlatformError(thrown)
@@ -163,14 +167,19 @@ function isOfUpstream(code: string): boolean {
   return code.startsWith('upstream_') || code === 'session_not_found' || code === 'internal'
 }
 
+interface RecordedStream {
+  readonly request: Request
+  readonly progress: CallProgress
+  readonly end: (ending: Ending) => Promise<void>
+}
+
 /**
  * The stream, which ends when the call is recorded. A client that disconnects before the answer has cancelled the call.
  */
 function recorded(
   body: ReadableStream<Uint8Array>,
   answer: OutcomeReader,
-  request: Request,
-  end: (ending: Ending) => Promise<void>,
+  { request, progress, end }: RecordedStream,
 ): ReadableStream<Uint8Array> {
   const reader = body.getReader()
   let bytesOut = 0
@@ -186,11 +195,12 @@ function recorded(
         const { done, value } = await reader.read()
         if (!done) {
           bytesOut += value.length
-          await answer.add(value)
+          // The event that says why the platform ended the stream is no answer of the server.
+          if (progress.endedBy === undefined) await answer.add(value)
           controller.enqueue(value)
           return
         }
-        await finish(answer.stated() ?? unanswered)
+        await finish(answer.stated() ?? endedBy(progress))
         controller.close()
       } catch (error) {
         await finish(request.signal.aborted ? cancelled : unanswered).catch(() => {})

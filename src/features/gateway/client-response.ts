@@ -130,7 +130,7 @@ function holdStream(
 /** Relays an event stream. A stream whose authorization ends is closed with an error event. */
 function streamResponse(
   body: ReadableStream<Uint8Array>,
-  { message: { id }, holder, rewrite, watchAccess, restoreIdleTimeout }: UpstreamCall,
+  { message: { id }, progress, holder, rewrite, watchAccess, restoreIdleTimeout }: UpstreamCall,
   { memory, keepSlot }: ClientResponseOptions,
   releaseStream: () => void,
 ): Response {
@@ -141,8 +141,12 @@ function streamResponse(
       releaseSlot()
       restoreIdleTimeout()
     },
-    // The blank lines end an event that may have been cut off.
-    watch: (end) => watchAccess((why) => end(`\n\n${messageEvent(rpcErrorText(why, id))}`)),
+    watch: (end) =>
+      watchAccess((why) => {
+        progress.endedBy = why
+        // The blank lines end an event that may have been cut off.
+        end(`\n\n${messageEvent(rpcErrorText(why, id))}`)
+      }),
     ...(rewrite && { rewrite: errorsAsMessages(rewrite, id), owner: { holder, memory } }),
   })
   return new Response(stream, { headers: streamHeaders })

@@ -16,6 +16,8 @@ export interface CallProgress {
   isAnswered: boolean
   /** The body of the answer, where it is in memory as a whole. */
   body?: Uint8Array | string
+  /** Why the platform has ended the stream of the answer: the right to it ended first. */
+  endedBy?: PlatformError
 }
 
 export interface UpstreamCall {
