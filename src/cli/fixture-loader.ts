@@ -41,12 +41,13 @@ export function fixtureLoader(folder: DataFolder, config: ServeConfig, log: Log)
       pepper: secrets.apiKeyPepper,
       now: new Date(),
       log,
+      folder: path,
       onProgress,
     })
     progress.end()
     log.info('fixtures loaded', { ...loaded })
     // Later, because the caller still uses the fixtures.
-    if (fixtures.connections.length >= connectionsCollected) setTimeout(() => Bun.gc(true), collectedAfterMs).unref()
+    if (fixtures.connections.size >= connectionsCollected) setTimeout(() => Bun.gc(true), collectedAfterMs).unref()
     return fixtures
   }
   // Of replicas that start together, one loads, and the others find that it is done.

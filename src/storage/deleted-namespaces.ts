@@ -4,7 +4,7 @@
  */
 
 import { equalBytes } from './bytes.ts'
-import { deletionsOf, findConnection } from './connections.ts'
+import { deletionsOf, findConnections } from './connections.ts'
 import { everyKey } from './every-entry.ts'
 import { idOfKey, keyOf, prefixOf, prefixRange } from './keys.ts'
 import type { Store } from './store.ts'
@@ -30,8 +30,8 @@ export async function removeDeleted(store: Store, namespace: string): Promise<vo
   for (;;) {
     const version = (await store.get(versionKey)) ?? null
     const { keys } = await store.keys({ ...prefixRange(prefix), limit: deletedAtOnceMax })
-    const ids = keys.map((key) => idOfKey(prefix, key))
-    const found = await Promise.all(ids.map((id) => findConnection(store, namespace, id)))
+    const refs = keys.map((key) => ({ namespace, connectionId: idOfKey(prefix, key) }))
+    const found = await findConnections(store, refs)
     if (!(await isStillMarked())) return
     if (keys.length === 0) {
       await store.commit({
@@ -41,11 +41,8 @@ export async function removeDeleted(store: Store, namespace: string): Promise<vo
       })
       break
     }
-    const gone = ids.flatMap((id, index) => {
-      const stored = found[index]
-      return stored === undefined ? [] : [{ id, stored }]
-    })
-    for (const write of deletionsOf(namespace, gone)) await store.commit(write)
+    const stored = found.filter((one) => one !== undefined)
+    for (const write of deletionsOf(namespace, stored)) await store.commit(write)
   }
   await store.commit({ checks: [{ key: markKey, value: mark }], deletes: [markKey], fromReserve: 'deletion' })
 }

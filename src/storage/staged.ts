@@ -44,23 +44,18 @@ function partsOf(namespace: string): readonly Key[] {
   return (['connection', 'connectionPrivate', 'indexEntry'] as const).map((kind) => prefixOf(kind, namespace))
 }
 
-/** Connections to stage. */
-export interface Staging {
-  /** Namespaces that do not exist and hold nothing. */
-  readonly namespaces: readonly string[]
-  /** Their connections, private parts and index entries, each kind in key order. */
-  readonly entries: Iterable<Entry>
-  /** Checks for every commit. */
-  readonly checks: readonly Check[]
-}
-
 /**
- * Writes the entries, durable when it resolves and still invisible. The commit that makes them visible must delete the
- * note (`stagedKey`). Resolves with false after a concurrent write to the same place; the note and some entries may
- * then remain until `removeStaged`.
+ * Writes connections, private parts and index entries, each kind in key order, of namespaces that do not exist and hold
+ * nothing: durable when it resolves, and still invisible. The commit that makes them visible must delete the note
+ * (`stagedKey`). Resolves with false after a concurrent write to the same place; the note and some entries may then
+ * remain until `removeStaged`.
  */
-export async function stageConnections(store: Store, { namespaces, entries, checks }: Staging): Promise<boolean> {
-  const hidden = [...checks, ...namespaces.map((name): Check => ({ key: keyOf('namespace', name), value: null }))]
+export async function stageConnections(
+  store: Store,
+  namespaces: readonly string[],
+  entries: Iterable<Entry>,
+): Promise<boolean> {
+  const hidden = namespaces.map((name): Check => ({ key: keyOf('namespace', name), value: null }))
   const note = Buffer.from(namespaces.join('\n'))
   const noted = await store.commit({ checks: [...hidden, nothingStaged], puts: [{ key: stagedKey, value: note }] })
   if (!noted.ok) return false

@@ -5,28 +5,22 @@
  * records are theirs.
  */
 
+import type { ConnectionRef } from '../../model/connection.ts'
 import type { Log } from '../../ops/log.ts'
 import { equalBytes } from '../../storage/bytes.ts'
 import { newConnectionsVersion } from '../../storage/connections.ts'
 import { decideAgain } from '../../storage/decide-again.ts'
 import { indexKeysOf, newListingVersions, readApiKey, withIndex } from '../../storage/directory-records.ts'
 import { everyEntry } from '../../storage/every-entry.ts'
-import {
-  connectionLatin1Key,
-  directoryVersionKey,
-  keyOf,
-  latin1Key,
-  manifestKey,
-  prefixOf,
-  stagedKey,
-} from '../../storage/keys.ts'
+import { directoryVersionKey, keyOf, latin1Key, manifestKey, prefixOf, stagedKey } from '../../storage/keys.ts'
 import { isDirectoryIndex, parseKey, recordName } from '../../storage/record-kinds.ts'
 import { isEmpty, nothingStaged, removeStaged, stageConnections } from '../../storage/staged.ts'
 import type { Check, Entry, Key, Store } from '../../storage/store.ts'
 import { createUsages, type Usages } from '../../storage/usage.ts'
 import { newVersion } from '../../storage/versions.ts'
+import { ConnectionChanges } from './connection-changes.ts'
 import { desiredEntries } from './desired.ts'
-import { type NamespaceChange, namespaceChange, removal } from './namespace-change.ts'
+import { piecesOf } from './pieces.ts'
 import type { Fixtures } from './read-fixtures.ts'
 import { retainInUse } from './retained.ts'
 
@@ -43,7 +37,9 @@ export interface LoadOptions {
   readonly pepper: Buffer
   readonly now: Date
   readonly log: Log
-  /** A new namespace of at least this many bytes is staged (`storage/staged.ts`). */
+  /** Where changes wait until they are written; left out: in memory. */
+  readonly folder?: string
+  /** Connections of at least this many bytes are staged in namespaces that are new (`storage/staged.ts`). */
   readonly stagedBytesMin?: number
   /** Called with the number of records compared with the store, then with that of entries written. */
   readonly onProgress?: LoadProgress
@@ -88,10 +84,12 @@ async function tryLoad(
   store: Store,
   fixtures: Fixtures,
   digest: string,
-  { pepper, now, log, stagedBytesMin = stagedBytesDefault, onProgress = () => {} }: LoadOptions,
+  { pepper, now, log, folder, stagedBytesMin = stagedBytesDefault, onProgress = () => {} }: LoadOptions,
 ): Promise<Loaded | undefined> {
   await removeStaged(store)
   const checks: Check[] = [await checkOf(store, directoryVersionKey)]
+  const namespaces = [...fixtures.connectionIds.keys()]
+  for (const namespace of namespaces) checks.push(await checkOf(store, keyOf('connectionsVersion', namespace)))
   const before = await readManifest(store)
   const isFromFixture = (name: string) => before.names.has(name)
   const desired = await desiredEntries(store, fixtures, { pepper, now, isFromFixture })
@@ -111,60 +109,43 @@ async function tryLoad(
   const usages = createUsages()
   const { puts, deletes, listings } = await directoryChange(store, desired, { bring, usages })
   deletes.push(...before.parts)
-  const [changes, staged]: [NamespaceChange[], NamespaceChange[]] = [[], []]
-  const stagedChecks: Check[] = []
-  for (const rows of fixtures.connections.namespaces) {
-    const { namespace } = rows
-    const check = await checkOf(store, keyOf('connectionsVersion', namespace))
-    checks.push(check)
-    const change = await namespaceChange(store, rows, { now, bring })
-    const isHidden = (await store.get(keyOf('namespace', namespace))) === undefined && (await isEmpty(store, namespace))
-    const isStaged = isHidden && change.bytes >= stagedBytesMin
-    if (isStaged) stagedChecks.push(check)
-    const those = isStaged ? staged : changes
-    those.push(change)
-  }
-  const dropped = changes.flatMap((change) => change.dropped)
+  const hidden = fixtures.connections.bytes >= stagedBytesMin ? await hiddenOf(store, namespaces) : []
+  using changes = new ConnectionChanges(store, usages, new Set(hidden), folder)
+  await changes.bring(fixtures.connections, now, bring)
   // The rest of the old manifest came from fixtures that no longer exist: remove it, or keep what is still in use.
   const staying = await retainInUse(store, before.names)
   const gone = await goneWithFixtures(store, before.names, usages)
   deletes.push(...gone.keys)
   for (const qualifiedName of gone.listings) listings.add(qualifiedName)
-  for (const [namespace, ids] of gone.connections) changes.push(await removal(store, namespace, ids))
-  puts.push(...newListingVersions(listings))
-
-  const touched = [...staged, ...changes].filter(({ isTouched }) => isTouched)
-  for (const change of touched) usages.change(change.namespace, change)
-  for (const namespace of new Set(touched.map((change) => change.namespace)))
-    puts.push(newConnectionsVersion(namespace))
+  await changes.remove(gone.connections)
+  puts.push(...newListingVersions(listings), ...[...changes.touched].map(newConnectionsVersion))
   puts.push(newVersion(directoryVersionKey), { key: keyOf('fixturesDigest'), value: Buffer.from(digest) })
-  const total = puts.length + [...staged, ...changes].reduce((sum, { size }) => sum + size, 0)
-  const countEntries = counter(total, onProgress)
-  const putsOf = (some: readonly NamespaceChange[]) => countEntries(inTurn(some.map((change) => change.puts)))
-  if (staged.length > 0) {
-    const namespaces = staged.map(({ namespace }) => namespace)
-    const entries = putsOf(staged)
-    // Released before they are written: they hold as much memory as a million keys take.
-    staged.length = 0
-    if (!(await stageConnections(store, { namespaces, entries, checks: stagedChecks }))) return undefined
+
+  const countEntries = counter(puts.length + changes.staged.size + changes.puts.size, onProgress)
+  if (hidden.length > 0) {
+    if (!(await stageConnections(store, hidden, countEntries(changes.staged.inOrder())))) return undefined
     deletes.push(stagedKey)
   } else checks.push(nothingStaged)
   const committed = await store.load({
     checks,
     counts: usages.counts(),
-    deletes: inTurn([deletes, ...changes.map((change) => change.deletes)]),
-    puts: inTurn([countEntries(puts), manifestEntries(broughtNames(desired, fixtures)), putsOf(changes)]),
+    deletes: inTurn([deletes, changes.deletes.inOrder().map(({ key }) => key)]),
+    puts: inTurn([
+      countEntries(puts),
+      manifestEntries(broughtNames(desired, fixtures)),
+      countEntries(changes.puts.inOrder()),
+    ]),
   })
   if (!committed.ok) return undefined
   logRemoved(before.names, log)
-  if (dropped.length > 0)
+  if (changes.dropped.length > 0)
     log.warn('connections of fixtures point elsewhere now, and lost their headers, values and sign-ins', {
-      connections: dropped.length,
-      records: shown(dropped),
+      connections: changes.dropped.length,
+      records: shown(changes.dropped),
     })
   for (const record of staying) log.info('its fixture is gone, and what was made in it stays', { record })
   const removed = [...before.names].filter((name) => isCounted(Buffer.from(name, 'latin1'))).length
-  return { connections: fixtures.connections.length, servers: fixtures.servers.length, removed }
+  return { connections: fixtures.connections.size, servers: fixtures.servers.length, removed }
 }
 
 interface DirectoryLoad {
@@ -198,21 +179,29 @@ async function directoryChange(
   return { puts, deletes, listings }
 }
 
+/** The namespaces of these that do not exist, and hold nothing. */
+async function hiddenOf(store: Store, namespaces: readonly string[]): Promise<string[]> {
+  const hidden: string[] = []
+  for (const namespace of namespaces) {
+    const isThere = (await store.get(keyOf('namespace', namespace))) !== undefined
+    if (!isThere && (await isEmpty(store, namespace))) hidden.push(namespace)
+  }
+  return hidden
+}
+
 /**
- * The records that are removed with their fixture, of the keys in an old manifest. `keys`: of the directory.
- * `connections`: ids by namespace. Subtracts from `usages` what the removed servers held.
+ * The records that are removed with their fixture, of the keys in an old manifest. `keys`: of the directory. Subtracts
+ * from `usages` what the removed servers held.
  */
 async function goneWithFixtures(store: Store, names: ReadonlySet<string>, usages: Usages) {
   const keys: Key[] = []
   const listings: string[] = []
-  const connections = new Map<string, string[]>()
+  const connections: ConnectionRef[] = []
   for (const name of names) {
     const key = Buffer.from(name, 'latin1')
     const parsed = parseKey(key)
     if (parsed?.kind === 'connection') {
-      const ids = connections.get(parsed.namespace)
-      if (ids === undefined) connections.set(parsed.namespace, [parsed.connectionId])
-      else ids.push(parsed.connectionId)
+      connections.push(parsed)
       continue
     }
     // A revoked key stays: if its fixture came back, its old tokens would be valid again.
@@ -247,7 +236,7 @@ function isCounted(key: Key): boolean {
   return kind !== 'apiKeyDigest' && kind !== 'listing' && kind !== 'place' && !isDirectoryIndex(key)
 }
 
-/** Default of `stagedBytesMin`. Smaller namespaces are loaded in one transaction. */
+/** Default of `stagedBytesMin`. Fewer are loaded in one transaction. */
 const stagedBytesDefault = 32 * 1024 * 1024
 
 /** True for the record of an API key that is revoked. */
@@ -281,10 +270,10 @@ async function readManifest(store: Store): Promise<Manifest> {
 }
 
 /** The keys of all records that the fixtures bring, as latin1 text. */
-function* broughtNames(desired: readonly Entry[], { connections }: Fixtures): Generator<string> {
+function* broughtNames(desired: readonly Entry[], { connectionIds }: Fixtures): Generator<string> {
   for (const { key } of desired) yield latin1Key(key)
-  for (const { namespace, rows } of connections.namespaces) {
-    for (const { connectionId } of rows) yield connectionLatin1Key(namespace, connectionId)
+  for (const [namespace, ids] of connectionIds) {
+    for (const connectionId of ids) yield latin1Key(keyOf('connection', namespace, connectionId))
   }
 }
 
@@ -293,17 +282,11 @@ function* broughtNames(desired: readonly Entry[], { connections }: Fixtures): Ge
  * a key.
  */
 function* manifestEntries(names: Iterable<string>): Generator<Entry> {
-  let part: string[] = []
   let parts = 0
-  const entry = (): Entry => ({ key: manifestKey(parts), value: Buffer.from(part.join('\n'), 'latin1') })
-  for (const name of names) {
-    part.push(name)
-    if (part.length < manifestPartSize) continue
-    yield entry()
+  for (const part of piecesOf(names, manifestPartSize)) {
+    yield { key: manifestKey(parts), value: Buffer.from(part.join('\n'), 'latin1') }
     parts += 1
-    part = []
   }
-  if (part.length > 0) yield entry()
 }
 
 function* inTurn<T>(lists: readonly Iterable<T>[]): Generator<T> {

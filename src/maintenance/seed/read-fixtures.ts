@@ -6,14 +6,16 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { chosenKeyProblem } from '../../auth/api-key.ts'
 import { connectionBytesMax, fixtureDepthMax, serverBytesMax } from '../../limits.ts'
+import type { ConnectionRef } from '../../model/connection.ts'
 import { namespaceOf } from '../../model/names.ts'
 import { Namespace, NamespaceWrite } from '../../model/organization.ts'
 import { RecordedAnswer } from '../../model/recorded-answer.ts'
 import type { ServerDetail } from '../../model/server.ts'
 import { type Problem, type Validator, validatorOf } from '../../schema/check.ts'
 import { readJsonBytes } from '../../schema/json.ts'
+import { connectionBytes } from '../../storage/connections.ts'
+import { keyOf } from '../../storage/keys.ts'
 import { completeConnection, completeServer, connectionProblem } from './complete.ts'
-import { FixtureConnections } from './connections-by-namespace.ts'
 import {
   FixtureApiKey,
   FixtureConnection,
@@ -31,7 +33,7 @@ const problemsPerFileMax = 1000
 
 type Of<K extends keyof FixtureFile> = NonNullable<FixtureFile[K]>[number]
 
-/** All fixtures of a set. Connections are in the spool, everything else is in memory. */
+/** All fixtures of a set. Connections are in a spool, everything else is in memory. */
 export interface Fixtures {
   readonly organizations: readonly Of<'organizations'>[]
   readonly namespaces: readonly Namespace[]
@@ -39,7 +41,13 @@ export interface Fixtures {
   readonly servers: readonly ServerDetail[]
   /** Where each organization, namespace, API key, server and recorded answer stands: `file: path`. */
   readonly places: ReadonlyMap<object, string>
-  readonly connections: FixtureConnections
+  /** The JSON of a `FixtureConnection`, by the key of its record. */
+  readonly connections: Spool
+  /** The ids of all connections, by namespace. */
+  readonly connectionIds: ReadonlyMap<string, ReadonlySet<string>>
+  /** The first connection and the first mocked one, for the greeting. */
+  readonly first: ConnectionRef | undefined
+  readonly firstMocked: ConnectionRef | undefined
   readonly mocks: readonly Of<'mocks'>[]
 }
 
@@ -103,7 +111,9 @@ class FixtureReader {
   readonly #servers: ServerDetail[] = []
   readonly #mocks: Of<'mocks'>[] = []
   readonly #places = new Map<object, string>()
-  readonly #connections: FixtureConnections
+  readonly #connections: Spool
+  #first: ConnectionRef | undefined
+  #firstMocked: ConnectionRef | undefined
   readonly #onProgress: ReadProgress
   readonly #references = createReferences()
 
@@ -114,7 +124,6 @@ class FixtureReader {
   readonly #serverNames = new Set<string>()
   readonly #toolNames = new Set<string>()
   readonly #connectionIds = new Map<string, Set<string>>()
-  #connectionCount = 0
   /** The current file. */
   #file = ''
   #document: unknown
@@ -122,7 +131,7 @@ class FixtureReader {
   #left = 0
 
   constructor(spool: Spool, onProgress: ReadProgress) {
-    this.#connections = new FixtureConnections(spool)
+    this.#connections = spool
     this.#onProgress = onProgress
   }
 
@@ -189,6 +198,9 @@ class FixtureReader {
         servers: this.#servers,
         places: this.#places,
         connections: this.#connections,
+        connectionIds: this.#connectionIds,
+        first: this.#first,
+        firstMocked: this.#firstMocked,
         mocks: this.#mocks,
       },
       problems,
@@ -265,12 +277,15 @@ class FixtureReader {
     if (connection.mock?.enabled === true && server === undefined) {
       this.#report(`connections[${i}].mock`, 'needs a server: the registered one that it answers for')
     }
-    const size = this.#connections.add(namespace, completeConnection(connection), server)
+    const size = connectionBytes(completeConnection(connection, '')).length
     if (size > connectionBytesMax) {
       this.#report(`connections[${i}]`, `has ${size} bytes; at most ${connectionBytesMax} are kept`)
     }
-    this.#connectionCount += 1
-    if (this.#connectionCount % progressEvery === 0) this.#onProgress(this.#connectionCount)
+    const key = keyOf('connection', namespace, connectionId)
+    this.#connections.add({ key, value: Buffer.from(JSON.stringify(connection)) })
+    this.#first ??= { namespace, connectionId }
+    if (connection.mock?.enabled === true) this.#firstMocked ??= { namespace, connectionId }
+    if (this.#connections.size % progressEvery === 0) this.#onProgress(this.#connections.size)
   }
 
   #addMock(i: number, mock: Of<'mocks'>): object {
