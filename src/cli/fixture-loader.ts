@@ -8,7 +8,7 @@ import { isLoaded, loadFixtures } from '../maintenance/seed/load-fixtures.ts'
 import { type Fixtures, readFixtures } from '../maintenance/seed/read-fixtures.ts'
 import { acceptsSampleKey, hasSampleKey } from '../maintenance/seed/sample-keys.ts'
 import { digestOf, type SourceFile } from '../maintenance/seed/source-files.ts'
-import { Spool } from '../maintenance/seed/spool.ts'
+import { Spool } from '../maintenance/spool.ts'
 import type { Log } from '../ops/log.ts'
 import { fixtureProblemsText } from './check-command.ts'
 import type { ServeConfig } from './config.ts'
@@ -47,7 +47,7 @@ export function fixtureLoader(folder: DataFolder, config: ServeConfig, log: Log)
     progress.end()
     log.info('fixtures loaded', { ...loaded })
     // Later, because the caller still uses the fixtures.
-    if (fixtures.connections.size >= connectionsCollected) setTimeout(() => Bun.gc(true), collectedAfterMs).unref()
+    if (fixtures.connections.length >= connectionsCollected) setTimeout(() => Bun.gc(true), collectedAfterMs).unref()
     return fixtures
   }
   // Of replicas that start together, one loads, and the others find that it is done.

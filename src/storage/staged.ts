@@ -8,6 +8,7 @@
 
 import { textOf } from './bytes.ts'
 import { keyOf, namespaceIn, prefixOf, prefixRange, stagedKey } from './keys.ts'
+import { entryBytes, piecesOf } from './pieces.ts'
 import type { Check, Entry, Key, Store } from './store.ts'
 
 /**
@@ -59,22 +60,9 @@ export async function stageConnections(
   const note = Buffer.from(namespaces.join('\n'))
   const noted = await store.commit({ checks: [...hidden, nothingStaged], puts: [{ key: stagedKey, value: note }] })
   if (!noted.ok) return false
-  const rest = entries[Symbol.iterator]()
-  let ended = false
-  /** The next entries, up to the size of one commit. */
-  function* some(): Generator<Entry> {
-    for (let bytes = 0; bytes < stagedCommitBytesMax; ) {
-      const { done, value } = rest.next()
-      if (done === true) {
-        ended = true
-        return
-      }
-      bytes += value.key.length + value.value.length
-      yield value
-    }
-  }
-  while (!ended) {
-    if (!(await store.load({ checks: [...hidden, { key: stagedKey, value: note }], puts: some() })).ok) return false
+  const checks = [...hidden, { key: stagedKey, value: note }]
+  for (const puts of piecesOf(entries, { bytes: stagedCommitBytesMax, bytesOf: entryBytes })) {
+    if (!(await store.load({ checks, puts })).ok) return false
     // load() blocks the event loop; let requests run between two loads.
     await new Promise((resolve) => setImmediate(resolve))
   }

@@ -11,12 +11,12 @@ import {
   type StoredConnection,
 } from '../../storage/connections.ts'
 import { keyOf } from '../../storage/keys.ts'
+import { piecesOf } from '../../storage/pieces.ts'
 import type { Key, Store } from '../../storage/store.ts'
 import type { Usages } from '../../storage/usage.ts'
+import { Spool } from '../spool.ts'
 import { completeConnection } from './complete.ts'
 import type { FixtureConnection } from './fixture-schema.ts'
-import { piecesOf } from './pieces.ts'
-import { Spool } from './spool.ts'
 
 /** Connections compared with the store at once. */
 const comparedAtOnce = 500
@@ -79,7 +79,7 @@ export class ConnectionChanges implements Disposable {
   async *#compared<Ref extends ConnectionRef>(
     refs: Iterable<Ref>,
   ): AsyncGenerator<[Ref, StoredConnection | undefined]> {
-    for (const some of piecesOf(refs, comparedAtOnce)) {
+    for (const some of piecesOf(refs, { most: comparedAtOnce })) {
       const stored = await findConnections(this.#store, some)
       for (const [at, ref] of some.entries()) yield [ref, stored[at]]
     }
@@ -105,9 +105,7 @@ export class ConnectionChanges implements Disposable {
     this.touched.add(ref.namespace)
     this.#usages.change(ref.namespace, usage)
     const spool = this.#isStaged.has(ref.namespace) ? this.staged : this.puts
-    for (const entry of puts) spool.add(entry)
-    for (const key of deletes) this.deletes.add({ key, value: nothing })
+    for (const { key, value } of puts) spool.add(key, value)
+    for (const key of deletes) this.deletes.add(key)
   }
 }
-
-const nothing = new Uint8Array(0)

@@ -13,6 +13,7 @@ import { decideAgain } from '../../storage/decide-again.ts'
 import { indexKeysOf, newListingVersions, readApiKey, withIndex } from '../../storage/directory-records.ts'
 import { everyEntry } from '../../storage/every-entry.ts'
 import { directoryVersionKey, keyOf, latin1Key, manifestKey, prefixOf, stagedKey } from '../../storage/keys.ts'
+import { piecesOf } from '../../storage/pieces.ts'
 import { isDirectoryIndex, parseKey, recordName } from '../../storage/record-kinds.ts'
 import { isEmpty, nothingStaged, removeStaged, stageConnections } from '../../storage/staged.ts'
 import type { Check, Entry, Key, Store } from '../../storage/store.ts'
@@ -20,7 +21,6 @@ import { createUsages, type Usages } from '../../storage/usage.ts'
 import { newVersion } from '../../storage/versions.ts'
 import { ConnectionChanges } from './connection-changes.ts'
 import { desiredEntries } from './desired.ts'
-import { piecesOf } from './pieces.ts'
 import type { Fixtures } from './read-fixtures.ts'
 import { retainInUse } from './retained.ts'
 
@@ -121,7 +121,7 @@ async function tryLoad(
   puts.push(...newListingVersions(listings), ...[...changes.touched].map(newConnectionsVersion))
   puts.push(newVersion(directoryVersionKey), { key: keyOf('fixturesDigest'), value: Buffer.from(digest) })
 
-  const countEntries = counter(puts.length + changes.staged.size + changes.puts.size, onProgress)
+  const countEntries = counter(puts.length + changes.staged.length + changes.puts.length, onProgress)
   if (hidden.length > 0) {
     if (!(await stageConnections(store, hidden, countEntries(changes.staged.inOrder())))) return undefined
     deletes.push(stagedKey)
@@ -129,7 +129,7 @@ async function tryLoad(
   const committed = await store.load({
     checks,
     counts: usages.counts(),
-    deletes: inTurn([deletes, changes.deletes.inOrder().map(({ key }) => key)]),
+    deletes: inTurn([deletes, changes.deletes.keys()]),
     puts: inTurn([
       countEntries(puts),
       manifestEntries(broughtNames(desired, fixtures)),
@@ -145,7 +145,7 @@ async function tryLoad(
     })
   for (const record of staying) log.info('its fixture is gone, and what was made in it stays', { record })
   const removed = [...before.names].filter((name) => isCounted(Buffer.from(name, 'latin1'))).length
-  return { connections: fixtures.connections.size, servers: fixtures.servers.length, removed }
+  return { connections: fixtures.connections.length, servers: fixtures.servers.length, removed }
 }
 
 interface DirectoryLoad {
@@ -283,7 +283,7 @@ function* broughtNames(desired: readonly Entry[], { connectionIds }: Fixtures): 
  */
 function* manifestEntries(names: Iterable<string>): Generator<Entry> {
   let parts = 0
-  for (const part of piecesOf(names, manifestPartSize)) {
+  for (const part of piecesOf(names, { most: manifestPartSize })) {
     yield { key: manifestKey(parts), value: Buffer.from(part.join('\n'), 'latin1') }
     parts += 1
   }

@@ -15,6 +15,7 @@ import { type Problem, type Validator, validatorOf } from '../../schema/check.ts
 import { readJsonBytes } from '../../schema/json.ts'
 import { connectionBytes } from '../../storage/connections.ts'
 import { keyOf } from '../../storage/keys.ts'
+import { Spool } from '../spool.ts'
 import { completeConnection, completeServer, connectionProblem } from './complete.ts'
 import {
   FixtureApiKey,
@@ -26,7 +27,6 @@ import {
 import { type FixtureProblem, positionIn } from './problem.ts'
 import { createReferences } from './references.ts'
 import type { SourceFile } from './source-files.ts'
-import { Spool } from './spool.ts'
 
 /** Problems of one fixture file, more than anyone reads at once. Past it: not reported. */
 const problemsPerFileMax = 1000
@@ -46,8 +46,7 @@ export interface Fixtures {
   /** The ids of all connections, by namespace. */
   readonly connectionIds: ReadonlyMap<string, ReadonlySet<string>>
   /** The first connection and the first mocked one, for the greeting. */
-  readonly first: ConnectionRef | undefined
-  readonly firstMocked: ConnectionRef | undefined
+  readonly examples: { readonly first?: ConnectionRef; readonly firstMocked?: ConnectionRef }
   readonly mocks: readonly Of<'mocks'>[]
 }
 
@@ -112,8 +111,7 @@ class FixtureReader {
   readonly #mocks: Of<'mocks'>[] = []
   readonly #places = new Map<object, string>()
   readonly #connections: Spool
-  #first: ConnectionRef | undefined
-  #firstMocked: ConnectionRef | undefined
+  readonly #examples: { first?: ConnectionRef; firstMocked?: ConnectionRef } = {}
   readonly #onProgress: ReadProgress
   readonly #references = createReferences()
 
@@ -199,8 +197,7 @@ class FixtureReader {
         places: this.#places,
         connections: this.#connections,
         connectionIds: this.#connectionIds,
-        first: this.#first,
-        firstMocked: this.#firstMocked,
+        examples: this.#examples,
         mocks: this.#mocks,
       },
       problems,
@@ -281,11 +278,10 @@ class FixtureReader {
     if (size > connectionBytesMax) {
       this.#report(`connections[${i}]`, `has ${size} bytes; at most ${connectionBytesMax} are kept`)
     }
-    const key = keyOf('connection', namespace, connectionId)
-    this.#connections.add({ key, value: Buffer.from(JSON.stringify(connection)) })
-    this.#first ??= { namespace, connectionId }
-    if (connection.mock?.enabled === true) this.#firstMocked ??= { namespace, connectionId }
-    if (this.#connections.size % progressEvery === 0) this.#onProgress(this.#connections.size)
+    this.#connections.add(keyOf('connection', namespace, connectionId), Buffer.from(JSON.stringify(connection)))
+    this.#examples.first ??= { namespace, connectionId }
+    if (connection.mock?.enabled === true) this.#examples.firstMocked ??= { namespace, connectionId }
+    if (this.#connections.length % progressEvery === 0) this.#onProgress(this.#connections.length)
   }
 
   #addMock(i: number, mock: Of<'mocks'>): object {

@@ -3,7 +3,8 @@
 import { postgresEntriesPerStatement } from '../../limits.ts'
 import { asBuffer } from '../bytes.ts'
 import { checksumOf } from '../checksum.ts'
-import { type Committed, checkKey, type Entry, type Key, type Write } from '../store.ts'
+import { entryBytes, piecesOf } from '../pieces.ts'
+import { type Committed, checkKey, type Entry, type Write } from '../store.ts'
 import { arrayOf, bytesArray } from './arrays.ts'
 import type { Run } from './database-client.ts'
 import { schemaVersion } from './schema.ts'
@@ -77,11 +78,14 @@ export async function loadWith(run: Run, head: CommitHead, write: Write): Promis
   const checked = outcomeOf(await run<CommitRow>(statement, values))
   // Nothing was written then, and the caller's transaction ends as one that only read.
   if (!checked.ok) return checked
-  for (const deletes of piecesOf(write.deletes ?? [])) {
+  for (const deletes of piecesOf(
+    write.deletes ?? [],
+    ofStatement((key) => key.length),
+  )) {
     for (const key of deletes) checkKey(key)
     await run('DELETE FROM postern_records WHERE key = ANY ($1::bytea[])', [bytesArray(deletes)])
   }
-  for (const puts of piecesOf(write.puts ?? [])) await insertEntries(run, puts)
+  for (const puts of piecesOf(write.puts ?? [], ofStatement(entryBytes))) await insertEntries(run, puts)
   return checked
 }
 
@@ -112,16 +116,6 @@ function lastOfEach(puts: readonly Entry[]): Entry[] {
   return [...new Map(puts.map((entry) => [asBuffer(entry.key).toString('latin1'), entry])).values()]
 }
 
-function* piecesOf<T extends Entry | Key>(all: Iterable<T>): Generator<T[]> {
-  let piece: T[] = []
-  let bytes = 0
-  for (const one of all) {
-    piece.push(one)
-    bytes += one instanceof Uint8Array ? one.length : one.key.length + one.value.length
-    if (piece.length < postgresEntriesPerStatement && bytes < postgresBytesPerStatement) continue
-    yield piece
-    piece = []
-    bytes = 0
-  }
-  if (piece.length > 0) yield piece
+function ofStatement<T>(bytesOf: (one: T) => number) {
+  return { most: postgresEntriesPerStatement, bytes: postgresBytesPerStatement, bytesOf }
 }

@@ -5,15 +5,15 @@
  */
 
 import { Database } from 'bun:sqlite'
-import { CommandError } from '../../errors.ts'
-import type { Entry } from '../../storage/store.ts'
+import { CommandError } from '../errors.ts'
+import type { Entry, Key } from '../storage/store.ts'
 
 /** Kilobytes that SQLite keeps in memory. Past it: in the file. */
 const cacheKilobytes = 16 * 1024
 
 /** Dispose it to delete the file. Entries can be read until then. */
 export class Spool implements Disposable {
-  size = 0
+  length = 0
   /** Of all values. */
   bytes = 0
   readonly #database: Database
@@ -32,29 +32,36 @@ export class Spool implements Disposable {
   }
 
   /** Throws CommandError if the file cannot be written. */
-  add({ key, value }: Entry): void {
+  add(key: Key, value: Uint8Array = nothing): void {
     try {
       this.#insert.run(key, value)
     } catch (error) {
       throw unwritable(error)
     }
-    this.size += 1
+    this.length += 1
     this.bytes += value.length
   }
 
-  /** All entries. Those of the same key are in no order. Throws CommandError if there is no room for sorting them. */
+  /** All entries; those of the same key as they were added. Throws CommandError if there is no room for sorting them. */
   *inOrder(): Generator<Entry> {
     try {
-      yield* this.#database.prepare<Entry, []>('SELECT key, value FROM entries ORDER BY key').iterate()
+      yield* this.#database.prepare<Entry, []>('SELECT key, value FROM entries ORDER BY key, rowid').iterate()
     } catch (error) {
       throw unwritable(error)
     }
+  }
+
+  /** The keys of all entries. */
+  keys(): Iterable<Key> {
+    return this.inOrder().map(({ key }) => key)
   }
 
   [Symbol.dispose](): void {
     this.#database.close()
   }
 }
+
+const nothing = new Uint8Array(0)
 
 function unwritable(error: unknown): CommandError {
   return new CommandError(`cannot write to the data folder: ${(error as Error).message}`, 1, { cause: error })

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
-import { Spool } from '../../../src/maintenance/seed/spool.ts'
-import { workplace } from '../../support/executable.ts'
-import { random } from '../../support/random.ts'
+import { Spool } from '../../src/maintenance/spool.ts'
+import { workplace } from '../support/executable.ts'
+import { random } from '../support/random.ts'
 
 test('a spool gives back what it was given, in order, from memory and from a file that nobody sees', () => {
   using place = workplace()
@@ -12,8 +12,8 @@ test('a spool gives back what it was given, in order, from memory and from a fil
       key: Buffer.from(`${chance.int(1_000_000_000)} \0ÿ ${i}`),
       value: Buffer.alloc(i % 500 === 0 ? 1_700_000 : chance.int(20_000), i % 251),
     }))
-    for (const entry of given) spool.add(entry)
-    expect(spool.size).toBe(given.length)
+    for (const { key, value } of given) spool.add(key, value)
+    expect(spool.length).toBe(given.length)
     const sorted = given.toSorted((a, b) => Buffer.compare(a.key, b.key))
     // Twice: a load may have to begin again.
     for (let times = 0; times < 2; times += 1) {
