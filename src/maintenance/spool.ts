@@ -42,7 +42,7 @@ export class Spool implements Disposable {
     this.bytes += value.length
   }
 
-  /** All entries; those of the same key as they were added. Throws CommandError if there is no room for sorting them. */
+  /** All entries; those of one key as they were added. Throws CommandError if there is no room for sorting them. */
   *inOrder(): Generator<Entry> {
     try {
       yield* this.#database.prepare<Entry, []>('SELECT key, value FROM entries ORDER BY key, rowid').iterate()

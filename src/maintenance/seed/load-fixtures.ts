@@ -107,7 +107,7 @@ async function tryLoad(
   }
 
   const usages = createUsages()
-  const { puts, deletes, listings } = await directoryChange(store, desired, { bring, usages })
+  const { puts, deletes, listings } = await directoryChange(store, desired, usages, bring)
   deletes.push(...before.parts)
   const hidden = fixtures.connections.bytes >= stagedBytesMin ? await hiddenOf(store, namespaces) : []
   using changes = new ConnectionChanges(store, usages, new Set(hidden), folder)
@@ -148,18 +148,15 @@ async function tryLoad(
   return { connections: fixtures.connections.length, servers: fixtures.servers.length, removed }
 }
 
-interface DirectoryLoad {
-  /** See `tryLoad`. */
-  readonly bring: (key: Key, replaces: boolean) => void
-  /** Changes of usages by servers are added here. */
-  readonly usages: Usages
-}
-
-/** The changes of the directory. `listings`: the servers whose listings change. */
+/**
+ * The changes of the directory. `bring`: see `tryLoad`. Changes of usages by servers are added to `usages`. `listings`:
+ * the servers whose listings change.
+ */
 async function directoryChange(
   store: Store,
   desired: readonly Entry[],
-  { bring, usages }: DirectoryLoad,
+  usages: Usages,
+  bring: (key: Key, replaces: boolean) => void,
 ): Promise<{ readonly puts: Entry[]; readonly deletes: Key[]; readonly listings: Set<string> }> {
   const [puts, deletes, listings]: [Entry[], Key[], Set<string>] = [[], [], new Set()]
   for (const { key, value } of desired) {
@@ -246,20 +243,16 @@ async function isRevokedApiKey(store: Store, key: Key): Promise<boolean> {
   return stored !== undefined && readApiKey(stored).revokedAt !== null
 }
 
-/** The stored manifest. */
-interface Manifest {
-  /** The keys of its parts. */
-  readonly parts: readonly Key[]
-  /** Keys of records, as latin1 text. `tryLoad` removes what the fixtures still bring. */
-  readonly names: Set<string>
-}
-
 /** Keys in one part. */
 const manifestPartSize = 500
 /** Parts read from the store at once. */
 const manifestPartsPerRead = 100
 
-async function readManifest(store: Store): Promise<Manifest> {
+/**
+ * The stored manifest. `parts`: the keys of its parts. `names`: keys of records, as latin1 text; `tryLoad` removes what
+ * the fixtures still bring.
+ */
+async function readManifest(store: Store) {
   const parts: Key[] = []
   const names = new Set<string>()
   for await (const { key, value } of everyEntry(store, prefixOf('fixturesManifest'), manifestPartsPerRead)) {

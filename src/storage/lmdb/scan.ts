@@ -48,11 +48,8 @@ export function intact(records: readonly Scanned[]): readonly Entry[] {
   return records as readonly Entry[]
 }
 
-interface OpenedRecords {
-  readonly root: Root
-  readonly data: Bytes
-  readonly segments: Bytes
-}
+/** An open store. */
+type OpenedRecords = ReturnType<typeof openRecords> & { readonly root: Root }
 
 /** Opens a store for one piece of work. */
 async function withRecords<T>(folder: string, work: (records: OpenedRecords) => T | Promise<T>): Promise<T> {
