@@ -26,7 +26,7 @@ import { directoryVersionKey, keyOf } from '../storage/keys.ts'
 import { nothingStaged } from '../storage/staged.ts'
 import type { Check, Entry, Key, Store, Write } from '../storage/store.ts'
 import { createUsages } from '../storage/usage.ts'
-import { newVersion } from '../storage/versions.ts'
+import { checkOf, newVersion } from '../storage/versions.ts'
 import { type ExportLine, entriesOf } from './export-format.ts'
 import { linesOf } from './import-lines.ts'
 import { belongsToOthers } from './organization-owners.ts'
@@ -108,7 +108,7 @@ class ImportPlan implements Disposable {
 
   /** Reads the file. Throws CommandError for the first bad line. */
   async read(onProgress: (stage: string, done: number) => void): Promise<void> {
-    await this.#readVersion(directoryVersionKey)
+    this.#versions.push(await checkOf(this.#store, directoryVersionKey))
     for (const { line, secret } of linesOf(this.#file)) {
       if (line.kind === 'apiKey' && secret !== this.#secret) {
         this.leftOut += 1
@@ -152,10 +152,6 @@ class ImportPlan implements Disposable {
       deletes: this.#deletes.keys(),
       puts: this.#entries(onProgress),
     }
-  }
-
-  async #readVersion(key: Key): Promise<void> {
-    this.#versions.push({ key, value: (await this.#store.get(key)) ?? null })
   }
 
   /** The entries of a line, once it was compared with the store. */
@@ -253,7 +249,8 @@ class ImportPlan implements Disposable {
     const { namespace, connection, server } = line
     const { connectionId } = connection
     this.#requireOnce(`connection ${namespace}/${connectionId}`)
-    if (!this.#namespaces.has(namespace)) await this.#readVersion(keyOf('connectionsVersion', namespace))
+    if (!this.#namespaces.has(namespace))
+      this.#versions.push(await checkOf(this.#store, keyOf('connectionsVersion', namespace)))
     this.#namespaces.add(namespace)
     const stored = await findConnection(this.#store, namespace, connectionId)
     // An export contains no secrets, so a connection keeps the headers it has, but only if its URL is unchanged:

@@ -42,17 +42,16 @@ export interface Findings {
   readonly namespaces: readonly string[]
 }
 
-/** `onProgress` is called for every record and index entry: it must be cheap. */
-export interface VerifyOptions {
-  /** Key that opens the sealed signing keys. */
-  readonly sealingKey: Buffer
-  readonly onProgress: (what: string, done: number) => void
-}
-
 /**
- * Checks a store, in one snapshot; servers may use it meanwhile. Throws StoreError if it cannot be opened.
+ * Checks a store, in one snapshot; servers may use it meanwhile. `sealingKey` opens the sealed signing keys.
+ * `onProgress` is called for every record and index entry: it must be cheap. Throws StoreError if the store cannot be
+ * opened.
  */
-export async function verifyStore(scan: Scan, { sealingKey, onProgress }: VerifyOptions): Promise<Findings> {
+export async function verifyStore(
+  scan: Scan,
+  sealingKey: Buffer,
+  onProgress: (what: string, done: number) => void,
+): Promise<Findings> {
   const records = new RecordCheck(sealingKey)
   const actual = new KeySum()
   const indexProblems: string[] = []

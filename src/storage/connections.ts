@@ -184,32 +184,33 @@ export const deletedKeysMax = 490
  */
 export function* deletionsOf(namespace: string, gone: readonly StoredConnection[]): Generator<Write> {
   let changes: Write[] = []
-  let keys: Key[] = []
+  let deletes: Key[] = []
+  const write = (): Write => ({
+    checks: changes.flatMap(({ checks = [] }) => checks),
+    // In order, so that the store reads and writes each part of the index once.
+    deletes: deletes.sort(Buffer.compare),
+    counts: [usageCount(namespace, { connections: -changes.length, bytes: addedBy(changes) })],
+    puts: [newConnectionsVersion(namespace)],
+    fromReserve: 'deletion',
+  })
   for (const stored of gone) {
     const { connectionId } = stored.connection
     const change = connectionChange({ namespace, connectionId }, stored, undefined)
     const more = [...(change.deletes ?? [])]
-    if (keys.length + more.length > deletedKeysMax) {
-      yield together(namespace, changes, keys)
+    if (deletes.length + more.length > deletedKeysMax) {
+      yield write()
       changes = []
-      keys = []
+      deletes = []
     }
     changes.push(change)
-    keys.push(...more)
+    deletes.push(...more)
   }
-  yield together(namespace, changes, keys)
+  yield write()
 }
 
-function together(namespace: string, changes: readonly Write[], deletes: Key[]): Write {
-  const bytes = changes.reduce((sum, { counts: [usage] = [] }) => sum + (usage?.add[1] ?? 0), 0)
-  return {
-    checks: changes.flatMap(({ checks = [] }) => checks),
-    // In order, so that the store reads and writes each part of the index once.
-    deletes: deletes.sort(Buffer.compare),
-    counts: [usageCount(namespace, { connections: -changes.length, bytes })],
-    puts: [newConnectionsVersion(namespace)],
-    fromReserve: 'deletion',
-  }
+/** The bytes that these writes add to a usage. */
+function addedBy(changes: readonly Write[]): number {
+  return changes.reduce((sum, { counts: [usage] = [] }) => sum + (usage?.add[1] ?? 0), 0)
 }
 
 /** The new version. Every write that changes a namespace's connections must put it. */

@@ -18,7 +18,7 @@ import { isDirectoryIndex, parseKey, recordName } from '../../storage/record-kin
 import { isEmpty, nothingStaged, removeStaged, stageConnections } from '../../storage/staged.ts'
 import type { Check, Entry, Key, Store } from '../../storage/store.ts'
 import { createUsages, type Usages } from '../../storage/usage.ts'
-import { newVersion } from '../../storage/versions.ts'
+import { checkOf, newVersion } from '../../storage/versions.ts'
 import { ConnectionChanges } from './connection-changes.ts'
 import { desiredEntries } from './desired.ts'
 import type { Fixtures } from './read-fixtures.ts'
@@ -42,10 +42,8 @@ export interface LoadOptions {
   /** Connections of at least this many bytes are staged in namespaces that are new (`storage/staged.ts`). */
   readonly stagedBytesMin?: number
   /** Called with the number of records compared with the store, then with that of entries written. */
-  readonly onProgress?: LoadProgress
+  readonly onProgress?: (stage: string, done: number, total?: number) => void
 }
-
-export type LoadProgress = (stage: string, done: number, total?: number) => void
 
 /** Connections or entries between two reports of progress. */
 const progressEvery = 10_000
@@ -121,7 +119,15 @@ async function tryLoad(
   puts.push(...newListingVersions(listings), ...[...changes.touched].map(newConnectionsVersion))
   puts.push(newVersion(directoryVersionKey), { key: keyOf('fixturesDigest'), value: Buffer.from(digest) })
 
-  const countEntries = counter(puts.length + changes.staged.length + changes.puts.length, onProgress)
+  const total = puts.length + changes.staged.length + changes.puts.length
+  let done = 0
+  function* countEntries(...lists: readonly Iterable<Entry>[]): Generator<Entry> {
+    for (const entry of inTurn(lists)) {
+      if (done % progressEvery === 0) onProgress('loading fixtures', done, total)
+      done += 1
+      yield entry
+    }
+  }
   if (hidden.length > 0) {
     if (!(await stageConnections(store, hidden, countEntries(changes.staged.inOrder())))) return undefined
     deletes.push(stagedKey)
@@ -130,22 +136,26 @@ async function tryLoad(
     checks,
     counts: usages.counts(),
     deletes: inTurn([deletes, changes.deletes.keys()]),
-    puts: inTurn([
-      countEntries(puts),
-      manifestEntries(broughtNames(desired, fixtures)),
-      countEntries(changes.puts.inOrder()),
-    ]),
+    puts: inTurn([manifestEntries(broughtNames(desired, fixtures)), countEntries(puts, changes.puts.inOrder())]),
   })
   if (!committed.ok) return undefined
-  logRemoved(before.names, log)
+  const removed = [...before.names].map((name) => Buffer.from(name, 'latin1')).filter(isCounted)
+  // Many may mean that the wrong folder was given.
+  if (removed.length >= removedWarnMin) {
+    const records = shown(removed.slice(0, removedNamesShownMax + 1).map(recordName))
+    log.warn('records were removed with their fixtures', { removed: removed.length, records })
+  }
   if (changes.dropped.length > 0)
     log.warn('connections of fixtures point elsewhere now, and lost their headers, values and sign-ins', {
       connections: changes.dropped.length,
       records: shown(changes.dropped),
     })
   for (const record of staying) log.info('its fixture is gone, and what was made in it stays', { record })
-  const removed = [...before.names].filter((name) => isCounted(Buffer.from(name, 'latin1'))).length
-  return { connections: fixtures.connections.length, servers: fixtures.servers.length, removed }
+  return {
+    connections: fixtures.connections.length,
+    servers: fixtures.servers.length,
+    removed: removed.length,
+  }
 }
 
 /**
@@ -201,22 +211,14 @@ async function goneWithFixtures(store: Store, names: ReadonlySet<string>, usages
       connections.push(parsed)
       continue
     }
+    const stored = await store.get(key)
     // A revoked key stays: if its fixture came back, its old tokens would be valid again.
-    if (await isRevokedApiKey(store, key)) continue
+    if (parsed?.kind === 'apiKey' && stored !== undefined && readApiKey(stored).revokedAt !== null) continue
     keys.push(key)
     if (parsed?.kind === 'listing') listings.push(parsed.qualifiedName)
-    usages.remove(key, await store.get(key))
+    usages.remove(key, stored)
   }
   return { keys, listings, connections }
-}
-
-/** Warns about removed records. Many may mean that the wrong folder was given. */
-function logRemoved(removed: ReadonlySet<string>, log: Log): void {
-  const records = [...removed].map((name) => Buffer.from(name, 'latin1')).filter(isCounted)
-  if (records.length >= removedWarnMin) {
-    const names = shown(records.slice(0, removedNamesShownMax + 1).map(recordName))
-    log.warn('records were removed with their fixtures', { removed: records.length, records: names })
-  }
 }
 
 /** The first of them. */
@@ -235,13 +237,6 @@ function isCounted(key: Key): boolean {
 
 /** Default of `stagedBytesMin`. Fewer are loaded in one transaction. */
 const stagedBytesDefault = 32 * 1024 * 1024
-
-/** True for the record of an API key that is revoked. */
-async function isRevokedApiKey(store: Store, key: Key): Promise<boolean> {
-  if (parseKey(key)?.kind !== 'apiKey') return false
-  const stored = await store.get(key)
-  return stored !== undefined && readApiKey(stored).revokedAt !== null
-}
 
 /** Keys in one part. */
 const manifestPartSize = 500
@@ -284,21 +279,4 @@ function* manifestEntries(names: Iterable<string>): Generator<Entry> {
 
 function* inTurn<T>(lists: readonly Iterable<T>[]): Generator<T> {
   for (const list of lists) yield* list
-}
-
-/** Returns a generator that passes entries through and reports progress, counted from one list to the next. */
-function counter(total: number, onProgress: LoadProgress) {
-  let done = 0
-  return function* countEntries(entries: Iterable<Entry>): Generator<Entry> {
-    for (const entry of entries) {
-      if (done % progressEvery === 0) onProgress('loading fixtures', done, total)
-      done += 1
-      yield entry
-    }
-  }
-}
-
-/** A check that the key still holds its current value. */
-async function checkOf(store: Store, key: Key): Promise<Check> {
-  return { key, value: (await store.get(key)) ?? null }
 }

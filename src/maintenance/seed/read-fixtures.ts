@@ -74,16 +74,14 @@ const fileShape = validatorOf(
   ),
 )
 
-/** Called every 10,000 connections with the number read so far. */
-export type ReadProgress = (connections: number) => void
-
 /**
  * Reads and checks all files as one set. If there are problems, the fixtures must not be used. Connections are kept in
- * the spool, which must stay open while they are used. Throws CommandError for a file that cannot be read.
+ * the spool, which must stay open while they are used. `onProgress` is called every 10,000 connections with their
+ * number. Throws CommandError for a file that cannot be read.
  */
 export function readFixtures(
   sources: Iterable<SourceFile>,
-  onProgress: ReadProgress = () => {},
+  onProgress: (connections: number) => void = () => {},
   spool = new Spool(),
 ): { fixtures: Fixtures; problems: FixtureProblem[] } {
   const reader = new FixtureReader(spool, onProgress)
@@ -112,7 +110,7 @@ class FixtureReader {
   readonly #places = new Map<object, string>()
   readonly #connections: Spool
   readonly #examples: { first?: ConnectionRef; firstMocked?: ConnectionRef } = {}
-  readonly #onProgress: ReadProgress
+  readonly #onProgress: (connections: number) => void
   readonly #references = createReferences()
 
   /** All names defined so far, in all files, to detect duplicates and check references. */
@@ -128,7 +126,7 @@ class FixtureReader {
   /** How many more of its problems with schemas are reported. */
   #left = 0
 
-  constructor(spool: Spool, onProgress: ReadProgress) {
+  constructor(spool: Spool, onProgress: (connections: number) => void) {
     this.#connections = spool
     this.#onProgress = onProgress
   }

@@ -10,7 +10,7 @@ import { clockOffsetMaxMs, storeBeliefMs, storeLookAgainMs, storePoolDefault, st
 import { asBuffer } from '../bytes.ts'
 import { type Health, type Store, StoreError, type Write } from '../store.ts'
 import { type Address, nameOf } from './address.ts'
-import { type ClientOptions, createClient, type Run } from './database-client.ts'
+import { createClient, type Run } from './database-client.ts'
 import { lookStatement, prepareSchema } from './prepare.ts'
 import { type Look, type StoreLog, watchPrimary } from './primary.ts'
 import { createRecords } from './records.ts'
@@ -164,13 +164,11 @@ function createWrites(
 
 /** The hosts, each with connections that watch it, and a way to open those for work, within `pool` in all. */
 function openHosts(address: Address, pool: number, label: string) {
-  const { work: most, watch } = connectionsOf(pool)
-  const watching: ClientOptions = { max: watch, label, clock }
-  const work: ClientOptions = { max: most, label, clock }
+  const { work, watch } = connectionsOf(pool)
   return address.hosts.map((host) => ({
     name: nameOf(host),
-    open: () => createClient(address, host, work),
-    watch: createClient(address, host, watching),
+    open: () => createClient(address, host, { max: work, label, clock }),
+    watch: createClient(address, host, { max: watch, label, clock }),
   }))
 }
 

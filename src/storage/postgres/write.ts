@@ -22,17 +22,11 @@ export interface CommitHead {
   readonly wantsStandby: boolean
 }
 
-/** A call of `postern_commit`. */
-export interface CommitCall {
-  readonly statement: string
-  readonly values: readonly unknown[]
-}
-
 const call =
   'SELECT kind, at FROM postern_commit($1, $2, $3, $4::bytea[], $5::bytea[], $6::bytea[], $7::text[], $8::text[], $9::bytea[], $10::bytea[], $11::bytea[], $12::bigint[])'
 
-/** The call for a small write; it may be sent more than once. Throws StoreError `too_large` for a key out of bounds. */
-export function commitCall({ id, wantsStandby }: CommitHead, write: Write): CommitCall {
+/** The call of `postern_commit` for a small write; it may be sent more than once. Throws StoreError `too_large` for a key out of bounds. */
+export function commitCall({ id, wantsStandby }: CommitHead, write: Write) {
   const { checks = [], counts = [] } = write
   const [puts, deletes] = [[...(write.puts ?? [])], [...(write.deletes ?? [])]]
   for (const key of [...deletes, ...puts.map((entry) => entry.key), ...counts.map((count) => count.key)]) checkKey(key)
