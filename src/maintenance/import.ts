@@ -71,7 +71,10 @@ class ImportPlan implements Disposable {
   readonly #deletes: Spool
   /** Organizations and namespaces that records refer to, by their name in messages. */
   readonly #named = new Map<string, Key>()
-  /** Organizations and namespaces that the file itself contains, by the same names. */
+  /**
+   * Records that the file itself contains, by the same names. Of connections and servers it reports duplicates: each
+   * would be counted twice in the usage.
+   */
   readonly #loaded = new Set<string>()
   /** The ids of organizations in the file, and their owners there. */
   readonly #organizations: string[] = []
@@ -87,9 +90,6 @@ class ImportPlan implements Disposable {
   readonly #usages = createUsages()
   /** The namespaces of connections. */
   readonly #namespaces = new Set<string>()
-  /** Connections and servers seen, to report duplicates: each would be counted twice in the usage. */
-  readonly #seen = new Set<string>()
-
   /** Of all parts that the file is compared with, each read before anything of its part. */
   readonly #versions: Check[] = []
 
@@ -234,8 +234,8 @@ class ImportPlan implements Disposable {
   }
 
   #requireOnce(what: string): void {
-    if (this.#seen.has(what)) throw new CommandError(`${this.#file}: has the ${what} twice`)
-    this.#seen.add(what)
+    if (this.#loaded.has(what)) throw new CommandError(`${this.#file}: has the ${what} twice`)
+    this.#loaded.add(what)
   }
 
   /** The stored record that the file replaces. Its index entries go: the new ones may be others. */
