@@ -41,9 +41,10 @@ export async function check(
     )
   }
   stderr(warningLines(warnings))
-  const counts = Object.entries(fixtures)
-    .filter(([, items]) => items.length > 0)
-    .map(([kind, items]) => countText(items.length, kind.replace(/s$/, '')))
+  const { organizations, namespaces, apiKeys, servers, connections, mocks } = fixtures
+  const counts = Object.entries({ organizations, namespaces, apiKeys, servers, connections, mocks })
+    .filter(([, { length }]) => length > 0)
+    .map(([kind, { length }]) => countText(length, kind.replace(/s$/, '')))
   stdout(`Fine: ${countText(files.length, 'file')} with ${counts.join(', ') || 'nothing in it'}\n`)
 }
 

@@ -106,7 +106,7 @@ export async function importCommand(file: string, flags: NamedFolder, terminal: 
     const { store, database, secrets, isNew } = folder
     if (database !== undefined) await database.exclusively(() => removeStaged(database))
     else if (await isAnythingStaged(store)) await removeInterruptedLoad(data, store)
-    return { ...(await importFile(store, file, secretName(secrets.apiKeyPepper), progress.step)), isNew }
+    return { ...(await importFile(store, file, secretName(secrets.apiKeyPepper), progress.step, data)), isNew }
   })
   progress.end()
   await auditCommand(data, 'data.imported', { records })

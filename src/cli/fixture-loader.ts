@@ -8,7 +8,7 @@ import { isLoaded, loadFixtures } from '../maintenance/seed/load-fixtures.ts'
 import { type Fixtures, readFixtures } from '../maintenance/seed/read-fixtures.ts'
 import { acceptsSampleKey, hasSampleKey } from '../maintenance/seed/sample-keys.ts'
 import { digestOf, type SourceFile } from '../maintenance/seed/source-files.ts'
-import { Spool } from '../maintenance/seed/spool.ts'
+import { Spool } from '../maintenance/spool.ts'
 import type { Log } from '../ops/log.ts'
 import { fixtureProblemsText } from './check-command.ts'
 import type { ServeConfig } from './config.ts'
@@ -41,6 +41,7 @@ export function fixtureLoader(folder: DataFolder, config: ServeConfig, log: Log)
       pepper: secrets.apiKeyPepper,
       now: new Date(),
       log,
+      folder: path,
       onProgress,
     })
     progress.end()

@@ -94,7 +94,7 @@ async function verifyDatabase(flags: Flags, terminal: Terminal): Promise<void> {
 async function verifyRecords(flags: Flags, terminal: Terminal, sealingKey: Buffer, store: Repair): Promise<void> {
   const { data, repair = false } = flags
   const progress = commandProgress(terminal)
-  const findings = await verifyStore(store.scan, { sealingKey, onProgress: progress.step })
+  const findings = await verifyStore(store.scan, sealingKey, progress.step)
   progress.end()
   const { problems, indexProblems } = findings
   if (indexProblems.length > 0 && repair) {
