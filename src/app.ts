@@ -21,6 +21,7 @@ import { createHolderRateLimit, createRateLimit } from './fairness/rate-limit.ts
 import { createFastLane, type FastLane } from './fast-lane/fast-lane.ts'
 import { createVersionedLane } from './fast-lane/versioned-lane.ts'
 import { authorizationHandlers } from './features/authorization/authorization-handlers.ts'
+import { createKeptDocuments } from './features/authorization/clients.ts'
 import { type AuthorizationSettings, challengeOf, isSignInPossible } from './features/authorization/oauth-metadata.ts'
 import { connectionHandlers } from './features/connections/connection-handlers.ts'
 import { type ConnectionLists, createConnectionLists } from './features/connections/connection-lists.ts'
@@ -46,7 +47,6 @@ import { releaseHandlers } from './features/servers/releases.ts'
 import type { ServerDeps } from './features/servers/server-deps.ts'
 import { serverHandlers } from './features/servers/server-handlers.ts'
 import { serverListHandlers } from './features/servers/server-list.ts'
-import { serverWriteHandlers } from './features/servers/server-writes.ts'
 import { cliLoginHandlers } from './features/sign-in/cli-login-handlers.ts'
 import { signInHandlers } from './features/sign-in/sign-in-handlers.ts'
 import { createMint, type Mint } from './features/tokens/mint.ts'
@@ -202,7 +202,7 @@ function createParts(deps: AppDeps, middleware: Middleware, lists: ConnectionLis
   const writeRate = createHolderRateLimit({ perSecond: rates.writes, clock })
   const parts = {
     ...{ lists, fastLane, store, upstream, audit, denials, directory, authenticator, records, quota, clock, sockets },
-    ...{ issuer, base, baseUrl: issuer, signInKey, headersKey, pepper: secrets.apiKeyPepper },
+    ...{ issuer, base, signInKey, headersKey, pepper: secrets.apiKeyPepper },
     authorizer,
     writes: createWrites({ authorizer, denials, audit, store, writeRate }),
     sessions: createBrowserSessions({ records, directory, signInKey, baseUrl: issuer }),
@@ -238,14 +238,13 @@ function createHandlers(deps: AppDeps, parts: HandlerParts): Handlers {
   const { issuer, rates, clock, observer, authorization: settings, isRegistryOpen } = deps
   const { authenticator, base, gateway, fastLane } = parts
   const onAnswer = fastLane?.rememberDetails ?? noop
-  const servers: ServerDeps = { ...parts, isRegistryOpen, byNameOfState: new WeakMap(), onAnswer }
+  const servers: ServerDeps = { ...parts, isRegistryOpen, onAnswer }
   return {
     ...connectionHandlers({ ...parts, onPage: fastLane?.rememberPage ?? noop }),
     ...mcpHandlers({ ...gateway, challenge: challengeOf(base, settings) }),
     ...toolHandlers(gateway),
     ...registryReadHandlers(servers),
     ...serverListHandlers(servers),
-    ...serverWriteHandlers(servers),
     ...releaseHandlers(servers),
     ...serverHandlers(servers),
     ...meHandlers(parts),
@@ -291,6 +290,7 @@ function createSignInHandlers(deps: AppDeps, parts: HandlerParts) {
     ...authorizationHandlers({
       ...parts,
       settings,
+      keptDocuments: createKeptDocuments(),
       async sign(claims, caller) {
         const { active } = await authenticator.keys()
         const text = signingInput(claims, active)

@@ -124,7 +124,7 @@ function couldBeWritten(about: Introspection['about']): boolean {
 }
 
 /**
- * Leaves out definitions that a write of a server would refuse (`features/servers/server-writes.ts`), too. Throws
+ * Leaves out definitions that a write of a server would refuse (`features/servers/server-handlers.ts`), too. Throws
  * IntrospectionError.
  */
 function checked(what: keyof Definitions, list: Definitions[keyof Definitions]): Partial<Definitions> {

@@ -2,38 +2,23 @@
 
 import { secondsOf } from '../../clock.ts'
 import { notFound, PlatformError } from '../../errors.ts'
-import { type RateLimit, requireRate } from '../../fairness/rate-limit.ts'
+import { requireRate } from '../../fairness/rate-limit.ts'
 import { readJsonBody } from '../../http/body.ts'
 import { networkOf } from '../../http/client-address.ts'
-import type { ClientSockets } from '../../http/client-sockets.ts'
 import type { Handler } from '../../http/handler.ts'
 import { nameAfter, namesInPath } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { jsonResponse, noStoreJson } from '../../http/respond.ts'
 import { isConnectionId, isSlug } from '../../model/names.ts'
-import { keptDocuments, readMetadata, registerClient } from './clients.ts'
-import { type AuthorizeDeps, authorizeHandlers } from './consent.ts'
+import { readMetadata, registerClient } from './clients.ts'
+import { authorizeHandlers } from './consent.ts'
+import type { OAuthDeps } from './oauth-deps.ts'
 import { OAuthError, oauthErrorResponse } from './oauth-error.ts'
-import {
-  type AuthorizationSettings,
-  authorizationServer,
-  isSignInPossible,
-  protectedResource,
-  scope,
-} from './oauth-metadata.ts'
-import { type TokenDeps, tokenHandlers } from './token-endpoint.ts'
+import { authorizationServer, isSignInPossible, protectedResource, scope } from './oauth-metadata.ts'
+import { exchangeToken, revokeGrant } from './token-endpoint.ts'
 
-export interface AuthorizationDeps extends Omit<AuthorizeDeps & TokenDeps, 'keptDocuments'> {
-  readonly settings: AuthorizationSettings
-  /** Limits registrations per address. */
-  readonly registrations: RateLimit
-  readonly sockets: Pick<ClientSockets, 'addressOf'>
-}
-
-export function authorizationHandlers(deps: AuthorizationDeps) {
+export function authorizationHandlers(deps: OAuthDeps) {
   const { settings, base } = deps
-  const parts = { ...deps, keptDocuments: keptDocuments() }
-  const { exchangeToken, revokeGrant } = tokenHandlers(parts)
   const basePath = new URL(base).pathname.replace(/\/$/, '')
   const serverMetadata = () => publicJson(authorizationServer(deps, settings.takesDocuments))
 
@@ -51,16 +36,16 @@ export function authorizationHandlers(deps: AuthorizationDeps) {
       if (basePath === '' || path !== basePath) throw notFound() // 404
       return serverMetadata()
     },
-    ...authorizeHandlers(parts),
-    exchangeToken: oauthErrors(exchangeToken),
-    revokeGrant: oauthErrors(revokeGrant),
+    ...authorizeHandlers(deps),
+    exchangeToken: oauthErrors((request) => exchangeToken(deps, request)),
+    revokeGrant: oauthErrors((request) => revokeGrant(deps, request)),
     registerClient: oauthErrors(async (request) => {
       const address = deps.sockets.addressOf(request)
       requireRate(deps.registrations.wait(address), tooManyClients) // 429
-      const registration = readMetadata(await readJsonBody(request), settings) // 400
+      const registration = readMetadata(await readJsonBody(request), settings.redirectSchemes) // 400
       // Only what is registered counts: nobody uses up the rate of others with what is refused.
       requireRate(deps.registrations.take(address), tooManyClients) // 429
-      const { clientId, name, redirectUris, refreshes } = await registerClient(parts, registration, networkOf(address))
+      const { clientId, name, redirectUris, refreshes } = await registerClient(deps, registration, networkOf(address))
       const body = {
         client_id: clientId,
         client_id_issued_at: secondsOf(deps.clock),

@@ -7,18 +7,18 @@ import { createHmac, randomBytes } from 'node:crypto'
 import { Type } from '@sinclair/typebox'
 import { LRUCache } from 'lru-cache'
 import { readClient, type StoredClient } from '../../auth/grants.ts'
-import { type Clock, secondsOf } from '../../clock.ts'
+import { secondsOf } from '../../clock.ts'
 import { type Holder, ownerOf } from '../../fairness/owner.ts'
-import { type RateLimit, requireRate } from '../../fairness/rate-limit.ts'
+import { requireRate } from '../../fairness/rate-limit.ts'
 import { clientUrlCharsMax, oauthFetchTimeoutMs } from '../../limits.ts'
 import { validatorOf } from '../../schema/check.ts'
 import { parseForeign } from '../../schema/json.ts'
 import { asBuffer } from '../../storage/bytes.ts'
 import { keyOf, prefixOf, prefixRange, unusedClientIn } from '../../storage/keys.ts'
-import type { Key, Store } from '../../storage/store.ts'
-import { type Upstream, UpstreamError, type UpstreamResponse } from '../../upstream/upstream.ts'
+import type { Key } from '../../storage/store.ts'
+import { UpstreamError, type UpstreamResponse } from '../../upstream/upstream.ts'
+import type { Client, KeptDocuments, OAuthDeps } from './oauth-deps.ts'
 import { OAuthError } from './oauth-error.ts'
-import type { AuthorizationSettings } from './oauth-metadata.ts'
 import { redirectUriProblem } from './redirect-uris.ts'
 
 /** Contract (sign-in 3.3): time that a registered client has to be used. Past it: it is removed. */
@@ -38,28 +38,8 @@ export const clientDocumentSecondsMax = 24 * 60 * 60
 /** Client documents that are kept. Past it: the one unused longest is fetched again. */
 const clientDocumentsMax = 1000
 
-/** `name`: the one that the client gives itself, which nobody verified. */
-export interface Client extends StoredClient {
-  readonly clientId: string
-  /** The host of its document, which vouches for it; left out for a registered client, for which nobody does. */
-  readonly host?: string
-}
-
-export interface ClientDeps {
-  readonly store: Store
-  readonly upstream: Upstream
-  readonly signInKey: Buffer
-  readonly settings: Pick<AuthorizationSettings, 'redirectSchemes' | 'takesDocuments'>
-  /** Limits the fetches of documents, by owner: each is a request to somebody's server. */
-  readonly documents: RateLimit
-  readonly keptDocuments: KeptDocuments
-  readonly clock: Clock
-}
-
-/** Clients by the URL of their document. `until`: milliseconds since 1970. */
-export type KeptDocuments = LRUCache<string, { readonly client: Client; readonly until: number }>
-
-export function keptDocuments(): KeptDocuments {
+/** Documents of clients, for as long as their headers allow. */
+export function createKeptDocuments(): KeptDocuments {
   return new LRUCache({ max: clientDocumentsMax })
 }
 
@@ -88,7 +68,7 @@ const documentShape = validatorOf(Document)
 const registeredShape = /^mcp_([0-9a-z]{8})([A-Za-z0-9_-]{8})[A-Za-z0-9_-]{22}$/
 
 /** Registers a client, as `readMetadata` read it, for somebody in this network. */
-export async function registerClient(deps: ClientDeps, stored: StoredClient, network: string): Promise<Client> {
+export async function registerClient(deps: OAuthDeps, stored: StoredClient, network: string): Promise<Client> {
   const { store, signInKey, clock } = deps
   const mark = createHmac('sha256', signInKey).update(`network\0${network}`).digest().toString('base64url', 0, 6)
   const clientId = `mcp_${timeText(secondsOf(clock))}${mark}${randomBytes(16).toString('base64url')}`
@@ -100,7 +80,7 @@ export async function registerClient(deps: ClientDeps, stored: StoredClient, net
 }
 
 /** Throws OAuthError for a registered client that does not exist. Fetches nothing. */
-export async function requireKnownClient(deps: ClientDeps, clientId: string): Promise<void> {
+export async function requireKnownClient(deps: OAuthDeps, clientId: string): Promise<void> {
   if (!isDocumentUrl(clientId)) await findRegistered(deps, clientId)
 }
 
@@ -108,7 +88,7 @@ export async function requireKnownClient(deps: ClientDeps, clientId: string): Pr
  * The client of this id; its document is fetched for the holder. Throws OAuthError `invalid_client` with a text for the
  * user, and `rate_limited`.
  */
-export async function findClient(deps: ClientDeps, clientId: string, holder: Holder): Promise<Client> {
+export async function findClient(deps: OAuthDeps, clientId: string, holder: Holder): Promise<Client> {
   return isDocumentUrl(clientId) ? findDocument(deps, clientId, holder) : findRegistered(deps, clientId)
 }
 
@@ -126,7 +106,7 @@ export function usesOf({ clientId, host, ...stored }: Client, userId: string, us
  * The unused clients to delete: the expired ones, and beyond `unusedClientsMax` the oldest of the network that has
  * most, so that nobody throws out the clients of others.
  */
-async function removable({ store, clock }: ClientDeps): Promise<Key[]> {
+async function removable({ store, clock }: OAuthDeps): Promise<Key[]> {
   const { keys } = await store.keys({ ...prefixRange(prefixOf('unusedClient')), limit: 2 * unusedClientsMax })
   const firstKept = keyOf('unusedClient', `mcp_${timeText(secondsOf(clock) - unusedClientSeconds)}`)
   const gone = keys.filter((key) => Buffer.compare(key, firstKept) < 0)
@@ -139,7 +119,7 @@ async function removable({ store, clock }: ClientDeps): Promise<Key[]> {
   return gone
 }
 
-async function findRegistered({ store, clock }: ClientDeps, clientId: string): Promise<Client> {
+async function findRegistered({ store, clock }: OAuthDeps, clientId: string): Promise<Client> {
   const issued = Number.parseInt(registeredShape.exec(clientId)?.[1] ?? '', 36)
   if (Number.isNaN(issued)) throw unknownClient()
   const [used, unused] = await store.getMany([keyOf('oauthClient', clientId), keyOf('unusedClient', clientId)])
@@ -148,7 +128,7 @@ async function findRegistered({ store, clock }: ClientDeps, clientId: string): P
   return { clientId, ...readClient(bytes) }
 }
 
-async function findDocument(deps: ClientDeps, url: string, holder: Holder): Promise<Client> {
+async function findDocument(deps: OAuthDeps, url: string, holder: Holder): Promise<Client> {
   const { documents, clock, keptDocuments } = deps
   const kept = keptDocuments.get(url)
   if (kept !== undefined && kept.until > clock.now()) return kept.client
@@ -167,7 +147,7 @@ function timeText(seconds: number): string {
 }
 
 /** The metadata that a client sends to register, or has in its document. Throws OAuthError. */
-export function readMetadata(body: unknown, { redirectSchemes }: ClientDeps['settings']): StoredClient {
+export function readMetadata(body: unknown, redirectSchemes: readonly string[]): StoredClient {
   if (!metadataShape.isValid(body)) {
     const problem = metadataShape.firstProblem(body)
     const code = problem.place.startsWith('redirect_uris') ? 'invalid_redirect_uri' : 'invalid_client_metadata'
@@ -206,7 +186,7 @@ const advice = {
 }
 
 /** The client that a document describes, and the seconds for which it may be kept. Throws OAuthError. */
-async function fetchDocument({ upstream, settings, clock }: ClientDeps, url: string, holder: Holder) {
+async function fetchDocument({ upstream, settings, clock }: OAuthDeps, url: string, holder: Holder) {
   const remedy = settings.takesDocuments ? advice.announced : advice.remembered
   const unusable = (why: string) => new OAuthError('invalid_client', `The client's document ${url} ${why}`)
   try {
@@ -225,7 +205,11 @@ async function fetchDocument({ upstream, settings, clock }: ClientDeps, url: str
     if ((document.token_endpoint_auth_method ?? 'none') !== 'none') {
       throw unusable('is about a client with a secret; only public clients are accepted')
     }
-    const client: Client = { clientId: url, ...readMetadata(document, settings), host: new URL(url).host }
+    const client: Client = {
+      clientId: url,
+      ...readMetadata(document, settings.redirectSchemes),
+      host: new URL(url).host,
+    }
     return { client, seconds: keepSecondsOf(headers, clock.now()) }
   } catch (thrown) {
     if (thrown instanceof OAuthError) throw thrown

@@ -1,35 +1,38 @@
 /** The consent page: who asks, for what, for whom, and where the answer goes. */
 
+import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
+import type { BrowserSession } from '../../auth/browser-sessions.ts'
 import { html } from '../../http/html.ts'
 import { page, row } from '../../http/html-page.ts'
-import type { ConnectionRef } from '../../model/connection.ts'
-import type { Client } from './clients.ts'
+import type { Client } from './oauth-deps.ts'
 import { formTarget, isLoopbackUri } from './redirect-uris.ts'
 
 /** Days for which access can be allowed. */
 export const grantDays = [1, 30, 90] as const
 const daysAtFirst = 30
 
-export interface Consent {
-  /** The base URL without a trailing slash. */
-  readonly base: string
-  /** Where the form goes: the request's own URL, query included. */
-  readonly action: string
-  readonly formToken: string
+/** A valid request of a client for one connection, in the browser of somebody who has signed in. */
+export interface Asked {
   readonly client: Client
   readonly redirectUri: string
-  readonly ref: ConnectionRef
-  readonly userId: string
-  /** Undefined if they are not known; then their names are typed. */
-  readonly tools: readonly string[] | undefined
-  readonly isSetUp: boolean
-  /** The problem with the user's last choice. */
-  readonly problem: string | undefined
+  readonly challenge: string
+  readonly state: string | undefined
+  readonly session: BrowserSession
+  readonly context: RequestContext
+  readonly connection: AuthorizedConnection
 }
 
-export function consentPage(consent: Consent): Response {
-  const { base, action, formToken, client, redirectUri, ref, userId, tools, isSetUp, problem } = consent
-  const path = `${ref.namespace}/${ref.connectionId}`
+/**
+ * `tools`: undefined if they are not known; then their names are typed. `problem`: with the user's last choice; then the
+ * page is 400.
+ */
+export function consentPage(base: string, asked: Asked, tools?: readonly string[], problem?: string): Response {
+  const { client, redirectUri, session, context, connection } = asked
+  const { state } = connection.stored.connection.status
+  // The request's own URL, query included.
+  const action = `${base}/oauth/authorize${searchOf(context.request)}`
+  const isSetUp = state !== 'auth_required' && state !== 'input_required'
+  const path = `${connection.namespace}/${connection.connectionId}`
   const name = client.name ?? client.host ?? 'this program'
   return page({
     title: `${client.name ?? client.host ?? 'A program'} asks for access`,
@@ -37,7 +40,7 @@ export function consentPage(consent: Consent): Response {
     body: html`<dl>
 ${row('Client', client.host ?? `${client.name ?? 'without a name'} (not verified)`)}
 ${row('Connection', path)}
-${row('Acts as', userId, html`<a href="${base}/signin">Not you?</a>`)}
+${row('Acts as', session.caller.userId, html`<a href="${base}/signin">Not you?</a>`)}
 ${row('You return to', targetOf(redirectUri))}
 </dl>
 ${
@@ -52,7 +55,7 @@ it or entered what it needs. <a href="${base}/connect/${path}/setup">Set it up</
 }
 ${problem !== undefined && html`<p class="warning" role="alert">${problem}</p>`}
 <form method="post" action="${action}">
-<input type="hidden" name="form" value="${formToken}">
+<input type="hidden" name="form" value="${session.formToken(formOf(asked))}">
 <fieldset><legend>What it may do</legend>
 <label><input type="radio" name="access" value="all" required> Use all tools</label>
 <label><input type="radio" name="access" value="some"> Use only these tools:</label>
@@ -74,6 +77,18 @@ ${grantDays.map(
 </form>`,
     formTargets: [formTarget(redirectUri)],
   })
+}
+
+/** A form is good for the very request and connection that its page showed. */
+export function formOf({ context: { request }, connection: { stored } }: Asked): string {
+  const { createdAt, mcpUrl } = stored.connection
+  return `consent\0${searchOf(request)}\0${createdAt}\0${mcpUrl}`
+}
+
+/** The query of a request as it came, with its `?`. */
+export function searchOf({ url }: Request): string {
+  const start = url.indexOf('?')
+  return start < 0 ? '' : url.slice(start)
 }
 
 /** The host of a web address, or the scheme that opens an application. */

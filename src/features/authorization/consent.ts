@@ -3,9 +3,7 @@
  * redirects to a client before the user has decided: a mistake in the request is a page.
  */
 
-import type { AuthorizedConnection, Authorizer, RequestContext } from '../../auth/authorizer.ts'
-import { type BrowserSession, type BrowserSessions, requireFormToken } from '../../auth/browser-sessions.ts'
-import type { ExpiringRecords } from '../../auth/expiring-records.ts'
+import { requireFormToken } from '../../auth/browser-sessions.ts'
 import type { Grant } from '../../auth/grants.ts'
 import { invalidRequest, PlatformError } from '../../errors.ts'
 import { type Form, readForm } from '../../http/form.ts'
@@ -15,10 +13,11 @@ import { pathOf } from '../../http/path.ts'
 import { readQuery } from '../../http/query.ts'
 import { codeSeconds } from '../../limits.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
-import { type Client, type ClientDeps, findClient } from './clients.ts'
-import { consentPage, grantDays } from './consent-page.ts'
+import { findClient } from './clients.ts'
+import { type Asked, consentPage, formOf, grantDays, searchOf } from './consent-page.ts'
+import type { OAuthDeps } from './oauth-deps.ts'
 import { OAuthError } from './oauth-error.ts'
-import { connectionOf, type Endpoints, resourceOf } from './oauth-metadata.ts'
+import { connectionOf, resourceOf } from './oauth-metadata.ts'
 import { policyOf } from './policy.ts'
 import { isRegistered, withParameters } from './redirect-uris.ts'
 
@@ -36,43 +35,24 @@ export interface CodeRecord
   readonly days: number
 }
 
-export interface AuthorizeDeps extends ClientDeps, Endpoints {
-  readonly authorizer: Pick<Authorizer, 'requireConnection'>
-  readonly sessions: BrowserSessions
-  readonly records: ExpiringRecords
-  /** Names of the tools behind a connection; undefined if the server does not list them in time. */
-  readonly listTools: (context: RequestContext, connection: AuthorizedConnection) => Promise<string[] | undefined>
-}
-
-/** A valid request of a client for one connection, in the browser of somebody who has signed in. */
-interface Asked {
-  readonly client: Client
-  readonly redirectUri: string
-  readonly challenge: string
-  readonly state: string | undefined
-  readonly session: BrowserSession
-  readonly context: RequestContext
-  readonly connection: AuthorizedConnection
-}
-
 export const authorizeHandlers = handlersOf({ authorizePage, decideConsent })
 
-async function authorizePage(deps: AuthorizeDeps, request: Request): Promise<Response> {
+async function authorizePage(deps: OAuthDeps, request: Request): Promise<Response> {
   const asked = await readRequest(deps, request) // 400, 404, 429
   return asked instanceof Response ? asked : show(deps, asked) // 303
 }
 
-async function decideConsent(deps: AuthorizeDeps, request: Request): Promise<Response> {
+async function decideConsent(deps: OAuthDeps, request: Request): Promise<Response> {
   const { sessions, issuer, base, records } = deps
   const asked = await readRequest(deps, request) // 400, 404, 429
   if (asked instanceof Response) return asked // 303
-  const { client, redirectUri, challenge, session, connection } = asked
+  const { client, redirectUri, challenge, state, session, connection } = asked
   const form = await readForm(request) // 400
   requireFormToken(form.one('form'), session.formToken(formOf(asked))) // 403
   const decision = readDecision(form, connection) // 400
   if (typeof decision === 'object' && 'problem' in decision) return show(deps, asked, decision.problem)
-  const answer = async (parameters: Record<string, string | undefined>) => {
-    const to = withParameters(redirectUri, { ...parameters, state: asked.state, iss: issuer })
+  const answer = async (parameters: Record<string, string>) => {
+    const to = withParameters(redirectUri, { ...parameters, ...(state !== undefined && { state }), iss: issuer })
     const response = redirect(to)
     // Cookies have no port (RFC 6265, 8.5): a client on our own host would get that of the session, and with it
     // all that its user may do. The browser forgets it before it goes there.
@@ -91,35 +71,11 @@ async function decideConsent(deps: AuthorizeDeps, request: Request): Promise<Res
   return answer({ code: await records.add('code', record, codeSeconds) })
 }
 
-/** `problem`: what was wrong with the user's choice. Then the page is 400. */
-async function show(deps: AuthorizeDeps, asked: Asked, problem?: string): Promise<Response> {
-  const { base } = deps
-  const { client, redirectUri, session, context, connection } = asked
-  const tools = await deps.listTools(context, connection)
-  const { state } = connection.stored.connection.status
-  return consentPage({
-    base,
-    action: `${base}/oauth/authorize${searchOf(context.request)}`,
-    formToken: session.formToken(formOf(asked)),
-    client,
-    redirectUri,
-    ref: connection,
-    userId: session.caller.userId,
-    isSetUp: state !== 'auth_required' && state !== 'input_required',
-    tools: tools !== undefined && tools.length <= grantToolsMax ? tools : undefined,
-    problem,
-  })
-}
-
-/** A form is good for the very request and connection that its page showed. */
-function formOf({ context: { request }, connection: { stored } }: Asked): string {
-  const { createdAt, mcpUrl } = stored.connection
-  return `consent\0${searchOf(request)}\0${createdAt}\0${mcpUrl}`
-}
-
-function searchOf({ url }: Request): string {
-  const start = url.indexOf('?')
-  return start < 0 ? '' : url.slice(start)
+/** The page, with the tools of the connection if they can be listed. `problem`: with the user's last choice. */
+async function show({ base, listTools }: OAuthDeps, asked: Asked, problem?: string): Promise<Response> {
+  const tools = await listTools(asked.context, asked.connection)
+  const listed = tools !== undefined && tools.length <= grantToolsMax ? tools : undefined
+  return consentPage(base, asked, listed, problem)
 }
 
 /** Checks what can be checked before anybody has signed in. Throws `invalid_request`. */
@@ -150,7 +106,7 @@ function readParameters(query: ReadonlyMap<string, string>) {
  * The whole request, or the redirect to sign in and come back. Throws 404, and `invalid_request` with a text for the
  * user; `rate_limited` if too many documents of clients are fetched for them.
  */
-async function readRequest(deps: AuthorizeDeps, request: Request): Promise<Asked | Response> {
+async function readRequest(deps: OAuthDeps, request: Request): Promise<Asked | Response> {
   const { sessions, authorizer, base } = deps
   const { clientId, redirectUri, challenge, resource, state } = readParameters(readQuery(request.url))
   const session = await sessions.find(request)
@@ -180,10 +136,7 @@ async function readRequest(deps: AuthorizeDeps, request: Request): Promise<Asked
  * The user's decision, or the problem with it: then the page is shown again. Throws `invalid_request` for anything that
  * the page does not offer.
  */
-function readDecision(
-  form: Form,
-  { namespace, connectionId }: ConnectionRef,
-): 'deny' | { readonly days: number; readonly tools?: readonly string[] } | { readonly problem: string } {
+function readDecision(form: Form, { namespace, connectionId }: ConnectionRef) {
   const decision = form.one('decision')
   if (decision === 'deny') return 'deny'
   if (decision !== 'allow') throw invalidRequest('decision: must be allow or deny')

@@ -8,12 +8,10 @@ import { readConstraint } from '../../policy/block.ts'
 
 const methods = '^(?:initialize|ping|server/discover|tools/list|tools/call|notifications/.*)$'
 
+type Allowed = Pick<Grant, 'namespace' | 'connectionId' | 'tools'>
+
 /** Throws `invalid_request` if the names of the tools do not fit a pattern. */
-export function policyOf({
-  namespace,
-  connectionId,
-  tools,
-}: Pick<Grant, 'namespace' | 'connectionId' | 'tools'>): Constraint[] {
+export function policyOf({ namespace, connectionId, tools }: Allowed): Constraint[] {
   const constraint: Constraint = {
     namespaces: namespace,
     resources: 'connections',

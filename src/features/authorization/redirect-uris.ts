@@ -55,13 +55,8 @@ function withoutPort(uri: string): string {
 }
 
 /** The redirect URI with these parameters added to its own. */
-export function withParameters(uri: string, parameters: Readonly<Record<string, string | undefined>>): string {
-  const added = new URLSearchParams(
-    Object.entries(parameters).flatMap(([name, value]) =>
-      value === undefined ? [] : [[name, value] as [string, string]],
-    ),
-  )
-  return `${uri}${uri.includes('?') ? '&' : '?'}${added}`
+export function withParameters(uri: string, parameters: Readonly<Record<string, string>>): string {
+  return `${uri}${uri.includes('?') ? '&' : '?'}${new URLSearchParams(parameters)}`
 }
 
 /** The source for `form-action`, which browsers also apply to redirects: the origin, or the scheme. */

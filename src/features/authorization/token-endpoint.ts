@@ -1,53 +1,57 @@
 /** `/oauth/token` and `/oauth/revoke`: codes and refresh tokens become access tokens, or end (sign-in contract, 3.7 to 3.9). */
 
-import { createHash, timingSafeEqual } from 'node:crypto'
-import type { ExpiringRecords } from '../../auth/expiring-records.ts'
-import { findGrant, type Grant, grantEntry, grantIdOf, readRefreshToken } from '../../auth/grants.ts'
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { type Caller, canAccessNamespace, liveCaller } from '../../auth/authenticate.ts'
+import {
+  endGrant,
+  findGrant,
+  type Grant,
+  type GrantEnd,
+  grantEntry,
+  grantIdOf,
+  readRefreshToken,
+  refreshTokenOf,
+} from '../../auth/grants.ts'
 import { secondsOf } from '../../clock.ts'
-import { type RateLimit, requireRate } from '../../fairness/rate-limit.ts'
+import { requireRate } from '../../fairness/rate-limit.ts'
 import { type Form, readForm } from '../../http/form.ts'
-import { noStoreJson } from '../../http/respond.ts'
+import { jsonResponse, noStoreJson } from '../../http/respond.ts'
+import { accessTokenSeconds } from '../../limits.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
+import type { ServiceTokenClaims } from '../../model/token.ts'
+import { findConnection } from '../../storage/connections.ts'
 import { keyOf } from '../../storage/keys.ts'
 import { type Store, StoreError } from '../../storage/store.ts'
-import { type AccessDeps, accessResponse, callerOf, endAndAudit } from './access-token.ts'
-import { type Client, type ClientDeps, findClient, requireKnownClient, usesOf } from './clients.ts'
+import { findClient, requireKnownClient, usesOf } from './clients.ts'
 import type { CodeRecord } from './consent.ts'
+import type { Client, OAuthDeps } from './oauth-deps.ts'
 import { OAuthError } from './oauth-error.ts'
-import { connectionOf, type Endpoints } from './oauth-metadata.ts'
+import { connectionOf, type Endpoints, resourceOf, scope } from './oauth-metadata.ts'
+import { policyOf } from './policy.ts'
 
-export interface TokenDeps extends AccessDeps, ClientDeps {
-  readonly records: ExpiringRecords
-  /** Limits the grants of each user. */
-  readonly newGrants: RateLimit
+/** `POST /oauth/token`. */
+export async function exchangeToken(deps: OAuthDeps, request: Request): Promise<Response> {
+  const form = await readForm(request) // 400
+  const grantType = required(form, 'grant_type')
+  if (grantType !== 'authorization_code' && grantType !== 'refresh_token') {
+    throw new OAuthError('unsupported_grant_type', 'grant_type: must be authorization_code or refresh_token')
+  }
+  const clientId = required(form, 'client_id')
+  await requireKnownClient(deps, clientId) // 401
+  return grantType === 'authorization_code' ? redeemCode(deps, form, clientId) : refresh(deps, form, clientId)
 }
 
-export function tokenHandlers(deps: TokenDeps) {
-  return {
-    async exchangeToken(request: Request): Promise<Response> {
-      const form = await readForm(request) // 400
-      const grantType = required(form, 'grant_type')
-      if (grantType !== 'authorization_code' && grantType !== 'refresh_token') {
-        throw new OAuthError('unsupported_grant_type', 'grant_type: must be authorization_code or refresh_token')
-      }
-      const clientId = required(form, 'client_id')
-      await requireKnownClient(deps, clientId) // 401
-      return grantType === 'authorization_code' ? redeemCode(deps, form, clientId) : refresh(deps, form, clientId)
-    },
-
-    /** Always 200: a token that is not valid any more is what the client wants (RFC 7009, 2.2). */
-    async revokeGrant(request: Request): Promise<Response> {
-      const form = await readForm(request) // 400
-      const token = required(form, 'token')
-      const grantId = readRefreshToken(deps.signInKey, token)?.grantId ?? (await grantOfAccessToken(deps, token))
-      if (grantId !== undefined) await endAndAudit(deps, grantId, 'revoked by client')
-      return new Response(null, { status: 200, headers: noStoreJson })
-    },
-  }
+/** Always 200: a token that is not valid any more is what the client wants (RFC 7009, 2.2). */
+export async function revokeGrant(deps: OAuthDeps, request: Request): Promise<Response> {
+  const form = await readForm(request) // 400
+  const token = required(form, 'token')
+  const grantId = readRefreshToken(deps.signInKey, token)?.grantId ?? (await grantOfAccessToken(deps, token))
+  if (grantId !== undefined) await endAndAudit(deps, grantId, 'revoked by client')
+  return new Response(null, { status: 200, headers: noStoreJson })
 }
 
 /** A code becomes a grant, once. A code that comes again was stolen, or its client is broken: its grant ends. */
-async function redeemCode(deps: TokenDeps, form: Form, clientId: string): Promise<Response> {
+async function redeemCode(deps: OAuthDeps, form: Form, clientId: string): Promise<Response> {
   const sent = required(form, 'code')
   const grantId = grantIdOf(deps.signInKey, sent)
   const notAgain = async () => {
@@ -97,7 +101,7 @@ function grantOf(grantId: string, code: CodeRecord, client: Client, now: number)
  * A refresh token becomes the next one. One that comes again ends the grant, and with it what the thief may have;
  * unless nobody can have got the next one, because its write was answered with `outcome_unknown`.
  */
-async function refresh(deps: TokenDeps, form: Form, clientId: string): Promise<Response> {
+async function refresh(deps: OAuthDeps, form: Form, clientId: string): Promise<Response> {
   const { store, signInKey, clock } = deps
   const token = readRefreshToken(signInKey, required(form, 'refresh_token'))
   const stored = token && (await findGrant(store, token.grantId, secondsOf(clock)))
@@ -132,13 +136,71 @@ async function replace(store: Pick<Store, 'commit'>, bytes: Uint8Array, grant: G
   return (await store.commit({ checks, puts: [grantEntry(grant)] })).ok
 }
 
-async function usedBefore(deps: TokenDeps, { grantId }: Grant): Promise<OAuthError> {
+async function usedBefore(deps: OAuthDeps, { grantId }: Grant): Promise<OAuthError> {
   await endAndAudit(deps, grantId, 'refresh token used twice')
   return invalidGrant('the refresh token was used before')
 }
 
+type Allowed = Pick<Grant, 'keyId' | 'namespace' | 'connectionId' | 'connectionMade'>
+
+/**
+ * The user whose key allowed it. Throws `invalid_grant` if the key was revoked, or may no longer access the namespace.
+ */
+async function callerOf({ directory, store }: OAuthDeps, allowed: Allowed): Promise<Caller> {
+  const { keyId, namespace, connectionId, connectionMade } = allowed
+  const live = await liveCaller(directory, keyId)
+  const found = await live?.directory.namespace(namespace)
+  if (live === undefined || found === undefined || !(await canAccessNamespace(live.caller, found, live.directory))) {
+    throw new OAuthError('invalid_grant', 'the user no longer has access')
+  }
+  const connection = await findConnection(store, namespace, connectionId)
+  if (connection?.connection.createdAt !== connectionMade) {
+    throw new OAuthError('invalid_grant', 'the connection that was allowed is gone')
+  }
+  return live.caller
+}
+
+/**
+ * The response with a new access token, and the current refresh token if the grant has one. Send it only once the grant
+ * is in the store.
+ */
+async function accessResponse(deps: OAuthDeps, grant: Grant, caller: Caller): Promise<Response> {
+  const { authenticator, signInKey } = deps
+  const iat = secondsOf(deps.clock)
+  const exp = Math.min(iat + accessTokenSeconds, grant.expires)
+  const claims: ServiceTokenClaims = {
+    iss: deps.issuer,
+    aud: resourceOf(deps, grant.namespace, grant.connectionId),
+    sub: grant.userId,
+    key: grant.keyId,
+    jti: `tok_${randomBytes(16).toString('base64url')}`,
+    // Revoking the grant's id revokes the token.
+    par: [grant.grantId],
+    iat,
+    exp,
+    policy: policyOf(grant),
+  }
+  const token = await deps.sign(claims, caller)
+  authenticator.minted(token)
+  const body = {
+    access_token: token,
+    token_type: 'Bearer',
+    expires_in: exp - iat,
+    scope,
+    ...(grant.refreshes !== undefined && { refresh_token: refreshTokenOf(signInKey, grant) }),
+  }
+  return jsonResponse(JSON.stringify(body), noStoreJson)
+}
+
+/** Ends a grant, and audits it. False if there is none. */
+async function endAndAudit({ store, audit, clock }: OAuthDeps, grantId: string, reason: GrantEnd): Promise<boolean> {
+  if (!(await endGrant(store, grantId, secondsOf(clock)))) return false
+  await audit.record('grant.ended', { grantId, reason })
+  return true
+}
+
 /** The grant of an access token of ours, expired or not. */
-async function grantOfAccessToken({ authenticator, issuer }: TokenDeps, token: string): Promise<string | undefined> {
+async function grantOfAccessToken({ authenticator, issuer }: OAuthDeps, token: string): Promise<string | undefined> {
   const claims = await authenticator.claimsOf(token)
   return claims === undefined || claims.aud === issuer ? undefined : claims.par?.[0]
 }

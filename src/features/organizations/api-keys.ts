@@ -19,8 +19,8 @@ import { validatorOf } from '../../schema/check.ts'
 import { readApiKey } from '../../storage/directory-records.ts'
 import { keyOf, prefixOf } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
+import { requireApiKey } from './members.ts'
 import type { OrganizationDeps } from './organization-deps.ts'
-import { requireApiKey } from './roles.ts'
 
 const writeShape = validatorOf(ApiKeyWrite)
 
@@ -77,7 +77,7 @@ async function requireAdmin(context: RequestContext): Promise<string> {
 }
 
 /** The keys of an organization that are not revoked, oldest first. */
-async function liveKeys(store: Pick<Store, 'keys' | 'getMany'>, organizationId: string): Promise<ApiKey[]> {
+async function liveKeys(store: Store, organizationId: string): Promise<ApiKey[]> {
   const ids = await namesUnder(store, prefixOf('organizationApiKey', organizationId))
   const records = await store.getMany(ids.map((id) => keyOf('apiKey', id)))
   return records

@@ -9,54 +9,53 @@ import {
   organizationsOf,
 } from '../../auth/namespace-access.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
-import type { Handlers } from '../../http/handler.ts'
+import { handlersOf } from '../../http/handler.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { wholeResponse } from '../../http/respond.ts'
 import type { Me, Role } from '../../model/organization.ts'
 import { type Access, decide, namespaceFilter } from '../../policy/decide.ts'
+import type { Store } from '../../storage/store.ts'
 import { version } from '../../version.ts'
 import type { OrganizationDeps } from './organization-deps.ts'
 
 /** Contract (door 1.4): namespaces that `/me` lists. Past it: `more` is true. */
 const meNamespacesMax = 100
 
-export function meHandlers({ authorizer, store, baseUrl }: OrganizationDeps): Pick<Handlers, 'getMe'> {
-  return {
-    async getMe(request) {
-      const context = await authorizer.authenticate(request) // 401, 429
-      refuseQuery(request.url) // 400
-      const { caller, directory } = context
-      // One more than is shown tells that there are more.
-      const all = await accessibleNamespaces(store, context)
-      const names = all.size <= meNamespacesMax ? all : ownFirst(await namespacesOf(store, context, caller.userId), all)
-      const work = firstNames(names, namespaceFilter(caller.blocks), meNamespacesMax + 1)
-      const accessible = await allowanceOf(request).run(work) // 429
-      const { token } = caller
-      const me: Me = {
-        userId: caller.userId,
-        operator: caller.operator,
-        organizationId: caller.organizationId ?? null,
-        key: { id: caller.keyId, name: (await directory.apiKey(caller.keyId))?.name ?? null },
-        token: token === undefined ? null : { jti: token.jti, expiresAt: timeOf(token.exp), policy: token.policy },
-        organizations: await organizationsWithRoles(context),
-        namespaces: await described(context, accessible.slice(0, meNamespacesMax)),
-        more: accessible.length > meNamespacesMax,
-        baseUrl,
-        version,
-      }
-      return wholeResponse(request, JSON.stringify(me))
-    },
-  }
+export const meHandlers = handlersOf({ getMe })
 
-  /** Of a caller that acts for one organization, that one. */
-  async function organizationsWithRoles({ caller, directory }: RequestContext): Promise<Me['organizations']> {
-    const only = caller.organizationId
-    const ids = only === undefined ? await organizationsOf(store, caller.userId) : [only]
-    const roles = await Promise.all(ids.map((organizationId) => directory.role(organizationId, caller.userId)))
-    // A caller that acts for an organization without being its member acts as its admin.
-    const otherwise: Role = only === undefined ? 'member' : 'admin'
-    return ids.map((organizationId, index) => ({ organizationId, role: roles[index] ?? otherwise }))
+async function getMe({ authorizer, store, issuer }: OrganizationDeps, request: Request): Promise<Response> {
+  const context = await authorizer.authenticate(request) // 401, 429
+  refuseQuery(request.url) // 400
+  const { caller, directory } = context
+  // One more than is shown tells that there are more.
+  const all = await accessibleNamespaces(store, context)
+  const names = all.size <= meNamespacesMax ? all : ownFirst(await namespacesOf(store, context, caller.userId), all)
+  const work = firstNames(names, namespaceFilter(caller.blocks), meNamespacesMax + 1)
+  const accessible = await allowanceOf(request).run(work) // 429
+  const { token } = caller
+  const me: Me = {
+    userId: caller.userId,
+    operator: caller.operator,
+    organizationId: caller.organizationId ?? null,
+    key: { id: caller.keyId, name: (await directory.apiKey(caller.keyId))?.name ?? null },
+    token: token === undefined ? null : { jti: token.jti, expiresAt: timeOf(token.exp), policy: token.policy },
+    organizations: await organizationsWithRoles(store, context),
+    namespaces: await described(context, accessible.slice(0, meNamespacesMax)),
+    more: accessible.length > meNamespacesMax,
+    baseUrl: issuer,
+    version,
   }
+  return wholeResponse(request, JSON.stringify(me))
+}
+
+/** Of a caller that acts for one organization, that one. */
+async function organizationsWithRoles(store: Store, { caller, directory }: RequestContext) {
+  const only = caller.organizationId
+  const ids = only === undefined ? await organizationsOf(store, caller.userId) : [only]
+  const roles = await Promise.all(ids.map((organizationId) => directory.role(organizationId, caller.userId)))
+  // A caller that acts for an organization without being its member acts as its admin.
+  const otherwise: Role = only === undefined ? 'member' : 'admin'
+  return ids.map((organizationId, index) => ({ organizationId, role: roles[index] ?? otherwise }))
 }
 
 /** Nobody's own namespaces are lost among those of an organization that has made them a member. */

@@ -1,24 +1,28 @@
-/** Members of organizations over HTTP (door contract, 3.6). */
+/** The members of an organization over HTTP, and what their roles let them do (door contract, 3.5 and 3.6). */
 
 import { auditedCaller } from '../../auth/authenticate.ts'
 import type { RequestContext } from '../../auth/authorizer.ts'
-import { notFound } from '../../errors.ts'
+import { conflict, notFound, PlatformError } from '../../errors.ts'
+import type { Slices } from '../../fairness/slices.ts'
 import { readOptionalBody } from '../../http/body.ts'
 import { handlersOf } from '../../http/handler.ts'
 import { namesInPath } from '../../http/path.ts'
 import { doneResponse, privateJson } from '../../http/respond.ts'
-import { UserId } from '../../model/names.ts'
+import { membersPerRead, organizationMembersMax } from '../../limits.ts'
+import { OrganizationId, UserId } from '../../model/names.ts'
 import { type Member, MemberWrite, type Role } from '../../model/organization.ts'
 import { validatorOf } from '../../schema/check.ts'
-import { indexKeysOf, memberEntry, withIndex } from '../../storage/directory-records.ts'
+import { indexKeysOf, memberEntry, readRole, withIndex } from '../../storage/directory-records.ts'
+import { everyEntry } from '../../storage/every-entry.ts'
 import { refuseFixture } from '../../storage/fixture-places.ts'
-import { keyOf } from '../../storage/keys.ts'
+import { keyOf, prefixOf, prefixRange } from '../../storage/keys.ts'
+import type { Store } from '../../storage/store.ts'
 import type { OrganizationDeps } from './organization-deps.ts'
-import { requireAnotherOwner, requireRole, requireRoomForMember, roleOf, rolesThatMayChange } from './roles.ts'
 
 const memberShape = validatorOf(MemberWrite)
 const everyRole: readonly Role[] = ['owner', 'admin', 'member']
 const userShape = validatorOf(UserId)
+const idShape = validatorOf(OrganizationId)
 
 export const memberHandlers = handlersOf({ putMember, deleteMember })
 
@@ -77,4 +81,67 @@ function userIn(request: Request): string {
   const userId = namesInPath(request.url)[2]
   if (!userShape.isValid(userId)) throw notFound('Member not found')
   return userId
+}
+
+export const organizationMissing = 'Organization not found'
+
+/** Throws 403 for a token, and for an organization's key: neither may make what outlives it (door contract, 1.3). */
+export function requireApiKey({ caller }: RequestContext): void {
+  if (caller.token !== undefined)
+    throw new PlatformError('forbidden', 'Organizations are managed with the API key of a user, not with a token')
+  if (caller.organizationId !== undefined)
+    throw new PlatformError('forbidden', 'Organizations are managed with the API key of a user, not of an organization')
+}
+
+async function roleOf(store: Store, organizationId: string, userId: string): Promise<Role | undefined> {
+  const value = await store.get(keyOf('member', organizationId, userId))
+  return value === undefined ? undefined : readRole(value)
+}
+
+/** In the order of their ids. */
+export async function* everyMember(store: Store, organizationId: string, slices?: Slices): AsyncGenerator<Member> {
+  const prefix = prefixOf('member', organizationId)
+  for await (const { key, value } of everyEntry(store, prefix, membersPerRead, slices))
+    yield { userId: Buffer.from(key).toString('utf8', prefix.length), role: readRole(value) }
+}
+
+/**
+ * The organization in the path. Throws 403 as `requireApiKey`; 404 for an organization that is not there, or that the
+ * caller is no member of; 403 for another role. Operators may all.
+ */
+export async function requireRole(store: Store, context: RequestContext, roles: readonly Role[]): Promise<string> {
+  requireApiKey(context)
+  const { caller, request } = context
+  const organizationId = organizationIn(request)
+  if ((await store.get(keyOf('organization', organizationId))) === undefined) throw notFound(organizationMissing)
+  if (caller.operator) return organizationId
+  const role = await roleOf(store, organizationId, caller.userId)
+  if (role === undefined) throw notFound(organizationMissing)
+  if (!roles.includes(role)) throw new PlatformError('forbidden', `Only ${roles.join('s and ')}s may do this`)
+  return organizationId
+}
+
+/** The roles that may make a member of one role one of another: only owners make, change and remove owners. */
+function rolesThatMayChange(...touched: readonly (Role | undefined)[]): Role[] {
+  return touched.includes('owner') ? ['owner'] : ['owner', 'admin']
+}
+
+/** Throws 409 if the user is the last owner. */
+async function requireAnotherOwner(store: Store, organizationId: string, userId: string): Promise<void> {
+  for await (const one of everyMember(store, organizationId)) if (one.role === 'owner' && one.userId !== userId) return
+  throw conflict('An organization must have an owner: make another member an owner first')
+}
+
+/** Throws 403 if the organization has as many members as it may. */
+export async function requireRoomForMember(store: Store, organizationId: string): Promise<void> {
+  const range = { ...prefixRange(prefixOf('member', organizationId)), limit: organizationMembersMax }
+  if ((await store.keys(range)).keys.length >= organizationMembersMax)
+    throw new PlatformError('forbidden', `An organization has at most ${organizationMembersMax} members`)
+}
+
+/** Throws `not_found` for a path that names no organization. */
+export function organizationIn(request: Request): string {
+  const [organizationId] = namesInPath(request.url)
+  if (!idShape.isValid(organizationId)) throw notFound(organizationMissing)
+  return organizationId
 }

@@ -117,7 +117,7 @@ function managedBy({ authorizer }: OrganizationDeps): (context: RequestContext) 
   return (context) => authorizer.requireManager(context, namesInPath(context.request.url)[0], toWrite)
 }
 
-async function hasServers(store: Pick<Store, 'get' | 'keys'>, namespace: string): Promise<boolean> {
+async function hasServers(store: Store, namespace: string): Promise<boolean> {
   if ((await store.get(keyOf('server', namespace))) !== undefined) return true
   return (await store.keys({ ...prefixRange(serversIn(namespace)), limit: 1 })).keys.length > 0
 }

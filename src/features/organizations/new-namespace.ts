@@ -80,7 +80,7 @@ async function putNamespace(deps: OrganizationDeps, request: Request): Promise<R
 /** A namespace as it is answered. `owner`: of one that was made by this request. */
 type Made = NamespaceMade & { readonly owner?: Owner }
 
-async function freeName(store: Pick<Store, 'getMany'>): Promise<string> {
+async function freeName(store: Store): Promise<string> {
   for (;;) {
     const name = newNamespaceName()
     const found = await store.getMany([keyOf('namespace', name), keyOf('deletingNamespace', name)])
@@ -94,11 +94,7 @@ function creation({ clock }: OrganizationDeps, name: string, owner: Owner): Dire
   return { write: { puts }, result: { name, createdAt, owner } }
 }
 
-async function madeResponse(
-  { audit }: OrganizationDeps,
-  { name, createdAt, owner }: Made,
-  caller: Caller,
-): Promise<Response> {
+async function madeResponse({ audit }: OrganizationDeps, { name, createdAt, owner }: Made, caller: Caller) {
   if (owner !== undefined)
     await audit.recordDone('namespace.created', { ...auditedCaller(caller), namespace: name, owner: ownerName(owner) })
   const made: NamespaceMade = { name, createdAt }
@@ -138,10 +134,7 @@ async function requireManagerIfAccessible({ caller, directory }: RequestContext,
 }
 
 /** Throws 400 for two owners, and 403 for one that the caller may not name. */
-async function ownerOfNew(
-  { caller, directory }: RequestContext,
-  { organizationId, userId }: NamespaceWrite,
-): Promise<Owner> {
+async function ownerOfNew({ caller, directory }: RequestContext, { organizationId, userId }: NamespaceWrite) {
   if (organizationId !== undefined && userId !== undefined)
     throw invalidRequest('userId: cannot be combined with organizationId; a namespace has one owner')
   if (organizationId !== undefined) {
@@ -161,7 +154,7 @@ async function ownerOfNew(
 }
 
 /** Throws 400 for a name that cannot be, and 409 for one that is taken or still going. */
-async function requireFree(store: Pick<Store, 'get' | 'keys'>, name: string): Promise<void> {
+async function requireFree(store: Store, name: string): Promise<void> {
   if (!namePattern.test(name))
     throw invalidRequest(
       `name: must be 3 to ${madeNamespaceCharsMax} of a-z, 0-9 and "-", beginning and ending with a letter or digit`,
@@ -176,12 +169,7 @@ async function requireFree(store: Pick<Store, 'get' | 'keys'>, name: string): Pr
  * Throws 403 if the owner would own more than it may: a user `perUser` (`--namespaces-per-user`). Operators are not
  * bound.
  */
-async function requireRoom(
-  store: Pick<Store, 'keys'>,
-  { caller }: RequestContext,
-  owner: Owner,
-  perUser: number,
-): Promise<void> {
+async function requireRoom(store: Store, { caller }: RequestContext, owner: Owner, perUser: number): Promise<void> {
   const isOrganization = 'organizationId' in owner
   const most = isOrganization ? namespacesPerOrganizationMax : perUser
   if (most === Number.POSITIVE_INFINITY || caller.operator) return

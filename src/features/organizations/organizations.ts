@@ -22,7 +22,6 @@ import { refuseFixture } from '../../storage/fixture-places.ts'
 import { keyOf, namespacesOwnedBy } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
 import { revocationsOfKeys } from './api-keys.ts'
-import type { OrganizationDeps } from './organization-deps.ts'
 import {
   everyMember,
   organizationIn,
@@ -30,7 +29,8 @@ import {
   requireApiKey,
   requireRole,
   requireRoomForMember,
-} from './roles.ts'
+} from './members.ts'
+import type { OrganizationDeps } from './organization-deps.ts'
 
 const organizationShape = validatorOf(OrganizationWrite)
 
@@ -100,7 +100,7 @@ function requireOperator(context: RequestContext): string {
 }
 
 /** Of the organization in the path. */
-async function readDetail(store: Pick<Store, 'get' | 'range'>, request: Request): Promise<OrganizationDetail> {
+async function readDetail(store: Store, request: Request): Promise<OrganizationDetail> {
   const organizationId = organizationIn(request)
   const stored = await store.get(keyOf('organization', organizationId))
   if (stored === undefined) throw notFound(organizationMissing)

@@ -1,30 +1,12 @@
 /** Renders the OpenAPI document as an HTML page, the API reference. */
 
 import { escapeHtml as text } from '../../http/html.ts'
+import type { Content, Described, OpenApiDocument } from './document.ts'
 import { contentsList, framed } from './frame.ts'
 
-interface Document {
-  readonly info: { readonly title: string; readonly version: string; readonly description: string }
-  readonly servers: readonly { readonly url: string }[]
-  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
-  readonly components: { readonly schemas: Readonly<Record<string, object>> }
-}
-
-interface Operation {
-  readonly operationId: string
-  readonly security?: readonly object[]
-  readonly summary: string
-  readonly description: string
-  readonly parameters?: readonly { readonly name: string; readonly in: string; readonly description: string }[]
-  readonly requestBody?: { readonly content: Content }
-  readonly responses: Readonly<Record<string, { readonly description: string; readonly content?: Content }>>
-}
-
-type Content = Readonly<Record<string, { readonly schema: object; readonly example?: object }>>
-
-/** `basePath`: the path of the base URL, without a trailing slash, not escaped. `document`: from `openApiDocument`. */
-export function apiPage(document: object, basePath: string): string {
-  const { info, servers, paths, components } = document as Document
+/** `basePath`: the path of the base URL, without a trailing slash, not escaped. */
+export function apiPage(document: OpenApiDocument, basePath: string): string {
+  const { info, servers, paths, components } = document
   const operations = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ method, path, ...operation })),
   )
@@ -46,10 +28,7 @@ ${schemas.join('\n')}`
   return framed({ title: `API reference - ${info.title} ${info.version}`, basePath: text(basePath), body })
 }
 
-interface Placed extends Operation {
-  readonly method: string
-  readonly path: string
-}
+type Placed = Described & { readonly method: string; readonly path: string }
 
 function section(operation: Placed, baseUrl: string): string {
   const { operationId, method, path, summary, description, parameters = [], requestBody, responses } = operation

@@ -7,49 +7,37 @@ import { Constraint } from '../../model/constraint.ts'
 import { CreateTokenRequest, CreateTokenResponse, TokenError } from '../../model/token.ts'
 import { type Operation, type OperationId, operations } from '../../operations.ts'
 import { version } from '../../version.ts'
-import { badRequest, denied, path, query, type Words } from './operation-words.ts'
+import { commonErrors, integer, parametersIn, query, type Words } from './operation-words.ts'
 import { organizationSchemas, organizationWords } from './organization-words.ts'
 import { serverSchemas, serverWords } from './server-words.ts'
 
 const setupWords = 'Where a person signs in to the connection’s server, or enters what the connection requires.'
+const closed = { additionalProperties: false } as const
 const ErrorBody = Type.Object(
   { error: Type.String(), message: Type.String(), setupUrl: Type.Optional(Type.String({ description: setupWords })) },
-  { additionalProperties: false },
+  closed,
 )
-const ServerError = Type.Object({ error: Type.String() }, { additionalProperties: false })
-const Health = Type.Object(
-  { status: Type.Literal('ok'), timestamp: Type.String({ format: 'date-time' }) },
-  { additionalProperties: false },
-)
-const Jwks = Type.Object(
-  { keys: Type.Array(Type.Record(Type.String(), Type.String())) },
-  { additionalProperties: false },
-)
+const ServerError = Type.Object({ error: Type.String() }, closed)
+const Health = Type.Object({ status: Type.Literal('ok'), timestamp: Type.String({ format: 'date-time' }) }, closed)
+const Jwks = Type.Object({ keys: Type.Array(Type.Record(Type.String(), Type.String())) }, closed)
 
 const open = { additionalProperties: true } as const
+const jsonrpc = Type.Literal('2.0')
 const RpcMessage = Type.Object(
   {
-    jsonrpc: Type.Literal('2.0'),
+    jsonrpc,
     id: Type.Optional(Type.Union([Type.String(), Type.Number()])),
     method: Type.Optional(Type.String()),
     params: Type.Optional(Type.Object({}, open)),
   },
   open,
 )
-const RpcAnswer = Type.Object(
-  { jsonrpc: Type.Literal('2.0'), id: Type.Union([Type.String(), Type.Number(), Type.Null()]) },
-  open,
-)
-const RpcFailure = Type.Object(
-  {
-    jsonrpc: Type.Literal('2.0'),
-    id: Type.Union([Type.String(), Type.Number(), Type.Null()]),
-    error: Type.Object({ code: Type.Integer(), message: Type.String(), data: Type.Optional(Type.Unknown()) }),
-  },
-  open,
-)
+const answered = { jsonrpc, id: Type.Union([Type.String(), Type.Number(), Type.Null()]) }
+const RpcAnswer = Type.Object(answered, open)
+const rpcError = Type.Object({ code: Type.Integer(), message: Type.String(), data: Type.Optional(Type.Unknown()) })
+const RpcFailure = Type.Object({ ...answered, error: rpcError }, open)
 const McpTool = Type.Object({ name: Type.String() }, open)
-const McpTools = Type.Object({ tools: Type.Array(McpTool) }, { additionalProperties: false })
+const McpTools = Type.Object({ tools: Type.Array(McpTool) }, closed)
 const ToolResult = Type.Object({}, open)
 const ToolArguments = Type.Object({}, open)
 
@@ -79,12 +67,9 @@ const schemas: Readonly<Record<string, TSchema>> = {
 }
 const nameOf = new Map<unknown, string>(Object.entries(schemas).map(([name, schema]) => [schema, name]))
 
-const connectionPath = [path('namespace', 'The namespace'), path('connectionId', 'The connection')]
 const connectionErrors = {
-  400: badRequest,
   403: 'The token does not allow this, or its constraints would hide the resulting connection',
   404: 'There is no such namespace or connection, or it is hidden from the caller',
-  ...denied,
 }
 
 const writeErrors = {
@@ -96,14 +81,17 @@ const makeErrors = {
   403: 'The token does not allow this, or its constraints would hide the resulting connection; or the namespace is full',
 }
 
-const toolPath = path('tool', 'Its name')
-const toolErrors = {
-  ...connectionErrors,
-  400: 'The request cannot be read, or the upstream rejects it',
+/** Of a call that goes upstream. */
+const callErrors = {
   401: 'The API key or token is missing or invalid, or the upstream requires authorization',
   409: 'The connection requires input',
-  502: 'The upstream cannot be reached, does not speak MCP, or answered with an error',
   504: 'The upstream does not answer in time',
+}
+const toolErrors = {
+  ...connectionErrors,
+  ...callErrors,
+  400: 'The request cannot be read, or the upstream rejects it',
+  502: 'The upstream cannot be reached, does not speak MCP, or answered with an error',
 }
 
 /**
@@ -122,7 +110,6 @@ const words: Readonly<Partial<Record<OperationId, Words>>> = {
     errors: {
       400: 'The request or its policy cannot be read; the message names the place (`invalid_request`, `policy_too_large`)',
       403: 'The caller does not manage the organization',
-      ...denied,
     },
   },
   listConnections: {
@@ -130,13 +117,7 @@ const words: Readonly<Partial<Record<OperationId, Words>>> = {
     description:
       'In the order of their ids, narrowed to what the caller’s policy lets it see. `metadata.{key}` filters, also written `metadata[key]`, may be given for any key, and all filters must hold.',
     parameters: [
-      path('namespace', 'The namespace'),
-      query('limit', 'Connections on a page', {
-        type: 'integer',
-        minimum: 1,
-        maximum: pageItemsMax,
-        default: pageItemsDefault,
-      }),
+      query('limit', 'Connections on a page', integer(1, pageItemsMax, pageItemsDefault)),
       query('cursor', '`nextCursor` of the page before'),
       query('name', 'Exactly this name'),
       query('mcpUrl', 'Exactly this URL'),
@@ -153,14 +134,12 @@ const words: Readonly<Partial<Record<OperationId, Words>>> = {
       400: 'A parameter is unknown, given twice, or cannot be read',
       403: 'The token does not allow this',
       404: 'There is no such namespace, or the caller may not access it',
-      ...denied,
     },
   },
   createConnection: {
     summary: 'Make a connection',
     description:
       'Its id is made up. The upstream is contacted once, for a few seconds at most, and what it told is in `status` and `serverInfo`. `headers` go upstream and are in no answer.',
-    parameters: [path('namespace', 'The namespace')],
     body: ConnectionWrite,
     example: { mcpUrl: 'https://mcp.example.com/mcp', metadata: { team: 'sales' } },
     answer: Connection,
@@ -170,7 +149,6 @@ const words: Readonly<Partial<Record<OperationId, Words>>> = {
   getConnection: {
     summary: 'Read a connection',
     description: 'As the list shows it.',
-    parameters: connectionPath,
     answer: Connection,
     errors: connectionErrors,
   },
@@ -178,7 +156,6 @@ const words: Readonly<Partial<Record<OperationId, Words>>> = {
     summary: 'Make a connection of this id, or change it',
     description:
       'A field that is left out keeps its value; `metadata` and `headers` are replaced whole, and null clears them; `server` and `mock` stay as they were made.',
-    parameters: connectionPath,
     body: ConnectionWrite,
     example: { mcpUrl: 'https://mcp.example.com/mcp', name: 'Notes' },
     answer: Connection,
@@ -188,7 +165,6 @@ const words: Readonly<Partial<Record<OperationId, Words>>> = {
   deleteConnection: {
     summary: 'Delete a connection',
     description: 'It is gone when this is answered.',
-    parameters: connectionPath,
     answer: Deleted,
     errors: writeErrors,
   },
@@ -196,28 +172,23 @@ const words: Readonly<Partial<Record<OperationId, Words>>> = {
     summary: 'Speak MCP through a connection',
     description:
       'Streamable HTTP, in the handshake revisions and in 2026-07-28: one JSON-RPC message. Answers JSON or `text/event-stream`. Every message is held to the token’s policy, `rpcReqMatch` included, and `tools/list` shows what the token could call.',
-    parameters: connectionPath,
     body: RpcMessage,
     example: { jsonrpc: '2.0', id: 1, method: 'tools/list' },
     answer: RpcAnswer,
     otherStatuses: { 202: { description: 'A notification or a response was accepted', hasBody: false } },
     errors: {
-      ...denied,
       400: 'The body is not a JSON-RPC message, or the headers contradict it',
-      401: 'The API key or token is missing or invalid, or the upstream requires authorization',
+      ...callErrors,
       403: 'The token does not allow this; the message names the rule',
       404: 'There is no such connection, or it is hidden from the caller',
-      409: 'The connection requires input',
       413: 'The message is too large',
       502: 'The upstream cannot be reached, or does not speak MCP',
-      504: 'The upstream does not answer in time',
       508: 'The connection leads back to this platform',
     },
   },
   listTools: {
     summary: 'List a connection’s tools',
     description: 'Those that the token could call: `tools/list` for callers that speak no MCP.',
-    parameters: connectionPath,
     answer: McpTools,
     errors: toolErrors,
   },
@@ -225,7 +196,6 @@ const words: Readonly<Partial<Record<OperationId, Words>>> = {
     summary: 'Read one tool, or those below a prefix',
     description:
       'Dots in the name may be slashes. The tool of this name, or `{tools}` with those whose names go on after it.',
-    parameters: [...connectionPath, toolPath],
     answer: Type.Union([McpTools, McpTool]),
     errors: toolErrors,
   },
@@ -233,7 +203,6 @@ const words: Readonly<Partial<Record<OperationId, Words>>> = {
     summary: 'Call a tool',
     description:
       'The body is its arguments, the answer its result as MCP has it: `content`, `structuredContent`, `isError`.',
-    parameters: [...connectionPath, toolPath],
     body: ToolArguments,
     example: { query: 'invoices' },
     answer: ToolResult,
@@ -246,20 +215,23 @@ const words: Readonly<Partial<Record<OperationId, Words>>> = {
     description: 'Needs no credential.',
     open: true,
     answer: Health,
-    errors: {},
   },
   jwks: {
     summary: 'The public keys of tokens',
     description: 'For whoever verifies service tokens (EdDSA, Ed25519). Needs no credential.',
     open: true,
     answer: Jwks,
-    errors: {},
   },
 }
 
+/** An operation, as the document has it. */
+export type Described = ReturnType<typeof describeOperation>
+/** The whole document. */
+export type OpenApiDocument = ReturnType<typeof openApiDocument>
+
 /** `baseUrl`: the URL under which clients reach the platform. */
-export function openApiDocument(baseUrl: string): object {
-  const paths: Record<string, object> = {}
+export function openApiDocument(baseUrl: string) {
+  const paths: Record<string, Record<string, Described>> = {}
   for (const [id, said] of Object.entries(words)) {
     const operation: Operation = operations[id as OperationId]
     // OpenAPI has one kind of parameter in paths, with slashes or without.
@@ -283,38 +255,33 @@ export function openApiDocument(baseUrl: string): object {
   }
 }
 
+/** A body of JSON, as OpenAPI has it. */
+export interface Content {
+  readonly 'application/json': { readonly schema: unknown; readonly example?: object }
+}
+
 function describeOperation(operationId: string, operation: Operation, words: Words) {
-  const {
-    summary,
-    description,
-    open,
-    parameters,
-    body,
-    example,
-    answer,
-    status = 200,
-    otherStatuses = {},
-    error,
-    errors,
-  } = words
-  const json = (schema: TSchema, example?: object) => ({
+  const { summary, description, open, body, example, answer, status = 200, otherStatuses = {}, error } = words
+  const json = (schema: TSchema, example?: object): Content => ({
     'application/json': { schema: plain(schema, undefined), ...(example && { example }) },
   })
-  const responses: Record<string, object> = {
+  const responses: Record<string, { readonly description: string; readonly content?: Content }> = {
     [status]: { description: status === 201 ? 'Made' : 'OK', content: json(answer) },
   }
   for (const [status, { description, hasBody }] of Object.entries(otherStatuses)) {
     responses[status] = { description, ...(hasBody && { content: json(answer) }) }
   }
+  const errors = open === true ? {} : { ...commonErrors, ...words.errors }
   for (const [status, text] of Object.entries(errors)) {
     responses[status] = { description: text, content: json(error ?? errorSchemaOf(operation)) }
   }
+  const parameters = [...parametersIn(operation.path), ...(words.parameters ?? [])]
   return {
     operationId,
     summary,
     description,
     ...(open === true && { security: [] }),
-    ...(parameters && { parameters }),
+    ...(parameters.length > 0 && { parameters }),
     ...(body && { requestBody: { required: false, content: json(body, example) } }),
     responses,
   }

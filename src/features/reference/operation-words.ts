@@ -2,16 +2,14 @@
 
 import type { TSchema } from '@sinclair/typebox'
 
-/**
- * The facts about an operation that the table of operations does not have. `errors` has the meaning of each error
- * status.
- */
+/** The facts about an operation that the table of operations does not have. */
 export interface Words {
   readonly summary: string
   readonly description: string
   /** True: needs no credential. */
   readonly open?: boolean
-  readonly parameters?: readonly object[]
+  /** Those of its query. */
+  readonly parameters?: readonly Parameter[]
   readonly body?: TSchema
   /** An example of the request body. */
   readonly example?: object
@@ -22,28 +20,64 @@ export interface Words {
   readonly otherStatuses?: Readonly<Record<number, { readonly description: string; readonly hasBody: boolean }>>
   /** The body of errors, where it is not the one that the table of operations implies. */
   readonly error?: TSchema
-  readonly errors: Readonly<Record<number, string>>
+  /** The meaning of each error status, where it is another than in `commonErrors`. */
+  readonly errors?: Readonly<Record<number, string>>
 }
 
-export const denied = {
+/** A parameter of an operation, as OpenAPI has it. */
+export interface Parameter {
+  readonly name: string
+  readonly in: 'path' | 'query'
+  readonly description: string
+  readonly schema: object
+  readonly required?: boolean
+  readonly style?: string
+}
+
+/** The meanings of the statuses that every operation with a credential may answer. */
+export const commonErrors: Readonly<Record<number, string>> = {
+  400: 'The request cannot be read; the message names the place',
   401: 'The API key or token is missing or invalid',
   429: 'Too many invalid credentials from this address, or this caller’s rate or share is used up; `retry-after` says when to try again',
   503: 'The store cannot be used right now',
 }
-/** The meaning of each 400. */
-export const badRequest = 'The request cannot be read; the message names the place'
+
+/** The parameters in paths, by their names in the table of operations. */
+const pathParameters: Readonly<Record<string, string>> = {
+  namespace: 'The namespace',
+  connectionId: 'The connection',
+  tool: 'Its name',
+  qualifiedName: '`namespace/server`, or `namespace` alone',
+  id: '`deploymentId` of the release',
+  serverName: 'Its name in the registry, with the slash as `%2F`',
+  version: 'The version, or `latest`',
+  organizationId: 'The organization',
+  userId: 'The member',
+  keyId: 'The key',
+}
+
 /** A query parameter that is on or off. */
 export const flag = { type: 'string', enum: ['0', '1', 'true', 'false'] }
-export const path = (name: string, description: string) => ({
-  name,
-  in: 'path',
-  required: true,
-  description,
-  schema: { type: 'string' },
+/** A query parameter that is a number in these bounds. */
+export const integer = (minimum: number, maximum: number | undefined, standard: number) => ({
+  type: 'integer',
+  minimum,
+  ...(maximum !== undefined && { maximum }),
+  default: standard,
 })
-export const query = (name: string, description: string, schema: object = { type: 'string' }) => ({
-  name,
-  in: 'query',
-  description,
-  schema,
-})
+
+/** The parameters in the path of an operation, in its order. */
+export function parametersIn(template: string): Parameter[] {
+  return [...template.matchAll(/\{\+?(\w+)\}/g)].map(([, name = '']) => ({
+    name,
+    in: 'path',
+    required: true,
+    description: pathParameters[name] ?? '',
+    schema: { type: 'string' },
+  }))
+}
+
+/** A parameter of the query. */
+export function query(name: string, description: string, schema: object = { type: 'string' }): Parameter {
+  return { name, in: 'query', description, schema }
+}

@@ -20,7 +20,7 @@ import {
   Pagination,
 } from '../../model/organization.ts'
 import type { OperationId } from '../../operations.ts'
-import { badRequest, denied, flag, path, query, type Words } from './operation-words.ts'
+import { flag, integer, query, type Words } from './operation-words.ts'
 
 /** Schemas by their name in the document. */
 export const organizationSchemas = {
@@ -42,26 +42,16 @@ export const organizationSchemas = {
   Done,
 }
 
-const namespacePath = [path('namespace', 'The namespace')]
-const organizationPath = [path('organizationId', 'The organization')]
-const memberPath = [...organizationPath, path('userId', 'The member')]
-
 const namespaceErrors = {
-  400: badRequest,
   403: 'The token does not allow this, or the caller does not manage the namespace',
   404: 'Namespace not found',
-  ...denied,
 }
 const organizationErrors = {
-  400: badRequest,
   403: 'A token or an organization’s own key was sent, or the caller’s role does not allow this',
   404: 'Organization not found, or the caller is not a member of it',
-  ...denied,
 }
 const keyErrors = {
-  400: badRequest,
   403: 'The caller is not an owner or admin of such an organization, or a token was sent',
-  ...denied,
 }
 const ofFixture = 'A fixture defines it: it is changed there'
 
@@ -71,19 +61,13 @@ export const organizationWords: Readonly<Partial<Record<OperationId, Words>>> = 
     description:
       'The caller, its key or token, its organizations, and the namespaces that it may access with what it may do in each (`servers:read`, …); the first 100.',
     answer: Me,
-    errors: { 400: badRequest, ...denied },
   },
   listNamespaces: {
     summary: 'List namespaces',
     description: 'Those that the caller may access and its policy allows, by name.',
     parameters: [
-      query('page', 'From 1', { type: 'integer', minimum: 1, default: 1 }),
-      query('pageSize', 'Namespaces on a page', {
-        type: 'integer',
-        minimum: 1,
-        maximum: namespacesPageMax,
-        default: namespacesPageMax,
-      }),
+      query('page', 'From 1', integer(1, undefined, 1)),
+      query('pageSize', 'Namespaces on a page', integer(1, namespacesPageMax, namespacesPageMax)),
       query('q', 'The beginning of the name'),
       query('ownerId', 'The user or organization that owns it'),
       query('hasServers', 'Whether it has servers', flag),
@@ -91,7 +75,7 @@ export const organizationWords: Readonly<Partial<Record<OperationId, Words>>> = 
       query('fields', 'The fields to show, separated by commas'),
     ],
     answer: NamespacePage,
-    errors: { 400: badRequest, 403: 'The token does not allow this', ...denied },
+    errors: { 403: 'The token does not allow this' },
   },
   createNamespace: {
     summary: 'Make a namespace with a name that is made up',
@@ -101,13 +85,11 @@ export const organizationWords: Readonly<Partial<Record<OperationId, Words>>> = 
     errors: {
       400: 'The caller owns a namespace already, or the request cannot be read',
       403: 'The token does not allow this',
-      ...denied,
     },
   },
   getNamespace: {
     summary: 'Read a namespace',
     description: '`pins` is stored and shown; tools are not compared with what was accepted yet.',
-    parameters: namespacePath,
     answer: NamespaceDetail,
     errors: namespaceErrors,
   },
@@ -115,7 +97,6 @@ export const organizationWords: Readonly<Partial<Record<OperationId, Words>>> = 
     summary: 'Make a namespace',
     description:
       'It belongs to the caller, or to the organization that the caller acts for or names. A namespace that the caller manages already is answered as it is.',
-    parameters: namespacePath,
     body: NamespaceWrite,
     example: { organizationId: 'org_acme' },
     answer: NamespaceMade,
@@ -130,7 +111,6 @@ export const organizationWords: Readonly<Partial<Record<OperationId, Words>>> = 
     summary: 'Change a namespace',
     description:
       '`pins`: what shall happen when a pinned tool changes. It is stored and shown; tools are not compared yet.',
-    parameters: namespacePath,
     body: NamespaceChange,
     example: { pins: 'block' },
     answer: NamespaceDetail,
@@ -141,21 +121,18 @@ export const organizationWords: Readonly<Partial<Record<OperationId, Words>>> = 
     description:
       'Nobody can access it from then on; its name is free when its connections are gone, which may be after the answer. ' +
       'Its servers must be deleted first.',
-    parameters: namespacePath,
     answer: NamespaceDeleted,
     errors: { ...namespaceErrors, 409: 'It has servers, or a fixture brought it' },
   },
   getOrganization: {
     summary: 'Read an organization',
     description: 'With its members. API keys only.',
-    parameters: organizationPath,
     answer: OrganizationDetail,
     errors: organizationErrors,
   },
   putOrganization: {
     summary: 'Make an organization, or rename it',
     description: 'Operators only. `owner` becomes an owner.',
-    parameters: organizationPath,
     body: OrganizationWrite,
     example: { name: 'Acme', owner: 'ada' },
     answer: OrganizationDetail,
@@ -165,14 +142,12 @@ export const organizationWords: Readonly<Partial<Record<OperationId, Words>>> = 
   deleteOrganization: {
     summary: 'Delete an organization',
     description: 'Its members and API keys go with it. Its namespaces must be deleted first.',
-    parameters: organizationPath,
     answer: Done,
     errors: { ...organizationErrors, 409: 'It owns namespaces, or a fixture brought it' },
   },
   putMember: {
     summary: 'Make a user a member, or change the role',
     description: 'Owners and admins; only owners make and change owners.',
-    parameters: memberPath,
     body: MemberWrite,
     example: { role: 'admin' },
     answer: Member,
@@ -181,14 +156,12 @@ export const organizationWords: Readonly<Partial<Record<OperationId, Words>>> = 
   deleteMember: {
     summary: 'Remove a member',
     description: 'Owners and admins; only owners remove owners. A member may leave.',
-    parameters: memberPath,
     answer: Done,
     errors: { ...organizationErrors, 409: 'The last owner stays, or a fixture brought the organization' },
   },
   createApiKey: {
     summary: 'Make an API key of an organization',
     description: 'It acts for the organization, and is shown once. Owners and admins.',
-    parameters: organizationPath,
     body: ApiKeyWrite,
     example: { name: 'ci' },
     answer: ApiKeyMade,
@@ -198,14 +171,12 @@ export const organizationWords: Readonly<Partial<Record<OperationId, Words>>> = 
   listApiKeys: {
     summary: 'List the API keys of an organization',
     description: 'Those that are not revoked, oldest first, without the keys themselves.',
-    parameters: organizationPath,
     answer: ApiKeyList,
     errors: keyErrors,
   },
   deleteApiKey: {
     summary: 'Revoke an API key of an organization',
     description: 'With all tokens that were minted with it.',
-    parameters: [...organizationPath, path('keyId', 'The key')],
     answer: Done,
     errors: { ...keyErrors, 404: 'API key not found' },
   },

@@ -23,7 +23,7 @@ import {
 } from '../../model/server.ts'
 import { RegistryEntry, RegistryPage, ServerJson } from '../../model/server-json.ts'
 import type { OperationId } from '../../operations.ts'
-import { badRequest, denied, flag, path, query, type Words } from './operation-words.ts'
+import { flag, integer, query, type Words } from './operation-words.ts'
 
 /** Schemas by their name in the document. */
 export const serverSchemas = {
@@ -42,21 +42,10 @@ export const serverSchemas = {
   RegistryPage,
 }
 
-const serverPath = [path('qualifiedName', '`namespace/server`, or `namespace` alone')]
-const registryPath = [path('serverName', 'Its name in the registry, with the slash as `%2F`')]
-const integer = (minimum: number, maximum: number | undefined, standard: number) => ({
-  type: 'integer',
-  minimum,
-  ...(maximum !== undefined && { maximum }),
-  default: standard,
-})
-
-const readErrors = { 403: 'The token does not allow this', 404: 'Server not found', ...denied }
+const readErrors = { 403: 'The token does not allow this', 404: 'Server not found' }
 const writeErrors = {
-  400: badRequest,
   403: 'The token does not allow this, the caller does not manage the namespace, the namespace is full, or its owner has 10,000 servers',
   404: 'Server not found, or the caller may not access its namespace',
-  ...denied,
 }
 const ofFixture = { 409: 'A fixture defines it: it is changed there' }
 const tooLarge = { 413: 'The body is too large' }
@@ -89,13 +78,11 @@ export const serverWords: Readonly<Partial<Record<OperationId, Words>>> = {
       400: 'A parameter is unknown, given twice, or out of range',
       403: readErrors[403],
       404: 'The path ends with a slash',
-      ...denied,
     },
   },
   getServer: {
     summary: 'Read a server’s details',
     description: 'Connection options, tools, resources and prompts. The slash of a qualified name may come as `%2F`.',
-    parameters: serverPath,
     answer: ServerDetail,
     errors: { 400: 'This operation takes no parameters', ...readErrors },
   },
@@ -103,7 +90,6 @@ export const serverWords: Readonly<Partial<Record<OperationId, Words>>> = {
     summary: 'Register a server, or change it',
     description:
       'What is left out stays. With `mcpUrl`, the server is asked for its tools, resources and prompts, and a new one for its title and description; what cannot be learnt is said in `warnings`, and stays as it was.',
-    parameters: serverPath,
     body: ServerWrite,
     example: { displayName: 'Weather', mcpUrl: 'https://mcp.example.com/mcp' },
     answer: ServerMade,
@@ -113,7 +99,6 @@ export const serverWords: Readonly<Partial<Record<OperationId, Words>>> = {
   changeServer: {
     summary: 'Change what a server says of itself',
     description: '`verified` is set by operators alone.',
-    parameters: serverPath,
     body: ServerChange,
     example: { description: 'Weather of the whole world', unlisted: true },
     answer: ServerChanged,
@@ -122,14 +107,12 @@ export const serverWords: Readonly<Partial<Record<OperationId, Words>>> = {
   deleteServer: {
     summary: 'Delete a server',
     description: 'Connections that were made to it stay.',
-    parameters: serverPath,
     answer: ServerChanged,
     errors: { ...writeErrors, ...ofFixture },
   },
   introspectServer: {
     summary: 'Ask a server again what it has',
     description: 'Its tools, resources and prompts become what the server at its URL answers.',
-    parameters: serverPath,
     answer: ServerDetail,
     errors: {
       ...writeErrors,
@@ -151,26 +134,23 @@ export const serverWords: Readonly<Partial<Record<OperationId, Words>>> = {
       query('include_deleted', 'Has no effect', flag),
     ],
     answer: RegistryPage,
-    errors: { 400: 'A parameter is unknown, given twice, or out of range', 403: readErrors[403], ...denied },
+    errors: { 400: 'A parameter is unknown, given twice, or out of range', 403: readErrors[403] },
   },
   listRegistryVersions: {
     summary: 'List the versions of a server as the official MCP Registry does',
     description: 'There is one.',
-    parameters: registryPath,
     answer: RegistryPage,
     errors: { 400: 'A parameter is unknown', ...readErrors },
   },
   getRegistryVersion: {
     summary: 'Read a version of a server as the official MCP Registry does',
     description: 'Its `server.json`.',
-    parameters: [...registryPath, path('version', 'The version, or `latest`')],
     answer: RegistryEntry,
     errors: { 400: 'A parameter is unknown', ...readErrors },
   },
   createRelease: {
     summary: 'Publish a server that is hosted elsewhere',
     description: 'A form (`multipart/form-data`) whose `payload` is this JSON. It registers the URL as `mcpUrl` does.',
-    parameters: serverPath,
     answer: ReleaseMade,
     status: 202,
     errors: { ...writeErrors, ...ofFixture, ...tooLarge },
@@ -178,7 +158,6 @@ export const serverWords: Readonly<Partial<Record<OperationId, Words>>> = {
   getRelease: {
     summary: 'Read the last release of a server',
     description: 'Others are not kept.',
-    parameters: [...serverPath, path('id', '`deploymentId` of the release')],
     answer: Release,
     errors: { 400: 'This operation takes no parameters', ...readErrors },
   },

@@ -12,7 +12,6 @@ import { namespaceOf, organizationUserId } from '../../model/names.ts'
 import { type ServerListing, searchedNames } from '../../model/server.ts'
 import { oneAtATime } from '../../one-at-a-time.ts'
 import { reading } from '../../schema/json.ts'
-import type { WordIndex } from '../../search/word-index.ts'
 import { listingsChangedSince, readListing, readNamespace } from '../../storage/directory-records.ts'
 import { everyEntry } from '../../storage/every-entry.ts'
 import {
@@ -27,8 +26,8 @@ import {
 } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
 import { readVersion, versionText } from '../../storage/versions.ts'
-import { createSearchedWords } from './searched-words.ts'
-import { type RegistryFacts, registryFactsOf } from './to-server-json.ts'
+import { createCounts, createSearchedWords } from './searched-words.ts'
+import { registryFactsOf } from './to-server-json.ts'
 
 /** Listings of servers read from the store at once. Past it: in several reads. */
 const listingsPerRead = 100
@@ -38,22 +37,8 @@ const listingsPerRead = 100
  */
 const searchedCharsPerTurn = 8_000
 
-type Filtered = Pick<
-  ServerListing,
-  'qualifiedName' | 'unlisted' | 'remote' | 'isDeployed' | 'verified' | 'repositoryUrl'
->
-
 /** A server with the fields that lists filter by. */
-export interface Listed extends Filtered {
-  readonly namespace: string
-  /** Of the namespace, as in `fairness/owner.ts`. */
-  readonly owner: string
-  readonly registry: RegistryFacts
-  /** A UUID that follows from the qualifiedName. */
-  readonly id: string
-  /** A hash of what is searched, to see whether it changes. */
-  readonly searched: bigint
-}
+export type Listed = ReturnType<typeof listedOf>
 
 /**
  * Parses the listing of a server for a list that shows it, as work in steps. Undefined if the server was deleted or
@@ -68,25 +53,19 @@ export function* readingShown(
   return listing.unlisted && !unlisted ? undefined : listing
 }
 
-export interface Catalogue {
-  /** Resolves when the catalogue has all that was committed before the call. */
-  refresh(): Promise<void>
-  /** All servers, in the order of their qualifiedNames' bytes. */
-  all(): readonly Listed[]
-  find(qualifiedName: string): Listed | undefined
-  hasServers(namespace: string): boolean
-  /** How many servers the owner of a namespace has in all of its namespaces. */
-  ownedWith(namespace: string): Promise<number>
-  readonly words: Pick<WordIndex, 'search'>
-}
-
 /** Servers are compared so many at once: less than half a millisecond, in the unit of `sliceCost`. */
 export const serversPerStep = 1000
 export const serversStepCost = 10_000
 
 const groupVersionKeys = listingGroups.map((group) => keyOf('listingGroupVersion', group))
 
-export function createCatalogue(store: Pick<Store, 'get' | 'getMany' | 'range'>): Catalogue {
+/**
+ * All servers. `refresh` resolves when it has all that was committed before the call. `all`: in the order of their
+ * qualifiedNames' bytes. `ownedWith`: how many servers the owner of a namespace has in all of its namespaces.
+ */
+export type Catalogue = ReturnType<typeof createCatalogue>
+
+export function createCatalogue(store: Pick<Store, 'get' | 'getMany' | 'range'>) {
   const byName = new Map<string, Listed>()
   const owned = createCounts()
   /** A hash of each listing as it is stored, to see what has changed: by name, by group. */
@@ -165,7 +144,7 @@ export function createCatalogue(store: Pick<Store, 'get' | 'getMany' | 'range'>)
   async function update(): Promise<void> {
     const now = await readVersion(store, listingsVersionKey)
     if (now === version) return
-    const update = { takeTurn: turnTaker(), holderOf: holdersIn(store) }
+    const update = startUpdate(store)
     const changes = version === '' ? undefined : await store.get(listingChangesKey)
     const changed = changes === undefined ? undefined : listingsChangedSince(Buffer.from(version, 'latin1'), changes)
     if (changed !== undefined) await readListings([...changed], update)
@@ -179,34 +158,16 @@ export function createCatalogue(store: Pick<Store, 'get' | 'getMany' | 'range'>)
   return {
     refresh: oneAtATime(update),
     all: () => sorted,
-    find: (qualifiedName) => byName.get(qualifiedName),
-    hasServers: (namespace) =>
+    find: (qualifiedName: string) => byName.get(qualifiedName),
+    hasServers: (namespace: string) =>
       byName.has(namespace) || sorted[placeAfter(sorted, `${namespace}/`)]?.namespace === namespace,
-    ownedWith: async (namespace) => owned.of(ownerOf(await holdersIn(store)(namespace))),
-    words,
-  }
-}
-
-/** How many servers each owner has. */
-function createCounts() {
-  const counts = new Map<string, number>()
-  return {
-    of: (owner: string) => counts.get(owner) ?? 0,
-    add(owner: string | undefined, change: 1 | -1): void {
-      if (owner === undefined) return
-      const count = (counts.get(owner) ?? 0) + change
-      if (count > 0) counts.set(owner, count)
-      else counts.delete(owner)
-    },
+    ownedWith: async (namespace: string) => owned.of(ownerOf(await holdersIn(store)(namespace))),
+    words: { search: words.search },
   }
 }
 
 /** All servers in the order of their names' bytes: names are ASCII. `changed`: names added, removed or replaced. */
-function inOrder(
-  before: readonly Listed[],
-  changed: ReadonlySet<string>,
-  byName: ReadonlyMap<string, Listed>,
-): readonly Listed[] {
+function inOrder(before: readonly Listed[], changed: ReadonlySet<string>, byName: ReadonlyMap<string, Listed>) {
   if (changed.size > placedAtMost) return [...byName.keys()].sort().map((name) => byName.get(name) as Listed)
   const after = [...before]
   for (const name of changed) {
@@ -232,14 +193,17 @@ export function placeAfter(servers: readonly Listed[], qualifiedName: string): n
   return from
 }
 
-function listedOf(listing: ServerListing, holder: Holder, texts: readonly string[]): Listed {
+function listedOf(listing: ServerListing, holder: Holder, texts: readonly string[]) {
   const { qualifiedName, unlisted, remote, isDeployed, verified, repositoryUrl } = listing
   return {
     ...{ qualifiedName, unlisted, remote, isDeployed, verified, repositoryUrl },
     namespace: holder.family,
+    /** Of the namespace, as in `fairness/owner.ts`. */
     owner: ownerOf(holder),
+    /** A UUID that follows from the qualifiedName. */
     id: Bun.randomUUIDv5(qualifiedName, 'url'),
     registry: registryFactsOf(listing),
+    /** A hash of what is searched, to see whether it changes. */
     searched: Bun.hash.xxHash3(JSON.stringify([texts, unlisted])),
   }
 }
@@ -253,16 +217,14 @@ function textsOf({ qualifiedName, displayName, tools, description }: ServerListi
 }
 
 /** The helpers of one update of the catalogue. */
-interface Update {
-  readonly takeTurn: TakeTurn
-  readonly holderOf: HolderOf
+type Update = ReturnType<typeof startUpdate>
+
+function startUpdate(store: Pick<Store, 'get'>) {
+  return { takeTurn: turnTaker(), holderOf: holdersIn(store) }
 }
 
-/** Finds the holder of the words of a namespace: its owner. */
-type HolderOf = (namespace: string) => Promise<Holder>
-
-/** Looks up each namespace once. */
-function holdersIn(store: Pick<Store, 'get'>): HolderOf {
+/** Finds the holder of the words of a namespace: its owner. Looks up each namespace once. */
+function holdersIn(store: Pick<Store, 'get'>) {
   const holders = new Map<string, Promise<Holder>>()
   const find = async (namespace: string): Promise<Holder> => {
     const stored = await store.get(keyOf('namespace', namespace))
@@ -271,7 +233,7 @@ function holdersIn(store: Pick<Store, 'get'>): HolderOf {
     const owner = readNamespace(stored)
     return { ...alone, userId: 'userId' in owner ? owner.userId : organizationUserId(owner.organizationId) }
   }
-  return (namespace) => {
+  return (namespace: string): Promise<Holder> => {
     const holder = holders.get(namespace) ?? find(namespace)
     holders.set(namespace, holder)
     return holder
@@ -279,11 +241,9 @@ function holdersIn(store: Pick<Store, 'get'>): HolderOf {
 }
 
 /** Yields the event loop after so many characters of listings: reads of a local store do not. */
-type TakeTurn = (characters: number) => Promise<void>
-
-function turnTaker(): TakeTurn {
+function turnTaker() {
   let taken = 0
-  return async (characters) => {
+  return async (characters: number): Promise<void> => {
     taken += characters
     if (taken < searchedCharsPerTurn) return
     taken = 0

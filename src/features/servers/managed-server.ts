@@ -1,9 +1,24 @@
-/** The server that a write is about. */
+/** The server that a request is about: its name in the path, whether the caller manages it, and what it has. */
 
 import { auditedCaller, type Caller } from '../../auth/authenticate.ts'
 import type { Authorizer, RequestContext } from '../../auth/authorizer.ts'
-import { notFound } from '../../errors.ts'
-import { namespaceOf } from '../../model/names.ts'
+import { invalidRequest, notFound } from '../../errors.ts'
+import { nameAfter } from '../../http/path.ts'
+import { isQualifiedName, namespaceOf } from '../../model/names.ts'
+import { type Introspection, introspectServer } from '../../upstream/introspect.ts'
+import { type Upstream, UpstreamError } from '../../upstream/upstream.ts'
+
+/**
+ * The qualifiedName in a path: `ns/server` or `ns%2Fserver`, or `ns` for a namespace-only server (contract 6), which may
+ * end in a slash: `/servers/ns%2F`. Undefined for a path that cannot name a server.
+ */
+export function readQualifiedName(url: string): string | undefined {
+  const name = nameAfter('/servers/', url)
+  const trimmed = name?.endsWith('/') === true ? name.slice(0, -1) : name
+  if (trimmed === undefined || !isQualifiedName(trimmed)) return undefined
+  // Only a namespace-only name may end in a slash.
+  return trimmed !== name && trimmed.includes('/') ? undefined : trimmed
+}
 
 /** The server that the caller manages, which must be there. Throws 404 and 403 as for its namespace. */
 export async function requireLedServer(
@@ -22,4 +37,23 @@ export async function requireLedServer(
 /** The caller of a write and its server, for the audit log. */
 export function about(caller: Caller, qualifiedName: string) {
   return { ...auditedCaller(caller), server: qualifiedName }
+}
+
+/**
+ * Asks the server at a URL what it has, for the caller of a request. Throws `invalid_request` for an address that must
+ * not be reached; it names the `field` that the URL is in.
+ */
+export async function introspectFor(
+  upstream: Upstream,
+  { headers }: Request,
+  caller: Caller,
+  url: string,
+  field: string,
+): Promise<Introspection> {
+  try {
+    return await introspectServer(upstream, url, { holder: caller, via: headers.get('via') ?? undefined })
+  } catch (error) {
+    if (error instanceof UpstreamError) throw invalidRequest(`${field}: ${error.message}`)
+    throw error
+  }
 }

@@ -20,7 +20,7 @@ import { reading } from '../../schema/json.ts'
 import { readServer } from '../../storage/directory-records.ts'
 import { keyOf, listingKey } from '../../storage/keys.ts'
 import { type Listed, placeAfter, readingShown, serversPerStep, serversStepCost } from './catalogue.ts'
-import type { ServerDeps, ServersByName } from './server-deps.ts'
+import type { ServerDeps } from './server-deps.ts'
 import { registryEntry } from './to-server-json.ts'
 
 /**
@@ -93,11 +93,7 @@ async function findNamed(deps: ServerDeps, request: Request): Promise<[RegistryE
  * The entries of servers, until their details reach `registryPageBytesMax`, and the index of the first server that is
  * not among them. Each is parsed in turns: it may have a megabyte.
  */
-async function entriesOf(
-  deps: ServerDeps,
-  request: Request,
-  listed: readonly Listed[],
-): Promise<{ readonly servers: RegistryEntry[]; readonly next: number }> {
+async function entriesOf(deps: ServerDeps, request: Request, listed: readonly Listed[]) {
   const { store } = deps
   const servers: RegistryEntry[] = []
   let bytes = 0
@@ -123,27 +119,29 @@ async function entriesOf(
 }
 
 /** The servers that the reader may see. Throws 401 for one without a credential, unless the registry is open. */
-async function visibleTo(
-  { authorizer, store, isRegistryOpen }: ServerDeps,
-  request: Request,
-): Promise<(server: Listed) => boolean> {
+async function visibleTo({ authorizer, store, isRegistryOpen }: ServerDeps, request: Request) {
   if (isRegistryOpen && !request.headers.has('authorization')) {
     await allowanceOf(request).belongsToStranger() // 429
-    return ({ unlisted }) => !unlisted
+    return ({ unlisted }: Listed) => !unlisted
   }
   const context: RequestContext = await authorizer.authenticate(request)
   authorizer.requireList(context, { resource: 'servers', operation: 'read' })
   const { caller } = context
   const isAllowed = namespaceFilter(caller.blocks)
   const mayAccess = await accessOf(store, context)
-  return ({ unlisted, namespace }) => isAllowed(namespace) && (!unlisted || mayAccess(namespace))
+  return ({ unlisted, namespace }: Listed) => isAllowed(namespace) && (!unlisted || mayAccess(namespace))
 }
+
+type ServersByName = ReadonlyMap<string, readonly Listed[]>
+
+/** Made once for each state of a catalogue. */
+const byNameOfState = new WeakMap<readonly Listed[], ServersByName>()
 
 /**
  * The servers that have a name in the registry, by that name: the one whose qualifiedName it is, then the others in the
  * catalogue's order. A name stands for the first of them that is visible. As work in steps.
  */
-function* serversByName({ catalogue, byNameOfState }: ServerDeps): Generator<number, ServersByName> {
+function* serversByName({ catalogue }: ServerDeps): Generator<number, ServersByName> {
   const all = catalogue.all()
   const kept = byNameOfState.get(all)
   if (kept !== undefined) return kept
@@ -162,18 +160,14 @@ function* serversByName({ catalogue, byNameOfState }: ServerDeps): Generator<num
 }
 
 interface DesiredRecords {
-  /** The qualifiedName that they come after. */
   readonly after: string | undefined
   readonly most: number
   readonly isVisible: (server: Listed) => boolean
   readonly isWanted: (server: Listed) => boolean
 }
 
-/** The first servers that are wanted, in the order of their qualifiedNames. */
-function* firstNamed(
-  deps: ServerDeps,
-  { after, most, isVisible, isWanted }: DesiredRecords,
-): Generator<number, Listed[]> {
+/** The first servers that are wanted, in the order of their qualifiedNames: those that come after `after`. */
+function* firstNamed(deps: ServerDeps, { after, most, isVisible, isWanted }: DesiredRecords) {
   const all = deps.catalogue.all()
   const byName = yield* serversByName(deps)
   // Each name is looked up once: many servers may have the same.

@@ -19,11 +19,9 @@ import { readJsonBytes } from '../../schema/json.ts'
 import { refuseFixture } from '../../storage/fixture-places.ts'
 import { keyOf } from '../../storage/keys.ts'
 import { trusted, withUrl } from './changed-server.ts'
-import { introspectFor } from './introspection.ts'
-import { about, requireLedServer } from './managed-server.ts'
-import { readQualifiedName } from './qualified-name.ts'
-import { serverBody } from './server-body.ts'
+import { about, introspectFor, readQualifiedName, requireLedServer } from './managed-server.ts'
 import type { ServerDeps } from './server-deps.ts'
+import { serverBody } from './server-handlers.ts'
 import { storedServer, writeServer } from './server-records.ts'
 
 const payloadShape = validatorOf(ReleasePayload)

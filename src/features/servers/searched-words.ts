@@ -8,7 +8,7 @@ import type { Holder } from '../../fairness/owner.ts'
 import { Shares } from '../../fairness/shares.ts'
 import { allSearchedWordsMax, namespaceSearchedWordsMax, searchedWordsMax } from '../../limits.ts'
 import { TextHashes } from '../../schema/text-hashes.ts'
-import { createWordIndex, type WordIndex } from '../../search/word-index.ts'
+import { createWordIndex } from '../../search/word-index.ts'
 import { wordsOf } from '../../search/words.ts'
 
 /** Ours: different words of a server that are indexed however full its namespace is: enough for its names. Past it: the rest is not found. */
@@ -17,7 +17,7 @@ const searchedNameWordsMax = 12
 /** How much a word says in each field (door contract, 2.4): qualifiedName, displayName, names of tools, description. */
 const weights = [4, 3, 2, 1]
 
-export interface SearchedServer {
+interface SearchedServer {
   readonly qualifiedName: string
   /** The owner of its namespace, with the namespace as the family. */
   readonly holder: Holder
@@ -27,13 +27,7 @@ export interface SearchedServer {
   readonly isListed: boolean
 }
 
-export interface SearchedWords extends Pick<WordIndex, 'search'> {
-  /** Replaces what was put for the server before. */
-  put(server: SearchedServer): void
-  remove(qualifiedName: string): void
-}
-
-export function createSearchedWords(): SearchedWords {
+export function createSearchedWords() {
   const words = createWordIndex(weights)
   const shares = new Shares(allSearchedWordsMax)
   /**
@@ -41,7 +35,7 @@ export function createSearchedWords(): SearchedWords {
    * share.
    */
   const counts = new Map<string, { readonly holder: Holder; readonly count: number; readonly taken: number }>()
-  const namespaceCounts = new Map<string, number>()
+  const namespaceCounts = createCounts()
 
   function remove(qualifiedName: string): void {
     const before = counts.get(qualifiedName)
@@ -50,34 +44,43 @@ export function createSearchedWords(): SearchedWords {
     words.remove(qualifiedName)
     counts.delete(qualifiedName)
     if (taken > 0) shares.giveBack(holder, taken)
-    const others = (namespaceCounts.get(holder.family) ?? 0) - count
-    if (others > 0) namespaceCounts.set(holder.family, others)
-    else namespaceCounts.delete(holder.family)
+    namespaceCounts.add(holder.family, -count)
   }
 
   return {
     search: words.search,
     remove,
-    put({ qualifiedName, holder, texts, isListed }) {
+    /** Replaces what was put for the server before. */
+    put({ qualifiedName, holder, texts, isListed }: SearchedServer): void {
       remove(qualifiedName)
-      const others = namespaceCounts.get(holder.family) ?? 0
-      const room = Math.max(namespaceSearchedWordsMax - others, searchedNameWordsMax)
+      const room = Math.max(namespaceSearchedWordsMax - namespaceCounts.of(holder.family), searchedNameWordsMax)
       const all = texts.map(wordsOf)
       const wanted = firstWords(all, Math.min(room, searchedWordsMax))
       const isTaken = shares.take(holder, wanted.count)
       const { fields, count } = isTaken ? wanted : firstWords(all, searchedNameWordsMax)
       words.add(qualifiedName, fields, isListed)
       counts.set(qualifiedName, { holder, count, taken: isTaken ? count : 0 })
-      namespaceCounts.set(holder.family, others + count)
+      namespaceCounts.add(holder.family, count)
+    },
+  }
+}
+
+/** Counts by name: those that are zero take no room. Without a name, nothing is counted. */
+export function createCounts() {
+  const counts = new Map<string, number>()
+  return {
+    of: (name: string) => counts.get(name) ?? 0,
+    add(name: string | undefined, change: number): void {
+      if (name === undefined) return
+      const count = (counts.get(name) ?? 0) + change
+      if (count > 0) counts.set(name, count)
+      else counts.delete(name)
     },
   }
 }
 
 /** The fields' words up to the first `most` different ones, and how many different ones these are. */
-function firstWords(
-  fields: readonly string[][],
-  most: number,
-): { readonly fields: string[][]; readonly count: number } {
+function firstWords(fields: readonly string[][], most: number) {
   const seen = new Set<string>()
   const hashes = new TextHashes()
   const kept = fields.map((words) =>

@@ -5,14 +5,7 @@ import { accessOf, namespacesOf } from '../../auth/namespace-access.ts'
 import { invalidRequest, notFound } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { handlersOf } from '../../http/handler.ts'
-import {
-  fieldsIn,
-  type PageNumber,
-  pageOf,
-  paginationOf,
-  readPageNumber,
-  withFields,
-} from '../../http/numbered-pages.ts'
+import { fieldsIn, pageOf, paginationOf, readPageNumber, withFields } from '../../http/numbered-pages.ts'
 import { pathOf } from '../../http/path.ts'
 import { readFlag, readInteger, readQuery } from '../../http/query.ts'
 import { wholeResponse } from '../../http/respond.ts'
@@ -23,22 +16,13 @@ import { namespaceFilter } from '../../policy/decide.ts'
 import { reading } from '../../schema/json.ts'
 import { wordsOf } from '../../search/words.ts'
 import { listingKey } from '../../storage/keys.ts'
-import type { Store } from '../../storage/store.ts'
 import { type Catalogue, type Listed, readingShown, serversPerStep, serversStepCost } from './catalogue.ts'
 import type { ServerDeps } from './server-deps.ts'
 
 /** Contract (door 2.4): words of a search that count. Past it: the others are left out. */
 const searchWordsMax = 8
 
-interface ServerQuery {
-  readonly page: PageNumber
-  readonly q: string | undefined
-  readonly topK: number
-  readonly fields: ReadonlySet<string> | undefined
-  readonly ownerId: string | undefined
-  /** Whether a server has what the other filters ask for. */
-  readonly matches: (server: Listed) => boolean
-}
+type ServerQuery = ReturnType<typeof readServerQuery>
 
 /** A server that matches, with its score if it was found by words. */
 interface Match {
@@ -57,20 +41,21 @@ async function listServers(deps: ServerDeps, request: Request): Promise<Response
   const query = readServerQuery(request.url) // 400
   await catalogue.refresh()
   const mayAccess = await accessOf(store, context)
-  const owners = await ownersOf(store, context, { ownerId: query.ownerId, mayAccess })
+  const owned = query.ownerId === undefined ? undefined : await namespacesOf(store, context, query.ownerId)
   const isAllowed = namespaceFilter(context.caller.blocks)
   const isWanted = (server: Listed) =>
     query.matches(server) &&
     isAllowed(server.namespace) &&
     (!server.unlisted || mayAccess(server.namespace)) &&
-    owners(server.namespace)
+    // As far as the caller may know.
+    (owned === undefined || (mayAccess(server.namespace) && owned.has(server.namespace)))
   const work = query.q === undefined ? matching(catalogue, isWanted) : searching(catalogue, query, isWanted)
   const matches = await allowanceOf(request).run(work) // 429
   const shown = pageOf(matches, query.page)
   const names = shown.map(({ server }) => server.qualifiedName)
   const listings = await store.getMany(names.map(listingKey))
-  const ownerOf = await shownOwners(context, shown, mayAccess)
-  const items = await allowanceOf(request).run(itemsOf(deps.base, { shown, listings, ownerOf, query })) // 429
+  const owners = await shownOwners(context, shown, mayAccess)
+  const items = await allowanceOf(request).run(itemsOf(deps.base, { shown, listings, owners, query })) // 429
   const pagination = JSON.stringify(paginationOf(query.page, matches.length))
   const json = Buffer.from(`{"servers":[${items.join()}],"pagination":${pagination}}`)
   deps.onAnswer(context, json)
@@ -86,11 +71,7 @@ function* matching(catalogue: Catalogue, isWanted: (server: Listed) => boolean):
   return matches
 }
 
-function* searching(
-  { find, words }: Catalogue,
-  { q = '', topK }: ServerQuery,
-  isWanted: (server: Listed) => boolean,
-): Generator<number, Match[]> {
+function* searching({ find, words }: Catalogue, { q = '', topK }: ServerQuery, isWanted: (server: Listed) => boolean) {
   const hits = yield* words.search(wordsOf(q).slice(0, searchWordsMax), {
     most: topK,
     isWanted(name) {
@@ -106,42 +87,32 @@ function* searching(
   })
 }
 
-/** Whether a namespace belongs to the wanted owner, as far as the caller may know. */
-async function ownersOf(
-  store: Pick<Store, 'keys'>,
-  context: RequestContext,
-  { ownerId, mayAccess }: { readonly ownerId: string | undefined; readonly mayAccess: (namespace: string) => boolean },
-): Promise<(namespace: string) => boolean> {
-  if (ownerId === undefined) return () => true
-  const owned = await namespacesOf(store, context, ownerId)
-  return (namespace) => mayAccess(namespace) && owned.has(namespace)
-}
-
-/** Finds the owner of a namespace for each server of a page; null for one that the caller may not know. */
+/** The owners of the namespaces of a page, without those that the caller may not know. */
 async function shownOwners(
   { directory }: RequestContext,
   shown: readonly Match[],
   mayAccess: (namespace: string) => boolean,
-): Promise<(namespace: string) => string | null> {
+): Promise<Map<string, string>> {
   const owners = new Map<string, string>()
   for (const { server } of shown) {
     const { namespace } = server
     const owner = mayAccess(namespace) && !owners.has(namespace) ? await directory.namespace(namespace) : undefined
     if (owner !== undefined) owners.set(namespace, 'userId' in owner ? owner.userId : owner.organizationId)
   }
-  return (namespace) => owners.get(namespace) ?? null
+  return owners
 }
 
 interface Shown {
   readonly shown: readonly Match[]
   /** As stored. */
   readonly listings: readonly (Uint8Array | undefined)[]
-  readonly ownerOf: (namespace: string) => string | null
+  /** By namespace. */
+  readonly owners: ReadonlyMap<string, string>
   readonly query: ServerQuery
 }
 
 /** The items of a page as JSON, as work in steps: each is parsed and written again, and may have many kilobytes. */
-function* itemsOf(base: string, { shown, listings, ownerOf, query }: Shown): Generator<number, string[]> {
+function* itemsOf(base: string, { shown, listings, owners, query }: Shown): Generator<number, string[]> {
   const items: string[] = []
   for (const [index, { server, score }] of shown.entries()) {
     const value = listings[index]
@@ -161,7 +132,7 @@ function* itemsOf(base: string, { shown, listings, ownerOf, query }: Shown): Gen
         createdAt: createdAtOf(listing),
         homepage: homepage ?? `${base}/servers/${qualifiedName}`,
         bySmithery: false,
-        owner: ownerOf(namespace),
+        owner: owners.get(namespace) ?? null,
         score,
       }
       items.push(JSON.stringify(withFields(item, query.fields)))
@@ -176,7 +147,7 @@ const parameters = [
 ]
 
 /** Throws `invalid_request`. */
-function readServerQuery(url: string): ServerQuery {
+function readServerQuery(url: string) {
   const query = readQuery(url, parameters)
   const q = query.get('q')
   if (q !== undefined && (q === '' || [...q].length > searchCharsMax))
@@ -189,6 +160,7 @@ function readServerQuery(url: string): ServerQuery {
     topK: readInteger(query, 'topK', { least: searchHitsMin, most: searchHitsMax, otherwise: searchHitsMax }),
     fields: fieldsIn(query),
     ownerId: query.get('ownerId'),
+    /** Whether a server has what the other filters ask for. */
     matches: readFilters(query),
   }
 }

@@ -36,16 +36,6 @@ export interface StoredServer {
   readonly extras: ListingExtras
 }
 
-/** The server after a write of the caller. `before`: undefined for a new one. */
-export type Merge = (context: RequestContext, before: StoredServer | undefined) => StoredServer
-
-interface Written {
-  readonly stored: StoredServer
-  readonly isNew: boolean
-  /** Whether it is another than before. */
-  readonly isChanged: boolean
-}
-
 type Values = readonly (Uint8Array | undefined)[]
 
 export async function storedServer(store: Pick<Store, 'getMany'>, qualifiedName: string) {
@@ -53,15 +43,16 @@ export async function storedServer(store: Pick<Store, 'getMany'>, qualifiedName:
 }
 
 /**
- * Resolves when the server is durable. Throws 400 for one that is too large, 403 if its namespace or owner has no room,
- * 409 for a change of one that a fixture brought, and what `merge` throws.
+ * Resolves when the server is durable, with `isChanged` if it is another than before. `merge` makes it: `before` is
+ * undefined for a new one. Throws 400 for one that is too large, 403 if its namespace or owner has no room, 409 for a
+ * change of one that a fixture brought, and what `merge` throws.
  */
 export function writeServer(
   { store, catalogue, denials, quota, clock }: ServerDeps,
   { change }: DirectoryWrite<unknown>,
   qualifiedName: string,
-  merge: Merge,
-): Promise<Written> {
+  merge: (context: RequestContext, before: StoredServer | undefined) => StoredServer,
+) {
   return change(async (context) => {
     const keys = keysOf(qualifiedName)
     const values = await store.getMany([...keys, listingChangesKey])

@@ -9,15 +9,8 @@ const onlyVersion = '1.0.0'
 const longestText = 100
 const longestIconUrl = 255
 
-/** The facts about a server that the registry's lists filter by. */
-export interface RegistryFacts {
-  /** Undefined for a server that cannot have a name there. */
-  readonly name: string | undefined
-  readonly version: string
-  readonly updatedAt: string
-}
-
-export function registryFactsOf(listing: ServerListing): RegistryFacts {
+/** The facts about a server that the registry's lists filter by. `name`: undefined for one that can have none there. */
+export function registryFactsOf(listing: ServerListing) {
   const { serverJson } = listing
   return {
     name: serverJson?.name ?? nameFor(listing),

@@ -7,22 +7,20 @@
 
 import { timingSafeEqual } from 'node:crypto'
 import { type Authenticated, liveCaller } from '../../auth/authenticate.ts'
-import { type BrowserSessions, formTokenOf, requireFormToken } from '../../auth/browser-sessions.ts'
-import type { Directory } from '../../auth/directory.ts'
-import type { ExpiringRecords, FoundRecord } from '../../auth/expiring-records.ts'
+import { type BrowserSession, formTokenOf, requireFormToken } from '../../auth/browser-sessions.ts'
+import type { FoundRecord } from '../../auth/expiring-records.ts'
+import type { SharedParts } from '../../auth/shared-parts.ts'
 import { conflict, invalidRequest, notFound, unauthorized } from '../../errors.ts'
 import { type RateLimit, requireRate } from '../../fairness/rate-limit.ts'
-import type { ClientSockets } from '../../http/client-sockets.ts'
 import { type Form, readForm } from '../../http/form.ts'
 import { handlersOf } from '../../http/handler.ts'
-import { impossiblePage, redirect } from '../../http/html-page.ts'
+import { html } from '../../http/html.ts'
+import { impossiblePage, page, redirect, row } from '../../http/html-page.ts'
 import { namesInPath } from '../../http/path.ts'
 import { readQuery, refuseQuery } from '../../http/query.ts'
 import { noStoreJson } from '../../http/respond.ts'
 import { cliLoginSeconds } from '../../limits.ts'
 import type { CliLoginMade, CliLoginState } from '../../model/cli-login.ts'
-import type { Audit } from '../../ops/audit-log.ts'
-import { cliLoginDone, cliLoginPage } from './cli-login-page.ts'
 
 /**
  * A login that a command line has begun. `address`: of the command line. `keyId`: of the user who allowed it; null if it
@@ -33,29 +31,16 @@ interface CliLogin {
   readonly keyId?: string | null
 }
 
-export interface CliLoginDeps {
-  readonly records: ExpiringRecords
-  readonly signInKey: Buffer
-  readonly directory: Directory
-  readonly sessions: BrowserSessions
+export interface CliLoginDeps extends SharedParts {
   /** A token for 24 hours. `requireAllowed` throws if its user's key has ended meanwhile. */
   readonly mintForDay: (of: Authenticated, requireAllowed: () => Promise<unknown>) => Promise<string>
   /** Limits logins per address. */
   readonly begins: RateLimit
-  readonly sockets: Pick<ClientSockets, 'addressOf'>
   /** Whether clients may sign in here. */
   readonly isPossible: boolean
-  readonly audit: Audit
-  /** The base URL, without a slash at its end. */
-  readonly base: string
 }
 
-export const cliLoginHandlers = handlersOf({
-  startCliLogin,
-  pollCliLogin,
-  cliLoginPage: showCliLoginPage,
-  decideCliLogin,
-})
+export const cliLoginHandlers = handlersOf({ startCliLogin, pollCliLogin, cliLoginPage, decideCliLogin })
 
 async function startCliLogin(deps: CliLoginDeps, request: Request): Promise<Response> {
   const { sockets, base, records } = deps
@@ -80,21 +65,14 @@ async function pollCliLogin(deps: CliLoginDeps, request: Request): Promise<Respo
   return answer({ status: 'success', apiKey })
 }
 
-async function showCliLoginPage(deps: CliLoginDeps, request: Request): Promise<Response> {
+async function cliLoginPage(deps: CliLoginDeps, request: Request): Promise<Response> {
   const { sessions, sockets, base } = deps
   if (!deps.isPossible) return impossiblePage()
   const login = readQuery(request.url).get('login') ?? '' // 400
   const session = await sessions.find(request)
   if (session === undefined) return toSignIn(deps, login)
   const { value } = await undecided(deps, login) // 400
-  return cliLoginPage({
-    base,
-    formToken: session.formToken(`cli login ${login}`),
-    login,
-    caller: session.caller,
-    begunAt: value.address,
-    address: sockets.addressOf(request),
-  })
+  return decisionPage(base, login, session, value.address, sockets.addressOf(request))
 }
 
 async function decideCliLogin(deps: CliLoginDeps, request: Request): Promise<Response> {
@@ -112,7 +90,7 @@ async function decideCliLogin(deps: CliLoginDeps, request: Request): Promise<Res
   if (!(await records.replace(purpose, found, decided))) throw over() // 400
   const event = isAllowed ? 'signin.cli' : 'signin.cli.denied'
   await audit.record(event, { userId, keyId, address: found.value.address })
-  return cliLoginDone(isAllowed)
+  return donePage(isAllowed)
 }
 
 const purpose = 'cli login'
@@ -168,4 +146,39 @@ function readDecision(form: Form): boolean {
   const decision = form.one('decision')
   if (decision !== 'allow' && decision !== 'deny') throw invalidRequest('decision: must be allow or deny')
   return decision === 'allow'
+}
+
+/**
+ * Somebody else may have begun the login, to act as whoever allows it (RFC 8628, 5.4): the page says so, and shows what
+ * the user can compare. `begunAt`: the address of the command line. `address`: that of the browser.
+ */
+function decisionPage(base: string, login: string, session: BrowserSession, begunAt: string, address: string) {
+  const { userId, operator } = session.caller
+  const formToken = session.formToken(`cli login ${login}`)
+  return page({
+    title: 'Log in on a command line?',
+    body: html`<dl>
+${row('Acts as', operator ? `${userId}, an operator` : userId, html`<a href="${base}/signin">Not you?</a>`)}
+${row('May do', `all that ${userId} may, for 24 hours`)}
+${row('Begun at', begunAt)}
+</dl>
+${
+  begunAt !== address &&
+  html`<p class="warning">That is not your address (${address}). Deny, unless you ran the command on another machine.</p>`
+}
+<p class="warning">Allow this only if you have just run a login command yourself. If somebody sent you to this page, deny:
+they would act as you.</p>
+<form method="post" action="${base}/signin/cli">
+<input type="hidden" name="login" value="${login}"><input type="hidden" name="form" value="${formToken}">
+<button class="main" name="decision" value="allow">Allow</button>
+<button name="decision" value="deny">Deny</button>
+</form>`,
+  })
+}
+
+function donePage(isAllowed: boolean): Response {
+  return page({
+    title: isAllowed ? 'You are logged in on the command line' : 'The login was denied',
+    body: html`<p>You can close this page.</p>`,
+  })
 }

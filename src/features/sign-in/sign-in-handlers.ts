@@ -2,15 +2,10 @@
  * `/signin`: a person signs in to a browser session with an API key, or with a login link (sign-in contract, 2.1, 2.2).
  */
 
-import { type Authenticator, type Caller, liveCaller } from '../../auth/authenticate.ts'
-import {
-  type BrowserSession,
-  type BrowserSessions,
-  formTokenOf,
-  requireFormToken,
-} from '../../auth/browser-sessions.ts'
-import type { Directory } from '../../auth/directory.ts'
-import type { ExpiringRecords, FoundRecord } from '../../auth/expiring-records.ts'
+import { type Caller, liveCaller } from '../../auth/authenticate.ts'
+import { type BrowserSession, formTokenOf, requireFormToken } from '../../auth/browser-sessions.ts'
+import type { FoundRecord } from '../../auth/expiring-records.ts'
+import type { SharedParts } from '../../auth/shared-parts.ts'
 import { invalidRequest, PlatformError } from '../../errors.ts'
 import { type RateLimit, requireRate } from '../../fairness/rate-limit.ts'
 import { readForm } from '../../http/form.ts'
@@ -19,24 +14,15 @@ import { handlersOf } from '../../http/handler.ts'
 import { html } from '../../http/html.ts'
 import { impossiblePage, page, redirect, row } from '../../http/html-page.ts'
 import { readQuery } from '../../http/query.ts'
-import type { Audit } from '../../ops/audit-log.ts'
 
 /** The record behind a login link (`postern login-link`). The link opens a page whose button uses it up: previews do not. */
 export interface LoginLink {
   readonly keyId: string
 }
 
-export interface SignInDeps {
-  readonly authenticator: Pick<Authenticator, 'authenticateKey'>
-  readonly directory: Directory
-  readonly sessions: BrowserSessions
-  readonly records: ExpiringRecords
-  readonly signInKey: Buffer
-  readonly audit: Audit
+export interface SignInDeps extends SharedParts {
   /** Limits sessions that a user begins: each leaves a record for hours, and a line in the audit log. */
   readonly signIns: RateLimit
-  /** The base URL, without a slash at its end. */
-  readonly base: string
 }
 
 export const signInHandlers = handlersOf({ signInPage: showSignInPage, signIn })

@@ -57,18 +57,10 @@ export function createMint({ authenticator, signers, audit, issuer, clock, obser
   }
 }
 
-interface ClaimsOptions {
-  readonly caller: Caller
-  readonly directory: DirectorySnapshot
-  readonly issuer: string
-  /** Unix seconds. */
-  readonly nowSeconds: number
-}
-
-/** The claims of a new token. No clock, and no I/O except directory look-ups. */
+/** The claims of a new token. `nowSeconds`: Unix seconds. No clock, and no I/O except directory look-ups. */
 export async function claimsFor(
   body: unknown,
-  { caller, directory, issuer, nowSeconds }: ClaimsOptions,
+  { caller, directory, issuer, nowSeconds }: Authenticated & { readonly issuer: string; readonly nowSeconds: number },
 ): Promise<ServiceTokenClaims> {
   const { policy = [], organizationId } = readCreateTokenRequest(body)
   const parent = caller.token

@@ -36,15 +36,8 @@ export interface SigningReply {
   readonly signature: string
 }
 
-export interface Signers {
-  /**
-   * The signature of the text, in base64url. Rejects with `unavailable` if the holder has too many pending signatures,
-   * and with Error if the worker fails.
-   */
-  sign(text: string, key: SigningKey, holder: Holder): Promise<string>
-  /** Stops all workers. Pending signatures never resolve. */
-  close(): void
-}
+/** The threads, as far as they have been started. */
+export type Signers = ReturnType<typeof createSigners>
 
 interface Job {
   readonly text: string
@@ -63,7 +56,7 @@ interface Thread {
 }
 
 /** By default one core is left for the event loop. Threads start when tokens are minted; most processes need none. */
-export function createSigners(count = Math.min(signersMax, Math.max(1, availableParallelism() - 1))): Signers {
+export function createSigners(count = Math.min(signersMax, Math.max(1, availableParallelism() - 1))) {
   const threads = new Set<Thread>()
   const shares = new Shares(pendingSignaturesMax)
   /** One of each owner in turn: however many tokens one mints, another waits for a few. */
@@ -105,7 +98,11 @@ export function createSigners(count = Math.min(signersMax, Math.max(1, available
   }
 
   return {
-    async sign(text, { secretKey }, holder) {
+    /**
+     * The signature of the text, in base64url. Rejects with `unavailable` if the holder has too many pending
+     * signatures, and with Error if the worker fails.
+     */
+    async sign(text: string, { secretKey }: SigningKey, holder: Holder): Promise<string> {
       if (!shares.take(holder, 1)) throw tooManyMints()
       try {
         const { promise, resolve, reject } = Promise.withResolvers<string>()
@@ -116,7 +113,8 @@ export function createSigners(count = Math.min(signersMax, Math.max(1, available
         shares.giveBack(holder, 1)
       }
     },
-    close() {
+    /** Stops all workers. Pending signatures never resolve. */
+    close(): void {
       for (const { worker } of threads) worker.terminate()
       threads.clear()
     },

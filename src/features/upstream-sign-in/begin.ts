@@ -3,7 +3,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { calculatePKCECodeChallenge, generateRandomCodeVerifier } from 'oauth4webapi'
 import { ourCookie } from '../../auth/browser-sessions.ts'
-import type { ExpiringRecords } from '../../auth/expiring-records.ts'
 import type { Maker } from '../../auth/maker.ts'
 import { hasAuthorization, sealPart, targetOf } from '../../auth/sealed-parts.ts'
 import { setupStateOf } from '../../auth/setup-links.ts'
@@ -13,16 +12,14 @@ import { attemptSeconds } from '../../limits.ts'
 import type { ConnectionRef, GivenClient } from '../../model/connection.ts'
 import type { UpstreamTarget } from '../../model/input-fields.ts'
 import { connectionChange, type StoredConnection } from '../../storage/connections.ts'
-import type { Store } from '../../storage/store.ts'
-import type { Upstream } from '../../upstream/upstream.ts'
 import { type Discovered, discover, isSameIssuer, keptOf, offlineAccess, type ServerMetadata } from './discovery.ts'
 import {
-  type ClientOptions,
   findClient,
   methodOf,
   redirectUriOf,
   type StoredClient,
   type UpstreamClient,
+  type UpstreamSignInDeps,
 } from './oauth-client.ts'
 import { createOAuthFetch, holderOf, SignInProblem } from './oauth-fetch.ts'
 import { clientPage, continuePage, type Visit, type Visitor } from './setup-pages.ts'
@@ -39,11 +36,7 @@ export interface Attempt extends CodeExchange {
   readonly by: Visitor
 }
 
-export interface BeginDeps extends Omit<ClientOptions, 'store'> {
-  readonly store: Store
-  readonly upstream: Upstream
-  readonly records: ExpiringRecords
-  readonly headersKey: Buffer
+export interface BeginDeps extends UpstreamSignInDeps {
   /** Limits how often a client is replaced, by issuer: all connections to it share it. */
   readonly newClients: RateLimit
 }
@@ -77,11 +70,9 @@ export async function beginSignIn(deps: BeginDeps, visit: Visit, request: Reques
   const fetch = createOAuthFetch(deps.upstream, 'Reaching the server', holderOf(ref, visit.by))
   // An issuer that was only met is looked up anew: if the server now names another, the client is not for that one.
   const issuerGiven = given?.isIssuerMet === true ? undefined : given?.issuer
-  const found = await discover({ fetch, mcpUrl, target: signInTarget(deps, visit), issuer: issuerGiven }) // 502
+  const found = await discover(fetch, mcpUrl, signInTarget(deps, visit), issuerGiven) // 502
   const client = as.asksForClient === true ? undefined : await chooseClient(deps, visit, found.server, as)
-  if (client === undefined) {
-    return clientPage({ ...visit, mcpUrl, issuer: found.server.issuer, redirectUri: redirectUriOf(base) })
-  }
+  if (client === undefined) return clientPage(visit, found.server.issuer, redirectUriOf(base))
   const scope = scopeOf(stored, given, found)
   const verifier = generateRandomCodeVerifier()
   const cookie = browserCookie(base)
@@ -117,7 +108,7 @@ export async function beginSignIn(deps: BeginDeps, visit: Visit, request: Reques
   const isTyped = as.typed !== undefined || given?.isTyped === true
   const remedy = client.isRegistered === true ? 'register again' : isTyped ? 'enter another' : undefined
   return continuePage(
-    { ...visit, mcpUrl, issuer, scope, host: new URL(base).host, href: url.href, remedy },
+    { ...visit, issuer, scope, host: new URL(base).host, href: url.href, remedy },
     { 'set-cookie': cookie.set(browser, attemptSeconds) },
   )
 }
@@ -181,11 +172,7 @@ function givenClientFor(server: ServerMetadata, { clientId, clientSecret }: Give
 }
 
 /** Throws `conflict` if the connection was changed in the meantime. */
-async function keepGivenClient(
-  { store, signInKey }: BeginDeps,
-  { ref, stored }: Visit,
-  given: StoredClient,
-): Promise<void> {
+async function keepGivenClient({ store, signInKey }: BeginDeps, { ref, stored }: Visit, given: StoredClient) {
   const oauth = sealPart('oauth', given, ref, signInKey)
   const after = { connection: stored.connection, privatePart: { ...stored.privatePart, oauth } }
   if ((await store.commit(connectionChange(ref, stored, after))).ok) return

@@ -3,47 +3,32 @@
  * A request that does not belong to an attempt of this very browser is refused, and nothing of it is shown or sent on.
  */
 
-import type { Directory } from '../../auth/directory.ts'
-import type { ExpiringRecords } from '../../auth/expiring-records.ts'
 import { isStillGood } from '../../auth/maker.ts'
 import { sealPart, targetOf } from '../../auth/sealed-parts.ts'
-import { type SetupLinks, setupStateOf, withSignInEnd } from '../../auth/setup-links.ts'
+import { setupStateOf, withSignInEnd } from '../../auth/setup-links.ts'
 import { invalidRequest, PlatformError } from '../../errors.ts'
+import { handlersOf } from '../../http/handler.ts'
 import { html } from '../../http/html.ts'
 import { page, redirect, row } from '../../http/html-page.ts'
 import { readInteger, readQuery } from '../../http/query.ts'
 import type { ConnectionStatus, ServerInfo } from '../../model/connection.ts'
 import { isConnectionId, isSlug } from '../../model/names.ts'
-import type { Audit } from '../../ops/audit-log.ts'
 import { connectionChange, findConnection, type StoredConnection } from '../../storage/connections.ts'
 import { decideAgain } from '../../storage/decide-again.ts'
-import type { Store } from '../../storage/store.ts'
 import { probeServer } from '../../upstream/probe.ts'
-import { type Upstream, UpstreamError } from '../../upstream/upstream.ts'
+import { UpstreamError } from '../../upstream/upstream.ts'
 import { type Attempt, browserCookie, hashOf } from './begin.ts'
-import { type ClientOptions, forgetClient, redirectUriOf } from './oauth-client.ts'
+import { forgetClient, redirectUriOf, type UpstreamSignInDeps } from './oauth-client.ts'
 import { createOAuthFetch, holderOf, SignInProblem } from './oauth-fetch.ts'
 import { minuteOf } from './setup-pages.ts'
 import { exchangeCode, lastTimeMs, signInEnd, type UpstreamTokens, withoutTokens } from './tokens.ts'
 
-export interface CallbackDeps extends Omit<ClientOptions, 'store'> {
-  readonly store: Store
-  readonly upstream: Upstream
-  readonly records: ExpiringRecords
-  readonly directory: Directory
-  readonly headersKey: Buffer
-  readonly links: Pick<SetupLinks, 'urlOf'>
-  readonly audit: Audit
-}
+export const callbackHandlers = handlersOf({
+  oauthCallback,
+  oauthDone: (_: UpstreamSignInDeps, request: Request) => connectedPage(request),
+})
 
-export function callbackHandlers(deps: CallbackDeps) {
-  return {
-    oauthCallback: (request: Request) => oauthCallback(deps, request),
-    oauthDone: connectedPage,
-  }
-}
-
-async function oauthCallback(deps: CallbackDeps, request: Request): Promise<Response> {
+async function oauthCallback(deps: UpstreamSignInDeps, request: Request): Promise<Response> {
   const { base } = deps
   const parameters = new URLSearchParams(request.url.slice(request.url.indexOf('?') + 1))
   const attempt = await attemptOf(deps, request, parameters) // 400
@@ -51,18 +36,15 @@ async function oauthCallback(deps: CallbackDeps, request: Request): Promise<Resp
   const setupUrl = attempt.by.userId === undefined ? undefined : deps.links.urlOf(attempt.ref)
   const error = parameters.get('error')
   if (error !== null) return refusedPage(attempt, error, parameters.get('error_description'), setupUrl)
-  let end: string | undefined
-  try {
-    end = await finish(deps, attempt, parameters) // 502, 400
-  } catch (thrown) {
+  const end = await finish(deps, attempt, parameters).catch((thrown) => {
     throw thrown instanceof PlatformError && setupUrl !== undefined ? thrown.with({ setupUrl }) : thrown
-  }
+  }) // 502, 400
   const until = end === undefined ? {} : { until: String(Math.floor(Date.parse(end) / 1000)) }
   return redirect(`${base}/oauth/done?${new URLSearchParams({ ...attempt.ref, ...until })}`)
 }
 
 /** The attempt that the parameters belong to, which is used up. Throws `invalid_request`, always with one text. */
-async function attemptOf(deps: CallbackDeps, request: Request, parameters: URLSearchParams): Promise<Attempt> {
+async function attemptOf(deps: UpstreamSignInDeps, request: Request, parameters: URLSearchParams): Promise<Attempt> {
   const { records, base } = deps
   const refused = invalidRequest('This sign-in is unknown here, was used, or has expired: start again')
   if (new Set(parameters.keys()).size !== [...parameters.keys()].length) throw refused
@@ -80,7 +62,7 @@ async function attemptOf(deps: CallbackDeps, request: Request, parameters: URLSe
 }
 
 /** The connection of an attempt. Throws 400 if it has changed, or if the attempt's maker may no longer access it. */
-async function connectionOf(deps: CallbackDeps, { ref, setupState, maker }: Attempt): Promise<StoredConnection> {
+async function connectionOf(deps: UpstreamSignInDeps, { ref, setupState, maker }: Attempt): Promise<StoredConnection> {
   const { store, directory } = deps
   const stored = await findConnection(store, ref.namespace, ref.connectionId)
   const isSame = stored !== undefined && setupStateOf({ ref, ...stored }) === setupState
@@ -89,7 +71,7 @@ async function connectionOf(deps: CallbackDeps, { ref, setupState, maker }: Atte
 }
 
 async function keep(
-  deps: CallbackDeps,
+  deps: UpstreamSignInDeps,
   attempt: Attempt,
   tokens: UpstreamTokens,
   { status, serverInfo }: { readonly status: ConnectionStatus; readonly serverInfo?: ServerInfo },
@@ -117,7 +99,7 @@ async function keep(
 }
 
 /** Exchanges the code, tries the token, keeps it, and says when it ends. Throws SignInProblem, `invalid_request`. */
-async function finish(deps: CallbackDeps, attempt: Attempt, parameters: URLSearchParams): Promise<string | undefined> {
+async function finish(deps: UpstreamSignInDeps, attempt: Attempt, parameters: URLSearchParams) {
   const { upstream, base, audit, clock } = deps
   const stored = await connectionOf(deps, attempt) // 400
   const fetch = createOAuthFetch(upstream, 'Exchanging the code', holderOf(attempt.ref, attempt.by))
@@ -138,7 +120,7 @@ async function finish(deps: CallbackDeps, attempt: Attempt, parameters: URLSearc
 
 /** Asks the server with the token. Throws SignInProblem if it does not take it. */
 async function probe(
-  { upstream, headersKey }: CallbackDeps,
+  { upstream, headersKey }: UpstreamSignInDeps,
   attempt: Attempt,
   stored: StoredConnection,
   { accessToken }: UpstreamTokens,

@@ -1,13 +1,7 @@
 /** Reads what a server's challenge asks for (RFC 9110, 11.6.1; RFC 6750, 3; RFC 9728, 5.1). */
 
-export interface Challenge {
-  readonly metadataUrl: string | undefined
-  readonly scope: string | undefined
-  readonly error: string | undefined
-}
-
 /** Reads a `WWW-Authenticate` header, whose challenges may be of several schemes. */
-export async function readChallenge(header: string): Promise<Challenge> {
+export async function readChallenge(header: string) {
   const { extractWWWAuthenticateParams } = await import('@modelcontextprotocol/client')
   const response = new Response(null, { status: 401, headers: { 'www-authenticate': bearerIn(header) } })
   const { resourceMetadataUrl, scope, error } = extractWWWAuthenticateParams(response)

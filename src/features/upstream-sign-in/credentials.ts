@@ -1,19 +1,39 @@
 /**
  * The token for a call through a connection that somebody has signed in: refreshed ahead of its end and after a 401
- * (sign-in contract, 1.6).
+ * (sign-in contract, 1.6), once for all calls that wait, in whichever process. The refresh is claimed in the store, and
+ * the new tokens are durable before anybody uses them.
  */
 
+import { sealPart } from '../../auth/sealed-parts.ts'
 import { PlatformError } from '../../errors.ts'
+import type { Holder } from '../../fairness/owner.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
 import type { AuditFields } from '../../ops/audit-log.ts'
-import { findConnection, type StoredConnection } from '../../storage/connections.ts'
+import { connectionChange, findConnection, type StoredConnection } from '../../storage/connections.ts'
 import { decideAgain } from '../../storage/decide-again.ts'
-import { type CredentialsCall, createRefresh } from './refresh.ts'
-import { type CredentialsDeps, createStoredTokens } from './stored-tokens.ts'
-import type { UpstreamTokens } from './tokens.ts'
+import { forgetClient, type UpstreamSignInDeps } from './oauth-client.ts'
+import { createOAuthFetch, SignInProblem } from './oauth-fetch.ts'
+import { createStoredTokens, type StoredTokens } from './stored-tokens.ts'
+import { refreshTokens, type UpstreamTokens } from './tokens.ts'
 
 /** Contract (sign-in 1.6): a token is refreshed with less left than this, or than half of a shorter life. Past it: it is used as it is. */
 const refreshAheadMs = 60_000
+
+/** Contract (sign-in 1.6): time for which one process refreshes a connection's tokens, and others wait. Past it: another one tries. */
+export const refreshClaimMs = 15_000
+/** Contract (sign-in 1.6): pause after a refresh that failed for now. Past it: the next call tries again. */
+export const refreshRetryMs = 5_000
+
+/** Time between looks at a refresh that another process makes. Past it: the next look. */
+const refreshPollMs = 100
+
+interface CredentialsCall {
+  readonly ref: ConnectionRef
+  readonly stored: StoredConnection
+  readonly holder: Holder
+  /** Ends a wait when its client disconnects. */
+  readonly request: Request
+}
 
 export interface Credentials {
   readonly accessToken: string
@@ -25,16 +45,10 @@ export interface Credentials {
   refused(): Promise<void>
 }
 
-export interface UpstreamCredentials {
-  /** Undefined if nobody has signed in. Throws `upstream_error` if an expired token cannot be refreshed right now. */
-  of(call: CredentialsCall): Promise<Credentials | undefined>
-  /** Revokes the tokens of a record that was deleted or replaced, in the background. */
-  revoke(ref: ConnectionRef, stored: StoredConnection, reason: string): Promise<void>
-  /** Drops the tokens of a connection and revokes them in the background. False if nobody had signed in. `by`: who. */
-  signOut(ref: ConnectionRef, reason: string, by: AuditFields): Promise<boolean>
-}
+/** The credentials of all connections. */
+export type UpstreamCredentials = ReturnType<typeof createUpstreamCredentials>
 
-export function createUpstreamCredentials(deps: CredentialsDeps): UpstreamCredentials {
+export function createUpstreamCredentials(deps: UpstreamSignInDeps) {
   const { store, audit, clock } = deps
   const tokensIn = createStoredTokens(deps)
   const refresh = createRefresh({ ...deps, tokensIn })
@@ -46,9 +60,7 @@ export function createUpstreamCredentials(deps: CredentialsDeps): UpstreamCreden
         const next = await refresh(call, accessToken)
         return next && credentials(call, next)
       },
-      async wants(scope) {
-        await tokensIn.wants(call.ref, accessToken, scope)
-      },
+      wants: (scope) => tokensIn.wants(call.ref, accessToken, scope),
       async refused() {
         await tokensIn.drop(call.ref, accessToken, 'the server refuses its token')
       },
@@ -56,7 +68,8 @@ export function createUpstreamCredentials(deps: CredentialsDeps): UpstreamCreden
   }
 
   return {
-    async of(call) {
+    /** Undefined if nobody has signed in. Throws `upstream_error` if an expired token cannot be refreshed right now. */
+    async of(call: CredentialsCall): Promise<Credentials | undefined> {
       const tokens = tokensIn.of(call.ref, call.stored)
       if (tokens === undefined) return undefined
       if (!isDue(tokens, clock.now())) return credentials(call, tokens)
@@ -69,13 +82,15 @@ export function createUpstreamCredentials(deps: CredentialsDeps): UpstreamCreden
         throw error
       }
     },
-    async revoke(ref, stored, reason) {
+    /** Revokes the tokens of a record that was deleted or replaced, in the background. */
+    async revoke(ref: ConnectionRef, stored: StoredConnection, reason: string): Promise<void> {
       const tokens = tokensIn.of(ref, stored)
       if (tokens === undefined) return
       tokensIn.revokeLater(ref, tokens)
       await audit.record('upstream.signed_out', { ...ref, reason })
     },
-    async signOut(ref, reason, by) {
+    /** Drops the tokens and revokes them in the background. False if nobody had signed in. `by`: who. */
+    async signOut(ref: ConnectionRef, reason: string, by: AuditFields): Promise<boolean> {
       return decideAgain('the connection', async () => {
         const stored = await findConnection(store, ref.namespace, ref.connectionId)
         const tokens = stored && tokensIn.of(ref, stored)
@@ -96,4 +111,77 @@ function isDue({ obtainedAt, expiresAt, refreshToken }: UpstreamTokens, now: num
   if (expiresAt === undefined) return false
   if (refreshToken === undefined) return expiresAt <= now
   return expiresAt - now < Math.min(refreshAheadMs, (expiresAt - obtainedAt) / 2)
+}
+
+type RefreshDeps = UpstreamSignInDeps & { readonly tokensIn: StoredTokens }
+
+/** Finds the tokens after those with the access token `used`; undefined if there are none any more. */
+function createRefresh(deps: RefreshDeps) {
+  /** Refreshes in progress in this process, by connection. */
+  const refreshing = new Map<string, Promise<UpstreamTokens | undefined>>()
+
+  return (call: CredentialsCall, used: string): Promise<UpstreamTokens | undefined> => {
+    const name = `${call.ref.namespace}/${call.ref.connectionId} ${used}`
+    const running =
+      refreshing.get(name) ??
+      decideAgain('the connection', () => claimed(deps, call, used)).finally(() => refreshing.delete(name))
+    refreshing.set(name, running)
+    return running
+  }
+}
+
+/** One decision: waits until nobody else refreshes them, and does so. */
+async function claimed(deps: RefreshDeps, { ref, holder, request }: CredentialsCall, used: string) {
+  const { store, clock, tokensIn } = deps
+  for (;;) {
+    const stored = await findConnection(store, ref.namespace, ref.connectionId)
+    const tokens = stored && tokensIn.of(ref, stored)
+    if (stored === undefined || tokens === undefined) return undefined
+    if (tokens.accessToken !== used) return tokens
+    const { refreshUntil = 0, refreshAfter = 0 } = stored.privatePart
+    if (refreshAfter > clock.now()) throw notNow('it failed a moment ago')
+    if (refreshUntil > clock.now()) {
+      await deps.sockets.wait(refreshPollMs, request)
+      if (request.signal.aborted) throw notNow('the client disconnected')
+      continue
+    }
+    const claim = { ...stored.privatePart, refreshUntil: clock.now() + refreshClaimMs }
+    const { connection } = stored
+    const write = connectionChange(ref, stored, { connection, privatePart: claim })
+    return (await store.commit(write)).ok ? refreshNow(deps, ref, tokens, holder) : 'again'
+  }
+}
+
+/** With the claim held. */
+async function refreshNow(deps: RefreshDeps, ref: ConnectionRef, tokens: UpstreamTokens, holder: Holder) {
+  const { signInKey, clock, tokensIn } = deps
+  const used = tokens.accessToken
+  const fetch = createOAuthFetch(deps.upstream, 'Refreshing the token', holder)
+  const result = await refreshTokens(tokens, fetch, clock.now()).catch((error) => {
+    if (!(error instanceof SignInProblem)) throw error
+    return { kind: 'failed', why: error.message, isUnknownClient: false } as const
+  })
+  if (!('kind' in result)) {
+    const sealed = sealPart('tokens', result, ref, signInKey)
+    const isKept = await tokensIn.change(ref, used, ({ refreshUntil: _, refreshAfter: __, ...rest }) => ({
+      privatePart: { ...rest, tokens: sealed },
+    }))
+    // Somebody has signed out or deleted the connection: nobody may use what came too late.
+    if (!isKept) tokensIn.revokeLater(ref, result)
+    return isKept ? result : undefined
+  }
+  if (result.kind === 'failed') {
+    await tokensIn.change(ref, used, ({ refreshUntil: _, ...rest }) => ({
+      privatePart: { ...rest, refreshAfter: clock.now() + refreshRetryMs },
+    }))
+    throw notNow(result.why)
+  }
+  const { client, server } = tokens
+  if (result.isUnknownClient && client.isRegistered === true) await forgetClient(deps, server.issuer, client)
+  await tokensIn.drop(ref, used, result.why)
+  return undefined
+}
+
+function notNow(why: string): PlatformError {
+  return new PlatformError('upstream_error', `The upstream’s token cannot be refreshed right now: ${why}`)
 }

@@ -4,6 +4,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import type { AuthorizationServer } from 'oauth4webapi'
 import type { UpstreamTarget } from '../../model/input-fields.ts'
 import { statelessHeaders, statelessMeta } from '../../model/mcp.ts'
+import { fieldsOf } from '../../model/server.ts'
 import { validatorOf } from '../../schema/check.ts'
 import { parseForeign } from '../../schema/json.ts'
 import { version } from '../../version.ts'
@@ -15,13 +16,8 @@ const oauthScopeCharsMax = 8000
 /** Ours: characters of a URL in metadata. Past it: 502. */
 const oauthUrlCharsMax = 4000
 
-export interface Discovered {
-  /** The `resource` of all requests, to the letter. */
-  readonly resource: string
-  readonly server: ServerMetadata
-  /** The scope that the server's challenge asks for, or else all that it supports; undefined for none. */
-  readonly scope: string | undefined
-}
+/** The authorization server of an MCP server, and what to ask it for. */
+export type Discovered = Awaited<ReturnType<typeof discover>>
 
 const Text = Type.String({ maxLength: oauthUrlCharsMax })
 const Texts = Type.Array(Type.String({ maxLength: 1000 }), { maxItems: 1000 })
@@ -46,18 +42,17 @@ const ServerMetadata = Type.Object({
   client_id_metadata_document_supported: Type.Optional(Type.Boolean()),
 })
 export type ServerMetadata = Static<typeof ServerMetadata> & AuthorizationServer
-const keptFields = [
+/** The fields that are used after a sign-in has begun, and kept with attempts and tokens: the rest may be large. */
+const KeptServer = Type.Pick(ServerMetadata, [
   'issuer',
   'token_endpoint',
   'revocation_endpoint',
   'authorization_response_iss_parameter_supported',
-] as const
-/** The fields that are used after a sign-in has begun, and kept with attempts and tokens: the rest may be large. */
-export type KeptServer = Pick<ServerMetadata, (typeof keptFields)[number]>
+])
+export type KeptServer = Static<typeof KeptServer>
 
 export function keptOf(server: ServerMetadata): KeptServer {
-  const kept = Object.entries(server).filter(([name]) => (keptFields as readonly string[]).includes(name))
-  return Object.fromEntries(kept) as unknown as KeptServer
+  return fieldsOf(KeptServer, server)
 }
 const serverShape = validatorOf(ServerMetadata)
 
@@ -66,17 +61,13 @@ export const offlineAccess = 'offline_access'
 
 const step = 'Finding the authorization server'
 
-export interface DiscoveryOptions {
-  readonly fetch: OAuthFetch
-  readonly mcpUrl: string
-  /** Where the first request goes, with the connection's own headers and what was entered for it. */
-  readonly target: UpstreamTarget
-  /** The issuer that the connection was given by hand: the only one to ask. */
-  readonly issuer: string | undefined
-}
-
-/** Throws SignInProblem. */
-export async function discover({ fetch, mcpUrl, target, issuer }: DiscoveryOptions): Promise<Discovered> {
+/**
+ * `target`: where the first request goes, with the connection's own headers and what was entered for it. `issuer`: the
+ * one that the connection was given by hand, the only one to ask. In the result, `resource` is that of all requests, to
+ * the letter; `scope` the one that the server's challenge asks for, or else all that it supports; undefined for none.
+ * Throws SignInProblem.
+ */
+export async function discover(fetch: OAuthFetch, mcpUrl: string, target: UpstreamTarget, issuer: string | undefined) {
   const { metadataUrl, scope } = await challengeOf(fetch, target)
   const resource = await findResource(fetch, mcpUrl, metadataUrl)
   const server = await findServer(fetch, chooseIssuer(resource, issuer) ?? new URL(mcpUrl).origin)

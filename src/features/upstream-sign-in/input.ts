@@ -5,7 +5,7 @@
 
 import type { DirectorySnapshot } from '../../auth/directory.ts'
 import { hasAuthorization, openHeaders, sealInput, targetOf } from '../../auth/sealed-parts.ts'
-import { type SetupLinks, withSetupUrl } from '../../auth/setup-links.ts'
+import { withSetupUrl } from '../../auth/setup-links.ts'
 import { conflict, PlatformError } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import type { Holder } from '../../fairness/owner.ts'
@@ -23,24 +23,15 @@ import {
   withInput,
 } from '../../model/input-fields.ts'
 import type { ServerDetail } from '../../model/server.ts'
-import type { Audit } from '../../ops/audit-log.ts'
 import { validatorOf } from '../../schema/check.ts'
 import type { Check } from '../../schema/json-schema.ts'
 import { connectionChange, type StoredConnection } from '../../storage/connections.ts'
 import { readingServer } from '../../storage/directory-records.ts'
-import type { Store } from '../../storage/store.ts'
 import { probeServer } from '../../upstream/probe.ts'
 import { type Upstream, UpstreamError } from '../../upstream/upstream.ts'
+import type { UpstreamSignInDeps } from './oauth-client.ts'
 import { holderOf } from './oauth-fetch.ts'
 import { enteredPage, inputPage, type Visit } from './setup-pages.ts'
-
-export interface InputDeps {
-  readonly store: Store
-  readonly upstream: Upstream
-  readonly links: SetupLinks
-  readonly audit: Audit
-  readonly headersKey: Buffer
-}
 
 /** A server's configuration: its JSON Schema, and the same as fields of a form. */
 export interface Config {
@@ -89,7 +80,12 @@ export function isInputDue({ stored, ref }: Visit, { fields }: Config, headersKe
 }
 
 /** Answers a form: with the form again (400), or with what came of the values (200). Throws `conflict`. */
-export async function enterInput(deps: InputDeps, visit: Visit, config: Config, form: Form): Promise<Response> {
+export async function enterInput(
+  deps: UpstreamSignInDeps,
+  visit: Visit,
+  config: Config,
+  form: Form,
+): Promise<Response> {
   const values = readValues(config.fields, form)
   const again = (problem: string, status: number) => inputPage({ ...visit, ...config, values, problem, status })
   const wrong = await problemOf(visit.request, config, values)
@@ -99,7 +95,7 @@ export async function enterInput(deps: InputDeps, visit: Visit, config: Config, 
   const target = withInput(connection.mcpUrl, openHeaders(privatePart, visit.ref, deps.headersKey), input)
   const unsendable = sendingProblem(input, target)
   if (unsendable !== undefined) return again(unsendable, 400)
-  const status = await keep(deps, { ...visit, input, target })
+  const status = await keep(deps, visit, input, target)
   if (status.state === 'error') return again(`Your values are stored, and were tried. ${status.message}`, 200)
   const wantsSignIn = status.state === 'auth_required'
   if (wantsSignIn && status.setupUrl === undefined) return again('The server refuses these values.', 200)
@@ -127,11 +123,7 @@ function readValue({ kind, options, isRequired, default: usual }: InputField, te
 }
 
 /** The first fault that the schema finds in the values, if any. Throws `conflict` if it cannot be compiled, and 429. */
-async function problemOf(
-  request: Request,
-  { schema, fields }: Config,
-  values: ReadonlyMap<string, Scalar>,
-): Promise<string | undefined> {
+async function problemOf(request: Request, { schema, fields }: Config, values: ReadonlyMap<string, Scalar>) {
   const { keptCheckOf } = await import('../../schema/kept-checks.ts')
   const properties = Object.entries((schema['properties'] ?? {}) as Record<string, { default?: unknown } | boolean>)
   // Properties without a value, such as those that the form does not ask for, get their default.
@@ -162,9 +154,6 @@ function inLabels(problem: string, fields: readonly InputField[]): string {
 
 const headerValue = validatorOf(HeaderValue)
 
-/** A visit with the values that were entered, and the server as they reach it. */
-type Entered = Visit & { readonly input: InputValues; readonly target: UpstreamTarget }
-
 /** The problem that keeps the values from being sent; undefined if there is none. */
 function sendingProblem(input: InputValues, { url }: UpstreamTarget): string | undefined {
   for (const [name, text] of Object.entries(input.headers)) {
@@ -178,8 +167,10 @@ function sendingProblem(input: InputValues, { url }: UpstreamTarget): string | u
 
 /** Asks the server with the values, and keeps them whatever it answers. Throws `conflict` if the record has changed. */
 async function keep(
-  { store, upstream, links, audit, headersKey }: InputDeps,
-  { ref, stored, by, input, target }: Entered,
+  { store, upstream, links, audit, headersKey }: UpstreamSignInDeps,
+  { ref, stored, by }: Visit,
+  input: InputValues,
+  target: UpstreamTarget,
 ): Promise<ConnectionStatus> {
   const { status: probed, serverInfo } = await probe(upstream, target, holderOf(ref, by))
   const status = hasAuthorization(target.headers) ? probed : withSetupUrl(probed, links.urlOf(ref))

@@ -1,16 +1,10 @@
 /** As which client postern asks an authorization server (sign-in contract, 1.4). */
 
 import { createHash } from 'node:crypto'
-import {
-  allowInsecureRequests,
-  type ClientAuth,
-  ClientSecretPost,
-  customFetch,
-  dynamicClientRegistrationRequest,
-  None,
-} from 'oauth4webapi'
+import { type ClientAuth, ClientSecretPost, dynamicClientRegistrationRequest, None } from 'oauth4webapi'
 import { openText, sealText } from '../../auth/secrets.ts'
-import { type Clock, secondsOf } from '../../clock.ts'
+import type { SharedParts } from '../../auth/shared-parts.ts'
+import { secondsOf } from '../../clock.ts'
 import { type RateLimit, requireRate } from '../../fairness/rate-limit.ts'
 import { isLocalUrl } from '../../http/guard.ts'
 import { grantsPerRead } from '../../limits.ts'
@@ -18,8 +12,9 @@ import type { GivenClient } from '../../model/connection.ts'
 import { textOf } from '../../storage/bytes.ts'
 import { keyOf, prefixOf, prefixRange } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
+import type { Upstream } from '../../upstream/upstream.ts'
 import type { ServerMetadata } from './discovery.ts'
-import { type OAuthFetch, SignInProblem } from './oauth-fetch.ts'
+import { type OAuthFetch, requestOver, SignInProblem } from './oauth-fetch.ts'
 
 /** Ours: clients of ours that authorization servers have registered, one for each server. Past it: the oldest are forgotten, and register again. */
 export const upstreamClientsMax = 10_000
@@ -43,14 +38,10 @@ export interface StoredClient extends GivenClient {
   readonly isIssuerMet?: boolean
 }
 
-export interface ClientOptions {
-  readonly store: Pick<Store, 'get' | 'commit'>
-  readonly signInKey: Buffer
-  /** The base URL without a trailing slash. */
-  readonly base: string
-  /** False with `--no-client-document`. */
+export interface UpstreamSignInDeps extends SharedParts {
+  readonly upstream: Upstream
+  /** Whether postern has a document as a client: not with `--no-client-document`. */
   readonly hasDocument: boolean
-  readonly clock: Clock
 }
 
 export function redirectUriOf(base: string): string {
@@ -85,7 +76,7 @@ interface KeptClient {
  * SignInProblem if registering fails, and `rate_limited`.
  */
 export async function findClient(
-  options: ClientOptions,
+  options: UpstreamSignInDeps,
   server: ServerMetadata,
   fetch: OAuthFetch,
   again?: RateLimit,
@@ -109,7 +100,7 @@ export async function findClient(
 
 /** Forgets the client that its server no longer knows, if it is still this one: the next sign-in registers again. */
 export async function forgetClient(
-  options: ClientOptions,
+  options: UpstreamSignInDeps,
   issuer: string,
   { clientId }: UpstreamClient,
 ): Promise<void> {
@@ -133,7 +124,7 @@ export async function sweepUpstreamClients(store: Pick<Store, 'range' | 'commit'
 }
 
 /** `client`: undefined if there is none, or it was sealed with another secret. */
-async function readClient(options: ClientOptions, issuer: string) {
+async function readClient(options: UpstreamSignInDeps, issuer: string) {
   const bytes = await options.store.get(clientKey(options, issuer))
   if (bytes === undefined) return { client: undefined, bytes: null }
   const opened = openText(options.signInKey, keptIn(bytes).sealed, `client ${issuer}`)
@@ -144,13 +135,13 @@ function keptIn(bytes: Uint8Array): KeptClient {
   return JSON.parse(textOf(bytes)) as KeptClient
 }
 
-function clientEntry(options: ClientOptions, issuer: string, client: UpstreamClient) {
+function clientEntry(options: UpstreamSignInDeps, issuer: string, client: UpstreamClient) {
   const sealed = sealText(options.signInKey, JSON.stringify(client), `client ${issuer}`)
   const kept: KeptClient = { madeAt: secondsOf(options.clock), sealed }
   return { key: clientKey(options, issuer), value: Buffer.from(JSON.stringify(kept)) }
 }
 
-function clientKey({ base }: ClientOptions, issuer: string) {
+function clientKey({ base }: UpstreamSignInDeps, issuer: string) {
   const made = `${issuer}\0${redirectUriOf(base)}`
   return keyOf('upstreamClient', createHash('sha256').update(made).digest('base64url'))
 }
@@ -165,8 +156,7 @@ async function register(base: string, server: ServerMetadata, fetch: OAuthFetch)
     application_type: isLocalUrl(base) ? 'native' : 'web',
     token_endpoint_auth_method: methodOf(server, false),
   }
-  const request = { [customFetch]: fetch as never, [allowInsecureRequests]: true }
-  const response = await dynamicClientRegistrationRequest(server, metadata, request)
+  const response = await dynamicClientRegistrationRequest(server, metadata, requestOver(fetch))
   const made = (await response.json().catch(() => undefined)) as Registration | undefined
   // Servers answer 200 too, and leave out when a secret expires: the token endpoint shows whether a secret works.
   if (!response.ok || typeof made?.client_id !== 'string') {
@@ -179,11 +169,7 @@ async function register(base: string, server: ServerMetadata, fetch: OAuthFetch)
 }
 
 /** The fields that are used of the answer to a registration (RFC 7591, 3.2.1). */
-interface Registration {
-  readonly client_id?: unknown
-  readonly client_secret?: unknown
-  readonly token_endpoint_auth_method?: unknown
-}
+type Registration = Partial<Record<'client_id' | 'client_secret' | 'token_endpoint_auth_method', unknown>>
 
 /** An authorization server's words about a failed request, shortened; never what we have sent. */
 export function problemOf(error: unknown): string {

@@ -3,6 +3,7 @@
  * redirect, and are bounded (sign-in contract, 1.9).
  */
 
+import { allowInsecureRequests, customFetch } from 'oauth4webapi'
 import { PlatformError } from '../../errors.ts'
 import { type Holder, ticketHolder } from '../../fairness/owner.ts'
 import { isSecureUrl } from '../../http/guard.ts'
@@ -18,6 +19,12 @@ export type OAuthFetch = (
   url: string,
   init?: { readonly method?: string; readonly headers?: Record<string, string>; readonly body?: unknown },
 ) => Promise<Response>
+
+/** The options of a request of the library `oauth4webapi`, over this fetch. */
+export function requestOver(fetch: OAuthFetch, additionalParameters: Record<string, string> = {}) {
+  // The URLs were checked: http is allowed on this machine alone.
+  return { [customFetch]: fetch as never, [allowInsecureRequests]: true, additionalParameters }
+}
 
 /** Something that the other side does wrong: 502, with the step at which it happened. */
 export class SignInProblem extends PlatformError {

@@ -29,6 +29,10 @@ export function minuteOf(time: number): string {
   return `${new Date(time).toISOString().slice(0, 16).replace('T', ' ')} UTC`
 }
 
+function mcpUrlOf({ stored }: Visit): string {
+  return stored.connection.mcpUrl ?? ''
+}
+
 function rowsOf({ ref, stored }: Visit, ...more: readonly Html[]): Html {
   const { name } = stored.connection
   return html`<dl>${row('Namespace', ref.namespace)}${row('Connection', ref.connectionId)}
@@ -40,18 +44,10 @@ function form({ action, formToken }: Visit, content: Html): Html {
 ${content}</form>`
 }
 
-export function setupPage(
-  about: Visit & {
-    readonly mcpUrl: string
-    readonly tokens: UpstreamTokens | undefined
-    /** Scopes that the server wants besides those of its token. */
-    readonly wantedScope: string | undefined
-    /** The server also takes values, which may be what is wrong. */
-    readonly takesInput: boolean
-  },
-): Response {
-  const { mcpUrl, tokens, wantedScope, takesInput } = about
-  const server = row('Server', new URL(mcpUrl).host)
+/** `takesInput`: the server also takes values, which may be what is wrong. */
+export function setupPage(about: Visit, tokens: UpstreamTokens | undefined, takesInput: boolean): Response {
+  const { signedInUntil, wantedScope } = about.stored.privatePart
+  const server = row('Server', new URL(mcpUrlOf(about)).host)
   if (tokens === undefined) {
     return page({
       title: 'Connect this server',
@@ -60,7 +56,6 @@ export function setupPage(
 ${form(about, html`<button class="main">Continue</button>${takesInput && changeValues}`)}`,
     })
   }
-  const { signedInUntil } = about.stored.privatePart
   return page({
     title: wantedScope === undefined ? 'This server is connected' : 'This server wants more access',
     body: html`${rowsOf(
@@ -98,7 +93,7 @@ export function inputPage(
   return page({
     title: isConnected ? 'This server is connected' : 'Set this connection up',
     status,
-    body: html`${rowsOf(about, row('Server', new URL(stored.connection.mcpUrl ?? '').host))}
+    body: html`${rowsOf(about, row('Server', new URL(mcpUrlOf(about)).host))}
 ${problem !== undefined && html`<p class="warning" role="alert">${problem}</p>`}
 ${form(
   about,
@@ -150,7 +145,6 @@ ${form(about, html`<button class="main">Continue to sign in</button>${changeValu
 
 export function continuePage(
   about: Visit & {
-    readonly mcpUrl: string
     readonly issuer: string
     readonly scope: string | undefined
     readonly host: string
@@ -160,12 +154,12 @@ export function continuePage(
   },
   headers: Readonly<Record<string, string>>,
 ): Response {
-  const { mcpUrl, issuer, scope, host, href, remedy } = about
+  const { issuer, scope, host, href, remedy } = about
   return page({
     title: 'Sign in to this server',
     body: html`${rowsOf(
       about,
-      row('Server', mcpUrl),
+      row('Server', mcpUrlOf(about)),
       row('You sign in at', issuer),
       row('postern asks for', scope ?? 'what it gives without a scope'),
       row('You return to', host),
@@ -187,10 +181,7 @@ ${
   })
 }
 
-export function clientPage(
-  about: Visit & { readonly mcpUrl: string; readonly issuer: string; readonly redirectUri: string },
-): Response {
-  const { issuer, redirectUri } = about
+export function clientPage(about: Visit, issuer: string, redirectUri: string): Response {
   return page({
     title: 'Register postern at this server',
     body: html`${rowsOf(about, row('Sign-in at', issuer), row('Redirect URI', redirectUri))}

@@ -3,9 +3,8 @@
  * must be told (sign-in contract, 1.3, 1.4, 1.10). Opening the page contacts nobody; its form does.
  */
 
-import type { Authorizer } from '../../auth/authorizer.ts'
-import { type BrowserSessions, formTokenOf, requireFormToken } from '../../auth/browser-sessions.ts'
-import type { Directory, DirectorySnapshot } from '../../auth/directory.ts'
+import { formTokenOf, requireFormToken } from '../../auth/browser-sessions.ts'
+import type { DirectorySnapshot } from '../../auth/directory.ts'
 import { isStillGood, makerOf } from '../../auth/maker.ts'
 import { openPart } from '../../auth/sealed-parts.ts'
 import { conflict, invalidRequest, notFound, PlatformError } from '../../errors.ts'
@@ -25,19 +24,16 @@ import { ownerName } from '../../model/organization.ts'
 import { findConnection } from '../../storage/connections.ts'
 import { type BeginDeps, beginSignIn, signInTarget } from './begin.ts'
 import type { UpstreamCredentials } from './credentials.ts'
-import { configOf, enterInput, type InputDeps, isInputDue } from './input.ts'
+import { configOf, enterInput, isInputDue } from './input.ts'
 import type { StoredClient } from './oauth-client.ts'
 import { inputPage, setupPage, signedOutPage, type Visit } from './setup-pages.ts'
 import type { UpstreamTokens } from './tokens.ts'
 
-export interface SetupDeps extends BeginDeps, InputDeps {
-  readonly directory: Directory
+export interface SetupDeps extends BeginDeps {
   /** Limits the forms sent per connection. */
   readonly setups: RateLimit
   /** Limits them per owner of namespaces: connections are many, and each form leaves records. */
   readonly setupsOfOwner: RateLimit
-  readonly authorizer: Pick<Authorizer, 'requireConnection'>
-  readonly sessions: BrowserSessions
   readonly credentials: UpstreamCredentials
 }
 
@@ -52,21 +48,16 @@ async function showSetupPage(deps: SetupDeps, request: Request): Promise<Respons
   if (isInputDue(visit, config, deps.headersKey)) return inputPage({ ...visit, ...config, values: new Map() })
   signInTarget(deps, visit) // 409
   const tokens = openPart<UpstreamTokens>('tokens', visit.stored.privatePart, visit.ref, deps.signInKey)
-  const { connection, privatePart } = visit.stored
-  const { wantedScope } = privatePart
-  const takesInput = config.fields.length > 0
-  return setupPage({ ...visit, mcpUrl: connection.mcpUrl ?? '', tokens, wantedScope, takesInput })
+  return setupPage(visit, tokens, config.fields.length > 0)
 }
 
 async function startSetup(deps: SetupDeps, request: Request): Promise<Response> {
   const visit = await visitOf(deps, request) // 400, 404, 403
   if (visit instanceof Response) return visit // 303
   // An error leads back to this page.
-  try {
-    return await answerForm(deps, visit, request) // 400, 403, 409, 429, 502
-  } catch (thrown) {
+  return answerForm(deps, visit, request).catch((thrown) => {
     throw thrown instanceof PlatformError ? thrown.with({ setupUrl: visit.action }) : thrown
-  }
+  }) // 400, 403, 409, 429, 502
 }
 
 /** The visit, or the redirect to sign in first. Throws 404 and 403. */

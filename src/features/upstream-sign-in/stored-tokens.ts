@@ -1,12 +1,11 @@
 /** The tokens of a connection in its record: read, replaced as long as they are still the same, and dropped. */
 
 import { openPart } from '../../auth/sealed-parts.ts'
-import { type SetupLinks, withSetupUrl } from '../../auth/setup-links.ts'
+import { withSetupUrl } from '../../auth/setup-links.ts'
 import { ownerOf, ticketHolder } from '../../fairness/owner.ts'
-import type { ClientSockets } from '../../http/client-sockets.ts'
 import { oauthTextCharsMax } from '../../limits.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
-import type { Audit, AuditFields } from '../../ops/audit-log.ts'
+import type { AuditFields } from '../../ops/audit-log.ts'
 import {
   type ConnectionPrivate,
   connectionChange,
@@ -14,44 +13,22 @@ import {
   type StoredConnection,
 } from '../../storage/connections.ts'
 import { decideAgain } from '../../storage/decide-again.ts'
-import type { Store } from '../../storage/store.ts'
-import type { Upstream } from '../../upstream/upstream.ts'
-import type { ClientOptions } from './oauth-client.ts'
+import type { UpstreamSignInDeps } from './oauth-client.ts'
 import { createOAuthFetch, holderOf } from './oauth-fetch.ts'
 import { revokeTokens, type UpstreamTokens, withoutTokens } from './tokens.ts'
 
-export interface CredentialsDeps extends Omit<ClientOptions, 'store'> {
-  readonly store: Store
-  readonly upstream: Upstream
-  readonly links: SetupLinks
-  readonly audit: Audit
-  readonly sockets: Pick<ClientSockets, 'wait'>
-}
+/** The tokens of all connections, as their records have them. */
+export type StoredTokens = ReturnType<typeof createStoredTokens>
 
-export interface StoredTokens {
-  /** The tokens in a record; undefined if nobody has signed in. */
-  of(ref: ConnectionRef, stored: StoredConnection): UpstreamTokens | undefined
-  /** Changes the record as long as its tokens have the access token `used`. False: it has others, or is gone. */
-  change(ref: ConnectionRef, used: string, make: (privatePart: ConnectionPrivate) => PrivateChange): Promise<boolean>
-  /** Drops the tokens: somebody must sign in again. False if they were replaced in the meantime. */
-  drop(ref: ConnectionRef, used: string, reason: string, by?: AuditFields): Promise<boolean>
-  /** Notes scopes that the server wants besides those of the token with the access token `used`. */
-  wants(ref: ConnectionRef, used: string, scope: string): Promise<void>
-  /** Revokes tokens in the background. */
-  revokeLater(ref: ConnectionRef, tokens: UpstreamTokens): void
-}
+/** `isOver`: somebody must sign in again, and the state of the connection says so. */
+type Make = (before: ConnectionPrivate) => { readonly privatePart: ConnectionPrivate; readonly isOver?: boolean }
 
-export interface PrivateChange {
-  readonly privatePart: ConnectionPrivate
-  /** Somebody must sign in again, and the state of the connection says so. */
-  readonly isOver?: boolean
-}
-
-export function createStoredTokens(deps: CredentialsDeps): StoredTokens {
+export function createStoredTokens(deps: UpstreamSignInDeps) {
   const { store, signInKey, links } = deps
   /** Tokens by the record that they are sealed in. */
   const opened = new WeakMap<StoredConnection, UpstreamTokens>()
 
+  /** The tokens in a record; undefined if nobody has signed in. */
   function tokensOf(ref: ConnectionRef, stored: StoredConnection): UpstreamTokens | undefined {
     const known = opened.get(stored)
     if (known !== undefined) return known
@@ -60,11 +37,8 @@ export function createStoredTokens(deps: CredentialsDeps): StoredTokens {
     return tokens
   }
 
-  async function change(
-    ref: ConnectionRef,
-    used: string,
-    make: (privatePart: ConnectionPrivate) => PrivateChange,
-  ): Promise<boolean> {
+  /** Changes the record as long as its tokens have the access token `used`. False: it has others, or is gone. */
+  async function change(ref: ConnectionRef, used: string, make: Make): Promise<boolean> {
     return decideAgain('the connection', async () => {
       const before = await findConnection(store, ref.namespace, ref.connectionId)
       if (before === undefined || tokensOf(ref, before)?.accessToken !== used) return false
@@ -78,17 +52,20 @@ export function createStoredTokens(deps: CredentialsDeps): StoredTokens {
     })
   }
 
+  /** Drops the tokens: somebody must sign in again. False if they were replaced in the meantime. */
   async function drop(ref: ConnectionRef, used: string, reason: string, by: AuditFields = {}): Promise<boolean> {
     const isDropped = await change(ref, used, (before) => ({ privatePart: withoutTokens(before), isOver: true }))
     if (isDropped) await deps.audit.record('upstream.signed_out', { ...by, ...ref, reason })
     return isDropped
   }
 
+  /** Revokes tokens in the background. */
   function revokeLater(ref: ConnectionRef, tokens: UpstreamTokens): void {
     const fetch = createOAuthFetch(deps.upstream, 'Revoking the token', holderOf(ref, {}))
     void revokeTokens(tokens, fetch).catch(() => {})
   }
 
+  /** Notes scopes that the server wants besides those of the token with the access token `used`. */
   async function wants(ref: ConnectionRef, used: string, scope: string): Promise<void> {
     await change(ref, used, (privatePart) => {
       const former = openPart<UpstreamTokens>('tokens', privatePart, ref, signInKey)?.scope

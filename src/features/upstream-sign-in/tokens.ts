@@ -1,9 +1,7 @@
 /** The tokens of a connection that somebody has signed in: how they are kept, exchanged, refreshed and revoked. */
 
 import {
-  allowInsecureRequests,
   authorizationCodeGrantRequest,
-  customFetch,
   processRefreshTokenResponse,
   refreshTokenGrantRequest,
   revocationRequest,
@@ -13,18 +11,22 @@ import { parseForeign } from '../../schema/json.ts'
 import type { ConnectionPrivate } from '../../storage/connections.ts'
 import type { KeptServer } from './discovery.ts'
 import { authenticationOf, problemOf, type UpstreamClient } from './oauth-client.ts'
-import { type OAuthFetch, SignInProblem } from './oauth-fetch.ts'
+import { type OAuthFetch, requestOver, SignInProblem } from './oauth-fetch.ts'
 
-export interface UpstreamTokens {
+/** As whom, and where, somebody signs in. */
+interface SignInTo {
+  readonly client: UpstreamClient
+  readonly server: KeptServer
+  readonly resource: string
+  readonly scope?: string
+}
+
+export interface UpstreamTokens extends SignInTo {
   readonly accessToken: string
   readonly refreshToken?: string
   /** Milliseconds since 1970, of the response and of the expiry; without an expiry the token is good until a 401. */
   readonly obtainedAt: number
   readonly expiresAt?: number
-  readonly client: UpstreamClient
-  readonly server: KeptServer
-  readonly resource: string
-  readonly scope?: string
   /** The user who signed in, if by a browser session. */
   readonly userId?: string
 }
@@ -51,12 +53,8 @@ export function signInEnd({ refreshToken, expiresAt }: UpstreamTokens): string |
 }
 
 /** The values that a code is exchanged with. */
-export interface CodeExchange {
-  readonly server: KeptServer
-  readonly client: UpstreamClient
-  readonly resource: string
+export interface CodeExchange extends SignInTo {
   readonly verifier: string
-  readonly scope?: string
 }
 
 /** Throws SignInProblem. `parameters`: the query of the callback, whose `state` and `iss` were checked. */
@@ -71,7 +69,7 @@ export async function exchangeCode(
   const as = { client_id: client.clientId }
   const request = async () => {
     const checked = validateAuthResponse(server, as, parameters, parameters.get('state') ?? '')
-    const options = { [customFetch]: fetch as never, [allowInsecureRequests]: true, additionalParameters: { resource } }
+    const options = requestOver(fetch, { resource })
     const auth = authenticationOf(client)
     const response = await authorizationCodeGrantRequest(server, as, auth, checked, redirectUri, verifier, options)
     return readTokens(server, client, response)
@@ -99,11 +97,8 @@ export async function refreshTokens(
   const { server, client, resource, refreshToken } = tokens
   if (refreshToken === undefined) return { kind: 'ended', why: 'there is no refresh token', isUnknownClient: false }
   const as = { client_id: client.clientId }
-  const response = await refreshTokenGrantRequest(server, as, authenticationOf(client), refreshToken, {
-    [customFetch]: fetch as never,
-    [allowInsecureRequests]: true,
-    additionalParameters: { resource },
-  })
+  const options = requestOver(fetch, { resource })
+  const response = await refreshTokenGrantRequest(server, as, authenticationOf(client), refreshToken, options)
   try {
     const answer = await readTokens(server, client, response)
     const { expiresAt: _, ...kept } = tokens
@@ -120,11 +115,8 @@ export async function refreshTokens(
 export async function revokeTokens({ server, client, refreshToken, accessToken }: UpstreamTokens, fetch: OAuthFetch) {
   if (server.revocation_endpoint === undefined) return
   const as = { client_id: client.clientId }
-  await revocationRequest(server, as, authenticationOf(client), refreshToken ?? accessToken, {
-    [customFetch]: fetch as never,
-    [allowInsecureRequests]: true,
-    additionalParameters: { token_type_hint: refreshToken === undefined ? 'access_token' : 'refresh_token' },
-  })
+  const options = requestOver(fetch, { token_type_hint: refreshToken === undefined ? 'access_token' : 'refresh_token' })
+  await revocationRequest(server, as, authenticationOf(client), refreshToken ?? accessToken, options)
 }
 
 interface TokenAnswer {
@@ -136,11 +128,8 @@ interface TokenAnswer {
 async function readTokens(server: KeptServer, client: UpstreamClient, response: Response): Promise<TokenAnswer> {
   // The library takes a challenge for the whole answer. RFC 6749, 5.2, wants one beside the error after Basic.
   response.headers.delete('www-authenticate')
-  const answer = await processRefreshTokenResponse(
-    server,
-    { client_id: client.clientId },
-    await withoutIdToken(response),
-  )
+  const as = { client_id: client.clientId }
+  const answer = await processRefreshTokenResponse(server, as, await withoutIdToken(response))
   // A header can carry no other characters (RFC 6750, 2.1).
   if (!/^[\x21-\x7e]+$/.test(answer.access_token)) throw new Error('its token has characters that no token has')
   if (answer.token_type !== 'bearer') throw new Error(`its token is of the type ${answer.token_type}, not Bearer`)

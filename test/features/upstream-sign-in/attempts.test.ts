@@ -3,7 +3,7 @@
 import { expect, test } from 'bun:test'
 import { sealPart } from '../../../src/auth/sealed-parts.ts'
 import { createUpstreamCredentials } from '../../../src/features/upstream-sign-in/credentials.ts'
-import type { CredentialsDeps } from '../../../src/features/upstream-sign-in/stored-tokens.ts'
+import type { UpstreamSignInDeps } from '../../../src/features/upstream-sign-in/oauth-client.ts'
 import type { UpstreamTokens } from '../../../src/features/upstream-sign-in/tokens.ts'
 import { connectionChange, findConnection } from '../../../src/storage/connections.ts'
 import { writeAttemptsMax } from '../../../src/storage/decide-again.ts'
@@ -53,7 +53,7 @@ async function contended() {
     clock: clockOf(() => now),
     links: { urlOf: () => 'https://here.example/setup' },
     audit: { async record() {} },
-  } as unknown as CredentialsDeps
+  } as unknown as UpstreamSignInDeps
   const stored = await findConnection(store, 'ada', 'guarded')
   if (stored === undefined) throw new Error('no connection')
   return { state, stored, credentials: createUpstreamCredentials(deps) }

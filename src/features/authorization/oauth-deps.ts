@@ -1,0 +1,37 @@
+/** The dependencies of the authorization server, and the clients that it keeps. */
+
+import type { LRUCache } from 'lru-cache'
+import type { Caller } from '../../auth/authenticate.ts'
+import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
+import type { StoredClient } from '../../auth/grants.ts'
+import type { SharedParts } from '../../auth/shared-parts.ts'
+import type { RateLimit } from '../../fairness/rate-limit.ts'
+import type { ServiceTokenClaims } from '../../model/token.ts'
+import type { Upstream } from '../../upstream/upstream.ts'
+import type { AuthorizationSettings } from './oauth-metadata.ts'
+
+/** `name`: the one that the client gives itself, which nobody verified. */
+export interface Client extends StoredClient {
+  readonly clientId: string
+  /** The host of its document, which vouches for it; left out for a registered client, for which nobody does. */
+  readonly host?: string
+}
+
+/** Clients by the URL of their document. `until`: milliseconds since 1970. */
+export type KeptDocuments = LRUCache<string, { readonly client: Client; readonly until: number }>
+
+export interface OAuthDeps extends SharedParts {
+  readonly upstream: Upstream
+  readonly settings: AuthorizationSettings
+  readonly keptDocuments: KeptDocuments
+  /** Signs the claims into a token. */
+  readonly sign: (claims: ServiceTokenClaims, caller: Caller) => Promise<string>
+  /** Names of the tools behind a connection; undefined if the server does not list them in time. */
+  readonly listTools: (context: RequestContext, connection: AuthorizedConnection) => Promise<string[] | undefined>
+  /** Limits registrations per address. */
+  readonly registrations: RateLimit
+  /** Limits the fetches of documents, by owner: each is a request to somebody's server. */
+  readonly documents: RateLimit
+  /** Limits the grants of each user. */
+  readonly newGrants: RateLimit
+}
