@@ -53,10 +53,7 @@ test('one thing is singular', async () => {
   expect([0, 1, 2].map((count) => countText(count, 'entry', 'entries'))).toEqual(['0 entries', '1 entry', '2 entries'])
   using place = workplace()
   const file = join(place.folder, 'audit.jsonl')
-  const { text } = formatLine(
-    { seq: 1, time: '2026-03-02T09:00:00.000Z', event: 'x', replica: undefined, prev: firstHash },
-    {},
-  )
+  const { text } = formatLine({ seq: 1, prev: firstHash }, '2026-03-02T09:00:00.000Z', { event: 'x', fields: {} })
   writeFileSync(file, `${text}\n`)
   const out = terminal()
   await verifyAudit([file], { data: place.folder }, out)
