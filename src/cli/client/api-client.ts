@@ -32,13 +32,7 @@ interface ErrorBody {
   readonly setupUrl?: string
 }
 
-export interface ApiClient {
-  readonly url: string
-  /** The body of a successful response, which is not checked to be a `T`. Throws CommandError for any other. */
-  request<T = unknown>(method: string, path: string, options?: RequestOptions): Promise<T>
-  /** The namespace that was named, or the only one that the caller has access to. Throws CommandError. */
-  namespace(): Promise<string>
-}
+type Request = ReturnType<typeof openClient>['request']
 
 /** A name as one segment of a path. Throws CommandError for an empty name, `.` and `..`: a URL would drop them. */
 export function pathSegment(name: string): string {
@@ -56,7 +50,7 @@ export function openClient(
   environment: Environment,
   key?: string,
   timeoutMs = clientAnswerMs,
-): ApiClient {
+) {
   const hosts = readHosts(environment)
   // An empty variable counts as unset.
   const named = given || environment['POSTERN_URL'] || hosts.current
@@ -67,7 +61,12 @@ export function openClient(
   if (credential === undefined)
     throw new CommandError(`no key for ${url}: run \`postern login ${url}\`, or set POSTERN_TOKEN`)
 
-  async function request<T>(method: string, path: string, { body, missing }: RequestOptions = {}): Promise<T> {
+  /** The body of a successful response, which is not checked to be a `T`. Throws CommandError for any other. */
+  async function request<T = unknown>(
+    method: string,
+    path: string,
+    { body, missing }: RequestOptions = {},
+  ): Promise<T> {
     const init = {
       method,
       headers: {
@@ -138,7 +137,8 @@ export function openClient(
   return {
     url,
     request,
-    async namespace() {
+    /** The namespace that was named, or the only one that the caller has access to. Throws CommandError. */
+    async namespace(): Promise<string> {
       if (namespace !== undefined && namespace !== '') return namespace
       // Not from `GET /namespaces`, which a token for connections may not read.
       const { namespaces, more } = await request<Me>('GET', '/me')
@@ -175,7 +175,7 @@ function expiryOf(credential: string): number | undefined {
 
 /** All items of a list that is read by page numbers, as one page. `items`: the field of the body that has them. */
 export async function allPages<Items extends string, Item>(
-  request: ApiClient['request'],
+  request: Request,
   path: string,
   items: Items,
   pageSize: number,
@@ -194,7 +194,7 @@ export async function allPages<Items extends string, Item>(
 
 /** All connections of a namespace that have this metadata, as one page. */
 export async function allConnections(
-  request: ApiClient['request'],
+  request: Request,
   namespace: string,
   metadata: Readonly<Record<string, string>> = {},
 ): Promise<ConnectionPage> {

@@ -3,7 +3,7 @@
 import type { Command } from 'commander'
 import type { Context } from '../options.ts'
 import { addConnectionCommands } from './connection-commands.ts'
-import { actionsOf } from './context.ts'
+import { remoteCommands } from './context.ts'
 import { addLoginCommands } from './login.ts'
 import { addNamespaceCommands } from './namespace-commands.ts'
 import { addOrganizationCommands } from './organization-commands.ts'
@@ -13,12 +13,12 @@ import { addToolCommands } from './tool-commands.ts'
 
 /** `server` and `token`: groups that have commands of their own already. */
 export function addClientCommands(postern: Command, context: Context, server: Command, token: Command): void {
-  const act = actionsOf(context)
-  addLoginCommands(postern, act, context.terminal)
-  addServerActions(server, act)
-  addNamespaceCommands(postern, act)
-  addOrganizationCommands(postern, act)
-  addConnectionCommands(postern, act)
-  addToolCommands(postern, act)
-  addMintCommand(token, act)
+  const remotes = remoteCommands(context)
+  addLoginCommands(postern, remotes, context.terminal)
+  addServerActions(server, remotes)
+  addNamespaceCommands(postern, remotes)
+  addOrganizationCommands(postern, remotes)
+  addConnectionCommands(postern, remotes)
+  addToolCommands(postern, remotes)
+  addMintCommand(token, remotes)
 }

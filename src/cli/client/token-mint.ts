@@ -4,7 +4,7 @@ import type { Command } from 'commander'
 import { operationKinds, resourceTypes } from '../../model/constraint.ts'
 import type { CreateTokenResponse } from '../../model/token.ts'
 import { readJsonFile } from '../json-input.ts'
-import { type Act, type CommandContext, many, remote } from './context.ts'
+import { type CommandContext, many, type RemoteCommands } from './context.ts'
 import { readPairs } from './pairs.ts'
 
 interface MintFlags {
@@ -18,7 +18,7 @@ interface MintFlags {
   readonly ttl?: string
 }
 
-export function addMintCommand(token: Command, act: Act): void {
+export function addMintCommand(token: Command, { remote }: RemoteCommands): void {
   remote(token, 'mint', 'mint a service token and print it')
     .option('--policy <file>', 'a policy as JSON: a file, or - for stdin')
     .addOption(many('--namespaces <name>', 'only this namespace'))
@@ -28,7 +28,7 @@ export function addMintCommand(token: Command, act: Act): void {
     .addOption(many('--rpc <path=pattern>', 'only MCP requests that match, like params.name=^get_'))
     .option('--ttl <duration>', 'how long it is good, like 30m (default: 1h)')
     .option('--organization <id>', 'act for this organization')
-    .action(act(mintToken))
+    .run(mintToken)
 }
 
 /** Prints the token alone, so that a script can keep it. */

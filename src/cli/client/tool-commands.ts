@@ -10,7 +10,7 @@ import { wordsOf } from '../../search/words.ts'
 import { parseJson, readJsonFile } from '../json-input.ts'
 import { group } from '../options.ts'
 import { allConnections, pathSegment } from './api-client.ts'
-import { type Act, type CommandContext, inNamespace } from './context.ts'
+import type { CommandContext, RemoteCommands } from './context.ts'
 import { noConnection } from './missing.ts'
 import { readPairs } from './pairs.ts'
 
@@ -40,20 +40,18 @@ interface Data {
   readonly blob?: string
 }
 
-export function addToolCommands(postern: Command, act: Act): void {
+export function addToolCommands(postern: Command, { inNamespace }: RemoteCommands): void {
   const tool = group(postern, 'tool').description('find and call tools')
   inNamespace(tool, 'list', 'list the tools of a namespace')
     .argument('[connection]', 'only of this connection')
-    .action(
-      act(async (context, connection: string | undefined) => showTools(await toolsOf(context, connection), context)),
-    )
+    .run(async (context, connection: string | undefined) => showTools(await toolsOf(context, connection), context))
   inNamespace(tool, 'search', 'search the tools of a namespace')
     .argument('<words...>', 'what to search for')
-    .action(act(searchTools))
+    .run(searchTools)
   inNamespace(tool, 'call', 'call a tool and print its result; exit 1 if it says that it failed')
     .argument('<tool>', 'CONNECTION.TOOL')
     .argument('[arguments...]', 'JSON, - for stdin, or KEY=VALUE pairs')
-    .action(act(callTool))
+    .run(callTool)
 }
 
 /** The tools of a connection, or of all of a namespace. Connections that cannot be asked are reported on stderr. */
