@@ -92,7 +92,7 @@ function addServeCommands(postern: Command, { terminal, exit }: Context): void {
   // Warns about POSTERN_ variables that no flag has: a misspelt setting of a server would be ignored silently.
   postern.hook('preAction', (_, command) => {
     if (!['serve', 'dev'].includes(command.name())) return
-    const log = createLog({ write: terminal.stderr })
+    const log = createLog(terminal.stderr)
     for (const warning of unknownSettings(process.env, variablesOf(postern))) log.warn(warning)
   })
 }

@@ -43,5 +43,5 @@ export function createProgress(log: Log, terminal: NodeJS.WriteStream) {
 
 /** For a command, which has no log of its own. */
 export function commandProgress({ stderr }: Terminal) {
-  return createProgress(createLog({ write: stderr }), process.stderr)
+  return createProgress(createLog(stderr), process.stderr)
 }

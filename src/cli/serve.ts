@@ -80,7 +80,7 @@ export interface Running {
 export async function start(config: ServeConfig, dataPath: string, terminal: Terminal): Promise<Running> {
   let replica: string | undefined
   const always = () => (replica === undefined ? {} : { replica })
-  const log = createLog({ write: terminal.stderr, always })
+  const log = createLog(terminal.stderr, always)
   // Looked for before a data folder is made: a mistyped path leaves nothing behind.
   const fixtures = findFixtureFiles(config.fixtures)
   using cleanup = new DisposableStack()

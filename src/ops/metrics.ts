@@ -10,18 +10,7 @@ import type { CallOutcome } from './call-log.ts'
 const callConnectionsMax = 1000
 
 /** Counts events for metrics. Labels must come from fixed sets: each new value is a new time series. */
-export interface Observer {
-  answered(operation: string, status: number, seconds: number): void
-  minted(): void
-  /** Counts a request for a token that was refused; `reason` is the code of the error. */
-  refused(reason: string): void
-  /** Counts a credential that was not accepted, and why. */
-  credentialRefused(reason: string): void
-  /** Records a request to an upstream. `outcome` is the status of its response, or the reason why there is none. */
-  upstreamResponded(outcome: string, seconds: number): void
-  /** Counts a call of a tool. Connections beyond `callConnectionsMax` are counted together. */
-  called(outcome: CallOutcome, namespace: string, connectionId: string): void
-}
+export type Observer = ReturnType<typeof createMetrics>['observer']
 
 /** Values read when `/metrics` is requested. */
 export interface Gauges {
@@ -67,7 +56,6 @@ export function createMetrics({ health, pageCache }: Gauges) {
     buckets: [...buckets, 10, 60],
     registers,
   })
-  const called = countCalls(registers)
   const gauge = gaugesOf(registers)
   const readHealth = storeGauges(gauge, health)
   gauge('postern_page_cache_hits_total', 'List pages that were answered ready', () => pageCache().hits)
@@ -78,13 +66,17 @@ export function createMetrics({ health, pageCache }: Gauges) {
     return (user + system) / 1e6
   })
 
-  const observer: Observer = {
+  const observer = {
     answered: observeRequests(requests),
     minted: () => minted.inc(),
-    refused: (reason) => refused.inc({ reason }),
-    credentialRefused: (reason) => credentials.inc({ reason }),
-    called,
-    upstreamResponded: (outcome, seconds) => upstream.observe({ outcome: upstreamOutcome(outcome) }, seconds),
+    /** Counts a request for a token that was refused; `reason` is the code of the error. */
+    refused: (reason: string) => refused.inc({ reason }),
+    /** Counts a credential that was not accepted, and why. */
+    credentialRefused: (reason: string) => credentials.inc({ reason }),
+    called: countCalls(registers),
+    /** Records a request to an upstream. `outcome` is the status of its response, or the reason why there is none. */
+    upstreamResponded: (outcome: string, seconds: number) =>
+      upstream.observe({ outcome: upstreamOutcome(outcome) }, seconds),
   }
   return {
     observer,
@@ -97,10 +89,10 @@ export function createMetrics({ health, pageCache }: Gauges) {
   }
 }
 
-function observeRequests(requests: Histogram<'operation' | 'status'>): Observer['answered'] {
+function observeRequests(requests: Histogram<'operation' | 'status'>) {
   /** Histograms by operation and status: looking up labels costs more than the observation. */
   const children = new Map<string, { observe(seconds: number): void }>()
-  return (operation, status, seconds) => {
+  return (operation: string, status: number, seconds: number) => {
     const name = `${operation} ${status}`
     let child = children.get(name)
     if (child === undefined) {
@@ -111,11 +103,9 @@ function observeRequests(requests: Histogram<'operation' | 'status'>): Observer[
   }
 }
 
-/** Makes a gauge. Without `value` it keeps the value that it was set to. */
-type MakeGauge = (name: string, help: string, value?: () => number) => Gauge
-
-function gaugesOf(registers: Registry[]): MakeGauge {
-  return (name, help, value) =>
+/** Makes gauges. One without `value` keeps the value that it was set to. */
+function gaugesOf(registers: Registry[]) {
+  return (name: string, help: string, value?: () => number) =>
     new Gauge({
       name,
       help,
@@ -129,7 +119,7 @@ function gaugesOf(registers: Registry[]): MakeGauge {
 }
 
 /** The gauges of the store. Returns the function that reads them. */
-function storeGauges(gauge: MakeGauge, health: Gauges['health']): () => Promise<void> {
+function storeGauges(gauge: ReturnType<typeof gaugesOf>, health: Gauges['health']): () => Promise<void> {
   const ready = gauge('postern_store_ready', 'Whether the store works: 1, or 0')
   const bytes = gauge('postern_store_bytes', 'Size of the store on disk')
   const help = 'Whether what is acknowledged is on another machine too: 1, or 0'
@@ -154,8 +144,8 @@ function upstreamOutcome(outcome: string): string {
   return /^\d+$/.test(outcome) && !(outcome in STATUS_CODES) ? `${outcome.charAt(0)}xx` : outcome
 }
 
-/** Connections beyond `callConnectionsMax` are counted together: each is a time series of its own. */
-function countCalls(registers: Registry[]): Observer['called'] {
+/** Counts calls of tools. Connections beyond `callConnectionsMax` are counted together: each is a time series. */
+function countCalls(registers: Registry[]) {
   const calls = new Counter({
     name: 'postern_tool_calls_total',
     help: 'Calls of tools, by outcome and connection; connections beyond the first thousand are called other',
@@ -163,7 +153,7 @@ function countCalls(registers: Registry[]): Observer['called'] {
     registers,
   })
   const connections = new Set<string>()
-  return (outcome, namespace, connectionId) => {
+  return (outcome: CallOutcome, namespace: string, connectionId: string) => {
     const connection = `${namespace}/${connectionId}`
     if (connections.size < callConnectionsMax) connections.add(connection)
     calls.inc({ outcome, connection: connections.has(connection) ? connection : 'other' })
