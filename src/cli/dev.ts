@@ -36,7 +36,8 @@ export async function dev(config: ServeConfig, terminal: Terminal): Promise<numb
         ? ''
         : greeting(nothingKept, running.url, fixtures, config.operatorKey ?? running.operatorKey)
     hangUp.does(() => running.reload(config.fixtures))
-    using _watching = own ? reloadOnChange(running, config.fixtures) : undefined
+    using watchers = new DisposableStack()
+    if (own) reloadOnChange(running, config.fixtures, watchers)
     const asked = stopSignal()
     terminal.stdout(`postern listening on ${running.url}\n${lines}`)
     await asked
@@ -52,19 +53,13 @@ const nothingKept = 'Nothing is kept: the data folder goes when this stops.'
 
 const loopback = ['127.0.0.0/8', '::1', 'localhost'].flatMap((text) => readAllowedUpstream(text) ?? [])
 
-/** Reloads all folders when a file in one of them changes. Dispose it to stop watching. */
-function reloadOnChange(running: Running, folders: readonly string[]): Disposable {
+/** Reloads all folders when a file in one of them changes, until `watchers` is disposed. */
+function reloadOnChange(running: Running, folders: readonly string[], watchers: DisposableStack): void {
   let timer: ReturnType<typeof setTimeout> | undefined
-  const watchers = folders.map((folder) =>
-    watch(folder, () => {
-      clearTimeout(timer)
-      timer = setTimeout(() => void running.reload(folders), settleMs)
-    }),
-  )
-  return {
-    [Symbol.dispose]() {
-      clearTimeout(timer)
-      for (const watcher of watchers) watcher.close()
-    },
+  const changed = () => {
+    clearTimeout(timer)
+    timer = setTimeout(() => void running.reload(folders), settleMs)
   }
+  watchers.defer(() => clearTimeout(timer))
+  for (const folder of folders) watchers.adopt(watch(folder, changed), (watcher) => watcher.close())
 }

@@ -56,28 +56,13 @@ const replicaDrainMs = 1000
 const clockCheckIntervalMs = 60 * 1000
 
 /** A server that answers requests. */
-export interface Running {
-  readonly url: string
-  readonly folder: DataFolder
-  readonly log: Log
-  /** The operator key created by this start, if any. It is shown once and cannot be read again. */
-  readonly operatorKey: string | undefined
-  /** Loads fixtures now. Throws CommandError if they have problems. */
-  readonly load: LoadFixtures
-  /**
-   * Reopens the audit log, and reloads the fixture folders if their files have changed. Problems are logged, and the
-   * loaded fixtures stay. Never rejects for problems of fixtures.
-   */
-  reload(folders: readonly string[]): Promise<void>
-  /** Finishes requests in progress, for at most `shutdownTimeoutMs`, and closes the store. */
-  stop(): Promise<void>
-}
+export type Running = Awaited<ReturnType<typeof start>>
 
 /**
  * Starts a server. Throws CommandError or StoreError, with a line that tells the operator what to do. Then everything
  * opened here is closed, except the store: the process is expected to end.
  */
-export async function start(config: ServeConfig, dataPath: string, terminal: Terminal): Promise<Running> {
+export async function start(config: ServeConfig, dataPath: string, terminal: Terminal) {
   let replica: string | undefined
   const always = () => (replica === undefined ? {} : { replica })
   const log = createLog(terminal.stderr, always)
@@ -155,8 +140,11 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   // Everything is open: from here on `stop` closes it, not the end of this function.
   const held = cleanup.move()
   return {
-    ...{ url: urlOf(host, port), folder, log, operatorKey, load },
-    reload: createReload({ audit, callLog, load, log }),
+    ...{ url: urlOf(host, port), folder, log, load },
+    /** The operator key created by this start, if any. It is shown once and cannot be read again. */
+    operatorKey,
+    reload: createReload([audit, callLog], load, log),
+    /** Finishes requests in progress, for at most `shutdownTimeoutMs`, and closes the store. */
     async stop() {
       if (database !== undefined) await sendElsewhere(server, app.fetch)
       // Let requests finish; at the timeout, close their connections.
@@ -208,14 +196,11 @@ async function loadAtStart(
 
 /** The audit log, and the record of calls unless it is switched off. */
 function openLogs({ areCallsRecorded }: ServeConfig, dataPath: string, replica: string | undefined, log: Log) {
-  const common = { clock: systemClock, ...(replica !== undefined && { replica }) }
+  const common = { clock: systemClock, replica }
   const audit = openAuditLog(dataPath, {
     ...common,
     onFailure: (error, line) =>
-      log.error('the audit log cannot be written', {
-        error: String(error),
-        ...(line !== undefined && { done: JSON.stringify(line) }),
-      }),
+      log.error('the audit log cannot be written', { error: String(error), done: line && JSON.stringify(line) }),
   })
   if (!areCallsRecorded) return { audit, callLog: undefined }
   const callLog = openCallLog(join(dataPath, 'calls.jsonl'), {
@@ -264,19 +249,26 @@ function listen({ host, port }: ServeConfig, log: Log) {
   }
 }
 
+/** Does the work now and at every interval. Returns a function that stops it. */
+function repeat(work: () => Promise<void>, intervalMs: number): () => void {
+  void work()
+  const timer = setInterval(() => void work(), intervalMs).unref()
+  return () => clearInterval(timer)
+}
+
 /** Deletes records of sign-ins that are over, now and every hour. Returns a function that stops it. */
 function repeatSweeps(store: Store, audit: Audit, log: Log): () => void {
   const sweepAllGrants = async () => {
     for (const grantId of await sweepGrants(store, Date.now() / 1000))
       await audit.record('grant.ended', { grantId, reason: 'too many grants of the user' satisfies GrantEnd })
   }
-  const sweep = () =>
-    Promise.all([sweepAllGrants(), sweepUpstreamClients(store), removeAllDeleted(store)]).catch((error) =>
-      log.warn('expired grants or deleted connections stay', { error: String(error) }),
-    )
-  void sweep()
-  const timer = setInterval(sweep, grantSweepIntervalMs).unref()
-  return () => clearInterval(timer)
+  return repeat(async () => {
+    try {
+      await Promise.all([sweepAllGrants(), sweepUpstreamClients(store), removeAllDeleted(store)])
+    } catch (error) {
+      log.warn('expired grants or deleted connections stay', { error: String(error) })
+    }
+  }, grantSweepIntervalMs)
 }
 
 /**
@@ -301,9 +293,7 @@ function repeatClockCheck(store: Store, log: Log): () => void {
     log.warn("this machine's clock and the database's differ: set them", { seconds: clockOffsetMs / 1000 })
   }
   // An outage is logged where it is noticed.
-  const timer = setInterval(() => void check().catch(() => {}), clockCheckIntervalMs).unref()
-  void check().catch(() => {})
-  return () => clearInterval(timer)
+  return repeat(() => check().catch(() => {}), clockCheckIntervalMs)
 }
 
 const isWildcard = (host: string) => host === '0.0.0.0' || host === '::'
