@@ -31,19 +31,15 @@ async function main(argv: readonly string[]): Promise<number> {
     await postern.parseAsync(argv, { from: 'user' })
     return code
   } catch (error) {
-    if (error instanceof CommanderError)
-      return error.exitCode === 0 || error.code === 'commander.help' ? helpCode(error) : 2
+    // Help that was requested is a success; help that is shown because the command is missing is wrong usage.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
     if (error instanceof CommandError) {
       terminal.stderr(`${json ? JSON.stringify(error) : error.message}\n`)
       return error.exitCode
     }
-    // Its message is for the operator too.
-    if (error instanceof StoreError) {
-      terminal.stderr(`${error.message}\n`)
-      return 1
-    }
     const message = error instanceof Error ? error.message : String(error)
-    terminal.stderr(`postern failed: ${message}\n`)
+    // That of a StoreError is for the operator too.
+    terminal.stderr(error instanceof StoreError ? `${message}\n` : `postern failed: ${message}\n`)
     return 1
   }
 }
@@ -57,11 +53,6 @@ function requireCommandFirst(argv: readonly string[], { commands, options }: Com
   const command = argv.find((word) => commands.some((one) => one.name() === word))
   if (command === undefined) return
   throw new CommandError(`flags come after the command: \`postern ${command} ${flag} …\``, 2)
-}
-
-/** Help that was requested is a success; help that is shown because the command is missing is wrong usage. */
-function helpCode(error: CommanderError): number {
-  return error.code === 'commander.help' && error.exitCode !== 0 ? 2 : 0
 }
 
 const argv = process.argv.slice(2)

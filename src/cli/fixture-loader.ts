@@ -36,13 +36,9 @@ export function fixtureLoader(folder: DataFolder, config: ServeConfig, log: Log)
     using spool = new Spool(path)
     const { fixtures, problems } = readFixtures(sources, (done) => onProgress('reading fixtures', done), spool)
     if (problems.length > 0) throw new CommandError(fixtureProblemsText(problems))
-    if (refusesSampleKeys(config) && hasSampleKey(fixtures.apiKeys)) throw sampleKeysRefused(config)
-    const loaded = await loadFixtures(store, fixtures, digest, {
-      pepper: secrets.apiKeyPepper,
-      now: new Date(),
-      log,
-      onProgress,
-    })
+    if (hasSampleKey(fixtures.apiKeys)) requireSampleKeysAllowed(config)
+    const options = { pepper: secrets.apiKeyPepper, now: new Date(), log, onProgress }
+    const loaded = await loadFixtures(store, fixtures, digest, options)
     progress.end()
     log.info('fixtures loaded', { ...loaded })
     // Later, because the caller still uses the fixtures.
@@ -57,23 +53,20 @@ export function fixtureLoader(folder: DataFolder, config: ServeConfig, log: Log)
 const connectionsCollected = 100_000
 const collectedAfterMs = 500
 
-/** True if other machines can reach the server and the operator has not allowed the publicly known keys. */
-function refusesSampleKeys({ host, areSampleKeysAllowed }: ServeConfig): boolean {
-  return !isLoopback(host) && !areSampleKeysAllowed
-}
-
 /**
  * Checks the whole store, because an earlier load may have brought sample keys. Throws CommandError if they are not
  * allowed.
  */
 export async function checkSampleKeys({ store, secrets }: DataFolder, config: ServeConfig, log: Log): Promise<void> {
   if (isLoopback(config.host) || !(await acceptsSampleKey(store, secrets.apiKeyPepper))) return
-  if (!config.areSampleKeysAllowed) throw sampleKeysRefused(config)
+  requireSampleKeysAllowed(config)
   log.warn('the publicly known keys of the sample fixtures are accepted', { host: config.host })
 }
 
-function sampleKeysRefused({ host }: ServeConfig): CommandError {
-  return new CommandError(
+/** Throws CommandError if other machines can reach the server and the operator has not allowed the known keys. */
+function requireSampleKeysAllowed({ host, areSampleKeysAllowed }: ServeConfig): void {
+  if (isLoopback(host) || areSampleKeysAllowed) return
+  throw new CommandError(
     `anyone who can reach ${host} could use the publicly known keys of the sample fixtures: load fixtures of your own ` +
       'and revoke those keys (postern keys revoke), or allow them with --allow-sample-keys',
   )

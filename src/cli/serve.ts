@@ -105,7 +105,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   cleanup.use(watchGarbage())
   const tracing = await openTracing(process.env)
   if (tracing !== undefined) log.info('requests are traced')
-  const isSelf = isThisServer({ listeners: [{ host, port }, metrics?.listener], url, localAddresses, database })
+  const isSelf = isThisServer([{ host, port }, metrics?.listener], url, localAddresses, database)
   const { allowedUpstreams: allowed, isPublicUpstreamAllowed: isPublicAllowed } = config
   const upstream = createUpstream(createAddresses({ allowed, isPublicAllowed, isSelf, lookups: fairness.lookups }), {
     fairness,
