@@ -35,3 +35,14 @@ function valueIn(read: ReturnType<typeof readJson>, what: string): unknown {
   if ('problem' in read) throw new CommandError(`${what}: ${problemText(read.problem)}`)
   return read.value
 }
+
+/** `KEY=VALUE` arguments. Throws CommandError 2 for one that is not a pair. */
+export function readPairs(given: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
+    given.map((pair) => {
+      const equals = pair.indexOf('=')
+      if (equals < 1) throw new CommandError(`${pair}: must be KEY=VALUE`, 2)
+      return [pair.slice(0, equals), pair.slice(equals + 1)]
+    }),
+  )
+}

@@ -24,8 +24,7 @@ import { placeOf } from '../schema/check.ts'
 import { readJsonBytes } from '../schema/json.ts'
 import { textOf } from '../storage/bytes.ts'
 import { keyOf } from '../storage/keys.ts'
-import { readPairs } from './client/pairs.ts'
-import { readInput, readToken } from './json-input.ts'
+import { readInput, readPairs, readToken } from './json-input.ts'
 import type { Terminal } from './terminal.ts'
 
 /** All but the place describe the request. */

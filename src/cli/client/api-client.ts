@@ -34,6 +34,21 @@ interface ErrorBody {
 
 type Request = ReturnType<typeof openClient>['request']
 
+// The option for a 404 of each kind.
+
+export function noNamespace(name: string): RequestOptions {
+  return { missing: `there is no namespace ${name}, or you may not change it: see \`postern namespace list\`` }
+}
+
+export function noServer(name: string): RequestOptions {
+  return { missing: `there is no server ${name}, or you may not change it: see \`postern server search\`` }
+}
+
+export function noConnection(namespace: string, id: string): RequestOptions {
+  const what = `there is no connection ${id} in ${namespace}, or you have no access to it`
+  return { missing: `${what}: see \`postern connection list\`` }
+}
+
 /** A name as one segment of a path. Throws CommandError for an empty name, `.` and `..`: a URL would drop them. */
 export function pathSegment(name: string): string {
   if (name === '' || name === '.' || name === '..')

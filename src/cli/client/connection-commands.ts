@@ -4,12 +4,10 @@ import type { Command } from 'commander'
 import { CommandError } from '../../errors.ts'
 import type { Connection } from '../../model/connection.ts'
 import { ConnectionId, isConnectionId } from '../../model/names.ts'
-import { readInput } from '../json-input.ts'
+import { readInput, readPairs } from '../json-input.ts'
 import { group } from '../options.ts'
-import { allConnections, pathSegment } from './api-client.ts'
+import { allConnections, noConnection, pathSegment } from './api-client.ts'
 import { type CommandContext, many, type RemoteCommands } from './context.ts'
-import { noConnection } from './missing.ts'
-import { readPairs } from './pairs.ts'
 
 interface ConnectionFlags {
   readonly headerFile?: string

@@ -2,9 +2,8 @@
 
 import type { Command } from 'commander'
 import { group } from '../options.ts'
-import { allPages, pathSegment } from './api-client.ts'
+import { allPages, noNamespace, pathSegment } from './api-client.ts'
 import { type CommandContext, confirmDeletion, type RemoteCommands } from './context.ts'
-import { noNamespace } from './missing.ts'
 
 export function addNamespaceCommands(postern: Command, { remote }: RemoteCommands): void {
   const namespace = group(postern, 'namespace').description('make, list and delete namespaces')

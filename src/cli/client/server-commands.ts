@@ -7,9 +7,8 @@ import type { ServerDetail, ServerItem, ServerMade } from '../../model/server.ts
 import { escapeControlCharacters } from '../../ops/escape-control.ts'
 import { countText } from '../count-text.ts'
 import { readJsonFile } from '../json-input.ts'
-import { allPages, pathSegment } from './api-client.ts'
+import { allPages, noNamespace, noServer, pathSegment } from './api-client.ts'
 import type { RemoteCommands } from './context.ts'
-import { noNamespace, noServer } from './missing.ts'
 
 const pathOf = (name: string) => `/servers/${pathSegment(name)}`
 

@@ -3,9 +3,8 @@
 import type { Command } from 'commander'
 import { operationKinds, resourceTypes } from '../../model/constraint.ts'
 import type { CreateTokenResponse } from '../../model/token.ts'
-import { readJsonFile } from '../json-input.ts'
+import { readJsonFile, readPairs } from '../json-input.ts'
 import { type CommandContext, many, type RemoteCommands } from './context.ts'
-import { readPairs } from './pairs.ts'
 
 interface MintFlags {
   readonly policy?: string

@@ -7,12 +7,10 @@ import { readJson } from '../../schema/json.ts'
 import { drained } from '../../schema/steps.ts'
 import { createWordIndex } from '../../search/word-index.ts'
 import { wordsOf } from '../../search/words.ts'
-import { parseJson, readJsonFile } from '../json-input.ts'
+import { parseJson, readJsonFile, readPairs } from '../json-input.ts'
 import { group } from '../options.ts'
-import { allConnections, pathSegment } from './api-client.ts'
+import { allConnections, noConnection, pathSegment } from './api-client.ts'
 import type { CommandContext, RemoteCommands } from './context.ts'
-import { noConnection } from './missing.ts'
-import { readPairs } from './pairs.ts'
 
 /** The fields of a tool's definition that the commands read. `name`: by which it is called here, `CONNECTION.TOOL`. */
 interface Tool {
