@@ -3,7 +3,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { CommandError } from '../errors.ts'
 import { jsonDepthMax } from '../limits.ts'
-import { problemText } from '../schema/check.ts'
+import { problemText, type Validator } from '../schema/check.ts'
 import { readJson, readJsonBytes } from '../schema/json.ts'
 
 /** The bytes of a file. `-` is stdin. Throws CommandError. */
@@ -45,4 +45,10 @@ export function readPairs(given: readonly string[]): Record<string, string> {
       return [pair.slice(0, equals), pair.slice(equals + 1)]
     }),
   )
+}
+
+/** Throws CommandError 2 for a flag whose value does not have the shape. */
+export function requireShape(flag: string, { problems }: Pick<Validator<unknown>, 'problems'>, value: unknown): void {
+  const [problem] = problems(value, 1)
+  if (problem !== undefined) throw new CommandError(`${flag}: ${problemText(problem)}`, 2)
 }

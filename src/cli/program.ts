@@ -13,7 +13,7 @@ import { version } from '../version.ts'
 import { addClientCommands } from './client/commands.ts'
 import { readServeConfig, type ServeFlags, unknownSettings, withServeOptions } from './config.ts'
 import { addCallCommands, addDataCommands, addServerCommands, addStoreCommands } from './data-commands.ts'
-import { type Context, collect, dataOption, group, isNamed, onData, onNamedData } from './options.ts'
+import { type Context, collect, dataOption, group, onData, onNamedData } from './options.ts'
 
 /**
  * All commands. Parsing throws CommanderError for wrong usage and after help, CommandError from commands; it never
@@ -106,9 +106,7 @@ function addKeyCommands(postern: Command, { terminal }: Context): void {
     .option('--name <name>', 'what it is for')
     .option('--operator', 'may access everything and mint for any organization')
     .addHelpText('after', '\nExample:\n  KEY=$(postern keys create --user ada --name laptop)')
-    .action(async (flags, command: Command) =>
-      (await import('./keys-command.ts')).createKey({ ...flags, ...isNamed(command) }, terminal),
-    )
+    .action(async (flags) => (await import('./keys-command.ts')).createKey(flags, terminal))
   onData(keys, 'list', 'list all keys, including revoked ones').action(async (flags) =>
     (await import('./keys-command.ts')).listKeys(flags, terminal),
   )
