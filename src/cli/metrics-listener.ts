@@ -20,7 +20,7 @@ export async function serveMetrics(
   pageCache: () => { readonly hits: number; readonly misses: number },
 ) {
   const { createMetrics } = await import('../ops/metrics.ts')
-  const metrics = createMetrics({ health: () => store.health(), pageCache })
+  const metrics = createMetrics(store, pageCache)
   // Ready: the store works, and the disk of the audit log has room.
   const ready = async () => {
     try {

@@ -2,6 +2,7 @@
 
 import { STATUS_CODES } from 'node:http'
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import type { Store } from '../storage/store.ts'
 import type { CallOutcome } from './call-log.ts'
 
 /**
@@ -12,21 +13,11 @@ const callConnectionsMax = 1000
 /** Counts events for metrics. Labels must come from fixed sets: each new value is a new time series. */
 export type Observer = ReturnType<typeof createMetrics>['observer']
 
-/** Values read when `/metrics` is requested. */
-export interface Gauges {
-  /** How the store is; throws if it does not work. */
-  readonly health: () => Promise<{
-    readonly bytes: number
-    readonly durability: 'local' | 'replicated'
-    readonly clockOffsetMs: number
-  }>
-  readonly pageCache: () => { readonly hits: number; readonly misses: number }
-}
-
 /** In seconds. A page takes about 50 µs, a mint 2 ms. */
 const buckets = [0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
 
-export function createMetrics({ health, pageCache }: Gauges) {
+/** The store and the cache of pages are read when `/metrics` is requested. */
+export function createMetrics(store: Store, pageCache: () => { readonly hits: number; readonly misses: number }) {
   const registry = new Registry()
   const registers = [registry]
   const requests = new Histogram({
@@ -57,7 +48,7 @@ export function createMetrics({ health, pageCache }: Gauges) {
     registers,
   })
   const gauge = gaugesOf(registers)
-  const readHealth = storeGauges(gauge, health)
+  const readHealth = storeGauges(gauge, store)
   gauge('postern_page_cache_hits_total', 'List pages that were answered ready', () => pageCache().hits)
   gauge('postern_page_cache_misses_total', 'List pages that were made', () => pageCache().misses)
   gauge('process_resident_memory_bytes', 'Resident memory', () => process.memoryUsage.rss())
@@ -119,7 +110,7 @@ function gaugesOf(registers: Registry[]) {
 }
 
 /** The gauges of the store. Returns the function that reads them. */
-function storeGauges(gauge: ReturnType<typeof gaugesOf>, health: Gauges['health']): () => Promise<void> {
+function storeGauges(gauge: ReturnType<typeof gaugesOf>, store: Store): () => Promise<void> {
   const ready = gauge('postern_store_ready', 'Whether the store works: 1, or 0')
   const bytes = gauge('postern_store_bytes', 'Size of the store on disk')
   const help = 'Whether what is acknowledged is on another machine too: 1, or 0'
@@ -127,7 +118,7 @@ function storeGauges(gauge: ReturnType<typeof gaugesOf>, health: Gauges['health'
   const offset = gauge('postern_clock_offset_seconds', "How far the store's clock is ahead of this machine's")
   return async () => {
     try {
-      const found = await health()
+      const found = await store.health()
       ready.set(1)
       bytes.set(found.bytes)
       replicated.set(found.durability === 'replicated' ? 1 : 0)
