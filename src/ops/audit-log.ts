@@ -61,8 +61,8 @@ export function openAuditLog(folder: string, options: LogOptions) {
         throw log.error('indeterminate', error)
       }),
     /**
-     * Records a denial. Denials may come in floods: beyond a bound only their number is written, and the caller does not
-     * wait.
+     * Records a denial. Denials may come in floods: beyond a bound only their number is written, and the caller does
+     * not wait.
      */
     recordBestEffort(event: string, caller: RefusedCaller, fields: AuditFields) {
       // The room that is left is for revocations: then only numbers are written.

@@ -94,7 +94,7 @@ export function openClient(
       signal: AbortSignal.timeout(timeoutMs),
     }
     const response = await fetch(`${url}${path}`, init).catch((error: NodeJS.ErrnoException) => {
-      if (error.name === 'TimeoutError') throw late()
+      if (error.name === 'TimeoutError') throw late(url)
       const reason = error.code ?? error.message
       throw new CommandError(`cannot reach ${url} (${reason}): does \`postern serve\` run there?`, 1, {
         code: 'unreachable',
@@ -104,7 +104,7 @@ export function openClient(
     const elsewhere = status >= 300 && status < 400 ? headers.get('location') : null
     if (elsewhere !== null)
       throw new CommandError(`${url} redirects to ${elsewhere}: name that address if you trust it`)
-    const answer = await readAnswer(response)
+    const answer = await readAnswer(response, url)
     if (ok && answer !== undefined) return answer as T
     if (ok) throw new CommandError(`${url} does not answer as postern does: check the URL`)
     // Some operations have the message alone, as `error`.
@@ -113,26 +113,6 @@ export function openClient(
     const text =
       setupUrl === undefined ? textFor(code, message || `status ${status}`, missing) : `${message}: open ${setupUrl}`
     throw new CommandError(text, 1, { code, status })
-  }
-
-  const late = () => new CommandError(`${url} did not answer in time`, 1, { code: 'unreachable' })
-
-  /** The JSON of the answer; undefined for anything else. Throws CommandError for too much of it, or too late. */
-  async function readAnswer({ body }: Response): Promise<unknown> {
-    const chunks: Uint8Array[] = []
-    let length = 0
-    try {
-      for await (const chunk of body ?? []) {
-        length += chunk.length
-        if (length > clientAnswerBytesMax) break
-        chunks.push(chunk)
-      }
-      if (length <= clientAnswerBytesMax) return JSON.parse(Buffer.concat(chunks).toString())
-    } catch (error) {
-      if ((error as Error).name === 'TimeoutError') throw late()
-      return undefined
-    }
-    throw new CommandError(`${url} answers with more than ${clientAnswerBytesMax / 2 ** 20} MB: check the URL`)
   }
 
   function textFor(code: string, message: string, missing: string | undefined): string {
@@ -169,6 +149,26 @@ export function openClient(
 }
 
 const namesShown = 5
+
+const late = (url: string) => new CommandError(`${url} did not answer in time`, 1, { code: 'unreachable' })
+
+/** The JSON of the answer; undefined for anything else. Throws CommandError for too much of it, or too late. */
+async function readAnswer({ body }: Response, url: string): Promise<unknown> {
+  const chunks: Uint8Array[] = []
+  let length = 0
+  try {
+    for await (const chunk of body ?? []) {
+      length += chunk.length
+      if (length > clientAnswerBytesMax) break
+      chunks.push(chunk)
+    }
+    if (length <= clientAnswerBytesMax) return JSON.parse(Buffer.concat(chunks).toString())
+  } catch (error) {
+    if ((error as Error).name === 'TimeoutError') throw late(url)
+    return undefined
+  }
+  throw new CommandError(`${url} answers with more than ${clientAnswerBytesMax / 2 ** 20} MB: check the URL`)
+}
 
 /** The code of a status, for operations whose responses have the message alone. Other responses have it in `error`. */
 function codeOf(status: number): string {
