@@ -4,17 +4,10 @@ import { type Command, CommanderError } from 'commander'
 import { createProgram } from './cli/program.ts'
 import { StandardOutput } from './cli/standard-output.ts'
 import { CommandError } from './errors.ts'
-import { escapeControlCharactersInLines } from './ops/escape-control.ts'
 import { StoreError } from './storage/store.ts'
 
-const output = new StandardOutput()
-
-/** All output of commands. Control characters are escaped, since names, files and arguments may contain them. */
-const terminal = {
-  stdout: (text: string) => output.write('stdout', escapeControlCharactersInLines(text)),
-  stderr: (text: string) => output.write('stderr', escapeControlCharactersInLines(text)),
-  isStdoutClosed: () => output.isStdoutClosed,
-}
+/** All output of commands. */
+const terminal = new StandardOutput()
 
 async function main(argv: readonly string[]): Promise<number> {
   let code = 0
@@ -61,7 +54,7 @@ process.exitCode = 0
 const code = await main(argv)
 // The reader of a server's log may be stuck or gone, so a server waits for one second only. A command waits until its
 // output has been read.
-const problem = await output.drained(isServer ? 1000 : 2 ** 31 - 1)
+const problem = await terminal.drained(isServer ? 1000 : 2 ** 31 - 1)
 if (problem === undefined || isServer) process.exit(code)
 process.stderr.write(`cannot write: ${problem}\n`)
 process.exit(code || 1)

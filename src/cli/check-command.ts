@@ -28,8 +28,9 @@ export async function check(
   const { fixtureWarnings, looksIgnored } = await import('../maintenance/seed/warnings.ts')
   const advice = lintMocks(fixtures)
   const wrong = advice.filter(({ isWrong }) => isWrong).map(({ line }) => line)
+  const neighbours = folders.flatMap((folder) => readdirSync(folder).map((name) => join(folder, name)))
   const warnings = [
-    ...folders.flatMap((folder) => ignoredFiles(folder, looksIgnored)),
+    ...neighbours.filter(looksIgnored).map((file) => `${file}: is not read: fixtures are *.json files`),
     ...fixtureWarnings(sources).map(fixtureProblemLine),
     ...advice.filter(({ isWrong }) => !isWrong).map(({ line }) => line),
   ]
@@ -49,12 +50,6 @@ export async function check(
 
 function warningLines(warnings: readonly string[]): string {
   return warnings.map((line) => `warning: ${escapeControlCharacters(line)}\n`).join('')
-}
-
-function ignoredFiles(folder: string, looksIgnored: (file: string) => boolean): string[] {
-  return readdirSync(folder)
-    .filter(looksIgnored)
-    .map((name) => `${join(folder, name)}: is not read: fixtures are *.json files`)
 }
 
 /**

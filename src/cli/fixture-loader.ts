@@ -26,7 +26,7 @@ export function fixtureLoader(folder: DataFolder, config: ServeConfig, log: Log)
   const load: LoadFixtures = async (sources) => {
     const digest = digestOf(sources)
     if (await isLoaded(store, digest)) return 'unchanged' as const
-    const progress = createProgress(log, process.stderr)
+    const progress = createProgress(log)
     // Nothing else collects garbage meanwhile. The event loop is held, so no collection runs beside it.
     const collect = createGarbageCheck(undefined, (isUrgent) => isUrgent && Bun.gc(true))
     const onProgress = (stage: string, done: number, total?: number) => {

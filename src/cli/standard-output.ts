@@ -1,28 +1,34 @@
 /** stdout and stderr. A pipe takes 64 kB at a time; the rest is in a buffer, which is lost if the process exits. */
 
+import { escapeControlCharactersInLines } from '../ops/escape-control.ts'
 import { within } from '../within.ts'
+import type { Terminal } from './terminal.ts'
 
-export class StandardOutput {
+/** Control characters are escaped, since names, files and arguments may contain them. */
+export class StandardOutput implements Terminal {
   /** The last write to each stream. Writes complete in order, so the others are then complete too. */
   readonly #last: Record<'stdout' | 'stderr', Promise<Error | undefined>> = {
     stdout: Promise.resolve(undefined),
     stderr: Promise.resolve(undefined),
   }
 
-  /** Whether the reader of stdout has closed it, as `head` does when it has enough. */
-  isStdoutClosed = false
+  #isStdoutClosed = false
 
   constructor() {
     // A failed write calls its callback. Without a listener too, the process would end with a stack trace.
     for (const name of ['stdout', 'stderr'] as const) process[name].on('error', () => {})
   }
 
+  readonly stdout = (text: string) => this.#write('stdout', text)
+  readonly stderr = (text: string) => this.#write('stderr', text)
+  readonly isStdoutClosed = () => this.#isStdoutClosed
+
   /** Starts a write. Failures are reported by `drained`. */
-  write(name: 'stdout' | 'stderr', text: string): void {
+  #write(name: 'stdout' | 'stderr', text: string): void {
     if (text === '') return
     this.#last[name] = new Promise((resolve) => {
-      process[name].write(text, (error) => {
-        if (name === 'stdout' && isPipeError(error)) this.isStdoutClosed = true
+      process[name].write(escapeControlCharactersInLines(text), (error) => {
+        if (name === 'stdout' && isPipeError(error)) this.#isStdoutClosed = true
         resolve(error ?? undefined)
       })
     })

@@ -3,16 +3,7 @@
  * name. So stdin and stdout go through a temporary file (TMPDIR) that only its owner can read.
  */
 
-import {
-  closeSync,
-  createReadStream,
-  createWriteStream,
-  existsSync,
-  openSync,
-  readSync,
-  rmSync,
-  statSync,
-} from 'node:fs'
+import { createReadStream, createWriteStream, existsSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { isatty } from 'node:tty'
@@ -32,14 +23,14 @@ export async function withInputFile(file: string, kind: Kind, work: (path: strin
   if (file !== '-' && !existsSync(file)) return work(file)
   // A pipe or device, such as /dev/stdin, can be read only once: copy it.
   if (file !== '-' && !isStream(file)) {
-    expectKind(file, file, kind)
+    await expectKind(file, file, kind)
     return work(file)
   }
   const name = file === '-' ? 'stdin' : file
   await withTemporaryFile(async (path) => {
     const input = file === '-' ? process.stdin : createReadStream(file)
     await pipeline(input, createWriteStream(path, { mode: 0o600 }))
-    expectKind(path, name, kind)
+    await expectKind(path, name, kind)
     try {
       await work(path)
     } catch (error) {
@@ -93,8 +84,8 @@ const kinds: Readonly<Record<Kind, readonly [called: string, command: string]>> 
 }
 
 /** Throws CommandError if the file is recognizably of the other kind. An unknown file is left to the command itself. */
-function expectKind(path: string, name: string, kind: Kind): void {
-  const found = kindOf(path)
+async function expectKind(path: string, name: string, kind: Kind): Promise<void> {
+  const found = await kindOf(path)
   if (found === undefined || found === kind) return
   const [called, command] = kinds[found]
   throw new CommandError(`${name} is not ${kinds[kind][0]}, but ${called}: read it with \`${command}\``)
@@ -104,15 +95,9 @@ function expectKind(path: string, name: string, kind: Kind): void {
 const magic = Buffer.of(0xde, 0xc0, 0xef, 0xbe)
 
 /** The kind of a file by its first 64 bytes; undefined if unknown. */
-function kindOf(path: string): Kind | undefined {
+async function kindOf(path: string): Promise<Kind | undefined> {
   if (statSync(path).isDirectory()) return undefined
-  const start = Buffer.alloc(64)
-  const descriptor = openSync(path, 'r')
-  try {
-    readSync(descriptor, start, 0, start.length, 0)
-  } finally {
-    closeSync(descriptor)
-  }
+  const start = Buffer.from(await Bun.file(path).slice(0, 64).bytes())
   if (start.includes(magic)) return 'backup'
   return start.toString('latin1').startsWith('{"postern":"export"') ? 'export' : undefined
 }
