@@ -10,7 +10,14 @@ import { Command, CommanderError, Option } from 'commander'
 import { CommandError } from '../errors.ts'
 import { createLog } from '../ops/log.ts'
 import { version } from '../version.ts'
-import { addClientCommands } from './client/commands.ts'
+import { addConnectionCommands } from './client/connection-commands.ts'
+import { remoteCommands } from './client/context.ts'
+import { addLoginCommands } from './client/login.ts'
+import { addNamespaceCommands } from './client/namespace-commands.ts'
+import { addOrganizationCommands } from './client/organization-commands.ts'
+import { addServerActions } from './client/server-commands.ts'
+import { addMintCommand } from './client/token-mint.ts'
+import { addToolCommands } from './client/tool-commands.ts'
 import { readServeConfig, type ServeFlags, unknownSettings, withServeOptions } from './config.ts'
 import { addCallCommands, addDataCommands, addServerCommands, addStoreCommands } from './data-commands.ts'
 import { type Context, collect, dataOption, group, onData, onNamedData } from './options.ts'
@@ -41,7 +48,15 @@ export function createProgram(context: Context): Command {
   addDataCommands(postern, context)
   addStoreCommands(postern, context)
   addCallCommands(postern, context)
-  addClientCommands(postern, context, addServerCommands(postern, context), token)
+  const server = addServerCommands(postern, context)
+  const remotes = remoteCommands(context)
+  addLoginCommands(postern, remotes, context.terminal)
+  addServerActions(server, remotes)
+  addNamespaceCommands(postern, remotes)
+  addOrganizationCommands(postern, remotes)
+  addConnectionCommands(postern, remotes)
+  addToolCommands(postern, remotes)
+  addMintCommand(token, remotes)
   addSigningKeyCommands(postern, context)
   addHelpCommands(postern, context)
   // Last: it visits each command that was added.
@@ -119,16 +134,18 @@ function addKeyCommands(postern: Command, { terminal }: Context): void {
 function addSignInCommands(postern: Command, { terminal }: Context): void {
   onData(postern, 'login-link', 'print a link that signs somebody in to the pages, once, within ten minutes')
     .argument('<key-id>', 'the id of the key to sign in with, as `keys list` shows it')
-    .action(async (keyId: string, flags) => (await import('./login-link-command.ts')).loginLink(keyId, flags, terminal))
+    .action(async (keyId: string, flags) => (await import('./sign-in-commands.ts')).loginLink(keyId, flags, terminal))
   const grants = group(postern, 'grants').description(
     'list and revoke what users have allowed clients, whether or not the server runs',
   )
   onData(grants, 'list', 'list all grants that have not expired').action(async (flags) =>
-    (await import('./grants-command.ts')).listGrantsCommand(flags, terminal),
+    (await import('./sign-in-commands.ts')).listGrantsCommand(flags, terminal),
   )
   onData(grants, 'revoke', 'revoke a grant and every token of it')
     .argument('<id>', 'the id of the grant, as `grants list` shows it')
-    .action(async (id: string, flags) => (await import('./grants-command.ts')).revokeGrantCommand(id, flags, terminal))
+    .action(async (id: string, flags) =>
+      (await import('./sign-in-commands.ts')).revokeGrantCommand(id, flags, terminal),
+    )
 }
 
 /** `check`, which needs no data folder: it runs in a pipeline, before anything is deployed. */
