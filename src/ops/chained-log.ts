@@ -8,7 +8,7 @@ import { type freeBytes, requireFreeSpace } from '../storage/free-space.ts'
 import { StoreError } from '../storage/store.ts'
 import type { Entry } from './audit-chain.ts'
 import { ChainedFile, type ChainedFileOptions } from './chained-file.ts'
-import { createRefusalCount, type RefusalBounds, type RefusedCaller } from './denial-count.ts'
+import { createRefusalCount, type RefusedCaller } from './denial-count.ts'
 
 /** The options that whoever opens a log gives. */
 export interface LogOptions extends Pick<ChainedFileOptions, 'clock' | 'replica'> {
@@ -26,7 +26,7 @@ interface ChainedLogOptions extends LogOptions, ChainedFileOptions {
   /** In errors: `the audit log`. */
   readonly name: string
   /** Refusals that are written one by one in a second. */
-  readonly refusals: RefusalBounds
+  readonly refusals: Parameters<typeof createRefusalCount>[0]
 }
 
 interface Pending extends Entry {
@@ -134,8 +134,8 @@ export class ChainedLog {
   #writeCounts(): void {
     clearTimeout(this.#countTimer)
     this.#countTimer = undefined
-    for (const { caller, count } of this.#refusals.end()) {
-      const fields = { userId: caller?.userId, keyId: caller?.keyId, count }
+    for (const { caller, unwritten } of this.#refusals.end()) {
+      const fields = { userId: caller?.userId, keyId: caller?.keyId, count: unwritten }
       this.add('refusals.unwritten', fields).catch(this.#options.onFailure)
     }
   }
