@@ -93,10 +93,9 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   cleanup.defer(() => audit.close())
   cleanup.defer(() => callLog?.close())
   // Undefined if metrics are disabled: nothing is counted, and the metrics library is not loaded.
-  const metricsGuard = (at: string) => createGuard({ host: at, baseUrl: url, corsOrigins: [], localAddresses })
   const metrics =
     config.metrics &&
-    (await serveMetrics(config.metrics, metricsGuard(config.metrics.host), store, dataPath, () => app.pageCache()))
+    (await serveMetrics({ ...config.metrics, baseUrl: url, localAddresses }, store, dataPath, () => app.pageCache()))
   if (metrics !== undefined) log.info('metrics listening', { url: metrics.url })
   cleanup.defer(() => metrics?.stop())
   const signers = createSigners()

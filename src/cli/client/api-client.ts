@@ -24,14 +24,6 @@ export interface RequestOptions {
   readonly missing?: string
 }
 
-/** Of an error. */
-interface ErrorBody {
-  readonly error?: string
-  readonly message?: string
-  /** Where a person sets the connection up that could not be used. */
-  readonly setupUrl?: string
-}
-
 type Request = ReturnType<typeof openClient>['request']
 
 // The option for a 404 of each kind.
@@ -107,8 +99,9 @@ export function openClient(
     const answer = await readAnswer(response, url)
     if (ok && answer !== undefined) return answer as T
     if (ok) throw new CommandError(`${url} does not answer as postern does: check the URL`)
+    const told = (answer ?? {}) as { error?: string; message?: string; setupUrl?: string }
     // Some operations have the message alone, as `error`.
-    const { error = '', message = error, setupUrl } = (answer ?? {}) as ErrorBody
+    const { error = '', message = error, setupUrl } = told
     const code = message === error ? codeOf(status) : error
     const text =
       setupUrl === undefined ? textFor(code, message || `status ${status}`, missing) : `${message}: open ${setupUrl}`

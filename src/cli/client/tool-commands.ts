@@ -18,31 +18,21 @@ interface Tool {
   readonly description?: string | null
 }
 
-/** The fields of a `CallToolResult` of MCP that the commands read. */
-interface ToolResult {
-  readonly content?: readonly Content[]
-  readonly isError?: boolean
-}
-
-interface Content extends Data {
+/** The fields of a part of a `CallToolResult` of MCP that the commands read. `data` and `blob` are in base64. */
+interface Content {
   readonly type: string
   readonly text?: string
-  /** Of a resource in the result. */
-  readonly resource?: Data
-}
-
-/** Bytes in base64. */
-interface Data {
   readonly mimeType?: string
   readonly data?: string
   readonly blob?: string
+  readonly resource?: Omit<Content, 'type'>
 }
 
 export function addToolCommands(postern: Command, { inNamespace }: RemoteCommands): void {
   const tool = group(postern, 'tool').description('find and call tools')
   inNamespace(tool, 'list', 'list the tools of a namespace')
     .argument('[connection]', 'only of this connection')
-    .run(async (context, connection: string | undefined) => showTools(await toolsOf(context, connection), context))
+    .run(async (context, connection?: string) => showTools(await toolsOf(context, connection), context))
   inNamespace(tool, 'search', 'search the tools of a namespace')
     .argument('<words...>', 'what to search for')
     .run(searchTools)
@@ -113,7 +103,7 @@ export async function callTool(context: CommandContext, name: string, given: rea
   const tool = name.slice(id.length + 1)
   const path = `/connect/${pathSegment(namespace)}/${pathSegment(id)}/.tools/${pathSegment(tool)}`
   const options = { ...noConnection(namespace, id), body: argumentsIn(given) }
-  const result = await context.request<ToolResult>('POST', path, options)
+  const result = await context.request<{ content?: Content[]; isError?: boolean }>('POST', path, options)
   if (context.flags.json === true) context.print(result)
   else for (const part of result.content ?? []) context.stdout(`${textOf(part)}\n`)
   return result.isError === true ? 1 : 0
@@ -142,9 +132,7 @@ function argumentsIn(given: readonly string[]): unknown {
   const [first] = given
   if (first === undefined) return {}
   if (first === '-') return readJsonFile('-')
-  if (given.length === 1 && first.trimStart().startsWith('{')) {
-    return parseJson(first, 'arguments')
-  }
+  if (given.length === 1 && first.trimStart().startsWith('{')) return parseJson(first, 'arguments')
   return Object.fromEntries(Object.entries(readPairs(given)).map(([key, text]) => [key, jsonOrText(text)]))
 }
 
