@@ -85,14 +85,11 @@ export async function openTracing(environment: NodeJS.ProcessEnv) {
 
 /** Loaded where requests are traced: most processes need none of it. */
 async function loadSdk(environment: NodeJS.ProcessEnv) {
-  const [api, { W3CTraceContextPropagator }, { resourceFromAttributes }, sdk, { OTLPTraceExporter }] =
-    await Promise.all([
-      import('@opentelemetry/api'),
-      import('@opentelemetry/core'),
-      import('@opentelemetry/resources'),
-      import('@opentelemetry/sdk-trace-base'),
-      import('@opentelemetry/exporter-trace-otlp-http'),
-    ])
+  const api = await import('@opentelemetry/api')
+  const { W3CTraceContextPropagator } = await import('@opentelemetry/core')
+  const { resourceFromAttributes } = await import('@opentelemetry/resources')
+  const sdk = await import('@opentelemetry/sdk-trace-base')
+  const { OTLPTraceExporter } = await import('@opentelemetry/exporter-trace-otlp-http')
   const provider = new sdk.BasicTracerProvider({
     resource: resourceFromAttributes({
       'service.name': environment['OTEL_SERVICE_NAME'] || 'postern',
