@@ -80,15 +80,15 @@ function pointToHelp(command: Command, name: string, context: Context): void {
   for (const child of command.commands) pointToHelp(child, `${name} ${child.name()}`, context)
 }
 
-/** `serve` and `dev`, the two that stay: they resolve with an exit code once a signal has stopped them. */
-function addServeCommands(postern: Command, { terminal, exit }: Context): void {
+/** `serve` and `dev`, the two that stay until a signal stops them. */
+function addServeCommands(postern: Command, { terminal }: Context): void {
   const serve = onData(postern, 'serve', 'serve the platform from a data folder, or from a database', dataOption())
   withServeOptions(serve, { isReplica: true })
     .addHelpText('after', serveHelp)
     .action(async (flags: ServeFlags & { data: string }) => {
       const config = readServeConfig(flags, process.env)
       const { serve: run } = await import('./serve.ts')
-      exit(await run(config, flags.data, terminal))
+      await run(config, flags.data, terminal)
     })
 
   withServeOptions(
@@ -101,7 +101,7 @@ function addServeCommands(postern: Command, { terminal, exit }: Context): void {
     .action(async (flags: ServeFlags) => {
       const config = readServeConfig(flags, process.env)
       const { dev } = await import('./dev.ts')
-      exit(await dev(config, terminal))
+      await dev(config, terminal)
     })
 
   // Warns about POSTERN_ variables that no flag has: a misspelt setting of a server would be ignored silently.

@@ -297,24 +297,23 @@ function repeatClockCheck(store: Store, log: Log): () => void {
 
 const isWildcard = (host: string) => host === '0.0.0.0' || host === '::'
 
-/** Serves until a signal. Resolves with the exit code. */
-export async function serve(config: ServeConfig, dataPath: string, terminal: Terminal): Promise<number> {
+/** Serves until a signal. */
+export async function serve(config: ServeConfig, dataPath: string, terminal: Terminal): Promise<void> {
   const hangUp = ignoredHangUp()
   const running = await start(config, dataPath, terminal)
   if (running.operatorKey !== undefined) terminal.stdout(operatorKeyBlock(running.operatorKey))
   const { database } = running.folder
   const durability = (await database?.health())?.durability
   running.log.info('started', { version, url: running.url, data: dataPath, ...(durability && { durability }) })
-  hangUp.does(() => running.reload(config.fixtures))
+  hangUp.work = () => running.reload(config.fixtures)
   const lines = config.fixtures.length > 0 ? await sampleGreeting(running) : ''
   // Install the handlers before printing the line: a script that reads it may send a signal at once.
   const asked = stopSignal()
   terminal.stdout(`postern listening on ${running.url}\n${lines}`)
   const signal = await asked
-  hangUp.does(async () => {})
+  hangUp.work = undefined
   await running.stop()
   running.log.info('stopped', { signal })
-  return 0
 }
 
 /** The greeting, if the sample fixtures are loaded. For other fixtures nothing is printed: their keys are secret. */

@@ -4,21 +4,17 @@ import { closeSync, openSync } from 'node:fs'
 import { isatty } from 'node:tty'
 
 /**
- * Handles SIGHUP: it never ends the process, and does nothing until `does` sets its work. Exception: if the process was
+ * Handles SIGHUP: it never ends the process, and does nothing while `work` is undefined. Exception: if the process was
  * started in a terminal that has been closed, SIGHUP counts as SIGTERM, because no one could press Ctrl-C any more.
  */
-export function ignoredHangUp(): { does(work: () => Promise<void>): void } {
+export function ignoredHangUp(): { work: (() => Promise<void>) | undefined } {
   const hasTerminal = isatty(0)
-  let act: (() => Promise<void>) | undefined
+  const hangUp: ReturnType<typeof ignoredHangUp> = { work: undefined }
   process.on('SIGHUP', () => {
     if (hasTerminal && !isTerminalThere()) process.kill(process.pid, 'SIGTERM')
-    else void act?.()
+    else void hangUp.work?.()
   })
-  return {
-    does(work) {
-      act = work
-    },
-  }
+  return hangUp
 }
 
 /** True if the process still has a controlling terminal. */

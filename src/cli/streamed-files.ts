@@ -3,7 +3,7 @@
  * name. So stdin and stdout go through a temporary file (TMPDIR) that only its owner can read.
  */
 
-import { createReadStream, createWriteStream, existsSync, rmSync, statSync } from 'node:fs'
+import { createReadStream, createWriteStream, existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { isatty } from 'node:tty'
@@ -26,18 +26,17 @@ export async function withInputFile(file: string, kind: Kind, work: (path: strin
     await expectKind(file, file, kind)
     return work(file)
   }
-  const name = file === '-' ? 'stdin' : file
-  await withTemporaryFile(async (path) => {
-    const input = file === '-' ? process.stdin : createReadStream(file)
-    await pipeline(input, createWriteStream(path, { mode: 0o600 }))
-    await expectKind(path, name, kind)
-    try {
-      await work(path)
-    } catch (error) {
-      if (!(error instanceof CommandError)) throw error
-      throw new CommandError(error.message.replaceAll(path, name), error.exitCode, { cause: error })
-    }
-  })
+  using folder = temporaryFolder('postern-stream-')
+  const path = join(folder.path, 'file')
+  const [name, input] = file === '-' ? ['stdin', process.stdin] : [file, createReadStream(file)]
+  await pipeline(input, createWriteStream(path, { mode: 0o600 }))
+  await expectKind(path, name, kind)
+  try {
+    await work(path)
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error
+    throw new CommandError(error.message.replaceAll(path, name), error.exitCode, { cause: error })
+  }
 }
 
 /** Writes a backup to stdout, and its messages to stderr. Throws CommandError if stdout is a terminal. */
@@ -45,29 +44,19 @@ export async function backUpToStdout(flags: { readonly data: string }, { stderr 
   if (isatty(1)) {
     throw new CommandError('a backup is not text for a terminal: send it elsewhere, as in `postern backup - > FILE`', 2)
   }
-  await withTemporaryFile(async (path) => {
-    let said = ''
-    const stdout = (text: string) => {
-      said += text.replaceAll(path, 'stdout')
-    }
-    await backUpCommand(path, flags, { stdout, stderr, isStdoutClosed: () => false })
-    try {
-      for await (const bytes of createReadStream(path)) writeWhole(1, bytes)
-    } catch (error) {
-      throw new CommandError(`cannot write the backup to stdout: ${(error as Error).message}`, 1, { cause: error })
-    }
-    stderr(said)
-  })
-}
-
-/** Runs `work` with the path of a file that does not exist yet, and removes its folder in any case. */
-async function withTemporaryFile(work: (path: string) => Promise<void>): Promise<void> {
-  const folder = temporaryFolder('postern-stream-')
-  try {
-    await work(join(folder, 'file'))
-  } finally {
-    rmSync(folder, { recursive: true, force: true })
+  using folder = temporaryFolder('postern-stream-')
+  const path = join(folder.path, 'file')
+  let said = ''
+  const stdout = (text: string) => {
+    said += text.replaceAll(path, 'stdout')
   }
+  await backUpCommand(path, flags, { stdout, stderr, isStdoutClosed: () => false })
+  try {
+    for await (const bytes of createReadStream(path)) writeWhole(1, bytes)
+  } catch (error) {
+    throw new CommandError(`cannot write the backup to stdout: ${(error as Error).message}`, 1, { cause: error })
+  }
+  stderr(said)
 }
 
 /** True for anything that is neither a regular file nor a folder. */
