@@ -11,10 +11,7 @@ import { auditVerifier, openEndText } from '../ops/audit-verifier.ts'
 import { countText } from './count-text.ts'
 import type { Terminal } from './terminal.ts'
 
-/**
- * Writes an audit entry. Called after the act, and before the command reports success. Throws StoreError if the entry
- * cannot be written.
- */
+/** Writes an audit entry, after the act and before the command reports success. Throws StoreError if it cannot. */
 export async function auditCommand(data: string, event: string, fields: AuditFields): Promise<void> {
   const audit = openAuditLog(data, { clock: systemClock, onFailure: () => {} })
   try {

@@ -12,10 +12,7 @@ import { leavingNothing } from './leaving-nothing.ts'
 import type { Terminal } from './terminal.ts'
 import { verify } from './verify-command.ts'
 
-/**
- * Writes a backup of everything committed before; the server may be running. Never overwrites a file. Throws
- * CommandError.
- */
+/** Writes a backup of all that is committed; a server may be running. Overwrites no file. Throws CommandError. */
 export async function backUpCommand(file: string, { data }: Pick<Place, 'data'>, { stdout }: Terminal): Promise<void> {
   requireDataFolder(data)
   if (existsSync(file)) throw new CommandError(`${file} already exists: choose another name (nothing was overwritten)`)

@@ -1,7 +1,4 @@
-/**
- * `postern calls`: prints recorded tool calls, filtered by time, user, token, namespace, connection, tool, outcome or
- * arguments.
- */
+/** `postern calls`: prints recorded calls of tools, those that its flags choose. */
 
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'

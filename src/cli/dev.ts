@@ -1,7 +1,4 @@
-/**
- * `postern dev`: serves fixtures on a developer's machine from a temporary data folder, and reloads them when they
- * change.
- */
+/** `postern dev`: serves fixtures from a temporary data folder, and reloads them when they change. */
 
 import { watch } from 'node:fs'
 import { sampleSources } from '../maintenance/seed/sample.ts'

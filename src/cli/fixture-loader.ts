@@ -14,10 +14,7 @@ import { fixtureProblemsText } from './check-command.ts'
 import type { ServeConfig } from './config.ts'
 import { createProgress } from './progress.ts'
 
-/**
- * Loads one set of fixtures. 'unchanged': it is already loaded. Throws CommandError if the fixtures have problems; then
- * nothing has changed.
- */
+/** Loads fixtures; 'unchanged': they are loaded already. Throws CommandError for problems; then nothing has changed. */
 export type LoadFixtures = (sources: readonly SourceFile[]) => Promise<Fixtures | 'unchanged'>
 
 /** A loader for an open data folder, where connections are spooled. */
@@ -53,10 +50,7 @@ export function fixtureLoader(folder: DataFolder, config: ServeConfig, log: Log)
 const connectionsCollected = 100_000
 const collectedAfterMs = 500
 
-/**
- * Checks the whole store, because an earlier load may have brought sample keys. Throws CommandError if they are not
- * allowed.
- */
+/** Throws CommandError if sample keys are not allowed and in the store, where an earlier load may have brought them. */
 export async function checkSampleKeys({ store, secrets }: DataFolder, config: ServeConfig, log: Log): Promise<void> {
   if (isLoopback(config.host) || !(await acceptsSampleKey(store, secrets.apiKeyPepper))) return
   requireSampleKeysAllowed(config)

@@ -1,7 +1,4 @@
-/**
- * `postern keys create | list | revoke`: manages API keys. The server may be running; it sees a change at its next
- * request.
- */
+/** `postern keys create | list | revoke`: API keys. A running server sees a change at its next request. */
 
 import { createApiKey, listApiKeys, revokeApiKey } from '../auth/api-key.ts'
 import { endGrant, listGrants } from '../auth/grants.ts'
@@ -31,10 +28,7 @@ export interface CreateFlags extends NamedFolder {
   readonly operator?: boolean
 }
 
-/**
- * Creates a key and prints nothing but the key on stdout, so that a script can capture it. Throws CommandError 2 for an
- * invalid flag.
- */
+/** Creates a key and prints it alone on stdout, for scripts. Throws CommandError 2 for an invalid flag. */
 export async function createKey(flags: CreateFlags, terminal: Terminal): Promise<void> {
   const { data, user, name = null, operator = false } = flags
   requireShape('--user', userShape, user)

@@ -22,10 +22,7 @@ import { readServeConfig, type ServeFlags, unknownSettings, withServeOptions } f
 import { addCallCommands, addDataCommands, addServerCommands, addStoreCommands } from './data-commands.ts'
 import { type Context, collect, dataOption, group, onData, onNamedData } from './options.ts'
 
-/**
- * All commands. Parsing throws CommanderError for wrong usage and after help, CommandError from commands; it never
- * exits.
- */
+/** All commands. Parsing never exits; it throws CommanderError for wrong usage and after help, and CommandError. */
 export function createProgram(context: Context): Command {
   const postern = new Command('postern')
     .description('An MCP platform in one executable: servers, connections and scoped service tokens.')

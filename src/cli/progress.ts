@@ -7,10 +7,7 @@ import type { Terminal } from './terminal.ts'
 /** Milliseconds before progress is shown, and between two log lines. */
 const quietMs = 1000
 
-/**
- * Shows how far a command is, and nothing for work that takes less than a second. Call `end` before printing anything
- * else.
- */
+/** Shows how far work is that takes longer than a second. Call `end` before printing anything else. */
 export function createProgress(log: Log) {
   const bar = process.stderr.isTTY
     ? new SingleBar(

@@ -1,7 +1,4 @@
-/**
- * `postern signing-key list | rotate | revoke`: manages the keys that sign service tokens. The server may be running;
- * it sees a change at its next request.
- */
+/** `postern signing-key list | rotate | revoke`: keys that sign tokens. A server sees a change at its next request. */
 
 import {
   changeSigningKeys,

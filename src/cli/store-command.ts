@@ -23,10 +23,7 @@ import { leavingNothing } from './leaving-nothing.ts'
 import { table } from './table.ts'
 import type { Terminal } from './terminal.ts'
 
-/**
- * Prints where the store is, whether what it acknowledges is replicated, and who uses it. Throws CommandError and
- * StoreError.
- */
+/** Prints where the store is, whether it is replicated, and who uses it. Throws CommandError and StoreError. */
 export async function storeStatus(place: Place, { stdout, stderr }: Terminal): Promise<void> {
   await using folder = await openExistingDataFolder(place, stderr)
   const { store, database, path } = folder

@@ -3,10 +3,7 @@
 import { isLoopback } from '../http/guard.ts'
 import type { DataFolder } from '../maintenance/data-folder.ts'
 
-/**
- * Makes a test whether an address, port and URL are those of this server or of another replica. `listeners`: of the
- * platform, and of metrics if there is one. `url`: the base URL.
- */
+/** Makes a test whether an address, port and URL are of this server, whose base URL is `url`, or of another replica. */
 export function isThisServer(
   listeners: readonly ({ readonly host: string; readonly port: number } | undefined)[],
   url: string,

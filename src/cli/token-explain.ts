@@ -36,10 +36,7 @@ export interface ExplainFlags extends Place {
   readonly rpc?: string
 }
 
-/**
- * Resolves with the exit code: 1 if a described request is refused. Throws CommandError for a text that is not a token,
- * and 2 for wrong usage.
- */
+/** Resolves with 1 if a described request is refused. Throws CommandError: for no token, and 2 for wrong usage. */
 export async function explainToken(given: string, flags: ExplainFlags, { stdout, stderr }: Terminal): Promise<0 | 1> {
   const now = new Date()
   if (given === '-' && flags.rpc === '-') throw new CommandError('only one of the token and --rpc can be -, stdin', 2)
@@ -157,10 +154,7 @@ function blockLines(block: Block, index: number): string[] {
   return [`policy[${index}] allows only`, ...words.map((line) => `  ${line}`)]
 }
 
-/**
- * The verdict of every field of every block, then the decision. `invalidReason`: why the token is refused for every
- * request.
- */
+/** The verdict of each field of each block, then the decision. `invalidReason`: why the token is refused anyway. */
 function requestLines(
   given: readonly Block[],
   access: Access,

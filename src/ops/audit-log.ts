@@ -60,10 +60,7 @@ export function openAuditLog(folder: string, options: LogOptions) {
         options.onFailure(error, { event, ...fields })
         throw log.error('indeterminate', error)
       }),
-    /**
-     * Records a denial. Denials may come in floods: beyond a bound only their number is written, and the caller does
-     * not wait.
-     */
+    /** Records a denial. They come in floods: past a bound only their number is written. The caller does not wait. */
     recordBestEffort(event: string, caller: RefusedCaller, fields: AuditFields) {
       // The room that is left is for revocations: then only numbers are written.
       if (

@@ -12,10 +12,7 @@ import { createRefusalCount, type RefusedCaller } from './denial-count.ts'
 
 /** The options that whoever opens a log gives. */
 export interface LogOptions extends Pick<ChainedFileOptions, 'clock' | 'replica'> {
-  /**
-   * Called if the file cannot be opened anew, or a line not be written for which nobody waits. `line`: an act that was
-   * done.
-   */
+  /** Called if the file cannot be reopened, or a line that nobody waits for not be written. `line`: a done act. */
   readonly onFailure: (error: unknown, line?: object) => void
   /** Free bytes of the disk of a folder; as the system says by default. */
   readonly free?: typeof freeBytes

@@ -5,10 +5,7 @@
  * Pure: the user of this file decides when a second ends.
  */
 
-/**
- * Callers whose first refusal in a second is always written; about half a kilobyte each. Past it: one number for all
- * others.
- */
+/** Callers whose first refusal in a second is written; half a kilobyte each. Past it: one number for all others. */
 export const auditCallersPerSecond = 500
 
 /** Counted by user or organization, because a caller can mint many tokens, and an organization can make many keys. */

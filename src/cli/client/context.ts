@@ -20,10 +20,7 @@ export const many = (flag: string, words: string, choices?: readonly string[]) =
     return collect(value, previous)
   })
 
-/**
- * Makes the functions that add a command of a running platform: `remote`, and `inNamespace` for one that is about a
- * namespace.
- */
+/** Makes `remote`, which adds a command of a running platform, and `inNamespace`, for one about a namespace. */
 export function remoteCommands(context: Context) {
   const remote = (parent: Command, name: string, description: string) => {
     const command = new RemoteCommand(name, context).copyInheritedSettings(parent)
