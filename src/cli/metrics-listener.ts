@@ -2,6 +2,7 @@
 
 import { asPlatformError, errorResponse } from '../http/error-response.ts'
 import { createGuard, type GuardOptions } from '../http/guard.ts'
+import type { PageCache } from '../ops/metrics.ts'
 import { requireFreeSpace } from '../storage/free-space.ts'
 import type { Store } from '../storage/store.ts'
 import { urlOf } from './config.ts'
@@ -16,7 +17,7 @@ export async function serveMetrics(
   { port, ...place }: Pick<GuardOptions, 'host' | 'baseUrl' | 'localAddresses'> & { readonly port: number },
   store: Store,
   dataPath: string,
-  pageCache: () => { readonly hits: number; readonly misses: number },
+  pageCache: PageCache,
 ) {
   const { host } = place
   const guard = createGuard({ ...place, corsOrigins: [] })

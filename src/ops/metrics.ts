@@ -5,19 +5,20 @@ import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { Store } from '../storage/store.ts'
 import type { CallOutcome } from './call-log.ts'
 
-/**
- * Connections that metrics count calls of one by one, since the server started. Past it: they are counted together.
- */
+/** Connections whose calls are counted one by one, since the server started. Past it: they are counted together. */
 const callConnectionsMax = 1000
 
 /** Counts events for metrics. Labels must come from fixed sets: each new value is a new time series. */
 export type Observer = ReturnType<typeof createMetrics>['observer']
 
+/** How many list pages were answered ready, and how many were made. */
+export type PageCache = () => { readonly hits: number; readonly misses: number }
+
 /** In seconds. A page takes about 50 µs, a mint 2 ms. */
 const buckets = [0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
 
 /** The store and the cache of pages are read when `/metrics` is requested. */
-export function createMetrics(store: Store, pageCache: () => { readonly hits: number; readonly misses: number }) {
+export function createMetrics(store: Store, pageCache: PageCache) {
   const registry = new Registry()
   const registers = [registry]
   const requests = new Histogram({
@@ -47,15 +48,6 @@ export function createMetrics(store: Store, pageCache: () => { readonly hits: nu
     buckets: [...buckets, 10, 60],
     registers,
   })
-  const gauge = gaugesOf(registers)
-  const readHealth = storeGauges(gauge, store)
-  gauge('postern_page_cache_hits_total', 'List pages that were answered ready', () => pageCache().hits)
-  gauge('postern_page_cache_misses_total', 'List pages that were made', () => pageCache().misses)
-  gauge('process_resident_memory_bytes', 'Resident memory', () => process.memoryUsage.rss())
-  gauge('process_cpu_seconds_total', 'Processor time, user and system', () => {
-    const { user, system } = process.cpuUsage()
-    return (user + system) / 1e6
-  })
 
   const observer = {
     answered: observeRequests(requests),
@@ -69,11 +61,12 @@ export function createMetrics(store: Store, pageCache: () => { readonly hits: nu
     upstreamResponded: (outcome: string, seconds: number) =>
       upstream.observe({ outcome: upstreamOutcome(outcome) }, seconds),
   }
+  const readGauges = gaugesOf(registers, store, pageCache)
   return {
     observer,
     /** The text of `/metrics`. */
     async text() {
-      await readHealth()
+      await readGauges()
       return registry.metrics()
     },
     contentType: registry.contentType,
@@ -94,28 +87,18 @@ function observeRequests(requests: Histogram<'operation' | 'status'>) {
   }
 }
 
-/** Makes gauges. One without `value` keeps the value that it was set to. */
-function gaugesOf(registers: Registry[]) {
-  return (name: string, help: string, value?: () => number) =>
-    new Gauge({
-      name,
-      help,
-      registers,
-      ...(value && {
-        collect() {
-          this.set(value())
-        },
-      }),
-    })
-}
-
-/** The gauges of the store. Returns the function that reads them. */
-function storeGauges(gauge: ReturnType<typeof gaugesOf>, store: Store): () => Promise<void> {
+/** The gauges. Returns the function that reads their values. */
+function gaugesOf(registers: Registry[], store: Store, pageCache: PageCache): () => Promise<void> {
+  const gauge = (name: string, help: string) => new Gauge({ name, help, registers })
   const ready = gauge('postern_store_ready', 'Whether the store works: 1, or 0')
   const bytes = gauge('postern_store_bytes', 'Size of the store on disk')
   const help = 'Whether what is acknowledged is on another machine too: 1, or 0'
   const replicated = gauge('postern_store_replicated', help)
   const offset = gauge('postern_clock_offset_seconds', "How far the store's clock is ahead of this machine's")
+  const hits = gauge('postern_page_cache_hits_total', 'List pages that were answered ready')
+  const misses = gauge('postern_page_cache_misses_total', 'List pages that were made')
+  const memory = gauge('process_resident_memory_bytes', 'Resident memory')
+  const processor = gauge('process_cpu_seconds_total', 'Processor time, user and system')
   return async () => {
     try {
       const found = await store.health()
@@ -127,6 +110,12 @@ function storeGauges(gauge: ReturnType<typeof gaugesOf>, store: Store): () => Pr
       // The earlier measurements stay; this shows that they are old.
       ready.set(0)
     }
+    const pages = pageCache()
+    hits.set(pages.hits)
+    misses.set(pages.misses)
+    memory.set(process.memoryUsage.rss())
+    const { user, system } = process.cpuUsage()
+    processor.set((user + system) / 1e6)
   }
 }
 
