@@ -296,9 +296,7 @@ function fastLaneOf({ store, clock }: AppDeps, lists: ConnectionLists): FastLane
     : createFastLane({ local: store.local, lists, clock })
 }
 
-/**
- * The error format for requests that the guard refuses. Never JSON-RPC: the request may not be from an MCP client.
- */
+/** The error format for requests that the guard refuses. Never JSON-RPC: it may be of no MCP client. */
 function shapeOutsideOf(request: Request): ErrorShape {
   const shape = errorsOf(pathOf(request.url))
   return shape === 'server' || shape === 'text' ? shape : undefined

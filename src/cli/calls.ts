@@ -34,9 +34,7 @@ const followPauseMs = 300
 /** A line of the record. Another version may have written it. */
 type Call = Partial<CallRecord> & { readonly event?: string; readonly time?: string }
 
-/**
- * Prints the calls that match, oldest first; with `follow`, those to come too, until it is stopped. Throws CommandError.
- */
+/** Prints the calls that match, oldest first; with `follow`, also those to come, until stopped. Throws CommandError. */
 export async function showCalls(flags: CallsFlags, now: Date, terminal: Terminal): Promise<void> {
   const path = join(flags.data, 'calls.jsonl')
   if (!existsSync(path) && flags.follow !== true)

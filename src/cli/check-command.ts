@@ -52,9 +52,7 @@ function warningLines(warnings: readonly string[]): string {
   return warnings.map((line) => `warning: ${escapeControlCharacters(line)}\n`).join('')
 }
 
-/**
- * The problems, one a line, and their number. Control characters are escaped, because fixtures may be someone else's.
- */
+/** The problems, one a line, and their number. Control characters are escaped: fixtures may be someone else's. */
 export function fixtureProblemsText(problems: readonly FixtureProblem[]): string {
   return [
     ...problems.map(fixtureProblemLine).map(escapeControlCharacters),

@@ -353,9 +353,7 @@ const settingsWithoutFlag = ['POSTERN_API_KEY', 'POSTERN_VERIFY_HERE']
 /** Variables that Kubernetes sets for a service named postern. */
 const ofService = /^POSTERN_(?:SERVICE_|PORT_\d)/
 
-/**
- * A warning for each variable that begins with POSTERN_ and is not a setting. A misspelt one would be ignored silently.
- */
+/** A warning for each variable that begins with POSTERN_ and is no setting: a misspelt one would be ignored. */
 export function unknownSettings(env: NodeJS.ProcessEnv, ofFlags: readonly string[]): string[] {
   const known = new Set([...ofFlags, ...settingsWithoutFlag])
   return Object.keys(env)

@@ -34,10 +34,7 @@ export class StandardOutput implements Terminal {
     })
   }
 
-  /**
-   * Resolves when everything is written, or after `timeoutMs`. The result is the error message if a write failed,
-   * except for a pipe closed by its reader (EPIPE).
-   */
+  /** Resolves when all is written, or after `timeoutMs`; with an error's message, except of a closed pipe (EPIPE). */
   async drained(timeoutMs: number): Promise<string | undefined> {
     const errors = await within(timeoutMs, Promise.all(Object.values(this.#last)), () => [])
     return errors.find((error) => error !== undefined && !isPipeError(error))?.message

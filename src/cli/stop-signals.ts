@@ -32,10 +32,7 @@ const stopSignals = [
   ['SIGTERM', 15],
 ] as const
 
-/**
- * Resolves with the name of the first SIGINT or SIGTERM. A second one ends the process at once, with the shell's exit
- * code for that signal.
- */
+/** Resolves with the first SIGINT or SIGTERM. A second one ends the process at once, with the shell's exit code. */
 export function stopSignal(): Promise<string> {
   return new Promise((resolve) => {
     const stop = (signal: string) => {

@@ -16,9 +16,7 @@ import type { Terminal } from './terminal.ts'
 /** Files that a command can confuse with each other. */
 type Kind = 'backup' | 'export' | 'servers'
 
-/**
- * Runs `work` with the path of the file, or of a copy of stdin. Throws CommandError if the file is of the other kind.
- */
+/** Runs `work` with the path of the file, or of a copy of stdin. Throws CommandError for a file of another kind. */
 export async function withInputFile(file: string, kind: Kind, work: (path: string) => Promise<void>): Promise<void> {
   if (file !== '-' && !existsSync(file)) return work(file)
   // A pipe or device, such as /dev/stdin, can be read only once: copy it.

@@ -55,9 +55,7 @@ export async function verify(flags: Flags, terminal: Terminal): Promise<void> {
 /** Tells the child that it is the child. */
 const verifyChildVariable = 'POSTERN_VERIFY_HERE'
 
-/**
- * The check itself, in the child. Without `--repair` it only reads, so it may run beside a server.
- */
+/** The check itself, in the child. Without `--repair` it only reads, so it may run beside a server. */
 async function verifyHere(flags: Flags, terminal: Terminal): Promise<void> {
   const { data } = flags
   // The store creates a lock file, which must be private.

@@ -33,19 +33,13 @@ export function openAuditLog(folder: string, options: LogOptions) {
   return {
     /** Throws StoreError `unavailable` if the disk has room for revocations only: for acts that write a line alone. */
     requireRoom: () => log.requireRoom(),
-    /**
-     * Asked before an act. Throws StoreError `unavailable` if lines could not be written and still cannot. Lines of what
-     * was done meanwhile are written first, when they can be.
-     */
+    /** Asked before an act. Writes lines that are owed; throws StoreError `unavailable` while none can be written. */
     requireWritable() {
       if (!log.hasFailed && owed.length === 0) return
       log.write([...owed, { event: 'log.failed', fields: {} }])
       owed = []
     },
-    /**
-     * Before an act: resolves when the line is in the file. Rejects with StoreError `unavailable` if it cannot be
-     * written; the caller must then refuse the act.
-     */
+    /** Before an act: resolves when the line is in the file. Refuse the act if it rejects: StoreError `unavailable`. */
     record: (event: string, fields: AuditFields) =>
       log.add(event, fields).catch((error: unknown) => {
         throw log.error('unavailable', error)

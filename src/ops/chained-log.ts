@@ -88,9 +88,7 @@ export class ChainedLog {
     return false
   }
 
-  /**
-   * The error of an act that needs a line and cannot get it. `unavailable`: it was not done; `indeterminate`: it was.
-   */
+  /** The error of an act that gets no line. `unavailable`: it was not done; `indeterminate`: it was. */
   error(kind: 'unavailable' | 'indeterminate', cause: unknown): StoreError {
     return new StoreError(kind, `${this.#options.name} cannot be written: ${(cause as Error).message}`, { cause })
   }
