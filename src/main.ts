@@ -2,7 +2,7 @@
 
 import { type Command, CommanderError } from 'commander'
 import { createProgram } from './cli/program.ts'
-import { StandardOutput } from './cli/standard-output.ts'
+import { StandardOutput } from './cli/terminal.ts'
 import { CommandError } from './errors.ts'
 import { StoreError } from './storage/store.ts'
 

@@ -56,9 +56,8 @@ export async function verifyAudit(
   if (bad.length > 0 && logs.length === 0) {
     throw new CommandError(`${named} is not an audit log: no line is a valid entry`)
   }
-  if (bad.length > problemsShownMax) {
+  if (bad.length > problemsShownMax)
     bad.splice(problemsShownMax, bad.length, `and ${bad.length - problemsShownMax} more`)
-  }
   if (bad.length > 0) throw new CommandError(bad.join('\n'))
   for (const { openEnd } of openEnds) stderr(`${openEnd}: ${openEndText}\n`)
   if (logs.length === 0) {

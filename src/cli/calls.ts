@@ -13,17 +13,11 @@ import { readJsonFile } from './json-input.ts'
 import { table } from './table.ts'
 import type { Terminal } from './terminal.ts'
 
-export interface CallsFlags {
+type Filter = 'since' | 'namespace' | 'connection' | 'tool' | 'user' | 'token' | 'outcome' | 'args'
+
+/** `args`: a file with arguments, for calls with the same ones. */
+export interface CallsFlags extends Readonly<Partial<Record<Filter, string>>> {
   readonly data: string
-  readonly since?: string
-  readonly namespace?: string
-  readonly connection?: string
-  readonly tool?: string
-  readonly user?: string
-  readonly token?: string
-  readonly outcome?: string
-  /** A file with arguments: calls with the same ones. */
-  readonly args?: string
   readonly follow?: boolean
   readonly json?: boolean
 }

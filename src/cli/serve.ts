@@ -64,8 +64,7 @@ export type Running = Awaited<ReturnType<typeof start>>
  */
 export async function start(config: ServeConfig, dataPath: string, terminal: Terminal) {
   let replica: string | undefined
-  const always = () => (replica === undefined ? {} : { replica })
-  const log = createLog(terminal.stderr, always)
+  const log = createLog(terminal.stderr, () => ({ replica }))
   // Looked for before a data folder is made: a mistyped path leaves nothing behind.
   const fixtures = findFixtureFiles(config.fixtures)
   using cleanup = new DisposableStack()

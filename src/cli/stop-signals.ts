@@ -1,6 +1,7 @@
 /** Signals: which end a server, and which do not. */
 
 import { closeSync, openSync } from 'node:fs'
+import { constants } from 'node:os'
 import { isatty } from 'node:tty'
 
 /**
@@ -27,18 +28,15 @@ function isTerminalThere(): boolean {
   }
 }
 
-const stopSignals = [
-  ['SIGINT', 2],
-  ['SIGTERM', 15],
-] as const
+const stopSignals = ['SIGINT', 'SIGTERM'] as const
 
 /** Resolves with the first SIGINT or SIGTERM. A second one ends the process at once, with the shell's exit code. */
 export function stopSignal(): Promise<string> {
   return new Promise((resolve) => {
     const stop = (signal: string) => {
-      for (const [name, number] of stopSignals) process.on(name, () => process.exit(128 + number))
+      for (const name of stopSignals) process.on(name, () => process.exit(128 + constants.signals[name]))
       resolve(signal)
     }
-    for (const [name] of stopSignals) process.once(name, stop)
+    for (const name of stopSignals) process.once(name, stop)
   })
 }

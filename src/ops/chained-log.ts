@@ -26,10 +26,7 @@ interface ChainedLogOptions extends LogOptions, ChainedFileOptions {
   readonly refusals: Parameters<typeof createRefusalCount>[0]
 }
 
-interface Pending extends Entry {
-  readonly done: () => void
-  readonly failed: (error: unknown) => void
-}
+type Pending = Entry & PromiseWithResolvers<void>
 
 const secondMs = 1000
 
@@ -66,10 +63,10 @@ export class ChainedLog {
 
   /** Resolves when the line is in the file, with the others of this turn. Rejects with what the file system throws. */
   add(event: string, fields: object): Promise<void> {
-    return new Promise((done, failed) => {
-      if (this.#pending.length === 0) setImmediate(() => this.flush())
-      this.#pending.push({ event, fields, done, failed })
-    })
+    if (this.#pending.length === 0) setImmediate(() => this.flush())
+    const pending = { event, fields, ...Promise.withResolvers<void>() }
+    this.#pending.push(pending)
+    return pending.promise
   }
 
   /**
@@ -108,9 +105,9 @@ export class ChainedLog {
     if (batch.length === 0) return
     try {
       this.#append(batch)
-      for (const { done } of batch) done()
+      for (const { resolve } of batch) resolve()
     } catch (error) {
-      for (const { failed } of batch) failed(error)
+      for (const { reject } of batch) reject(error)
     }
   }
 

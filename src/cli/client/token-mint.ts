@@ -6,14 +6,11 @@ import type { CreateTokenResponse } from '../../model/token.ts'
 import { readJsonFile, readPairs } from '../json-input.ts'
 import { type CommandContext, many, type RemoteCommands } from './context.ts'
 
-interface MintFlags {
+type Rule = 'namespaces' | 'resources' | 'operations' | 'metadata' | 'rpc'
+
+interface MintFlags extends Readonly<Partial<Record<Rule, readonly string[]>>> {
   readonly policy?: string
   readonly organization?: string
-  readonly namespaces?: readonly string[]
-  readonly resources?: readonly string[]
-  readonly operations?: readonly string[]
-  readonly metadata?: readonly string[]
-  readonly rpc?: readonly string[]
   readonly ttl?: string
 }
 
