@@ -20,8 +20,8 @@ import type { Terminal } from './terminal.ts'
 
 /**
  * Prints a link that signs somebody in as the user of an API key, once: for people who should not have to paste a key
- * into a browser, and for those who have none. The key itself is not in it: the store holds a hash of the link's secret,
- * and the key's id with it. Throws CommandError for an unknown or revoked key, and for a folder that no server ever used.
+ * into a browser, and for those who have none. The key itself is not in it: the store has a hash of the link's secret,
+ * and the key's id. Throws CommandError for an unknown or revoked key, and for a folder that no server ever used.
  */
 export async function loginLink(keyId: string, place: Place, { stdout, stderr }: Terminal): Promise<void> {
   const { data } = place

@@ -97,8 +97,8 @@ export function openCallLog(path: string, options: LogOptions) {
 
   return {
     /**
-     * Asked before a call. Throws StoreError `unavailable` if the disk has room for revocations only, and if lines could
-     * not be written and still cannot; where they can be again, a line says how many are missing.
+     * Asked before a call. Throws StoreError `unavailable` if the disk has room for revocations only, and while lines
+     * that could not be written still cannot; where they can be again, a line says how many are missing.
      */
     requireWritable() {
       if (clock.monotonic() - roomyAt >= callLogCheckMs) {
