@@ -88,12 +88,8 @@ function addServeCommands(postern: Command, { terminal }: Context): void {
       await run(config, flags.data, terminal)
     })
 
-  withServeOptions(
-    postern
-      .command('dev')
-      .description('serve sample or own fixtures from a temporary data folder, reloading on change'),
-    { isReplica: false },
-  )
+  const devWords = 'serve sample or own fixtures from a temporary data folder, reloading on change'
+  withServeOptions(postern.command('dev').description(devWords), { isReplica: false })
     .addHelpText('after', devHelp)
     .action(async (flags: ServeFlags) => {
       const config = readServeConfig(flags, process.env)

@@ -6,15 +6,12 @@ import { oneAtATime } from '../one-at-a-time.ts'
 import type { Log } from '../ops/log.ts'
 import type { LoadFixtures } from './fixture-loader.ts'
 
-/** A log, or undefined for one that is not kept. */
-type Reopened = { reopen(): void } | undefined
-
 /**
- * Makes a function that reopens the logs, and reloads the fixture folders if their files have changed. Problems are
- * logged, and the loaded fixtures stay. Reloads run one at a time: file events and signals may overlap. Those that come
- * while one runs share the next.
+ * Makes a function that reopens the logs that are kept, and reloads the fixture folders if their files have changed.
+ * Problems are logged, and the loaded fixtures stay. Reloads run one at a time: file events and signals may overlap.
+ * Those that come while one runs share the next.
  */
-export function createReload(logs: readonly Reopened[], load: LoadFixtures, log: Log) {
+export function createReload(logs: readonly ({ reopen(): void } | undefined)[], load: LoadFixtures, log: Log) {
   return oneAtATime(async (folders: readonly string[]) => {
     for (const one of logs) one?.reopen()
     if (folders.length === 0) {

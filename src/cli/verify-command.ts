@@ -74,18 +74,12 @@ async function verifyDatabase(flags: Flags, terminal: Terminal): Promise<void> {
   await using folder = await openExistingDataFolder(flags, terminal.stderr)
   const { database, secrets } = folder
   if (database === undefined) return
-  if (flags.repair === true) {
-    // Report other problems after the repair: an error inside it would undo it.
-    const found = await repairDatabase(database, (repair) =>
-      verifyRecords(flags, terminal, secrets.sealingKey, repair).catch((error: unknown) => error),
-    )
-    if (found !== undefined) throw found
-    return
-  }
-  await verifyRecords(flags, terminal, secrets.sealingKey, {
-    scan: scanDatabase(database),
-    replaceIndex: async () => {},
-  })
+  const check = (store: Repair) => verifyRecords(flags, terminal, secrets.sealingKey, store)
+  // Awaited here: the store is closed when this function ends.
+  if (flags.repair !== true) return await check({ scan: scanDatabase(database), replaceIndex: async () => {} })
+  // Report other problems after the repair: an error inside it would undo it.
+  const found = await repairDatabase(database, (repair) => check(repair).catch((error: unknown) => error))
+  if (found !== undefined) throw found
 }
 
 /** The check of all records, whatever store they are in. */
