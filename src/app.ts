@@ -59,7 +59,7 @@ import { setupHandlers } from './features/upstream-sign-in/setup.ts'
 import type { ClientSockets } from './http/client-sockets.ts'
 import { asPlatformError, errorResponse, isMissingPage, unavailableError } from './http/error-response.ts'
 import type { Guard } from './http/guard.ts'
-import type { Handler, Handlers } from './http/handler.ts'
+import type { Handlers } from './http/handler.ts'
 import { createMiddleware, type Middleware } from './http/middleware.ts'
 import { pathOf } from './http/path.ts'
 import { jsonResponse } from './http/respond.ts'
@@ -127,21 +127,10 @@ export interface AppDeps {
 }
 
 /** Rates per second: tokens, writes and calls of tools per API key, failures per address. 0: no limit. */
-export interface Rates {
-  readonly mints: number
-  readonly failures: number
-  readonly writes: number
-  readonly calls: number
-}
+export type Rates = Readonly<Record<'mints' | 'writes' | 'calls' | 'failures', number>>
 
-export interface App {
-  readonly fetch: Handler
-  readonly pageCache: () => { readonly hits: number; readonly misses: number }
-  /** Takes all servers into memory, in turns, as the first list of servers would. */
-  readonly readCatalogue: () => Promise<void>
-}
-
-export function createApp(deps: AppDeps): App {
+/** Makes the application: its handler of requests, and the counts of its cache of pages. */
+export function createApp(deps: AppDeps) {
   const lists = createConnectionLists(deps.store, deps.secrets.cursorKey)
   const fastLane = deps.fastLane === false ? undefined : fastLaneOf(deps, lists)
   const { guard, log, observer, clock, fairness, sockets } = deps
@@ -164,16 +153,14 @@ export function createApp(deps: AppDeps): App {
   return {
     fetch: inPasses(traceRequests(middleware.wrap(route, answerError, fastLane?.respond), deps.tracing)),
     pageCache: fastLane?.pageCache ?? (() => ({ hits: 0, misses: 0 })),
+    /** Takes all servers into memory, in turns, as the first list of servers would. */
     readCatalogue: shared.catalogue.refresh,
   }
 }
 
 type Parts = ReturnType<typeof createParts>
 
-interface HandlerParts extends Parts {
-  readonly gateway: ReturnType<typeof createGateway>
-  readonly mint: Mint
-}
+type HandlerParts = Parts & { readonly gateway: ReturnType<typeof createGateway>; readonly mint: Mint }
 
 /** Shared by several features: who asks, and what they may access. Each takes the part that its own `Deps` names. */
 function createParts(deps: AppDeps, middleware: Middleware, lists: ConnectionLists, fastLane: FastLane | undefined) {
@@ -237,6 +224,7 @@ function createGateway(deps: AppDeps, { requestId }: Middleware, parts: Parts) {
 function createHandlers(deps: AppDeps, parts: HandlerParts): Handlers {
   const { issuer, rates, clock, observer, authorization: settings, isRegistryOpen } = deps
   const { authenticator, base, gateway, fastLane } = parts
+  const noop = () => {}
   const onAnswer = fastLane?.rememberDetails ?? noop
   const servers: ServerDeps = { ...parts, isRegistryOpen, onAnswer }
   return {
@@ -310,11 +298,7 @@ function fastLaneOf({ store, clock }: AppDeps, lists: ConnectionLists): FastLane
     : createFastLane({ local: store.local, lists, clock })
 }
 
-function noop(): void {}
-
-/**
- * The error format for requests that the guard refuses. Never JSON-RPC: the request may not be from an MCP client.
- */
+/** The error format for requests that the guard refuses. Never JSON-RPC: it may be of no MCP client. */
 function shapeOutsideOf(request: Request): ErrorShape {
   const shape = errorsOf(pathOf(request.url))
   return shape === 'server' || shape === 'text' ? shape : undefined

@@ -119,10 +119,7 @@ export async function importCommand(file: string, flags: NamedFolder, terminal: 
   }
 }
 
-/**
- * Removes what an interrupted load of fixtures left. If a server holds the folder's lock, a load may be running: throws
- * CommandError.
- */
+/** Removes what an interrupted load left. Throws CommandError if a server, which may be loading, holds the lock. */
 async function removeInterruptedLoad(data: string, store: Store): Promise<void> {
   try {
     using _lock = lockForServing(data)

@@ -48,10 +48,7 @@ function mcpLines(url: string, fixtures: Fixtures, otherKey: string | undefined)
   ]
 }
 
-/**
- * A user's key that may access the namespace, or else an operator key. A user's key is preferred, because it shows the
- * usual case.
- */
+/** A user's key that may access the namespace, which shows the usual case, or else an operator key. */
 function keyWithAccess(name: string, { namespaces, organizations, apiKeys }: Fixtures): string | undefined {
   const namespace = namespaces.find((one) => one.namespace === name)
   if (namespace === undefined) return undefined
