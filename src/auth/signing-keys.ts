@@ -11,6 +11,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { CommandError } from '../errors.ts'
 import { jwksMaxAgeSeconds, keyRetirementSeconds } from '../limits.ts'
 import { validatorOf } from '../schema/check.ts'
+import { closedObject, oneOf } from '../schema/shapes.ts'
 import { asBuffer } from '../storage/bytes.ts'
 import { decideAgain } from '../storage/decide-again.ts'
 import { directoryVersionKey, signingKeysKey } from '../storage/keys.ts'
@@ -45,14 +46,11 @@ export interface KeyRing {
 }
 
 /** The stored form of one key. */
-export const SigningKeyRecord = Type.Object(
-  {
-    seed: Type.String({ pattern: '^[A-Za-z0-9_-]{43}$' }),
-    state: Type.Union([Type.Literal('next'), Type.Literal('active'), Type.Literal('retired')]),
-    since: Type.Integer({ minimum: 0 }),
-  },
-  { additionalProperties: false },
-)
+export const SigningKeyRecord = closedObject({
+  seed: Type.String({ pattern: '^[A-Za-z0-9_-]{43}$' }),
+  state: oneOf(['next', 'active', 'retired']),
+  since: Type.Integer({ minimum: 0 }),
+})
 export type SigningKeyRecord = Static<typeof SigningKeyRecord>
 
 const recordsShape = validatorOf(Type.Array(SigningKeyRecord, { minItems: 1 }))

@@ -1,7 +1,8 @@
 /** The schema of a policy, in requests and in tokens (spec 2.2). */
 
-import { type Static, type TLiteral, type TSchema, Type } from '@sinclair/typebox'
+import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { rpcPatternCharsMax } from '../limits.ts'
+import { oneOf } from '../schema/shapes.ts'
 import { Slug } from './names.ts'
 
 /** Spec 8: characters in a path. Past it: 400. */
@@ -15,15 +16,12 @@ export type ResourceType = (typeof resourceTypes)[number]
 export const operationKinds = ['read', 'write', 'execute'] as const
 export type OperationKind = (typeof operationKinds)[number]
 
-function oneOf<const T extends readonly string[]>(values: T) {
-  const literals = values.map((value) => Type.Literal(value)) as { [I in keyof T]: TLiteral<T[I]> }
-  return Type.Union(literals as unknown as [TLiteral<T[number]>], {
-    errorMessage: `must be one of ${values.join(', ')}`,
-  })
-}
-
 function oneOrMany<T extends TSchema>(item: T) {
   return Type.Union([item, Type.Array(item, { minItems: 1 })])
+}
+
+function oneOrMoreOf<const T extends readonly string[]>(values: T) {
+  return oneOrMany(oneOf(values, { errorMessage: `must be one of ${values.join(', ')}` }))
 }
 
 /** Pairs of which all must match. */
@@ -45,8 +43,8 @@ const MetadataPairs = Type.Record(
 export const Constraint = Type.Object(
   {
     namespaces: Type.Optional(oneOrMany(Slug)),
-    resources: Type.Optional(oneOrMany(oneOf(resourceTypes))),
-    operations: Type.Optional(oneOrMany(oneOf(operationKinds))),
+    resources: Type.Optional(oneOrMoreOf(resourceTypes)),
+    operations: Type.Optional(oneOrMoreOf(operationKinds)),
     metadata: Type.Optional(oneOrMany(MetadataPairs)),
     ttl: Type.Optional(
       Type.Union([
