@@ -192,8 +192,8 @@ function createParts(deps: AppDeps, middleware: Middleware, lists: ConnectionLis
       observer?.credentialRefused(reason)
     },
   })
-  const ordinary = createAuthorizer({ authenticator, store, denials })
-  const records = createExpiringRecords({ store, signInKey, clock })
+  const ordinary = createAuthorizer(authenticator, store, denials)
+  const records = createExpiringRecords(store, signInKey, clock)
   const base = issuer.replace(/\/$/, '')
   const authorizer = countedByOwner(fastLane?.authorizer(ordinary) ?? ordinary)
   const writeRate = createHolderRateLimit({ perSecond: rates.writes, clock })
@@ -202,7 +202,7 @@ function createParts(deps: AppDeps, middleware: Middleware, lists: ConnectionLis
     ...{ issuer, base, baseUrl: issuer, signInKey, headersKey, pepper: secrets.apiKeyPepper },
     authorizer,
     writes: createWrites({ authorizer, denials, audit, store, writeRate }),
-    sessions: createBrowserSessions({ records, directory, signInKey, baseUrl: issuer }),
+    sessions: createBrowserSessions(records, directory, signInKey, issuer),
     links: createSetupLinks(base, signInKey, clock),
     namespacesPerUser: deps.namespacesPerUser,
     hasDocument: deps.authorization.hasClientDocument,

@@ -16,32 +16,25 @@ export interface BrowserSession extends Authenticated {
   formToken(form: string): string
 }
 
-export interface BrowserSessions {
-  /** The session of a request's cookie. Undefined if there is none, or its key was revoked. */
-  find(request: Request): Promise<BrowserSession | undefined>
-  /** Starts a session. Resolves with the `Set-Cookie` header once the session is durable. */
-  start(keyId: string): Promise<string>
-  /** Ends the session of a request. Resolves with the `Set-Cookie` header that removes the cookie. */
-  end(request: Request): Promise<string>
-}
-
-export interface BrowserSessionOptions {
-  readonly records: ExpiringRecords
-  readonly directory: Directory
-  readonly signInKey: Buffer
-  readonly baseUrl: string
-}
-
 interface SessionRecord {
   readonly keyId: string
 }
 
-export function createBrowserSessions(options: BrowserSessionOptions): BrowserSessions {
-  const { records, directory, signInKey } = options
-  const cookie = ourCookie(options.baseUrl, 'postern')
+/** See `createBrowserSessions`. */
+export type BrowserSessions = ReturnType<typeof createBrowserSessions>
+
+/** `signInKey`: see `Secrets`. */
+export function createBrowserSessions(
+  records: ExpiringRecords,
+  directory: Directory,
+  signInKey: Buffer,
+  baseUrl: string,
+) {
+  const cookie = ourCookie(baseUrl, 'postern')
 
   return {
-    async find(request) {
+    /** The session of a request's cookie. Undefined if there is none, or its key was revoked. */
+    async find(request: Request): Promise<BrowserSession | undefined> {
       const secret = cookie.of(request)
       const found = secret === undefined ? undefined : await records.find<SessionRecord>('session', secret)
       if (secret === undefined || found === undefined) return undefined
@@ -50,11 +43,13 @@ export function createBrowserSessions(options: BrowserSessionOptions): BrowserSe
       await allowanceOf(request).belongsTo(live.caller)
       return { ...live, formToken: (form) => formTokenOf(signInKey, secret, form) }
     },
-    async start(keyId) {
+    /** Starts a session. Resolves with the `Set-Cookie` header once the session is durable. */
+    async start(keyId: string): Promise<string> {
       const record: SessionRecord = { keyId }
       return cookie.set(await records.add('session', record, browserSessionSeconds), browserSessionSeconds)
     },
-    async end(request) {
+    /** Ends the session of a request. Resolves with the `Set-Cookie` header that removes the cookie. */
+    async end(request: Request): Promise<string> {
       const secret = cookie.of(request)
       const found = secret === undefined ? undefined : await records.find('session', secret)
       if (found !== undefined) await records.take(found)

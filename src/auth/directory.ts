@@ -12,6 +12,7 @@ import { readApiKey, readKeyId, readMock, readNamespace, readRole } from '../sto
 import { directoryVersionKey, keyOf, prefixOf, prefixRange, signingKeysKey } from '../storage/keys.ts'
 import type { Key, Store } from '../storage/store.ts'
 import { readVersion } from '../storage/versions.ts'
+import { type KeyRing, keyRing, readSigningKeys } from './signing-keys.ts'
 
 /** Ours: recorded answers of one server that are used. Past it: later ones are ignored. */
 const recordedAnswersMax = 5000
@@ -39,8 +40,8 @@ export interface DirectorySnapshot {
   hasOrganization(organizationId: string): Promise<boolean>
   role(organizationId: string, userId: string): Promise<Role | undefined>
   namespace(namespace: string): Promise<Namespace | undefined>
-  /** The sealed record of the signing keys. */
-  signingKeys(): Promise<Uint8Array | undefined>
+  /** The signing keys, opened with the key that seals them. */
+  signingKeys(sealingKey: Buffer): Promise<KeyRing | undefined>
   /** Whether the token with this id was revoked. */
   isRevoked(jti: string): Promise<boolean>
   /** The server's details as JSON: the body of a response. */
@@ -99,7 +100,12 @@ function createSnapshot(store: Pick<Store, 'get' | 'range'>, version: string): D
       (await read(`organization\0${organizationId}`, () => keyOf('organization', organizationId), present)) === true,
     role: (organizationId, userId) =>
       read(`member\0${organizationId}\0${userId}`, () => keyOf('member', organizationId, userId), readRole),
-    signingKeys: () => read('signing keys', () => signingKeysKey, itself),
+    signingKeys: (sealingKey) =>
+      read(
+        'signing keys',
+        () => signingKeysKey,
+        (sealed) => keyRing(readSigningKeys(sealed, sealingKey)),
+      ),
     isRevoked: async (jti) => (await read(`revoked\0${jti}`, () => keyOf('revocation', jti), present)) === true,
     namespace: (namespace) => read(`namespace\0${namespace}`, () => keyOf('namespace', namespace), readNamespace),
     serverJson: (qualifiedName) => read(`server\0${qualifiedName}`, () => keyOf('server', qualifiedName), itself),

@@ -7,7 +7,7 @@ import type { Namespace } from '../model/organization.ts'
 import { everyKey } from '../storage/every-entry.ts'
 import { idOfKey, ownedBy, prefixOf } from '../storage/keys.ts'
 import type { Store } from '../storage/store.ts'
-import { type Caller, isOrganizationAdmin } from './authenticate.ts'
+import { type Authenticated, type Caller, isOrganizationAdmin } from './authenticate.ts'
 import type { DirectorySnapshot } from './directory.ts'
 
 /** Whether a caller that may access the namespace also manages it, that is, may change it and its servers. */
@@ -21,17 +21,14 @@ export async function managesNamespace(
   return isOrganizationAdmin(caller, namespace.organizationId, directory)
 }
 
-/** The caller whose namespaces are asked for, and the directory as its request has it. */
-export interface Asking {
-  readonly caller: Caller
-  readonly directory: DirectorySnapshot
-}
-
 /**
  * The names of all namespaces that the caller may access, in order. An operator may access all there are. They are read
  * once for a version of the directory.
  */
-export async function accessibleNamespaces(store: Pick<Store, 'keys'>, asking: Asking): Promise<ReadonlySet<string>> {
+export async function accessibleNamespaces(
+  store: Pick<Store, 'keys'>,
+  asking: Authenticated,
+): Promise<ReadonlySet<string>> {
   const { operator, userId, organizationId } = asking.caller
   if (organizationId !== undefined)
     return namesKept(asking, `organization ${organizationId}`, () => namesUnder(store, ownedBy({ organizationId })))
@@ -68,7 +65,11 @@ export function* firstNames(
 }
 
 /** The names of all namespaces of a user or an organization: an id does not tell which. */
-export function namespacesOf(store: Pick<Store, 'keys'>, asking: Asking, id: string): Promise<ReadonlySet<string>> {
+export function namespacesOf(
+  store: Pick<Store, 'keys'>,
+  asking: Authenticated,
+  id: string,
+): Promise<ReadonlySet<string>> {
   return namesKept(asking, `owner ${id}`, async () => [
     ...(await namesUnder(store, ownedBy({ userId: id }))),
     ...(await namesUnder(store, ownedBy({ organizationId: id }))),
@@ -79,14 +80,17 @@ export function namespacesOf(store: Pick<Store, 'keys'>, asking: Asking, id: str
  * Whether the caller may access a namespace of a registered server. Build it once per request and call it for each
  * namespace.
  */
-export async function accessOf(store: Pick<Store, 'keys'>, asking: Asking): Promise<(namespace: string) => boolean> {
+export async function accessOf(
+  store: Pick<Store, 'keys'>,
+  asking: Authenticated,
+): Promise<(namespace: string) => boolean> {
   if (asking.caller.operator && asking.caller.organizationId === undefined) return () => true
   const accessible = await accessibleNamespaces(store, asking)
   return (namespace) => accessible.has(namespace)
 }
 
 async function namesKept(
-  { directory }: Asking,
+  { directory }: Authenticated,
   what: string,
   read: () => Promise<readonly string[]>,
 ): Promise<ReadonlySet<string>> {

@@ -3,9 +3,8 @@
  */
 
 import { LRUCache } from 'lru-cache'
-import type { Caller } from '../auth/authenticate.ts'
+import type { Authenticated } from '../auth/authenticate.ts'
 import type { RequestContext } from '../auth/authorizer.ts'
-import type { DirectorySnapshot } from '../auth/directory.ts'
 import { clockRefusal, isGoodAt } from '../auth/service-token.ts'
 import { type Clock, secondsOf } from '../clock.ts'
 import { pathOf } from '../http/path.ts'
@@ -19,24 +18,19 @@ const callersCachedBytesMax = 64 * 2 ** 20
 
 export interface Callers {
   /** The known caller of a request. Undefined if the request must be authenticated in full, as expired tokens must. */
-  find(request: Request, directoryVersion: string): KnownCaller | undefined
+  find(request: Request, directoryVersion: string): Authenticated | undefined
   remember(context: RequestContext): void
   /** Forgets all callers, unless this is the version under which they are known. */
   keepOnly(directoryVersion: string): void
   /** The caller that `find` would return if the directory has not changed. Decides nothing. */
-  likely(request: Request): KnownCaller | undefined
-}
-
-export interface KnownCaller {
-  readonly caller: Caller
-  readonly directory: DirectorySnapshot
+  likely(request: Request): Authenticated | undefined
 }
 
 /** Only this spelling is cached: with extra spaces, one credential could fill the cache with many entries. */
 const plainHeader = /^Bearer [^ ]+$/
 
 export function createCallers(clock: Clock): Callers {
-  const kept = new LRUCache<string, KnownCaller>({
+  const kept = new LRUCache<string, Authenticated>({
     max: callersCachedMax,
     maxSize: callersCachedBytesMax,
     // A parsed policy takes about ten times the length of its token.
