@@ -158,7 +158,7 @@ export function createApp(deps: AppDeps): App {
     return errorResponse(error, isPage ? 'page' : shape, `${parts.base}/docs`)
   }
 
-  const route = createRouter(createHandlers(deps, parts), { answerError, fairness, sockets })
+  const route = createRouter(createHandlers(deps, parts), fairness, sockets, answerError)
   return {
     fetch: inPasses(traceRequests(middleware.wrap(route, answerError, fastLane?.respond), deps.tracing)),
     pageCache: fastLane?.pageCache ?? (() => ({ hits: 0, misses: 0 })),

@@ -29,8 +29,13 @@ export function createGarbageCheck(
   /** Above so many bytes the next collection begins. */
   let next = Number.POSITIVE_INFINITY
   return () => {
-    const bytes = readBy(memory)
-    if (bytes === undefined) return
+    let bytes: number
+    try {
+      bytes = memory()
+    } catch {
+      // No file descriptor is left to read it with.
+      return
+    }
     first = Math.min(first, bytes)
     least = Math.min(least, bytes)
     if (bytes <= least + garbageBytesMax / 2) next = least + garbageBytesMax
@@ -53,15 +58,6 @@ function anonymousBytes(): number {
   if (process.platform !== 'linux') return process.memoryUsage.rss()
   const [, kilobytes] = /^RssAnon:\s+(\d+) kB$/m.exec(readFileSync('/proc/self/status', 'latin1')) ?? []
   return kilobytes === undefined ? process.memoryUsage.rss() : Number(kilobytes) * 1024
-}
-
-/** Undefined where no file descriptor is left to read it with. */
-function readBy(memory: () => number): number | undefined {
-  try {
-    return memory()
-  } catch {
-    return undefined
-  }
 }
 
 /** Checks every `garbageCheckMs` until it is disposed. */

@@ -12,10 +12,8 @@ const admissionsKeptMax = 4000
 /** Characters of a URL with an admission; longer ones rarely repeat. Past it: decided again. */
 export const admissionUrlCharsMax = 512
 
-export interface Admissions<T extends object> {
-  find(caller: Caller, url: string): T | undefined
-  remember(caller: Caller, url: string, admission: T): void
-}
+/** See `createAdmissions`. */
+export type Admissions<T extends object> = ReturnType<typeof createAdmissions<T>>
 
 export interface AdmissionSizes<T> {
   readonly bytesMax: number
@@ -25,7 +23,7 @@ export interface AdmissionSizes<T> {
 }
 
 /** `sizes` bounds the memory of large values; without it only their number is bounded (`admissionsKeptMax`). */
-export function createAdmissions<T extends object>(sizes?: AdmissionSizes<T>): Admissions<T> {
+export function createAdmissions<T extends object>(sizes?: AdmissionSizes<T>) {
   const kept = new LRUCache<string, T>({
     max: admissionsKeptMax,
     ...(sizes && {
@@ -38,11 +36,11 @@ export function createAdmissions<T extends object>(sizes?: AdmissionSizes<T>): A
   const numbers = new WeakMap<Caller, number>()
   let last = 0
   return {
-    find(caller, url) {
+    find(caller: Caller, url: string): T | undefined {
       const number = numbers.get(caller)
       return number === undefined ? undefined : kept.get(`${number} ${url}`)
     },
-    remember(caller, url, admission) {
+    remember(caller: Caller, url: string, admission: T): void {
       // The number of entries is bounded, so their length must be too; long URLs are rare.
       if (url.length > admissionUrlCharsMax) return
       let number = numbers.get(caller)

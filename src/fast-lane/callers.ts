@@ -16,20 +16,14 @@ import { callersCachedMax } from '../limits.ts'
  */
 const callersCachedBytesMax = 64 * 2 ** 20
 
-export interface Callers {
-  /** The known caller of a request. Undefined if the request must be authenticated in full, as expired tokens must. */
-  find(request: Request, directoryVersion: string): Authenticated | undefined
-  remember(context: RequestContext): void
-  /** Forgets all callers, unless this is the version under which they are known. */
-  keepOnly(directoryVersion: string): void
-  /** The caller that `find` would return if the directory has not changed. Decides nothing. */
-  likely(request: Request): Authenticated | undefined
-}
-
 /** Only this spelling is cached: with extra spaces, one credential could fill the cache with many entries. */
 const plainHeader = /^Bearer [^ ]+$/
 
-export function createCallers(clock: Clock): Callers {
+/** See `createCallers`. */
+export type Callers = ReturnType<typeof createCallers>
+
+/** Knows the callers of one version of the directory. */
+export function createCallers(clock: Clock) {
   const kept = new LRUCache<string, Authenticated>({
     max: callersCachedMax,
     maxSize: callersCachedBytesMax,
@@ -38,7 +32,10 @@ export function createCallers(clock: Clock): Callers {
   })
   let version = ''
 
-  /** Drops the callers of another version: each holds its directory snapshot, with all records read under it. */
+  /**
+   * Forgets all callers, unless this is the version under which they are known: each holds its directory snapshot, with
+   * all records read under it.
+   */
   function keepOnly(current: string): void {
     if (current !== version) kept.clear()
     version = current
@@ -46,7 +43,8 @@ export function createCallers(clock: Clock): Callers {
 
   return {
     keepOnly,
-    find(request, directoryVersion) {
+    /** The known caller of a request. Undefined if it must be authenticated in full, as expired tokens must. */
+    find(request: Request, directoryVersion: string): Authenticated | undefined {
       keepOnly(directoryVersion)
       const known = kept.get(request.headers.get('authorization') ?? '')
       if (known === undefined || version === '') return undefined
@@ -55,8 +53,9 @@ export function createCallers(clock: Clock): Callers {
       const isValid = clockRefusal(token, secondsOf(clock)) === undefined && isGoodAt(token, pathOf(request.url))
       return isValid ? known : undefined
     },
-    likely: (request) => kept.peek(request.headers.get('authorization') ?? ''),
-    remember({ request, caller, directory }) {
+    /** The caller that `find` would return if the directory has not changed. Decides nothing. */
+    likely: (request: Request) => kept.peek(request.headers.get('authorization') ?? ''),
+    remember({ request, caller, directory }: RequestContext): void {
       const header = request.headers.get('authorization') ?? ''
       if (directory.version === version && version !== '' && plainHeader.test(header))
         kept.set(header, { caller, directory })

@@ -144,18 +144,9 @@ function isAboutPresence({ type }: ValueError): boolean {
 function sameJsonType(schema: TSchema, value: unknown): boolean {
   if ('const' in schema) return typeof schema['const'] === typeof value
   if (schema['anyOf'] !== undefined) return schema['anyOf'].some((variant: TSchema) => sameJsonType(variant, value))
-  switch (schema['type']) {
-    case 'object':
-      return typeof value === 'object' && value !== null && !Array.isArray(value)
-    case 'array':
-      return Array.isArray(value)
-    case 'integer':
-      return typeof value === 'number'
-    case 'null':
-      return value === null
-    default:
-      return typeof value === schema['type']
-  }
+  const type = schema['type'] === 'integer' ? 'number' : schema['type']
+  if (value === null) return type === 'null'
+  return Array.isArray(value) ? type === 'array' : typeof value === type
 }
 
 function describeError(error: ValueError): Problem {
@@ -172,36 +163,24 @@ function describeError(error: ValueError): Problem {
 }
 
 function complaint({ schema, type, value }: ValueError): string {
-  switch (type) {
-    case ValueErrorType.ObjectRequiredProperty:
-      return 'is missing'
-    case ValueErrorType.ObjectMinProperties:
-      return 'is empty: leave it out, or say what it restricts'
-    case ValueErrorType.ObjectMaxProperties:
-      return `at most ${schema['maxProperties']} entries`
-    case ValueErrorType.ArrayMinItems:
-      return 'is an empty list: leave it out, or give at least one item'
-    case ValueErrorType.ArrayMaxItems:
-      return `at most ${schema['maxItems']} items`
-    case ValueErrorType.StringMaxLength:
-      return `at most ${schema['maxLength']} characters`
-    case ValueErrorType.StringMinLength:
-      return 'is empty'
-    default:
-      break
-  }
+  const known = complaints[type]?.(schema)
+  if (known !== undefined) return known
   if (value === undefined) return 'is missing'
   if (typeof schema['errorMessage'] === 'string') return schema['errorMessage']
-  switch (type) {
-    case ValueErrorType.StringFormat:
-      return 'must be a date and time like 2026-03-02T09:14:07.000Z'
-    case ValueErrorType.Literal:
-      return `must be ${JSON.stringify(schema['const'])}`
-    case ValueErrorType.Union:
-      return `must be ${choices(schema)}`
-    default:
-      return `must be ${kind(schema)}`
-  }
+  if (type === ValueErrorType.StringFormat) return 'must be a date and time like 2026-03-02T09:14:07.000Z'
+  if (type === ValueErrorType.Literal) return `must be ${JSON.stringify(schema['const'])}`
+  return `must be ${type === ValueErrorType.Union ? choices(schema) : kind(schema)}`
+}
+
+/** The errors that say the same whatever message a schema has. */
+const complaints: Partial<Record<ValueErrorType, (schema: TSchema) => string>> = {
+  [ValueErrorType.ObjectRequiredProperty]: () => 'is missing',
+  [ValueErrorType.ObjectMinProperties]: () => 'is empty: leave it out, or say what it restricts',
+  [ValueErrorType.ObjectMaxProperties]: ({ maxProperties }) => `at most ${maxProperties} entries`,
+  [ValueErrorType.ArrayMinItems]: () => 'is an empty list: leave it out, or give at least one item',
+  [ValueErrorType.ArrayMaxItems]: ({ maxItems }) => `at most ${maxItems} items`,
+  [ValueErrorType.StringMaxLength]: ({ maxLength }) => `at most ${maxLength} characters`,
+  [ValueErrorType.StringMinLength]: () => 'is empty',
 }
 
 function choices(schema: TSchema): string {
@@ -210,21 +189,15 @@ function choices(schema: TSchema): string {
   return [...new Set(words)].join(' or ')
 }
 
-function kind(schema: TSchema): string {
-  switch (schema['type']) {
-    case 'object':
-      return 'an object'
-    case 'array':
-      return 'a list'
-    case 'integer':
-      return 'a whole number'
-    case 'null':
-      return 'null'
-    case undefined:
-      return 'something else'
-    default:
-      return `a ${schema['type']}`
-  }
+function kind({ type }: TSchema): string {
+  return type === undefined ? 'something else' : (kinds[type] ?? `a ${type}`)
+}
+
+const kinds: Readonly<Record<string, string>> = {
+  object: 'an object',
+  array: 'a list',
+  integer: 'a whole number',
+  null: 'null',
 }
 
 /** Parts of a JSON pointer. Digits are taken as array indexes. */
