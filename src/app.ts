@@ -302,9 +302,7 @@ function createSignInHandlers(deps: AppDeps, parts: HandlerParts) {
 }
 
 function fastLaneOf({ store, clock }: AppDeps, lists: ConnectionLists): FastLane {
-  return store.local === undefined
-    ? createVersionedLane(store, clock)
-    : createFastLane({ local: store.local, lists, clock })
+  return store.local === undefined ? createVersionedLane(store, clock) : createFastLane(store.local, lists, clock)
 }
 
 function noop(): void {}

@@ -12,9 +12,6 @@ const admissionsKeptMax = 4000
 /** Characters of a URL with an admission; longer ones rarely repeat. Past it: decided again. */
 export const admissionUrlCharsMax = 512
 
-/** See `createAdmissions`. */
-export type Admissions<T extends object> = ReturnType<typeof createAdmissions<T>>
-
 export interface AdmissionSizes<T> {
   readonly bytesMax: number
   /** A larger one is not remembered; without it, none is too large. */

@@ -19,9 +19,6 @@ const callersCachedBytesMax = 64 * 2 ** 20
 /** Only this spelling is cached: with extra spaces, one credential could fill the cache with many entries. */
 const plainHeader = /^Bearer [^ ]+$/
 
-/** See `createCallers`. */
-export type Callers = ReturnType<typeof createCallers>
-
 /** Knows the callers of one version of the directory. */
 export function createCallers(clock: Clock) {
   const kept = new LRUCache<string, Authenticated>({

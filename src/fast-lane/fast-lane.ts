@@ -7,16 +7,16 @@
 
 import type { AuthorizedConnection, Authorizer, RequestContext } from '../auth/authorizer.ts'
 import type { Clock } from '../clock.ts'
-import type { ConnectionLists, Page, PreparedList } from '../features/connections/connection-lists.ts'
+import type { Page, PreparedList } from '../features/connections/connection-lists.ts'
 import { privateJson } from '../http/respond.ts'
 import { responseInOnePieceBytesMax } from '../limits.ts'
 import type { Access } from '../policy/decide.ts'
 import { directoryVersionKey, keyOf } from '../storage/keys.ts'
 import type { LocalReads } from '../storage/store.ts'
-import { type Admissions, createAdmissions } from './admissions.ts'
-import { type Callers, createCallers } from './callers.ts'
+import { createAdmissions } from './admissions.ts'
+import { createCallers } from './callers.ts'
 import { createLocalVersions } from './known-versions.ts'
-import { createPages } from './pages.ts'
+import { createPages, type Lists } from './pages.ts'
 
 /** Connections cached in decoded form for calls. Past it: the least recently used one is evicted. */
 const connectionsKeptBytesMax = 16 * 2 ** 20
@@ -36,12 +36,6 @@ export interface FastLane {
   pageCache(): { readonly hits: number; readonly misses: number }
 }
 
-export interface FastLaneOptions {
-  readonly local: LocalReads
-  readonly lists: Pick<ConnectionLists, 'compose' | 'unnarrowedRows'>
-  readonly clock: Clock
-}
-
 interface AllowedConnection {
   readonly connection: AuthorizedConnection
   /** The version of its namespace's connections. */
@@ -49,14 +43,7 @@ interface AllowedConnection {
 }
 
 /** Earlier admissions: callers, and the answers that each got, by URL. */
-export interface Remembered {
-  readonly callers: Callers
-  readonly lists: Admissions<PreparedList>
-  readonly details: Admissions<Uint8Array>
-  readonly detailsResponse: (json: Uint8Array, requestId: () => string) => Response
-}
-
-export function createRemembered(clock: Clock): Remembered {
+export function createRemembered(clock: Clock) {
   const headers = new Headers(privateJson)
   return {
     callers: createCallers(clock),
@@ -67,7 +54,7 @@ export function createRemembered(clock: Clock): Remembered {
       entryBytesMax: responseInOnePieceBytesMax,
       sizeOf: (json) => json.length,
     }),
-    detailsResponse(json, requestId) {
+    detailsResponse(json: Uint8Array, requestId: () => string): Response {
       // On the shared Headers before the Response copies them: on the Response it costs two microseconds more.
       headers.set('x-request-id', requestId())
       return new Response(json as Uint8Array<ArrayBuffer>, { headers })
@@ -75,7 +62,8 @@ export function createRemembered(clock: Clock): Remembered {
   }
 }
 
-export function createFastLane({ local, lists, clock }: FastLaneOptions): FastLane {
+/** Of a store in this process. */
+export function createFastLane(local: LocalReads, lists: Lists, clock: Clock): FastLane {
   const versions = createLocalVersions(local)
   const { callers, lists: admittedLists, details: admittedDetails, detailsResponse } = createRemembered(clock)
   const pages = createPages(lists, local, versions)

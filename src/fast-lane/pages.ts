@@ -9,7 +9,8 @@ import type { LocalReads } from '../storage/store.ts'
 import { createKeptPages, isRepeatable } from './kept-pages.ts'
 import type { LocalVersions } from './known-versions.ts'
 
-type Lists = Pick<ConnectionLists, 'compose' | 'unnarrowedRows'>
+/** The part of the lists that a page is made with. */
+export type Lists = Pick<ConnectionLists, 'compose' | 'unnarrowedRows'>
 
 /** Kept pages, and those that can be made without waiting. */
 export function createPages(lists: Lists, local: LocalReads, versions: LocalVersions) {

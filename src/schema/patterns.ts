@@ -84,7 +84,7 @@ interface Sum {
 
 /** The problem with a single pattern, or undefined. */
 export function patternProblem(pattern: string): string | undefined {
-  return problemOfNext(pattern, { ranges: 0, programSize: 0, unicodeClasses: 0, foldedCharacters: 0 })
+  return patternsProblem([pattern])?.message
 }
 
 /**
