@@ -15,7 +15,6 @@ interface KeptPage {
   readonly version: string
   /** A Blob, because a Response does not copy it. */
   readonly body: Blob
-  readonly bytes: number
   readonly etag: string
   readonly headers: Headers
 }
@@ -29,7 +28,7 @@ export function isRepeatable(body: Uint8Array): boolean {
 export function createKeptPages() {
   const kept = new LRUCache<string, KeptPage>({
     maxSize: pageCacheBytesMax,
-    sizeCalculation: ({ bytes }, key) => bytes + key.length + 256,
+    sizeCalculation: ({ body }, key) => body.size + key.length + 256,
   })
   /**
    * The version at which each page was last requested. A page is cached on its second request at the same version.
@@ -46,7 +45,7 @@ export function createKeptPages() {
     if (etag === undefined || version === '' || !isRepeatable(body)) return undefined
     if (requested.get(cacheKey) === version) {
       const headers = new Headers({ ...privateJson, etag })
-      const page = { version, body: new Blob([body]), bytes: body.length, etag, headers }
+      const page = { version, body: new Blob([body]), etag, headers }
       kept.set(cacheKey, page)
       return page
     }

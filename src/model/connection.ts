@@ -86,7 +86,6 @@ export const ConnectionMetadata = Type.Record(Type.String({ pattern: '^[^]+$' })
   maxProperties: connectionMetadataPairsMax,
   keyMessage: 'is not a metadata key: it is empty',
 })
-export type ConnectionMetadata = Static<typeof ConnectionMetadata>
 
 export const Transport = oneOf(['http', 'uplink'])
 

@@ -76,4 +76,3 @@ export type Constraint = Static<typeof Constraint>
 
 /** Spec 2.1: at least one item when present. */
 export const Policy = Type.Array(Constraint, { minItems: 1 })
-export type Policy = Static<typeof Policy>

@@ -25,7 +25,6 @@ const createdAt = Type.Optional(Type.String({ format: 'date-time' }))
 
 /** The reaction to a change in the definition of a pinned tool; no tool is pinned yet. Left out: `warn`. */
 export const Pins = oneOf(['off', 'warn', 'block'])
-export type Pins = Static<typeof Pins>
 const pins = Type.Optional(Pins)
 
 /** A namespace is owned by an organization or by a user, never by both. */
