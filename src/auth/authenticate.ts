@@ -71,10 +71,7 @@ export interface AuthenticatorOptions extends CountedFailures {
 }
 
 interface Parts extends AuthenticatorOptions {
-  /**
-   * Credentials that were accepted or minted here, under any version of the directory. They are verified at every use
-   * like all others, but failures of their key do not block them.
-   */
+  /** Verified at every use like all others, but failures of their key do not block them. */
   readonly accepted: LRUCache<string, true>
 }
 
@@ -217,16 +214,8 @@ export async function liveCaller(current: Directory, keyId: string): Promise<Aut
 
 /** The caller that a live API key stands for. */
 export function callerOfKey({ userId, keyId, operator, organizationId }: ApiKey): Caller {
-  return {
-    userId,
-    keyId,
-    family: keyId,
-    operator,
-    organizationId,
-    blocks: [],
-    metadataFingerprint: '',
-    token: undefined,
-  }
+  const unrestricted = { blocks: [], metadataFingerprint: '', token: undefined }
+  return { userId, keyId, family: keyId, operator, organizationId, ...unrestricted }
 }
 
 async function tokenCaller(

@@ -90,9 +90,7 @@ export function createAuthorizer(
       const decision = decide(caller.blocks, access)
       if (!decision.allowed) denials.recordPolicyDenial(request, caller, access, decision)
       if (!decision.allowed && !decision.visible) throw notFound(namespaceMissing)
-      const namespace = await directory.namespace(name)
-      if (namespace === undefined || !(await canAccessNamespace(caller, namespace, directory)))
-        throw notFound(namespaceMissing)
+      const namespace = await accessibleNamespace(context, name, namespaceMissing)
       if (!decision.allowed) throw forbidden(decision)
       if (wanted.operation === 'read' || (await managesNamespace(caller, namespace, directory))) return namespace
       denials.recordWriteRefusal(request, caller, name, 'not_led')
@@ -110,7 +108,7 @@ export function createAuthorizer(
       return { ...(await authenticator.authenticate(request, isRepeated)), request }
     },
     async requireNamespace(context, name, operation) {
-      const namespace = await accessibleNamespace(context, name)
+      const { namespace } = await accessibleNamespace(context, name)
       const access: Access = { namespace, resource: 'connections', operation, metadata: 'narrowed' }
       enforce(decide(context.caller.blocks, access), context, access)
       return namespace
@@ -118,7 +116,7 @@ export function createAuthorizer(
     async requireConnection(context, operation, named) {
       const [first, connectionId] =
         named === undefined ? namesInPath(context.request.url) : [named.namespace, named.connectionId]
-      const namespace = await accessibleNamespace(context, first)
+      const { namespace } = await accessibleNamespace(context, first)
       if (connectionId === undefined || !isConnectionId(connectionId)) throw notFound()
       const stored = await findConnection(store, namespace, connectionId)
       if (stored === undefined) throw notFound()
@@ -144,12 +142,15 @@ export function countedByOwner(authorizer: Authorizer): Authorizer {
 
 const notManaged = 'Only its user, an owner or admin of its organization, or an operator may change this namespace'
 
-/** Throws 404 unless the namespace exists and the caller's user or organization may access it. */
-async function accessibleNamespace({ caller, directory }: RequestContext, name: string | undefined): Promise<string> {
-  if (name === undefined || !isSlug(name)) throw notFound()
-  const namespace = await directory.namespace(name)
-  if (namespace === undefined || !(await canAccessNamespace(caller, namespace, directory))) throw notFound()
-  return name
+/** Throws 404 unless the namespace exists and the caller's user or organization may access it. `missing`: its text. */
+async function accessibleNamespace(
+  { caller, directory }: RequestContext,
+  name: string | undefined,
+  missing?: string,
+): Promise<Namespace> {
+  const namespace = name === undefined || !isSlug(name) ? undefined : await directory.namespace(name)
+  if (namespace !== undefined && (await canAccessNamespace(caller, namespace, directory))) return namespace
+  throw notFound(missing)
 }
 
 /** Whether the caller sees an existing connection. */

@@ -16,10 +16,6 @@ export interface BrowserSession extends Authenticated {
   formToken(form: string): string
 }
 
-interface SessionRecord {
-  readonly keyId: string
-}
-
 /** See `createBrowserSessions`. */
 export type BrowserSessions = ReturnType<typeof createBrowserSessions>
 
@@ -36,7 +32,7 @@ export function createBrowserSessions(
     /** The session of a request's cookie. Undefined if there is none, or its key was revoked. */
     async find(request: Request): Promise<BrowserSession | undefined> {
       const secret = cookie.of(request)
-      const found = secret === undefined ? undefined : await records.find<SessionRecord>('session', secret)
+      const found = secret === undefined ? undefined : await records.find<{ readonly keyId: string }>('session', secret)
       if (secret === undefined || found === undefined) return undefined
       const live = await liveCaller(directory, found.value.keyId)
       if (live === undefined) return undefined
@@ -45,8 +41,7 @@ export function createBrowserSessions(
     },
     /** Starts a session. Resolves with the `Set-Cookie` header once the session is durable. */
     async start(keyId: string): Promise<string> {
-      const record: SessionRecord = { keyId }
-      return cookie.set(await records.add('session', record, browserSessionSeconds), browserSessionSeconds)
+      return cookie.set(await records.add('session', { keyId }, browserSessionSeconds), browserSessionSeconds)
     },
     /** Ends the session of a request. Resolves with the `Set-Cookie` header that removes the cookie. */
     async end(request: Request): Promise<string> {

@@ -41,11 +41,6 @@ export function setupStateOf({ ref, connection, privatePart: { setups = 0 } }: S
   return `${ref.namespace}/${ref.connectionId} ${connection.createdAt} ${setups} ${metadata}`
 }
 
-interface TicketText extends Maker {
-  /** Unix seconds. */
-  readonly expires: number
-}
-
 /** See `createSetupLinks`. */
 export type SetupLinks = ReturnType<typeof createSetupLinks>
 
@@ -57,15 +52,15 @@ export function createSetupLinks(base: string, signInKey: Buffer, clock: Clock) 
     /** Without a ticket. */
     urlOf,
     urlWithTicket(connection: SetupOf, maker: Maker): string {
-      const text: TicketText = { ...maker, expires: secondsOf(clock) + setupTicketSeconds }
-      const ticket = sealText(signInKey, JSON.stringify(text), place(connection))
+      const text = JSON.stringify({ ...maker, expires: secondsOf(clock) + setupTicketSeconds })
+      const ticket = sealText(signInKey, text, place(connection))
       return `${urlOf(connection.ref)}?ticket=${ticket}`
     },
     /** The maker of a ticket for this connection, which must still be good (`maker.ts`); undefined if it is none. */
     ticketMaker(ticket: string, connection: SetupOf): Maker | undefined {
       const text = openText(signInKey, ticket, place(connection))
       if (text === undefined) return undefined
-      const { expires, ...maker } = JSON.parse(text) as TicketText
+      const { expires, ...maker } = JSON.parse(text) as Maker & { readonly expires: number }
       return expires > clock.now() / 1000 ? maker : undefined
     },
   }

@@ -22,12 +22,8 @@ import { openSealed, seal } from './secrets.ts'
 /** See `signingKey`. */
 export type SigningKey = Readonly<ReturnType<typeof signingKey>>
 
-export interface KeyRing {
-  /** Signs new tokens. */
-  readonly active: SigningKey
-  /** Newest first: next, active, and the retired ones that may still have tokens. */
-  readonly all: readonly SigningKey[]
-}
+/** See `keyRing`. */
+export type KeyRing = Readonly<ReturnType<typeof keyRing>>
 
 /** The stored form of one key. `since`: when it entered its state, in Unix seconds. */
 export const SigningKeyRecord = closedObject({
@@ -40,8 +36,10 @@ export type SigningKeyRecord = Static<typeof SigningKeyRecord>
 const recordsShape = validatorOf(Type.Array(SigningKeyRecord, { minItems: 1 }))
 
 /** Throws Error if none of the records is an active key. */
-export function keyRing(records: readonly SigningKeyRecord[]): KeyRing {
-  const all = records.map(signingKey)
+export function keyRing(records: readonly SigningKeyRecord[]) {
+  /** Newest first: next, active, and the retired ones that may still have tokens. */
+  const all: readonly SigningKey[] = records.map(signingKey)
+  /** Signs new tokens. */
   const active = all.find(({ state }) => state === 'active')
   if (active === undefined) throw new Error('a key ring needs an active key')
   return { active, all }

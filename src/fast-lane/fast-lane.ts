@@ -36,12 +36,6 @@ export interface FastLane {
   pageCache(): { readonly hits: number; readonly misses: number }
 }
 
-interface AllowedConnection {
-  readonly connection: AuthorizedConnection
-  /** The version of its namespace's connections. */
-  readonly version: string
-}
-
 /** Earlier admissions: callers, and the answers that each got, by URL. */
 export function createRemembered(clock: Clock) {
   const headers = new Headers(privateJson)
@@ -67,7 +61,8 @@ export function createFastLane(local: LocalReads, lists: Lists, clock: Clock): F
   const versions = createLocalVersions(local)
   const { callers, lists: admittedLists, details: admittedDetails, detailsResponse } = createRemembered(clock)
   const pages = createPages(lists, local, versions)
-  const allowed = createAdmissions<AllowedConnection>({
+  /** With the version of its namespace's connections. */
+  const allowed = createAdmissions<{ readonly connection: AuthorizedConnection; readonly version: string }>({
     bytesMax: connectionsKeptBytesMax,
     // An estimate of the memory of a decoded record.
     sizeOf: ({ connection: { stored } }) => 4 * (stored.bytes.length + (stored.privateBytes?.length ?? 0)) + 500,

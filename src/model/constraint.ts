@@ -24,17 +24,30 @@ function oneOrMoreOf<const T extends readonly string[]>(values: T) {
   return oneOrMany(oneOf(values, { errorMessage: `must be one of ${values.join(', ')}` }))
 }
 
-/** Pairs of which all must match. */
-const MetadataPairs = Type.Record(
-  // A pattern, because TypeBox checks nothing else of a record's keys.
-  Type.String({ pattern: '^[^]+$' }),
-  Type.String(),
-  {
-    additionalProperties: false,
-    minProperties: 1,
-    keyMessage: 'is not a metadata key: it is empty',
-  },
-)
+/** Pairs of which all must match. The key is a pattern, because TypeBox checks nothing else of a record's keys. */
+const MetadataPairs = Type.Record(Type.String({ pattern: '^[^]+$' }), Type.String(), {
+  additionalProperties: false,
+  minProperties: 1,
+  keyMessage: 'is not a metadata key: it is empty',
+})
+
+const Ttl = Type.Union([
+  Type.String({ pattern: '^[0-9]+[smh]$', maxLength: 64, errorMessage: 'must be digits and one of s, m, h, like 30m' }),
+  Type.Integer({ errorMessage: 'must be a whole number of seconds, or a duration like 30m' }),
+])
+
+/** Counts characters: a surrogate pair is one. */
+const RpcPath = Type.String({
+  pattern: `^(?:[^\\ud800-\\udfff]|[\\ud800-\\udbff][\\udc00-\\udfff]){1,${rpcKeyCharsMax}}$`,
+})
+
+/** Patterns by path. */
+const RpcReqMatch = Type.Record(RpcPath, Type.String({ minLength: 1, maxLength: rpcPatternCharsMax }), {
+  additionalProperties: false,
+  minProperties: 1,
+  maxProperties: constraintRpcEntriesMax,
+  keyMessage: `is not a path: 1 to ${rpcKeyCharsMax} characters`,
+})
 
 /**
  * Spec 2.2. Lists and texts have no bounds of their own: the whole policy must fit a token (`tokenCharsMax`). Every
@@ -46,29 +59,8 @@ export const Constraint = Type.Object(
     resources: Type.Optional(oneOrMoreOf(resourceTypes)),
     operations: Type.Optional(oneOrMoreOf(operationKinds)),
     metadata: Type.Optional(oneOrMany(MetadataPairs)),
-    ttl: Type.Optional(
-      Type.Union([
-        Type.String({
-          pattern: '^[0-9]+[smh]$',
-          maxLength: 64,
-          errorMessage: 'must be digits and one of s, m, h, like 30m',
-        }),
-        Type.Integer({ errorMessage: 'must be a whole number of seconds, or a duration like 30m' }),
-      ]),
-    ),
-    rpcReqMatch: Type.Optional(
-      Type.Record(
-        // Counts characters: a surrogate pair is one.
-        Type.String({ pattern: `^(?:[^\\ud800-\\udfff]|[\\ud800-\\udbff][\\udc00-\\udfff]){1,${rpcKeyCharsMax}}$` }),
-        Type.String({ minLength: 1, maxLength: rpcPatternCharsMax }),
-        {
-          additionalProperties: false,
-          minProperties: 1,
-          maxProperties: constraintRpcEntriesMax,
-          keyMessage: `is not a path: 1 to ${rpcKeyCharsMax} characters`,
-        },
-      ),
-    ),
+    ttl: Type.Optional(Ttl),
+    rpcReqMatch: Type.Optional(RpcReqMatch),
   },
   { additionalProperties: false, minProperties: 1 },
 )

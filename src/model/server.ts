@@ -44,18 +44,16 @@ export const Resource = closedObject({
   mimeType: Type.Optional(Type.String()),
 })
 
+const PromptArgument = closedObject({
+  name: Type.String(),
+  description: Type.Optional(Type.String()),
+  required: Type.Optional(Type.Boolean()),
+})
+
 export const Prompt = closedObject({
   name: Type.String({ minLength: 1 }),
   description: Type.Optional(Type.String()),
-  arguments: Type.Optional(
-    Type.Array(
-      closedObject({
-        name: Type.String(),
-        description: Type.Optional(Type.String()),
-        required: Type.Optional(Type.Boolean()),
-      }),
-    ),
-  ),
+  arguments: Type.Optional(Type.Array(PromptArgument)),
 })
 
 /** Every field is always present; nullable ones may be null. */

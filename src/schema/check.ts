@@ -112,26 +112,22 @@ function bestUnionError(error: ValueError): ValueError {
   if (error.type !== ValueErrorType.Union) return error
   const variants: TSchema[] = error.schema['anyOf'] ?? []
   if (variants.every((variant) => 'const' in variant)) return error
-  let best: ValueError | undefined
-  let bestScore = Number.NEGATIVE_INFINITY
-  const discriminators: ValueError[] = []
-  for (const [index, candidates] of error.errors.entries()) {
+  const candidates = error.errors.flatMap((found, index) => {
     const variant = variants[index]
-    if (variant === undefined || !sameJsonType(variant, error.value)) continue
-    const errors = [...Iterator.from(candidates).take(unionErrorsReadMax)].map(bestUnionError)
-    const first = errors[0]
-    if (first === undefined) continue
+    if (variant === undefined || !sameJsonType(variant, error.value)) return []
+    const errors = [...Iterator.from(found).take(unionErrorsReadMax)].map(bestUnionError)
     const discriminator = errors.find((one) => one.type === ValueErrorType.Literal && one.path !== error.path)
-    if (discriminator !== undefined) discriminators.push(discriminator)
-    const strangers = errors.filter((one) => isAboutPresence(one)).length
-    const score = (discriminator === undefined ? 0 : -1000) - strangers
-    if (score > bestScore) {
-      best = first
-      bestScore = score
-    }
-  }
+    const strangers = errors.filter(isAboutPresence).length
+    const [first] = errors
+    return first === undefined ? [] : [{ first, discriminator, strangers }]
+  })
+  const [best] = candidates
+    .filter(({ discriminator }) => discriminator === undefined)
+    .sort((a, b) => a.strangers - b.strangers)
+  if (best !== undefined) return best.first
+  const discriminators = candidates.flatMap(({ discriminator }) => discriminator ?? [])
   const [discriminator] = discriminators
-  if (bestScore > -1000 || discriminator === undefined) return best ?? error
+  if (discriminator === undefined) return error
   // No variant has this discriminator: list the possible values.
   const values = discriminators.map((one) => JSON.stringify(one.schema['const']))
   return { ...discriminator, schema: { ...discriminator.schema, errorMessage: `must be one of ${values.join(', ')}` } }

@@ -75,12 +75,7 @@ export function costToCompile(pattern: string): number {
 }
 
 /** Totals of a policy's patterns. */
-interface Sum {
-  ranges: number
-  programSize: number
-  unicodeClasses: number
-  foldedCharacters: number
-}
+type Sum = Record<'ranges' | 'programSize' | 'unicodeClasses' | 'foldedCharacters', number>
 
 /** The problem with a single pattern, or undefined. */
 export function patternProblem(pattern: string): string | undefined {
