@@ -139,11 +139,7 @@ function credentialIn({ onRefused }: Parts, header: string, address: string): st
 }
 
 /** Whether the caller's user or organization may access this namespace; its blocks are evaluated separately. */
-export async function canAccessNamespace(
-  caller: Caller,
-  namespace: Namespace,
-  directory: DirectorySnapshot,
-): Promise<boolean> {
+export async function canAccessNamespace(caller: Caller, namespace: Namespace, directory: DirectorySnapshot) {
   if (caller.organizationId !== undefined) {
     return 'organizationId' in namespace && namespace.organizationId === caller.organizationId
   }

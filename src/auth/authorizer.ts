@@ -143,11 +143,7 @@ export function countedByOwner(authorizer: Authorizer): Authorizer {
 const notManaged = 'Only its user, an owner or admin of its organization, or an operator may change this namespace'
 
 /** Throws 404 unless the namespace exists and the caller's user or organization may access it. `missing`: its text. */
-async function accessibleNamespace(
-  { caller, directory }: RequestContext,
-  name: string | undefined,
-  missing?: string,
-): Promise<Namespace> {
+async function accessibleNamespace({ caller, directory }: RequestContext, name: string | undefined, missing?: string) {
   const namespace = name === undefined || !isSlug(name) ? undefined : await directory.namespace(name)
   if (namespace !== undefined && (await canAccessNamespace(caller, namespace, directory))) return namespace
   throw notFound(missing)

@@ -48,12 +48,7 @@ const tagBytes = 16
  * AES-256-GCM with a random nonce, unless one is given; the result is nonce, ciphertext and tag. `associatedData`
  * identifies the place that it belongs to: it does not open with any other.
  */
-export function seal(
-  key: Buffer,
-  text: string,
-  associatedData = '',
-  nonce: Uint8Array = randomBytes(nonceBytes),
-): Buffer {
+export function seal(key: Buffer, text: string, associatedData = '', nonce: Uint8Array = randomBytes(nonceBytes)) {
   const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(associatedData))
   return Buffer.concat([nonce, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()])
 }

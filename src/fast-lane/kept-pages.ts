@@ -67,12 +67,7 @@ export function createKeptPages() {
       return responseOf(page, request, requestId)
     },
     /** The response with a page that was just built, which is kept if it was asked for before. */
-    respondWith(
-      list: PreparedList,
-      made: Page & { readonly etag: string },
-      request: Request,
-      requestId: () => string,
-    ): Response {
+    respondWith(list: PreparedList, made: Page & { readonly etag: string }, request: Request, requestId: () => string) {
       const { body, etag } = made
       scratchHeaders.set('etag', etag)
       return responseOf(remember(list, made) ?? { body, etag, headers: scratchHeaders }, request, requestId)

@@ -60,14 +60,11 @@ interface Budget {
  * A pattern that matches anywhere in the text, as JSON Schema requires. An unsupported pattern matches every text. Once
  * the budget is used up nothing matches.
  */
-export function patternOf(
-  pattern: string,
-  budget: Pick<Budget, 'left'> = { left: mockPatternCostMax },
-): { readonly size: number; test(text: string): boolean; toString(): string } {
+export function patternOf(pattern: string, budget: Pick<Budget, 'left'> = { left: mockPatternCostMax }) {
   const { program, size } = patternProblem(pattern) === undefined ? compile(pattern) : unsupported
   return {
     size,
-    test(text) {
+    test(text: string): boolean {
       budget.left -= size * (text.length + 1)
       return budget.left >= 0 && (program?.test(text) ?? true)
     },
@@ -304,10 +301,7 @@ function digestOf(value: unknown, budget: Budget): string {
 }
 
 /** An ajv error as text, with the path in dot notation. */
-function inWords(
-  { instancePath, keyword, params, message = 'is not as it should be' }: ErrorObject,
-  name: string,
-): string {
+function inWords({ instancePath, keyword, params, message = 'is not as it should be' }: ErrorObject, name: string) {
   const place = [name, ...instancePath.split('/').slice(1)].join('.')
   if (keyword === 'additionalProperties')
     return `${place} has an unknown field ${JSON.stringify(params['additionalProperty'])}`

@@ -176,9 +176,7 @@ function withNaN(value: unknown, place: readonly (string | number)[]): unknown {
 }
 
 /** Counts keys and values, both upper estimates, strings, and the depth of a text, before anything is built. */
-function* countingParts(
-  text: string,
-): Generator<number, Readonly<Record<'keys' | 'values' | 'depth' | 'strings', number>>> {
+function* countingParts(text: string) {
   let keys = 0
   let strings = 0
   let values = 0

@@ -86,9 +86,7 @@ export function patternProblem(pattern: string): string | undefined {
  * The first pattern of a policy that is invalid or exceeds a bound: its index and what is wrong. Undefined if there is
  * none.
  */
-export function patternsProblem(
-  patterns: readonly string[],
-): { readonly at: number; readonly message: string } | undefined {
+export function patternsProblem(patterns: readonly string[]) {
   const sum: Sum = { ranges: 0, programSize: 0, unicodeClasses: 0, foldedCharacters: 0 }
   for (const [at, pattern] of patterns.entries()) {
     const message = problemOfNext(pattern, sum)
