@@ -26,18 +26,17 @@ const directoryCacheBytesMax = 16 * 2 ** 20
  */
 const keptNamesMax = 200_000
 
-export interface Directory {
-  /** The current snapshot. A request gets it once, and uses it throughout. */
-  current(): Promise<DirectorySnapshot>
-}
+/** See `createDirectory`. */
+export type Directory = ReturnType<typeof createDirectory>
 
 /** Each look-up resolves with undefined, false or an empty list if there is no such record. */
 export type DirectorySnapshot = Readonly<ReturnType<typeof createSnapshot>>
 
-export function createDirectory(store: Pick<Store, 'get' | 'range'>): Directory {
+export function createDirectory(store: Pick<Store, 'get' | 'range'>) {
   let snapshot = createSnapshot(store, '')
   return {
-    async current() {
+    /** The current snapshot. A request gets it once, and uses it throughout. */
+    async current(): Promise<DirectorySnapshot> {
       const version = await readVersion(store, directoryVersionKey)
       // A new object, so that requests in progress keep their own snapshot. Version '' is never cached.
       if (version !== snapshot.version || version === '') snapshot = createSnapshot(store, version)

@@ -17,9 +17,7 @@ import { openSealed, seal } from './secrets.ts'
  * deletes them.
  */
 export const expiredRecordsDeletedMax = 20
-/**
- * Expired records among which a write chooses those that it deletes. Past it: later ones wait until these are gone.
- */
+/** Expired records among which a write chooses those that it deletes. Past it: later ones wait until these are gone. */
 const expiredRecordsReadMax = 1000
 
 /** The purpose of a secret. A secret of one purpose finds nothing under another. */

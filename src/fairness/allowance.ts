@@ -21,8 +21,7 @@ export const answerMsPerMegabyte = 2.5
 /** Values of an ordinary body, which take no time to speak of. Past it: each takes its time. */
 const fewValues = 1000
 /**
- * Bytes of memory for a value of a parsed body: an object or a list with one member. Past it: as for
- * `pendingBytesMax`.
+ * Bytes of memory for a value of a parsed body: an object or a list with one member. Past it: as for `pendingBytesMax`.
  */
 const valueBytes = 64
 /** Milliseconds for a value of a parsed body. Counted against `ownerTimeShare`. Past it: the owner waits. */

@@ -1,7 +1,6 @@
 /**
  * Gives memory back while the process is busy. The runtime collects garbage in time, but returns the freed memory to
- * the system only when the process is idle for a while: 450 calls of large mocks took 700 MB, of which 170 were in
- * use.
+ * the system only when the process is idle for a while: 450 calls of large mocks took 700 MB, of which 170 were in use.
  */
 
 import { readFileSync } from 'node:fs'

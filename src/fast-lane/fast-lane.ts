@@ -43,10 +43,10 @@ export function createRemembered(clock: Clock) {
     callers: createCallers(clock),
     lists: createAdmissions<PreparedList>(),
     details: createAdmissions<Uint8Array>({
-      bytesMax: detailsKeptBytesMax,
+      maxSize: detailsKeptBytesMax,
       // A larger answer counts for its owner until it is read, which the ordinary path sees to.
-      entryBytesMax: responseInOnePieceBytesMax,
-      sizeOf: (json) => json.length,
+      maxEntrySize: responseInOnePieceBytesMax,
+      sizeCalculation: (json) => json.length,
     }),
     detailsResponse(json: Uint8Array, requestId: () => string): Response {
       // On the shared Headers before the Response copies them: on the Response it costs two microseconds more.
@@ -63,9 +63,10 @@ export function createFastLane(local: LocalReads, lists: Lists, clock: Clock): F
   const pages = createPages(lists, local, versions)
   /** With the version of its namespace's connections. */
   const allowed = createAdmissions<{ readonly connection: AuthorizedConnection; readonly version: string }>({
-    bytesMax: connectionsKeptBytesMax,
+    maxSize: connectionsKeptBytesMax,
     // An estimate of the memory of a decoded record.
-    sizeOf: ({ connection: { stored } }) => 4 * (stored.bytes.length + (stored.privateBytes?.length ?? 0)) + 500,
+    sizeCalculation: ({ connection: { stored } }) =>
+      4 * (stored.bytes.length + (stored.privateBytes?.length ?? 0)) + 500,
   })
 
   const directoryVersion = () => versions.current('', () => directoryVersionKey)
@@ -105,26 +106,18 @@ export function createFastLane(local: LocalReads, lists: Lists, clock: Clock): F
         if (before !== undefined && before.version === connectionsVersion(before.connection.namespace)) {
           return before.connection
         }
-        return rememberAllowed(context, name, () => ordinary.requireConnection(context, operation))
+        // The namespace is unknown until the connection was read, so its version cannot be read first. If no commit
+        // happened in between, the record belongs to the version that is read afterwards.
+        const commitCount = local.commitCount()
+        const { stored, ...ref } = await ordinary.requireConnection(context, operation)
+        // Copied, because the record may be a view of a larger segment that would be kept in memory with it.
+        const connection = { ...ref, stored: { ...stored, bytes: Buffer.from(stored.bytes) } }
+        const version = connectionsVersion(ref.namespace)
+        if (commitCount !== undefined && commitCount === local.commitCount() && version !== '') {
+          allowed.remember(caller, name, { connection, version })
+        }
+        return connection
       },
     }),
-  }
-
-  async function rememberAllowed(
-    { caller }: RequestContext,
-    name: string,
-    authorize: () => Promise<AuthorizedConnection>,
-  ): Promise<AuthorizedConnection> {
-    // The namespace is unknown until the connection was read, so its version cannot be read first. If no commit
-    // happened in between, the record belongs to the version that is read afterwards.
-    const commitCount = local.commitCount()
-    const { stored, ...ref } = await authorize()
-    // Copied, because the record may be a view of a larger segment that would be kept in memory with it.
-    const connection = { ...ref, stored: { ...stored, bytes: Buffer.from(stored.bytes) } }
-    const version = connectionsVersion(ref.namespace)
-    if (commitCount !== undefined && commitCount === local.commitCount() && version !== '') {
-      allowed.remember(caller, name, { connection, version })
-    }
-    return connection
   }
 }

@@ -37,9 +37,7 @@ export const ServiceTokenClaims = closedObject({
   par: Type.Optional(Type.Array(Type.String(), { minItems: 1 })),
   iat: EpochSeconds,
   exp: EpochSeconds,
-  /**
-   * The ancestors' constraints, oldest first, then the token's own. Their number is bounded by the token's length.
-   */
+  /** The ancestors' constraints, oldest first, then the token's own. Their number is bounded by the token's length. */
   policy: Type.Array(Constraint),
 })
 export type ServiceTokenClaims = Static<typeof ServiceTokenClaims>
