@@ -149,7 +149,7 @@ export function createApp(deps: AppDeps) {
     return errorResponse(error, isPage ? 'page' : shape, `${parts.base}/docs`)
   }
 
-  const route = createRouter(createHandlers(deps, parts), { answerError, fairness, sockets })
+  const route = createRouter(createHandlers(deps, parts), fairness, sockets, answerError)
   return {
     fetch: inPasses(traceRequests(middleware.wrap(route, answerError, fastLane?.respond), deps.tracing)),
     pageCache: fastLane?.pageCache ?? (() => ({ hits: 0, misses: 0 })),
@@ -182,8 +182,8 @@ function createParts(deps: AppDeps, middleware: Middleware, lists: ConnectionLis
       observer?.credentialRefused(reason)
     },
   })
-  const ordinary = createAuthorizer({ authenticator, store, denials })
-  const records = createExpiringRecords({ store, signInKey, clock })
+  const ordinary = createAuthorizer(authenticator, store, denials)
+  const records = createExpiringRecords(store, signInKey, clock)
   const base = issuer.replace(/\/$/, '')
   const authorizer = countedByOwner(fastLane?.authorizer(ordinary) ?? ordinary)
   const writeRate = createHolderRateLimit({ perSecond: rates.writes, clock })
@@ -192,7 +192,7 @@ function createParts(deps: AppDeps, middleware: Middleware, lists: ConnectionLis
     ...{ issuer, base, signInKey, headersKey, pepper: secrets.apiKeyPepper },
     authorizer,
     writes: createWrites({ authorizer, denials, audit, store, writeRate }),
-    sessions: createBrowserSessions({ records, directory, signInKey, baseUrl: issuer }),
+    sessions: createBrowserSessions(records, directory, signInKey, issuer),
     links: createSetupLinks(base, signInKey, clock),
     namespacesPerUser: deps.namespacesPerUser,
     hasDocument: deps.authorization.hasClientDocument,
@@ -293,9 +293,7 @@ function createSignInHandlers(deps: AppDeps, parts: HandlerParts) {
 }
 
 function fastLaneOf({ store, clock }: AppDeps, lists: ConnectionLists): FastLane {
-  return store.local === undefined
-    ? createVersionedLane(store, clock)
-    : createFastLane({ local: store.local, lists, clock })
+  return store.local === undefined ? createVersionedLane(store, clock) : createFastLane(store.local, lists, clock)
 }
 
 /** The error format for requests that the guard refuses. Never JSON-RPC: it may be of no MCP client. */

@@ -5,7 +5,7 @@ import type { Operation } from '../operations.ts'
 import { StoreError } from '../storage/store.ts'
 import { html } from './html.ts'
 import { isNavigation, page } from './html-page.ts'
-import { json, noStoreJson } from './respond.ts'
+import { noStoreJson } from './respond.ts'
 
 /** The PlatformError itself, or, for any other thrown value, `internal` with a fixed text that reveals no details. */
 export function asPlatformError(thrown: unknown): PlatformError {
@@ -27,13 +27,11 @@ export function errorResponse(error: PlatformError, shape?: Operation['errors'],
   const row = errorTable[error.code]
   const code = 'outsideRpc' in row ? row.outsideRpc : error.code
   if (shape === 'page') return errorPage(error, errorTable[code].status, home)
-  const body = bodyOf(error, code, shape)
-  return new Response(JSON.stringify(body), {
+  return new Response(JSON.stringify(bodyOf(error, code, shape)), {
     status: errorTable[code].status,
     headers: {
-      'content-type': json,
       // The next request may succeed, so no cache may store an error.
-      'cache-control': 'no-store',
+      ...noStoreJson,
       ...(code === 'unauthorized' && { 'www-authenticate': 'Bearer' }),
       // Common client libraries retry a 409 unless this header says otherwise.
       ...(code === 'conflict' && { 'x-should-retry': 'false' }),
