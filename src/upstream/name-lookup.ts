@@ -10,15 +10,13 @@ import { LRUCache } from 'lru-cache'
 import type { Holder } from '../fairness/owner.ts'
 import { Shares } from '../fairness/shares.ts'
 import { dnsCacheEntriesMax, dnsCacheTtlMs, pendingLookupsMax } from '../limits.ts'
+import { within } from '../within.ts'
 
 /** Ours: timeout of a DNS lookup. Past it: the name has no address, for as long as a result is cached. */
 export const lookupTimeoutMs = 5000
 
 /** Resolves a name to all of its addresses. Rejects if there are none. */
 export type Lookup = (host: string) => Promise<readonly string[]>
-
-/** All addresses of a name; empty if there are none or the look-up timed out. Rejects with AddressError. */
-export type AddressesOf = (host: string, holder: Holder, timeoutMs: number) => Promise<readonly string[]>
 
 /** `refused`: the address is not allowed. `unresolved`: the name could not be resolved. */
 export class AddressError extends Error {
@@ -35,8 +33,11 @@ interface Known {
   readonly until: number
 }
 
-/** `shares`: of pending look-ups. */
-export function createNames(lookup: Lookup = lookupByCares, shares = new Shares(pendingLookupsMax)): AddressesOf {
+/**
+ * Finds all addresses of a name; empty if there are none or the look-up timed out. Rejects with AddressError. `shares`:
+ * of pending look-ups.
+ */
+export function createNames(lookup: Lookup = lookupByCares, shares = new Shares(pendingLookupsMax)) {
   const known = new LRUCache<string, Known>({ max: dnsCacheEntriesMax })
   const underWay = new Map<string, Promise<readonly string[]>>()
 
@@ -46,7 +47,7 @@ export function createNames(lookup: Lookup = lookupByCares, shares = new Shares(
       .catch(() => [])
       .finally(() => shares.giveBack(holder, 1))
     // Callers wait at most `lookupTimeoutMs`. The query itself may take longer, and counts as pending until it ends.
-    const answer = Promise.race([asked, after(lookupTimeoutMs)])
+    const answer = within(lookupTimeoutMs, asked, noAddresses)
       .then((addresses) => {
         known.set(host, { addresses, until: performance.now() + dnsCacheTtlMs })
         return addresses
@@ -56,20 +57,17 @@ export function createNames(lookup: Lookup = lookupByCares, shares = new Shares(
     return answer
   }
 
-  return async (host, holder, timeoutMs) => {
+  return async (host: string, holder: Holder, timeoutMs: number): Promise<readonly string[]> => {
     const last = known.get(host)
     if (last !== undefined && last.until > performance.now()) return last.addresses
-    return Promise.race([underWay.get(host) ?? ask(host, holder), after(timeoutMs)])
+    return within(timeoutMs, underWay.get(host) ?? ask(host, holder), noAddresses)
   }
 }
 
 const tooManyNames = 'could not be looked up: too many names are being looked up: try again'
 
-/** Resolves with no addresses after a timeout. */
-function after(milliseconds: number): Promise<readonly string[]> {
-  return new Promise((resolve) => {
-    setTimeout(resolve, milliseconds, []).unref()
-  })
+function noAddresses(): readonly string[] {
+  return []
 }
 
 async function lookupByCares(host: string): Promise<string[]> {

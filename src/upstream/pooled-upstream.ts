@@ -12,7 +12,6 @@ import { DeadlineClock } from './deadline-clock.ts'
 import { Exchange, type UpstreamFairness } from './exchange.ts'
 import type { OpenHttpConnection } from './http-connection.ts'
 import { AddressError } from './name-lookup.ts'
-import { openConnection } from './open-connection.ts'
 import { type Upstream, UpstreamError, type UpstreamRequest, type UpstreamResponse } from './upstream.ts'
 
 /**
@@ -37,38 +36,8 @@ export interface UpstreamOptions {
 }
 
 /** Requests as described above, with `observe` called for each. */
-export function createUpstream(
-  destinationOf: DestinationOf,
-  {
-    fairness = createFairness(),
-    observe,
-    pseudonym = 'postern',
-    authorities = [],
-    open = openConnection,
-  }: UpstreamOptions = {},
-): Upstream {
-  const upstream = createPooledUpstream(destinationOf, { fairness, pseudonym, authorities, open })
-  if (observe === undefined) return upstream
-  return {
-    async send(request) {
-      const from = performance.now()
-      const note = (outcome: string) => observe(outcome, (performance.now() - from) / 1000)
-      try {
-        const answer = await upstream.send(request)
-        note(String(answer.status))
-        return answer
-      } catch (error) {
-        note(error instanceof UpstreamError ? error.kind : 'down')
-        throw error
-      }
-    },
-  }
-}
-
-function createPooledUpstream(
-  destinationOf: DestinationOf,
-  { fairness, pseudonym, authorities, open }: Required<Omit<UpstreamOptions, 'observe'>>,
-): Upstream {
+export function createUpstream(destinationOf: DestinationOf, options: UpstreamOptions = {}): Upstream {
+  const { fairness = createFairness(), observe, pseudonym = 'postern', authorities = [], open } = options
   /** The TLS option replaces the machine's authorities, so they are included. */
   const trusted = authorities.length === 0 ? undefined : [...getCACertificates('default'), ...authorities]
   const kept = new LRUCache<string, ConnectionPool>({ max: upstreamPoolsMax, dispose: (sockets) => sockets.close() })
@@ -99,8 +68,8 @@ function createPooledUpstream(
     const { host, hostname, pathname, search } = target
     try {
       const destination = await destinationOf(target, { holder, timeoutMs })
-      const { until } = destination
-      const route = { sockets: socketsTo(target, destination), host, path: pathname + search, until }
+      const sockets = socketsTo(target, destination)
+      const route = { sockets, host, path: pathname + search, until: destination.until }
       routes.set(url, route)
       return route
     } catch (error) {
@@ -112,8 +81,7 @@ function createPooledUpstream(
 
   async function findAndSend(request: UpstreamRequest): Promise<UpstreamResponse> {
     const from = performance.now()
-    const route = await find(request)
-    return sendVia(route, request, from)
+    return sendVia(await find(request), request, from)
   }
 
   function sendVia(
@@ -126,12 +94,27 @@ function createPooledUpstream(
     return new Exchange(request, parts, from).run(sockets, outgoing)
   }
 
-  return {
-    send(request) {
-      const known = routes.get(request.url)
-      if (known !== undefined && known.until > performance.now()) return sendVia(known, request)
-      return findAndSend(request)
-    },
+  function send(request: UpstreamRequest): Promise<UpstreamResponse> {
+    const known = routes.get(request.url)
+    if (known !== undefined && known.until > performance.now()) return sendVia(known, request)
+    return findAndSend(request)
+  }
+
+  return { send: observe === undefined ? send : observed(send, observe) }
+}
+
+function observed(send: Upstream['send'], observe: ObserveUpstream): Upstream['send'] {
+  return async (request) => {
+    const from = performance.now()
+    const note = (outcome: string) => observe(outcome, (performance.now() - from) / 1000)
+    try {
+      const answer = await send(request)
+      note(String(answer.status))
+      return answer
+    } catch (error) {
+      note(error instanceof UpstreamError ? error.kind : 'down')
+      throw error
+    }
   }
 }
 

@@ -8,23 +8,10 @@ import { httpParser } from './http-parser.ts'
 /** Ours: headers of an upstream's response; each takes some hundred bytes of memory until the head is complete. Past it: 502. */
 export const upstreamHeadersMax = 200
 
-export interface ResponseParser {
-  /** Prepares for the response to the next request. */
-  restart(): void
-  /**
-   * Parses a chunk. `whole`: the response is complete. An Error: it is not a response, or could be read differently by
-   * another parser.
-   */
-  read(chunk: Buffer): 'partial' | 'whole' | Error
-  /** Whether the end of the connection completes the response, as it does for a response without a length. */
-  isWholeAtEnd(): boolean
-  /** Whether the server allows keep-alive, and has sent nothing after the response. */
-  isReusable(): boolean
-  /** How long the server keeps an unused connection, in milliseconds. */
-  keepMs(): number
-}
+export type ResponseParser = ReturnType<typeof createResponseParser>
 
-export function createResponseParser({ onHead, onData }: Pick<ResponseHandler, 'onHead' | 'onData'>): ResponseParser {
+/** A parser for one connection. */
+export function createResponseParser({ onHead, onData }: Pick<ResponseHandler, 'onHead' | 'onData'>) {
   const HTTPParser = httpParser()
   let rawHeaders: string[] = []
   /** Bytes received before the head was complete. */
@@ -64,13 +51,18 @@ export function createResponseParser({ onHead, onData }: Pick<ResponseHandler, '
   }
 
   return {
-    restart() {
+    /** Prepares for the response to the next request. */
+    restart(): void {
       headBytes = 0
       hasHead = false
       isWhole = false
       isReusable = false
     },
-    read(chunk) {
+    /**
+     * Parses a chunk. `whole`: the response is complete. An Error: it is not a response, or could be read differently
+     * by another parser.
+     */
+    read(chunk: Buffer): 'partial' | 'whole' | Error {
       let read: number | Error
       try {
         read = parser.execute(chunk)
@@ -83,8 +75,11 @@ export function createResponseParser({ onHead, onData }: Pick<ResponseHandler, '
       if (read !== chunk.length) isReusable = false
       return 'whole'
     },
+    /** Whether the end of the connection completes the response, as it does for a response without a length. */
     isWholeAtEnd: () => parser.finish() === undefined && isWhole,
+    /** Whether the server allows keep-alive, and has sent nothing after the response. */
     isReusable: () => isReusable,
+    /** How long the server keeps an unused connection, in milliseconds. */
     keepMs: () => keepMs,
   }
 }

@@ -133,7 +133,7 @@ test('each spelling of what is allowed means one thing', () => {
   const read = (text: string) => {
     const one = readAllowedUpstream(text)
     if (one === undefined) return undefined
-    return one.kind === 'host' ? [one.host, one.port] : [`${one.network}/${one.bits}`, one.port]
+    return [typeof one.target === 'string' ? one.target : one.target.join('/'), one.port]
   }
   const rows: [text: string, meaning: [string, number | undefined] | undefined][] = [
     ['tools.lan', ['tools.lan', undefined]],
