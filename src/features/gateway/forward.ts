@@ -23,11 +23,11 @@ import { equalBytes } from '../../storage/bytes.ts'
 import { type Store, StoreError } from '../../storage/store.ts'
 import type { Mocks } from '../mocks/mocks.ts'
 import type { UpstreamCredentials } from '../upstream-sign-in/credentials.ts'
-import type { CallRecorder } from './call-record.ts'
-import { askedAs, asksAlike, type StatusRecorder } from './connection-status.ts'
+import type { RecordCall } from './call-record.ts'
+import { askedAs, asksAlike, type RecordStatus } from './connection-status.ts'
 import { filterTools, parseInPlace } from './filter-tools.ts'
 import { type Message, withoutAmbiguousParams } from './message.ts'
-import type { OpenStreams } from './open-streams.ts'
+import type { WatchStream } from './open-streams.ts'
 import type { SendUpstream } from './proxy.ts'
 import type { Sessions } from './sessions.ts'
 import { errorsAsMessages, rewriteResponse } from './stream.ts'
@@ -40,14 +40,14 @@ export interface GatewayDeps {
   readonly denials: Denials
   readonly headersKey: Buffer
   readonly send: SendUpstream
-  readonly statuses: StatusRecorder
+  readonly recordStatus: RecordStatus
   /** Tokens of connections that somebody has signed in. */
   readonly credentials: UpstreamCredentials
   readonly links: SetupLinks
   readonly sessions: Sessions
   readonly fairness: Pick<Fairness, 'memory' | 'turns' | 'parses' | 'time'>
   readonly mocks: Mocks
-  readonly streams: OpenStreams
+  readonly watchStream: WatchStream
   /**
    * Suspends the server's idle timeout for this request, because an upstream may be silent for longer; the gateway's
    * own timeouts apply instead. Returns a function that restores it, for when only the client is waited for.
@@ -58,7 +58,7 @@ export interface GatewayDeps {
   /** Makes a span of each message; undefined if requests are not traced. */
   readonly tracing: Tracing | undefined
   /** Records calls of tools; undefined if they are not recorded. */
-  readonly recorder: CallRecorder | undefined
+  readonly recordCall: RecordCall | undefined
   /** Calls a second of an API key with all its tokens. */
   readonly calls: RateLimit
 }
@@ -114,10 +114,10 @@ export function forward(
   message: Message,
   headers: Headers,
 ): Promise<Response> {
-  const { tracing, recorder } = deps
+  const { tracing, recordCall } = deps
   const send = (progress: CallProgress) => forwardAllowed(deps, call, { message, headers, progress })
-  const isRecorded = recorder !== undefined && message.method === 'tools/call'
-  const work = () => (isRecorded ? recorder.record(call, message, send) : send({ isSent: false, isAnswered: false }))
+  const isRecorded = recordCall !== undefined && message.method === 'tools/call'
+  const work = () => (isRecorded ? recordCall(call, message, send) : send({ isSent: false, isAnswered: false }))
   if (tracing === undefined || message.method === undefined) return work()
   const { params } = message.body as { params?: { name?: unknown; _meta?: Record<string, unknown> } }
   // Spans wait for a collector, and a name may have a megabyte.
@@ -287,12 +287,12 @@ async function sendUpstream(
     signal: () => request.signal,
     rewrite: toolFilter(deps, call, message),
     watchAccess: (end) =>
-      deps.streams.watch(
+      deps.watchStream(
         () => renewIfPossible(call, message),
         (why) => end(endOfStream(why)),
       ),
     requireAccess: () => (isFresh(deps, call) ? undefined : requireUnchanged(call, message)),
-    onStatus: (status) => deps.statuses.record(ref, stored, status),
+    onStatus: (status) => deps.recordStatus(ref, stored, status),
     restoreIdleTimeout,
   })
 }
