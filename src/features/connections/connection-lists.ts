@@ -50,21 +50,7 @@ export interface PreparedList {
   readonly etagSuffix: string
 }
 
-export interface ConnectionLists {
-  /**
-   * `metadataFingerprint`: the metadata constraints of the scope's blocks, as text (`Caller` in authenticate.ts).
-   * Throws `invalid_request` for an invalid cursor.
-   */
-  prepare(scope: RowScope, query: ListQuery, metadataFingerprint: string): PreparedList
-  /** Reads a page from the store, in slices. Rejects as `Slices.next`. */
-  readPage(list: PreparedList, slices: Slices): Promise<Page>
-  /** Builds a page from rows that were read at this version. Its body may share the memory of the rows. */
-  compose(list: PreparedList, rows: Rows, version: string): Page & { readonly etag: string }
-  /** The rows of a page that nothing narrows, given the values in its key range. */
-  unnarrowedRows(list: PreparedList, values: ConcatenatedValues): Rows
-}
-
-export interface Rows {
+interface Rows {
   readonly values: ConcatenatedValues
   /**
    * The id where the next page starts: after the last row, or, for a page that ended early at
@@ -73,7 +59,10 @@ export interface Rows {
   readonly resumeFrom: string | undefined
 }
 
-export function createConnectionLists(store: Store, cursorKey: Buffer): ConnectionLists {
+/** Prepares and reads pages of connections. */
+export type ConnectionLists = ReturnType<typeof createConnectionLists>
+
+export function createConnectionLists(store: Store, cursorKey: Buffer) {
   const cursors = createCursors(cursorKey)
 
   function bodyOf({ binding }: PreparedList, { values, resumeFrom }: Rows): Uint8Array<ArrayBuffer> {
@@ -81,7 +70,8 @@ export function createConnectionLists(store: Store, cursorKey: Buffer): Connecti
     return values.wrap('{"connections":[', `],"nextCursor":${cursor}}`)
   }
 
-  function compose(list: PreparedList, rows: Rows, version: string) {
+  /** Builds a page from rows that were read at this version. Its body may share the memory of the rows. */
+  function compose(list: PreparedList, rows: Rows, version: string): Page & { readonly etag: string } {
     const body = bodyOf(list, rows)
     // The version changes with every write to the namespace. A caller that sees only some rows must not learn of writes
     // to the others, so its tag is a hash of the body.
@@ -90,7 +80,11 @@ export function createConnectionLists(store: Store, cursorKey: Buffer): Connecti
   }
 
   return {
-    prepare(scope, query, metadataFingerprint) {
+    /**
+     * `metadataFingerprint`: the metadata constraints of the scope's blocks, as text (`Caller` in authenticate.ts).
+     * Throws `invalid_request` for an invalid cursor.
+     */
+    prepare(scope: RowScope, query: ListQuery, metadataFingerprint: string): PreparedList {
       const binding = JSON.stringify([scope.namespace, canonicalFilters(query.filters)])
       const from = query.cursor === undefined ? '' : cursors.open(binding, query.cursor)
       if (from === undefined) {
@@ -112,7 +106,8 @@ export function createConnectionLists(store: Store, cursorKey: Buffer): Connecti
         etagSuffix: Bun.SHA256.hash(cacheKey, 'base64').slice(0, 22),
       }
     },
-    async readPage(list, slices) {
+    /** Reads a page from the store, in slices. Rejects as `Slices.next`. */
+    async readPage(list: PreparedList, slices: Slices): Promise<Page> {
       const { namespace } = list.scope
       const versionKey = keyOf('connectionsVersion', namespace)
       if (!list.isNarrowed) {
@@ -131,6 +126,7 @@ export function createConnectionLists(store: Store, cursorKey: Buffer): Connecti
   }
 }
 
+/** The rows of a page that nothing narrows, given the values in its key range. */
 function unnarrowedRows({ prefix }: PreparedList, values: ConcatenatedValues): Rows {
   const { lastKeyIfMore: last } = values
   return { values, resumeFrom: last === undefined ? undefined : successor(idOfKey(prefix, last)) }

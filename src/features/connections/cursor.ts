@@ -14,17 +14,11 @@ export const cursorCharsMax = 256
 /** Issued cursors in decoded form, some hundred bytes each. Past it: decrypted again. */
 export const cursorsKeptMax = 5000
 
-export interface Cursors {
-  /** `binding`: the namespace and filters in canonical form, which later requests must repeat. `from` is ASCII. */
-  seal(binding: string, from: string): string
-  /** The position. Undefined if the cursor was not sealed here, is for another binding, or is damaged. */
-  open(binding: string, cursor: string): string | undefined
-}
-
 /** The first byte; what is sealed follows. In base64url. */
 const version = 1
 
-export function createCursors(key: Buffer): Cursors {
+/** Seals and opens cursors. `key`: 32 bytes. */
+export function createCursors(key: Buffer) {
   const nonceKey = key.toString('hex')
   /** Recent cursors by binding and position, and the reverse: a client usually sends a cursor back at once. */
   const cursorAt = new Map<string, string>()
@@ -43,7 +37,8 @@ export function createCursors(key: Buffer): Cursors {
   }
 
   return {
-    seal(binding, from) {
+    /** `binding`: the namespace and filters in canonical form, which later requests must repeat. `from` is ASCII. */
+    seal(binding: string, from: string): string {
       const position = `${binding}\0${from}`
       const known = cursorAt.get(position)
       if (known !== undefined) return known
@@ -56,6 +51,7 @@ export function createCursors(key: Buffer): Cursors {
       positionOf.set(`${binding}\0${cursor}`, from)
       return cursor
     },
-    open: (binding, cursor) => positionOf.get(`${binding}\0${cursor}`) ?? unseal(binding, cursor),
+    /** The position. Undefined if the cursor was not sealed here, is for another binding, or is damaged. */
+    open: (binding: string, cursor: string) => positionOf.get(`${binding}\0${cursor}`) ?? unseal(binding, cursor),
   }
 }

@@ -11,7 +11,7 @@ import { makerOf } from '../../auth/maker.ts'
 import type { SetupLinks } from '../../auth/setup-links.ts'
 import type { Clock } from '../../clock.ts'
 import { namespaceFull } from '../../errors.ts'
-import type { Connection, ConnectionRef, ConnectionWrite } from '../../model/connection.ts'
+import type { Connection, ConnectionRef } from '../../model/connection.ts'
 import type { Audit } from '../../ops/audit-log.ts'
 import { connectionBytes, connectionChange, type StoredConnection } from '../../storage/connections.ts'
 import { keyOf } from '../../storage/keys.ts'
@@ -20,26 +20,16 @@ import type { Usage } from '../../storage/usage.ts'
 import type { Upstream } from '../../upstream/upstream.ts'
 import type { UpstreamCredentials } from '../upstream-sign-in/credentials.ts'
 import { configOf } from '../upstream-sign-in/input.ts'
-import { type Draft, draftChange, draftNew, requireWritable } from './draft.ts'
+import { type AskedWrite, type Draft, draftChange, draftNew, requireWritable, type SealingKeys } from './draft.ts'
 import type { Probing } from './probing.ts'
 import { asSignedIn, signedIn, withLinks, withTicket, withTicketsEnded } from './sign-in.ts'
 
-/** A write that a request asks for. */
-export interface AskedWrite {
-  readonly write: ConnectionWrite
-  readonly ref: ConnectionRef
-  readonly context: RequestContext
-  readonly probing: Probing
-}
-
-export interface WriterDeps {
+export interface WriterDeps extends SealingKeys {
   readonly authorizer: Authorizer
   readonly denials: Denials
   readonly audit: Audit
   readonly store: Store
   readonly upstream: Upstream
-  readonly headersKey: Buffer
-  readonly signInKey: Buffer
   /** Where a person signs in to a connection’s server. */
   readonly links: SetupLinks
   readonly credentials: Pick<UpstreamCredentials, 'of' | 'revoke'>
@@ -48,24 +38,14 @@ export interface WriterDeps {
   readonly clock: Clock
 }
 
-/** `before` is undefined for a new connection. */
-interface CommitOptions {
-  readonly event: 'connection.created' | 'connection.changed'
-  readonly ref: ConnectionRef
-  readonly draft: Draft
-  readonly before: StoredConnection | undefined
-}
-
 /**
  * Resolves with the new connection as JSON once it is durable, or 'again' if the id is taken, or the server must be
  * asked first. Throws 400, 403, and 401 or 404 if the caller has lost its access during the probe.
  */
-export async function createOne(deps: WriterDeps, asked: AskedWrite): Promise<Uint8Array | 'again'> {
-  const { write, ref, context, probing } = asked
-  const draft = await draftWritable(deps, write, ref, context)
+export async function createOne(deps: WriterDeps, asked: AskedWrite, probing: Probing): Promise<Uint8Array | 'again'> {
+  const draft = await draftWritable(deps, asked)
   const connection = probing.probed(draft)
-  if (connection === undefined) return 'again'
-  return commit(deps, connection, { event: 'connection.created', ref, draft, before: undefined }, context)
+  return connection === undefined ? 'again' : commit(deps, asked, connection, draft)
 }
 
 /**
@@ -74,26 +54,27 @@ export async function createOne(deps: WriterDeps, asked: AskedWrite): Promise<Ui
  */
 export async function replaceOne(
   deps: WriterDeps,
-  { write, ref, context, probing }: AskedWrite,
+  asked: AskedWrite,
+  probing: Probing,
   before: StoredConnection,
 ): Promise<Uint8Array | 'again'> {
-  const { authorizer, headersKey, signInKey, credentials } = deps
+  const { authorizer, credentials } = deps
+  const { write, ref, context } = asked
   // An id that the caller does not see must behave like a free one, so the checks of `createOne` run first and can
   // throw 400 or 403; the 404 follows from `authorizer.requireAccess`.
-  if (!sees(context, ref, before)) await draftWritable(deps, write, ref, context)
+  if (!sees(context, ref, before)) await draftWritable(deps, asked)
   authorizer.requireAccess(context, ref, before, 'write')
   // With other headers, or another query in the URL, the server may respond differently.
   const isMoved = write.mcpUrl !== undefined && write.mcpUrl !== before.connection.mcpUrl
   const needsProbe = write.headers !== undefined || write.oauth !== undefined || isMoved
   const fields = needsProbe ? (await configOf(context.request, context.directory, before)).fields : []
-  const draft = draftChange(write, before, { ref, headersKey, signInKey, fields })
+  const draft = draftChange(deps, asked, before, fields)
   const { status, serverInfo } = before.connection
   const unchanged: Connection = { ...draft.connection, status, ...(serverInfo && { serverInfo }) }
   requireWritable(context, ref, unchanged)
   const signIn = () => signedIn(credentials, draft, { ref, stored: before, context })
   const connection = needsProbe ? probing.probed(draft, signIn) : unchanged
-  if (connection === undefined) return 'again'
-  return commit(deps, connection, { event: 'connection.changed', ref, draft, before }, context)
+  return connection === undefined ? 'again' : commit(deps, asked, connection, draft, before)
 }
 
 /** False if `before` is no longer the stored record. */
@@ -111,24 +92,19 @@ export async function deleteOne(
 }
 
 /** A new connection that the caller may write, before its server is contacted. Throws 400, 403. */
-async function draftWritable(
-  deps: WriterDeps,
-  write: ConnectionWrite,
-  ref: ConnectionRef,
-  context: RequestContext,
-): Promise<Draft> {
-  const { headersKey, signInKey } = deps
-  const draft = await draftNew(write, { context, ref, headersKey, signInKey }, new Date(deps.clock.now()))
-  requireWritable(context, ref, { ...draft.connection, status: { state: 'connected' } })
+async function draftWritable(deps: WriterDeps, asked: AskedWrite): Promise<Draft> {
+  const draft = await draftNew(deps, asked, new Date(deps.clock.now()))
+  requireWritable(asked.context, asked.ref, { ...draft.connection, status: { state: 'connected' } })
   return draft
 }
 
-/** Authorizes again, then commits and audits. Throws 401, 404, 403. */
+/** Authorizes again, then commits and audits. `before` is undefined for a new connection. Throws 401, 404, 403. */
 async function commit(
   deps: WriterDeps,
+  { ref, context: { request } }: AskedWrite,
   probed: Connection,
-  { event, ref, draft, before }: CommitOptions,
-  { request }: RequestContext,
+  draft: Draft,
+  before?: StoredConnection,
 ): Promise<Uint8Array | 'again'> {
   const { authorizer, denials, store, links } = deps
   const connection = withLinks(links, asSignedIn(probed, draft), ref, draft)
@@ -146,7 +122,7 @@ async function commit(
     throw namespaceFull(ref.namespace)
   }
   if (!committed.ok) return 'again'
-  await recordWrite(deps, event, context, ref)
+  await recordWrite(deps, before === undefined ? 'connection.created' : 'connection.changed', context, ref)
   // Another client or none: the tokens of the former one are worth nothing any more.
   if (before?.privatePart.tokens !== undefined && draft.privatePart.tokens === undefined) {
     await deps.credentials.revoke(ref, before, 'its client was changed')
