@@ -2,16 +2,15 @@
 
 import { Shares } from '../../fairness/shares.ts'
 import { concurrentCallsMax } from '../../limits.ts'
-import type { UpstreamCall } from './upstream-call.ts'
-import { tooMany } from './upstream-failure.ts'
+import { tooMany, type UpstreamCall } from './upstream-call.ts'
 
 /** Takes a slot. Returns a function that releases it, to be called once. Throws `rate_limited`. */
-export type TakeSlot = (call: Pick<UpstreamCall, 'ref' | 'holder' | 'message'>) => () => void
+export type TakeSlot = (call: Pick<UpstreamCall, 'connection' | 'holder' | 'message'>) => () => void
 
 export function createCallSlots(): TakeSlot {
   /** Entries exist only while a connection has requests in flight, so the map does not grow with the namespace. */
   const byConnection = new Map<string, { readonly shares: Shares; taken: number }>()
-  return ({ ref: { namespace, connectionId }, holder, message }) => {
+  return ({ connection: { namespace, connectionId }, holder, message }) => {
     const name = `${namespace}/${connectionId}`
     const slots = byConnection.get(name) ?? { shares: new Shares(concurrentCallsMax), taken: 0 }
     if (!slots.shares.take(holder, 1)) {

@@ -13,8 +13,7 @@ import { parsingResponse } from './filter-tools.ts'
 import { discardBody } from './platform-session.ts'
 import { wantedScope } from './send-with-credentials.ts'
 import { errorsAsMessages, messageEvent, type Rewrite, relayStream } from './stream.ts'
-import type { UpstreamCall } from './upstream-call.ts'
-import { sessionExpired, tooMany, unusableUpstream } from './upstream-failure.ts'
+import { sessionExpired, tooMany, type UpstreamCall, unusableUpstream } from './upstream-call.ts'
 
 /** Ours: white space before a response that is passed on; servers pad responses to flush buffers. Past it: 502. */
 export const leadingSpacesMax = 64 * 1024
@@ -88,7 +87,8 @@ function authorizationRequired(call: UpstreamCall) {
   const { connection, isOfSignedInClient, onStatus } = call
   const { id } = call.message
   const signInUrl = call.signInUrl()
-  const links = signInUrl === undefined ? connection.status : { setupUrl: signInUrl, authorizationUrl: signInUrl }
+  const links =
+    signInUrl === undefined ? connection.stored.connection.status : { setupUrl: signInUrl, authorizationUrl: signInUrl }
   const { setupUrl, authorizationUrl } = links as { setupUrl?: string; authorizationUrl?: string }
   onStatus({ state: 'auth_required', ...(setupUrl && { setupUrl }), ...(authorizationUrl && { authorizationUrl }) })
   const options = { id, setupUrl, ...(authorizationUrl !== undefined && { data: { authorizationUrl } }) }

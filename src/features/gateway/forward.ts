@@ -270,12 +270,10 @@ async function sendUpstream(
   return deps.send({
     allowance: allowanceOf(request),
     progress,
-    ref,
-    connection,
+    connection: call.connection,
     url,
     connectionHeaders,
     credentials,
-    isScopeWanted: privatePart.wantedScope !== undefined,
     signInUrl: () => (hasAuthorization(connectionHeaders) ? undefined : deps.links.urlOf(ref)),
     isOfSignedInClient: isOfSignedInClient(caller.token),
     sessionOwner: sessionOwnerOf(call),
