@@ -27,18 +27,13 @@ export class AddressError extends Error {
   }
 }
 
-interface Known {
-  readonly addresses: readonly string[]
-  /** Expiry, by `performance.now()`. */
-  readonly until: number
-}
-
 /**
  * Finds all addresses of a name; empty if there are none or the look-up timed out. Rejects with AddressError. `shares`:
  * of pending look-ups.
  */
 export function createNames(lookup: Lookup = lookupByCares, shares = new Shares(pendingLookupsMax)) {
-  const known = new LRUCache<string, Known>({ max: dnsCacheEntriesMax })
+  /** `until`: expiry, by `performance.now()`. */
+  const known = new LRUCache<string, { addresses: readonly string[]; until: number }>({ max: dnsCacheEntriesMax })
   const underWay = new Map<string, Promise<readonly string[]>>()
 
   function ask(host: string, holder: Holder): Promise<readonly string[]> {

@@ -4,9 +4,8 @@
  */
 
 import { isIP } from 'node:net'
-import { CertificateError } from './certificate-error.ts'
 import { EncryptedBytes } from './encrypted-bytes.ts'
-import { Handshake } from './handshake.ts'
+import { CertificateError, Handshake } from './handshake.ts'
 import type {
   Abort,
   Endpoint,

@@ -158,7 +158,7 @@ async function readPlannedRows(
     let ended = false
     while (!ended && ids.length <= limit - rows.length && work.examined < indexEntriesExaminedMax) {
       if (slices.isOver) await slices.next()
-      const sought = plan.seek(position)
+      const sought = plan(position)
       const step = sought instanceof Promise ? await sought : sought
       if (step === undefined) ended = true
       else {

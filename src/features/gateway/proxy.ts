@@ -4,7 +4,7 @@
  * platform session, and a `tools/call` never.
  */
 
-import type { Fairness } from '../../fairness/fairness.ts'
+import type { Shares } from '../../fairness/shares.ts'
 import type { Upstream, UpstreamResponse } from '../../upstream/upstream.ts'
 import { createCallSlots } from './call-slots.ts'
 import { clientResponse } from './client-response.ts'
@@ -17,7 +17,7 @@ export interface ProxyOptions {
   readonly upstream: Upstream
   readonly sessions: Sessions
   /** Accounts for the bytes of responses that clients have not read yet. */
-  readonly fairness: Pick<Fairness, 'memory' | 'turns'>
+  readonly memory: Shares
   /** Milliseconds until the response head must have arrived. */
   readonly timeoutMs: number
 }
@@ -38,13 +38,12 @@ type Session = ClientSession | PlatformSession | undefined
 export type SendUpstream = (call: UpstreamCall) => Promise<Response>
 
 /** One proxy serves all connections; it holds the call slots. */
-export function createProxy({ upstream, sessions, fairness, timeoutMs }: ProxyOptions): SendUpstream {
+export function createProxy({ upstream, sessions, memory, timeoutMs }: ProxyOptions): SendUpstream {
   const takeSlot = createCallSlots()
   const post = createPost(upstream, timeoutMs)
 
   function platformSession(call: UpstreamCall): Promise<PlatformSession> | PlatformSession {
-    const open = () => openPlatformSession(call, post, fairness.turns)
-    return sessions.platform(call.holder.keyId, call.sessionOwner, open)
+    return sessions.platform(call.holder.keyId, call.sessionOwner, () => openPlatformSession(call, post))
   }
 
   /**
@@ -99,7 +98,7 @@ export function createProxy({ upstream, sessions, fairness, timeoutMs }: ProxyOp
       // Before clientResponse(): once that has begun a stream, throwing here would leak its slot.
       const sessionId = clientSessionId(sessions, call, session, received)
       const hasClientSession = session !== undefined && 'clientId' in session
-      const answering = clientResponse(received, call, { memory: fairness.memory, hasClientSession, keepSlot })
+      const answering = clientResponse(received, call, { memory, hasClientSession, keepSlot })
       const response = answering instanceof Promise ? await answering : answering
       const { 'mcp-protocol-version': protocolVersion } = received.headers
       if (protocolVersion !== undefined) response.headers.set('mcp-protocol-version', protocolVersion)

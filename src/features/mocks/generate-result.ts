@@ -121,33 +121,22 @@ function round(value: number, name: string): number {
   return Number(value.toFixed(decimals))
 }
 
+const two = (value: number) => String(value).padStart(2, '0')
+const day = (random: Random) => `2026-${two(random.int(1, 12))}-${two(random.int(1, 28))}`
+const email = (random: Random) => `person-${random.int(1, 999)}@example.com`
+const address = (random: Random) => `https://example.com/${random.int(1000, 9999)}`
+
 /** Dates in one fixed year, and domains and addresses reserved for documentation (RFC 2606, RFC 5737). */
 const formats: Record<string, (random: Random) => string> = {
   date: day,
   'date-time': (random) => `${day(random)}T${two(random.int(7, 18))}:${two(random.int(0, 59))}:00Z`,
-  email: email,
+  email,
   'idn-email': email,
   uri: address,
   iri: address,
   'uri-reference': address,
   hostname: (random) => `host-${random.int(1, 99)}.example.com`,
   ipv4: (random) => `192.0.2.${random.int(1, 254)}`,
-}
-
-function day(random: Random): string {
-  return `2026-${two(random.int(1, 12))}-${two(random.int(1, 28))}`
-}
-
-function two(value: number): string {
-  return String(value).padStart(2, '0')
-}
-
-function email(random: Random): string {
-  return `person-${random.int(1, 999)}@example.com`
-}
-
-function address(random: Random): string {
-  return `https://example.com/${random.int(1000, 9999)}`
 }
 
 /**

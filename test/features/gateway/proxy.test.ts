@@ -3,7 +3,6 @@
 import { describe, expect, test } from 'bun:test'
 import type { AuthorizedConnection } from '../../../src/auth/authorizer.ts'
 import { Shares } from '../../../src/fairness/shares.ts'
-import { Turns } from '../../../src/fairness/turns.ts'
 import { leadingSpacesMax } from '../../../src/features/gateway/client-response.ts'
 import { parsingMessage } from '../../../src/features/gateway/message.ts'
 import { createProxy } from '../../../src/features/gateway/proxy.ts'
@@ -116,7 +115,7 @@ function proxyTo(answer: (request: UpstreamRequest) => UpstreamResponse, memoryB
       },
     },
     sessions: createSessions(seed('session key')),
-    fairness: { memory: new Shares(memoryBytes), turns: new Turns() },
+    memory: new Shares(memoryBytes),
     timeoutMs: 1000,
   })
   const send = (body: object, more: Partial<UpstreamCall> = {}) =>
