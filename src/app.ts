@@ -220,7 +220,7 @@ function createGateway(deps: AppDeps, { requestId }: Middleware, parts: Parts) {
     ...parts,
     sessions,
     fairness,
-    send: createProxy({ upstream, sessions, memory: fairness.memory, timeoutMs: deps.upstreamTimeoutMs }),
+    send: createProxy(upstream, sessions, deps.upstreamTimeoutMs),
     recordStatus: createStatusRecorder(deps.store, clock, deps.log),
     mocks: createMocks(sockets),
     watchStream: createOpenStreams(deps.every),

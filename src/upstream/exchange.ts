@@ -24,16 +24,13 @@ const streamLineMs = 0.0015
 const receiveMsPerMegabyte = 1
 /** The same for a stream, whose bytes are passed on in small pieces and copied twice. Counted as `streamLineMs`. */
 const streamMsPerMegabyte = 4
+/** Everything that requests to other servers share. */
 export type UpstreamFairness = Pick<Fairness, 'memory' | 'requests' | 'time' | 'handshakes'>
-
-interface ExchangeParts {
-  readonly fairness: UpstreamFairness
-  readonly clock: DeadlineClock
-}
 
 export class Exchange implements ResponseHandler {
   readonly #request: UpstreamRequest
-  readonly #parts: ExchangeParts
+  readonly #fairness: UpstreamFairness
+  readonly #clock: DeadlineClock
   readonly #owner: string
   readonly #body: ByteBuffer
   readonly #bytesMax: number
@@ -47,19 +44,20 @@ export class Exchange implements ResponseHandler {
   #isOver = false
 
   /** `from`: when the request's time began, by `performance.now()`: before the look-up of its name. */
-  constructor(request: UpstreamRequest, parts: ExchangeParts, from: number) {
+  constructor(request: UpstreamRequest, fairness: UpstreamFairness, clock: DeadlineClock, from: number) {
     this.#request = request
-    this.#parts = parts
+    this.#fairness = fairness
+    this.#clock = clock
     this.#owner = ownerOf(request.holder)
-    this.#body = new ByteBuffer(parts.fairness.memory, request.holder)
+    this.#body = new ByteBuffer(fairness.memory, request.holder)
     this.#bytesMax = request.bodyBytesMax ?? upstreamResponseBytesMax
     this.#lateAt = from + request.timeoutMs
   }
 
   /** Resolves at the head for an event stream or an unused body, and at the end otherwise. */
   run(sockets: Pick<ConnectionPool, 'send'>, outgoing: OutgoingRequest): Promise<UpstreamResponse> {
-    if (!this.#parts.fairness.requests.take(this.#request.holder, 1)) return Promise.reject(tooManyRequests())
-    this.#parts.clock.watch(this)
+    if (!this.#fairness.requests.take(this.#request.holder, 1)) return Promise.reject(tooManyRequests())
+    this.#clock.watch(this)
     try {
       this.#breakOff = sockets.send(outgoing, this)
     } catch (error) {
@@ -75,7 +73,7 @@ export class Exchange implements ResponseHandler {
       const head = `no response within ${Math.ceil(timeoutMs / 1000)} s`
       this.#stop(new UpstreamError('late', this.#status === 0 ? head : 'it did not finish its response in time'))
     } else if (this.#signal === undefined && signal !== undefined) this.#listen(signal())
-    else if (this.#stream !== undefined) this.#parts.clock.end(this)
+    else if (this.#stream !== undefined) this.#clock.end(this)
   }
 
   #listen(signal: AbortSignal): void {
@@ -90,25 +88,25 @@ export class Exchange implements ResponseHandler {
   }
 
   wait(): number {
-    return this.#parts.fairness.time.wait(this.#owner)
+    return this.#fairness.time.wait(this.#owner)
   }
 
   spend(milliseconds: number): void {
-    this.#parts.fairness.time.spend(this.#owner, milliseconds)
+    this.#fairness.time.spend(this.#owner, milliseconds)
   }
 
   hold(bytes: number): boolean {
-    if (this.#parts.fairness.memory.take(this.#request.holder, bytes)) return true
+    if (this.#fairness.memory.take(this.#request.holder, bytes)) return true
     this.#stop(tooManyBytes())
     return false
   }
 
   release(bytes: number): void {
-    this.#parts.fairness.memory.giveBack(this.#request.holder, bytes)
+    this.#fairness.memory.giveBack(this.#request.holder, bytes)
   }
 
   async enterHandshake(): Promise<() => void> {
-    const { time, handshakes } = this.#parts.fairness
+    const { time, handshakes } = this.#fairness
     await time.pause(this.#owner)
     return handshakes.enter(this.#request.holder)
   }
@@ -171,8 +169,8 @@ export class Exchange implements ResponseHandler {
   #over(): void {
     if (this.#isOver) return
     this.#isOver = true
-    this.#parts.fairness.requests.giveBack(this.#request.holder, 1)
-    this.#parts.clock.end(this)
+    this.#fairness.requests.giveBack(this.#request.holder, 1)
+    this.#clock.end(this)
     this.#signal?.removeEventListener('abort', this)
   }
 }

@@ -1,7 +1,7 @@
 /**
- * A TLS handshake in turns, and the error for one that fails. The runtime verifies certificates in one piece, while nothing else runs: two milliseconds
- * for a kilobyte of the dearest ones, and a server may send a hundred kilobytes. So few bytes are read, in a place of
- * the owner's, and the time that they took counts as the owner's.
+ * A TLS handshake in turns, and the error for one that fails. The runtime verifies certificates in one piece, while
+ * nothing else runs: two milliseconds for a kilobyte of the dearest ones, and a server may send a hundred kilobytes. So
+ * few bytes are read, in a place of the owner's, and the time that they took counts as the owner's.
  */
 
 import type { ResponseHandler } from './http-connection.ts'

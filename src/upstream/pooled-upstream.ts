@@ -43,7 +43,7 @@ export function createUpstream(destinationOf: DestinationOf, options: UpstreamOp
   const kept = new LRUCache<string, ConnectionPool>({ max: upstreamPoolsMax, dispose: (sockets) => sockets.close() })
   /** By URL: most requests repeat one, and skip parsing it and checking its address while the route is valid. */
   const routes = new LRUCache<string, UpstreamRoute>({ max: upstreamPoolsMax })
-  const parts = { fairness, clock: new DeadlineClock() }
+  const clock = new DeadlineClock()
   const own = `1.1 ${pseudonym}`
 
   /** The pool for an origin at one address. Separate per origin, because the certificate is checked for its name. */
@@ -91,7 +91,7 @@ export function createUpstream(destinationOf: DestinationOf, options: UpstreamOp
   ): Promise<UpstreamResponse> {
     const { method = 'POST', headers, body, via } = request
     const outgoing = { method, path, host, headers, via: via === undefined ? own : `${via}, ${own}`, body }
-    return new Exchange(request, parts, from).run(sockets, outgoing)
+    return new Exchange(request, fairness, clock, from).run(sockets, outgoing)
   }
 
   function send(request: UpstreamRequest): Promise<UpstreamResponse> {

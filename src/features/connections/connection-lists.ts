@@ -8,9 +8,9 @@ import type { Slices } from '../../fairness/slices.ts'
 import { concatenate } from '../../storage/concatenated.ts'
 import { readConnection } from '../../storage/connections.ts'
 import { idOfKey, keyOf, prefixOf, prefixRange } from '../../storage/keys.ts'
-import type { ConcatenatedValues, Key, Store } from '../../storage/store.ts'
+import type { ConcatenatedValues, Store } from '../../storage/store.ts'
 import { readVersion, versionText } from '../../storage/versions.ts'
-import { createCursors } from './cursor.ts'
+import { type Cursors, createCursors } from './cursor.ts'
 import { type PlanWork, successor } from './id-stream.ts'
 import { canonicalFilters, type ListQuery } from './list-query.ts'
 import { inScope, isNarrowed, planOf, type RowScope } from './plan.ts'
@@ -26,30 +26,6 @@ export interface Page {
   readonly version: string
 }
 
-/** An authorized request for a page, with everything that is computed from it once and can be reused. */
-export interface PreparedList {
-  readonly scope: RowScope
-  /** Whether filters or policy restrict the rows. */
-  readonly isNarrowed: boolean
-  /** Whether the policy restricts the rows. */
-  readonly isConstrained: boolean
-  readonly limit: number
-  /** The lower bound of the page's ids, inclusive. */
-  readonly from: string
-  /** The storage key prefix of the namespace's connections. */
-  readonly prefix: Key
-  /** The lower bound of the page's keys, inclusive. */
-  readonly gte: Key
-  /** The end of the namespace's keys, exclusive. */
-  readonly lt: Key
-  /** A cursor is bound to this text: the namespace and the filters in canonical form. */
-  readonly binding: string
-  /** Requests with the same key get the same page as long as the namespace's version is the same. */
-  readonly cacheKey: string
-  /** A hash of the cache key, for the ETag. */
-  readonly etagSuffix: string
-}
-
 interface Rows {
   readonly values: ConcatenatedValues
   /**
@@ -57,6 +33,41 @@ interface Rows {
    * `indexEntriesExaminedMax`, the position of the plan. Undefined after the last page.
    */
   readonly resumeFrom: string | undefined
+}
+
+/** An authorized request for a page, with everything that is computed from it once and can be reused. */
+export type PreparedList = ReturnType<typeof prepareList>
+
+function prepareList(cursors: Cursors, scope: RowScope, query: ListQuery, metadataFingerprint: string) {
+  /** A cursor is bound to this text: the namespace and the filters in canonical form. */
+  const binding = JSON.stringify([scope.namespace, canonicalFilters(query.filters)])
+  const from = query.cursor === undefined ? '' : cursors.open(binding, query.cursor)
+  if (from === undefined) {
+    throw invalidRequest('cursor: not valid for this namespace and these filters; start again without it')
+  }
+  /** Requests with the same key get the same page as long as the namespace's version is the same. */
+  const cacheKey = `${query.limit} ${JSON.stringify(from)} ${binding} ${metadataFingerprint}`
+  /** The storage key prefix of the namespace's connections. */
+  const prefix = prefixOf('connection', scope.namespace)
+  return {
+    scope,
+    /** Whether filters or policy restrict the rows. */
+    isNarrowed: isNarrowed(scope),
+    /** Whether the policy restricts the rows. */
+    isConstrained: isNarrowed({ ...scope, filters: [] }),
+    limit: query.limit,
+    /** The lower bound of the page's ids, inclusive. */
+    from,
+    prefix,
+    /** The lower bound of the page's keys, inclusive. */
+    gte: keyOf('connection', scope.namespace, from),
+    /** The end of the namespace's keys, exclusive. */
+    lt: prefixRange(prefix).lt,
+    binding,
+    cacheKey,
+    /** A hash of the cache key, for the ETag. */
+    etagSuffix: Bun.SHA256.hash(cacheKey, 'base64').slice(0, 22),
+  }
 }
 
 /** Prepares and reads pages of connections. */
@@ -84,28 +95,8 @@ export function createConnectionLists(store: Store, cursorKey: Buffer) {
      * `metadataFingerprint`: the metadata constraints of the scope's blocks, as text (`Caller` in authenticate.ts).
      * Throws `invalid_request` for an invalid cursor.
      */
-    prepare(scope: RowScope, query: ListQuery, metadataFingerprint: string): PreparedList {
-      const binding = JSON.stringify([scope.namespace, canonicalFilters(query.filters)])
-      const from = query.cursor === undefined ? '' : cursors.open(binding, query.cursor)
-      if (from === undefined) {
-        throw invalidRequest('cursor: not valid for this namespace and these filters; start again without it')
-      }
-      const cacheKey = `${query.limit} ${JSON.stringify(from)} ${binding} ${metadataFingerprint}`
-      const prefix = prefixOf('connection', scope.namespace)
-      return {
-        scope,
-        isNarrowed: isNarrowed(scope),
-        isConstrained: isNarrowed({ ...scope, filters: [] }),
-        limit: query.limit,
-        from,
-        prefix,
-        gte: keyOf('connection', scope.namespace, from),
-        lt: prefixRange(prefix).lt,
-        binding,
-        cacheKey,
-        etagSuffix: Bun.SHA256.hash(cacheKey, 'base64').slice(0, 22),
-      }
-    },
+    prepare: (scope: RowScope, query: ListQuery, metadataFingerprint: string) =>
+      prepareList(cursors, scope, query, metadataFingerprint),
     /** Reads a page from the store, in slices. Rejects as `Slices.next`. */
     async readPage(list: PreparedList, slices: Slices): Promise<Page> {
       const { namespace } = list.scope

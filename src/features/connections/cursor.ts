@@ -17,7 +17,9 @@ export const cursorsKeptMax = 5000
 /** The first byte; what is sealed follows. In base64url. */
 const version = 1
 
-/** Seals and opens cursors. `key`: 32 bytes. */
+/** Seals and opens cursors. */
+export type Cursors = ReturnType<typeof createCursors>
+
 export function createCursors(key: Buffer) {
   const nonceKey = key.toString('hex')
   /** Recent cursors by binding and position, and the reverse: a client usually sends a cursor back at once. */

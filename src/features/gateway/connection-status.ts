@@ -18,10 +18,12 @@ export const statusWriteIntervalMs = 10_000
 /** Connections whose last status write is cached. Past it: the status is written once more. */
 const statusesKeptMax = 20_000
 
-/** Records the status of a connection that was called. */
+/**
+ * Records the status of a connection that was called. Returns at once. A failed write is logged, not thrown: the state
+ * is information, and no request depends on it.
+ */
 export type RecordStatus = (ref: ConnectionRef, called: StoredConnection, status: ConnectionStatus) => void
 
-/** Its function returns at once. A failed write is logged, not thrown: the state is information, and no request depends on it. */
 export function createStatusRecorder(store: Store, clock: Clock, log: Log): RecordStatus {
   /** When each connection's state was last recorded, by the monotonic clock. */
   const written = new LRUCache<string, number>({ max: statusesKeptMax })

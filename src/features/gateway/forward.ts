@@ -278,6 +278,7 @@ async function sendUpstream(
     isOfSignedInClient: isOfSignedInClient(caller.token),
     sessionOwner: sessionOwnerOf(call),
     holder: caller,
+    memory: deps.fairness.memory,
     message,
     // If a rule constrains arguments, only `Mcp-Param-…` headers that match the checked arguments are forwarded.
     headers: restrictsArguments(caller.blocks) ? withoutAmbiguousParams(headers, message) : headers,

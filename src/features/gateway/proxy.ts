@@ -4,7 +4,6 @@
  * platform session, and a `tools/call` never.
  */
 
-import type { Shares } from '../../fairness/shares.ts'
 import type { Upstream, UpstreamResponse } from '../../upstream/upstream.ts'
 import { createCallSlots } from './call-slots.ts'
 import { clientResponse } from './client-response.ts'
@@ -12,15 +11,6 @@ import { discardBody, openPlatformSession } from './platform-session.ts'
 import { createPost } from './send-with-credentials.ts'
 import type { PlatformSession, Sessions } from './sessions.ts'
 import { sessionExpired, type UpstreamCall, unusableUpstream, upstreamFailure } from './upstream-call.ts'
-
-export interface ProxyOptions {
-  readonly upstream: Upstream
-  readonly sessions: Sessions
-  /** Accounts for the bytes of responses that clients have not read yet. */
-  readonly memory: Shares
-  /** Milliseconds until the response head must have arrived. */
-  readonly timeoutMs: number
-}
 
 /** A session that the client opened. */
 interface ClientSession {
@@ -37,8 +27,8 @@ type Session = ClientSession | PlatformSession | undefined
  */
 export type SendUpstream = (call: UpstreamCall) => Promise<Response>
 
-/** One proxy serves all connections; it holds the call slots. */
-export function createProxy({ upstream, sessions, memory, timeoutMs }: ProxyOptions): SendUpstream {
+/** One proxy serves all connections; it holds the call slots. `timeoutMs`: until the head of a response has arrived. */
+export function createProxy(upstream: Upstream, sessions: Sessions, timeoutMs: number): SendUpstream {
   const takeSlot = createCallSlots()
   const post = createPost(upstream, timeoutMs)
 
@@ -98,7 +88,7 @@ export function createProxy({ upstream, sessions, memory, timeoutMs }: ProxyOpti
       // Before clientResponse(): once that has begun a stream, throwing here would leak its slot.
       const sessionId = clientSessionId(sessions, call, session, received)
       const hasClientSession = session !== undefined && 'clientId' in session
-      const answering = clientResponse(received, call, { memory, hasClientSession, keepSlot })
+      const answering = clientResponse(received, call, { hasClientSession, keepSlot })
       const response = answering instanceof Promise ? await answering : answering
       const { 'mcp-protocol-version': protocolVersion } = received.headers
       if (protocolVersion !== undefined) response.headers.set('mcp-protocol-version', protocolVersion)

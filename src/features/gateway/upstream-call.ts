@@ -4,6 +4,7 @@ import type { AuthorizedConnection } from '../../auth/authorizer.ts'
 import { PlatformError } from '../../errors.ts'
 import type { Allowance } from '../../fairness/allowance.ts'
 import type { Holder } from '../../fairness/owner.ts'
+import type { Shares } from '../../fairness/shares.ts'
 import type { ConnectionStatus } from '../../model/connection.ts'
 import { UpstreamError } from '../../upstream/upstream.ts'
 import type { Credentials } from '../upstream-sign-in/credentials.ts'
@@ -39,6 +40,8 @@ export interface UpstreamCall {
   readonly sessionOwner: string
   /** The call counts against this holder's share of slots and memory. */
   readonly holder: Holder
+  /** Accounts for the bytes of responses that clients have not read yet. */
+  readonly memory: Shares
   readonly message: Message
   /** The client's headers. */
   readonly headers: Headers

@@ -107,17 +107,14 @@ const authorized = (one: Connection): AuthorizedConnection => ({
 /** A proxy by itself; `answer` is the upstream. */
 function proxyTo(answer: (request: UpstreamRequest) => UpstreamResponse, memoryBytes = 1e9) {
   const seen = { statuses: [] as ConnectionStatus[], done: 0, sent: [] as UpstreamRequest[] }
-  const sendUpstream = createProxy({
-    upstream: {
-      async send(request) {
-        seen.sent.push(request)
-        return answer(request)
-      },
+  const upstream = {
+    async send(request: UpstreamRequest) {
+      seen.sent.push(request)
+      return answer(request)
     },
-    sessions: createSessions(seed('session key')),
-    memory: new Shares(memoryBytes),
-    timeoutMs: 1000,
-  })
+  }
+  const memory = new Shares(memoryBytes)
+  const sendUpstream = createProxy(upstream, createSessions(seed('session key')), 1000)
   const send = (body: object, more: Partial<UpstreamCall> = {}) =>
     sendUpstream({
       allowance: { hold: () => () => {}, run: async (work) => drained(work) },
@@ -131,6 +128,7 @@ function proxyTo(answer: (request: UpstreamRequest) => UpstreamResponse, memoryB
       isOfSignedInClient: false,
       sessionOwner: 'one',
       holder: { keyId: 'key', family: 'key' },
+      memory,
       message: drained(parsingMessage(bytesOf(JSON.stringify({ jsonrpc: '2.0', id: 7, ...body })))),
       headers: new Headers(),
       via: undefined,
