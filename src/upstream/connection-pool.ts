@@ -2,7 +2,7 @@
 
 import { socketIdleMs } from '../limits.ts'
 import { type OutgoingRequest, wireRequest } from './head.ts'
-import type { Abort, Endpoint, HttpConnection, OpenHttpConnection, ResponseHandler } from './http-connection.ts'
+import type { Abort, Endpoint, HttpConnection, ResponseHandler } from './http-connection.ts'
 import { openConnection } from './open-connection.ts'
 
 /** Ours: connections being opened to one upstream, abandoned ones included until the system has given them up. Past it: 502. */
@@ -11,7 +11,7 @@ export const pendingConnectsMax = 2000
 export type ConnectionPool = ReturnType<typeof createConnectionPool>
 
 /** A pool without connections. `open` is replaced in tests. */
-export function createConnectionPool(origin: Endpoint, open: OpenHttpConnection = openConnection) {
+export function createConnectionPool(origin: Endpoint, open = openConnection) {
   /** Idle wires, the one unused longest first. `until`: expiry, by `performance.now()`. */
   const idle: { readonly wire: HttpConnection; readonly until: number }[] = []
   let connecting = 0

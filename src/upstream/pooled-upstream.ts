@@ -10,8 +10,8 @@ import type { DestinationOf, ResolvedAddress } from './addresses.ts'
 import { type ConnectionPool, createConnectionPool } from './connection-pool.ts'
 import { DeadlineClock } from './deadline-clock.ts'
 import { Exchange, type UpstreamFairness } from './exchange.ts'
-import type { OpenHttpConnection } from './http-connection.ts'
 import { AddressError } from './name-lookup.ts'
+import type { openConnection } from './open-connection.ts'
 import { type Upstream, UpstreamError, type UpstreamRequest, type UpstreamResponse } from './upstream.ts'
 
 /**
@@ -32,7 +32,7 @@ export interface UpstreamOptions {
   readonly fairness?: UpstreamFairness
   readonly observe?: ObserveUpstream | undefined
   /** For tests, which have no network. */
-  readonly open?: OpenHttpConnection
+  readonly open?: typeof openConnection
 }
 
 /** Requests as described above, with `observe` called for each. */

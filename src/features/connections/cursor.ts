@@ -26,25 +26,15 @@ export function createCursors(key: Buffer) {
   const cursorAt = new Map<string, string>()
   const positionOf = new Map<string, string>()
 
-  function sealNew(binding: string, from: string): string {
-    // A keyed hash. A fixed-length key as prefix and a truncated result make plain SHA-256 safe for this.
-    const nonce = (Bun.SHA256.hash(`${nonceKey}${binding}\0${from}`) as Uint8Array).subarray(0, 12)
-    return Buffer.concat([Buffer.of(version), seal(key, from, binding, nonce)]).toString('base64url')
-  }
-
-  function unseal(binding: string, cursor: string): string | undefined {
-    const bytes = cursor.length > cursorCharsMax ? undefined : canonicalBytes(cursor)
-    if (bytes === undefined || bytes[0] !== version) return undefined
-    return openSealed(key, bytes.subarray(1), binding) || undefined
-  }
-
   return {
     /** `binding`: the namespace and filters in canonical form, which later requests must repeat. `from` is ASCII. */
     seal(binding: string, from: string): string {
       const position = `${binding}\0${from}`
       const known = cursorAt.get(position)
       if (known !== undefined) return known
-      const cursor = sealNew(binding, from)
+      // A keyed hash. A fixed-length key as prefix and a truncated result make plain SHA-256 safe for this.
+      const nonce = (Bun.SHA256.hash(`${nonceKey}${binding}\0${from}`) as Uint8Array).subarray(0, 12)
+      const cursor = Buffer.concat([Buffer.of(version), seal(key, from, binding, nonce)]).toString('base64url')
       if (cursorAt.size >= cursorsKeptMax) {
         cursorAt.clear()
         positionOf.clear()
@@ -54,6 +44,12 @@ export function createCursors(key: Buffer) {
       return cursor
     },
     /** The position. Undefined if the cursor was not sealed here, is for another binding, or is damaged. */
-    open: (binding: string, cursor: string) => positionOf.get(`${binding}\0${cursor}`) ?? unseal(binding, cursor),
+    open(binding: string, cursor: string): string | undefined {
+      const known = positionOf.get(`${binding}\0${cursor}`)
+      if (known !== undefined) return known
+      const bytes = cursor.length > cursorCharsMax ? undefined : canonicalBytes(cursor)
+      if (bytes === undefined || bytes[0] !== version) return undefined
+      return openSealed(key, bytes.subarray(1), binding) || undefined
+    },
   }
 }

@@ -12,7 +12,7 @@ import { hasAuthorization } from '../../auth/sealed-parts.ts'
 import { type SetupLinks, withSetupUrl, withSignInEnd } from '../../auth/setup-links.ts'
 import type { Clock } from '../../clock.ts'
 import { namespaceFull } from '../../errors.ts'
-import type { Connection, ConnectionRef } from '../../model/connection.ts'
+import type { Connection, ConnectionRef, ConnectionStatus } from '../../model/connection.ts'
 import type { Audit } from '../../ops/audit-log.ts'
 import {
   type ConnectionPrivate,
@@ -63,7 +63,7 @@ export async function replaceOne(
   probing: Probing,
   before: StoredConnection,
 ): Promise<Uint8Array | 'again'> {
-  const { authorizer, credentials } = deps
+  const { authorizer } = deps
   const { write, ref, context } = asked
   // An id that the caller does not see must behave like a free one, so the checks of `createOne` run first and can
   // throw 400 or 403; the 404 follows from `authorizer.requireAccess`.
@@ -77,8 +77,7 @@ export async function replaceOne(
   const { status, serverInfo } = before.connection
   const unchanged: Connection = { ...draft.connection, status, ...(serverInfo && { serverInfo }) }
   requireWritable(context, ref, unchanged)
-  const signIn = () => signedIn(credentials, draft, { ref, stored: before, context })
-  const connection = needsProbe ? probing.probed(draft, signIn) : unchanged
+  const connection = needsProbe ? probing.probed(draft, () => signedIn(deps, asked, before, draft)) : unchanged
   return connection === undefined ? 'again' : commit(deps, asked, connection, draft, before)
 }
 
@@ -112,7 +111,7 @@ async function commit(
   before?: StoredConnection,
 ): Promise<Uint8Array | 'again'> {
   const { authorizer, denials, store, links } = deps
-  const connection = withLinks(links, asSignedIn(probed, draft), ref, draft)
+  const connection = { ...probed, status: statusToWrite(probed.status, draft, links.urlOf(ref)) }
   // Read before the namespace is: if that is deleted meanwhile, the commit conflicts.
   const key = keyOf('endedNamespace', ref.namespace)
   const ended = { key, value: (await store.get(key)) ?? null }
@@ -145,24 +144,16 @@ function recordWrite(
 }
 
 /**
- * Adds the link to set the connection up. Nobody is to sign in to a connection that sends an authorization header of
- * its own.
+ * The status to write. A server that wants more scopes than its token has is not connected, whatever it answers to a
+ * greeting; one that is says until when, if its sign-in ends. Where there is something to set up, a link leads there;
+ * but nobody is to sign in to a connection that sends an authorization header of its own.
  */
-function withLinks(links: SetupLinks, connection: Connection, ref: ConnectionRef, { target }: Draft): Connection {
-  const { status } = connection
-  if (status.state === 'auth_required' && hasAuthorization(target.headers)) return connection
-  return { ...connection, status: withSetupUrl(status, links.urlOf(ref)) }
-}
-
-/**
- * A server that wants more scopes than its token has is not connected, whatever it answers to a greeting. One that is
- * says until when, if its sign-in ends.
- */
-function asSignedIn(connection: Connection, { privatePart }: Draft): Connection {
-  const { tokens, wantedScope } = privatePart
-  if (tokens === undefined || connection.status.state !== 'connected') return connection
-  const status = withSignInEnd(connection.status, privatePart)
-  return { ...connection, status: wantedScope === undefined ? status : { state: 'auth_required' } }
+function statusToWrite(probed: ConnectionStatus, { target, privatePart }: Draft, setupUrl: string): ConnectionStatus {
+  const isSignedIn = privatePart.tokens !== undefined && probed.state === 'connected'
+  const isScopeWanted = isSignedIn && privatePart.wantedScope !== undefined
+  const status: ConnectionStatus = isScopeWanted ? { state: 'auth_required' } : probed
+  if (status.state === 'auth_required' && hasAuthorization(target.headers)) return status
+  return withSetupUrl(isSignedIn ? withSignInEnd(status, privatePart) : status, setupUrl)
 }
 
 /** Tickets are good until the connection is set up, also where a write has set it up. */
@@ -191,17 +182,13 @@ function withTicket(
 
 /** The draft with the token of somebody who has signed in, for the probe. */
 async function signedIn(
-  credentials: Pick<UpstreamCredentials, 'of'>,
+  { credentials }: WriterDeps,
+  { ref, context: { caller, request } }: AskedWrite,
+  stored: StoredConnection,
   draft: Draft,
-  {
-    ref,
-    stored,
-    context,
-  }: { readonly ref: ConnectionRef; readonly stored: StoredConnection; readonly context: RequestContext },
 ): Promise<Draft> {
   if (draft.privatePart.tokens === undefined) return draft
-  const { caller: holder, request } = context
-  const current = await credentials.of({ ref, stored, holder, request })
+  const current = await credentials.of({ ref, stored, holder: caller, request })
   if (current === undefined) return draft
   const { url, headers } = draft.target
   return { ...draft, target: { url, headers: { ...headers, authorization: `Bearer ${current.accessToken}` } } }
