@@ -8,8 +8,8 @@
 import ipaddr from 'ipaddr.js'
 import type { Shares } from '../fairness/shares.ts'
 import { dnsCacheTtlMs } from '../limits.ts'
-import { AddressError, createNames, type Lookup } from './name-lookup.ts'
-import type { UpstreamRequest } from './upstream.ts'
+import { createNames, type Lookup } from './name-lookup.ts'
+import { UpstreamError, type UpstreamRequest } from './upstream.ts'
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6
 
@@ -39,7 +39,7 @@ export interface ResolvedAddress {
   readonly address: string
 }
 
-/** Resolves the URL's host and checks all its addresses. Rejects with AddressError. */
+/** Resolves the URL's host and checks all its addresses. Rejects with UpstreamError `refused` or `down`. */
 export type DestinationOf = (
   url: URL,
   asking: Pick<UpstreamRequest, 'holder' | 'timeoutMs'>,
@@ -51,17 +51,19 @@ export function createAddresses(policy: AddressPolicy): DestinationOf {
     const host = hostOf(url)
     const addresses = ipaddr.isValid(host) ? [host] : await addressesOf(host, holder, timeoutMs)
     const [address] = addresses
-    if (address === undefined) throw new AddressError('unresolved', noAddress)
+    if (address === undefined) throw unsent('down', url, 'has no address, or no name server answered in time')
     for (const one of addresses) {
       const reason = refusalOf(url, one, policy)
-      if (reason !== undefined) throw new AddressError('refused', reason)
+      if (reason !== undefined) throw unsent('refused', url, reason)
     }
     // Keeping it is safe: connections are made to the checked address, not to the name.
     return { host, address, until: performance.now() + dnsCacheTtlMs }
   }
 }
 
-const noAddress = 'has no address, or no name server answered in time'
+function unsent(kind: 'down' | 'refused', { hostname }: URL, reason: string): UpstreamError {
+  return new UpstreamError(kind, `${hostname} ${reason}`, { isUnsent: true })
+}
 
 /**
  * Never allowed: cloud providers serve a machine's credentials at these addresses. Amazon and others, Alibaba, Oracle,

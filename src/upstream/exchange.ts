@@ -152,9 +152,10 @@ export class Exchange implements ResponseHandler {
     else this.#answer.resolve({ status: this.#status, headers: this.#headers, body: this.#body.take() })
   }
 
-  onError(cause: Error): void {
-    const isRefusedHere = cause instanceof PlatformError
-    this.#stop(isRefusedHere ? tooManyRequests() : new UpstreamError('down', problemOf(cause), { cause }))
+  onError(cause: Error) {
+    if (cause instanceof PlatformError) return this.#stop(tooManyRequests())
+    const problem = cause instanceof CertificateError ? cause.message : 'connection refused or reset'
+    this.#stop(new UpstreamError('down', problem, { cause }))
   }
 
   /** Ends the exchange at any stage. If the promise is resolved already, only the stream fails. */
@@ -199,8 +200,4 @@ function lineEndsIn(bytes: Uint8Array): number {
   for (let at = bytes.indexOf(0x0a); at >= 0; at = bytes.indexOf(0x0a, at + 1)) count += 1
   for (let at = bytes.indexOf(0x0d); at >= 0; at = bytes.indexOf(0x0d, at + 1)) if (bytes[at + 1] !== 0x0a) count += 1
   return count
-}
-
-function problemOf(cause: Error): string {
-  return cause instanceof CertificateError ? cause.message : 'connection refused or reset'
 }

@@ -11,6 +11,7 @@ import type { Holder } from '../fairness/owner.ts'
 import { Shares } from '../fairness/shares.ts'
 import { dnsCacheEntriesMax, dnsCacheTtlMs, pendingLookupsMax } from '../limits.ts'
 import { within } from '../within.ts'
+import { UpstreamError } from './upstream.ts'
 
 /** Ours: timeout of a DNS lookup. Past it: the name has no address, for as long as a result is cached. */
 export const lookupTimeoutMs = 5000
@@ -18,18 +19,9 @@ export const lookupTimeoutMs = 5000
 /** Resolves a name to all of its addresses. Rejects if there are none. */
 export type Lookup = (host: string) => Promise<readonly string[]>
 
-/** `refused`: the address is not allowed. `unresolved`: the name could not be resolved. */
-export class AddressError extends Error {
-  readonly kind: 'refused' | 'unresolved'
-  constructor(kind: AddressError['kind'], message: string) {
-    super(message)
-    this.kind = kind
-  }
-}
-
 /**
- * Finds all addresses of a name; empty if there are none or the look-up timed out. Rejects with AddressError. `shares`:
- * of pending look-ups.
+ * Finds all addresses of a name; empty if there are none or the look-up timed out. Rejects with UpstreamError.
+ * `shares`: of pending look-ups.
  */
 export function createNames(lookup: Lookup = lookupByCares, shares = new Shares(pendingLookupsMax)) {
   /** `until`: expiry, by `performance.now()`. */
@@ -37,7 +29,7 @@ export function createNames(lookup: Lookup = lookupByCares, shares = new Shares(
   const underWay = new Map<string, Promise<readonly string[]>>()
 
   function ask(host: string, holder: Holder): Promise<readonly string[]> {
-    if (!shares.take(holder, 1)) throw new AddressError('unresolved', tooManyNames)
+    if (!shares.take(holder, 1)) throw new UpstreamError('down', `${host} ${tooManyNames}`, { isUnsent: true })
     const asked = lookup(host)
       .catch(() => [])
       .finally(() => shares.giveBack(holder, 1))

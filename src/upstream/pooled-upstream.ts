@@ -10,7 +10,6 @@ import type { DestinationOf, ResolvedAddress } from './addresses.ts'
 import { type ConnectionPool, createConnectionPool } from './connection-pool.ts'
 import { DeadlineClock } from './deadline-clock.ts'
 import { Exchange, type UpstreamFairness } from './exchange.ts'
-import { AddressError } from './name-lookup.ts'
 import type { openConnection } from './open-connection.ts'
 import { type Upstream, UpstreamError, type UpstreamRequest, type UpstreamResponse } from './upstream.ts'
 
@@ -63,25 +62,14 @@ export function createUpstream(destinationOf: DestinationOf, options: UpstreamOp
     return sockets
   }
 
-  async function find({ url, timeoutMs, holder }: UpstreamRequest): Promise<UpstreamRoute> {
-    const target = new URL(url)
-    const { host, hostname, pathname, search } = target
-    try {
-      const destination = await destinationOf(target, { holder, timeoutMs })
-      const sockets = socketsTo(target, destination)
-      const route = { sockets, host, path: pathname + search, until: destination.until }
-      routes.set(url, route)
-      return route
-    } catch (error) {
-      if (!(error instanceof AddressError)) throw error
-      const kind = error.kind === 'refused' ? 'refused' : 'down'
-      throw new UpstreamError(kind, `${hostname} ${error.message}`, { isUnsent: true })
-    }
-  }
-
   async function findAndSend(request: UpstreamRequest): Promise<UpstreamResponse> {
     const from = performance.now()
-    return sendVia(await find(request), request, from)
+    const target = new URL(request.url)
+    const destination = await destinationOf(target, request)
+    const sockets = socketsTo(target, destination)
+    const route = { sockets, host: target.host, path: target.pathname + target.search, until: destination.until }
+    routes.set(request.url, route)
+    return sendVia(route, request, from)
   }
 
   function sendVia(

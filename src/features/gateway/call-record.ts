@@ -74,11 +74,18 @@ export function createCallRecorder(options: CallRecorderOptions): RecordCall {
     log?.requireWritable() // 503
     const started = clock.monotonic()
     const { caller, request } = call.context
+    const { token } = caller
     const { namespace, connectionId } = call.connection
     const { name, arguments: args = {} } = (message.body['params'] ?? {}) as { name?: unknown; arguments?: unknown }
     const line = async ({ outcome, code, bytesOut }: Ending): Promise<CallRecord> => ({
       requestId: requestId(request),
-      ...callerAndTool(call, name),
+      userId: caller.userId,
+      keyId: caller.keyId,
+      ...(token && { jti: token.jti, ...(token.par && { par: token.par }) }),
+      namespace,
+      connectionId,
+      tool: typeof name === 'string' ? recordedTool(name) : '',
+      via: request.url.includes('/.tools/') ? 'tools' : 'mcp',
       outcome,
       ...(code !== undefined && { code }),
       ms: Math.round((clock.monotonic() - started) * 10) / 10,
@@ -131,19 +138,6 @@ function createHashes(key: Buffer): (args: unknown, bytes: number) => Promise<st
     hashes.set(text, hash)
     return hash
   }
-}
-
-/** The caller, the tool, and the way of the call. */
-function callerAndTool({ context: { caller, request }, connection }: RecordedCall, name: unknown) {
-  return {
-    userId: caller.userId,
-    keyId: caller.keyId,
-    ...(caller.token && { jti: caller.token.jti, ...(caller.token.par && { par: caller.token.par }) }),
-    namespace: connection.namespace,
-    connectionId: connection.connectionId,
-    tool: typeof name === 'string' ? recordedTool(name) : '',
-    via: request.url.includes('/.tools/') ? 'tools' : 'mcp',
-  } as const
 }
 
 const cancelled: Stated = { outcome: 'cancelled' }

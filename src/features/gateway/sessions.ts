@@ -46,23 +46,6 @@ export function createSessions(key: Buffer) {
     return sessions
   }
 
-  function openInto(
-    sessions: PlatformSessions,
-    sessionOwner: string,
-    open: () => Promise<PlatformSession>,
-  ): Promise<PlatformSession> {
-    const opening = open()
-    sessions.set(sessionOwner, opening)
-    // The entry may have been evicted or replaced in the meantime; then it is left alone. A failure is not cached.
-    const settle = (session?: PlatformSession) => {
-      if (sessions.peek(sessionOwner) !== opening) return
-      if (session === undefined) sessions.delete(sessionOwner)
-      else sessions.set(sessionOwner, session)
-    }
-    opening.then(settle, () => settle())
-    return opening
-  }
-
   return {
     /** Seals an upstream's session id for the client. Undefined if the id exceeds `upstreamSessionIdCharsMax`. */
     seal(sessionOwner: string, id: string): string | undefined {
@@ -86,7 +69,18 @@ export function createSessions(key: Buffer) {
      */
     platform(keyId: string, sessionOwner: string, open: () => Promise<PlatformSession>) {
       const sessions = sessionsOf(keyId)
-      return sessions.get(sessionOwner) ?? openInto(sessions, sessionOwner, open)
+      const kept = sessions.get(sessionOwner)
+      if (kept !== undefined) return kept
+      const opening = open()
+      sessions.set(sessionOwner, opening)
+      // The entry may have been evicted or replaced in the meantime; then it is left alone. A failure is not cached.
+      const settle = (session?: PlatformSession) => {
+        if (sessions.peek(sessionOwner) !== opening) return
+        if (session === undefined) sessions.delete(sessionOwner)
+        else sessions.set(sessionOwner, session)
+      }
+      opening.then(settle, () => settle())
+      return opening
     },
     /** Drops a platform session that the upstream no longer knows. */
     forget(keyId: string, sessionOwner: string, session: PlatformSession): void {
