@@ -114,7 +114,7 @@ function alone(chunk: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
   return chunk.buffer.byteLength > 2 * chunk.length ? new Uint8Array(chunk) : chunk
 }
 
-/** What feeds a stream, and ends it. */
+/** A stream, and the functions that feed and end it. */
 export type Ahead = ReturnType<typeof readAhead>
 
 /** A stream that buffers unread bytes on a pile. `onCancel` is called if the reader cancels. */

@@ -8,6 +8,7 @@ import { openConnection } from './open-connection.ts'
 /** Ours: connections being opened to one upstream, abandoned ones included until the system has given them up. Past it: 502. */
 export const pendingConnectsMax = 2000
 
+/** The connections to one address. */
 export type ConnectionPool = ReturnType<typeof createConnectionPool>
 
 /** A pool without connections. `open` is replaced in tests. */

@@ -7,6 +7,7 @@ import type { ResponseHandler } from './http-connection.ts'
 /** Ours: headers of an upstream's response; each takes some hundred bytes of memory until the head is complete. Past it: 502. */
 export const upstreamHeadersMax = 200
 
+/** Parses one response after the other. */
 export type ResponseParser = ReturnType<typeof createResponseParser>
 
 /** A parser for one connection. */
@@ -125,9 +126,9 @@ interface ParserClass {
 }
 
 /**
- * Access to llhttp, the runtime's HTTP/1.1 parser. Only an undocumented module exports it, and a later runtime may lack
- * it or change it. The executable brings its runtime, and a test of the parser fails a build with another one. Loaded at
- * the first connection.
+ * Loads llhttp, the runtime's HTTP/1.1 parser, at the first connection. Only an undocumented module exports it, and a
+ * later runtime may lack it or change it. The executable brings its runtime, and a test of the parser fails a build
+ * with another one.
  */
 export function httpParser(): ParserClass {
   return (process.getBuiltinModule('node:_http_common') as unknown as { HTTPParser: ParserClass }).HTTPParser

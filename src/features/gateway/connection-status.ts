@@ -48,21 +48,16 @@ async function writeStatus(
   status: ConnectionStatus,
 ): Promise<void> {
   const before = await findConnection(store, ref.namespace, ref.connectionId)
-  if (before === undefined || !asksAlike(before, called)) return
+  if (before === undefined || askedAs(before) !== askedAs(called)) return
   const after = withSignInEnd(status, before.privatePart)
   if (JSON.stringify(before.connection.status) === JSON.stringify(after)) return
   const connection = { ...before.connection, status: after }
   await store.commit(connectionChange(ref, before, { connection, privatePart: before.privatePart }))
 }
 
-/** Whether both ask the same server, with the same headers and values, as the same person. A refresh changes none. */
-export function asksAlike(one: StoredConnection, other: StoredConnection): boolean {
-  return askedAs(one) === askedAs(other)
-}
-
 /**
  * The server that a connection asks, the headers and values that it sends, and the sign-in that it asks with. Each
- * sign-in and each sign-out adds one to `setups`.
+ * sign-in and each sign-out adds one to `setups`; a refresh changes nothing.
  */
 export function askedAs({ connection, privatePart: { headers, input, oauth, setups } }: StoredConnection): string {
   return [connection.createdAt, connection.mcpUrl, headers ?? '', input ?? '', oauth ?? '', setups ?? 0].join('\0')

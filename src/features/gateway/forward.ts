@@ -24,7 +24,7 @@ import { type Store, StoreError } from '../../storage/store.ts'
 import type { Mocks } from '../mocks/mocks.ts'
 import type { UpstreamCredentials } from '../upstream-sign-in/credentials.ts'
 import type { RecordCall } from './call-record.ts'
-import { askedAs, asksAlike, type RecordStatus } from './connection-status.ts'
+import { askedAs, type RecordStatus } from './connection-status.ts'
 import { filterTools, parseInPlace } from './filter-tools.ts'
 import { type Message, withoutAmbiguousParams } from './message.ts'
 import type { WatchStream } from './open-streams.ts'
@@ -100,7 +100,7 @@ export function isFresh({ clock }: Pick<GatewayDeps, 'clock'>, { at }: Authorize
 /** Authorizes again. Throws what `authorizeCall` throws, and `upstream_error` if another server would be asked now. */
 async function requireUnchanged(call: AuthorizedCall, { id }: Message): Promise<void> {
   const { stored } = (await call.renew()).connection
-  if (asksAlike(stored, call.connection.stored)) return
+  if (askedAs(stored) === askedAs(call.connection.stored)) return
   throw new PlatformError('upstream_error', 'The connection was changed meanwhile: send the request again', { id })
 }
 

@@ -149,11 +149,9 @@ let official: OfficialServer | undefined
  */
 export async function classifiedEra(message: Message, headers: Headers): Promise<Message['era'] | Response> {
   official ??= await import('@modelcontextprotocol/server')
-  const [protocolVersionHeader, mcpMethodHeader, mcpNameHeader] = [
-    'mcp-protocol-version',
-    'mcp-method',
-    'mcp-name',
-  ].map((name) => headers.get(name) ?? undefined)
+  const protocolVersionHeader = headers.get('mcp-protocol-version') ?? undefined
+  const mcpMethodHeader = headers.get('mcp-method') ?? undefined
+  const mcpNameHeader = headers.get('mcp-name') ?? undefined
   const outcome = official.classifyInboundRequest({
     httpMethod: 'POST',
     body: message.body,
