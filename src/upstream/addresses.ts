@@ -137,8 +137,7 @@ function matchesAllowed({ target, port }: AllowedUpstream, address: Address, hos
 }
 
 /**
- * Parses `host`, `host:port`, `10.0.0.0/8`, `10.0.0.0/8:8443`, `[::1]:8443` or `fd00::/8`; undefined for anything
- * else.
+ * Parses `host`, `host:port`, `10.0.0.0/8`, `10.0.0.0/8:8443`, `[::1]:8443` or `fd00::/8`; undefined for anything else.
  */
 export function readAllowedUpstream(text: string): AllowedUpstream | undefined {
   const [, bracketed, plain, portText] =

@@ -33,15 +33,8 @@ const callHashArgumentsCharsMax = 4096
 /** Characters of all arguments whose hashes are remembered. Past it: the oldest are hashed again. */
 const callHashesCharsMax = 400 * 1024
 
-/**
- * Runs a call, and records how it ended before its answer ends. `send` notes how far it has come. Throws what `send`
- * throws.
- */
-export type RecordCall = (
-  call: RecordedCall,
-  message: Message,
-  send: (progress: CallProgress) => Promise<Response>,
-) => Promise<Response>
+/** Runs a call, and records how it ended. */
+export type RecordCall = ReturnType<typeof createCallRecorder>
 
 export interface CallRecorderOptions {
   /** Undefined if calls are counted only. */
@@ -66,11 +59,17 @@ interface Ending {
   readonly bytesOut: number
 }
 
-export function createCallRecorder(options: CallRecorderOptions): RecordCall {
-  const { log, key, observe, requestId, clock } = options
+/**
+ * The call is recorded before its answer ends. `send` notes how far it has come. The recorder throws what `send` throws.
+ */
+export function createCallRecorder({ log, key, observe, requestId, clock }: CallRecorderOptions) {
   const hashOf = createHashes(key)
 
-  return async (call, message, send) => {
+  return async (
+    call: RecordedCall,
+    message: Message,
+    send: (progress: CallProgress) => Promise<Response>,
+  ): Promise<Response> => {
     log?.requireWritable() // 503
     const started = clock.monotonic()
     const { caller, request } = call.context

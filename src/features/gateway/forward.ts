@@ -1,6 +1,4 @@
-/**
- * Forwards one JSON-RPC message through a connection if the token's policy allows it (contract, gateway).
- */
+/** Forwards one JSON-RPC message through a connection if the token's policy allows it (contract, gateway). */
 
 import type { AuthorizedConnection, Authorizer, RequestContext } from '../../auth/authorizer.ts'
 import type { Denials } from '../../auth/denials.ts'

@@ -6,9 +6,7 @@
 
 import { streamCheckIntervalMs } from '../../limits.ts'
 
-/**
- * Streams checked in one turn of the event loop; a token that is not cached takes 0.25 ms. Past it: the next turn.
- */
+/** Streams checked in one turn of the event loop; a token that is not cached takes 0.25 ms. Past it: the next turn. */
 export const streamsCheckedPerTurn = 16
 
 /**
