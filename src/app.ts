@@ -210,13 +210,13 @@ function createGateway(deps: AppDeps, { requestId }: Middleware, parts: Parts) {
     ...parts,
     sessions,
     fairness,
-    send: createProxy({ upstream, sessions, fairness, timeoutMs: deps.upstreamTimeoutMs }),
-    statuses: createStatusRecorder({ store: deps.store, clock, log: deps.log }),
+    send: createProxy(upstream, sessions, deps.upstreamTimeoutMs),
+    recordStatus: createStatusRecorder(deps.store, clock, deps.log),
     mocks: createMocks(sockets),
-    streams: createOpenStreams(deps.every),
+    watchStream: createOpenStreams(deps.every),
     pseudonym: secrets.pseudonym,
     tracing: deps.tracing,
-    recorder: isRecorded ? createCallRecorder(recording) : undefined,
+    recordCall: isRecorded ? createCallRecorder(recording) : undefined,
     calls: createRateLimit({ perSecond: rates.calls, burst: rates.calls * callBurstSeconds, clock }),
   }
 }
