@@ -71,7 +71,7 @@ export interface AuthenticatorOptions extends CountedFailures {
 }
 
 interface Parts extends AuthenticatorOptions {
-  /** Verified at every use like all others, but failures of their key do not block them. */
+  /** Known credentials: they are verified at every use like all others, but failures of their key do not block them. */
   readonly accepted: LRUCache<string, true>
 }
 

@@ -24,7 +24,6 @@ export function createCallers(clock: Clock) {
   const kept = new LRUCache<string, Authenticated>({
     max: callersCachedMax,
     maxSize: callersCachedBytesMax,
-    // A parsed policy takes about ten times the length of its token.
     sizeCalculation: (_, header) => 1024 + 10 * header.length,
   })
   let version = ''

@@ -10,9 +10,8 @@ import { noStoreJson } from './respond.ts'
 /** The PlatformError itself, or, for any other thrown value, `internal` with a fixed text that reveals no details. */
 export function asPlatformError(thrown: unknown): PlatformError {
   if (thrown instanceof PlatformError) return thrown
-  return new PlatformError('internal', 'Internal error. The server log has the details under this x-request-id.', {
-    cause: thrown,
-  })
+  const message = 'Internal error. The server log has the details under this x-request-id.'
+  return new PlatformError('internal', message, { cause: thrown })
 }
 
 /** Whether a browser opened a URL where there is nothing to show: a page says so. */

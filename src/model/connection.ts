@@ -2,7 +2,7 @@
 
 import { FormatRegistry, type Static, Type } from '@sinclair/typebox'
 import { oauthTextCharsMax, urlCharsMax } from '../limits.ts'
-import { closedObject, nullable, oneOf } from '../schema/shapes.ts'
+import { closedObject, nullable, OptionalText, oneOf } from '../schema/shapes.ts'
 import { ConnectionId, QualifiedName } from './names.ts'
 
 /** Contract 5: characters in a connection's name. Past it: a problem of the fixtures. */
@@ -29,7 +29,7 @@ export const Url = Type.String({
 
 export const Icon = closedObject({
   src: Type.String(),
-  mimeType: Type.Optional(Type.String()),
+  mimeType: OptionalText,
   sizes: Type.Optional(Type.Array(Type.String())),
   theme: Type.Optional(oneOf(['light', 'dark'])),
 })
@@ -37,44 +37,36 @@ export const Icon = closedObject({
 export const ServerInfo = closedObject({
   name: Type.String(),
   version: Type.String(),
-  title: Type.Optional(Type.String()),
+  title: OptionalText,
   icons: Type.Optional(Type.Array(Icon)),
-  websiteUrl: Type.Optional(Type.String()),
-  description: Type.Optional(Type.String()),
+  websiteUrl: OptionalText,
+  description: OptionalText,
 })
 
 const InputField = closedObject({
   label: Type.String(),
-  description: Type.Optional(Type.String()),
+  description: OptionalText,
   required: Type.Optional(Type.Boolean()),
 })
 const InputFields = Type.Record(Type.String({ pattern: '^[^]+$' }), InputField, { additionalProperties: false })
 
 export type ServerInfo = Static<typeof ServerInfo>
 
+const SignedInUntil = Type.String({
+  format: 'date-time',
+  description: 'When the sign-in ends, where the server gave nothing to renew it with: somebody signs in again then.',
+})
+
 /** Contract 5: five states, each with what a person needs to resolve it. */
 export const ConnectionStatus = Type.Union([
-  closedObject({
-    state: Type.Literal('connected'),
-    signedInUntil: Type.Optional(
-      Type.String({
-        format: 'date-time',
-        description:
-          'When the sign-in ends, where the server gave nothing to renew it with: somebody signs in again then.',
-      }),
-    ),
-  }),
+  closedObject({ state: Type.Literal('connected'), signedInUntil: Type.Optional(SignedInUntil) }),
   closedObject({ state: Type.Literal('disconnected') }),
-  closedObject({
-    state: Type.Literal('auth_required'),
-    setupUrl: Type.Optional(Type.String()),
-    authorizationUrl: Type.Optional(Type.String()),
-  }),
+  closedObject({ state: Type.Literal('auth_required'), setupUrl: OptionalText, authorizationUrl: OptionalText }),
   closedObject({
     state: Type.Literal('input_required'),
     http: closedObject({ headers: Type.Optional(InputFields), query: Type.Optional(InputFields) }),
     missing: closedObject({ headers: Type.Array(Type.String()), query: Type.Array(Type.String()) }),
-    setupUrl: Type.Optional(Type.String()),
+    setupUrl: OptionalText,
   }),
   closedObject({ state: Type.Literal('error'), message: Type.String() }),
 ])
@@ -89,7 +81,7 @@ export const ConnectionMetadata = Type.Record(Type.String({ pattern: '^[^]+$' })
 
 export const Transport = oneOf(['http', 'uplink'])
 
-export const Mock = closedObject({ enabled: Type.Boolean(), scenario: Type.Optional(Type.String()) })
+export const Mock = closedObject({ enabled: Type.Boolean(), scenario: OptionalText })
 
 const connectionName = Type.String({ minLength: 1, maxLength: connectionNameCharsMax })
 
@@ -104,7 +96,7 @@ export const Connection = closedObject({
   metadata: nullable(ConnectionMetadata),
   transport: Transport,
   mock: Type.Optional(Mock),
-  iconUrl: Type.Optional(Type.String()),
+  iconUrl: OptionalText,
   createdAt: Type.String({ format: 'date-time' }),
   status: ConnectionStatus,
   serverInfo: Type.Optional(ServerInfo),

@@ -4,15 +4,15 @@
  */
 
 import { type Static, Type } from '@sinclair/typebox'
-import { closedObject, oneOf, openObject } from '../schema/shapes.ts'
+import { closedObject, OptionalText, oneOf, openObject } from '../schema/shapes.ts'
 
-const Transport = openObject({ type: Type.String(), url: Type.Optional(Type.String()) })
+const Transport = openObject({ type: Type.String(), url: OptionalText })
 const Package = openObject({
   registryType: Type.String(),
-  registryBaseUrl: Type.Optional(Type.String()),
+  registryBaseUrl: OptionalText,
   identifier: Type.String(),
-  version: Type.Optional(Type.String()),
-  runtimeHint: Type.Optional(Type.String()),
+  version: OptionalText,
+  runtimeHint: OptionalText,
   transport: Transport,
 })
 
@@ -25,9 +25,9 @@ export const ServerJson = openObject({
   }),
   description: Type.String(),
   version: Type.String({ minLength: 1, maxLength: 255 }),
-  title: Type.Optional(Type.String()),
-  websiteUrl: Type.Optional(Type.String()),
-  repository: Type.Optional(openObject({ url: Type.Optional(Type.String()), source: Type.Optional(Type.String()) })),
+  title: OptionalText,
+  websiteUrl: OptionalText,
+  repository: Type.Optional(openObject({ url: OptionalText, source: OptionalText })),
   icons: Type.Optional(Type.Array(openObject({ src: Type.String() }))),
   packages: Type.Optional(Type.Array(Package)),
   remotes: Type.Optional(Type.Array(Transport)),
@@ -48,6 +48,6 @@ export type RegistryEntry = Static<typeof RegistryEntry>
 
 export const RegistryPage = closedObject({
   servers: Type.Array(RegistryEntry),
-  metadata: Type.Object({ count: Type.Integer(), nextCursor: Type.Optional(Type.String()) }),
+  metadata: Type.Object({ count: Type.Integer(), nextCursor: OptionalText }),
 })
 export type RegistryPage = Static<typeof RegistryPage>

@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { type Static, type TObject, Type } from '@sinclair/typebox'
 import { searchedCharsMax, urlCharsMax } from '../limits.ts'
 import type { Problem } from '../schema/check.ts'
-import { closedObject, nullable, oneOf, openObject } from '../schema/shapes.ts'
+import { closedObject, nullable, OptionalText, oneOf, openObject } from '../schema/shapes.ts'
 import { Url } from './connection.ts'
 import { QualifiedName, Slug } from './names.ts'
 import { Pagination } from './organization.ts'
@@ -40,19 +40,19 @@ export const Tool = closedObject({
 export const Resource = closedObject({
   name: Type.String(),
   uri: Type.String(),
-  description: Type.Optional(Type.String()),
-  mimeType: Type.Optional(Type.String()),
+  description: OptionalText,
+  mimeType: OptionalText,
 })
 
 const PromptArgument = closedObject({
   name: Type.String(),
-  description: Type.Optional(Type.String()),
+  description: OptionalText,
   required: Type.Optional(Type.Boolean()),
 })
 
 export const Prompt = closedObject({
   name: Type.String({ minLength: 1 }),
-  description: Type.Optional(Type.String()),
+  description: OptionalText,
   arguments: Type.Optional(Type.Array(PromptArgument)),
 })
 
@@ -76,7 +76,7 @@ const text = (max: number) => Type.String({ maxLength: max })
 
 /** The fields that a listing has of its own, beyond those of the details. */
 export const ListingExtras = closedObject({
-  createdAt: Type.Optional(Type.String()),
+  createdAt: OptionalText,
   verified: Type.Boolean(),
   /** Listed only for those who may access its namespace. */
   unlisted: Type.Boolean(),
@@ -85,7 +85,7 @@ export const ListingExtras = closedObject({
   backlinkUrl: nullable(text(urlCharsMax)),
   license: nullable(text(serverLicenseCharsMax)),
   /** The time of the last write. */
-  updatedAt: Type.Optional(Type.String()),
+  updatedAt: OptionalText,
   /** The `server.json` that it was imported from, if it was. */
   serverJson: Type.Optional(ServerJson),
   /** The last one (`features/servers/releases.ts`). */

@@ -1,7 +1,7 @@
 /** The bodies of `POST /tokens` (spec 2.1, 2.3), and the claims of a service token (contract 3). */
 
 import { type Static, Type } from '@sinclair/typebox'
-import { closedObject } from '../schema/shapes.ts'
+import { closedObject, OptionalText } from '../schema/shapes.ts'
 import { Constraint, Policy } from './constraint.ts'
 import { OrganizationId, OrganizationUserId, UserId } from './names.ts'
 
@@ -18,7 +18,7 @@ export const CreateTokenResponse = closedObject({
 })
 export type CreateTokenResponse = Static<typeof CreateTokenResponse>
 
-export const TokenError = closedObject({ error: Type.String(), message: Type.Optional(Type.String()) })
+export const TokenError = closedObject({ error: Type.String(), message: OptionalText })
 
 /** The syntax of a token's id, `jti`. */
 export const tokenIdShape = /^tok_[A-Za-z0-9_-]{22}$/

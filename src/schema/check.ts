@@ -117,7 +117,7 @@ function bestUnionError(error: ValueError): ValueError {
     if (variant === undefined || !sameJsonType(variant, error.value)) return []
     const errors = [...Iterator.from(found).take(unionErrorsReadMax)].map(bestUnionError)
     const discriminator = errors.find((one) => one.type === ValueErrorType.Literal && one.path !== error.path)
-    const strangers = errors.filter(isAboutPresence).length
+    const strangers = errors.filter(({ type }) => presence.includes(type)).length
     const [first] = errors
     return first === undefined ? [] : [{ first, discriminator, strangers }]
   })
@@ -133,9 +133,8 @@ function bestUnionError(error: ValueError): ValueError {
   return { ...discriminator, schema: { ...discriminator.schema, errorMessage: `must be one of ${values.join(', ')}` } }
 }
 
-function isAboutPresence({ type }: ValueError): boolean {
-  return type === ValueErrorType.ObjectRequiredProperty || type === ValueErrorType.ObjectAdditionalProperties
-}
+/** The errors of a field that is missing, or is not known. */
+const presence = [ValueErrorType.ObjectRequiredProperty, ValueErrorType.ObjectAdditionalProperties]
 
 function sameJsonType(schema: TSchema, value: unknown): boolean {
   if ('const' in schema) return typeof schema['const'] === typeof value

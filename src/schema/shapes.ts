@@ -2,6 +2,9 @@
 
 import { type TLiteral, type TObject, type TProperties, type TSchema, Type } from '@sinclair/typebox'
 
+/** A text that may be left out. */
+export const OptionalText = Type.Optional(Type.String())
+
 /** An object that has these properties, and no others. */
 export function closedObject<P extends TProperties>(properties: P): TObject<P> {
   return Type.Object(properties, { additionalProperties: false })
