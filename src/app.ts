@@ -212,7 +212,7 @@ function createGateway(deps: AppDeps, { requestId }: Middleware, parts: Parts) {
     fairness,
     send: createProxy(upstream, sessions, deps.upstreamTimeoutMs),
     recordStatus: createStatusRecorder(deps.store, clock, deps.log),
-    mocks: createMocks(sockets),
+    answerMock: createMocks(sockets),
     watchStream: createOpenStreams(deps.every),
     pseudonym: secrets.pseudonym,
     tracing: deps.tracing,

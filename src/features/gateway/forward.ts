@@ -19,7 +19,7 @@ import { decideOnMessage } from '../../policy/decide.ts'
 import { hasRpcRules, restrictsArguments } from '../../policy/tools.ts'
 import { equalBytes } from '../../storage/bytes.ts'
 import { type Store, StoreError } from '../../storage/store.ts'
-import type { Mocks } from '../mocks/mocks.ts'
+import type { AnswerMock } from '../mocks/mocks.ts'
 import type { UpstreamCredentials } from '../upstream-sign-in/credentials.ts'
 import type { RecordCall } from './call-record.ts'
 import { askedAs, type RecordStatus } from './connection-status.ts'
@@ -44,7 +44,7 @@ export interface GatewayDeps {
   readonly links: SetupLinks
   readonly sessions: Sessions
   readonly fairness: Pick<Fairness, 'memory' | 'turns' | 'parses' | 'time'>
-  readonly mocks: Mocks
+  readonly answerMock: AnswerMock
   readonly watchStream: WatchStream
   /**
    * Suspends the server's idle timeout for this request, because an upstream may be silent for longer; the gateway's
@@ -224,7 +224,7 @@ async function answerFromMock(
   const { request, directory } = call.context
   const { connection, privatePart } = call.connection.stored
   const { id } = message
-  const answer = await deps.mocks.answer({
+  const answer = await deps.answerMock({
     server: privatePart.server ?? '',
     scenario: connection.mock?.scenario ?? '',
     directory,

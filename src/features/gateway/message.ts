@@ -135,13 +135,11 @@ function caseVariantIn(object: unknown, fields: ReadonlySet<string>): string | u
   return undefined
 }
 
-type OfficialServer = typeof import('@modelcontextprotocol/server')
-
 /**
  * Imported on first use: a process that serves no such calls does not load the package. Kept, because even a repeated
  * `import()` takes ten microseconds.
  */
-let official: OfficialServer | undefined
+let official: typeof import('@modelcontextprotocol/server') | undefined
 
 /**
  * The era of a request that is not plainly of the handshake, from its headers and body. A 400 response if they

@@ -12,14 +12,11 @@ import { createPost } from './send-with-credentials.ts'
 import type { PlatformSession, Sessions } from './sessions.ts'
 import { sessionExpired, type UpstreamCall, unusableUpstream, upstreamFailure } from './upstream-call.ts'
 
-/** A session that the client opened. */
-interface ClientSession {
-  /** Of the upstream. */
-  readonly clientId: string
-}
-
-/** The session in which a message is sent; undefined for one that needs none: it is `initialize`, or stateless. */
-type Session = ClientSession | PlatformSession | undefined
+/**
+ * The session in which a message is sent: one that the client opened, by the id that the upstream gave it, or one of
+ * the platform. Undefined for a message that needs none: it is `initialize`, or stateless.
+ */
+type Session = { readonly clientId: string } | PlatformSession | undefined
 
 /**
  * Sends the message, and resolves with the client's response. Throws PlatformError: `rate_limited`,

@@ -49,9 +49,10 @@ const protocolWorkFactor = 5
 const headers = new Headers(noStoreJson)
 const serverInfoKey = 'io.modelcontextprotocol/serverInfo'
 
-/** Answers messages in place of registered servers. */
-export type Mocks = ReturnType<typeof createMocks>
+/** Gives the response to a message, and its body if it is in memory. Undefined if the server is no longer registered. */
+export type AnswerMock = ReturnType<typeof createMocks>
 
+/** Answers messages in place of registered servers. */
 export function createMocks(sockets: Pick<ClientSockets, 'wait'>) {
   const answers = new LRUCache<string, Ready>({
     maxSize: mockAnswersBytesMax,
@@ -107,33 +108,30 @@ export function createMocks(sockets: Pick<ClientSockets, 'wait'>) {
     return made
   }
 
-  return {
-    /** The response to a message, and its body if it is in memory. Undefined if the server is no longer registered. */
-    async answer(call: MockCall): Promise<{ readonly response: Response; readonly body?: string } | undefined> {
-      const { directory, scenario, message, request } = call
-      const server = serversOf(directory).get(call.server) ?? (await read(call))
-      if (server === undefined) return undefined
-      const asked = isKnownRevision(call) ? toolCallOf(call, server) : undefined
-      if (asked !== undefined) {
-        const one = await ready({ request, server, scenario, ...asked })
-        if (one.answer.delayMs > 0) await sockets.wait(one.answer.delayMs, request)
-        if ('result' in one.answer) {
-          const id = JSON.stringify(message.id)
-          const body = `{"jsonrpc":"2.0","id":${id},"result":${one[message.era]}}`
-          return { response: new Response(body, { headers }), body }
-        }
+  return async (call: MockCall): Promise<{ readonly response: Response; readonly body?: string } | undefined> => {
+    const { directory, scenario, message, request } = call
+    const server = serversOf(directory).get(call.server) ?? (await read(call))
+    if (server === undefined) return undefined
+    const asked = isKnownRevision(call) ? toolCallOf(call, server) : undefined
+    if (asked !== undefined) {
+      const one = await ready({ request, server, scenario, ...asked })
+      if (one.answer.delayMs > 0) await sockets.wait(one.answer.delayMs, request)
+      if ('result' in one.answer) {
+        const id = JSON.stringify(message.id)
+        const body = `{"jsonrpc":"2.0","id":${id},"result":${one[message.era]}}`
+        return { response: new Response(body, { headers }), body }
       }
-      const { serve } = await import('./protocol.ts')
-      // The official package takes as long as what it shows of the server is large; it cannot be interrupted.
-      await allowanceOf(request).run(reading(server.bytes * protocolWorkFactor, () => undefined)) // 429
-      const response = await serve(call, server.detail, async (name, given) => {
-        const tool = server.tools.get(name)
-        if (tool !== undefined) return (await ready({ request, server, scenario, tool, given })).answer
-        const message = `there is no tool ${JSON.stringify(name)}`
-        return { delayMs: 0, error: { code: rpcCodes.invalidParams, message } }
-      })
-      return { response }
-    },
+    }
+    const { serve } = await import('./protocol.ts')
+    // The official package takes as long as what it shows of the server is large; it cannot be interrupted.
+    await allowanceOf(request).run(reading(server.bytes * protocolWorkFactor, () => undefined)) // 429
+    const response = await serve(call, server.detail, async (name, given) => {
+      const tool = server.tools.get(name)
+      if (tool !== undefined) return (await ready({ request, server, scenario, tool, given })).answer
+      const message = `there is no tool ${JSON.stringify(name)}`
+      return { delayMs: 0, error: { code: rpcCodes.invalidParams, message } }
+    })
+    return { response }
   }
 }
 
