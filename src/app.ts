@@ -59,7 +59,7 @@ import { setupHandlers } from './features/upstream-sign-in/setup.ts'
 import type { ClientSockets } from './http/client-sockets.ts'
 import { asPlatformError, errorResponse, isMissingPage, unavailableError } from './http/error-response.ts'
 import type { Guard } from './http/guard.ts'
-import type { Handler, Handlers } from './http/handler.ts'
+import type { Handlers } from './http/handler.ts'
 import { createMiddleware, type Middleware } from './http/middleware.ts'
 import { pathOf } from './http/path.ts'
 import { jsonResponse } from './http/respond.ts'
@@ -127,19 +127,10 @@ export interface AppDeps {
 }
 
 /** Rates per second: tokens, writes and calls of tools per API key, failures per address. 0: no limit. */
-export interface Rates {
-  readonly mints: number
-  readonly failures: number
-  readonly writes: number
-  readonly calls: number
-}
+export type Rates = Readonly<Record<'mints' | 'writes' | 'calls' | 'failures', number>>
 
-export interface App {
-  readonly fetch: Handler
-  readonly pageCache: () => { readonly hits: number; readonly misses: number }
-}
-
-export function createApp(deps: AppDeps): App {
+/** Makes the application: its handler of requests, and the counts of its cache of pages. */
+export function createApp(deps: AppDeps) {
   const lists = createConnectionLists(deps.store, deps.secrets.cursorKey)
   const fastLane = deps.fastLane === false ? undefined : fastLaneOf(deps, lists)
   const { guard, log, observer, clock, fairness, sockets } = deps
@@ -158,19 +149,18 @@ export function createApp(deps: AppDeps): App {
     return errorResponse(error, isPage ? 'page' : shape, `${parts.base}/docs`)
   }
 
-  const route = createRouter(createHandlers(deps, parts), { answerError, fairness, sockets })
+  const route = createRouter(createHandlers(deps, parts), fairness, sockets, answerError)
   return {
     fetch: inPasses(traceRequests(middleware.wrap(route, answerError, fastLane?.respond), deps.tracing)),
     pageCache: fastLane?.pageCache ?? (() => ({ hits: 0, misses: 0 })),
+    /** Takes all servers into memory, in turns, as the first list of servers would. */
+    readCatalogue: shared.catalogue.refresh,
   }
 }
 
 type Parts = ReturnType<typeof createParts>
 
-interface HandlerParts extends Parts {
-  readonly gateway: ReturnType<typeof createGateway>
-  readonly mint: Mint
-}
+type HandlerParts = Parts & { readonly gateway: ReturnType<typeof createGateway>; readonly mint: Mint }
 
 /** Shared by several features: who asks, and what they may access. Each takes the part that its own `Deps` names. */
 function createParts(deps: AppDeps, middleware: Middleware, lists: ConnectionLists, fastLane: FastLane | undefined) {
@@ -192,8 +182,8 @@ function createParts(deps: AppDeps, middleware: Middleware, lists: ConnectionLis
       observer?.credentialRefused(reason)
     },
   })
-  const ordinary = createAuthorizer({ authenticator, store, denials })
-  const records = createExpiringRecords({ store, signInKey, clock })
+  const ordinary = createAuthorizer(authenticator, store, denials)
+  const records = createExpiringRecords(store, signInKey, clock)
   const base = issuer.replace(/\/$/, '')
   const authorizer = countedByOwner(fastLane?.authorizer(ordinary) ?? ordinary)
   const writeRate = createHolderRateLimit({ perSecond: rates.writes, clock })
@@ -202,7 +192,7 @@ function createParts(deps: AppDeps, middleware: Middleware, lists: ConnectionLis
     ...{ issuer, base, signInKey, headersKey, pepper: secrets.apiKeyPepper },
     authorizer,
     writes: createWrites({ authorizer, denials, audit, store, writeRate }),
-    sessions: createBrowserSessions({ records, directory, signInKey, baseUrl: issuer }),
+    sessions: createBrowserSessions(records, directory, signInKey, issuer),
     links: createSetupLinks(base, signInKey, clock),
     namespacesPerUser: deps.namespacesPerUser,
     hasDocument: deps.authorization.hasClientDocument,
@@ -220,13 +210,13 @@ function createGateway(deps: AppDeps, { requestId }: Middleware, parts: Parts) {
     ...parts,
     sessions,
     fairness,
-    send: createProxy({ upstream, sessions, fairness, timeoutMs: deps.upstreamTimeoutMs }),
-    statuses: createStatusRecorder({ store: deps.store, clock, log: deps.log }),
-    mocks: createMocks(sockets),
-    streams: createOpenStreams(deps.every),
+    send: createProxy(upstream, sessions, deps.upstreamTimeoutMs),
+    recordStatus: createStatusRecorder(deps.store, clock, deps.log),
+    answerMock: createMocks(sockets),
+    watchStream: createOpenStreams(deps.every),
     pseudonym: secrets.pseudonym,
     tracing: deps.tracing,
-    recorder: isRecorded ? createCallRecorder(recording) : undefined,
+    recordCall: isRecorded ? createCallRecorder(recording) : undefined,
     calls: createRateLimit({ perSecond: rates.calls, burst: rates.calls * callBurstSeconds, clock }),
   }
 }
@@ -234,6 +224,7 @@ function createGateway(deps: AppDeps, { requestId }: Middleware, parts: Parts) {
 function createHandlers(deps: AppDeps, parts: HandlerParts): Handlers {
   const { issuer, rates, clock, observer, authorization: settings, isRegistryOpen } = deps
   const { authenticator, base, gateway, fastLane } = parts
+  const noop = () => {}
   const onAnswer = fastLane?.rememberDetails ?? noop
   const servers: ServerDeps = { ...parts, isRegistryOpen, onAnswer }
   return {
@@ -302,16 +293,10 @@ function createSignInHandlers(deps: AppDeps, parts: HandlerParts) {
 }
 
 function fastLaneOf({ store, clock }: AppDeps, lists: ConnectionLists): FastLane {
-  return store.local === undefined
-    ? createVersionedLane(store, clock)
-    : createFastLane({ local: store.local, lists, clock })
+  return store.local === undefined ? createVersionedLane(store, clock) : createFastLane(store.local, lists, clock)
 }
 
-function noop(): void {}
-
-/**
- * The error format for requests that the guard refuses. Never JSON-RPC: the request may not be from an MCP client.
- */
+/** The error format for requests that the guard refuses. Never JSON-RPC: it may be of no MCP client. */
 function shapeOutsideOf(request: Request): ErrorShape {
   const shape = errorsOf(pathOf(request.url))
   return shape === 'server' || shape === 'text' ? shape : undefined

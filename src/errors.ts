@@ -3,10 +3,7 @@
  * other exception, except a StoreError (app.ts), is a bug: it is logged, and the response is a 500 with a fixed text.
  */
 
-/**
- * Every error that a client can receive: its HTTP status and its JSON-RPC code. `outsideRpc`: the error sent
- * instead where the response is not JSON-RPC.
- */
+/** Every error that a client can receive. `outsideRpc`: the one sent instead where the response is not JSON-RPC. */
 export const errorTable = {
   /** JSON-RPC 2.0, 5.1: Invalid Request. */
   invalid_request: { status: 400, rpcCode: -32_600 },

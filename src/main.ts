@@ -2,19 +2,12 @@
 
 import { type Command, CommanderError } from 'commander'
 import { createProgram } from './cli/program.ts'
-import { StandardOutput } from './cli/standard-output.ts'
+import { StandardOutput } from './cli/terminal.ts'
 import { CommandError } from './errors.ts'
-import { escapeControlCharactersInLines } from './ops/escape-control.ts'
 import { StoreError } from './storage/store.ts'
 
-const output = new StandardOutput()
-
-/** All output of commands. Control characters are escaped, since names, files and arguments may contain them. */
-const terminal = {
-  stdout: (text: string) => output.write('stdout', escapeControlCharactersInLines(text)),
-  stderr: (text: string) => output.write('stderr', escapeControlCharactersInLines(text)),
-  isStdoutClosed: () => output.isStdoutClosed,
-}
+/** All output of commands. */
+const terminal = new StandardOutput()
 
 async function main(argv: readonly string[]): Promise<number> {
   let code = 0
@@ -31,19 +24,15 @@ async function main(argv: readonly string[]): Promise<number> {
     await postern.parseAsync(argv, { from: 'user' })
     return code
   } catch (error) {
-    if (error instanceof CommanderError)
-      return error.exitCode === 0 || error.code === 'commander.help' ? helpCode(error) : 2
+    // Help that was requested is a success; help that is shown because the command is missing is wrong usage.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
     if (error instanceof CommandError) {
       terminal.stderr(`${json ? JSON.stringify(error) : error.message}\n`)
       return error.exitCode
     }
-    // Its message is for the operator too.
-    if (error instanceof StoreError) {
-      terminal.stderr(`${error.message}\n`)
-      return 1
-    }
     const message = error instanceof Error ? error.message : String(error)
-    terminal.stderr(`postern failed: ${message}\n`)
+    // That of a StoreError is for the operator too.
+    terminal.stderr(error instanceof StoreError ? `${message}\n` : `postern failed: ${message}\n`)
     return 1
   }
 }
@@ -59,18 +48,13 @@ function requireCommandFirst(argv: readonly string[], { commands, options }: Com
   throw new CommandError(`flags come after the command: \`postern ${command} ${flag} …\``, 2)
 }
 
-/** Help that was requested is a success; help that is shown because the command is missing is wrong usage. */
-function helpCode(error: CommanderError): number {
-  return error.code === 'commander.help' && error.exitCode !== 0 ? 2 : 0
-}
-
 const argv = process.argv.slice(2)
 const isServer = ['serve', 'dev'].includes(argv[0] ?? '')
 process.exitCode = 0
 const code = await main(argv)
 // The reader of a server's log may be stuck or gone, so a server waits for one second only. A command waits until its
 // output has been read.
-const problem = await output.drained(isServer ? 1000 : 2 ** 31 - 1)
+const problem = await terminal.drained(isServer ? 1000 : 2 ** 31 - 1)
 if (problem === undefined || isServer) process.exit(code)
 process.stderr.write(`cannot write: ${problem}\n`)
 process.exit(code || 1)

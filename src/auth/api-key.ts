@@ -41,21 +41,14 @@ export interface NewApiKey extends Pick<ApiKey, 'userId' | 'name' | 'operator' |
  * A new key with what the store keeps of it, beside the directory's version. The result is the only place where it is
  * available in the clear.
  */
-export function makeApiKey(
-  pepper: Buffer,
-  { key = newApiKey(), now, ...about }: NewApiKey,
-): { readonly key: string; readonly record: ApiKey; readonly puts: readonly Entry[] } {
+export function makeApiKey(pepper: Buffer, { key = newApiKey(), now, ...about }: NewApiKey) {
   const keyId = `key_${randomBytes(9).toString('base64url')}`
   const record: ApiKey = { keyId, ...about, createdAt: now.toISOString(), revokedAt: null }
   return { key, record, puts: apiKeyEntries(record, apiKeyDigest(pepper, key)).flatMap(withIndex) }
 }
 
 /** Creates a key, durably. */
-export async function createApiKey(
-  store: Store,
-  pepper: Buffer,
-  wanted: NewApiKey,
-): Promise<{ readonly key: string; readonly record: ApiKey }> {
+export async function createApiKey(store: Store, pepper: Buffer, wanted: NewApiKey) {
   const { key, record, puts } = makeApiKey(pepper, wanted)
   await store.commit({ puts: [...puts, newVersion(directoryVersionKey)] })
   return { key, record }

@@ -20,7 +20,7 @@ import { apiKeyDigest } from './api-key.ts'
 import type { Directory, DirectorySnapshot } from './directory.ts'
 import { type CountedFailures, type RefusalReason, type Refused, refusal } from './failed-credentials.ts'
 import { type TokenRefusal, unverifiedClaims, verifyToken } from './service-token.ts'
-import { type KeyRing, keyRing, readSigningKeys } from './signing-keys.ts'
+import type { KeyRing } from './signing-keys.ts'
 
 /**
  * Tokens that were accepted or minted here, recognized by their text. Past it: a new token can be delayed by the
@@ -50,26 +50,10 @@ export interface Caller {
   readonly token: ServiceTokenClaims | undefined
 }
 
-export interface Authenticator {
-  /**
-   * The caller of a request. Throws `unauthorized`, always with the same message, and `rate_limited` after too many
-   * failures from one address. `isRepeated`: the request was authenticated before and is checked once more, as an open
-   * stream is. If that fails, the client has sent nothing wrong, so it does not count as a failure.
-   */
-  authenticate(request: Request, isRepeated?: boolean): Promise<Authenticated>
-  /**
-   * The caller of an API key that a person typed; no token is accepted. Throws what `authenticate` throws, and counts
-   * failures alike.
-   */
-  authenticateKey(key: string, request: Request): Promise<Caller>
-  /** The claims of a token that was signed here, expired or not, wherever it is good. */
-  claimsOf(token: string): Promise<ServiceTokenClaims | undefined>
-  /** The current signing keys. */
-  keys(): Promise<KeyRing>
-  /** Marks a new token as known, so that it is exempt from the failure limit of its key (see `callerOf`). */
-  minted(token: string): void
-}
+/** See `createAuthenticator`. */
+export type Authenticator = ReturnType<typeof createAuthenticator>
 
+/** The caller of a request, and the directory as that request has it. */
 export interface Authenticated {
   readonly caller: Caller
   readonly directory: DirectorySnapshot
@@ -87,55 +71,61 @@ export interface AuthenticatorOptions extends CountedFailures {
 }
 
 interface Parts extends AuthenticatorOptions {
-  /**
-   * Credentials that were accepted or minted here, under any version of the directory. They are verified at every use
-   * like all others, but failures of their key do not block them.
-   */
+  /** Known credentials: they are verified at every use like all others, but failures of their key do not block them. */
   readonly accepted: LRUCache<string, true>
-  /** By snapshot, so that each is opened once. */
-  readonly keyRings: WeakMap<DirectorySnapshot, KeyRing>
 }
 
-export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
+/** Failures are counted, and logged, by reason: `failed-credentials.ts`. */
+export function createAuthenticator(options: AuthenticatorOptions) {
   const accepted: Parts['accepted'] = new LRUCache({
     max: callersCachedMax,
     maxSize: credentialsKnownBytesMax,
     sizeCalculation: (_, credential) => credential.length + 100,
   })
-  const parts: Parts = { ...options, accepted, keyRings: new WeakMap() }
+  const parts: Parts = { ...options, accepted }
+  const { directory, issuer, sockets } = options
+
   return {
-    keys: async () => keysOf(await options.directory.current(), parts),
-    minted: (token) => void accepted.set(token, true),
-    async claimsOf(token) {
+    /** The current signing keys. */
+    keys: async () => keysOf(await directory.current(), parts),
+    /** Marks a new token as known, so that it is exempt from the failure limit of its key (see `callerOf`). */
+    minted: (token: string) => void accepted.set(token, true),
+    /** The claims of a token that was signed here, expired or not, wherever it is good. */
+    async claimsOf(token: string): Promise<ServiceTokenClaims | undefined> {
       const claimed = unverifiedClaims(token)
       if (claimed === undefined) return undefined
-      const keys = await keysOf(await options.directory.current(), parts)
-      const { issuer } = options
+      const keys = await keysOf(await directory.current(), parts)
       // As of the time of its issue: whether it has expired does not matter.
       const verified = verifyToken(token, { keys, issuer, path: undefined, nowSeconds: claimed.iat })
       return 'claims' in verified ? verified.claims : undefined
     },
-    async authenticateKey(typed, request) {
-      const caller = await keyCaller(typed, await options.directory.current(), options)
-      if ('refused' in caller) throw refusal(options, caller, options.sockets.addressOf(request))
+    /**
+     * The caller of an API key that a person typed; no token is accepted. Throws what `authenticate` throws, and counts
+     * failures alike.
+     */
+    async authenticateKey(typed: string, request: Request): Promise<Caller> {
+      const caller = await keyCaller(typed, await directory.current(), options)
+      if ('refused' in caller) throw refusal(options, caller, sockets.addressOf(request))
       return caller
     },
-    authenticate: (request, isRepeated) => authenticate(parts, request, isRepeated),
+    /**
+     * The caller of a request. Throws `unauthorized`, always with the same message, and `rate_limited` after too many
+     * failures from one address. `isRepeated`: the request was authenticated before and is checked once more, as an
+     * open stream is. If that fails, the client has sent nothing wrong, so it does not count as a failure.
+     */
+    async authenticate(request: Request, isRepeated = false): Promise<Authenticated> {
+      const address = sockets.addressOf(request)
+      const credential = credentialIn(parts, request.headers.get('authorization') ?? '', address)
+      const current = await directory.current()
+      const caller = await callerOf({ credential, address, path: pathOf(request.url) }, current, parts)
+      if (!('refused' in caller)) {
+        accepted.set(credential, true)
+        return { caller, directory: current }
+      }
+      accepted.delete(credential)
+      throw refusal(options, caller, address, isRepeated)
+    },
   }
-}
-
-async function authenticate(options: Parts, request: Request, isRepeated = false): Promise<Authenticated> {
-  const { accepted } = options
-  const address = options.sockets.addressOf(request)
-  const credential = credentialIn(options, request.headers.get('authorization') ?? '', address)
-  const directory = await options.directory.current()
-  const caller = await callerOf({ credential, address, path: pathOf(request.url) }, directory, options)
-  if (!('refused' in caller)) {
-    accepted.set(credential, true)
-    return { caller, directory }
-  }
-  accepted.delete(credential)
-  throw refusal(options, caller, address, isRepeated)
 }
 
 /** The credential in the header. Throws `unauthorized`. */
@@ -149,11 +139,7 @@ function credentialIn({ onRefused }: Parts, header: string, address: string): st
 }
 
 /** Whether the caller's user or organization may access this namespace; its blocks are evaluated separately. */
-export async function canAccessNamespace(
-  caller: Caller,
-  namespace: Namespace,
-  directory: DirectorySnapshot,
-): Promise<boolean> {
+export async function canAccessNamespace(caller: Caller, namespace: Namespace, directory: DirectorySnapshot) {
   if (caller.organizationId !== undefined) {
     return 'organizationId' in namespace && namespace.organizationId === caller.organizationId
   }
@@ -176,13 +162,9 @@ export async function isOrganizationAdmin(
   return role === 'owner' || role === 'admin'
 }
 
-async function keysOf(directory: DirectorySnapshot, { keyRings, sealingKey }: Parts): Promise<KeyRing> {
-  const kept = keyRings.get(directory)
-  if (kept !== undefined) return kept
-  const sealed = await directory.signingKeys()
-  if (sealed === undefined) throw new Error('the store has no signing keys')
-  const keys = keyRing(readSigningKeys(sealed, sealingKey))
-  keyRings.set(directory, keys)
+async function keysOf(directory: DirectorySnapshot, { sealingKey }: Parts): Promise<KeyRing> {
+  const keys = await directory.signingKeys(sealingKey)
+  if (keys === undefined) throw new Error('the store has no signing keys')
   return keys
 }
 
@@ -228,16 +210,8 @@ export async function liveCaller(current: Directory, keyId: string): Promise<Aut
 
 /** The caller that a live API key stands for. */
 export function callerOfKey({ userId, keyId, operator, organizationId }: ApiKey): Caller {
-  return {
-    userId,
-    keyId,
-    family: keyId,
-    operator,
-    organizationId,
-    blocks: [],
-    metadataFingerprint: '',
-    token: undefined,
-  }
+  const unrestricted = { blocks: [], metadataFingerprint: '', token: undefined }
+  return { userId, keyId, family: keyId, operator, organizationId, ...unrestricted }
 }
 
 async function tokenCaller(

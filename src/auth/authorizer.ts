@@ -9,15 +9,12 @@ import type { Namespace } from '../model/organization.ts'
 import { type Access, type Decision, decide, decideOnConnection, decideOnList } from '../policy/decide.ts'
 import { findConnection, type StoredConnection } from '../storage/connections.ts'
 import type { Store } from '../storage/store.ts'
-import { type Authenticator, type Caller, canAccessNamespace } from './authenticate.ts'
+import { type Authenticated, type Authenticator, canAccessNamespace } from './authenticate.ts'
 import type { Denials } from './denials.ts'
-import type { DirectorySnapshot } from './directory.ts'
 import { managesNamespace } from './namespace-access.ts'
 
 /** An authenticated request. */
-export interface RequestContext {
-  readonly caller: Caller
-  readonly directory: DirectorySnapshot
+export interface RequestContext extends Authenticated {
   readonly request: Request
 }
 
@@ -61,14 +58,12 @@ export interface Authorizer {
 /** An operation on namespaces or servers. */
 export type ResourceAccess = Pick<Access, 'resource' | 'operation'>
 
-export interface AuthorizerDeps {
-  readonly authenticator: Pick<Authenticator, 'authenticate'>
-  readonly store: Pick<Store, 'getMany'>
-  /** Records every denial. */
-  readonly denials: Pick<Denials, 'recordPolicyDenial' | 'recordWriteRefusal'>
-}
-
-export function createAuthorizer({ authenticator, store, denials }: AuthorizerDeps): Authorizer {
+/** `denials` records every denial. */
+export function createAuthorizer(
+  authenticator: Pick<Authenticator, 'authenticate'>,
+  store: Pick<Store, 'getMany'>,
+  denials: Pick<Denials, 'recordPolicyDenial' | 'recordWriteRefusal'>,
+): Authorizer {
   /** Throws the error for a denying decision, and records it: 404 if the thing must look absent, otherwise 403. */
   function enforce(decision: Decision, { caller, request }: RequestContext, access: Access, missing?: string): void {
     if (decision.allowed) return
@@ -78,11 +73,11 @@ export function createAuthorizer({ authenticator, store, denials }: AuthorizerDe
 
   function requireAccess(
     context: RequestContext,
-    { namespace, connectionId }: ConnectionRef,
-    { connection: { metadata } }: StoredConnection,
+    ref: ConnectionRef,
+    stored: StoredConnection,
     operation: Access['operation'],
   ): void {
-    const access: Access = { namespace, resource: 'connections', operation, metadata: { connectionId, metadata } }
+    const access = accessTo(ref, stored, operation)
     enforce(decideOnConnection(context.caller.blocks, access), context, access)
   }
 
@@ -95,9 +90,7 @@ export function createAuthorizer({ authenticator, store, denials }: AuthorizerDe
       const decision = decide(caller.blocks, access)
       if (!decision.allowed) denials.recordPolicyDenial(request, caller, access, decision)
       if (!decision.allowed && !decision.visible) throw notFound(namespaceMissing)
-      const namespace = await directory.namespace(name)
-      if (namespace === undefined || !(await canAccessNamespace(caller, namespace, directory)))
-        throw notFound(namespaceMissing)
+      const namespace = await accessibleNamespace(context, name, namespaceMissing)
       if (!decision.allowed) throw forbidden(decision)
       if (wanted.operation === 'read' || (await managesNamespace(caller, namespace, directory))) return namespace
       denials.recordWriteRefusal(request, caller, name, 'not_led')
@@ -112,11 +105,10 @@ export function createAuthorizer({ authenticator, store, denials }: AuthorizerDe
       enforce(decision, context, { ...wanted, namespace: '', metadata: 'none' })
     },
     async authenticate(request, isRepeated) {
-      const { caller, directory } = await authenticator.authenticate(request, isRepeated)
-      return { caller, directory, request }
+      return { ...(await authenticator.authenticate(request, isRepeated)), request }
     },
     async requireNamespace(context, name, operation) {
-      const namespace = await accessibleNamespace(context, name)
+      const { namespace } = await accessibleNamespace(context, name)
       const access: Access = { namespace, resource: 'connections', operation, metadata: 'narrowed' }
       enforce(decide(context.caller.blocks, access), context, access)
       return namespace
@@ -124,13 +116,13 @@ export function createAuthorizer({ authenticator, store, denials }: AuthorizerDe
     async requireConnection(context, operation, named) {
       const [first, connectionId] =
         named === undefined ? namesInPath(context.request.url) : [named.namespace, named.connectionId]
-      const namespace = await accessibleNamespace(context, first)
+      const { namespace } = await accessibleNamespace(context, first)
       if (connectionId === undefined || !isConnectionId(connectionId)) throw notFound()
-      const found = await findConnection(store, namespace, connectionId)
-      if (found === undefined) throw notFound()
+      const stored = await findConnection(store, namespace, connectionId)
+      if (stored === undefined) throw notFound()
       const ref = { namespace, connectionId }
-      requireAccess(context, ref, found, operation)
-      return { ...ref, stored: found }
+      requireAccess(context, ref, stored, operation)
+      return { ...ref, stored }
     },
   }
 }
@@ -150,21 +142,23 @@ export function countedByOwner(authorizer: Authorizer): Authorizer {
 
 const notManaged = 'Only its user, an owner or admin of its organization, or an operator may change this namespace'
 
-/** Throws 404 unless the namespace exists and the caller's user or organization may access it. */
-async function accessibleNamespace({ caller, directory }: RequestContext, name: string | undefined): Promise<string> {
-  if (name === undefined || !isSlug(name)) throw notFound()
-  const namespace = await directory.namespace(name)
-  if (namespace === undefined || !(await canAccessNamespace(caller, namespace, directory))) throw notFound()
-  return name
+/** Throws 404 unless the namespace exists and the caller's user or organization may access it. `missing`: its text. */
+async function accessibleNamespace({ caller, directory }: RequestContext, name: string | undefined, missing?: string) {
+  const namespace = name === undefined || !isSlug(name) ? undefined : await directory.namespace(name)
+  if (namespace !== undefined && (await canAccessNamespace(caller, namespace, directory))) return namespace
+  throw notFound(missing)
 }
 
 /** Whether the caller sees an existing connection. */
-export function sees(
-  { caller }: RequestContext,
+export function sees({ caller }: RequestContext, ref: ConnectionRef, stored: StoredConnection): boolean {
+  const decision = decideOnConnection(caller.blocks, accessTo(ref, stored, 'read'))
+  return decision.allowed || decision.visible
+}
+
+function accessTo(
   { namespace, connectionId }: ConnectionRef,
   { connection: { metadata } }: StoredConnection,
-): boolean {
-  const access: Access = { namespace, resource: 'connections', operation: 'read', metadata: { connectionId, metadata } }
-  const decision = decideOnConnection(caller.blocks, access)
-  return decision.allowed || decision.visible
+  operation: Access['operation'],
+): Access {
+  return { namespace, resource: 'connections', operation, metadata: { connectionId, metadata } }
 }

@@ -16,45 +16,35 @@ export interface BrowserSession extends Authenticated {
   formToken(form: string): string
 }
 
-export interface BrowserSessions {
-  /** The session of a request's cookie. Undefined if there is none, or its key was revoked. */
-  find(request: Request): Promise<BrowserSession | undefined>
-  /** Starts a session. Resolves with the `Set-Cookie` header once the session is durable. */
-  start(keyId: string): Promise<string>
-  /** Ends the session of a request. Resolves with the `Set-Cookie` header that removes the cookie. */
-  end(request: Request): Promise<string>
-}
+/** See `createBrowserSessions`. */
+export type BrowserSessions = ReturnType<typeof createBrowserSessions>
 
-export interface BrowserSessionOptions {
-  readonly records: ExpiringRecords
-  readonly directory: Directory
-  readonly signInKey: Buffer
-  readonly baseUrl: string
-}
-
-interface SessionRecord {
-  readonly keyId: string
-}
-
-export function createBrowserSessions(options: BrowserSessionOptions): BrowserSessions {
-  const { records, directory, signInKey } = options
-  const cookie = ourCookie(options.baseUrl, 'postern')
+/** `signInKey`: see `Secrets`. */
+export function createBrowserSessions(
+  records: ExpiringRecords,
+  directory: Directory,
+  signInKey: Buffer,
+  baseUrl: string,
+) {
+  const cookie = ourCookie(baseUrl, 'postern')
 
   return {
-    async find(request) {
+    /** The session of a request's cookie. Undefined if there is none, or its key was revoked. */
+    async find(request: Request): Promise<BrowserSession | undefined> {
       const secret = cookie.of(request)
-      const found = secret === undefined ? undefined : await records.find<SessionRecord>('session', secret)
+      const found = secret === undefined ? undefined : await records.find<{ readonly keyId: string }>('session', secret)
       if (secret === undefined || found === undefined) return undefined
       const live = await liveCaller(directory, found.value.keyId)
       if (live === undefined) return undefined
       await allowanceOf(request).belongsTo(live.caller)
       return { ...live, formToken: (form) => formTokenOf(signInKey, secret, form) }
     },
-    async start(keyId) {
-      const record: SessionRecord = { keyId }
-      return cookie.set(await records.add('session', record, browserSessionSeconds), browserSessionSeconds)
+    /** Starts a session. Resolves with the `Set-Cookie` header once the session is durable. */
+    async start(keyId: string): Promise<string> {
+      return cookie.set(await records.add('session', { keyId }, browserSessionSeconds), browserSessionSeconds)
     },
-    async end(request) {
+    /** Ends the session of a request. Resolves with the `Set-Cookie` header that removes the cookie. */
+    async end(request: Request): Promise<string> {
       const secret = cookie.of(request)
       const found = secret === undefined ? undefined : await records.find('session', secret)
       if (found !== undefined) await records.take(found)

@@ -7,37 +7,31 @@ import type { Audit, AuditFields } from '../ops/audit-log.ts'
 import type { Access, Decision } from '../policy/decide.ts'
 import type { Caller } from './authenticate.ts'
 
-export interface Denials {
-  /** An access that the policy denied. The caller's error may contain less. */
-  recordPolicyDenial(
-    request: Request,
-    caller: Caller,
-    access: Access,
-    decision: Extract<Decision, { allowed: false }>,
-  ): void
-  /** A refused request for a token. */
-  recordMintRefusal(request: Request, caller: Caller, reason: string): void
-  /** A write that was refused for a reason other than the policy: a rate limit, or a full namespace. */
-  recordWriteRefusal(request: Request, caller: Caller, namespace: string | undefined, reason: string): void
-}
+/** See `createDenials`. */
+export type Denials = ReturnType<typeof createDenials>
 
 /** Best effort: a denial is not delayed, nor turned into another error, if the audit log cannot be written. */
-export function createDenials(audit: Audit, requestId: (request: Request) => string): Denials {
+export function createDenials(audit: Audit, requestId: (request: Request) => string) {
   const about = (request: Request, { token }: Caller) => ({ requestId: requestId(request), jti: token?.jti })
   return {
-    recordPolicyDenial(request, caller, access, refusal) {
+    /** An access that the policy denied. The caller's error may contain less. */
+    recordPolicyDenial(request: Request, caller: Caller, access: Access, refusal: Denial): void {
       const { namespace, resource, operation, metadata } = access
       const connectionId = typeof metadata === 'object' ? metadata.connectionId : undefined
       const constraint = constraintOf(refusal)
       const what = { namespace, connectionId, resource, operation, ...describeCall(access.rpc), constraint }
       audit.recordBestEffort('access.refused', caller, { ...about(request, caller), ...what })
     },
-    recordWriteRefusal: (request, caller, namespace, reason) =>
+    /** A write that was refused for a reason other than the policy: a rate limit, or a full namespace. */
+    recordWriteRefusal: (request: Request, caller: Caller, namespace: string | undefined, reason: string) =>
       audit.recordBestEffort('write.refused', caller, { ...about(request, caller), namespace, reason }),
-    recordMintRefusal: (request, caller, reason) =>
+    /** A refused request for a token. */
+    recordMintRefusal: (request: Request, caller: Caller, reason: string) =>
       audit.recordBestEffort('token.refused', caller, { ...about(request, caller), reason }),
   }
 }
+
+type Denial = Extract<Decision, { allowed: false }>
 
 /** The method of an MCP request, and the tool, prompt or resource that it names; never its arguments. */
 function describeCall(rpc: unknown): AuditFields {

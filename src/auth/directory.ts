@@ -6,12 +6,13 @@
  */
 
 import { LRUCache } from 'lru-cache'
-import type { ApiKey, Namespace, Role } from '../model/organization.ts'
+import type { ApiKey } from '../model/organization.ts'
 import type { RecordedAnswer } from '../model/recorded-answer.ts'
 import { readApiKey, readKeyId, readMock, readNamespace, readRole } from '../storage/directory-records.ts'
 import { directoryVersionKey, keyOf, prefixOf, prefixRange, signingKeysKey } from '../storage/keys.ts'
 import type { Key, Store } from '../storage/store.ts'
 import { readVersion } from '../storage/versions.ts'
+import { keyRing, readSigningKeys } from './signing-keys.ts'
 
 /** Ours: recorded answers of one server that are used. Past it: later ones are ignored. */
 const recordedAnswersMax = 5000
@@ -25,36 +26,17 @@ const directoryCacheBytesMax = 16 * 2 ** 20
  */
 const keptNamesMax = 200_000
 
-export interface Directory {
-  /** The current snapshot. A request gets it once, and uses it throughout. */
-  current(): Promise<DirectorySnapshot>
-}
+/** See `createDirectory`. */
+export type Directory = ReturnType<typeof createDirectory>
 
 /** Each look-up resolves with undefined, false or an empty list if there is no such record. */
-export interface DirectorySnapshot {
-  /** '' for a directory that was never written. */
-  readonly version: string
-  apiKeyByDigest(digest: string): Promise<ApiKey | undefined>
-  apiKey(keyId: string): Promise<ApiKey | undefined>
-  hasOrganization(organizationId: string): Promise<boolean>
-  role(organizationId: string, userId: string): Promise<Role | undefined>
-  namespace(namespace: string): Promise<Namespace | undefined>
-  /** The sealed record of the signing keys. */
-  signingKeys(): Promise<Uint8Array | undefined>
-  /** Whether the token with this id was revoked. */
-  isRevoked(jti: string): Promise<boolean>
-  /** The server's details as JSON: the body of a response. */
-  serverJson(qualifiedName: string): Promise<Uint8Array | undefined>
-  /** The recorded answers for mocks of the server, in fixture order; at most `recordedAnswersMax`. Not cached. */
-  recordedAnswers(qualifiedName: string): Promise<RecordedAnswer[]>
-  /** Sets of names that `namespace-access.ts` read, by its question. A set may be newer than this version, never older. */
-  readonly names: LRUCache<string, ReadonlySet<string>>
-}
+export type DirectorySnapshot = Readonly<ReturnType<typeof createSnapshot>>
 
-export function createDirectory(store: Pick<Store, 'get' | 'range'>): Directory {
+export function createDirectory(store: Pick<Store, 'get' | 'range'>) {
   let snapshot = createSnapshot(store, '')
   return {
-    async current() {
+    /** The current snapshot. A request gets it once, and uses it throughout. */
+    async current(): Promise<DirectorySnapshot> {
       const version = await readVersion(store, directoryVersionKey)
       // A new object, so that requests in progress keep their own snapshot. Version '' is never cached.
       if (version !== snapshot.version || version === '') snapshot = createSnapshot(store, version)
@@ -64,7 +46,7 @@ export function createDirectory(store: Pick<Store, 'get' | 'range'>): Directory 
 }
 
 /** Caches records for one version. A record is read after the version, so it may be newer, but never older. */
-function createSnapshot(store: Pick<Store, 'get' | 'range'>, version: string): DirectorySnapshot {
+function createSnapshot(store: Pick<Store, 'get' | 'range'>, version: string) {
   const records = new LRUCache<string, { value: unknown }>({
     maxSize: directoryCacheBytesMax,
     sizeCalculation: ({ value }) => (value instanceof Uint8Array ? value.length + 256 : 512),
@@ -83,32 +65,44 @@ function createSnapshot(store: Pick<Store, 'get' | 'range'>, version: string): D
     records.set(name, { value })
     return value
   }
-  const itself = (bytes: Uint8Array) => bytes
   const present = () => true
   const apiKey = (keyId: string) => read(`key\0${keyId}`, () => keyOf('apiKey', keyId), readApiKey)
 
   return {
+    /** '' for a directory that was never written. */
     version,
     apiKey,
-    names: new LRUCache({ maxSize: keptNamesMax, sizeCalculation: (names: ReadonlySet<string>) => names.size }),
-    async apiKeyByDigest(digest) {
+    /** Sets of names that `namespace-access.ts` read, by its question. A set may be newer than this version, never older. */
+    names: new LRUCache<string, ReadonlySet<string>>({ maxSize: keptNamesMax, sizeCalculation: ({ size }) => size }),
+    async apiKeyByDigest(digest: string): Promise<ApiKey | undefined> {
       const keyId = await read(`digest\0${digest}`, () => keyOf('apiKeyDigest', digest), readKeyId)
       return keyId === undefined ? undefined : apiKey(keyId)
     },
-    hasOrganization: async (organizationId) =>
+    hasOrganization: async (organizationId: string) =>
       (await read(`organization\0${organizationId}`, () => keyOf('organization', organizationId), present)) === true,
-    role: (organizationId, userId) =>
+    role: (organizationId: string, userId: string) =>
       read(`member\0${organizationId}\0${userId}`, () => keyOf('member', organizationId, userId), readRole),
-    signingKeys: () => read('signing keys', () => signingKeysKey, itself),
-    isRevoked: async (jti) => (await read(`revoked\0${jti}`, () => keyOf('revocation', jti), present)) === true,
-    namespace: (namespace) => read(`namespace\0${namespace}`, () => keyOf('namespace', namespace), readNamespace),
-    serverJson: (qualifiedName) => read(`server\0${qualifiedName}`, () => keyOf('server', qualifiedName), itself),
-    async recordedAnswers(qualifiedName) {
-      const { entries } = await store.range({
-        ...prefixRange(prefixOf('mock', qualifiedName)),
-        limit: recordedAnswersMax,
-      })
-      return entries.map(({ value }) => readMock(value))
+    /** The signing keys, opened with the key that seals them. */
+    signingKeys: (sealingKey: Buffer) =>
+      read(
+        'signing keys',
+        () => signingKeysKey,
+        (sealed) => keyRing(readSigningKeys(sealed, sealingKey)),
+      ),
+    /** Whether the token with this id was revoked. */
+    isRevoked: async (jti: string) => (await read(`revoked\0${jti}`, () => keyOf('revocation', jti), present)) === true,
+    namespace: (name: string) => read(`namespace\0${name}`, () => keyOf('namespace', name), readNamespace),
+    /** The server's details as JSON: the body of a response. */
+    serverJson: (name: string) =>
+      read(
+        `server\0${name}`,
+        () => keyOf('server', name),
+        (bytes) => bytes,
+      ),
+    /** The recorded answers for mocks of the server, in fixture order; at most `recordedAnswersMax`. Not cached. */
+    async recordedAnswers(qualifiedName: string): Promise<RecordedAnswer[]> {
+      const range = { ...prefixRange(prefixOf('mock', qualifiedName)), limit: recordedAnswersMax }
+      return (await store.range(range)).entries.map(({ value }) => readMock(value))
     },
   }
 }

@@ -17,9 +17,7 @@ import { openSealed, seal } from './secrets.ts'
  * deletes them.
  */
 export const expiredRecordsDeletedMax = 20
-/**
- * Expired records among which a write chooses those that it deletes. Past it: later ones wait until these are gone.
- */
+/** Expired records among which a write chooses those that it deletes. Past it: later ones wait until these are gone. */
 const expiredRecordsReadMax = 1000
 
 /** The purpose of a secret. A secret of one purpose finds nothing under another. */
@@ -32,31 +30,14 @@ export interface FoundRecord<T> {
   readonly bytes: Uint8Array
 }
 
-export interface ExpiringRecords {
-  /**
-   * Keeps a value, durably, and resolves with its new secret. `lifetime`: seconds. Some expired records are deleted
-   * with it, so they never pile up.
-   */
-  add(purpose: Purpose, value: object, lifetime: number): Promise<string>
-  /** The record of a secret. Undefined if there is none, or it has expired. */
-  find<T>(purpose: Purpose, secret: string): Promise<FoundRecord<T> | undefined>
-  /** Gives a record another value. False if it is no longer as it was found. */
-  replace(purpose: Purpose, found: FoundRecord<unknown>, value: object): Promise<boolean>
-  /** Uses a record up. False if somebody else was first. */
-  take(found: FoundRecord<unknown>): Promise<boolean>
-}
-
-export interface ExpiringRecordsOptions {
-  readonly store: Pick<Store, 'get' | 'keys' | 'commit'>
-  /** See `Secrets`. */
-  readonly signInKey: Buffer
-  readonly clock: Clock
-}
-
 /** A secret: the time in its key, 8 characters in base 36; 32 random bytes in base64url. */
 const secretShape = /^([0-9a-z]{8})[A-Za-z0-9_-]{43}$/
 
-export function createExpiringRecords({ store, signInKey, clock }: ExpiringRecordsOptions): ExpiringRecords {
+/** See `createExpiringRecords`. */
+export type ExpiringRecords = ReturnType<typeof createExpiringRecords>
+
+/** `signInKey`: see `Secrets`. */
+export function createExpiringRecords(store: Pick<Store, 'get' | 'keys' | 'commit'>, signInKey: Buffer, clock: Clock) {
   const nowSeconds = () => secondsOf(clock)
   const digestOf = (purpose: Purpose, secret: string) =>
     createHmac('sha256', signInKey).update(`${purpose}\0${secret}`).digest('base64url')
@@ -73,14 +54,19 @@ export function createExpiringRecords({ store, signInKey, clock }: ExpiringRecor
   }
 
   return {
-    async add(purpose, value, lifetime) {
+    /**
+     * Keeps a value, durably, and resolves with its new secret. `lifetime`: seconds. Some expired records are deleted
+     * with it, so they never pile up.
+     */
+    async add(purpose: Purpose, value: object, lifetime: number): Promise<string> {
       const expires = nowSeconds() + lifetime
       const secret = `${expires.toString(36).padStart(8, '0')}${randomBytes(32).toString('base64url')}`
       const key = expiringKey(expires, digestOf(purpose, secret))
       await store.commit({ puts: [{ key, value: sealed(purpose, key, value) }], deletes: await expired() })
       return secret
     },
-    async find<T>(purpose: Purpose, secret: string) {
+    /** The record of a secret. Undefined if there is none, or it has expired. */
+    async find<T>(purpose: Purpose, secret: string): Promise<FoundRecord<T> | undefined> {
       const [, time = ''] = secretShape.exec(secret) ?? []
       const expires = Number.parseInt(time, 36)
       if (Number.isNaN(expires) || expires <= nowSeconds()) return undefined
@@ -90,11 +76,13 @@ export function createExpiringRecords({ store, signInKey, clock }: ExpiringRecor
       const text = openSealed(signInKey, asBuffer(bytes), `${purpose} ${asBuffer(key).toString('latin1')}`)
       return text === undefined ? undefined : { value: JSON.parse(text) as T, key, bytes }
     },
-    async replace(purpose, { key, bytes }, value) {
+    /** Gives a record another value. False if it is no longer as it was found. */
+    async replace(purpose: Purpose, { key, bytes }: FoundRecord<unknown>, value: object): Promise<boolean> {
       const puts = [{ key, value: sealed(purpose, key, value) }]
       return (await store.commit({ checks: [{ key, value: bytes }], puts })).ok
     },
-    async take({ key, bytes }) {
+    /** Uses a record up. False if somebody else was first. */
+    async take({ key, bytes }: FoundRecord<unknown>): Promise<boolean> {
       const checks = [{ key, value: bytes }]
       return (await store.commit({ checks, deletes: [key], fromReserve: 'revocation' })).ok
     },

@@ -154,10 +154,7 @@ export function refreshTokenOf(signInKey: Buffer, { grantId, refreshes = 0 }: Gr
 }
 
 /** The grant and the number in a refresh token of ours; undefined for any other text. */
-export function readRefreshToken(
-  signInKey: Buffer,
-  token: string,
-): { readonly grantId: string; readonly number: number } | undefined {
+export function readRefreshToken(signInKey: Buffer, token: string) {
   const [, text = '', grantId = '', number = '', mac = ''] =
     /^((grant_[A-Za-z0-9_-]{22})\.([0-9a-z]{1,10}))\.([A-Za-z0-9_-]{43})$/.exec(token) ?? []
   if (!timingSafeEqual(Buffer.from(macOf(signInKey, text)), Buffer.from(mac.padEnd(43)))) return undefined

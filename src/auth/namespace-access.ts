@@ -7,31 +7,21 @@ import type { Namespace } from '../model/organization.ts'
 import { everyKey } from '../storage/every-entry.ts'
 import { idOfKey, ownedBy, prefixOf } from '../storage/keys.ts'
 import type { Store } from '../storage/store.ts'
-import { type Caller, isOrganizationAdmin } from './authenticate.ts'
+import { type Authenticated, type Caller, isOrganizationAdmin } from './authenticate.ts'
 import type { DirectorySnapshot } from './directory.ts'
 
 /** Whether a caller that may access the namespace also manages it, that is, may change it and its servers. */
-export async function managesNamespace(
-  caller: Caller,
-  namespace: Namespace,
-  directory: DirectorySnapshot,
-): Promise<boolean> {
+export async function managesNamespace(caller: Caller, namespace: Namespace, directory: DirectorySnapshot) {
   // A token for an organization, and an organization's key, act as its admin.
   if (caller.operator || caller.organizationId !== undefined || 'userId' in namespace) return true
   return isOrganizationAdmin(caller, namespace.organizationId, directory)
-}
-
-/** The caller whose namespaces are asked for, and the directory as its request has it. */
-export interface Asking {
-  readonly caller: Caller
-  readonly directory: DirectorySnapshot
 }
 
 /**
  * The names of all namespaces that the caller may access, in order. An operator may access all there are. They are read
  * once for a version of the directory.
  */
-export async function accessibleNamespaces(store: Pick<Store, 'keys'>, asking: Asking): Promise<ReadonlySet<string>> {
+export async function accessibleNamespaces(store: Pick<Store, 'keys'>, asking: Authenticated) {
   const { operator, userId, organizationId } = asking.caller
   if (organizationId !== undefined)
     return namesKept(asking, `organization ${organizationId}`, () => namesUnder(store, ownedBy({ organizationId })))
@@ -68,7 +58,7 @@ export function* firstNames(
 }
 
 /** The names of all namespaces of a user or an organization: an id does not tell which. */
-export function namespacesOf(store: Pick<Store, 'keys'>, asking: Asking, id: string): Promise<ReadonlySet<string>> {
+export function namespacesOf(store: Pick<Store, 'keys'>, asking: Authenticated, id: string) {
   return namesKept(asking, `owner ${id}`, async () => [
     ...(await namesUnder(store, ownedBy({ userId: id }))),
     ...(await namesUnder(store, ownedBy({ organizationId: id }))),
@@ -79,20 +69,16 @@ export function namespacesOf(store: Pick<Store, 'keys'>, asking: Asking, id: str
  * Whether the caller may access a namespace of a registered server. Build it once per request and call it for each
  * namespace.
  */
-export async function accessOf(store: Pick<Store, 'keys'>, asking: Asking): Promise<(namespace: string) => boolean> {
+export async function accessOf(store: Pick<Store, 'keys'>, asking: Authenticated) {
   if (asking.caller.operator && asking.caller.organizationId === undefined) return () => true
   const accessible = await accessibleNamespaces(store, asking)
-  return (namespace) => accessible.has(namespace)
+  return (namespace: string) => accessible.has(namespace)
 }
 
-async function namesKept(
-  { directory }: Asking,
-  what: string,
-  read: () => Promise<readonly string[]>,
-): Promise<ReadonlySet<string>> {
+async function namesKept({ directory }: Authenticated, what: string, read: () => Promise<readonly string[]>) {
   const kept = directory.names.get(what)
   if (kept !== undefined) return kept
-  const names = new Set(await read())
+  const names: ReadonlySet<string> = new Set(await read())
   // Absence is not kept: invented owners would take the place of others.
   if (names.size > 0) directory.names.set(what, names)
   return names

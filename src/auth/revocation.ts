@@ -6,7 +6,7 @@
 import { revocationRetentionSeconds, tokenLifetimeMaxSeconds } from '../limits.ts'
 import { readRevocation, revocationEntry } from '../storage/directory-records.ts'
 import { directoryVersionKey, prefixOf, prefixRange } from '../storage/keys.ts'
-import type { Key, Store } from '../storage/store.ts'
+import type { Store } from '../storage/store.ts'
 import { newVersion } from '../storage/versions.ts'
 
 /**
@@ -19,19 +19,12 @@ export async function revokeToken(
   { exp, nowSeconds }: { readonly exp: number | undefined; readonly nowSeconds: number },
 ): Promise<void> {
   const until = exp ?? nowSeconds + tokenLifetimeMaxSeconds
+  // Those of tokens that expired long ago, among the first 1,000 in the store.
+  const { entries } = await store.range({ ...prefixRange(prefixOf('revocation')), limit: 1000 })
+  const old = entries.filter(({ value }) => readRevocation(value) + revocationRetentionSeconds < nowSeconds)
   await store.commit({
     puts: [revocationEntry(jti, until), newVersion(directoryVersionKey)],
-    deletes: await forgettable(store, nowSeconds),
+    deletes: old.map(({ key }) => key),
     fromReserve: 'revocation',
   })
-}
-
-/**
- * Revocations of tokens that expired more than `revocationRetentionSeconds` ago, among the first 1,000 in the store.
- */
-async function forgettable(store: Store, nowSeconds: number): Promise<Key[]> {
-  const { entries } = await store.range({ ...prefixRange(prefixOf('revocation')), limit: 1000 })
-  return entries
-    .filter(({ value }) => readRevocation(value) + revocationRetentionSeconds < nowSeconds)
-    .map(({ key }) => key)
 }

@@ -9,6 +9,8 @@ import { type InputValues, noInput, type UpstreamTarget, withInput } from '../mo
 import type { ConnectionPrivate, StoredConnection } from '../storage/connections.ts'
 import { openText, sealText } from './secrets.ts'
 
+/** Headers of a connection, in the clear. */
+type OwnHeaders = Readonly<Record<string, string>>
 type Part = 'headers' | 'input' | 'oauth' | 'tokens'
 
 /** Never changed: nothing that is stored would open. */
@@ -33,20 +35,16 @@ export function openPart<T>(part: Part, sealed: ConnectionPrivate, ref: Connecti
 }
 
 /** The part of the private record that has the headers; empty for no headers. */
-export function sealHeaders(
-  headers: Readonly<Record<string, string>>,
-  ref: ConnectionRef,
-  key: Buffer,
-): ConnectionPrivate {
+export function sealHeaders(headers: OwnHeaders, ref: ConnectionRef, key: Buffer): ConnectionPrivate {
   return Object.keys(headers).length === 0 ? {} : { headers: sealPart('headers', headers, ref, key) }
 }
 
-export function openHeaders(sealed: ConnectionPrivate, ref: ConnectionRef, key: Buffer): Record<string, string> {
+export function openHeaders(sealed: ConnectionPrivate, ref: ConnectionRef, key: Buffer): OwnHeaders {
   return openPart('headers', sealed, ref, key) ?? {}
 }
 
 /** A connection that sends its own authorization header is not for anybody to sign in. */
-export function hasAuthorization(headers: Readonly<Record<string, string>>): boolean {
+export function hasAuthorization(headers: OwnHeaders): boolean {
   return Object.keys(headers).some((name) => name.toLowerCase() === 'authorization')
 }
 

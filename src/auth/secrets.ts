@@ -9,43 +9,34 @@ import { CommandError } from '../errors.ts'
 import { canonicalBytes } from '../schema/base64.ts'
 import { requirePrivate } from '../storage/private-file.ts'
 
-export interface Secrets {
-  /** The HMAC key for the API key hashes in the store. */
-  readonly apiKeyPepper: Buffer
-  /** Seals list cursors. */
-  readonly cursorKey: Buffer
-  /** Seals the signing keys in the store. */
-  readonly sealingKey: Buffer
-  /** Seals the own headers of connections. */
-  readonly headersKey: Buffer
-  /** Seals the MCP session ids that clients receive. */
-  readonly sessionKey: Buffer
-  /** Seals and hashes what sign-in keeps: sessions, attempts, codes, refresh tokens. */
-  readonly signInKey: Buffer
-  /** Hashes the arguments of recorded calls. */
-  readonly callKey: Buffer
-  /** Makes the value by which a database knows the secret that belongs to it. */
-  readonly storeCheckKey: Buffer
-  /** Our name in `Via` headers (RFC 9110, 7.6.3); the same for all processes with this secret. */
-  readonly pseudonym: string
-}
+/** See `openSecrets`. */
+export type Secrets = Readonly<ReturnType<typeof openSecrets>>
 
 /** Reads the secret in a file; creates one if there is none. Throws CommandError. */
-export function openSecrets(file: string): Secrets {
+export function openSecrets(file: string) {
   const secret = readOrCreate(file, () => randomBytes(32).toString('base64url'))
   const bytes = Buffer.from(secret, 'base64url')
   if (bytes.length !== 32) throw new CommandError(`${file} is damaged: restore it from a backup`)
   // A purpose must never be renamed or reused: everything sealed with its key would be lost.
-  const derive = (purpose: string) => Buffer.from(hkdfSync('sha256', bytes, '', `postern ${purpose}`, 32))
+  const derive = (purpose: string): Buffer => Buffer.from(hkdfSync('sha256', bytes, '', `postern ${purpose}`, 32))
   return {
+    /** The HMAC key for the API key hashes in the store. */
     apiKeyPepper: derive('api-key pepper'),
+    /** Seals list cursors. */
     cursorKey: derive('cursor key'),
+    /** Seals the signing keys in the store. */
     sealingKey: derive('sealing key'),
+    /** Seals the own headers of connections. */
     headersKey: derive('connection headers key'),
+    /** Seals the MCP session ids that clients receive. */
     sessionKey: derive('session key'),
+    /** Seals and hashes what sign-in keeps: sessions, attempts, codes, refresh tokens. */
     signInKey: derive('sign-in key'),
+    /** Hashes the arguments of recorded calls. */
     callKey: derive('call record'),
+    /** Makes the value by which a database knows the secret that belongs to it. */
     storeCheckKey: derive('store check'),
+    /** Our name in `Via` headers (RFC 9110, 7.6.3); the same for all processes with this secret. */
     pseudonym: `postern-${derive('pseudonym').toString('hex').slice(0, 12)}`,
   }
 }
@@ -57,12 +48,7 @@ const tagBytes = 16
  * AES-256-GCM with a random nonce, unless one is given; the result is nonce, ciphertext and tag. `associatedData`
  * identifies the place that it belongs to: it does not open with any other.
  */
-export function seal(
-  key: Buffer,
-  text: string,
-  associatedData = '',
-  nonce: Uint8Array = randomBytes(nonceBytes),
-): Buffer {
+export function seal(key: Buffer, text: string, associatedData = '', nonce: Uint8Array = randomBytes(nonceBytes)) {
   const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(associatedData))
   return Buffer.concat([nonce, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()])
 }

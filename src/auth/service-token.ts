@@ -18,17 +18,11 @@ export function signingInput(claims: ServiceTokenClaims, { header }: Pick<Signin
 
 export type Verified = { readonly claims: ServiceTokenClaims } | { readonly refused: TokenRefusal }
 
+/** A valid signature, of claims that are not good here and now. */
+type ClaimsRefusal = 'issuer' | 'audience' | 'not_yet' | 'expired'
+
 /** In the order in which they are checked. */
-export type TokenRefusal =
-  | 'not_a_token'
-  | 'header'
-  | 'encoding'
-  | 'signature'
-  | 'claims'
-  | 'issuer'
-  | 'audience'
-  | 'not_yet'
-  | 'expired'
+export type TokenRefusal = 'not_a_token' | 'header' | 'encoding' | 'signature' | 'claims' | ClaimsRefusal
 
 export interface VerifyOptions {
   readonly keys: KeyRing

@@ -41,34 +41,26 @@ export function setupStateOf({ ref, connection, privatePart: { setups = 0 } }: S
   return `${ref.namespace}/${ref.connectionId} ${connection.createdAt} ${setups} ${metadata}`
 }
 
-interface TicketText extends Maker {
-  /** Unix seconds. */
-  readonly expires: number
-}
-
-export interface SetupLinks {
-  /** Without a ticket. */
-  urlOf(ref: ConnectionRef): string
-  urlWithTicket(connection: SetupOf, maker: Maker): string
-  /** The maker of a ticket for this connection, which must still be good (`maker.ts`); undefined if it is none. */
-  ticketMaker(ticket: string, connection: SetupOf): Maker | undefined
-}
+/** See `createSetupLinks`. */
+export type SetupLinks = ReturnType<typeof createSetupLinks>
 
 /** `base`: the base URL without a trailing slash. `signInKey`: see `Secrets`. */
-export function createSetupLinks(base: string, signInKey: Buffer, clock: Clock): SetupLinks {
+export function createSetupLinks(base: string, signInKey: Buffer, clock: Clock) {
   const urlOf = ({ namespace, connectionId }: ConnectionRef) => `${base}/connect/${namespace}/${connectionId}/setup`
   const place = (setup: SetupOf) => `ticket ${setupStateOf(setup)}`
   return {
+    /** Without a ticket. */
     urlOf,
-    urlWithTicket(connection, maker) {
-      const text: TicketText = { ...maker, expires: secondsOf(clock) + setupTicketSeconds }
-      const ticket = sealText(signInKey, JSON.stringify(text), place(connection))
+    urlWithTicket(connection: SetupOf, maker: Maker): string {
+      const text = JSON.stringify({ ...maker, expires: secondsOf(clock) + setupTicketSeconds })
+      const ticket = sealText(signInKey, text, place(connection))
       return `${urlOf(connection.ref)}?ticket=${ticket}`
     },
-    ticketMaker(ticket, connection) {
+    /** The maker of a ticket for this connection, which must still be good (`maker.ts`); undefined if it is none. */
+    ticketMaker(ticket: string, connection: SetupOf): Maker | undefined {
       const text = openText(signInKey, ticket, place(connection))
       if (text === undefined) return undefined
-      const { expires, ...maker } = JSON.parse(text) as TicketText
+      const { expires, ...maker } = JSON.parse(text) as Maker & { readonly expires: number }
       return expires > clock.now() / 1000 ? maker : undefined
     },
   }

@@ -6,11 +6,12 @@
  * expired. All keys are one record in the store, sealed with a key derived from the instance secret.
  */
 
-import { createHash, createPrivateKey, createPublicKey, type KeyObject, randomBytes } from 'node:crypto'
+import { createHash, createPrivateKey, createPublicKey, randomBytes } from 'node:crypto'
 import { type Static, Type } from '@sinclair/typebox'
 import { CommandError } from '../errors.ts'
 import { jwksMaxAgeSeconds, keyRetirementSeconds } from '../limits.ts'
 import { validatorOf } from '../schema/check.ts'
+import { closedObject, oneOf } from '../schema/shapes.ts'
 import { asBuffer } from '../storage/bytes.ts'
 import { decideAgain } from '../storage/decide-again.ts'
 import { directoryVersionKey, signingKeysKey } from '../storage/keys.ts'
@@ -18,48 +19,27 @@ import type { Store } from '../storage/store.ts'
 import { newVersion } from '../storage/versions.ts'
 import { openSealed, seal } from './secrets.ts'
 
-export interface SigningKey {
-  /** The RFC 7638 thumbprint. */
-  readonly kid: string
-  readonly state: SigningKeyRecord['state']
-  /** When it entered this state, in Unix seconds. */
-  readonly since: number
-  /**
-   * The encoded JWS header of its tokens, always with the same members in the same order. Verifying compares it as
-   * text, so no other header is ever parsed.
-   */
-  readonly header: string
-  /** The seed and then the public key, as tweetnacl has it. */
-  readonly secretKey: Uint8Array
-  /** The same key for the runtime's crypto. */
-  readonly privateKey: KeyObject
-  /** The public key, for verifiers. */
-  readonly jwk: Readonly<Record<'kty' | 'crv' | 'x' | 'kid' | 'use' | 'alg', string>>
-}
+/** See `signingKey`. */
+export type SigningKey = Readonly<ReturnType<typeof signingKey>>
 
-export interface KeyRing {
-  /** Signs new tokens. */
-  readonly active: SigningKey
-  /** Newest first: next, active, and the retired ones that may still have tokens. */
-  readonly all: readonly SigningKey[]
-}
+/** See `keyRing`. */
+export type KeyRing = Readonly<ReturnType<typeof keyRing>>
 
-/** The stored form of one key. */
-export const SigningKeyRecord = Type.Object(
-  {
-    seed: Type.String({ pattern: '^[A-Za-z0-9_-]{43}$' }),
-    state: Type.Union([Type.Literal('next'), Type.Literal('active'), Type.Literal('retired')]),
-    since: Type.Integer({ minimum: 0 }),
-  },
-  { additionalProperties: false },
-)
+/** The stored form of one key. `since`: when it entered its state, in Unix seconds. */
+export const SigningKeyRecord = closedObject({
+  seed: Type.String({ pattern: '^[A-Za-z0-9_-]{43}$' }),
+  state: oneOf(['next', 'active', 'retired']),
+  since: Type.Integer({ minimum: 0 }),
+})
 export type SigningKeyRecord = Static<typeof SigningKeyRecord>
 
 const recordsShape = validatorOf(Type.Array(SigningKeyRecord, { minItems: 1 }))
 
 /** Throws Error if none of the records is an active key. */
-export function keyRing(records: readonly SigningKeyRecord[]): KeyRing {
-  const all = records.map(signingKey)
+export function keyRing(records: readonly SigningKeyRecord[]) {
+  /** Newest first: next, active, and the retired ones that may still have tokens. */
+  const all: readonly SigningKey[] = records.map(signingKey)
+  /** Signs new tokens. */
   const active = all.find(({ state }) => state === 'active')
   if (active === undefined) throw new Error('a key ring needs an active key')
   return { active, all }
@@ -134,7 +114,8 @@ function newRecord(state: SigningKeyRecord['state'], since: number): SigningKeyR
 /** The PKCS #8 prefix of a 32-byte Ed25519 private key (RFC 8410). */
 const pkcs8Prefix = Buffer.from('302e020100300506032b657004220420', 'hex')
 
-function signingKey({ seed, state, since }: SigningKeyRecord): SigningKey {
+/** A stored key, ready to sign and to be published. */
+function signingKey({ seed, state, since }: SigningKeyRecord) {
   const secret = Buffer.from(seed, 'base64url')
   // Derived by the runtime: tweetnacl would block the event loop for 1.5 ms per key, retired keys included.
   const privateKey = createPrivateKey({ key: Buffer.concat([pkcs8Prefix, secret]), format: 'der', type: 'pkcs8' })
@@ -142,12 +123,20 @@ function signingKey({ seed, state, since }: SigningKeyRecord): SigningKey {
   // RFC 7638: the required members in lexicographic order, without spaces.
   const kid = createHash('sha256').update(`{"crv":"Ed25519","kty":"OKP","x":"${x}"}`).digest('base64url')
   return {
+    /** The RFC 7638 thumbprint. */
     kid,
     state,
     since,
+    /**
+     * The encoded JWS header of its tokens, always with the same members in the same order. Verifying compares it as
+     * text, so no other header is ever parsed.
+     */
     header: Buffer.from(`{"alg":"EdDSA","typ":"mcp-service+jwt","kid":"${kid}"}`).toString('base64url'),
-    secretKey: Buffer.concat([secret, Buffer.from(x, 'base64url')]),
+    /** The seed and then the public key, as tweetnacl has it. */
+    secretKey: Buffer.concat([secret, Buffer.from(x, 'base64url')]) as Uint8Array,
+    /** The same key for the runtime's crypto. */
     privateKey,
+    /** The public key, for verifiers. */
     jwk: { kty: 'OKP', crv: 'Ed25519', x, kid, use: 'sig', alg: 'EdDSA' },
   }
 }

@@ -12,15 +12,8 @@ import type { Caller } from './authenticate.ts'
 import type { Authorizer, RequestContext } from './authorizer.ts'
 import type { Denials } from './denials.ts'
 
-export interface Writes {
-  /** Throws 401, 429 if the caller exceeds its write rate, and 503 while the audit log cannot be written. */
-  authenticate(request: Request): Promise<RequestContext>
-  /**
-   * Begins a change of the directory, before its body is read: authenticates as above, authorizes, and refuses a query.
-   * Throws what these throw.
-   */
-  begin<A>(request: Request, authorize: Authorize<A>, kind?: WriteKind): Promise<DirectoryWrite<A>>
-}
+/** See `createWrites`. */
+export type Writes = ReturnType<typeof createWrites>
 
 /** Throws the error for a caller who may not write. The result is for the write. */
 type Authorize<A> = (context: RequestContext) => A | Promise<A>
@@ -45,7 +38,8 @@ export interface WritesDeps {
   readonly writeRate: HolderRateLimit
 }
 
-export function createWrites({ authorizer, denials, audit, store, writeRate }: WritesDeps): Writes {
+export function createWrites({ authorizer, denials, audit, store, writeRate }: WritesDeps) {
+  /** Throws 401, 429 if the caller exceeds its write rate, and 503 while the audit log cannot be written. */
   async function authenticate(request: Request): Promise<RequestContext> {
     const context = await authorizer.authenticate(request)
     const wait = writeRate.take(context.caller)
@@ -59,7 +53,11 @@ export function createWrites({ authorizer, denials, audit, store, writeRate }: W
 
   return {
     authenticate,
-    async begin(request, authorize, kind) {
+    /**
+     * Begins a change of the directory, before its body is read: authenticates as above, authorizes, and refuses a
+     * query. Throws what these throw.
+     */
+    async begin<A>(request: Request, authorize: Authorize<A>, kind?: WriteKind): Promise<DirectoryWrite<A>> {
       const first = await authenticate(request)
       const allowed = await authorize(first)
       refuseQuery(request.url)

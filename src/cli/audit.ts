@@ -11,10 +11,7 @@ import { auditVerifier, openEndText } from '../ops/audit-verifier.ts'
 import { countText } from './count-text.ts'
 import type { Terminal } from './terminal.ts'
 
-/**
- * Writes an audit entry. Called after the act, and before the command reports success. Throws StoreError if the entry
- * cannot be written.
- */
+/** Writes an audit entry, after the act and before the command reports success. Throws StoreError if it cannot. */
 export async function auditCommand(data: string, event: string, fields: AuditFields): Promise<void> {
   const audit = openAuditLog(data, { clock: systemClock, onFailure: () => {} })
   try {
@@ -59,9 +56,8 @@ export async function verifyAudit(
   if (bad.length > 0 && logs.length === 0) {
     throw new CommandError(`${named} is not an audit log: no line is a valid entry`)
   }
-  if (bad.length > problemsShownMax) {
+  if (bad.length > problemsShownMax)
     bad.splice(problemsShownMax, bad.length, `and ${bad.length - problemsShownMax} more`)
-  }
   if (bad.length > 0) throw new CommandError(bad.join('\n'))
   for (const { openEnd } of openEnds) stderr(`${openEnd}: ${openEndText}\n`)
   if (logs.length === 0) {

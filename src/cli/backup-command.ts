@@ -4,7 +4,7 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, 
 import { join, resolve } from 'node:path'
 import { CommandError } from '../errors.ts'
 import { backUp, restore } from '../maintenance/backup.ts'
-import { requireDataFolder } from '../maintenance/data-folder.ts'
+import { type Place, requireDataFolder } from '../maintenance/data-folder.ts'
 import { requireOwn } from '../storage/private-file.ts'
 import { StoreError } from '../storage/store.ts'
 import { auditCommand } from './audit.ts'
@@ -12,16 +12,8 @@ import { leavingNothing } from './leaving-nothing.ts'
 import type { Terminal } from './terminal.ts'
 import { verify } from './verify-command.ts'
 
-/** `data`: path of the data folder. */
-interface Flags {
-  readonly data: string
-}
-
-/**
- * Writes a backup of everything committed before; the server may be running. Never overwrites a file. Throws
- * CommandError.
- */
-export async function backUpCommand(file: string, { data }: Flags, { stdout }: Terminal): Promise<void> {
+/** Writes a backup of all that is committed; a server may be running. Overwrites no file. Throws CommandError. */
+export async function backUpCommand(file: string, { data }: Pick<Place, 'data'>, { stdout }: Terminal): Promise<void> {
   requireDataFolder(data)
   if (existsSync(file)) throw new CommandError(`${file} already exists: choose another name (nothing was overwritten)`)
   process.umask(0o077)
@@ -38,7 +30,7 @@ export async function backUpCommand(file: string, { data }: Flags, { stdout }: T
  * Creates a data folder from a backup and verifies it. The folder must be empty or missing; a failed restore leaves it
  * so. Throws CommandError.
  */
-export async function restoreCommand(file: string, { data }: Flags, terminal: Terminal): Promise<void> {
+export async function restoreCommand(file: string, { data }: Pick<Place, 'data'>, terminal: Terminal): Promise<void> {
   if (!existsSync(file)) throw new CommandError(`${file}: no such file`)
   if (existsSync(data) && readdirSync(data).length > 0) {
     throw new CommandError(`${data} is not empty: choose a new folder with --data (nothing was overwritten)`)

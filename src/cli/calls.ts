@@ -1,7 +1,4 @@
-/**
- * `postern calls`: prints recorded tool calls, filtered by time, user, token, namespace, connection, tool, outcome or
- * arguments.
- */
+/** `postern calls`: prints recorded calls of tools, those that its flags choose. */
 
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,23 +7,17 @@ import { openSecrets } from '../auth/secrets.ts'
 import { CommandError } from '../errors.ts'
 import { rpcDepthMax } from '../limits.ts'
 import { parseLine } from '../ops/audit-chain.ts'
-import { argumentsHash, recordedTool } from '../ops/call-log.ts'
+import { argumentsHash, type CallRecord, recordedTool } from '../ops/call-log.ts'
 import { followLines } from './growing-file.ts'
 import { readJsonFile } from './json-input.ts'
 import { table } from './table.ts'
 import type { Terminal } from './terminal.ts'
 
-export interface CallsFlags {
+type Filter = 'since' | 'namespace' | 'connection' | 'tool' | 'user' | 'token' | 'outcome' | 'args'
+
+/** `args`: a file with arguments, for calls with the same ones. */
+export interface CallsFlags extends Readonly<Partial<Record<Filter, string>>> {
   readonly data: string
-  readonly since?: string
-  readonly namespace?: string
-  readonly connection?: string
-  readonly tool?: string
-  readonly user?: string
-  readonly token?: string
-  readonly outcome?: string
-  /** A file with arguments: calls with the same ones. */
-  readonly args?: string
   readonly follow?: boolean
   readonly json?: boolean
 }
@@ -34,37 +25,22 @@ export interface CallsFlags {
 /** How soon a new call is shown. */
 const followPauseMs = 300
 
-/** A line of the record, as far as it is shown. */
-interface Call {
-  readonly event?: string
-  readonly time?: string
-  readonly userId?: string
-  readonly jti?: string
-  readonly par?: readonly string[]
-  readonly namespace?: string
-  readonly connectionId?: string
-  readonly tool?: string
-  readonly outcome?: string
-  readonly code?: number | string
-  readonly ms?: number
-  readonly args?: string
-}
+/** A line of the record. Another version may have written it. */
+type Call = Partial<CallRecord> & { readonly event?: string; readonly time?: string }
 
-/**
- * Prints the calls that match, oldest first; with `follow`, those to come too, until it is stopped. Throws CommandError.
- */
+/** Prints the calls that match, oldest first; with `follow`, also those to come, until stopped. Throws CommandError. */
 export async function showCalls(flags: CallsFlags, now: Date, terminal: Terminal): Promise<void> {
   const path = join(flags.data, 'calls.jsonl')
   if (!existsSync(path) && flags.follow !== true)
     throw new CommandError(`${path}: no such file: no calls were recorded here; --data names another folder`)
   const matches = filterOf(flags, now)
-  const print = printerOf(flags, terminal)
+  const print = flags.json === true ? jsonLines : tablePrinter()
   const pause = async () => {
     await setTimeout(followPauseMs)
     return !terminal.isStdoutClosed()
   }
   for await (const lines of followLines(path, flags.follow === true ? pause : undefined)) {
-    print(lines.flatMap(callIn).filter(matches))
+    terminal.stdout(print(lines.flatMap(callIn).filter(matches)))
   }
 }
 
@@ -107,14 +83,13 @@ function hashOfFile(data: string, file: string): string {
   return argumentsHash(callKey, readJsonFile(file, rpcDepthMax))
 }
 
-function printerOf({ json }: CallsFlags, { stdout }: Terminal): (calls: readonly Call[]) => void {
-  if (json === true)
-    return (calls) => {
-      for (const call of calls) stdout(`${JSON.stringify(call)}\n`)
-    }
-  let isFirst = true
+const jsonLines = (calls: readonly Call[]) => calls.map((call) => `${JSON.stringify(call)}\n`).join('')
+
+/** Makes a function that gives calls as a table, whose heading is with the first of them. */
+function tablePrinter(): (calls: readonly Call[]) => string {
+  let heading = [['TIME', 'USER', 'CONNECTION', 'TOOL', 'OUTCOME', 'TIME TAKEN']]
   return (calls) => {
-    if (calls.length === 0) return
+    if (calls.length === 0) return ''
     const rows = calls.map(({ time = '', userId = '', namespace, connectionId, tool = '', outcome = '', code, ms }) => [
       time,
       userId,
@@ -123,7 +98,8 @@ function printerOf({ json }: CallsFlags, { stdout }: Terminal): (calls: readonly
       code === undefined ? outcome : `${outcome} (${code})`,
       ms === undefined ? '' : `${ms} ms`,
     ])
-    stdout(table(isFirst ? [['TIME', 'USER', 'CONNECTION', 'TOOL', 'OUTCOME', 'TIME TAKEN'], ...rows] : rows))
-    isFirst = false
+    const text = table([...heading, ...rows])
+    heading = []
+    return text
   }
 }

@@ -28,8 +28,9 @@ export async function check(
   const { fixtureWarnings, looksIgnored } = await import('../maintenance/seed/warnings.ts')
   const advice = lintMocks(fixtures)
   const wrong = advice.filter(({ isWrong }) => isWrong).map(({ line }) => line)
+  const neighbours = folders.flatMap((folder) => readdirSync(folder).map((name) => join(folder, name)))
   const warnings = [
-    ...folders.flatMap((folder) => ignoredFiles(folder, looksIgnored)),
+    ...neighbours.filter(looksIgnored).map((file) => `${file}: is not read: fixtures are *.json files`),
     ...fixtureWarnings(sources).map(fixtureProblemLine),
     ...advice.filter(({ isWrong }) => !isWrong).map(({ line }) => line),
   ]
@@ -41,9 +42,10 @@ export async function check(
     )
   }
   stderr(warningLines(warnings))
-  const counts = Object.entries(fixtures)
-    .filter(([, items]) => items.length > 0)
-    .map(([kind, items]) => countText(items.length, kind.replace(/s$/, '')))
+  const { organizations, namespaces, apiKeys, servers, connections, mocks } = fixtures
+  const counts = Object.entries({ organizations, namespaces, apiKeys, servers, connections, mocks })
+    .filter(([, { length }]) => length > 0)
+    .map(([kind, { length }]) => countText(length, kind.replace(/s$/, '')))
   stdout(`Fine: ${countText(files.length, 'file')} with ${counts.join(', ') || 'nothing in it'}\n`)
 }
 
@@ -51,15 +53,7 @@ function warningLines(warnings: readonly string[]): string {
   return warnings.map((line) => `warning: ${escapeControlCharacters(line)}\n`).join('')
 }
 
-function ignoredFiles(folder: string, looksIgnored: (file: string) => boolean): string[] {
-  return readdirSync(folder)
-    .filter(looksIgnored)
-    .map((name) => `${join(folder, name)}: is not read: fixtures are *.json files`)
-}
-
-/**
- * The problems, one a line, and their number. Control characters are escaped, because fixtures may be someone else's.
- */
+/** The problems, one a line, and their number. Control characters are escaped: fixtures may be someone else's. */
 export function fixtureProblemsText(problems: readonly FixtureProblem[]): string {
   return [
     ...problems.map(fixtureProblemLine).map(escapeControlCharacters),

@@ -9,24 +9,8 @@ import type { Command, Option } from 'commander'
 import { CommandError } from '../errors.ts'
 import type { Terminal } from './terminal.ts'
 
-/** A command with its subcommands and flags. */
-interface Place {
-  /** The full command: `postern keys create`. */
-  readonly path: string
-  readonly commands: readonly Named[]
-  readonly flags: readonly Flag[]
-}
-
-interface Named {
-  readonly name: string
-  readonly description: string
-}
-
-interface Flag extends Named {
-  /** The short form with its dash: `-h`. */
-  readonly short: string | undefined
-  readonly takesValue: boolean
-}
+/** A command with its visible subcommands and flags. `path`: the full command, `postern keys create`. */
+type Place = ReturnType<typeof placesOf>[number]
 
 /** Prints the script for a shell. Throws CommandError 2 for an unknown shell. */
 export function completions(program: Command, shell: string, terminal: Terminal): void {
@@ -36,20 +20,11 @@ export function completions(program: Command, shell: string, terminal: Terminal)
 }
 
 /** The command and everything below it, visible ones only. The program itself comes first. */
-function placesOf(command: Command, path: string): Place[] {
+function placesOf(command: Command, path: string): { path: string; commands: Command[]; flags: Option[] }[] {
   const help = command.createHelp()
   const commands = help.visibleCommands(command)
-  const here = {
-    path,
-    commands: commands.map((one) => ({ name: one.name(), description: one.description() })),
-    flags: help.visibleOptions(command).map(flagOf),
-  }
+  const here = { path, commands, flags: help.visibleOptions(command) }
   return [here, ...commands.flatMap((one) => placesOf(one, `${path} ${one.name()}`))]
-}
-
-/** A flag without a long form does not occur: the house names each flag. */
-function flagOf({ long, short, description, required, optional }: Option): Flag {
-  return { name: long ?? '', short, description, takesValue: required || optional }
 }
 
 /** A shell pattern of all commands. Each script appends one word at a time while the result is a command. */
@@ -58,15 +33,16 @@ const isPlace = (places: readonly Place[]) =>
     .slice(1)
     .map(({ path }) => `"${path}"`)
     .join(' | ')
-/** Flags after which a value is expected, which is completed as a file name. */
-const valueFlags = (places: readonly Place[]) => [
-  ...new Set(places.flatMap(({ flags }) => flags.filter(({ takesValue }) => takesValue).map(({ name }) => name))),
-]
+/** A shell pattern of the flags after which a value is expected, which is completed as a file name. Each has a name. */
+const valueFlags = (places: readonly Place[]) =>
+  [...new Set(places.flatMap(({ flags }) => flags.filter(takesValue).map(({ long }) => long)))].join(' | ')
+
+const takesValue = ({ required, optional }: Option) => required || optional
 
 /** Words alone: bash shows no descriptions. */
 function bash(places: readonly Place[]): string {
   const words = ({ path, commands, flags }: Place) =>
-    `    "${path}") commands="${commands.map(({ name }) => name).join(' ')}" flags="${flags.map(({ name }) => name).join(' ')}" ;;`
+    `    "${path}") commands="${commands.map((one) => one.name()).join(' ')}" flags="${flags.map(({ long }) => long).join(' ')}" ;;`
   return `# Completions of postern for bash: source <(postern completions bash)
 _postern() {
   local current="\${COMP_WORDS[COMP_CWORD]}" place=postern word commands= flags=
@@ -77,7 +53,7 @@ _postern() {
     esac
   done
   # After a flag that takes a value, file names.
-  case "\${COMP_WORDS[COMP_CWORD-1]}" in ${valueFlags(places).join(' | ')}) return ;; esac
+  case "\${COMP_WORDS[COMP_CWORD-1]}" in ${valueFlags(places)}) return ;; esac
   case "$place" in
 ${places.map(words).join('\n')}
   esac
@@ -90,8 +66,9 @@ complete -o default -F _postern postern
 
 /** Zsh shows descriptions. A colon ends the name in its lists, so those of descriptions are escaped. */
 function zsh(places: readonly Place[]): string {
-  const items = (all: readonly Named[]) =>
-    all.map(({ name, description }) => quote(`${name}:${description.replaceAll(':', '\\:')}`)).join(' ')
+  const item = (name: string | undefined, description: string) => quote(`${name}:${description.replaceAll(':', '\\:')}`)
+  const commandItems = (all: readonly Command[]) => all.map((one) => item(one.name(), one.description())).join(' ')
+  const flagItems = (all: readonly Option[]) => all.map(({ long, description }) => item(long, description)).join(' ')
   return `#compdef postern
 # Completions of postern for zsh: a file called _postern in a folder of $fpath.
 _postern() {
@@ -102,9 +79,9 @@ _postern() {
       ${isPlace(places)}) place="$place $word" ;;
     esac
   done
-  case "\${words[CURRENT-1]}" in ${valueFlags(places).join(' | ')}) _files; return ;; esac
+  case "\${words[CURRENT-1]}" in ${valueFlags(places)}) _files; return ;; esac
   case "$place" in
-${places.map(({ path, commands, flags }) => `    "${path}") commands=(${items(commands)}) flags=(${items(flags)}) ;;`).join('\n')}
+${places.map(({ path, commands, flags }) => `    "${path}") commands=(${commandItems(commands)}) flags=(${flagItems(flags)}) ;;`).join('\n')}
   esac
   if [[ $PREFIX == -* ]]; then _describe -o flag flags
   elif (( $#commands )); then _describe command commands
@@ -119,10 +96,10 @@ function fish(places: readonly Place[]): string {
   const lines = places.flatMap(({ path, commands, flags }) => {
     const here = `complete -c postern -n '__postern_at ${path}'`
     return [
-      ...commands.map(({ name, description }) => `${here} -f -a ${name} -d ${quote(description)}`),
-      ...flags.map(({ name, short, description, takesValue }) => {
-        const letter = short === undefined ? '' : ` -s ${short.slice(1)}`
-        return `${here}${letter} -l ${name.slice(2)}${takesValue ? ' -r' : ''} -d ${quote(description)}`
+      ...commands.map((one) => `${here} -f -a ${one.name()} -d ${quote(one.description())}`),
+      ...flags.map((flag) => {
+        const letter = flag.short === undefined ? '' : ` -s ${flag.short.slice(1)}`
+        return `${here}${letter} -l ${flag.long?.slice(2)}${takesValue(flag) ? ' -r' : ''} -d ${quote(flag.description)}`
       }),
     ]
   })

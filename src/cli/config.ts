@@ -52,10 +52,18 @@ const onOff = (flags: string, description: string) => new Setting<boolean>(flags
 const list = <T>(flags: string, description: string, read: (text: string) => T | T[]) =>
   new Setting<T[]>(flags, `${description}; repeatable`, read).argParser(collect).default([], 'none')
 
+/** Makes a reader of numbers that are written so. */
+const numberFrom = (least: number, most: number, pattern: RegExp) => (text: string) => {
+  const isFine = pattern.test(text) && Number(text) >= least && Number(text) <= most
+  return isFine ? Number(text) : refuse(`must be a number from ${least} to ${most}`)
+}
+
+const readRate = numberFrom(0, 10_000, /^\d+(?:\.\d+)?$/)
+
 const settings = {
   // Where clients reach this server, what it serves, and whose word it takes for a client's address.
   host: setting('--host <address>', 'address to listen on', '127.0.0.1', readHost),
-  port: setting('--port <number>', 'port to listen on; 0 picks a free one', 8787, readPort),
+  port: setting('--port <number>', 'port to listen on; 0 picks a free one', 8787, numberFrom(0, 65_535, /^\d{1,5}$/)),
   fixtures: list('--fixtures <dir>', 'folder of fixtures to load', asItIs),
   // Without a trailing slash. Its default is known once the port is bound.
   baseUrl: optional(
@@ -159,7 +167,12 @@ const settings = {
 
 /** How a replica uses the database that `--store` names. `dev` has none of it: its store is temporary. */
 const replicaSettings = {
-  storePool: setting('--store-pool <number>', 'connections to the database at most', limits.storePoolDefault, readPool),
+  storePool: setting(
+    '--store-pool <number>',
+    'connections to the database at most',
+    limits.storePoolDefault,
+    numberFrom(storePoolMin, storePoolMax, /^\d{1,3}$/),
+  ),
   storeSync: optional(
     '--store-sync <when>',
     'required: refuse writes while the database has no synchronous standby',
@@ -237,11 +250,10 @@ function readDatabaseOf(
 ): ServeConfig['database'] {
   // An empty variable is none, as for POSTERN_API_KEY.
   if (!flags.store) {
-    for (const [name, flag] of [
-      ['storeSync', '--store-sync'],
-      ['replica', '--replica'],
-    ] as const)
-      if (flags[name] !== undefined) complaints.push(`${flag} ${flags[name]}: is of a database, which --store names`)
+    for (const one of [replicaSettings.storeSync, replicaSettings.replica]) {
+      const given = flags[one.attributeName()]
+      if (given !== undefined) complaints.push(`${one.long} ${given}: is of a database, which --store names`)
+    }
     return undefined
   }
   const place = readDatabase(flags.store, flags, flags.data ?? '')
@@ -260,10 +272,6 @@ function readHost(text: string): string {
   // Brackets belong to a URL; the socket wants the address alone.
   const host = text.replace(/^\[(.*)\]$/, '$1')
   return /^[A-Za-z0-9.:_-]+$/.test(host) ? host : refuse('must be an address or a name')
-}
-
-function readPort(text: string): number {
-  return /^\d{1,5}$/.test(text) && Number(text) <= 65_535 ? Number(text) : refuse('must be a number from 0 to 65535')
 }
 
 /** HOST:PORT, with brackets around an IPv6 address. */
@@ -291,11 +299,6 @@ function isPlainUrl(text: string): boolean {
   return /^https?:$/.test(protocol) && username + password + search + hash === ''
 }
 
-function readRate(text: string): number {
-  const isRate = /^\d+(?:\.\d+)?$/.test(text) && Number(text) <= 10_000
-  return isRate ? Number(text) : refuse('must be a number from 0 to 10000')
-}
-
 /** Infinity for no limit. Fifteen digits, so that each number is exact. */
 function readMost(text: string): number {
   if (!/^\d{1,15}$/.test(text)) refuse('must be a whole number; 0 for no limit')
@@ -308,12 +311,6 @@ function readTimeout(text: string): number {
   const seconds = 'seconds' in timeout ? timeout.seconds : 0
   if (seconds < 1 || seconds > upstreamTimeoutMaxSeconds) refuse('must be a duration from 1s to 10m, like 60s')
   return seconds * 1000
-}
-
-function readPool(text: string): number {
-  const pool = /^\d{1,3}$/.test(text) ? Number(text) : 0
-  if (pool >= storePoolMin && pool <= storePoolMax) return pool
-  return refuse(`must be a number from ${storePoolMin} to ${storePoolMax}`)
 }
 
 function readReplica(text: string): string {
@@ -356,9 +353,7 @@ const settingsWithoutFlag = ['POSTERN_API_KEY', 'POSTERN_VERIFY_HERE']
 /** Variables that Kubernetes sets for a service named postern. */
 const ofService = /^POSTERN_(?:SERVICE_|PORT_\d)/
 
-/**
- * A warning for each variable that begins with POSTERN_ and is not a setting. A misspelt one would be ignored silently.
- */
+/** A warning for each variable that begins with POSTERN_ and is no setting: a misspelt one would be ignored. */
 export function unknownSettings(env: NodeJS.ProcessEnv, ofFlags: readonly string[]): string[] {
   const known = new Set([...ofFlags, ...settingsWithoutFlag])
   return Object.keys(env)

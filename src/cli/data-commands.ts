@@ -8,7 +8,6 @@ import {
   dataOption,
   group,
   instanceSecretOption,
-  isNamed,
   onData,
   onNamedData,
   storePasswordOption,
@@ -57,10 +56,10 @@ export function addDataCommands(postern: Command, { terminal }: Context): void {
     )
   onNamedData(postern, 'import', 'add the records of an export, all or none; a record of the same id is replaced')
     .argument('<file>', 'an export; - for stdin')
-    .action(async (file: string, flags, command: Command) => {
+    .action(async (file: string, flags) => {
       const { importCommand } = await import('./export-import.ts')
       const { withInputFile } = await import('./streamed-files.ts')
-      await withInputFile(file, 'export', (path) => importCommand(path, { ...flags, ...isNamed(command) }, terminal))
+      await withInputFile(file, 'export', (path) => importCommand(path, flags, terminal))
     })
   onData(postern, 'verify', 'check every record and index entry, whether or not the server runs')
     .option('--repair', 'rebuild the index if it does not match the records')
@@ -94,12 +93,10 @@ export function addServerCommands(postern: Command, { terminal }: Context): Comm
     .argument('<file>', 'server.json documents, or pages of an MCP registry; - for stdin')
     .option('-n, --namespace <name>', 'put all into this namespace (default: that of each name)')
     .option('--owner <user>', 'owner of namespaces that are made', 'operator')
-    .action(async (file: string, flags, command: Command) => {
+    .action(async (file: string, flags) => {
       const { importServersCommand } = await import('./import-servers-command.ts')
       const { withInputFile } = await import('./streamed-files.ts')
-      await withInputFile(file, 'servers', (path) =>
-        importServersCommand(path, { ...flags, ...isNamed(command) }, terminal),
-      )
+      await withInputFile(file, 'servers', (path) => importServersCommand(path, flags, terminal))
     })
   return server
 }

@@ -1,9 +1,6 @@
-/**
- * `postern dev`: serves fixtures on a developer's machine from a temporary data folder, and reloads them when they
- * change.
- */
+/** `postern dev`: serves fixtures from a temporary data folder, and reloads them when they change. */
 
-import { rmSync, watch } from 'node:fs'
+import { watch } from 'node:fs'
 import { sampleSources } from '../maintenance/seed/sample.ts'
 import { findFixtureFiles, sourceFile } from '../maintenance/seed/source-files.ts'
 import { readAllowedUpstream } from '../upstream/addresses.ts'
@@ -17,54 +14,45 @@ import type { Terminal } from './terminal.ts'
 /** Milliseconds without a change before a reload. An editor saves a file in several steps. */
 const settleMs = 100
 
-/** Serves until a signal. Resolves with the exit code. Throws CommandError or StoreError if it cannot start. */
-export async function dev(config: ServeConfig, terminal: Terminal): Promise<number> {
+/** Serves until a signal. Throws CommandError or StoreError if it cannot start. */
+export async function dev(config: ServeConfig, terminal: Terminal): Promise<void> {
   const data = temporaryFolder('postern-dev-')
-  // Remove the folder on every exit. A process killed by an unhandled signal leaves it behind.
-  const remove = () => rmSync(data, { recursive: true, force: true })
-  process.once('exit', remove)
+  // On every exit. A process killed by an unhandled signal leaves the folder behind.
+  process.once('exit', data.remove)
   const own = config.fixtures.length > 0
   // Allow loopback: servers under development run on the same machine.
   const allowedUpstreams = [...config.allowedUpstreams, ...loopback]
   const hangUp = ignoredHangUp()
-  const running = await start({ ...config, allowedUpstreams, fixtures: [] }, data, terminal)
+  const running = await start({ ...config, allowedUpstreams, fixtures: [] }, data.path, terminal)
   try {
     const fixtures = await running.load(own ? findFixtureFiles(config.fixtures).map(sourceFile) : sampleSources())
+    const key = config.operatorKey ?? running.operatorKey
     // Never 'unchanged' with a new folder.
-    const lines =
-      fixtures === 'unchanged'
-        ? ''
-        : greeting(nothingKept, running.url, fixtures, config.operatorKey ?? running.operatorKey)
-    hangUp.does(() => running.reload(config.fixtures))
-    using _watching = own ? reloadOnChange(running, config.fixtures) : undefined
+    const lines = fixtures === 'unchanged' ? '' : greeting(nothingKept, running.url, fixtures, key)
+    hangUp.work = () => running.reload(config.fixtures)
+    using watchers = new DisposableStack()
+    if (own) reloadOnChange(running, config.fixtures, watchers)
     const asked = stopSignal()
     terminal.stdout(`postern listening on ${running.url}\n${lines}`)
     await asked
   } finally {
     await running.stop()
   }
-  remove()
+  data.remove()
   terminal.stdout('Stopped. The data folder is gone.\n')
-  return 0
 }
 
 const nothingKept = 'Nothing is kept: the data folder goes when this stops.'
 
 const loopback = ['127.0.0.0/8', '::1', 'localhost'].flatMap((text) => readAllowedUpstream(text) ?? [])
 
-/** Reloads all folders when a file in one of them changes. Dispose it to stop watching. */
-function reloadOnChange(running: Running, folders: readonly string[]): Disposable {
+/** Reloads all folders when a file in one of them changes, until `watchers` is disposed. */
+function reloadOnChange(running: Running, folders: readonly string[], watchers: DisposableStack): void {
   let timer: ReturnType<typeof setTimeout> | undefined
-  const watchers = folders.map((folder) =>
-    watch(folder, () => {
-      clearTimeout(timer)
-      timer = setTimeout(() => void running.reload(folders), settleMs)
-    }),
-  )
-  return {
-    [Symbol.dispose]() {
-      clearTimeout(timer)
-      for (const watcher of watchers) watcher.close()
-    },
+  const changed = () => {
+    clearTimeout(timer)
+    timer = setTimeout(() => void running.reload(folders), settleMs)
   }
+  watchers.defer(() => clearTimeout(timer))
+  for (const folder of folders) watchers.adopt(watch(folder, changed), (watcher) => watcher.close())
 }

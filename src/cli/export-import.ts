@@ -106,7 +106,7 @@ export async function importCommand(file: string, flags: NamedFolder, terminal: 
     const { store, database, secrets, isNew } = folder
     if (database !== undefined) await database.exclusively(() => removeStaged(database))
     else if (await isAnythingStaged(store)) await removeInterruptedLoad(data, store)
-    return { ...(await importFile(store, file, secretName(secrets.apiKeyPepper), progress.step)), isNew }
+    return { ...(await importFile(store, file, secretName(secrets.apiKeyPepper), progress.step, data)), isNew }
   })
   progress.end()
   await auditCommand(data, 'data.imported', { records })
@@ -119,10 +119,7 @@ export async function importCommand(file: string, flags: NamedFolder, terminal: 
   }
 }
 
-/**
- * Removes what an interrupted load of fixtures left. If a server holds the folder's lock, a load may be running: throws
- * CommandError.
- */
+/** Removes what an interrupted load left. Throws CommandError if a server, which may be loading, holds the lock. */
 async function removeInterruptedLoad(data: string, store: Store): Promise<void> {
   try {
     using _lock = lockForServing(data)

@@ -23,20 +23,13 @@ export async function firstStart(
       log.info('POSTERN_API_KEY is read at the first start only; later keys come from `postern keys create`')
     return undefined
   }
-  if (
-    operatorKey !== undefined &&
-    (await store.get(keyOf('apiKeyDigest', apiKeyDigest(secrets.apiKeyPepper, operatorKey)))) !== undefined
-  ) {
+  const digest = operatorKey && apiKeyDigest(secrets.apiKeyPepper, operatorKey)
+  if (digest !== undefined && (await store.get(keyOf('apiKeyDigest', digest))) !== undefined)
     throw new CommandError('POSTERN_API_KEY is also an API key of the fixtures: choose another')
-  }
   const now = new Date()
-  const { key, puts } = makeApiKey(secrets.apiKeyPepper, {
-    userId: 'operator',
-    name: 'first start',
-    operator: true,
-    now,
-    ...(operatorKey !== undefined && { key: operatorKey }),
-  })
+  const given = operatorKey === undefined ? {} : { key: operatorKey }
+  const wanted = { userId: 'operator', name: 'first start', operator: true, now, ...given }
+  const { key, puts } = makeApiKey(secrets.apiKeyPepper, wanted)
   // One commit, so that of several starts at once, or after one that was killed, one alone makes a key.
   const committed = await store.commit({
     checks: [{ key: keyOf('started'), value: null }],

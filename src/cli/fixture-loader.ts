@@ -8,16 +8,13 @@ import { isLoaded, loadFixtures } from '../maintenance/seed/load-fixtures.ts'
 import { type Fixtures, readFixtures } from '../maintenance/seed/read-fixtures.ts'
 import { acceptsSampleKey, hasSampleKey } from '../maintenance/seed/sample-keys.ts'
 import { digestOf, type SourceFile } from '../maintenance/seed/source-files.ts'
-import { Spool } from '../maintenance/seed/spool.ts'
+import { Spool } from '../maintenance/spool.ts'
 import type { Log } from '../ops/log.ts'
 import { fixtureProblemsText } from './check-command.ts'
 import type { ServeConfig } from './config.ts'
 import { createProgress } from './progress.ts'
 
-/**
- * Loads one set of fixtures. 'unchanged': it is already loaded. Throws CommandError if the fixtures have problems; then
- * nothing has changed.
- */
+/** Loads fixtures; 'unchanged': they are loaded already. Throws CommandError for problems; then nothing has changed. */
 export type LoadFixtures = (sources: readonly SourceFile[]) => Promise<Fixtures | 'unchanged'>
 
 /** A loader for an open data folder, where connections are spooled. */
@@ -26,7 +23,7 @@ export function fixtureLoader(folder: DataFolder, config: ServeConfig, log: Log)
   const load: LoadFixtures = async (sources) => {
     const digest = digestOf(sources)
     if (await isLoaded(store, digest)) return 'unchanged' as const
-    const progress = createProgress(log, process.stderr)
+    const progress = createProgress(log)
     // Nothing else collects garbage meanwhile. The event loop is held, so no collection runs beside it.
     const collect = createGarbageCheck(undefined, (isUrgent) => isUrgent && Bun.gc(true))
     const onProgress = (stage: string, done: number, total?: number) => {
@@ -36,13 +33,9 @@ export function fixtureLoader(folder: DataFolder, config: ServeConfig, log: Log)
     using spool = new Spool(path)
     const { fixtures, problems } = readFixtures(sources, (done) => onProgress('reading fixtures', done), spool)
     if (problems.length > 0) throw new CommandError(fixtureProblemsText(problems))
-    if (refusesSampleKeys(config) && hasSampleKey(fixtures.apiKeys)) throw sampleKeysRefused(config)
-    const loaded = await loadFixtures(store, fixtures, digest, {
-      pepper: secrets.apiKeyPepper,
-      now: new Date(),
-      log,
-      onProgress,
-    })
+    if (hasSampleKey(fixtures.apiKeys)) requireSampleKeysAllowed(config)
+    const options = { pepper: secrets.apiKeyPepper, now: new Date(), log, folder: path, onProgress }
+    const loaded = await loadFixtures(store, fixtures, digest, options)
     progress.end()
     log.info('fixtures loaded', { ...loaded })
     // Later, because the caller still uses the fixtures.
@@ -57,23 +50,17 @@ export function fixtureLoader(folder: DataFolder, config: ServeConfig, log: Log)
 const connectionsCollected = 100_000
 const collectedAfterMs = 500
 
-/** True if other machines can reach the server and the operator has not allowed the publicly known keys. */
-function refusesSampleKeys({ host, areSampleKeysAllowed }: ServeConfig): boolean {
-  return !isLoopback(host) && !areSampleKeysAllowed
-}
-
-/**
- * Checks the whole store, because an earlier load may have brought sample keys. Throws CommandError if they are not
- * allowed.
- */
+/** Throws CommandError if sample keys are not allowed and in the store, where an earlier load may have brought them. */
 export async function checkSampleKeys({ store, secrets }: DataFolder, config: ServeConfig, log: Log): Promise<void> {
   if (isLoopback(config.host) || !(await acceptsSampleKey(store, secrets.apiKeyPepper))) return
-  if (!config.areSampleKeysAllowed) throw sampleKeysRefused(config)
+  requireSampleKeysAllowed(config)
   log.warn('the publicly known keys of the sample fixtures are accepted', { host: config.host })
 }
 
-function sampleKeysRefused({ host }: ServeConfig): CommandError {
-  return new CommandError(
+/** Throws CommandError if other machines can reach the server and the operator has not allowed the known keys. */
+function requireSampleKeysAllowed({ host, areSampleKeysAllowed }: ServeConfig): void {
+  if (isLoopback(host) || areSampleKeysAllowed) return
+  throw new CommandError(
     `anyone who can reach ${host} could use the publicly known keys of the sample fixtures: load fixtures of your own ` +
       'and revoke those keys (postern keys revoke), or allow them with --allow-sample-keys',
   )

@@ -7,7 +7,7 @@ import type { Fixtures } from '../maintenance/seed/read-fixtures.ts'
  * `otherKey` is used if no fixture key may access the namespace.
  */
 export function greeting(first: string, url: string, fixtures: Fixtures, otherKey: string | undefined): string {
-  const namespace = fixtures.connections.first?.namespace ?? fixtures.namespaces[0]?.namespace ?? 'NAMESPACE'
+  const namespace = fixtures.examples.first?.namespace ?? fixtures.namespaces[0]?.namespace ?? 'NAMESPACE'
   const key = keyWithAccess(namespace, fixtures) ?? otherKey ?? 'KEY'
   return [
     '',
@@ -26,7 +26,7 @@ export function greeting(first: string, url: string, fixtures: Fixtures, otherKe
 
 /** The configuration of a common MCP client for a mocked connection. Empty if there is none, or no key for it. */
 function mcpLines(url: string, fixtures: Fixtures, otherKey: string | undefined): string[] {
-  const mocked = fixtures.connections.firstMocked
+  const mocked = fixtures.examples.firstMocked
   if (mocked === undefined) return []
   const { namespace, connectionId } = mocked
   const key = keyWithAccess(namespace, fixtures) ?? otherKey
@@ -48,10 +48,7 @@ function mcpLines(url: string, fixtures: Fixtures, otherKey: string | undefined)
   ]
 }
 
-/**
- * A user's key that may access the namespace, or else an operator key. A user's key is preferred, because it shows the
- * usual case.
- */
+/** A user's key that may access the namespace, which shows the usual case, or else an operator key. */
 function keyWithAccess(name: string, { namespaces, organizations, apiKeys }: Fixtures): string | undefined {
   const namespace = namespaces.find((one) => one.namespace === name)
   if (namespace === undefined) return undefined

@@ -10,7 +10,7 @@ import { problemText, validatorOf } from '../schema/check.ts'
 import { readJsonBytes } from '../schema/json.ts'
 import { auditCommand } from './audit.ts'
 import { countText } from './count-text.ts'
-import { readInput } from './json-input.ts'
+import { readInput, requireShape } from './json-input.ts'
 import type { Terminal } from './terminal.ts'
 
 /** `namespace`: of all servers. `owner`: who owns namespaces that are made. */
@@ -25,8 +25,7 @@ const ownerShape = validatorOf(UserId)
 export async function importServersCommand(file: string, flags: ImportServersFlags, terminal: Terminal): Promise<void> {
   const { namespace, owner } = flags
   if (namespace !== undefined && !isSlug(namespace)) throw new CommandError('--namespace: is not a namespace', 2)
-  const [wrongOwner] = ownerShape.problems(owner, 1)
-  if (wrongOwner !== undefined) throw new CommandError(`--owner: ${problemText(wrongOwner)}`, 2)
+  requireShape('--owner', ownerShape, owner)
   const documents = readDocuments(file)
   await using folder = await openNamedDataFolder(flags, terminal.stderr)
   const { store } = folder

@@ -3,7 +3,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { CommandError } from '../errors.ts'
 import { jsonDepthMax } from '../limits.ts'
-import { problemText } from '../schema/check.ts'
+import { problemText, type Validator } from '../schema/check.ts'
 import { readJson, readJsonBytes } from '../schema/json.ts'
 
 /** The bytes of a file. `-` is stdin. Throws CommandError. */
@@ -34,4 +34,21 @@ export function parseJson(text: string, what: string): unknown {
 function valueIn(read: ReturnType<typeof readJson>, what: string): unknown {
   if ('problem' in read) throw new CommandError(`${what}: ${problemText(read.problem)}`)
   return read.value
+}
+
+/** `KEY=VALUE` arguments. Throws CommandError 2 for one that is not a pair. */
+export function readPairs(given: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
+    given.map((pair) => {
+      const equals = pair.indexOf('=')
+      if (equals < 1) throw new CommandError(`${pair}: must be KEY=VALUE`, 2)
+      return [pair.slice(0, equals), pair.slice(equals + 1)]
+    }),
+  )
+}
+
+/** Throws CommandError 2 for a flag whose value does not have the shape. */
+export function requireShape(flag: string, { problems }: Pick<Validator<unknown>, 'problems'>, value: unknown): void {
+  const [problem] = problems(value, 1)
+  if (problem !== undefined) throw new CommandError(`${flag}: ${problemText(problem)}`, 2)
 }

@@ -1,7 +1,4 @@
-/**
- * `postern keys create | list | revoke`: manages API keys. The server may be running; it sees a change at its next
- * request.
- */
+/** `postern keys create | list | revoke`: API keys. A running server sees a change at its next request. */
 
 import { createApiKey, listApiKeys, revokeApiKey } from '../auth/api-key.ts'
 import { endGrant, listGrants } from '../auth/grants.ts'
@@ -15,8 +12,9 @@ import {
 } from '../maintenance/data-folder.ts'
 import { isOrganizationUser, UserId } from '../model/names.ts'
 import { ApiKey } from '../model/organization.ts'
-import { problemText, validatorOf } from '../schema/check.ts'
+import { validatorOf } from '../schema/check.ts'
 import { auditCommand } from './audit.ts'
+import { requireShape } from './json-input.ts'
 import { table } from './table.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -30,26 +28,14 @@ export interface CreateFlags extends NamedFolder {
   readonly operator?: boolean
 }
 
-/**
- * Creates a key and prints nothing but the key on stdout, so that a script can capture it. Throws CommandError 2 for an
- * invalid flag.
- */
+/** Creates a key and prints it alone on stdout, for scripts. Throws CommandError 2 for an invalid flag. */
 export async function createKey(flags: CreateFlags, terminal: Terminal): Promise<void> {
-  const { data, user, name, operator = false } = flags
-  for (const [flag, shape, value] of [
-    ['--user', userShape, user],
-    ['--name', nameShape, name ?? null],
-  ] as const) {
-    const [problem] = shape.isValid(value) ? [] : shape.problems(value, 1)
-    if (problem !== undefined) throw new CommandError(`${flag}: ${problemText(problem)}`, 2)
-  }
+  const { data, user, name = null, operator = false } = flags
+  requireShape('--user', userShape, user)
+  requireShape('--name', nameShape, name)
   const { store, secrets, isNew } = await openNamedDataFolder(flags, terminal.stderr)
-  const { key, record } = await createApiKey(store, secrets.apiKeyPepper, {
-    userId: user,
-    name: name ?? null,
-    operator,
-    now: new Date(),
-  })
+  const made = { userId: user, name, operator, now: new Date() }
+  const { key, record } = await createApiKey(store, secrets.apiKeyPepper, made)
   await store.close()
   // Audited before the key is printed: a key that is not in the log is never shown.
   await auditCommand(data, 'key.created', { keyId: record.keyId, userId: user, operator })

@@ -1,26 +1,28 @@
 /** The operator's listener: `/metrics` in the Prometheus text format, and `/ready`. */
 
 import { asPlatformError, errorResponse } from '../http/error-response.ts'
-import type { Guard } from '../http/guard.ts'
+import { createGuard, type GuardOptions } from '../http/guard.ts'
+import type { PageCache } from '../ops/metrics.ts'
 import { requireFreeSpace } from '../storage/free-space.ts'
 import type { Store } from '../storage/store.ts'
 import { urlOf } from './config.ts'
 import { listenError } from './listen-error.ts'
 
 /**
- * Starts the listener. `guard` prevents DNS rebinding: a web page whose name was made to resolve to this address. Names
+ * Starts the listener. A guard prevents DNS rebinding: a web page whose name was made to resolve to this address. Names
  * without a dot cannot be registered by an attacker and are always accepted. `observer` of the result receives the
  * events to count. Throws CommandError if it cannot listen.
  */
 export async function serveMetrics(
-  { host, port }: { readonly host: string; readonly port: number },
-  guard: Pick<Guard, 'check'>,
+  { port, ...place }: Pick<GuardOptions, 'host' | 'baseUrl' | 'localAddresses'> & { readonly port: number },
   store: Store,
   dataPath: string,
-  pageCache: () => { readonly hits: number; readonly misses: number },
+  pageCache: PageCache,
 ) {
+  const { host } = place
+  const guard = createGuard({ ...place, corsOrigins: [] })
   const { createMetrics } = await import('../ops/metrics.ts')
-  const metrics = createMetrics({ health: () => store.health(), pageCache })
+  const metrics = createMetrics(store, pageCache)
   // Ready: the store works, and the disk of the audit log has room.
   const ready = async () => {
     try {

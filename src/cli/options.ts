@@ -29,28 +29,28 @@ export const storePasswordOption = (words: string) =>
 export const instanceSecretOption = (words: string) =>
   new Option('--instance-secret-file <file>', words).env('POSTERN_INSTANCE_SECRET_FILE')
 
-/** Names a store in a database. Without `--store` the store is in the data folder. */
-const storeOptions = () => [
-  new Option('--store <url>', 'store in PostgreSQL: postgres://user@host:5432/database (default: the data folder)').env(
-    'POSTERN_STORE',
-  ),
-  storePasswordOption('file with the password of the user of --store'),
-  instanceSecretOption('file with the secret of the store (default: in the data folder)'),
-]
-
 /** A command on the data folder, or on a database in its place. */
 export function onData(parent: Command, name: string, description: string, data = dataOption('data folder')): Command {
-  const command = parent.command(name).description(description).addOption(data)
-  for (const option of storeOptions()) command.addOption(option)
-  return command
+  const store = 'store in PostgreSQL: postgres://user@host:5432/database (default: the data folder)'
+  return parent
+    .command(name)
+    .description(description)
+    .addOption(data)
+    .addOption(new Option('--store <url>', store).env('POSTERN_STORE'))
+    .addOption(storePasswordOption('file with the password of the user of --store'))
+    .addOption(instanceSecretOption('file with the secret of the store (default: in the data folder)'))
 }
 
-/** One that makes the folder where it is named and missing. */
-export const onNamedData = (parent: Command, name: string, description: string) =>
-  onData(parent, name, description, dataOption('data folder; created if named here and missing'))
-
-/** True if the operator gave `--data`. Commands create a missing folder only then (`openNamedDataFolder`). */
-export const isNamed = (command: Command) => ({ isNamed: command.getOptionValueSource('data') !== 'default' })
+/**
+ * One that makes the folder where it is named and missing (`openNamedDataFolder`). Its flag `isNamed` is true if the
+ * operator gave `--data`.
+ */
+export function onNamedData(parent: Command, name: string, description: string): Command {
+  const data = dataOption('data folder; created if named here and missing')
+  return onData(parent, name, description, data).hook('preAction', (command) => {
+    command.setOptionValue('isNamed', command.getOptionValueSource('data') !== 'default')
+  })
+}
 
 /** Collects the values of a repeatable flag. */
 export const collect = (value: string, previous: readonly string[] = []) => [...previous, value]

@@ -10,15 +10,19 @@ import { Command, CommanderError, Option } from 'commander'
 import { CommandError } from '../errors.ts'
 import { createLog } from '../ops/log.ts'
 import { version } from '../version.ts'
-import { addClientCommands } from './client/commands.ts'
+import { addConnectionCommands } from './client/connection-commands.ts'
+import { remoteCommands } from './client/context.ts'
+import { addLoginCommands } from './client/login.ts'
+import { addNamespaceCommands } from './client/namespace-commands.ts'
+import { addOrganizationCommands } from './client/organization-commands.ts'
+import { addServerActions } from './client/server-commands.ts'
+import { addMintCommand } from './client/token-mint.ts'
+import { addToolCommands } from './client/tool-commands.ts'
 import { readServeConfig, type ServeFlags, unknownSettings, withServeOptions } from './config.ts'
 import { addCallCommands, addDataCommands, addServerCommands, addStoreCommands } from './data-commands.ts'
-import { type Context, collect, dataOption, group, isNamed, onData, onNamedData } from './options.ts'
+import { type Context, collect, dataOption, group, onData, onNamedData } from './options.ts'
 
-/**
- * All commands. Parsing throws CommanderError for wrong usage and after help, CommandError from commands; it never
- * exits.
- */
+/** All commands. Parsing never exits; it throws CommanderError for wrong usage and after help, and CommandError. */
 export function createProgram(context: Context): Command {
   const postern = new Command('postern')
     .description('An MCP platform in one executable: servers, connections and scoped service tokens.')
@@ -41,7 +45,15 @@ export function createProgram(context: Context): Command {
   addDataCommands(postern, context)
   addStoreCommands(postern, context)
   addCallCommands(postern, context)
-  addClientCommands(postern, context, addServerCommands(postern, context), token)
+  const server = addServerCommands(postern, context)
+  const remotes = remoteCommands(context)
+  addLoginCommands(postern, remotes, context.terminal)
+  addServerActions(server, remotes)
+  addNamespaceCommands(postern, remotes)
+  addOrganizationCommands(postern, remotes)
+  addConnectionCommands(postern, remotes)
+  addToolCommands(postern, remotes)
+  addMintCommand(token, remotes)
   addSigningKeyCommands(postern, context)
   addHelpCommands(postern, context)
   // Last: it visits each command that was added.
@@ -65,34 +77,30 @@ function pointToHelp(command: Command, name: string, context: Context): void {
   for (const child of command.commands) pointToHelp(child, `${name} ${child.name()}`, context)
 }
 
-/** `serve` and `dev`, the two that stay: they resolve with an exit code once a signal has stopped them. */
-function addServeCommands(postern: Command, { terminal, exit }: Context): void {
+/** `serve` and `dev`, the two that stay until a signal stops them. */
+function addServeCommands(postern: Command, { terminal }: Context): void {
   const serve = onData(postern, 'serve', 'serve the platform from a data folder, or from a database', dataOption())
   withServeOptions(serve, { isReplica: true })
     .addHelpText('after', serveHelp)
     .action(async (flags: ServeFlags & { data: string }) => {
       const config = readServeConfig(flags, process.env)
       const { serve: run } = await import('./serve.ts')
-      exit(await run(config, flags.data, terminal))
+      await run(config, flags.data, terminal)
     })
 
-  withServeOptions(
-    postern
-      .command('dev')
-      .description('serve sample or own fixtures from a temporary data folder, reloading on change'),
-    { isReplica: false },
-  )
+  const devWords = 'serve sample or own fixtures from a temporary data folder, reloading on change'
+  withServeOptions(postern.command('dev').description(devWords), { isReplica: false })
     .addHelpText('after', devHelp)
     .action(async (flags: ServeFlags) => {
       const config = readServeConfig(flags, process.env)
       const { dev } = await import('./dev.ts')
-      exit(await dev(config, terminal))
+      await dev(config, terminal)
     })
 
   // Warns about POSTERN_ variables that no flag has: a misspelt setting of a server would be ignored silently.
   postern.hook('preAction', (_, command) => {
     if (!['serve', 'dev'].includes(command.name())) return
-    const log = createLog({ write: terminal.stderr })
+    const log = createLog(terminal.stderr)
     for (const warning of unknownSettings(process.env, variablesOf(postern))) log.warn(warning)
   })
 }
@@ -106,9 +114,7 @@ function addKeyCommands(postern: Command, { terminal }: Context): void {
     .option('--name <name>', 'what it is for')
     .option('--operator', 'may access everything and mint for any organization')
     .addHelpText('after', '\nExample:\n  KEY=$(postern keys create --user ada --name laptop)')
-    .action(async (flags, command: Command) =>
-      (await import('./keys-command.ts')).createKey({ ...flags, ...isNamed(command) }, terminal),
-    )
+    .action(async (flags) => (await import('./keys-command.ts')).createKey(flags, terminal))
   onData(keys, 'list', 'list all keys, including revoked ones').action(async (flags) =>
     (await import('./keys-command.ts')).listKeys(flags, terminal),
   )
@@ -121,16 +127,18 @@ function addKeyCommands(postern: Command, { terminal }: Context): void {
 function addSignInCommands(postern: Command, { terminal }: Context): void {
   onData(postern, 'login-link', 'print a link that signs somebody in to the pages, once, within ten minutes')
     .argument('<key-id>', 'the id of the key to sign in with, as `keys list` shows it')
-    .action(async (keyId: string, flags) => (await import('./login-link-command.ts')).loginLink(keyId, flags, terminal))
+    .action(async (keyId: string, flags) => (await import('./sign-in-commands.ts')).loginLink(keyId, flags, terminal))
   const grants = group(postern, 'grants').description(
     'list and revoke what users have allowed clients, whether or not the server runs',
   )
   onData(grants, 'list', 'list all grants that have not expired').action(async (flags) =>
-    (await import('./grants-command.ts')).listGrantsCommand(flags, terminal),
+    (await import('./sign-in-commands.ts')).listGrantsCommand(flags, terminal),
   )
   onData(grants, 'revoke', 'revoke a grant and every token of it')
     .argument('<id>', 'the id of the grant, as `grants list` shows it')
-    .action(async (id: string, flags) => (await import('./grants-command.ts')).revokeGrantCommand(id, flags, terminal))
+    .action(async (id: string, flags) =>
+      (await import('./sign-in-commands.ts')).revokeGrantCommand(id, flags, terminal),
+    )
 }
 
 /** `check`, which needs no data folder: it runs in a pipeline, before anything is deployed. */

@@ -7,14 +7,11 @@ import type { Terminal } from './terminal.ts'
 /** Milliseconds before progress is shown, and between two log lines. */
 const quietMs = 1000
 
-/**
- * Shows how far a command is, and nothing for work that takes less than a second. Call `end` before printing anything
- * else.
- */
-export function createProgress(log: Log, terminal: NodeJS.WriteStream) {
-  const bar = terminal.isTTY
+/** Shows how far work is that takes longer than a second. Call `end` before printing anything else. */
+export function createProgress(log: Log) {
+  const bar = process.stderr.isTTY
     ? new SingleBar(
-        { stream: terminal, format: '{stage} {bar} {percentage}% {value}/{total}', clearOnComplete: true },
+        { stream: process.stderr, format: '{stage} {bar} {percentage}% {value}/{total}', clearOnComplete: true },
         Presets.shades_grey,
       )
     : undefined
@@ -43,5 +40,5 @@ export function createProgress(log: Log, terminal: NodeJS.WriteStream) {
 
 /** For a command, which has no log of its own. */
 export function commandProgress({ stderr }: Terminal) {
-  return createProgress(createLog({ write: stderr }), process.stderr)
+  return createProgress(createLog(stderr))
 }

@@ -3,26 +3,17 @@
 import { CommandError } from '../errors.ts'
 import { findFixtureFiles, sourceFile } from '../maintenance/seed/source-files.ts'
 import { oneAtATime } from '../one-at-a-time.ts'
-import type { AuditLog } from '../ops/audit-log.ts'
-import type { CallLog } from '../ops/call-log.ts'
 import type { Log } from '../ops/log.ts'
 import type { LoadFixtures } from './fixture-loader.ts'
 
-interface Reloaded {
-  readonly audit: AuditLog
-  readonly callLog: CallLog | undefined
-  readonly load: LoadFixtures
-  readonly log: Log
-}
-
 /**
- * For `Running.reload` of `serve.ts`. Reloads run one at a time: file events and signals may overlap. Those that come
- * while one runs share the next. Problems are logged, and the loaded fixtures stay.
+ * Makes a function that reopens the logs that are kept, and reloads the fixture folders if their files have changed.
+ * Problems are logged, and the loaded fixtures stay. Reloads run one at a time: file events and signals may overlap.
+ * Those that come while one runs share the next.
  */
-export function createReload({ audit, callLog, load, log }: Reloaded): (folders: readonly string[]) => Promise<void> {
-  const reload = async (folders: readonly string[]) => {
-    audit.reopen()
-    callLog?.reopen()
+export function createReload(logs: readonly ({ reopen(): void } | undefined)[], load: LoadFixtures, log: Log) {
+  return oneAtATime(async (folders: readonly string[]) => {
+    for (const one of logs) one?.reopen()
     if (folders.length === 0) {
       log.info('the logs were opened anew; there are no fixtures to load')
       return
@@ -35,6 +26,5 @@ export function createReload({ audit, callLog, load, log }: Reloaded): (folders:
       if (error instanceof CommandError) log.warn('the fixtures were not reloaded', { problems: message })
       else log.error('the fixtures were not reloaded', { error: message })
     }
-  }
-  return oneAtATime(reload)
+  })
 }

@@ -56,31 +56,15 @@ const replicaDrainMs = 1000
 const clockCheckIntervalMs = 60 * 1000
 
 /** A server that answers requests. */
-export interface Running {
-  readonly url: string
-  readonly folder: DataFolder
-  readonly log: Log
-  /** The operator key created by this start, if any. It is shown once and cannot be read again. */
-  readonly operatorKey: string | undefined
-  /** Loads fixtures now. Throws CommandError if they have problems. */
-  readonly load: LoadFixtures
-  /**
-   * Reopens the audit log, and reloads the fixture folders if their files have changed. Problems are logged, and the
-   * loaded fixtures stay. Never rejects for problems of fixtures.
-   */
-  reload(folders: readonly string[]): Promise<void>
-  /** Finishes requests in progress, for at most `shutdownTimeoutMs`, and closes the store. */
-  stop(): Promise<void>
-}
+export type Running = Awaited<ReturnType<typeof start>>
 
 /**
  * Starts a server. Throws CommandError or StoreError, with a line that tells the operator what to do. Then everything
  * opened here is closed, except the store: the process is expected to end.
  */
-export async function start(config: ServeConfig, dataPath: string, terminal: Terminal): Promise<Running> {
+export async function start(config: ServeConfig, dataPath: string, terminal: Terminal) {
   let replica: string | undefined
-  const always = () => (replica === undefined ? {} : { replica })
-  const log = createLog({ write: terminal.stderr, always })
+  const log = createLog(terminal.stderr, () => ({ replica }))
   // Looked for before a data folder is made: a mistyped path leaves nothing behind.
   const fixtures = findFixtureFiles(config.fixtures)
   using cleanup = new DisposableStack()
@@ -108,10 +92,9 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   cleanup.defer(() => audit.close())
   cleanup.defer(() => callLog?.close())
   // Undefined if metrics are disabled: nothing is counted, and the metrics library is not loaded.
-  const metricsGuard = (at: string) => createGuard({ host: at, baseUrl: url, corsOrigins: [], localAddresses })
   const metrics =
     config.metrics &&
-    (await serveMetrics(config.metrics, metricsGuard(config.metrics.host), store, dataPath, () => app.pageCache()))
+    (await serveMetrics({ ...config.metrics, baseUrl: url, localAddresses }, store, dataPath, () => app.pageCache()))
   if (metrics !== undefined) log.info('metrics listening', { url: metrics.url })
   cleanup.defer(() => metrics?.stop())
   const signers = createSigners()
@@ -120,7 +103,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   cleanup.use(watchGarbage())
   const tracing = await openTracing(process.env)
   if (tracing !== undefined) log.info('requests are traced')
-  const isSelf = isThisServer({ listeners: [{ host, port }, metrics?.listener], url, localAddresses, database })
+  const isSelf = isThisServer([{ host, port }, metrics?.listener], url, localAddresses, database)
   const { allowedUpstreams: allowed, isPublicUpstreamAllowed: isPublicAllowed } = config
   const upstream = createUpstream(createAddresses({ allowed, isPublicAllowed, isSelf, lookups: fairness.lookups }), {
     fairness,
@@ -151,12 +134,17 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   cleanup.defer(repeatSweeps(store, audit, log))
   if (database !== undefined) server = listen({ ...config, port }, log)
   server.reload({ fetch: app.fetch, routes: rawPathRoutes(app.fetch) })
+  // Ahead of the first list, which would wait ten seconds where there are very many. If it fails, that list says so.
+  app.readCatalogue().catch(() => {})
 
   // Everything is open: from here on `stop` closes it, not the end of this function.
   const held = cleanup.move()
   return {
-    ...{ url: urlOf(host, port), folder, log, operatorKey, load },
-    reload: createReload({ audit, callLog, load, log }),
+    ...{ url: urlOf(host, port), folder, log, load },
+    /** The operator key created by this start, if any. It is shown once and cannot be read again. */
+    operatorKey,
+    reload: createReload([audit, callLog], load, log),
+    /** Finishes requests in progress, for at most `shutdownTimeoutMs`, and closes the store. */
     async stop() {
       if (database !== undefined) await sendElsewhere(server, app.fetch)
       // Let requests finish; at the timeout, close their connections.
@@ -208,14 +196,11 @@ async function loadAtStart(
 
 /** The audit log, and the record of calls unless it is switched off. */
 function openLogs({ areCallsRecorded }: ServeConfig, dataPath: string, replica: string | undefined, log: Log) {
-  const common = { clock: systemClock, ...(replica !== undefined && { replica }) }
+  const common = { clock: systemClock, replica }
   const audit = openAuditLog(dataPath, {
     ...common,
     onFailure: (error, line) =>
-      log.error('the audit log cannot be written', {
-        error: String(error),
-        ...(line !== undefined && { done: JSON.stringify(line) }),
-      }),
+      log.error('the audit log cannot be written', { error: String(error), done: line && JSON.stringify(line) }),
   })
   if (!areCallsRecorded) return { audit, callLog: undefined }
   const callLog = openCallLog(join(dataPath, 'calls.jsonl'), {
@@ -264,19 +249,26 @@ function listen({ host, port }: ServeConfig, log: Log) {
   }
 }
 
+/** Does the work now and at every interval. Returns a function that stops it. */
+function repeat(work: () => Promise<void>, intervalMs: number): () => void {
+  void work()
+  const timer = setInterval(() => void work(), intervalMs).unref()
+  return () => clearInterval(timer)
+}
+
 /** Deletes records of sign-ins that are over, now and every hour. Returns a function that stops it. */
 function repeatSweeps(store: Store, audit: Audit, log: Log): () => void {
   const sweepAllGrants = async () => {
     for (const grantId of await sweepGrants(store, Date.now() / 1000))
       await audit.record('grant.ended', { grantId, reason: 'too many grants of the user' satisfies GrantEnd })
   }
-  const sweep = () =>
-    Promise.all([sweepAllGrants(), sweepUpstreamClients(store), removeAllDeleted(store)]).catch((error) =>
-      log.warn('expired grants or deleted connections stay', { error: String(error) }),
-    )
-  void sweep()
-  const timer = setInterval(sweep, grantSweepIntervalMs).unref()
-  return () => clearInterval(timer)
+  return repeat(async () => {
+    try {
+      await Promise.all([sweepAllGrants(), sweepUpstreamClients(store), removeAllDeleted(store)])
+    } catch (error) {
+      log.warn('expired grants or deleted connections stay', { error: String(error) })
+    }
+  }, grantSweepIntervalMs)
 }
 
 /**
@@ -301,31 +293,28 @@ function repeatClockCheck(store: Store, log: Log): () => void {
     log.warn("this machine's clock and the database's differ: set them", { seconds: clockOffsetMs / 1000 })
   }
   // An outage is logged where it is noticed.
-  const timer = setInterval(() => void check().catch(() => {}), clockCheckIntervalMs).unref()
-  void check().catch(() => {})
-  return () => clearInterval(timer)
+  return repeat(() => check().catch(() => {}), clockCheckIntervalMs)
 }
 
 const isWildcard = (host: string) => host === '0.0.0.0' || host === '::'
 
-/** Serves until a signal. Resolves with the exit code. */
-export async function serve(config: ServeConfig, dataPath: string, terminal: Terminal): Promise<number> {
+/** Serves until a signal. */
+export async function serve(config: ServeConfig, dataPath: string, terminal: Terminal): Promise<void> {
   const hangUp = ignoredHangUp()
   const running = await start(config, dataPath, terminal)
   if (running.operatorKey !== undefined) terminal.stdout(operatorKeyBlock(running.operatorKey))
   const { database } = running.folder
   const durability = (await database?.health())?.durability
   running.log.info('started', { version, url: running.url, data: dataPath, ...(durability && { durability }) })
-  hangUp.does(() => running.reload(config.fixtures))
+  hangUp.work = () => running.reload(config.fixtures)
   const lines = config.fixtures.length > 0 ? await sampleGreeting(running) : ''
   // Install the handlers before printing the line: a script that reads it may send a signal at once.
   const asked = stopSignal()
   terminal.stdout(`postern listening on ${running.url}\n${lines}`)
   const signal = await asked
-  hangUp.does(async () => {})
+  hangUp.work = undefined
   await running.stop()
   running.log.info('stopped', { signal })
-  return 0
 }
 
 /** The greeting, if the sample fixtures are loaded. For other fixtures nothing is printed: their keys are secret. */

@@ -1,7 +1,4 @@
-/**
- * `postern signing-key list | rotate | revoke`: manages the keys that sign service tokens. The server may be running;
- * it sees a change at its next request.
- */
+/** `postern signing-key list | rotate | revoke`: keys that sign tokens. A server sees a change at its next request. */
 
 import {
   changeSigningKeys,
@@ -21,52 +18,51 @@ import type { Terminal } from './terminal.ts'
 
 /** Prints all keys with their state: next, active or retired. */
 export async function listSigningKeys(place: Place, { stdout, stderr }: Terminal): Promise<void> {
-  const { records, nowSeconds } = await change(place, stderr, () => undefined)
-  stdout(describeKey(records, nowSeconds))
+  stdout((await change(place, stderr, () => undefined)).listing)
 }
 
 /** Makes the next key active and the active one retired, and creates a new next key. */
 export async function rotateSigningKeys(place: Place, { stdout, stderr }: Terminal): Promise<void> {
-  const { records, nowSeconds } = await change(place, stderr, rotateKeys)
-  const { active } = keyRing(records)
+  const { active, listing } = await change(place, stderr, rotateKeys)
   await auditCommand(place.data, 'signing-key.rotated', { kid: active.kid })
-  stdout(`${active.kid} signs from now on\n\n${describeKey(records, nowSeconds)}`)
+  stdout(`${active.kid} signs from now on\n\n${listing}`)
 }
 
 /** Removes a key at once: every token that it signed is refused. Throws CommandError for an unknown id. */
 export async function revokeSigningKey(kid: string, place: Place, { stdout, stderr }: Terminal): Promise<void> {
-  const { records, nowSeconds } = await change(place, stderr, (before, at) => {
+  const { listing } = await change(place, stderr, (before, at) => {
     const after = removeKey(before, kid, at)
     if (after === undefined)
       throw new CommandError(`there is no signing key ${JSON.stringify(kid)}: see \`postern signing-key list\``)
     return after
   })
   await auditCommand(place.data, 'signing-key.revoked', { kid })
-  stdout(`${kid} is revoked, and every token it signed\n\n${describeKey(records, nowSeconds)}`)
+  stdout(`${kid} is revoked, and every token it signed\n\n${listing}`)
 }
 
 /**
- * Changes the keys as `how` returns them; undefined leaves them alone. Resolves with the keys after that, and with the
- * time, in Unix seconds: a database's, so that all machines agree on when a key may be replaced. `how` may run more than
- * once, if another process changes them too.
+ * Changes the keys as `how` returns them; undefined leaves them alone. Resolves with the active key and a table of all
+ * after that. The time, in Unix seconds, is a database's, so that all machines agree on when a key may be replaced.
+ * `how` may run more than once, if another process changes them too.
  */
 async function change(
   place: Place,
   stderr: Terminal['stderr'],
   how: (records: readonly SigningKeyRecord[], nowSeconds: number) => SigningKeyRecord[] | undefined,
-): Promise<{ readonly records: readonly SigningKeyRecord[]; readonly nowSeconds: number }> {
+) {
   await using folder = await openExistingDataFolder(place, stderr)
   const { store, database, secrets } = folder
   const { clockOffsetMs = 0 } = (await database?.health()) ?? {}
   const nowSeconds = Math.floor((systemClock.now() + clockOffsetMs) / 1000)
   const records = await changeSigningKeys(store, secrets.sealingKey, (before) => how(before ?? [], nowSeconds))
-  return { records: records ?? [], nowSeconds }
+  const { active, all } = keyRing(records ?? [])
+  return { active, listing: describeKeys(all, nowSeconds) }
 }
 
 /** The table of keys. A retired key is accepted until `keyRetirementSeconds` after it was retired. */
-function describeKey(records: readonly SigningKeyRecord[], nowSeconds: number): string {
+function describeKeys(keys: ReturnType<typeof keyRing>['all'], nowSeconds: number): string {
   const time = (unix: number) => new Date(unix * 1000).toISOString()
-  const rows = keyRing(records).all.map((key) => [
+  const rows = keys.map((key) => [
     key.kid,
     key.state,
     time(key.since),

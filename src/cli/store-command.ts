@@ -23,10 +23,7 @@ import { leavingNothing } from './leaving-nothing.ts'
 import { table } from './table.ts'
 import type { Terminal } from './terminal.ts'
 
-/**
- * Prints where the store is, whether what it acknowledges is replicated, and who uses it. Throws CommandError and
- * StoreError.
- */
+/** Prints where the store is, whether it is replicated, and who uses it. Throws CommandError and StoreError. */
 export async function storeStatus(place: Place, { stdout, stderr }: Terminal): Promise<void> {
   await using folder = await openExistingDataFolder(place, stderr)
   const { store, database, path } = folder
@@ -85,20 +82,18 @@ export interface CopyFlags {
 /** Copies a store with everything in it. Throws CommandError and StoreError; then the target is as before. */
 export async function copyStore(flags: CopyFlags, terminal: Terminal): Promise<void> {
   const { from, to, data, instanceSecretFile } = flags
-  const [source, target] = [sideOf(from), sideOf(to)]
-  if (source.url === undefined) requireDataFolder(source.folder)
-  const ownSecret = source.folder === undefined ? target.folder : source.folder
-  const secretFile = instanceSecretFile ?? (ownSecret && join(ownSecret, 'instance-secret'))
-  if (secretFile === undefined || (source.url !== undefined && instanceSecretFile === undefined)) {
+  const [source, target] = [folderOf(from), folderOf(to)]
+  if (source !== undefined) requireDataFolder(source)
+  const secretFile = instanceSecretFile ?? (source && join(source, 'instance-secret'))
+  if (secretFile === undefined) {
     throw new CommandError('a database has no secret: name its file with --instance-secret-file', 2)
   }
-  if (source.folder !== undefined && instanceSecretFile !== undefined)
-    requireSecretOf(source.folder, instanceSecretFile)
-  const audited = target.folder ?? source.folder ?? data
+  if (source !== undefined && instanceSecretFile !== undefined) requireSecretOf(source, instanceSecretFile)
+  const audited = target ?? source ?? data
   // Before the copy: one that cannot be audited is not made.
-  if (target.folder === undefined) makeFolder(audited)
-  const copy = () => copyBetween(source, target, { ...flags, instanceSecretFile: secretFile }, terminal)
-  const copied = await (target.folder === undefined ? copy() : leavingNothing(target.folder, copy))
+  if (target === undefined) makeFolder(audited)
+  const copy = () => copyBetween(flags, secretFile, terminal)
+  const copied = await (target === undefined ? copy() : leavingNothing(target, copy))
   await auditCommand(audited, 'store.copied', { records: copied.records, sha256: copied.sha256 })
   terminal.stdout(`${countText(copied.records, 'record')}, sha256 ${copied.sha256}\n`)
 }
@@ -113,20 +108,19 @@ function requireSecretOf(folder: string, file: string): void {
   )
 }
 
-type Side = { readonly url: string; readonly folder: undefined } | { readonly url: undefined; readonly folder: string }
-
-function sideOf(text: string): Side {
+/** The data folder that `--from` or `--to` names; undefined for a database. */
+function folderOf(text: string): string | undefined {
   // Take every text that looks like a URL for one: a folder of such a name would have the password in its path.
-  return /^\s*[a-z][a-z0-9+.-]*:\/\//i.test(text) ? { url: text, folder: undefined } : { url: undefined, folder: text }
+  return /^\s*[a-z][a-z0-9+.-]*:\/\//i.test(text) ? undefined : text
 }
 
 async function copyBetween(
-  source: Side,
-  target: Side,
-  { instanceSecretFile, storePasswordFile }: CopyFlags & { readonly instanceSecretFile: string },
+  { from, to, storePasswordFile }: CopyFlags,
+  instanceSecretFile: string,
   terminal: Terminal,
 ): Promise<Copied> {
   await using opened = new AsyncDisposableStack()
+  const [source, target] = [folderOf(from), folderOf(to)]
   const placeOf = (url: string, flag: string) => {
     const hasPassword = /^[^/]*\/\/[^/@]*:[^/@]*@/.test(url)
     const password = storePasswordFile === undefined || hasPassword ? {} : { storePasswordFile }
@@ -135,26 +129,26 @@ async function copyBetween(
     return place
   }
   let read: Scan
-  if (source.url === undefined) {
-    read = scanStore(join(source.folder, 'store'))
+  if (source !== undefined) {
+    read = scanStore(join(source, 'store'))
   } else {
     const options = { mayMake: false, label: 'postern store copy', waitMs: storeCommandMs, tell: terminal.stderr }
-    const { store } = await openDatabase(placeOf(source.url, '--from'), options)
+    const { store } = await openDatabase(placeOf(from, '--from'), options)
     opened.defer(() => store.close())
     read = scanDatabase(store)
   }
   let write: Target
-  if (target.url === undefined) {
-    makeFolder(target.folder)
-    write = toFolder(join(target.folder, 'store'))
+  if (target !== undefined) {
+    makeFolder(target)
+    write = toFolder(join(target, 'store'))
   } else {
     if (!existsSync(instanceSecretFile)) throw new CommandError(`${instanceSecretFile} is missing`)
-    const store = await openForSchema(placeOf(target.url, '--to'), 'postern store copy')
+    const store = await openForSchema(placeOf(to, '--to'), 'postern store copy')
     opened.defer(() => store.close())
     write = toDatabase(store, secretCheckOf(openSecrets(instanceSecretFile)))
   }
   const copied = await write(read)
-  if (target.url === undefined) takeSecret(instanceSecretFile, target.folder)
+  if (target !== undefined) takeSecret(instanceSecretFile, target)
   return copied
 }
 

@@ -3,16 +3,7 @@
  * name. So stdin and stdout go through a temporary file (TMPDIR) that only its owner can read.
  */
 
-import {
-  closeSync,
-  createReadStream,
-  createWriteStream,
-  existsSync,
-  openSync,
-  readSync,
-  rmSync,
-  statSync,
-} from 'node:fs'
+import { createReadStream, createWriteStream, existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { isatty } from 'node:tty'
@@ -25,28 +16,25 @@ import type { Terminal } from './terminal.ts'
 /** Files that a command can confuse with each other. */
 type Kind = 'backup' | 'export' | 'servers'
 
-/**
- * Runs `work` with the path of the file, or of a copy of stdin. Throws CommandError if the file is of the other kind.
- */
+/** Runs `work` with the path of the file, or of a copy of stdin. Throws CommandError for a file of another kind. */
 export async function withInputFile(file: string, kind: Kind, work: (path: string) => Promise<void>): Promise<void> {
   if (file !== '-' && !existsSync(file)) return work(file)
   // A pipe or device, such as /dev/stdin, can be read only once: copy it.
   if (file !== '-' && !isStream(file)) {
-    expectKind(file, file, kind)
+    await expectKind(file, file, kind)
     return work(file)
   }
-  const name = file === '-' ? 'stdin' : file
-  await withTemporaryFile(async (path) => {
-    const input = file === '-' ? process.stdin : createReadStream(file)
-    await pipeline(input, createWriteStream(path, { mode: 0o600 }))
-    expectKind(path, name, kind)
-    try {
-      await work(path)
-    } catch (error) {
-      if (!(error instanceof CommandError)) throw error
-      throw new CommandError(error.message.replaceAll(path, name), error.exitCode, { cause: error })
-    }
-  })
+  using folder = temporaryFolder('postern-stream-')
+  const path = join(folder.path, 'file')
+  const [name, input] = file === '-' ? ['stdin', process.stdin] : [file, createReadStream(file)]
+  await pipeline(input, createWriteStream(path, { mode: 0o600 }))
+  await expectKind(path, name, kind)
+  try {
+    await work(path)
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error
+    throw new CommandError(error.message.replaceAll(path, name), error.exitCode, { cause: error })
+  }
 }
 
 /** Writes a backup to stdout, and its messages to stderr. Throws CommandError if stdout is a terminal. */
@@ -54,29 +42,19 @@ export async function backUpToStdout(flags: { readonly data: string }, { stderr 
   if (isatty(1)) {
     throw new CommandError('a backup is not text for a terminal: send it elsewhere, as in `postern backup - > FILE`', 2)
   }
-  await withTemporaryFile(async (path) => {
-    let said = ''
-    const stdout = (text: string) => {
-      said += text.replaceAll(path, 'stdout')
-    }
-    await backUpCommand(path, flags, { stdout, stderr, isStdoutClosed: () => false })
-    try {
-      for await (const bytes of createReadStream(path)) writeWhole(1, bytes)
-    } catch (error) {
-      throw new CommandError(`cannot write the backup to stdout: ${(error as Error).message}`, 1, { cause: error })
-    }
-    stderr(said)
-  })
-}
-
-/** Runs `work` with the path of a file that does not exist yet, and removes its folder in any case. */
-async function withTemporaryFile(work: (path: string) => Promise<void>): Promise<void> {
-  const folder = temporaryFolder('postern-stream-')
-  try {
-    await work(join(folder, 'file'))
-  } finally {
-    rmSync(folder, { recursive: true, force: true })
+  using folder = temporaryFolder('postern-stream-')
+  const path = join(folder.path, 'file')
+  let said = ''
+  const stdout = (text: string) => {
+    said += text.replaceAll(path, 'stdout')
   }
+  await backUpCommand(path, flags, { stdout, stderr, isStdoutClosed: () => false })
+  try {
+    for await (const bytes of createReadStream(path)) writeWhole(1, bytes)
+  } catch (error) {
+    throw new CommandError(`cannot write the backup to stdout: ${(error as Error).message}`, 1, { cause: error })
+  }
+  stderr(said)
 }
 
 /** True for anything that is neither a regular file nor a folder. */
@@ -93,8 +71,8 @@ const kinds: Readonly<Record<Kind, readonly [called: string, command: string]>> 
 }
 
 /** Throws CommandError if the file is recognizably of the other kind. An unknown file is left to the command itself. */
-function expectKind(path: string, name: string, kind: Kind): void {
-  const found = kindOf(path)
+async function expectKind(path: string, name: string, kind: Kind): Promise<void> {
+  const found = await kindOf(path)
   if (found === undefined || found === kind) return
   const [called, command] = kinds[found]
   throw new CommandError(`${name} is not ${kinds[kind][0]}, but ${called}: read it with \`${command}\``)
@@ -104,15 +82,9 @@ function expectKind(path: string, name: string, kind: Kind): void {
 const magic = Buffer.of(0xde, 0xc0, 0xef, 0xbe)
 
 /** The kind of a file by its first 64 bytes; undefined if unknown. */
-function kindOf(path: string): Kind | undefined {
+async function kindOf(path: string): Promise<Kind | undefined> {
   if (statSync(path).isDirectory()) return undefined
-  const start = Buffer.alloc(64)
-  const descriptor = openSync(path, 'r')
-  try {
-    readSync(descriptor, start, 0, start.length, 0)
-  } finally {
-    closeSync(descriptor)
-  }
+  const start = Buffer.from(await Bun.file(path).slice(0, 64).bytes())
   if (start.includes(magic)) return 'backup'
   return start.toString('latin1').startsWith('{"postern":"export"') ? 'export' : undefined
 }

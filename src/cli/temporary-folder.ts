@@ -1,14 +1,16 @@
 /** A folder for temporary files in TMPDIR, or /tmp. Neither needs to exist, for example in a container from scratch. */
 
-import { mkdtempSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { CommandError } from '../errors.ts'
 
-/** Creates a folder that the caller must remove. Throws CommandError. */
-export function temporaryFolder(prefix: string): string {
+/** Creates a folder. It is removed when it is disposed, at the latest. Throws CommandError. */
+export function temporaryFolder(prefix: string): Disposable & { readonly path: string; readonly remove: () => void } {
   try {
-    return mkdtempSync(join(tmpdir(), prefix))
+    const path = mkdtempSync(join(tmpdir(), prefix))
+    const remove = () => rmSync(path, { recursive: true, force: true })
+    return { path, remove, [Symbol.dispose]: remove }
   } catch (error) {
     const { message } = error as Error
     throw new CommandError(`cannot make a temporary folder: ${message}; name another place with TMPDIR`, 1, {

@@ -3,16 +3,13 @@
 import { isLoopback } from '../http/guard.ts'
 import type { DataFolder } from '../maintenance/data-folder.ts'
 
-interface ThisServer {
-  /** Its listeners: of the platform, and of metrics if there is one. */
-  readonly listeners: readonly ({ readonly host: string; readonly port: number } | undefined)[]
-  readonly url: string
-  readonly localAddresses: readonly string[]
-  readonly database: DataFolder['database']
-}
-
-/** Whether an address, port and URL are those of this server or of another replica. */
-export function isThisServer({ listeners, url, localAddresses, database }: ThisServer) {
+/** Makes a test whether an address, port and URL are of this server, whose base URL is `url`, or of another replica. */
+export function isThisServer(
+  listeners: readonly ({ readonly host: string; readonly port: number } | undefined)[],
+  url: string,
+  localAddresses: readonly string[],
+  database: DataFolder['database'],
+) {
   return (address: string, at: number, target: URL) =>
     listeners.some((one) => one !== undefined && at === one.port && isThisMachine(address, one.host, localAddresses)) ||
     isBelow(target, url) ||

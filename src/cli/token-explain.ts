@@ -24,8 +24,7 @@ import { placeOf } from '../schema/check.ts'
 import { readJsonBytes } from '../schema/json.ts'
 import { textOf } from '../storage/bytes.ts'
 import { keyOf } from '../storage/keys.ts'
-import { readPairs } from './client/pairs.ts'
-import { readInput, readToken } from './json-input.ts'
+import { readInput, readPairs, readToken } from './json-input.ts'
 import type { Terminal } from './terminal.ts'
 
 /** All but the place describe the request. */
@@ -37,10 +36,7 @@ export interface ExplainFlags extends Place {
   readonly rpc?: string
 }
 
-/**
- * Resolves with the exit code: 1 if a described request is refused. Throws CommandError for a text that is not a token,
- * and 2 for wrong usage.
- */
+/** Resolves with 1 if a described request is refused. Throws CommandError: for no token, and 2 for wrong usage. */
 export async function explainToken(given: string, flags: ExplainFlags, { stdout, stderr }: Terminal): Promise<0 | 1> {
   const now = new Date()
   if (given === '-' && flags.rpc === '-') throw new CommandError('only one of the token and --rpc can be -, stdin', 2)
@@ -59,25 +55,20 @@ export async function explainToken(given: string, flags: ExplainFlags, { stdout,
   })
   const known = await lookUp(token, claims, flags, stderr)
   const lines = [...tokenLines(claims, signatureLines(flags.data, known), now), ...blocks.flatMap(blockLines)]
-  if (blocks.length === 0)
-    lines.push(
-      `No policy: it may do all that its user may${claims.org === undefined ? '' : ' within the organization'}.`,
-    )
-  const asked = [flags.namespace, flags.resource, flags.operation, flags.metadata, flags.rpc].some(
-    (flag) => flag !== undefined,
-  )
-  let isRefused = false
-  if (asked) {
-    const answer = requestLines(blocks, readAccess(flags), flags.namespace, reasonItIsRefused(claims, known, now))
-    lines.push('', ...answer.lines)
-    isRefused = !answer.allowed
-  }
+  const within = claims.org === undefined ? '' : ' within the organization'
+  if (blocks.length === 0) lines.push(`No policy: it may do all that its user may${within}.`)
+  const { namespace, resource, operation, metadata, rpc } = flags
+  const isAsked = [namespace, resource, operation, metadata, rpc].some((flag) => flag !== undefined)
+  const answer = isAsked
+    ? requestLines(blocks, readAccess(flags), namespace, reasonItIsRefused(claims, known, now))
+    : { lines: [], allowed: true }
+  if (isAsked) lines.push('', ...answer.lines)
   stdout(`${lines.map(escapeControlCharacters).join('\n')}\n`)
-  return isRefused ? 1 : 0
+  return answer.allowed ? 0 : 1
 }
 
 /** The reason why the token is refused for every request, or undefined. */
-function reasonItIsRefused(claims: ServiceTokenClaims, known: Known | undefined, now: Date): string | undefined {
+function reasonItIsRefused(claims: ServiceTokenClaims, known: Known, now: Date): string | undefined {
   if (known?.isForged === true) return 'was not signed by this platform'
   if (clockRefusal(claims, Math.floor(now.getTime() / 1000)) === 'expired') return 'has expired'
   if (known !== undefined && known.revoked.length > 0) return 'is revoked'
@@ -99,15 +90,8 @@ function tokenLines(claims: ServiceTokenClaims, signatureLines: readonly string[
   ]
 }
 
-/** The facts of the data folder about the token. */
-interface Known {
-  /** None of its keys signed the token, whose age does not count. */
-  readonly isForged: boolean
-  /** Revoked ids among the token, its ancestors and its API key. */
-  readonly revoked: readonly string[]
-  /** The base URL under which it was last served, where the token is of another one: the server refuses it. */
-  readonly otherUrl: string | undefined
-}
+/** The facts of the data folder about the token; undefined if there is none. */
+type Known = Awaited<ReturnType<typeof lookUp>>
 
 /** Looks the token up in the data folder. Undefined if there is no such folder: it is never created. */
 async function lookUp(
@@ -115,7 +99,7 @@ async function lookUp(
   { iss, iat, jti, par = [], key }: ServiceTokenClaims,
   place: Place,
   stderr: Terminal['stderr'],
-): Promise<Known | undefined> {
+) {
   if ((place.store ?? '') === '' && !existsSync(join(place.data, 'store'))) return undefined
   await using folder = await openExistingDataFolder(place, stderr)
   const { store, secrets } = folder
@@ -127,12 +111,18 @@ async function lookUp(
   if (!isLive(await directory.apiKey(key))) revoked.push(key)
   const stored = await store.get(keyOf('baseUrl'))
   const baseUrl = stored && textOf(stored)
-  const isForged = verified === undefined || 'refused' in verified
-  return { isForged, revoked, otherUrl: baseUrl === iss ? undefined : baseUrl }
+  return {
+    /** None of its keys signed the token, whose age does not count. */
+    isForged: verified === undefined || 'refused' in verified,
+    /** Revoked ids among the token, its ancestors and its API key. */
+    revoked,
+    /** The base URL under which it was last served, where the token is of another one: the server refuses it. */
+    otherUrl: baseUrl === iss ? undefined : baseUrl,
+  }
 }
 
 /** The result of verifying the signature, and why the token is refused, if it is. */
-function signatureLines(data: string, known: Known | undefined): string[] {
+function signatureLines(data: string, known: Known): string[] {
   if (known === undefined) return [`signature not checked: ${data} is no data folder (name one with --data)`]
   const { isForged, revoked, otherUrl } = known
   if (isForged) return [`signature does NOT verify with any key in ${data}: do not trust the claims above`]
@@ -164,10 +154,7 @@ function blockLines(block: Block, index: number): string[] {
   return [`policy[${index}] allows only`, ...words.map((line) => `  ${line}`)]
 }
 
-/**
- * The verdict of every field of every block, then the decision. `invalidReason`: why the token is refused for every
- * request.
- */
+/** The verdict of each field of each block, then the decision. `invalidReason`: why the token is refused anyway. */
 function requestLines(
   given: readonly Block[],
   access: Access,

@@ -1,7 +1,4 @@
-/**
- * `postern token revoke`: revokes a token and all its descendants. The server may be running; it sees the revocation at
- * its next request.
- */
+/** `postern token revoke`: a running server sees the revocation at its next request. */
 
 import { revokeToken } from '../auth/revocation.ts'
 import { unverifiedClaims, verifyToken } from '../auth/service-token.ts'
@@ -14,10 +11,7 @@ import { auditCommand } from './audit.ts'
 import { readToken } from './json-input.ts'
 import type { Terminal } from './terminal.ts'
 
-/**
- * `named` is the token, its id, or `-` for either on stdin. Throws CommandError for text that is neither, and for a
- * token signed by another instance.
- */
+/** `named`: a token, its id, or `-` for stdin. Throws CommandError for another text, and another instance's token. */
 export async function revokeTokenCommand(named: string, place: Place, { stdout, stderr }: Terminal): Promise<void> {
   const token = readToken(named)
   const claims = unverifiedClaims(token)

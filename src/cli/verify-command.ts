@@ -55,9 +55,7 @@ export async function verify(flags: Flags, terminal: Terminal): Promise<void> {
 /** Tells the child that it is the child. */
 const verifyChildVariable = 'POSTERN_VERIFY_HERE'
 
-/**
- * The check itself, in the child. Without `--repair` it only reads, so it may run beside a server.
- */
+/** The check itself, in the child. Without `--repair` it only reads, so it may run beside a server. */
 async function verifyHere(flags: Flags, terminal: Terminal): Promise<void> {
   const { data } = flags
   // The store creates a lock file, which must be private.
@@ -76,25 +74,19 @@ async function verifyDatabase(flags: Flags, terminal: Terminal): Promise<void> {
   await using folder = await openExistingDataFolder(flags, terminal.stderr)
   const { database, secrets } = folder
   if (database === undefined) return
-  if (flags.repair === true) {
-    // Report other problems after the repair: an error inside it would undo it.
-    const found = await repairDatabase(database, (repair) =>
-      verifyRecords(flags, terminal, secrets.sealingKey, repair).catch((error: unknown) => error),
-    )
-    if (found !== undefined) throw found
-    return
-  }
-  await verifyRecords(flags, terminal, secrets.sealingKey, {
-    scan: scanDatabase(database),
-    replaceIndex: async () => {},
-  })
+  const check = (store: Repair) => verifyRecords(flags, terminal, secrets.sealingKey, store)
+  // Awaited here: the store is closed when this function ends.
+  if (flags.repair !== true) return await check({ scan: scanDatabase(database), replaceIndex: async () => {} })
+  // Report other problems after the repair: an error inside it would undo it.
+  const found = await repairDatabase(database, (repair) => check(repair).catch((error: unknown) => error))
+  if (found !== undefined) throw found
 }
 
 /** The check of all records, whatever store they are in. */
 async function verifyRecords(flags: Flags, terminal: Terminal, sealingKey: Buffer, store: Repair): Promise<void> {
   const { data, repair = false } = flags
   const progress = commandProgress(terminal)
-  const findings = await verifyStore(store.scan, { sealingKey, onProgress: progress.step })
+  const findings = await verifyStore(store.scan, sealingKey, progress.step)
   progress.end()
   const { problems, indexProblems } = findings
   if (indexProblems.length > 0 && repair) {

@@ -21,12 +21,15 @@ export const answerMsPerMegabyte = 2.5
 /** Values of an ordinary body, which take no time to speak of. Past it: each takes its time. */
 const fewValues = 1000
 /**
- * Bytes of memory for a value of a parsed body: an object or a list with one member. Past it: as for
- * `pendingBytesMax`.
+ * Bytes of memory for a value of a parsed body: an object or a list with one member, its copy in canonical order, and
+ * the garbage of both. Past it: as for `pendingBytesMax`.
  */
-const valueBytes = 64
-/** Milliseconds for a value of a parsed body. Counted against `ownerTimeShare`. Past it: the owner waits. */
-const valueMs = 0.0001
+const valueBytes = 160
+/**
+ * Milliseconds for a value of a parsed body, of which collecting its garbage takes more than half: everybody waits for
+ * that. Counted against `ownerTimeShare`. Past it: the owner waits.
+ */
+const valueMs = 0.00025
 
 /** `removal`: it takes access away. */
 export type WriteKind = 'ordinary' | 'removal'

@@ -5,7 +5,7 @@
 
 import { outgoingRequestsMax, pendingBytesMax, pendingLookupsMax } from '../limits.ts'
 import { Paces } from './pace.ts'
-import { createOwnerPasses, type OwnerPasses } from './passes.ts'
+import { createOwnerPasses } from './passes.ts'
 import { Queue, Queues } from './queue.ts'
 import { Shares } from './shares.ts'
 import { Turns } from './turns.ts'
@@ -20,44 +20,34 @@ const commitsAtOnceMax = 64
 /** Ours: TLS handshakes with other servers in which certificates are read, two of each owner. Past it: they wait. */
 const handshakesAtOnceMax = 8
 
-export interface Fairness {
-  /** Bytes of bodies that are being read or are in use, and of answers that their clients have not taken. */
-  readonly memory: Shares
-  /** The event loop, for work whose cost grows with what somebody sent or stored. */
-  readonly turns: Turns
-  /** The part of each pass of the event loop that an owner's requests have. */
-  readonly passes: OwnerPasses
-  /** Places for requests that read as many records as somebody has stored. */
-  readonly reads: Queue
-  /** Places for large responses of other servers that are parsed. */
-  readonly parses: Queue
-  /** Writes that wait for one another: of the directory, or of one record. */
-  readonly writes: Queues
-  /** Places for those of them that are decided and committed: one commit may change thousands of index entries. */
-  readonly commits: Queue
-  /** Time in which bytes of other servers, and large answers, are handled. */
-  readonly time: Paces
-  /** Requests to other servers in progress. */
-  readonly requests: Shares
-  /** Names that are being looked up. */
-  readonly lookups: Shares
-  /** Places for TLS handshakes with other servers: certificates are verified in one piece each. */
-  readonly handshakes: Queue
-}
+/** See `createFairness`. */
+export type Fairness = Readonly<ReturnType<typeof createFairness>>
 
-export function createFairness(): Fairness {
+/** Made once for a process. */
+export function createFairness() {
   const time = new Paces()
   return {
+    /** Bytes of bodies that are being read or are in use, and of answers that their clients have not taken. */
     memory: new Shares(pendingBytesMax),
+    /** The event loop, for work whose cost grows with what somebody sent or stored. */
     turns: new Turns(time),
+    /** The part of each pass of the event loop that an owner's requests have. */
     passes: createOwnerPasses(),
+    /** Places for requests that read as many records as somebody has stored. */
     reads: new Queue(readsAtOnceMax, readsAtOnceMax / 2),
+    /** Places for large responses of other servers that are parsed. */
     parses: new Queue(parsesAtOnceMax, 1),
+    /** Writes that wait for one another: of the directory, or of one record. */
     writes: new Queues(),
+    /** Places for those of them that are decided and committed: one commit may change thousands of index entries. */
     commits: new Queue(commitsAtOnceMax, commitsAtOnceMax / 8),
+    /** Time in which bytes of other servers, and large answers, are handled. */
     time,
+    /** Requests to other servers in progress. */
     requests: new Shares(outgoingRequestsMax),
+    /** Names that are being looked up. */
     lookups: new Shares(pendingLookupsMax),
+    /** Places for TLS handshakes with other servers: certificates are verified in one piece each. */
     handshakes: new Queue(handshakesAtOnceMax, handshakesAtOnceMax / 4),
   }
 }

@@ -1,7 +1,6 @@
 /**
  * Gives memory back while the process is busy. The runtime collects garbage in time, but returns the freed memory to
- * the system only when the process is idle for a while: 450 calls of large mocks took 700 MB, of which 170 were in
- * use.
+ * the system only when the process is idle for a while: 450 calls of large mocks took 700 MB, of which 170 were in use.
  */
 
 import { readFileSync } from 'node:fs'
@@ -29,8 +28,13 @@ export function createGarbageCheck(
   /** Above so many bytes the next collection begins. */
   let next = Number.POSITIVE_INFINITY
   return () => {
-    const bytes = readBy(memory)
-    if (bytes === undefined) return
+    let bytes: number
+    try {
+      bytes = memory()
+    } catch {
+      // No file descriptor is left to read it with.
+      return
+    }
     first = Math.min(first, bytes)
     least = Math.min(least, bytes)
     if (bytes <= least + garbageBytesMax / 2) next = least + garbageBytesMax
@@ -53,15 +57,6 @@ function anonymousBytes(): number {
   if (process.platform !== 'linux') return process.memoryUsage.rss()
   const [, kilobytes] = /^RssAnon:\s+(\d+) kB$/m.exec(readFileSync('/proc/self/status', 'latin1')) ?? []
   return kilobytes === undefined ? process.memoryUsage.rss() : Number(kilobytes) * 1024
-}
-
-/** Undefined where no file descriptor is left to read it with. */
-function readBy(memory: () => number): number | undefined {
-  try {
-    return memory()
-  } catch {
-    return undefined
-  }
 }
 
 /** Checks every `garbageCheckMs` until it is disposed. */

@@ -29,12 +29,6 @@ export function inPasses(answer: Answer, atEnd: (run: () => void) => void = setI
   }
 }
 
-/** The part of each pass that one owner has. */
-export interface OwnerPasses {
-  /** Waits for the next pass in which the holder's owner has room; undefined in this one. In the order of the calls. */
-  enter(holder: Holder): Promise<void> | undefined
-}
-
 interface Part {
   /** Requests since the last pass that was ended. */
   count: number
@@ -45,7 +39,7 @@ interface Part {
  * Forty requests of an owner may arrive in one pass and take half a millisecond each: the next request of another owner
  * would wait twenty milliseconds. With a part for each owner it waits for eight of them.
  */
-export function createOwnerPasses(atEnd: (run: () => void) => void = setImmediate): OwnerPasses {
+export function createOwnerPasses(atEnd: (run: () => void) => void = setImmediate) {
   const parts = new Map<string, Part>()
   let isEnding = false
 
@@ -67,7 +61,8 @@ export function createOwnerPasses(atEnd: (run: () => void) => void = setImmediat
   }
 
   return {
-    enter(holder) {
+    /** Waits for the next pass in which the holder's owner has room; undefined in this one. In the order of the calls. */
+    enter(holder: Holder): Promise<void> | undefined {
       const owner = ownerOf(holder)
       const part = parts.get(owner) ?? { count: 0, waiting: [] }
       part.count += 1

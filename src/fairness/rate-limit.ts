@@ -13,12 +13,8 @@ import type { Holder } from './owner.ts'
  */
 const rateLimitNamesMax = 20_000
 
-export interface RateLimit {
-  /** Takes one and returns 0; or takes none and returns the seconds, rounded up, until one is available. */
-  take(name: string): number
-  /** Returns the same as `take` would, without taking. */
-  wait(name: string): number
-}
+/** See `createRateLimit`. */
+export type RateLimit = ReturnType<typeof createRateLimit>
 
 export interface RateLimitOptions {
   /** 0: no limit. */
@@ -28,7 +24,7 @@ export interface RateLimitOptions {
   readonly clock: Clock
 }
 
-export function createRateLimit({ perSecond, burst = perSecond * burstSeconds, clock }: RateLimitOptions): RateLimit {
+export function createRateLimit({ perSecond, burst = perSecond * burstSeconds, clock }: RateLimitOptions) {
   // An evicted name starts again with a full bucket. Only the names unused longest are evicted. Not `max`: it takes the
   // room for all names at once, for every rate limit, most of which nobody comes near.
   const buckets = new LRUCache<string, { left: number; at: number }>({
@@ -47,7 +43,8 @@ export function createRateLimit({ perSecond, burst = perSecond * burstSeconds, c
   const seconds = (left: number) => (left >= 1 ? 0 : Math.max(1, Math.ceil((1 - left) / perSecond)))
 
   return {
-    take(name) {
+    /** Takes one and returns 0; or takes none and returns the seconds, rounded up, until one is available. */
+    take(name: string): number {
       if (perSecond === 0) return 0
       const bucket = refill(name)
       const wait = seconds(bucket.left)
@@ -55,7 +52,8 @@ export function createRateLimit({ perSecond, burst = perSecond * burstSeconds, c
       buckets.set(name, bucket)
       return wait
     },
-    wait: (name) => (perSecond === 0 ? 0 : seconds(refill(name).left)),
+    /** Returns the same as `take` would, without taking. */
+    wait: (name: string) => (perSecond === 0 ? 0 : seconds(refill(name).left)),
   }
 }
 
@@ -69,22 +67,19 @@ export function rateNameOf({ keyId, userId }: Holder): string {
   return userId !== undefined && isOrganizationUser(userId) ? userId : keyId
 }
 
-export interface HolderRateLimit {
-  /** As `RateLimit.take`, for an API key or one of its tokens. */
-  take(holder: Holder): number
-}
+/** See `createHolderRateLimit`. */
+export type HolderRateLimit = ReturnType<typeof createHolderRateLimit>
 
 /**
  * The rate of an API key with all its tokens; of an organization, of all its keys. A family of tokens has half of it: a
  * token that was given away, and may do nothing, does not keep its key from working.
  */
-export function createHolderRateLimit(
-  options: Required<Pick<RateLimitOptions, 'perSecond' | 'clock'>>,
-): HolderRateLimit {
+export function createHolderRateLimit(options: Omit<RateLimitOptions, 'burst'>) {
   const keys = createRateLimit(options)
   const families = createRateLimit({ ...options, perSecond: options.perSecond / 2 })
   return {
-    take(holder) {
+    /** As `RateLimit.take`, for an API key or one of its tokens. */
+    take(holder: Holder): number {
       const { keyId, family } = holder
       const isToken = family !== keyId
       const wait = isToken ? families.wait(family) : 0

@@ -12,37 +12,21 @@ const admissionsKeptMax = 4000
 /** Characters of a URL with an admission; longer ones rarely repeat. Past it: decided again. */
 export const admissionUrlCharsMax = 512
 
-export interface Admissions<T extends object> {
-  find(caller: Caller, url: string): T | undefined
-  remember(caller: Caller, url: string, admission: T): void
-}
-
-export interface AdmissionSizes<T> {
-  readonly bytesMax: number
-  /** A larger one is not remembered; without it, none is too large. */
-  readonly entryBytesMax?: number
-  readonly sizeOf: (admission: T) => number
-}
+/** By bytes: the most of all together, and of each. A larger one is not remembered. */
+type Sizes<T> = Pick<LRUCache.OptionsBase<string, T, unknown>, 'maxSize' | 'maxEntrySize' | 'sizeCalculation'>
 
 /** `sizes` bounds the memory of large values; without it only their number is bounded (`admissionsKeptMax`). */
-export function createAdmissions<T extends object>(sizes?: AdmissionSizes<T>): Admissions<T> {
-  const kept = new LRUCache<string, T>({
-    max: admissionsKeptMax,
-    ...(sizes && {
-      maxSize: sizes.bytesMax,
-      maxEntrySize: sizes.entryBytesMax ?? sizes.bytesMax,
-      sizeCalculation: sizes.sizeOf,
-    }),
-  })
+export function createAdmissions<T extends object>(sizes: Sizes<T> = {}) {
+  const kept = new LRUCache<string, T>({ ...sizes, max: admissionsKeptMax })
   /** A number for each Caller object. Keys are texts, so the cache does not keep callers in memory. */
   const numbers = new WeakMap<Caller, number>()
   let last = 0
   return {
-    find(caller, url) {
+    find(caller: Caller, url: string): T | undefined {
       const number = numbers.get(caller)
       return number === undefined ? undefined : kept.get(`${number} ${url}`)
     },
-    remember(caller, url, admission) {
+    remember(caller: Caller, url: string, admission: T): void {
       // The number of entries is bounded, so their length must be too; long URLs are rare.
       if (url.length > admissionUrlCharsMax) return
       let number = numbers.get(caller)

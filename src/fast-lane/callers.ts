@@ -3,9 +3,8 @@
  */
 
 import { LRUCache } from 'lru-cache'
-import type { Caller } from '../auth/authenticate.ts'
+import type { Authenticated } from '../auth/authenticate.ts'
 import type { RequestContext } from '../auth/authorizer.ts'
-import type { DirectorySnapshot } from '../auth/directory.ts'
 import { clockRefusal, isGoodAt } from '../auth/service-token.ts'
 import { type Clock, secondsOf } from '../clock.ts'
 import { pathOf } from '../http/path.ts'
@@ -17,34 +16,22 @@ import { callersCachedMax } from '../limits.ts'
  */
 const callersCachedBytesMax = 64 * 2 ** 20
 
-export interface Callers {
-  /** The known caller of a request. Undefined if the request must be authenticated in full, as expired tokens must. */
-  find(request: Request, directoryVersion: string): KnownCaller | undefined
-  remember(context: RequestContext): void
-  /** Forgets all callers, unless this is the version under which they are known. */
-  keepOnly(directoryVersion: string): void
-  /** The caller that `find` would return if the directory has not changed. Decides nothing. */
-  likely(request: Request): KnownCaller | undefined
-}
-
-export interface KnownCaller {
-  readonly caller: Caller
-  readonly directory: DirectorySnapshot
-}
-
 /** Only this spelling is cached: with extra spaces, one credential could fill the cache with many entries. */
 const plainHeader = /^Bearer [^ ]+$/
 
-export function createCallers(clock: Clock): Callers {
-  const kept = new LRUCache<string, KnownCaller>({
+/** Knows the callers of one version of the directory. */
+export function createCallers(clock: Clock) {
+  const kept = new LRUCache<string, Authenticated>({
     max: callersCachedMax,
     maxSize: callersCachedBytesMax,
-    // A parsed policy takes about ten times the length of its token.
     sizeCalculation: (_, header) => 1024 + 10 * header.length,
   })
   let version = ''
 
-  /** Drops the callers of another version: each holds its directory snapshot, with all records read under it. */
+  /**
+   * Forgets all callers, unless this is the version under which they are known: each holds its directory snapshot, with
+   * all records read under it.
+   */
   function keepOnly(current: string): void {
     if (current !== version) kept.clear()
     version = current
@@ -52,7 +39,8 @@ export function createCallers(clock: Clock): Callers {
 
   return {
     keepOnly,
-    find(request, directoryVersion) {
+    /** The known caller of a request. Undefined if it must be authenticated in full, as expired tokens must. */
+    find(request: Request, directoryVersion: string): Authenticated | undefined {
       keepOnly(directoryVersion)
       const known = kept.get(request.headers.get('authorization') ?? '')
       if (known === undefined || version === '') return undefined
@@ -61,8 +49,9 @@ export function createCallers(clock: Clock): Callers {
       const isValid = clockRefusal(token, secondsOf(clock)) === undefined && isGoodAt(token, pathOf(request.url))
       return isValid ? known : undefined
     },
-    likely: (request) => kept.peek(request.headers.get('authorization') ?? ''),
-    remember({ request, caller, directory }) {
+    /** The caller that `find` would return if the directory has not changed. Decides nothing. */
+    likely: (request: Request) => kept.peek(request.headers.get('authorization') ?? ''),
+    remember({ request, caller, directory }: RequestContext): void {
       const header = request.headers.get('authorization') ?? ''
       if (directory.version === version && version !== '' && plainHeader.test(header))
         kept.set(header, { caller, directory })

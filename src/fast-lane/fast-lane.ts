@@ -7,16 +7,16 @@
 
 import type { AuthorizedConnection, Authorizer, RequestContext } from '../auth/authorizer.ts'
 import type { Clock } from '../clock.ts'
-import type { ConnectionLists, Page, PreparedList } from '../features/connections/connection-lists.ts'
+import type { Page, PreparedList } from '../features/connections/connection-lists.ts'
 import { privateJson } from '../http/respond.ts'
 import { responseInOnePieceBytesMax } from '../limits.ts'
 import type { Access } from '../policy/decide.ts'
 import { directoryVersionKey, keyOf } from '../storage/keys.ts'
 import type { LocalReads } from '../storage/store.ts'
-import { type Admissions, createAdmissions } from './admissions.ts'
-import { type Callers, createCallers } from './callers.ts'
+import { createAdmissions } from './admissions.ts'
+import { createCallers } from './callers.ts'
 import { createLocalVersions } from './known-versions.ts'
-import { createPages } from './pages.ts'
+import { createPages, type Lists } from './pages.ts'
 
 /** Connections cached in decoded form for calls. Past it: the least recently used one is evicted. */
 const connectionsKeptBytesMax = 16 * 2 ** 20
@@ -36,38 +36,19 @@ export interface FastLane {
   pageCache(): { readonly hits: number; readonly misses: number }
 }
 
-export interface FastLaneOptions {
-  readonly local: LocalReads
-  readonly lists: Pick<ConnectionLists, 'compose' | 'unnarrowedRows'>
-  readonly clock: Clock
-}
-
-interface AllowedConnection {
-  readonly connection: AuthorizedConnection
-  /** The version of its namespace's connections. */
-  readonly version: string
-}
-
 /** Earlier admissions: callers, and the answers that each got, by URL. */
-export interface Remembered {
-  readonly callers: Callers
-  readonly lists: Admissions<PreparedList>
-  readonly details: Admissions<Uint8Array>
-  readonly detailsResponse: (json: Uint8Array, requestId: () => string) => Response
-}
-
-export function createRemembered(clock: Clock): Remembered {
+export function createRemembered(clock: Clock) {
   const headers = new Headers(privateJson)
   return {
     callers: createCallers(clock),
     lists: createAdmissions<PreparedList>(),
     details: createAdmissions<Uint8Array>({
-      bytesMax: detailsKeptBytesMax,
+      maxSize: detailsKeptBytesMax,
       // A larger answer counts for its owner until it is read, which the ordinary path sees to.
-      entryBytesMax: responseInOnePieceBytesMax,
-      sizeOf: (json) => json.length,
+      maxEntrySize: responseInOnePieceBytesMax,
+      sizeCalculation: (json) => json.length,
     }),
-    detailsResponse(json, requestId) {
+    detailsResponse(json: Uint8Array, requestId: () => string): Response {
       // On the shared Headers before the Response copies them: on the Response it costs two microseconds more.
       headers.set('x-request-id', requestId())
       return new Response(json as Uint8Array<ArrayBuffer>, { headers })
@@ -75,14 +56,17 @@ export function createRemembered(clock: Clock): Remembered {
   }
 }
 
-export function createFastLane({ local, lists, clock }: FastLaneOptions): FastLane {
+/** Of a store in this process. */
+export function createFastLane(local: LocalReads, lists: Lists, clock: Clock): FastLane {
   const versions = createLocalVersions(local)
   const { callers, lists: admittedLists, details: admittedDetails, detailsResponse } = createRemembered(clock)
   const pages = createPages(lists, local, versions)
-  const allowed = createAdmissions<AllowedConnection>({
-    bytesMax: connectionsKeptBytesMax,
+  /** With the version of its namespace's connections. */
+  const allowed = createAdmissions<{ readonly connection: AuthorizedConnection; readonly version: string }>({
+    maxSize: connectionsKeptBytesMax,
     // An estimate of the memory of a decoded record.
-    sizeOf: ({ connection: { stored } }) => 4 * (stored.bytes.length + (stored.privateBytes?.length ?? 0)) + 500,
+    sizeCalculation: ({ connection: { stored } }) =>
+      4 * (stored.bytes.length + (stored.privateBytes?.length ?? 0)) + 500,
   })
 
   const directoryVersion = () => versions.current('', () => directoryVersionKey)
@@ -122,26 +106,18 @@ export function createFastLane({ local, lists, clock }: FastLaneOptions): FastLa
         if (before !== undefined && before.version === connectionsVersion(before.connection.namespace)) {
           return before.connection
         }
-        return rememberAllowed(context, name, () => ordinary.requireConnection(context, operation))
+        // The namespace is unknown until the connection was read, so its version cannot be read first. If no commit
+        // happened in between, the record belongs to the version that is read afterwards.
+        const commitCount = local.commitCount()
+        const { stored, ...ref } = await ordinary.requireConnection(context, operation)
+        // Copied, because the record may be a view of a larger segment that would be kept in memory with it.
+        const connection = { ...ref, stored: { ...stored, bytes: Buffer.from(stored.bytes) } }
+        const version = connectionsVersion(ref.namespace)
+        if (commitCount !== undefined && commitCount === local.commitCount() && version !== '') {
+          allowed.remember(caller, name, { connection, version })
+        }
+        return connection
       },
     }),
-  }
-
-  async function rememberAllowed(
-    { caller }: RequestContext,
-    name: string,
-    authorize: () => Promise<AuthorizedConnection>,
-  ): Promise<AuthorizedConnection> {
-    // The namespace is unknown until the connection was read, so its version cannot be read first. If no commit
-    // happened in between, the record belongs to the version that is read afterwards.
-    const commitCount = local.commitCount()
-    const { stored, ...ref } = await authorize()
-    // Copied, because the record may be a view of a larger segment that would be kept in memory with it.
-    const connection = { ...ref, stored: { ...stored, bytes: Buffer.from(stored.bytes) } }
-    const version = connectionsVersion(ref.namespace)
-    if (commitCount !== undefined && commitCount === local.commitCount() && version !== '') {
-      allowed.remember(caller, name, { connection, version })
-    }
-    return connection
   }
 }

@@ -11,27 +11,10 @@ import { pageCacheBytesMax, responseInOnePieceBytesMax } from '../limits.ts'
  */
 export const pagesRequestedOnceMax = 1000
 
-export interface KeptPages {
-  /** The response from the cache, if the page is of this version of its namespace. */
-  respond(list: PreparedList, version: string, request: Request, requestId: () => string): Response | undefined
-  /** The response with a page that was just built, which is kept if it was asked for before. */
-  respondWith(
-    list: PreparedList,
-    page: Page & { readonly etag: string },
-    request: Request,
-    requestId: () => string,
-  ): Response
-  /** Called with each page that the ordinary path built. */
-  remember(list: PreparedList, page: Page): void
-  /** Pages answered from the cache (`hits`) and built (`misses`). */
-  statistics(): { readonly hits: number; readonly misses: number }
-}
-
 interface KeptPage {
   readonly version: string
   /** A Blob, because a Response does not copy it. */
   readonly body: Blob
-  readonly bytes: number
   readonly etag: string
   readonly headers: Headers
 }
@@ -41,10 +24,11 @@ export function isRepeatable(body: Uint8Array): boolean {
   return body.length <= responseInOnePieceBytesMax
 }
 
-export function createKeptPages(bytesMax = pageCacheBytesMax): KeptPages {
+/** At most `pageCacheBytesMax` of them together. */
+export function createKeptPages() {
   const kept = new LRUCache<string, KeptPage>({
-    maxSize: bytesMax,
-    sizeCalculation: ({ bytes }, key) => bytes + key.length + 256,
+    maxSize: pageCacheBytesMax,
+    sizeCalculation: ({ body }, key) => body.size + key.length + 256,
   })
   /**
    * The version at which each page was last requested. A page is cached on its second request at the same version.
@@ -61,7 +45,7 @@ export function createKeptPages(bytesMax = pageCacheBytesMax): KeptPages {
     if (etag === undefined || version === '' || !isRepeatable(body)) return undefined
     if (requested.get(cacheKey) === version) {
       const headers = new Headers({ ...privateJson, etag })
-      const page = { version, body: new Blob([body]), bytes: body.length, etag, headers }
+      const page = { version, body: new Blob([body]), etag, headers }
       kept.set(cacheKey, page)
       return page
     }
@@ -71,15 +55,19 @@ export function createKeptPages(bytesMax = pageCacheBytesMax): KeptPages {
   }
 
   return {
+    /** Pages answered from the cache (`hits`) and built (`misses`). */
     statistics: () => ({ hits, misses }),
-    remember: (list, page) => void remember(list, page),
-    respond({ cacheKey }, version, request, requestId) {
+    /** Called with each page that the ordinary path built. */
+    remember: (list: PreparedList, page: Page) => void remember(list, page),
+    /** The response from the cache, if the page is of this version of its namespace. */
+    respond({ cacheKey }: PreparedList, version: string, request: Request, requestId: () => string) {
       const page = kept.get(cacheKey)
       if (page === undefined || page.version !== version || version === '') return undefined
       hits += 1
       return responseOf(page, request, requestId)
     },
-    respondWith(list, made, request, requestId) {
+    /** The response with a page that was just built, which is kept if it was asked for before. */
+    respondWith(list: PreparedList, made: Page & { readonly etag: string }, request: Request, requestId: () => string) {
       const { body, etag } = made
       scratchHeaders.set('etag', etag)
       return responseOf(remember(list, made) ?? { body, etag, headers: scratchHeaders }, request, requestId)
@@ -87,15 +75,9 @@ export function createKeptPages(bytesMax = pageCacheBytesMax): KeptPages {
   }
 }
 
-/**
- * Sets the request id on the Headers before the Response copies them: setting it later costs two microseconds more.
- */
+/** Sets the request id on the Headers before the Response copies them: setting it later costs two microseconds more. */
 function responseOf(
-  {
-    body,
-    etag,
-    headers,
-  }: { readonly body: Uint8Array<ArrayBuffer> | Blob; readonly etag: string; readonly headers: Headers },
+  { body, etag, headers }: Pick<KeptPage, 'etag' | 'headers'> & { readonly body: Uint8Array<ArrayBuffer> | Blob },
   request: Request,
   requestId: () => string,
 ): Response {

@@ -6,15 +6,15 @@ import { versionText } from '../storage/versions.ts'
 /** Versions of namespaces, some hundred bytes each. Past it: read again. */
 const versionsKeptMax = 4000
 
-export interface LocalVersions {
-  /** The version under this key; '' if it was never written. `name` identifies the key in the cache. */
-  current(name: string, key: (name: string) => Key): string
-}
+/** See `createLocalVersions`. */
+export type LocalVersions = ReturnType<typeof createLocalVersions>
 
-export function createLocalVersions(local: Pick<LocalReads, 'get' | 'commitCount'>): LocalVersions {
+/** Of a store in this process. */
+export function createLocalVersions(local: Pick<LocalReads, 'get' | 'commitCount'>) {
   const kept = new Map<string, { readonly key: Key; readonly commitCount: number; readonly version: string }>()
   return {
-    current(name, keyOf) {
+    /** The version under this key; '' if it was never written. `name` identifies the key in the cache. */
+    current(name: string, keyOf: (name: string) => Key): string {
       const last = kept.get(name)
       // Read before the version: a commit in between then causes one read too many, never a stale version.
       const commitCount = local.commitCount()

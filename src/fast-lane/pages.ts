@@ -3,34 +3,23 @@
  * Bodies that share the store's memory do not leave this file uncopied.
  */
 
-import type { ConnectionLists, Page, PreparedList } from '../features/connections/connection-lists.ts'
-import { pageCacheBytesMax } from '../limits.ts'
+import type { ConnectionLists, PreparedList } from '../features/connections/connection-lists.ts'
 import { keyOf } from '../storage/keys.ts'
 import type { LocalReads } from '../storage/store.ts'
 import { createKeptPages, isRepeatable } from './kept-pages.ts'
 import type { LocalVersions } from './known-versions.ts'
 
-export interface Pages {
-  /** The response from the cache or a synchronous read. Undefined if the page needs an index plan, or was overtaken. */
-  respond(list: PreparedList, request: Request, requestId: () => string): Response | undefined
-  /** Called with each page that the ordinary path built. */
-  remember(list: PreparedList, page: Page): void
-  statistics(): { readonly hits: number; readonly misses: number }
-}
+/** The part of the lists that a page is made with. */
+export type Lists = Pick<ConnectionLists, 'compose' | 'unnarrowedRows'>
 
-type Lists = Pick<ConnectionLists, 'compose' | 'unnarrowedRows'>
-
-export function createPages(
-  lists: Lists,
-  local: LocalReads,
-  versions: LocalVersions,
-  bytesMax = pageCacheBytesMax,
-): Pages {
-  const kept = createKeptPages(bytesMax)
+/** Kept pages, and those that can be made without waiting. */
+export function createPages(lists: Lists, local: LocalReads, versions: LocalVersions) {
+  const kept = createKeptPages()
   return {
     statistics: kept.statistics,
     remember: kept.remember,
-    respond(list, request, requestId) {
+    /** From the cache, or by a synchronous read. Undefined if the page needs an index plan, or was overtaken. */
+    respond(list: PreparedList, request: Request, requestId: () => string): Response | undefined {
       const current = () => versions.current(list.scope.namespace, (of) => keyOf('connectionsVersion', of))
       const version = current()
       const known = kept.respond(list, version, request, requestId)

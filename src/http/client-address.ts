@@ -66,13 +66,9 @@ function lastUntrusted(hops: readonly string[], trusted: readonly Network[]): ip
 
 /** The value of `for` in an element of `Forwarded`, such as `for="[2001:db8::1]:4711";proto=https`, without quotes. */
 function forOf(element: string): string {
-  const pair = element.split(';').find((one) => /^\s*for=/i.test(one))
-  return pair === undefined
-    ? ''
-    : pair
-        .slice(pair.indexOf('=') + 1)
-        .trim()
-        .replace(/^"(.*)"$/, '$1')
+  const pair = element.split(';').find((one) => /^\s*for=/i.test(one)) ?? ''
+  const value = pair.slice(pair.indexOf('=') + 1).trim()
+  return value.replace(/^"(.*)"$/, '$1')
 }
 
 /** Parses an address with or without a port and brackets. */

@@ -5,20 +5,15 @@ import { idleTimeoutSeconds } from '../limits.ts'
 import { clientAddress, type Network } from './client-address.ts'
 import { originalRequest } from './raw-path.ts'
 
-export interface ClientSockets {
-  /** The client's address, for limits. */
-  addressOf(request: Request): string
-  /** Suspends the runtime's idle timeout for a long request. Returns a function that restores it. */
-  disableIdleTimeout(request: Request): () => void
-  /** Resolves after `milliseconds`, or when the client disconnects. */
-  wait(milliseconds: number, request: Request): Promise<void>
-}
+/** See `createClientSockets`. */
+export type ClientSockets = ReturnType<typeof createClientSockets>
 
 /** `listening`: the server on which requests arrive. `trusted`: proxies whose word on a client's address counts. */
 export function createClientSockets(
   listening: () => Pick<Bun.Server<undefined>, 'requestIP' | 'timeout'>,
   trusted: readonly Network[],
-): ClientSockets {
+) {
+  /** Suspends the runtime's idle timeout for a long request. Returns a function that restores it. */
   function disableIdleTimeout(request: Request): () => void {
     const arrived = originalRequest(request)
     listening().timeout(arrived, 0)
@@ -27,9 +22,11 @@ export function createClientSockets(
 
   return {
     disableIdleTimeout,
-    addressOf: (request) =>
+    /** The client's address, for limits. */
+    addressOf: (request: Request) =>
       clientAddress(listening().requestIP(originalRequest(request))?.address ?? '', request.headers, trusted),
-    async wait(milliseconds, request) {
+    /** Resolves after `milliseconds`, or when the client disconnects. */
+    async wait(milliseconds: number, request: Request): Promise<void> {
       const restore = disableIdleTimeout(request)
       await timeout(milliseconds, undefined, { signal: request.signal }).catch(() => {})
       restore()

@@ -5,14 +5,13 @@ import type { Operation } from '../operations.ts'
 import { StoreError } from '../storage/store.ts'
 import { html } from './html.ts'
 import { isNavigation, page } from './html-page.ts'
-import { json, noStoreJson } from './respond.ts'
+import { noStoreJson } from './respond.ts'
 
 /** The PlatformError itself, or, for any other thrown value, `internal` with a fixed text that reveals no details. */
 export function asPlatformError(thrown: unknown): PlatformError {
   if (thrown instanceof PlatformError) return thrown
-  return new PlatformError('internal', 'Internal error. The server log has the details under this x-request-id.', {
-    cause: thrown,
-  })
+  const message = 'Internal error. The server log has the details under this x-request-id.'
+  return new PlatformError('internal', message, { cause: thrown })
 }
 
 /** Whether a browser opened a URL where there is nothing to show: a page says so. */
@@ -27,13 +26,11 @@ export function errorResponse(error: PlatformError, shape?: Operation['errors'],
   const row = errorTable[error.code]
   const code = 'outsideRpc' in row ? row.outsideRpc : error.code
   if (shape === 'page') return errorPage(error, errorTable[code].status, home)
-  const body = bodyOf(error, code, shape)
-  return new Response(JSON.stringify(body), {
+  return new Response(JSON.stringify(bodyOf(error, code, shape)), {
     status: errorTable[code].status,
     headers: {
-      'content-type': json,
       // The next request may succeed, so no cache may store an error.
-      'cache-control': 'no-store',
+      ...noStoreJson,
       ...(code === 'unauthorized' && { 'www-authenticate': 'Bearer' }),
       // Common client libraries retry a 409 unless this header says otherwise.
       ...(code === 'conflict' && { 'x-should-retry': 'false' }),

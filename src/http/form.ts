@@ -7,27 +7,12 @@ import { mediaType, readBytes } from './body.ts'
 export const formFieldsMax = 1000
 
 /** The fields of a form, in order. */
-export class Form {
-  readonly #fields: readonly (readonly [name: string, value: string])[]
-
-  constructor(fields: readonly (readonly [name: string, value: string])[]) {
-    this.#fields = fields
-  }
-
+export class Form extends URLSearchParams {
   /** The value of a field; undefined if it was not sent. Throws `invalid_request` if it was sent twice. */
   one(name: string): string | undefined {
-    const values = this.all(name)
-    if (values.length > 1) throw invalidRequest(`${name}: is given twice`)
-    return values[0]
-  }
-
-  /** All values of a field that may occur several times. */
-  all(name: string): string[] {
-    return this.#fields.flatMap(([field, value]) => (field === name ? [value] : []))
-  }
-
-  names(): string[] {
-    return [...new Set(this.#fields.map(([name]) => name))]
+    const [value, ...others] = this.getAll(name)
+    if (others.length > 0) throw invalidRequest(`${name}: is given twice`)
+    return value
   }
 }
 
@@ -39,12 +24,12 @@ export async function readForm(request: Request): Promise<Form> {
   if (mediaType(request.headers.get('content-type')) !== 'application/x-www-form-urlencoded') {
     throw invalidRequest('content-type: must be application/x-www-form-urlencoded')
   }
-  const fields = [...new URLSearchParams(Buffer.from(bytes).toString())]
-  if (fields.length > formFieldsMax) throw invalidRequest(`the form has more than ${formFieldsMax} fields`)
-  // URLSearchParams puts this character where bytes are not UTF-8.
-  for (const [name, value] of fields) {
+  const form = new Form(Buffer.from(bytes).toString())
+  if (form.size > formFieldsMax) throw invalidRequest(`the form has more than ${formFieldsMax} fields`)
+  // The runtime puts this character where bytes are not UTF-8.
+  for (const [name, value] of form) {
     if (`${name}${value}`.includes('\ufffd'))
       throw invalidRequest(`${name.slice(0, 100)}: is not percent-encoded UTF-8`)
   }
-  return new Form(fields)
+  return form
 }

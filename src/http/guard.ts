@@ -6,15 +6,8 @@
 
 import { PlatformError } from '../errors.ts'
 
-export interface Guard {
-  /**
-   * The CORS headers for the response; undefined for a request without `Origin`. `url`: of the request. Throws `forbidden`, with a message
-   * that names the flag to use.
-   */
-  check(headers: Headers, url?: string): Record<string, string> | undefined
-  /** The response to a CORS preflight; undefined for any other request. `corsHeaders`: from `check`. */
-  preflight(request: Request, corsHeaders: Record<string, string>): Response | undefined
-}
+/** See `createGuard`. */
+export type Guard = ReturnType<typeof createGuard>
 
 export interface GuardOptions {
   /** The address that the server listens on. */
@@ -31,7 +24,7 @@ export interface GuardOptions {
 const allowedHeaders = /^(?:authorization|content-type|accept|last-event-id|mcp-[a-z0-9-]+|x-stainless-[a-z0-9-]+)$/
 const exposedHeaders = 'etag, mcp-session-id, retry-after, www-authenticate, x-request-id'
 
-export function createGuard({ host, baseUrl, corsOrigins, localAddresses, isPublic }: GuardOptions): Guard {
+export function createGuard({ host, baseUrl, corsOrigins, localAddresses, isPublic }: GuardOptions) {
   const names = new Set(['localhost', bareHost(host), new URL(baseUrl).hostname].map(bareHost))
   if (host === '0.0.0.0' || host === '::') for (const address of localAddresses) names.add(bareHost(address))
   const origins = new Set([...corsOrigins, new URL(baseUrl).origin])
@@ -45,7 +38,11 @@ export function createGuard({ host, baseUrl, corsOrigins, localAddresses, isPubl
   }
 
   return {
-    check(headers, url = '') {
+    /**
+     * The CORS headers for the response; undefined for a request without `Origin`. `url`: of the request. Throws
+     * `forbidden`, with a message that names the flag to use.
+     */
+    check(headers: Headers, url = ''): Record<string, string> | undefined {
       const hostHeader = headers.get('host') ?? ''
       if (!passed.has(hostHeader)) {
         if (!isSelf(hostHeader)) {
@@ -69,7 +66,8 @@ export function createGuard({ host, baseUrl, corsOrigins, localAddresses, isPubl
         vary: 'origin',
       }
     },
-    preflight(request, corsHeaders) {
+    /** The response to a CORS preflight; undefined for any other request. `corsHeaders`: from `check`. */
+    preflight(request: Request, corsHeaders: Record<string, string>): Response | undefined {
       if (request.method !== 'OPTIONS' || !request.headers.has('access-control-request-method')) return undefined
       const wanted = (request.headers.get('access-control-request-headers') ?? '').toLowerCase().split(',')
       return new Response(null, {

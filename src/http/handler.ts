@@ -13,9 +13,8 @@ type Answer<Deps> = (deps: Deps, request: Request) => Promise<Response> | Respon
 /** Makes handlers of functions that share dependencies. */
 export function handlersOf<Deps, Id extends OperationId>(answers: Record<Id, Answer<Deps>>) {
   const all = Object.entries<Answer<Deps>>(answers)
-  return (deps: Deps): Pick<Handlers, Id> =>
-    Object.fromEntries(all.map(([id, answer]) => [id, (request: Request) => answer(deps, request)])) as Pick<
-      Handlers,
-      Id
-    >
+  return (deps: Deps) => {
+    const handlers = all.map(([id, answer]) => [id, (request: Request) => answer(deps, request)])
+    return Object.fromEntries(handlers) as Pick<Handlers, Id>
+  }
 }

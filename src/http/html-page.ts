@@ -4,7 +4,7 @@
  */
 
 import { createHash } from 'node:crypto'
-import { type Html, html } from './html.ts'
+import { Html, html } from './html.ts'
 
 const style = `
 :root { color-scheme: light dark; }
@@ -44,13 +44,12 @@ export interface PageOptions {
 export function page({ title, body, status = 200, formTargets = [], headers = {} }: PageOptions): Response {
   const document = html`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${title} - postern</title><style>`.text
-  const rest = html`</style></head><body><header>postern</header><main>
+<title>${title} - postern</title><style>${new Html(style)}</style></head><body><header>postern</header><main>
 <h1>${title}</h1>
 ${body}
 </main></body></html>
 `.text
-  return new Response(document + style + rest, {
+  return new Response(document, {
     status,
     headers: {
       'content-type': 'text/html; charset=utf-8',

@@ -115,7 +115,8 @@ export function createMiddleware({ guard, log, observe, clock }: MiddlewareOptio
       log.error('request failed', {
         requestId: response.headers.get('x-request-id'),
         method: request.method,
-        route: `/${areaOf(request)}`,
+        // Only the first segment of the path: the rest contains the caller's names.
+        route: `/${pathOf(request.url).split('/', 2)[1] ?? ''}`,
         status: response.status,
         error: textOf(errors.get(request)),
         ...(response.status === 500 && { in: functionsOf(errors.get(request)) }),
@@ -140,11 +141,6 @@ function mayBeLong({ headers }: Request): boolean {
 }
 
 const noHeaders: Readonly<Record<string, string>> = {}
-
-/** Only the first segment of the path is logged; the rest contains the caller's names. */
-function areaOf(request: Request): string {
-  return pathOf(request.url).split('/', 2)[1] ?? ''
-}
 
 /** The error as text, with its cause. */
 function textOf(thrown: unknown): string {

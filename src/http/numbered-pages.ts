@@ -2,18 +2,16 @@
 
 import { readInteger } from './query.ts'
 
-export interface PageNumber {
-  /** From 1. */
-  readonly page: number
-  readonly pageSize: number
-}
+/** See `readPageNumber`. */
+export type PageNumber = Readonly<ReturnType<typeof readPageNumber>>
 
 /** Reads `page` and `pageSize`. Throws `invalid_request`. */
 export function readPageNumber(
   query: ReadonlyMap<string, string>,
   { sizeDefault, sizeMax }: { readonly sizeDefault: number; readonly sizeMax: number },
-): PageNumber {
+) {
   return {
+    /** From 1. */
     page: readInteger(query, 'page', { least: 1, most: Number.MAX_SAFE_INTEGER, otherwise: 1 }),
     pageSize: readInteger(query, 'pageSize', { least: 1, most: sizeMax, otherwise: sizeDefault }),
   }

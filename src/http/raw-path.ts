@@ -17,29 +17,27 @@ export function originalRequest(request: Request): Request {
   return originals.get(request) ?? request
 }
 
+type RawHandler = (request: Bun.BunRequest) => Promise<Response> | Response
+
 /** Routes for `Bun.serve`, for each operation with names in its path. All of them pass the request to `fetch`. */
-export function rawPathRoutes(
-  fetch: Handler,
-): Record<string, (request: Bun.BunRequest) => Promise<Response> | Response> {
-  const templates = Object.values(operations).flatMap(({ path }: Operation) => {
-    if (!path.includes('{')) return []
+export function rawPathRoutes(fetch: Handler): Record<string, RawHandler> {
+  const routes: Record<string, RawHandler> = {}
+  for (const { path } of Object.values<Operation>(operations)) {
+    if (!path.includes('{')) continue
     const [prefix = '', ...rest] = path.slice(1).split('/')
-    const isWild = path.includes('{+')
-    return Array.from({ length: isWild ? wildcardPartsMax : 1 }, (_, more) => ({
-      prefix,
+    const most = path.includes('{+') ? rest.length + wildcardPartsMax - 1 : rest.length
+    for (let count = rest.length; count <= most; count += 1) {
       // Numbered, so that operations with different names for the same segment share one route.
-      names: Array.from({ length: rest.length + more }, (_, part) => `part${part}`),
-    }))
-  })
-  const routes = templates.map(({ prefix, names }) => {
-    const pattern = `/${prefix}${names.map((name) => `/:${name}`).join('')}`
-    return [pattern, withRawPath(fetch, `/${prefix}/`, names)] as const
-  })
-  return Object.fromEntries(routes)
+      const names = Array.from({ length: count }, (_, part) => `part${part}`)
+      const pattern = `/${prefix}${names.map((name) => `/:${name}`).join('')}`
+      routes[pattern] = withRawPath(fetch, `/${prefix}/`, names)
+    }
+  }
+  return routes
 }
 
-function withRawPath(fetch: Handler, prefix: string, names: readonly string[]) {
-  return (request: Bun.BunRequest) => {
+function withRawPath(fetch: Handler, prefix: string, names: readonly string[]): RawHandler {
+  return (request) => {
     const params: Readonly<Record<string, string | undefined>> = request.params
     if (!names.some((name) => params[name]?.includes('\\') === true)) return fetch(request)
     const path = names.map((name) => encodeSegment(params[name] ?? '')).join('/')

@@ -2,13 +2,8 @@
 
 import { type Operation, type OperationId, operationEntries } from '../operations.ts'
 
-interface Route {
-  readonly pattern: RegExp
-  readonly operations: readonly { readonly id: OperationId; readonly operation: Operation }[]
-}
-
 /** One route per path, in the order of the table; the first one with a method wins. */
-const routes: readonly Route[] = [...new Set(operationEntries.map(([, { path }]) => path))].map((path) => ({
+const routes = [...new Set(operationEntries.map(([, { path }]) => path))].map((path) => ({
   pattern: patternOf(path),
   operations: operationEntries.flatMap(([id, operation]) => (operation.path === path ? [{ id, operation }] : [])),
 }))
@@ -24,7 +19,7 @@ function patternOf(template: string): RegExp {
 }
 
 /** The operations of a path. `…/releases` of a server may also be a server's own name. */
-function operationsOf(path: string): Route['operations'] {
+function operationsOf(path: string) {
   return routes.filter(({ pattern }) => pattern.test(path)).flatMap(({ operations }) => operations)
 }
 

@@ -19,17 +19,15 @@ import { allowedMethods, errorsOf } from './route.ts'
 export type ErrorShape = Operation['errors']
 
 /** Makes the response for a thrown value, in the operation's error format. */
-export type AnswerError = (request: Request, thrown: unknown, shape: ErrorShape) => Response
-
-export interface RouterOptions {
-  readonly answerError: AnswerError
-  readonly fairness: Fairness
-  /** The client's address of a request. */
-  readonly sockets: Pick<ClientSockets, 'addressOf'>
-}
+type AnswerError = (request: Request, thrown: unknown, shape: ErrorShape) => Response
 
 /** The compiled router. It opens the allowance of each request; errors become responses through `answerError`. */
-export function createRouter(handlers: Handlers, { answerError, fairness, sockets }: RouterOptions): Handler {
+export function createRouter(
+  handlers: Handlers,
+  fairness: Fairness,
+  { addressOf }: Pick<ClientSockets, 'addressOf'>,
+  answerError: AnswerError,
+): Handler {
   // `normalize: false`: otherwise the framework removes unknown fields silently. Only the root instance's settings
   // apply.
   const app = new Elysia({
@@ -70,7 +68,7 @@ export function createRouter(handlers: Handlers, { answerError, fairness, socket
   function within(id: OperationId, { costs, errors }: Operation): (request: Request) => Promise<Response> {
     const handle = handlers[id]
     return async (request) => {
-      const allowance = new Allowance(fairness, costs, () => strangerAt(sockets.addressOf(request)), id)
+      const allowance = new Allowance(fairness, costs, () => strangerAt(addressOf(request)), id)
       openAllowance(request, allowance)
       try {
         return await handle(request)

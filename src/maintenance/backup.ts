@@ -7,7 +7,6 @@ import {
   chmodSync,
   closeSync,
   copyFileSync,
-  existsSync,
   fsyncSync,
   mkdirSync,
   mkdtempSync,
@@ -98,7 +97,6 @@ async function withExtra(folder: string, use: (extra: Bytes) => void): Promise<v
 
 /** Flushes a file or a directory to disk. */
 function flush(path: string): void {
-  if (!existsSync(path)) return
   const descriptor = openSync(path, 'r')
   try {
     fsyncSync(descriptor)

@@ -37,13 +37,9 @@ export function toFolder(store: string): Target {
     mkdirSync(draft, { recursive: true })
     try {
       const opened = openLmdbStore(draft)
-      const given = createSum()
-      await source(async (records) => {
-        given.add(intact(records))
-        await opened.load({ puts: intact(records) })
-      })
+      const given = await sumOf(source, (puts) => opened.load({ puts }))
       await opened.close()
-      const copied = await requireSame(given, scanStore(draft))
+      const copied = requireSame(given, await sumOf(scanStore(draft)))
       rmSync(join(draft, 'lock.mdb'), { force: true })
       renameSync(draft, store)
       return copied
@@ -64,45 +60,33 @@ export function toDatabase(database: PostgresStore, check: Uint8Array): Target {
       if ((await run('SELECT 1 FROM postern_records LIMIT 1')).length > 0) {
         throw new CommandError('the database of --to is not empty: name a new one')
       }
-      const given = createSum()
-      await source(async (records) => {
-        given.add(intact(records))
-        await insertEntries(run, intact(records))
-      })
+      const given = await sumOf(source, (entries) => insertEntries(run, entries))
       await run('UPDATE postern_instance SET secret_check = $1', [asBuffer(check)])
-      return requireSame(given, scanWith(run))
+      return requireSame(given, await sumOf(scanWith(run)))
     })
 }
 
-async function requireSame(given: Sum, written: Scan): Promise<Copied> {
-  const found = createSum()
-  await written((records) => found.add(intact(records)))
-  const [before, after] = [given.end(), found.end()]
-  if (before.records === after.records && before.sha256 === after.sha256) return after
+function requireSame(given: Copied, written: Copied): Copied {
+  if (given.records === written.records && given.sha256 === written.sha256) return written
   throw new CommandError(
-    `the copy is not what was read (${after.records} of ${before.records} records): nothing was kept`,
+    `the copy is not what was read (${written.records} of ${given.records} records): nothing was kept`,
   )
 }
 
-interface Sum {
-  add(entries: readonly Entry[]): void
-  end(): Copied
-}
-
-/** Lengths stand before keys and values, so that no two stores have the same sum. */
-function createSum(): Sum {
+/** Passes all entries to `take`. Lengths stand before keys and values, so that no two stores have the same sum. */
+async function sumOf(scan: Scan, take?: (entries: readonly Entry[]) => Promise<unknown>): Promise<Copied> {
   const hash = createHash('sha256')
   let records = 0
   const length = Buffer.alloc(8)
-  return {
-    add(entries) {
-      for (const { key, value } of entries) {
-        records += 1
-        length.writeUInt32BE(key.length, 0)
-        length.writeUInt32BE(value.length, 4)
-        hash.update(length).update(key).update(value)
-      }
-    },
-    end: () => ({ records, sha256: hash.digest('hex') }),
-  }
+  await scan(async (scanned) => {
+    const entries = intact(scanned)
+    for (const { key, value } of entries) {
+      records += 1
+      length.writeUInt32BE(key.length, 0)
+      length.writeUInt32BE(value.length, 4)
+      hash.update(length).update(key).update(value)
+    }
+    await take?.(entries)
+  })
+  return { records, sha256: hash.digest('hex') }
 }

@@ -23,8 +23,7 @@ import {
   readDatabase,
 } from './database.ts'
 
-/** An open data folder, with its store or one in a database. The caller must close `store`. */
-/** Closes its store when it is disposed. */
+/** An open data folder, with its store or one in a database. Closes it when it is disposed. */
 export interface DataFolder extends AsyncDisposable {
   readonly path: string
   readonly store: Store
@@ -88,19 +87,17 @@ export interface Place extends DatabaseFlags {
 }
 
 /** For a command: opens an existing store. Throws CommandError if there is none, and StoreError. */
-export async function openExistingDataFolder(place: Place, tell: Tell): Promise<DataFolder> {
+export async function openExistingDataFolder(place: Place, tell: (text: string) => void): Promise<DataFolder> {
   const { data } = place
   const database = databaseOf(place)
   if (database !== undefined) {
-    const options = { mayMake: false, label: commandLabel, waitMs: storeCommandMs, tell }
+    // The label is the name of a command in the database's own lists.
+    const options = { mayMake: false, label: 'postern command', waitMs: storeCommandMs, tell }
     return openDatabaseFolder(data, database, options)
   }
   requireDataFolder(data)
   return openDataFolder(data)
 }
-
-/** The name of a command in the database's own lists. */
-const commandLabel = 'postern command'
 
 /** The database that the flags name. Throws CommandError 2 for flags that are wrong. */
 export function databaseOf(place: Place): DatabasePlace | undefined {
@@ -128,27 +125,17 @@ export async function openDatabaseFolder(
   // A command that cannot open the store leaves no folder behind; a start puts its secret there.
   if (options.mayMake) makeFolder(path)
   const { store, secrets, isNew } = await openDatabase(place, options)
-  try {
-    makeFolder(path)
-    await ensureSigningKeys(store, secrets)
-  } catch (error) {
-    await store.close()
-    throw error
-  }
-  return { path, store, database: store, secrets, isNew, [Symbol.asyncDispose]: () => store.close() }
+  return { ...(await openedFolder(path, store, secrets, isNew)), database: store }
 }
-
-/** Writes a message for the operator. */
-type Tell = (text: string) => void
 
 /**
  * For a command that may create a data folder. It creates one only at a path given by the operator: a folder at the
  * default path, in whatever directory the command was run, belongs to no server, and a key created in it would be
  * useless.
  */
-export function openNamedDataFolder(place: NamedFolder, stderr: Tell): Promise<DataFolder> {
+export function openNamedDataFolder(place: NamedFolder, tell: (text: string) => void): Promise<DataFolder> {
   const { data, isNamed, store } = place
-  if (!isNamed || (store ?? '') !== '') return openExistingDataFolder(place, stderr)
+  if (!isNamed || (store ?? '') !== '') return openExistingDataFolder(place, tell)
   return openDataFolder(data)
 }
 
@@ -173,24 +160,25 @@ export async function openDataFolder(path: string): Promise<DataFolder> {
   const isNew = !hasStore(path)
   requireSecret(path)
   const secrets = openSecrets(join(path, 'instance-secret'))
-  const store = openLmdbStore(join(path, 'store'))
-  try {
-    await ensureSigningKeys(store, secrets)
-  } catch (error) {
-    await store.close()
-    throw error
-  }
-  return { path, store, secrets, isNew, [Symbol.asyncDispose]: () => store.close() }
+  return openedFolder(path, openLmdbStore(join(path, 'store')), secrets, isNew)
 }
 
 /**
  * Creates the signing keys at the first opening. Two processes may do this at the same time; one of them wins, and both
  * use its keys.
  */
-async function ensureSigningKeys(store: Store, secrets: Secrets): Promise<void> {
-  await changeSigningKeys(store, secrets.sealingKey, (records) =>
-    records === undefined ? newSigningKeys(Math.floor(Date.now() / 1000)) : undefined,
-  )
+async function openedFolder(path: string, store: Store, secrets: Secrets, isNew: boolean): Promise<DataFolder> {
+  try {
+    // Of a store in a database, it may not be there yet.
+    makeFolder(path)
+    await changeSigningKeys(store, secrets.sealingKey, (records) =>
+      records === undefined ? newSigningKeys(Math.floor(Date.now() / 1000)) : undefined,
+    )
+  } catch (error) {
+    await store.close()
+    throw error
+  }
+  return { path, store, secrets, isNew, [Symbol.asyncDispose]: () => store.close() }
 }
 
 /** Creates the folder if it is missing. Throws CommandError if it cannot be used. */

@@ -11,7 +11,6 @@ import { ApiKey, Namespace, Organization, Role } from '../model/organization.ts'
 import { RecordedAnswer } from '../model/recorded-answer.ts'
 import { ServerDetail, ServerListing } from '../model/server.ts'
 import { validatorOf } from '../schema/check.ts'
-import { type ConnectionPrivate, connectionEntry } from '../storage/connections.ts'
 import {
   apiKeyEntries,
   listingEntry,
@@ -23,7 +22,6 @@ import {
   serverEntry,
   withIndex,
 } from '../storage/directory-records.ts'
-import { keyOf } from '../storage/keys.ts'
 import type { Entry } from '../storage/store.ts'
 
 /** The schema of a line: `kind` and the kind's own fields, nothing else. */
@@ -69,12 +67,8 @@ export const headShape = validatorOf(ExportHead)
 export const endShape = validatorOf(ExportEnd)
 export const lineShapes = Object.fromEntries(Object.entries(lines).map(([kind, schema]) => [kind, validatorOf(schema)]))
 
-/**
- * The store entries of a line, without index, versions and usage. `headers`: the sealed headers that an existing
- * connection keeps.
- */
-export function entriesOf(record: ExportLine, headers?: string): Entry[] {
-  const json = (value: object) => Buffer.from(JSON.stringify(value))
+/** The store entries of a line other than a connection's, with their index, without versions and usage. */
+export function entriesOf(record: Exclude<ExportLine, { kind: 'connection' }>): readonly Entry[] {
   switch (record.kind) {
     case 'organization':
       return [organizationEntry(record.organization)]
@@ -92,15 +86,5 @@ export function entriesOf(record: ExportLine, headers?: string): Entry[] {
       return [mockEntry(record.position, record.mock)]
     case 'revocation':
       return [revocationEntry(record.jti, record.until)]
-    case 'connection': {
-      const { namespace, connection, server } = record
-      const entry = connectionEntry(namespace, connection)
-      const privatePart: ConnectionPrivate = {
-        ...(server !== undefined && { server }),
-        ...(headers !== undefined && { headers }),
-      }
-      if (Object.keys(privatePart).length === 0) return [entry]
-      return [entry, { key: keyOf('connectionPrivate', namespace, connection.connectionId), value: json(privatePart) }]
-    }
   }
 }

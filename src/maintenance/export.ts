@@ -8,30 +8,11 @@ import { parseKey } from '../storage/record-kinds.ts'
 import type { Entry } from '../storage/store.ts'
 
 /**
- * Passes each line (without a newline) to `give`. Resolves
- * with the namespaces that have connections but do not exist; an import requires them. Throws StoreError `damaged` at
- * the first damaged record.
+ * Passes each line (without a newline) to `give`. Resolves with the namespaces that have connections but do not exist;
+ * an import requires them. Throws StoreError `damaged` at the first damaged record.
  */
 export async function exportLines(scan: Scan, secret: string, give: (line: string) => void): Promise<string[]> {
-  // Control characters occur only inside JSON strings, where their escapes are valid JSON.
-  const write = (line: string) => give(escapeControlCharacters(line))
-  write(JSON.stringify({ postern: 'export', version: 1, secret }))
   let records = 0
-  const lines = createRecordLines()
-  await scan((scanned) => {
-    for (const entry of intact(scanned)) {
-      const line = lines.of(entry)
-      if (line === undefined) continue
-      write(line)
-      records += 1
-    }
-  })
-  write(JSON.stringify({ postern: 'end', records }))
-  return lines.missing()
-}
-
-/** The lines of records. `missing`: the namespaces of connections that do not exist. */
-function createRecordLines() {
   /**
    * Hashes (`h`) and private parts (`p`) come before the records that they belong to: keep them until then. Single
    * records are scanned in key order, and connections (`c`) are packed, so they come last.
@@ -42,7 +23,7 @@ function createRecordLines() {
   const named = new Set<string>()
   const there = new Set<string>()
 
-  function of({ key, value }: Entry): string | undefined {
+  function lineOf({ key, value }: Entry): string | undefined {
     const json = textOf(value)
     const parsed = parseKey(key)
     switch (parsed?.kind) {
@@ -82,5 +63,17 @@ function createRecordLines() {
     }
   }
 
-  return { of, missing: () => [...named].filter((namespace) => !there.has(namespace)) }
+  // Control characters occur only inside JSON strings, where their escapes are valid JSON.
+  const write = (line: string) => give(escapeControlCharacters(line))
+  write(JSON.stringify({ postern: 'export', version: 1, secret }))
+  await scan((scanned) => {
+    for (const entry of intact(scanned)) {
+      const line = lineOf(entry)
+      if (line === undefined) continue
+      write(line)
+      records += 1
+    }
+  })
+  write(JSON.stringify({ postern: 'end', records }))
+  return [...named].filter((namespace) => !there.has(namespace))
 }

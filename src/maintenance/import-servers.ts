@@ -29,21 +29,11 @@ const serverJsonBytesMax = 64 * 1024
 
 const serverShape = validatorOf(ServerJson)
 
-export interface ServerImportOptions {
-  /** The namespace of all; without it each has that of its name. */
+/** `namespace`: of all; without it each has that of its name. `userId`: the owner of namespaces that are made. */
+interface ServerImportOptions {
   readonly namespace?: string
-  /** The owner of namespaces that are made. */
   readonly userId: string
   readonly now: Date
-}
-
-export interface ServersImported {
-  /** qualifiedNames. */
-  readonly servers: readonly string[]
-  /** Those that were made. */
-  readonly namespaces: readonly string[]
-  /** The servers that were left out, each with the reason: `NAME: reason`. */
-  readonly leftOut: readonly string[]
 }
 
 /** A version of a server, as a directory lists it. */
@@ -54,12 +44,15 @@ interface Given {
   readonly publishedAt: string | undefined
 }
 
-/** `documents`: the values of a file, one or more. Resolves when all are durable, in one write. */
+/**
+ * `documents`: the values of a file, one or more. Resolves when all are durable, in one write, with qualifiedNames, the
+ * namespaces that were made, and the servers that were left out, each with the reason: `NAME: reason`.
+ */
 export async function importServers(
   store: Store,
   documents: readonly unknown[],
   { namespace, userId, now }: ServerImportOptions,
-): Promise<ServersImported> {
+) {
   const { chosen, leftOut } = chooseVersions(documents)
   return changeDirectory(store, async () => {
     const puts: Entry[] = []

@@ -1,13 +1,18 @@
 /**
  * Imports an export into a store: one transaction, all or nothing. A record replaces the record of the same id; all
- * others stay. The file is read twice: first to check every line and find what it replaces, then to write it. So memory
- * holds names and counts, and never the records.
+ * others stay. Every line is checked before anything is written. Until then memory holds names and counts, never the
+ * records.
  */
 
 import { CommandError } from '../errors.ts'
 import { namespaceOf } from '../model/names.ts'
 import { type Namespace, ownerName } from '../model/organization.ts'
-import { bytesOf, findConnection, indexEntries, newConnectionsVersion } from '../storage/connections.ts'
+import {
+  type ConnectionPrivate,
+  connectionEdits,
+  findConnection,
+  newConnectionsVersion,
+} from '../storage/connections.ts'
 import {
   indexKeysOf,
   listingEntry,
@@ -21,13 +26,11 @@ import { directoryVersionKey, keyOf } from '../storage/keys.ts'
 import { nothingStaged } from '../storage/staged.ts'
 import type { Check, Entry, Key, Store, Write } from '../storage/store.ts'
 import { createUsages } from '../storage/usage.ts'
-import { newVersion } from '../storage/versions.ts'
+import { checkOf, newVersion } from '../storage/versions.ts'
 import { type ExportLine, entriesOf } from './export-format.ts'
 import { linesOf } from './import-lines.ts'
 import { belongsToOthers } from './organization-owners.ts'
-
-/** Index entries that an import sorts at once. Past it: the next batch. */
-const importIndexBatchMax = 400_000
+import { Spool } from './spool.ts'
 
 /** Numbers of lines. */
 export interface Imported {
@@ -37,16 +40,17 @@ export interface Imported {
 }
 
 /**
- * Imports a file; durable when it resolves. `secret` identifies this instance (`ExportHead`). Throws CommandError, with
- * `file:line` for a bad line; then nothing was written.
+ * Imports a file; durable when it resolves. `secret` identifies this instance (`ExportHead`). `folder`: where records
+ * wait; left out: in memory. Throws CommandError, with `file:line` for a bad line; then nothing was written.
  */
 export async function importFile(
   store: Store,
   file: string,
   secret: string,
   onProgress: (stage: string, done: number) => void,
+  folder?: string,
 ): Promise<Imported> {
-  const plan = new ImportPlan(store, file, secret)
+  using plan = new ImportPlan(store, file, secret, folder)
   await plan.read(onProgress)
   await plan.requireNamed()
   const committed = await store.load(plan.write(onProgress))
@@ -54,59 +58,57 @@ export async function importFile(
   return { records: plan.records, leftOut: plan.leftOut }
 }
 
-/**
- * The plan of one import: what the first reading found, which the second reading needs. Call `read`, `requireNamed` and
- * `write`, in this order.
- */
-class ImportPlan {
+/** The plan of one import. Call `read`, `requireNamed` and `write`, in this order. */
+class ImportPlan implements Disposable {
   records = 0
   /** API keys not imported: their hashes are keyed with another instance's secret. */
   leftOut = 0
   readonly #store: Store
   readonly #file: string
   readonly #secret: string
-  /**
-   * Keys to delete in the same transaction: index entries and private parts of replaced connections, marks of
-   * namespaces.
-   */
-  readonly #deletes: Key[] = []
+  readonly #puts: Spool
+  /** Keys of replaced connections and index entries. */
+  readonly #deletes: Spool
   /** Organizations and namespaces that records refer to, by their name in messages. */
   readonly #named = new Map<string, Key>()
-  /** Organizations and namespaces that the file itself contains, by the same names. */
+  /**
+   * Records that the file itself contains, by the same names. Of connections and servers it reports duplicates: each
+   * would be counted twice in the usage.
+   */
   readonly #loaded = new Set<string>()
   /** The ids of organizations in the file, and their owners there. */
   readonly #organizations: string[] = []
   readonly #owners = new Map<string, Set<string>>()
-  /** Revocation times of API keys in the store, by key id. An older export must not reactivate them. */
-  readonly #revokedAt = new Map<string, string>()
   /**
    * The end of each revocation in the file, in Unix seconds, or the store's if that is later: an import never shortens
    * one.
    */
   readonly #revokedUntil = new Map<string, number>()
-  /** Sealed headers of existing connections that keep them, by `namespace/connectionId`. */
-  readonly #keptHeaders = new Map<string, string>()
   /** The servers in the file, and those whose listings are in it: import refuses a server without its listing. */
   readonly #servers = new Set<string>()
   readonly #listed = new Set<string>()
   readonly #usages = createUsages()
   /** The namespaces of connections. */
   readonly #namespaces = new Set<string>()
-  /** Connections and servers seen, to report duplicates: each would be counted twice in the usage. */
-  readonly #seen = new Set<string>()
-
   /** Of all parts that the file is compared with, each read before anything of its part. */
   readonly #versions: Check[] = []
 
-  constructor(store: Store, file: string, secret: string) {
+  constructor(store: Store, file: string, secret: string, folder: string | undefined) {
     this.#store = store
     this.#file = file
     this.#secret = secret
+    this.#puts = new Spool(folder)
+    this.#deletes = new Spool(folder)
   }
 
-  /** The first reading. Throws CommandError for the first bad line. */
+  [Symbol.dispose](): void {
+    this.#puts[Symbol.dispose]()
+    this.#deletes[Symbol.dispose]()
+  }
+
+  /** Reads the file. Throws CommandError for the first bad line. */
   async read(onProgress: (stage: string, done: number) => void): Promise<void> {
-    await this.#readVersion(directoryVersionKey)
+    this.#versions.push(await checkOf(this.#store, directoryVersionKey))
     for (const { line, secret } of linesOf(this.#file)) {
       if (line.kind === 'apiKey' && secret !== this.#secret) {
         this.leftOut += 1
@@ -114,7 +116,7 @@ class ImportPlan {
       }
       this.records += 1
       onProgress('checking', this.records)
-      await this.#add(line)
+      for (const { key, value } of await this.#entriesOf(line)) this.#puts.add(key, value)
     }
   }
 
@@ -147,36 +149,34 @@ class ImportPlan {
     return {
       checks: [nothingStaged, ...this.#versions],
       counts: this.#usages.counts(),
-      deletes: this.#deletes,
+      deletes: this.#deletes.keys(),
       puts: this.#entries(onProgress),
     }
   }
 
-  async #readVersion(key: Key): Promise<void> {
-    this.#versions.push({ key, value: (await this.#store.get(key)) ?? null })
-  }
-
-  async #add(line: ExportLine): Promise<void> {
+  /** The entries of a line, once it was compared with the store. */
+  async #entriesOf(line: ExportLine): Promise<readonly Entry[]> {
     switch (line.kind) {
       case 'apiKey': {
         const stored = await this.#replace(keyOf('apiKey', line.apiKey.keyId))
         const revokedAt = stored === undefined ? null : readApiKey(stored).revokedAt
-        if (revokedAt !== null) this.#revokedAt.set(line.apiKey.keyId, revokedAt)
-        return
+        // An older export must not reactivate it.
+        return entriesOf({ ...line, apiKey: { ...line.apiKey, revokedAt: revokedAt ?? line.apiKey.revokedAt } })
       }
       case 'revocation': {
         const stored = readRevocation(await this.#store.get(keyOf('revocation', line.jti)))
-        this.#revokedUntil.set(line.jti, Math.max(line.until, stored, this.#revokedUntil.get(line.jti) ?? 0))
-        return
+        const until = Math.max(line.until, stored, this.#revokedUntil.get(line.jti) ?? 0)
+        this.#revokedUntil.set(line.jti, until)
+        return entriesOf({ ...line, until })
       }
       case 'member':
         if (line.role === 'owner')
           this.#owners.set(line.organizationId, (this.#owners.get(line.organizationId) ?? new Set()).add(line.userId))
-        return
+        break
       case 'organization':
         this.#organizations.push(line.organization.organizationId)
         this.#loaded.add(`organization ${line.organization.organizationId}`)
-        return
+        break
       case 'namespace':
         this.#loaded.add(`namespace ${line.namespace.namespace}`)
         await this.#requireGone(line.namespace.namespace)
@@ -185,7 +185,7 @@ class ImportPlan {
           const { organizationId } = line.namespace
           this.#named.set(`organization ${organizationId}`, keyOf('organization', organizationId))
         }
-        return
+        break
       case 'server': {
         const { qualifiedName } = line.server
         const namespace = namespaceOf(qualifiedName)
@@ -193,20 +193,19 @@ class ImportPlan {
         this.#requireOnce(`server ${qualifiedName}`)
         this.#servers.add(qualifiedName)
         await this.#count(serverEntry(line.server))
-        return
+        break
       }
       case 'listing':
         this.#requireOnce(`listing ${line.listing.qualifiedName}`)
         await this.#count(listingEntry(line.listing))
         this.#listed.add(line.listing.qualifiedName)
-        return
+        break
       case 'connection':
         this.#named.set(`namespace ${line.namespace}`, keyOf('namespace', line.namespace))
-        await this.#addConnection(line)
-        return
+        return this.#connectionEntries(line)
       case 'mock':
-        return
     }
+    return entriesOf(line)
   }
 
   /** Refuses a namespace whose owner here differs: that owner's connections are in it, with headers and sign-ins. */
@@ -235,80 +234,48 @@ class ImportPlan {
   }
 
   #requireOnce(what: string): void {
-    if (this.#seen.has(what)) throw new CommandError(`${this.#file}: has the ${what} twice`)
-    this.#seen.add(what)
+    if (this.#loaded.has(what)) throw new CommandError(`${this.#file}: has the ${what} twice`)
+    this.#loaded.add(what)
   }
 
   /** The stored record that the file replaces. Its index entries go: the new ones may be others. */
   async #replace(key: Key): Promise<Uint8Array | undefined> {
     const value = await this.#store.get(key)
-    if (value !== undefined) this.#deletes.push(...indexKeysOf({ key, value }))
+    if (value !== undefined) for (const one of indexKeysOf({ key, value })) this.#deletes.add(one)
     return value
   }
 
-  async #addConnection(line: Extract<ExportLine, { kind: 'connection' }>): Promise<void> {
-    const { namespace, connection } = line
+  async #connectionEntries(line: Extract<ExportLine, { kind: 'connection' }>): Promise<readonly Entry[]> {
+    const { namespace, connection, server } = line
     const { connectionId } = connection
-    const name = `${namespace}/${connectionId}`
-    this.#requireOnce(`connection ${name}`)
-    if (!this.#namespaces.has(namespace)) await this.#readVersion(keyOf('connectionsVersion', namespace))
+    this.#requireOnce(`connection ${namespace}/${connectionId}`)
+    if (!this.#namespaces.has(namespace))
+      this.#versions.push(await checkOf(this.#store, keyOf('connectionsVersion', namespace)))
     this.#namespaces.add(namespace)
     const stored = await findConnection(this.#store, namespace, connectionId)
-    if (stored !== undefined) {
-      for (const { key } of indexEntries(namespace, stored.connection)) this.#deletes.push(key)
-      this.#deletes.push(keyOf('connectionPrivate', namespace, connectionId))
-      this.#usages.change(namespace, { connections: -1, bytes: -bytesOf(namespace, stored) })
-      const { headers } = stored.privatePart
-      // An export contains no secrets, so a connection keeps the headers it has, but only if its URL is unchanged:
-      // credentials for one server must never be sent to another.
-      if (headers !== undefined && stored.connection.mcpUrl === connection.mcpUrl) this.#keptHeaders.set(name, headers)
+    // An export contains no secrets, so a connection keeps the headers it has, but only if its URL is unchanged:
+    // credentials for one server must never be sent to another.
+    const isSamePlace = stored?.connection.mcpUrl === connection.mcpUrl
+    const headers = isSamePlace ? stored?.privatePart.headers : undefined
+    const privatePart: ConnectionPrivate = {
+      ...(server !== undefined && { server }),
+      ...(headers !== undefined && { headers }),
     }
-    for (const entry of entriesOf(line, this.#keptHeaders.get(name))) this.#usages.add(entry)
+    const { puts, deletes, usage } = connectionEdits({ namespace, connectionId }, stored, { connection, privatePart })
+    for (const key of deletes) this.#deletes.add(key)
+    this.#usages.change(namespace, usage)
+    return puts
   }
 
-  /**
-   * The second reading: the entries to put. Index entries are sorted in batches (`importIndexBatchMax`), which bounds
-   * memory.
-   */
   *#entries(onProgress: (stage: string, done: number) => void): Generator<Entry> {
-    let index: Entry[] = []
     let done = 0
-    for (const { line, secret } of linesOf(this.#file)) {
-      if (line.kind === 'apiKey' && secret !== this.#secret) continue
+    for (const entry of this.#puts.inOrder()) {
       done += 1
       onProgress('writing', done)
-      const headers =
-        line.kind === 'connection'
-          ? this.#keptHeaders.get(`${line.namespace}/${line.connection.connectionId}`)
-          : undefined
-      yield* entriesOf(asRevoked(line, this.#revokedAt, this.#revokedUntil), headers)
-      if (line.kind !== 'connection') continue
-      for (const entry of indexEntries(line.namespace, line.connection)) index.push(entry)
-      if (index.length < importIndexBatchMax) continue
-      yield* sortEntries(index)
-      index = []
+      yield entry
     }
-    yield* sortEntries(index)
     for (const namespace of this.#namespaces) yield newConnectionsVersion(namespace)
     yield* newListingVersions(this.#listed)
     yield newVersion(directoryVersionKey)
   }
-}
-
-/** The line, with the revocations of the store applied: an import never undoes one. */
-function asRevoked(
-  line: ExportLine,
-  revoked: ReadonlyMap<string, string>,
-  untils: ReadonlyMap<string, number>,
-): ExportLine {
-  if (line.kind === 'apiKey') {
-    const revokedAt = revoked.get(line.apiKey.keyId) ?? line.apiKey.revokedAt
-    return { ...line, apiKey: { ...line.apiKey, revokedAt } }
-  }
-  return line.kind === 'revocation' ? { ...line, until: untils.get(line.jti) ?? line.until } : line
-}
-
-/** Sorts by key: writing a tree in key order is several times faster. */
-function sortEntries(entries: Entry[]): Entry[] {
-  return entries.sort((a, b) => Buffer.compare(a.key, b.key))
 }

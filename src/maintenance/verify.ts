@@ -11,7 +11,7 @@ import { problemText, validatorOf } from '../schema/check.ts'
 import { textOf } from '../storage/bytes.ts'
 import { indexEntries, newConnectionsVersion } from '../storage/connections.ts'
 import { indexKeysOf } from '../storage/directory-records.ts'
-import { directoryVersionKey, latin1Key } from '../storage/keys.ts'
+import { directoryVersionKey, keyOf, latin1Key } from '../storage/keys.ts'
 import type { Repair, Scan, Scanned } from '../storage/lmdb/scan.ts'
 import {
   isDirectoryIndex,
@@ -42,17 +42,16 @@ export interface Findings {
   readonly namespaces: readonly string[]
 }
 
-/** `onProgress` is called for every record and index entry: it must be cheap. */
-export interface VerifyOptions {
-  /** Key that opens the sealed signing keys. */
-  readonly sealingKey: Buffer
-  readonly onProgress: (what: string, done: number) => void
-}
-
 /**
- * Checks a store, in one snapshot; servers may use it meanwhile. Throws StoreError if it cannot be opened.
+ * Checks a store, in one snapshot; servers may use it meanwhile. `sealingKey` opens the sealed signing keys.
+ * `onProgress` is called for every record and index entry: it must be cheap. Throws StoreError if the store cannot be
+ * opened.
  */
-export async function verifyStore(scan: Scan, { sealingKey, onProgress }: VerifyOptions): Promise<Findings> {
+export async function verifyStore(
+  scan: Scan,
+  sealingKey: Buffer,
+  onProgress: (what: string, done: number) => void,
+): Promise<Findings> {
   const records = new RecordCheck(sealingKey)
   const actual = new KeySum()
   const indexProblems: string[] = []
@@ -126,10 +125,8 @@ class RecordCheck {
   count = 0
   connections = 0
   readonly #sealingKey: Buffer
-  readonly #namespaces = new Set<string>()
-  readonly #deleting = new Set<string>()
-  readonly #keyIds = new Set<string>()
-  readonly #organizations = new Set<string>()
+  /** Keys (`latin1Key`) of the records that others belong to. */
+  readonly #there = new Set<string>()
   /** Organizations that records belong to, each with the key of one such record. */
   readonly #needed = new Map<string, string>()
   /** Key ids that hashes point to. Hashes (`h`) come before key records (`k`), so they are compared at the end. */
@@ -152,7 +149,8 @@ class RecordCheck {
     const record = this.#readOwn(entry, parsed)
     switch (parsed.kind) {
       case 'organization':
-        this.#organizations.add(parsed.organizationId)
+      case 'deletingNamespace':
+        this.#there.add(latin1Key(key))
         return
       case 'member':
         if (!roleShape.isValid(textOf(value))) this.#report(key, 'is not a role')
@@ -160,21 +158,21 @@ class RecordCheck {
         return
       case 'namespace':
         this.#needOrganization(record, key)
-        this.#namespaces.add(parsed.namespace)
-        return
-      case 'deletingNamespace':
-        this.#deleting.add(parsed.namespace)
+        this.#there.add(latin1Key(key))
         return
       case 'apiKey':
         if (record === undefined) return
-        this.#keyIds.add(parsed.keyId)
+        this.#there.add(latin1Key(key))
         if ((record as ApiKey).revokedAt === null) this.#needOrganization(record, key)
         return
       case 'apiKeyDigest':
         this.#digestedKeyIds.push(textOf(value))
         return
       case 'connection':
-        if (record !== undefined) this.#addConnection(parsed.namespace, record as Connection)
+        if (record === undefined) return
+        this.connected.add(parsed.namespace)
+        this.connections += 1
+        for (const one of indexEntries(parsed.namespace, record as Connection)) this.expectedIndex.add(one.key)
         return
       case 'usage':
         this.storedUsages.set(latin1Key(key), textOf(value))
@@ -190,24 +188,22 @@ class RecordCheck {
   /** All problems. Call it after the last record. */
   end(): readonly string[] {
     for (const keyId of this.#digestedKeyIds) {
-      if (!this.#keyIds.has(keyId)) this.problems.push(`hash of API key ${keyId}: there is no such key`)
+      if (!this.#has('apiKey', keyId)) this.problems.push(`hash of API key ${keyId}: there is no such key`)
     }
     for (const [organizationId, record] of this.#needed) {
-      if (!this.#organizations.has(organizationId))
+      if (!this.#has('organization', organizationId))
         this.#report(Buffer.from(record, 'latin1'), `its organization ${organizationId} is missing`)
     }
     for (const namespace of this.connected) {
       // The server that deletes a namespace, or the next one that starts, removes its connections.
-      if (!this.#namespaces.has(namespace) && !this.#deleting.has(namespace))
+      if (!this.#has('namespace', namespace) && !this.#has('deletingNamespace', namespace))
         this.problems.push(`connections of ${namespace}: there is no such namespace`)
     }
     return this.problems
   }
 
-  #addConnection(namespace: string, connection: Connection): void {
-    this.connected.add(namespace)
-    this.connections += 1
-    for (const entry of indexEntries(namespace, connection)) this.expectedIndex.add(entry.key)
+  #has(kind: 'apiKey' | 'organization' | 'namespace' | 'deletingNamespace', id: string): boolean {
+    return this.#there.has(latin1Key(keyOf(kind, id)))
   }
 
   #checkSigningKeys(sealed: Uint8Array): void {

@@ -2,6 +2,7 @@
 
 import { FormatRegistry, type Static, Type } from '@sinclair/typebox'
 import { oauthTextCharsMax, urlCharsMax } from '../limits.ts'
+import { closedObject, nullable, OptionalText, oneOf } from '../schema/shapes.ts'
 import { ConnectionId, QualifiedName } from './names.ts'
 
 /** Contract 5: characters in a connection's name. Past it: a problem of the fixtures. */
@@ -12,8 +13,6 @@ const headerValueCharsMax = 4096
 const connectionHeadersMax = 32
 /** Ours: each pair is an index entry to write and store. Past it: a problem of the fixtures. */
 const connectionMetadataPairsMax = 64
-
-const closed = { additionalProperties: false } as const
 
 /** Whether a URL can be parsed, and names no user: credentials belong in headers. */
 export function isPlainUrl(url: string): boolean {
@@ -28,70 +27,48 @@ export const Url = Type.String({
   errorMessage: 'must be an http or https URL without a user or password; put credentials in "headers"',
 })
 
-export const Icon = Type.Object(
-  {
-    src: Type.String(),
-    mimeType: Type.Optional(Type.String()),
-    sizes: Type.Optional(Type.Array(Type.String())),
-    theme: Type.Optional(Type.Union([Type.Literal('light'), Type.Literal('dark')])),
-  },
-  closed,
-)
+export const Icon = closedObject({
+  src: Type.String(),
+  mimeType: OptionalText,
+  sizes: Type.Optional(Type.Array(Type.String())),
+  theme: Type.Optional(oneOf(['light', 'dark'])),
+})
 
-export const ServerInfo = Type.Object(
-  {
-    name: Type.String(),
-    version: Type.String(),
-    title: Type.Optional(Type.String()),
-    icons: Type.Optional(Type.Array(Icon)),
-    websiteUrl: Type.Optional(Type.String()),
-    description: Type.Optional(Type.String()),
-  },
-  closed,
-)
+export const ServerInfo = closedObject({
+  name: Type.String(),
+  version: Type.String(),
+  title: OptionalText,
+  icons: Type.Optional(Type.Array(Icon)),
+  websiteUrl: OptionalText,
+  description: OptionalText,
+})
 
-const InputField = Type.Object(
-  { label: Type.String(), description: Type.Optional(Type.String()), required: Type.Optional(Type.Boolean()) },
-  closed,
-)
-const InputFields = Type.Record(Type.String({ pattern: '^[^]+$' }), InputField, closed)
+const InputField = closedObject({
+  label: Type.String(),
+  description: OptionalText,
+  required: Type.Optional(Type.Boolean()),
+})
+const InputFields = Type.Record(Type.String({ pattern: '^[^]+$' }), InputField, { additionalProperties: false })
 
 export type ServerInfo = Static<typeof ServerInfo>
 
+const SignedInUntil = Type.String({
+  format: 'date-time',
+  description: 'When the sign-in ends, where the server gave nothing to renew it with: somebody signs in again then.',
+})
+
 /** Contract 5: five states, each with what a person needs to resolve it. */
 export const ConnectionStatus = Type.Union([
-  Type.Object(
-    {
-      state: Type.Literal('connected'),
-      signedInUntil: Type.Optional(
-        Type.String({
-          format: 'date-time',
-          description:
-            'When the sign-in ends, where the server gave nothing to renew it with: somebody signs in again then.',
-        }),
-      ),
-    },
-    closed,
-  ),
-  Type.Object({ state: Type.Literal('disconnected') }, closed),
-  Type.Object(
-    {
-      state: Type.Literal('auth_required'),
-      setupUrl: Type.Optional(Type.String()),
-      authorizationUrl: Type.Optional(Type.String()),
-    },
-    closed,
-  ),
-  Type.Object(
-    {
-      state: Type.Literal('input_required'),
-      http: Type.Object({ headers: Type.Optional(InputFields), query: Type.Optional(InputFields) }, closed),
-      missing: Type.Object({ headers: Type.Array(Type.String()), query: Type.Array(Type.String()) }, closed),
-      setupUrl: Type.Optional(Type.String()),
-    },
-    closed,
-  ),
-  Type.Object({ state: Type.Literal('error'), message: Type.String() }, closed),
+  closedObject({ state: Type.Literal('connected'), signedInUntil: Type.Optional(SignedInUntil) }),
+  closedObject({ state: Type.Literal('disconnected') }),
+  closedObject({ state: Type.Literal('auth_required'), setupUrl: OptionalText, authorizationUrl: OptionalText }),
+  closedObject({
+    state: Type.Literal('input_required'),
+    http: closedObject({ headers: Type.Optional(InputFields), query: Type.Optional(InputFields) }),
+    missing: closedObject({ headers: Type.Array(Type.String()), query: Type.Array(Type.String()) }),
+    setupUrl: OptionalText,
+  }),
+  closedObject({ state: Type.Literal('error'), message: Type.String() }),
 ])
 export type ConnectionStatus = Static<typeof ConnectionStatus>
 
@@ -101,11 +78,10 @@ export const ConnectionMetadata = Type.Record(Type.String({ pattern: '^[^]+$' })
   maxProperties: connectionMetadataPairsMax,
   keyMessage: 'is not a metadata key: it is empty',
 })
-export type ConnectionMetadata = Static<typeof ConnectionMetadata>
 
-export const Transport = Type.Union([Type.Literal('http'), Type.Literal('uplink')])
+export const Transport = oneOf(['http', 'uplink'])
 
-export const Mock = Type.Object({ enabled: Type.Boolean(), scenario: Type.Optional(Type.String()) }, closed)
+export const Mock = closedObject({ enabled: Type.Boolean(), scenario: OptionalText })
 
 const connectionName = Type.String({ minLength: 1, maxLength: connectionNameCharsMax })
 
@@ -113,21 +89,18 @@ const connectionName = Type.String({ minLength: 1, maxLength: connectionNameChar
  * Spec 2.5. `mcpUrl` is null for an uplink, `metadata` is null if there is none. The first four fields are always
  * present.
  */
-export const Connection = Type.Object(
-  {
-    connectionId: ConnectionId,
-    name: connectionName,
-    mcpUrl: Type.Union([Url, Type.Null()]),
-    metadata: Type.Union([ConnectionMetadata, Type.Null()]),
-    transport: Transport,
-    mock: Type.Optional(Mock),
-    iconUrl: Type.Optional(Type.String()),
-    createdAt: Type.String({ format: 'date-time' }),
-    status: ConnectionStatus,
-    serverInfo: Type.Optional(ServerInfo),
-  },
-  closed,
-)
+export const Connection = closedObject({
+  connectionId: ConnectionId,
+  name: connectionName,
+  mcpUrl: nullable(Url),
+  metadata: nullable(ConnectionMetadata),
+  transport: Transport,
+  mock: Type.Optional(Mock),
+  iconUrl: OptionalText,
+  createdAt: Type.String({ format: 'date-time' }),
+  status: ConnectionStatus,
+  serverInfo: Type.Optional(ServerInfo),
+})
 export type Connection = Static<typeof Connection>
 
 /** Names a connection. */
@@ -151,33 +124,27 @@ const HttpHeaders = Type.Record(Type.String({ pattern: "^[!#$%&'*+.^_`|~0-9A-Za-
 })
 
 /** A client that was registered by hand at the authorization server of an MCP server. Never returned. */
-const GivenClient = Type.Object(
-  {
-    clientId: Type.String({ minLength: 1, maxLength: oauthTextCharsMax }),
-    clientSecret: Type.Optional(Type.String({ minLength: 1, maxLength: oauthTextCharsMax })),
-    issuer: Type.Optional(Url),
-    scope: Type.Optional(Type.String({ minLength: 1, maxLength: oauthTextCharsMax })),
-  },
-  closed,
-)
+const GivenClient = closedObject({
+  clientId: Type.String({ minLength: 1, maxLength: oauthTextCharsMax }),
+  clientSecret: Type.Optional(Type.String({ minLength: 1, maxLength: oauthTextCharsMax })),
+  issuer: Type.Optional(Url),
+  scope: Type.Optional(Type.String({ minLength: 1, maxLength: oauthTextCharsMax })),
+})
 export type GivenClient = Static<typeof GivenClient>
 
 /**
  * Body of `POST /connect/{namespace}` and `PUT /connect/{namespace}/{connectionId}`. An omitted field keeps its value.
  */
-export const ConnectionWrite = Type.Object(
-  {
-    name: Type.Optional(connectionName),
-    mcpUrl: Type.Optional(Url),
-    server: Type.Optional(QualifiedName),
-    metadata: Type.Optional(Type.Union([ConnectionMetadata, Type.Null()])),
-    headers: Type.Optional(Type.Union([HttpHeaders, Type.Null()])),
-    transport: Type.Optional(Type.Literal('http')),
-    mock: Type.Optional(Mock),
-    oauth: Type.Optional(Type.Union([GivenClient, Type.Null()])),
-  },
-  closed,
-)
+export const ConnectionWrite = closedObject({
+  name: Type.Optional(connectionName),
+  mcpUrl: Type.Optional(Url),
+  server: Type.Optional(QualifiedName),
+  metadata: Type.Optional(nullable(ConnectionMetadata)),
+  headers: Type.Optional(nullable(HttpHeaders)),
+  transport: Type.Optional(Type.Literal('http')),
+  mock: Type.Optional(Mock),
+  oauth: Type.Optional(nullable(GivenClient)),
+})
 export type ConnectionWrite = Static<typeof ConnectionWrite>
 
 /**
@@ -195,14 +162,11 @@ export function isRefusedHeader(name: string): boolean {
 }
 
 /** Body of the response to a deletion. */
-export const Deleted = Type.Object({ success: Type.Literal(true) }, closed)
+export const Deleted = closedObject({ success: Type.Literal(true) })
 export type Deleted = Static<typeof Deleted>
 
-/** Spec 4.2; `nextCursor` is null on the last page (contract 5). */
-export const ConnectionPage = Type.Object(
-  { connections: Type.Array(Connection), nextCursor: Type.Union([Type.String(), Type.Null()]) },
-  closed,
-)
+/** A page of a list (spec 4.2). `nextCursor` is null on the last page (contract 5). */
+export const ConnectionPage = closedObject({ connections: Type.Array(Connection), nextCursor: nullable(Type.String()) })
 export type ConnectionPage = Static<typeof ConnectionPage>
 
 /** The text by which a filter compares a metadata value. */

@@ -1,7 +1,8 @@
 /** The schema of a policy, in requests and in tokens (spec 2.2). */
 
-import { type Static, type TLiteral, type TSchema, Type } from '@sinclair/typebox'
+import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { rpcPatternCharsMax } from '../limits.ts'
+import { oneOf } from '../schema/shapes.ts'
 import { Slug } from './names.ts'
 
 /** Spec 8: characters in a path. Past it: 400. */
@@ -15,28 +16,38 @@ export type ResourceType = (typeof resourceTypes)[number]
 export const operationKinds = ['read', 'write', 'execute'] as const
 export type OperationKind = (typeof operationKinds)[number]
 
-function oneOf<const T extends readonly string[]>(values: T) {
-  const literals = values.map((value) => Type.Literal(value)) as { [I in keyof T]: TLiteral<T[I]> }
-  return Type.Union(literals as unknown as [TLiteral<T[number]>], {
-    errorMessage: `must be one of ${values.join(', ')}`,
-  })
-}
-
 function oneOrMany<T extends TSchema>(item: T) {
   return Type.Union([item, Type.Array(item, { minItems: 1 })])
 }
 
-/** Pairs of which all must match. */
-const MetadataPairs = Type.Record(
-  // A pattern, because TypeBox checks nothing else of a record's keys.
-  Type.String({ pattern: '^[^]+$' }),
-  Type.String(),
-  {
-    additionalProperties: false,
-    minProperties: 1,
-    keyMessage: 'is not a metadata key: it is empty',
-  },
-)
+function oneOrMoreOf<const T extends readonly string[]>(values: T) {
+  return oneOrMany(oneOf(values, { errorMessage: `must be one of ${values.join(', ')}` }))
+}
+
+/** Pairs of which all must match. The key is a pattern, because TypeBox checks nothing else of a record's keys. */
+const MetadataPairs = Type.Record(Type.String({ pattern: '^[^]+$' }), Type.String(), {
+  additionalProperties: false,
+  minProperties: 1,
+  keyMessage: 'is not a metadata key: it is empty',
+})
+
+const Ttl = Type.Union([
+  Type.String({ pattern: '^[0-9]+[smh]$', maxLength: 64, errorMessage: 'must be digits and one of s, m, h, like 30m' }),
+  Type.Integer({ errorMessage: 'must be a whole number of seconds, or a duration like 30m' }),
+])
+
+/** Counts characters: a surrogate pair is one. */
+const RpcPath = Type.String({
+  pattern: `^(?:[^\\ud800-\\udfff]|[\\ud800-\\udbff][\\udc00-\\udfff]){1,${rpcKeyCharsMax}}$`,
+})
+
+/** Patterns by path. */
+const RpcReqMatch = Type.Record(RpcPath, Type.String({ minLength: 1, maxLength: rpcPatternCharsMax }), {
+  additionalProperties: false,
+  minProperties: 1,
+  maxProperties: constraintRpcEntriesMax,
+  keyMessage: `is not a path: 1 to ${rpcKeyCharsMax} characters`,
+})
 
 /**
  * Spec 2.2. Lists and texts have no bounds of their own: the whole policy must fit a token (`tokenCharsMax`). Every
@@ -45,32 +56,11 @@ const MetadataPairs = Type.Record(
 export const Constraint = Type.Object(
   {
     namespaces: Type.Optional(oneOrMany(Slug)),
-    resources: Type.Optional(oneOrMany(oneOf(resourceTypes))),
-    operations: Type.Optional(oneOrMany(oneOf(operationKinds))),
+    resources: Type.Optional(oneOrMoreOf(resourceTypes)),
+    operations: Type.Optional(oneOrMoreOf(operationKinds)),
     metadata: Type.Optional(oneOrMany(MetadataPairs)),
-    ttl: Type.Optional(
-      Type.Union([
-        Type.String({
-          pattern: '^[0-9]+[smh]$',
-          maxLength: 64,
-          errorMessage: 'must be digits and one of s, m, h, like 30m',
-        }),
-        Type.Integer({ errorMessage: 'must be a whole number of seconds, or a duration like 30m' }),
-      ]),
-    ),
-    rpcReqMatch: Type.Optional(
-      Type.Record(
-        // Counts characters: a surrogate pair is one.
-        Type.String({ pattern: `^(?:[^\\ud800-\\udfff]|[\\ud800-\\udbff][\\udc00-\\udfff]){1,${rpcKeyCharsMax}}$` }),
-        Type.String({ minLength: 1, maxLength: rpcPatternCharsMax }),
-        {
-          additionalProperties: false,
-          minProperties: 1,
-          maxProperties: constraintRpcEntriesMax,
-          keyMessage: `is not a path: 1 to ${rpcKeyCharsMax} characters`,
-        },
-      ),
-    ),
+    ttl: Type.Optional(Ttl),
+    rpcReqMatch: Type.Optional(RpcReqMatch),
   },
   { additionalProperties: false, minProperties: 1 },
 )
@@ -78,4 +68,3 @@ export type Constraint = Static<typeof Constraint>
 
 /** Spec 2.1: at least one item when present. */
 export const Policy = Type.Array(Constraint, { minItems: 1 })
-export type Policy = Static<typeof Policy>

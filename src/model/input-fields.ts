@@ -84,18 +84,13 @@ export const formTokenField = 'form'
 
 /** A schema for what a status asks for, where the connection has no registered server that says more. */
 export function schemaOfStatus({ http: { headers = {}, query = {} }, missing }: InputRequired): JsonObject {
-  const all = [
-    ...Object.entries(headers).map(([name, field]) => ({ name, field, from: { header: name } })),
-    ...Object.entries(query).map(([name, field]) => ({ name, field, from: { query: name } })),
-  ]
+  const propertiesOf = (fields: typeof headers, from: 'header' | 'query') =>
+    Object.entries(fields).map(([name, { label, description }]) => {
+      return [name, { type: 'string', minLength: 1, title: label, description, 'x-from': { [from]: name } }]
+    })
   return {
     type: 'object',
-    properties: Object.fromEntries(
-      all.map(({ name, field: { label, description }, from }) => [
-        name,
-        { type: 'string', minLength: 1, title: label, description, 'x-from': from },
-      ]),
-    ),
+    properties: Object.fromEntries([...propertiesOf(headers, 'header'), ...propertiesOf(query, 'query')]),
     required: [...missing.headers, ...missing.query],
   }
 }
@@ -112,7 +107,7 @@ export const noInput: InputValues = { headers: {}, query: {} }
 /** Adds what was entered. The connection's own headers and the query of its URL were set by whoever owns it, and win. */
 export function withInput(
   mcpUrl: string | null,
-  headers: Readonly<Record<string, string>>,
+  headers: UpstreamTarget['headers'],
   input: InputValues,
 ): UpstreamTarget {
   if (input === noInput) return { url: mcpUrl ?? '', headers }

@@ -1,6 +1,6 @@
 /** Names and ids: their syntax (contract 2), and how a qualifiedName is split. */
 
-import { type Static, Type } from '@sinclair/typebox'
+import { type Static, type TString, Type } from '@sinclair/typebox'
 import { connectionIdCharsMax, slugCharsMax } from '../limits.ts'
 
 /** Ours: a storage key holds an organization and a user, and may have 1,024 bytes. Past it: a problem of the fixtures, 400 in a body. */
@@ -53,25 +53,17 @@ export function isOrganizationUser(userId: string): boolean {
   return userId.startsWith('organization:')
 }
 
-const slug = new RegExp(`^${slugPattern}$`)
-const qualifiedName = new RegExp(`^${slugPattern}(?:/${slugPattern})?$`)
-
-export function isSlug(text: string): boolean {
-  return slug.test(text)
+function matcherOf({ pattern = '' }: TString): (text: string) => boolean {
+  const shape = new RegExp(pattern)
+  return (text) => shape.test(text)
 }
 
-export function isQualifiedName(text: string): boolean {
-  return qualifiedName.test(text)
-}
+export const isSlug = matcherOf(Slug)
+export const isQualifiedName = matcherOf(QualifiedName)
+export const isConnectionId = matcherOf(ConnectionId)
 
 /** The part before `/`, or the whole name for a namespace-only server (contract 4). */
 export function namespaceOf(name: QualifiedName): string {
   const slash = name.indexOf('/')
   return slash < 0 ? name : name.slice(0, slash)
-}
-
-const connectionIdShape = new RegExp(ConnectionId['pattern'] as string)
-
-export function isConnectionId(text: string): boolean {
-  return connectionIdShape.test(text)
 }

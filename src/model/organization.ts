@@ -1,6 +1,7 @@
 /** Organizations, namespaces, roles and API keys (contract 2). */
 
 import { type Static, Type } from '@sinclair/typebox'
+import { closedObject, nullable, oneOf } from '../schema/shapes.ts'
 import { Constraint } from './constraint.ts'
 import { OrganizationId, OrganizationUserId, Slug, UserId } from './names.ts'
 
@@ -9,30 +10,27 @@ const organizationNameCharsMax = 200
 /** Ours: fits one line of `postern keys list`. Past it: refused by the command. */
 const apiKeyNameCharsMax = 64
 
-const closed = { additionalProperties: false } as const
-
 /** Records that were written before postern kept their time have none. */
 export function createdAtOf({ createdAt }: { readonly createdAt?: string }): string {
   return createdAt ?? '1970-01-01T00:00:00.000Z'
 }
 
-export const Role = Type.Union([Type.Literal('owner'), Type.Literal('admin'), Type.Literal('member')])
+export const Role = oneOf(['owner', 'admin', 'member'])
 export type Role = Static<typeof Role>
 
-export const Organization = Type.Object({ organizationId: OrganizationId, name: Type.String() }, closed)
+export const Organization = closedObject({ organizationId: OrganizationId, name: Type.String() })
 export type Organization = Static<typeof Organization>
 
 const createdAt = Type.Optional(Type.String({ format: 'date-time' }))
 
 /** The reaction to a change in the definition of a pinned tool; no tool is pinned yet. Left out: `warn`. */
-export const Pins = Type.Union([Type.Literal('off'), Type.Literal('warn'), Type.Literal('block')])
-export type Pins = Static<typeof Pins>
+export const Pins = oneOf(['off', 'warn', 'block'])
 const pins = Type.Optional(Pins)
 
 /** A namespace is owned by an organization or by a user, never by both. */
 export const Namespace = Type.Union([
-  Type.Object({ namespace: Slug, organizationId: OrganizationId, createdAt, pins }, closed),
-  Type.Object({ namespace: Slug, userId: UserId, createdAt, pins }, closed),
+  closedObject({ namespace: Slug, organizationId: OrganizationId, createdAt, pins }),
+  closedObject({ namespace: Slug, userId: UserId, createdAt, pins }),
 ])
 export type Namespace = Static<typeof Namespace>
 
@@ -47,85 +45,79 @@ export const ApiKeyName = Type.String({
 })
 
 /** The record of an API key, without its text: the store finds the record by a keyed hash. Times are ISO 8601. */
-export const ApiKey = Type.Object(
-  {
-    keyId: Type.String(),
-    name: Type.Union([ApiKeyName, Type.Null()]),
-    userId: Type.Union([UserId, OrganizationUserId]),
-    /** The organization that the key acts for; then `userId` is `organization:ID`. */
-    organizationId: Type.Optional(OrganizationId),
-    operator: Type.Boolean(),
-    createdAt: Type.String(),
-    revokedAt: Type.Union([Type.String(), Type.Null()]),
-  },
-  closed,
-)
+export const ApiKey = closedObject({
+  keyId: Type.String(),
+  name: nullable(ApiKeyName),
+  userId: Type.Union([UserId, OrganizationUserId]),
+  /** The organization that the key acts for; then `userId` is `organization:ID`. */
+  organizationId: Type.Optional(OrganizationId),
+  operator: Type.Boolean(),
+  createdAt: Type.String(),
+  revokedAt: nullable(Type.String()),
+})
 export type ApiKey = Static<typeof ApiKey>
 
 // Bodies of requests and responses (door contract, 3)
 
 /** The page of a list that is read by its number. */
-export const Pagination = Type.Object(
-  { currentPage: Type.Integer(), pageSize: Type.Integer(), totalPages: Type.Integer(), totalCount: Type.Integer() },
-  closed,
-)
+export const Pagination = closedObject({
+  currentPage: Type.Integer(),
+  pageSize: Type.Integer(),
+  totalPages: Type.Integer(),
+  totalCount: Type.Integer(),
+})
 export type Pagination = Static<typeof Pagination>
 
-export const NamespaceItem = Type.Object({ name: Slug }, closed)
-export const NamespacePage = Type.Object({ namespaces: Type.Array(NamespaceItem), pagination: Pagination }, closed)
-export const NamespaceMade = Type.Object({ name: Slug, createdAt: Type.String() }, closed)
+export const NamespaceItem = closedObject({ name: Slug })
+export const NamespacePage = closedObject({ namespaces: Type.Array(NamespaceItem), pagination: Pagination })
+export const NamespaceMade = closedObject({ name: Slug, createdAt: Type.String() })
 export type NamespaceMade = Static<typeof NamespaceMade>
-export const NamespaceDetail = Type.Object({ name: Slug, createdAt: Type.String(), pins: Pins }, closed)
+export const NamespaceDetail = closedObject({ name: Slug, createdAt: Type.String(), pins: Pins })
 export type NamespaceDetail = Static<typeof NamespaceDetail>
-export const NamespaceDeleted = Type.Object({ success: Type.Literal(true), name: Slug }, closed)
+export const NamespaceDeleted = closedObject({ success: Type.Literal(true), name: Slug })
 
 /** The owner of a new namespace. Neither: the caller, or the organization that it acts for. */
-export const NamespaceWrite = Type.Object(
-  { organizationId: Type.Optional(OrganizationId), userId: Type.Optional(UserId) },
-  closed,
-)
+export const NamespaceWrite = closedObject({
+  organizationId: Type.Optional(OrganizationId),
+  userId: Type.Optional(UserId),
+})
 export type NamespaceWrite = Static<typeof NamespaceWrite>
-export const NamespaceChange = Type.Object({ pins: Pins }, closed)
+export const NamespaceChange = closedObject({ pins: Pins })
 
-export const Member = Type.Object({ userId: UserId, role: Role }, closed)
+export const Member = closedObject({ userId: UserId, role: Role })
 export type Member = Static<typeof Member>
-export const OrganizationDetail = Type.Object(
-  { organizationId: OrganizationId, name: Type.String(), members: Type.Array(Member) },
-  closed,
-)
+export const OrganizationDetail = closedObject({
+  organizationId: OrganizationId,
+  name: Type.String(),
+  members: Type.Array(Member),
+})
 export type OrganizationDetail = Static<typeof OrganizationDetail>
-export const OrganizationWrite = Type.Object(
-  { name: Type.Optional(Type.String({ minLength: 1, maxLength: organizationNameCharsMax })), owner: UserId },
-  closed,
-)
-export const MemberWrite = Type.Object({ role: Role }, closed)
-export const Done = Type.Object({ success: Type.Literal(true) }, closed)
+export const OrganizationWrite = closedObject({
+  name: Type.Optional(Type.String({ minLength: 1, maxLength: organizationNameCharsMax })),
+  owner: UserId,
+})
+export const MemberWrite = closedObject({ role: Role })
+export const Done = closedObject({ success: Type.Literal(true) })
 
-export const ApiKeyWrite = Type.Object({ name: ApiKeyName }, closed)
+export const ApiKeyWrite = closedObject({ name: ApiKeyName })
 const shownKey = { id: Type.String(), name: Type.String(), createdAt: Type.String() }
-export const ApiKeyMade = Type.Object({ ...shownKey, key: Type.String() }, closed)
+export const ApiKeyMade = closedObject({ ...shownKey, key: Type.String() })
 export type ApiKeyMade = Static<typeof ApiKeyMade>
-export const ApiKeyList = Type.Object({ apiKeys: Type.Array(Type.Object(shownKey, closed)) }, closed)
+export const ApiKeyList = closedObject({ apiKeys: Type.Array(closedObject(shownKey)) })
 export type ApiKeyList = Static<typeof ApiKeyList>
 
 /** The caller, and the operations that it may perform (door contract, 1.4). */
-export const Me = Type.Object(
-  {
-    userId: Type.String(),
-    operator: Type.Boolean(),
-    organizationId: Type.Union([OrganizationId, Type.Null()]),
-    key: Type.Object({ id: Type.String(), name: Type.Union([Type.String(), Type.Null()]) }, closed),
-    token: Type.Union([
-      Type.Object({ jti: Type.String(), expiresAt: Type.String(), policy: Type.Array(Constraint) }, closed),
-      Type.Null(),
-    ]),
-    organizations: Type.Array(Type.Object({ organizationId: OrganizationId, role: Role }, closed)),
-    namespaces: Type.Array(Type.Object({ name: Slug, leads: Type.Boolean(), may: Type.Array(Type.String()) }, closed)),
-    /** Whether there are more namespaces than listed. */
-    more: Type.Boolean(),
-    baseUrl: Type.String(),
-    version: Type.String(),
-  },
-  closed,
-)
+export const Me = closedObject({
+  userId: Type.String(),
+  operator: Type.Boolean(),
+  organizationId: nullable(OrganizationId),
+  key: closedObject({ id: Type.String(), name: nullable(Type.String()) }),
+  token: nullable(closedObject({ jti: Type.String(), expiresAt: Type.String(), policy: Type.Array(Constraint) })),
+  organizations: Type.Array(closedObject({ organizationId: OrganizationId, role: Role })),
+  namespaces: Type.Array(closedObject({ name: Slug, leads: Type.Boolean(), may: Type.Array(Type.String()) })),
+  /** Whether there are more namespaces than listed. */
+  more: Type.Boolean(),
+  baseUrl: Type.String(),
+  version: Type.String(),
+})
 export type Me = Static<typeof Me>

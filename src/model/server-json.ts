@@ -4,68 +4,50 @@
  */
 
 import { type Static, Type } from '@sinclair/typebox'
+import { closedObject, OptionalText, oneOf, openObject } from '../schema/shapes.ts'
 
-const open = { additionalProperties: true } as const
+const Transport = openObject({ type: Type.String(), url: OptionalText })
+const Package = openObject({
+  registryType: Type.String(),
+  registryBaseUrl: OptionalText,
+  identifier: Type.String(),
+  version: OptionalText,
+  runtimeHint: OptionalText,
+  transport: Transport,
+})
 
-const Transport = Type.Object({ type: Type.String(), url: Type.Optional(Type.String()) }, open)
-const Package = Type.Object(
-  {
-    registryType: Type.String(),
-    registryBaseUrl: Type.Optional(Type.String()),
-    identifier: Type.String(),
-    version: Type.Optional(Type.String()),
-    runtimeHint: Type.Optional(Type.String()),
-    transport: Transport,
-  },
-  open,
-)
-
-export const ServerJson = Type.Object(
-  {
-    name: Type.String({
-      minLength: 3,
-      maxLength: 200,
-      pattern: '^[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+$',
-      errorMessage: 'must be NAMESPACE/NAME: letters, digits, "." and "-", and after the slash "_" too',
-    }),
-    description: Type.String(),
-    version: Type.String({ minLength: 1, maxLength: 255 }),
-    title: Type.Optional(Type.String()),
-    websiteUrl: Type.Optional(Type.String()),
-    repository: Type.Optional(
-      Type.Object({ url: Type.Optional(Type.String()), source: Type.Optional(Type.String()) }, open),
-    ),
-    icons: Type.Optional(Type.Array(Type.Object({ src: Type.String() }, open))),
-    packages: Type.Optional(Type.Array(Package)),
-    remotes: Type.Optional(Type.Array(Transport)),
-  },
-  open,
-)
+export const ServerJson = openObject({
+  name: Type.String({
+    minLength: 3,
+    maxLength: 200,
+    pattern: '^[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+$',
+    errorMessage: 'must be NAMESPACE/NAME: letters, digits, "." and "-", and after the slash "_" too',
+  }),
+  description: Type.String(),
+  version: Type.String({ minLength: 1, maxLength: 255 }),
+  title: OptionalText,
+  websiteUrl: OptionalText,
+  repository: Type.Optional(openObject({ url: OptionalText, source: OptionalText })),
+  icons: Type.Optional(Type.Array(openObject({ src: Type.String() }))),
+  packages: Type.Optional(Type.Array(Package)),
+  remotes: Type.Optional(Type.Array(Transport)),
+})
 export type ServerJson = Static<typeof ServerJson>
 
 /** The key of a registry's facts about a version of a server, beyond its `server.json`. */
 export const officialMeta = 'io.modelcontextprotocol.registry/official'
-const Official = Type.Object(
-  {
-    status: Type.Union([Type.Literal('active'), Type.Literal('deprecated'), Type.Literal('deleted')]),
-    publishedAt: Type.String(),
-    updatedAt: Type.String(),
-    isLatest: Type.Boolean(),
-  },
-  open,
-)
+const Official = openObject({
+  status: oneOf(['active', 'deprecated', 'deleted']),
+  publishedAt: Type.String(),
+  updatedAt: Type.String(),
+  isLatest: Type.Boolean(),
+})
 
-export const RegistryEntry = Type.Object(
-  { server: ServerJson, _meta: Type.Object({ [officialMeta]: Official }, open) },
-  { additionalProperties: false },
-)
+export const RegistryEntry = closedObject({ server: ServerJson, _meta: openObject({ [officialMeta]: Official }) })
 export type RegistryEntry = Static<typeof RegistryEntry>
 
-export const RegistryPage = Type.Object(
-  {
-    servers: Type.Array(RegistryEntry),
-    metadata: Type.Object({ count: Type.Integer(), nextCursor: Type.Optional(Type.String()) }),
-  },
-  { additionalProperties: false },
-)
+export const RegistryPage = closedObject({
+  servers: Type.Array(RegistryEntry),
+  metadata: Type.Object({ count: Type.Integer(), nextCursor: OptionalText }),
+})
 export type RegistryPage = Static<typeof RegistryPage>

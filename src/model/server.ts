@@ -1,9 +1,10 @@
 /** The details of a registered server (spec 2.7 to 2.11; contract 6). */
 
 import { isDeepStrictEqual } from 'node:util'
-import { type Static, type TObject, type TSchema, Type } from '@sinclair/typebox'
+import { type Static, type TObject, Type } from '@sinclair/typebox'
 import { searchedCharsMax, urlCharsMax } from '../limits.ts'
 import type { Problem } from '../schema/check.ts'
+import { closedObject, nullable, OptionalText, oneOf, openObject } from '../schema/shapes.ts'
 import { Url } from './connection.ts'
 import { QualifiedName, Slug } from './names.ts'
 import { Pagination } from './organization.ts'
@@ -16,111 +17,80 @@ export const serverNameCharsMax = 200
 /** Ours: characters of a server's description. Past it: 400. */
 export const serverDescriptionCharsMax = 10_000
 
-const closed = { additionalProperties: false } as const
-
-function nullable<T extends TSchema>(schema: T) {
-  return Type.Union([schema, Type.Null()])
-}
-
 /** A server's own JSON Schema: any object, passed through unchanged. */
 const JsonSchema = Type.Record(Type.String(), Type.Unknown())
 
 export const ConnectionOption = Type.Union([
-  Type.Object(
-    {
-      type: Type.Literal('stdio'),
-      bundleUrl: Type.String(),
-      runtime: Type.Union([Type.Literal('node'), Type.Literal('python'), Type.Literal('binary'), Type.Literal('bun')]),
-      configSchema: JsonSchema,
-    },
-    closed,
-  ),
-  Type.Object({ type: Type.Literal('http'), deploymentUrl: Url, configSchema: JsonSchema }, closed),
+  closedObject({
+    type: Type.Literal('stdio'),
+    bundleUrl: Type.String(),
+    runtime: oneOf(['node', 'python', 'binary', 'bun']),
+    configSchema: JsonSchema,
+  }),
+  closedObject({ type: Type.Literal('http'), deploymentUrl: Url, configSchema: JsonSchema }),
 ])
 
-export const Tool = Type.Object(
-  {
-    name: Type.String({ minLength: 1 }),
-    description: nullable(Type.String()),
-    inputSchema: Type.Object({ type: Type.Literal('object') }, { additionalProperties: true }),
-    outputSchema: Type.Optional(Type.Object({ type: Type.Literal('object') }, { additionalProperties: true })),
-  },
-  closed,
-)
+export const Tool = closedObject({
+  name: Type.String({ minLength: 1 }),
+  description: nullable(Type.String()),
+  inputSchema: openObject({ type: Type.Literal('object') }),
+  outputSchema: Type.Optional(openObject({ type: Type.Literal('object') })),
+})
 
-export const Resource = Type.Object(
-  {
-    name: Type.String(),
-    uri: Type.String(),
-    description: Type.Optional(Type.String()),
-    mimeType: Type.Optional(Type.String()),
-  },
-  closed,
-)
+export const Resource = closedObject({
+  name: Type.String(),
+  uri: Type.String(),
+  description: OptionalText,
+  mimeType: OptionalText,
+})
 
-export const Prompt = Type.Object(
-  {
-    name: Type.String({ minLength: 1 }),
-    description: Type.Optional(Type.String()),
-    arguments: Type.Optional(
-      Type.Array(
-        Type.Object(
-          {
-            name: Type.String(),
-            description: Type.Optional(Type.String()),
-            required: Type.Optional(Type.Boolean()),
-          },
-          closed,
-        ),
-      ),
-    ),
-  },
-  closed,
-)
+const PromptArgument = closedObject({
+  name: Type.String(),
+  description: OptionalText,
+  required: Type.Optional(Type.Boolean()),
+})
+
+export const Prompt = closedObject({
+  name: Type.String({ minLength: 1 }),
+  description: OptionalText,
+  arguments: Type.Optional(Type.Array(PromptArgument)),
+})
 
 /** Every field is always present; nullable ones may be null. */
-export const ServerDetail = Type.Object(
-  {
-    qualifiedName: QualifiedName,
-    displayName: Type.String(),
-    description: Type.String(),
-    iconUrl: nullable(Type.String()),
-    remote: Type.Boolean(),
-    deploymentUrl: nullable(Url),
-    connections: Type.Array(ConnectionOption),
-    security: nullable(Type.Object({ scanPassed: Type.Boolean() }, closed)),
-    tools: nullable(Type.Array(Tool)),
-    resources: nullable(Type.Array(Resource)),
-    prompts: nullable(Type.Array(Prompt)),
-  },
-  closed,
-)
+export const ServerDetail = closedObject({
+  qualifiedName: QualifiedName,
+  displayName: Type.String(),
+  description: Type.String(),
+  iconUrl: nullable(Type.String()),
+  remote: Type.Boolean(),
+  deploymentUrl: nullable(Url),
+  connections: Type.Array(ConnectionOption),
+  security: nullable(closedObject({ scanPassed: Type.Boolean() })),
+  tools: nullable(Type.Array(Tool)),
+  resources: nullable(Type.Array(Resource)),
+  prompts: nullable(Type.Array(Prompt)),
+})
 export type ServerDetail = Static<typeof ServerDetail>
 
 const text = (max: number) => Type.String({ maxLength: max })
 
 /** The fields that a listing has of its own, beyond those of the details. */
-export const ListingExtras = Type.Object(
-  {
-    createdAt: Type.Optional(Type.String()),
-    verified: Type.Boolean(),
-    /** Listed only for those who may access its namespace. */
-    unlisted: Type.Boolean(),
-    homepage: nullable(text(urlCharsMax)),
-    repositoryUrl: nullable(text(urlCharsMax)),
-    backlinkUrl: nullable(text(urlCharsMax)),
-    license: nullable(text(serverLicenseCharsMax)),
-    /** The time of the last write. */
-    updatedAt: Type.Optional(Type.String()),
-    /** The `server.json` that it was imported from, if it was. */
-    serverJson: Type.Optional(ServerJson),
-    /** The last one (`features/servers/releases.ts`). */
-    release: Type.Optional(
-      Type.Object({ id: Type.String(), createdAt: Type.String(), upstreamUrl: Type.String() }, closed),
-    ),
-  },
-  closed,
-)
+export const ListingExtras = closedObject({
+  createdAt: OptionalText,
+  verified: Type.Boolean(),
+  /** Listed only for those who may access its namespace. */
+  unlisted: Type.Boolean(),
+  homepage: nullable(text(urlCharsMax)),
+  repositoryUrl: nullable(text(urlCharsMax)),
+  backlinkUrl: nullable(text(urlCharsMax)),
+  license: nullable(text(serverLicenseCharsMax)),
+  /** The time of the last write. */
+  updatedAt: OptionalText,
+  /** The `server.json` that it was imported from, if it was. */
+  serverJson: Type.Optional(ServerJson),
+  /** The last one (`features/servers/releases.ts`). */
+  release: Type.Optional(closedObject({ id: Type.String(), createdAt: Type.String(), upstreamUrl: Type.String() })),
+})
 export type ListingExtras = Static<typeof ListingExtras>
 
 const CopiedDetails = Type.Pick(ServerDetail, ['qualifiedName', 'displayName', 'description', 'iconUrl', 'remote'])
@@ -128,42 +98,35 @@ const CopiedDetails = Type.Pick(ServerDetail, ['qualifiedName', 'displayName', '
 /**
  * The fields of a server that lists and search know, beside its details. Fields of the details are copied from there.
  */
-export const ServerListing = Type.Object(
-  {
-    ...CopiedDetails.properties,
-    /** It has an http option. */
-    isDeployed: Type.Boolean(),
-    /** The names of its tools. */
-    tools: Type.Array(Type.String()),
-    ...ListingExtras.properties,
-  },
-  closed,
-)
+export const ServerListing = closedObject({
+  ...CopiedDetails.properties,
+  /** It has an http option. */
+  isDeployed: Type.Boolean(),
+  /** The names of its tools. */
+  tools: Type.Array(Type.String()),
+  ...ListingExtras.properties,
+})
 export type ServerListing = Static<typeof ServerListing>
 
 /** A server in a list (door contract, 2.2). */
-export const ServerItem = Type.Object(
-  {
-    id: Type.String({ format: 'uuid' }),
-    qualifiedName: QualifiedName,
-    namespace: Slug,
-    /** Null for a namespace-only server. */
-    slug: nullable(Slug),
-    ...Type.Pick(ServerListing, ['displayName', 'description', 'iconUrl', 'verified', 'remote', 'isDeployed'])
-      .properties,
-    useCount: Type.Integer(),
-    createdAt: Type.String({ format: 'date-time' }),
-    homepage: Type.String(),
-    bySmithery: Type.Literal(false),
-    /** Null unless the caller may access the namespace. */
-    owner: nullable(Type.String()),
-    /** Null unless it was found by words. */
-    score: nullable(Type.Number()),
-  },
-  closed,
-)
+export const ServerItem = closedObject({
+  id: Type.String({ format: 'uuid' }),
+  qualifiedName: QualifiedName,
+  namespace: Slug,
+  /** Null for a namespace-only server. */
+  slug: nullable(Slug),
+  ...Type.Pick(ServerListing, ['displayName', 'description', 'iconUrl', 'verified', 'remote', 'isDeployed']).properties,
+  useCount: Type.Integer(),
+  createdAt: Type.String({ format: 'date-time' }),
+  homepage: Type.String(),
+  bySmithery: Type.Literal(false),
+  /** Null unless the caller may access the namespace. */
+  owner: nullable(Type.String()),
+  /** Null unless it was found by words. */
+  score: nullable(Type.Number()),
+})
 export type ServerItem = Static<typeof ServerItem>
-export const ServerPage = Type.Object({ servers: Type.Array(Type.Partial(ServerItem)), pagination: Pagination }, closed)
+export const ServerPage = closedObject({ servers: Type.Array(Type.Partial(ServerItem)), pagination: Pagination })
 
 export const noExtras: ListingExtras = {
   verified: false,
@@ -239,10 +202,7 @@ const written = {
   license: Type.Optional(nullable(text(serverLicenseCharsMax))),
   unlisted: Type.Optional(Type.Boolean()),
 }
-const optionalTool = Type.Object(
-  { ...Tool.properties, description: Type.Optional(Tool.properties.description) },
-  closed,
-)
+const optionalTool = closedObject({ ...Tool.properties, description: Type.Optional(Tool.properties.description) })
 const details = {
   remote: Type.Optional(ServerDetail.properties.remote),
   deploymentUrl: Type.Optional(ServerDetail.properties.deploymentUrl),
@@ -255,60 +215,50 @@ const details = {
 /**
  * The body of `PUT /servers/{qualifiedName}`: fields that are left out stay. `mcpUrl` takes the place of the details.
  */
-export const ServerWrite = Type.Object({ ...written, mcpUrl: Type.Optional(Url), ...details }, closed)
+export const ServerWrite = closedObject({ ...written, mcpUrl: Type.Optional(Url), ...details })
 export type ServerWrite = Static<typeof ServerWrite>
 
 /** The body of `PATCH`. `verified` is set by operators alone. */
-export const ServerChange = Type.Object({ ...written, verified: Type.Optional(Type.Boolean()) }, closed)
+export const ServerChange = closedObject({ ...written, verified: Type.Optional(Type.Boolean()) })
 export type ServerChange = Static<typeof ServerChange>
 
 const named = { namespace: Slug, server: Type.String() }
-export const ServerMade = Type.Object(
-  {
-    ...named,
-    displayName: Type.String(),
-    description: Type.String(),
-    createdAt: Type.String({ format: 'date-time' }),
-    /** The facts that could not be learnt from the server at `mcpUrl`. */
-    warnings: Type.Optional(Type.Array(Type.String())),
-  },
-  closed,
-)
+export const ServerMade = closedObject({
+  ...named,
+  displayName: Type.String(),
+  description: Type.String(),
+  createdAt: Type.String({ format: 'date-time' }),
+  /** The facts that could not be learnt from the server at `mcpUrl`. */
+  warnings: Type.Optional(Type.Array(Type.String())),
+})
 export type ServerMade = Static<typeof ServerMade>
-export const ServerChanged = Type.Object({ success: Type.Literal(true), ...named }, closed)
+export const ServerChanged = closedObject({ success: Type.Literal(true), ...named })
 export type ServerChanged = Static<typeof ServerChanged>
 
-/** The payload of a release (door contract, 2.9). Other types than `external` would be built and hosted. */
-export const ReleasePayload = Type.Object(
-  {
-    type: Type.Literal('external', { errorMessage: 'must be "external"; nothing is built or hosted here' }),
-    upstreamUrl: Url,
-    configSchema: Type.Optional(JsonSchema),
-  },
-  // Nothing here scans a server with credentials, so fields for such scans are ignored.
-  { additionalProperties: true },
-)
+/**
+ * The payload of a release (door contract, 2.9). Other types than `external` would be built and hosted.
+ * Nothing here scans a server with credentials, so fields for such scans are ignored.
+ */
+export const ReleasePayload = openObject({
+  type: Type.Literal('external', { errorMessage: 'must be "external"; nothing is built or hosted here' }),
+  upstreamUrl: Url,
+  configSchema: Type.Optional(JsonSchema),
+})
 export type ReleasePayload = Static<typeof ReleasePayload>
-export const ReleaseMade = Type.Object(
-  {
-    deploymentId: Type.String(),
-    status: Type.Literal('SUCCESS'),
-    mcpUrl: Url,
-    warnings: Type.Optional(Type.Array(Type.String())),
-  },
-  closed,
-)
+export const ReleaseMade = closedObject({
+  deploymentId: Type.String(),
+  status: Type.Literal('SUCCESS'),
+  mcpUrl: Url,
+  warnings: Type.Optional(Type.Array(Type.String())),
+})
 export type ReleaseMade = Static<typeof ReleaseMade>
-export const Release = Type.Object(
-  {
-    id: Type.String(),
-    status: Type.Literal('SUCCESS'),
-    type: Type.Literal('external'),
-    createdAt: Type.String(),
-    updatedAt: Type.String(),
-    mcpUrl: Url,
-    upstreamUrl: Url,
-  },
-  closed,
-)
+export const Release = closedObject({
+  id: Type.String(),
+  status: Type.Literal('SUCCESS'),
+  type: Type.Literal('external'),
+  createdAt: Type.String(),
+  updatedAt: Type.String(),
+  mcpUrl: Url,
+  upstreamUrl: Url,
+})
 export type Release = Static<typeof Release>

@@ -1,29 +1,24 @@
 /** The bodies of `POST /tokens` (spec 2.1, 2.3), and the claims of a service token (contract 3). */
 
 import { type Static, Type } from '@sinclair/typebox'
+import { closedObject, OptionalText } from '../schema/shapes.ts'
 import { Constraint, Policy } from './constraint.ts'
 import { OrganizationId, OrganizationUserId, UserId } from './names.ts'
 
-export const CreateTokenRequest = Type.Object(
-  {
-    policy: Type.Optional(Policy),
-    // Any text is accepted: one that is not an id gets the same response as an unknown organization (contract 3).
-    organizationId: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })),
-  },
-  { additionalProperties: false },
-)
+export const CreateTokenRequest = closedObject({
+  policy: Type.Optional(Policy),
+  // Any text is accepted: one that is not an id gets the same response as an unknown organization (contract 3).
+  organizationId: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })),
+})
 export type CreateTokenRequest = Static<typeof CreateTokenRequest>
 
-export const CreateTokenResponse = Type.Object(
-  { token: Type.String(), expiresAt: Type.String({ format: 'date-time' }) },
-  { additionalProperties: false },
-)
+export const CreateTokenResponse = closedObject({
+  token: Type.String(),
+  expiresAt: Type.String({ format: 'date-time' }),
+})
 export type CreateTokenResponse = Static<typeof CreateTokenResponse>
 
-export const TokenError = Type.Object(
-  { error: Type.String(), message: Type.Optional(Type.String()) },
-  { additionalProperties: false },
-)
+export const TokenError = closedObject({ error: Type.String(), message: OptionalText })
 
 /** The syntax of a token's id, `jti`. */
 export const tokenIdShape = /^tok_[A-Za-z0-9_-]{22}$/
@@ -32,22 +27,17 @@ export const tokenIdShape = /^tok_[A-Za-z0-9_-]{22}$/
 const EpochSeconds = Type.Integer({ minimum: 0, maximum: 253_402_300_799 })
 
 /** `iat` and `exp` are Unix seconds. `par` lists the ids of the ancestors, oldest first. */
-export const ServiceTokenClaims = Type.Object(
-  {
-    iss: Type.String(),
-    aud: Type.String(),
-    sub: Type.Union([UserId, OrganizationUserId]),
-    key: Type.String(),
-    org: Type.Optional(OrganizationId),
-    jti: Type.String(),
-    par: Type.Optional(Type.Array(Type.String(), { minItems: 1 })),
-    iat: EpochSeconds,
-    exp: EpochSeconds,
-    /**
-     * The ancestors' constraints, oldest first, then the token's own. Their number is bounded by the token's length.
-     */
-    policy: Type.Array(Constraint),
-  },
-  { additionalProperties: false },
-)
+export const ServiceTokenClaims = closedObject({
+  iss: Type.String(),
+  aud: Type.String(),
+  sub: Type.Union([UserId, OrganizationUserId]),
+  key: Type.String(),
+  org: Type.Optional(OrganizationId),
+  jti: Type.String(),
+  par: Type.Optional(Type.Array(Type.String(), { minItems: 1 })),
+  iat: EpochSeconds,
+  exp: EpochSeconds,
+  /** The ancestors' constraints, oldest first, then the token's own. Their number is bounded by the token's length. */
+  policy: Type.Array(Constraint),
+})
 export type ServiceTokenClaims = Static<typeof ServiceTokenClaims>

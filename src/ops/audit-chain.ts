@@ -5,31 +5,6 @@ import { escapeControlCharacters } from './escape-control.ts'
 /** `prev` of the first entry. */
 export const firstHash = '0'.repeat(64)
 
-/** The last entry, which the next one links to. */
-export interface ChainEnd {
-  readonly seq: number
-  readonly hash: string
-}
-
-/** The fields that link an entry and say when it was written; `time` and `event` need no escapes in JSON. */
-interface LineHead extends Link {
-  readonly time: string
-  readonly event: string
-  readonly replica: string | undefined
-}
-
-/**
- * Formats an entry with these fields as a line. It ends with the SHA-256 (hex) of the line's text without that hash.
- * Control characters are escaped first, so the hash covers what is in the file.
- */
-export function formatLine({ seq, time, event, replica, prev }: Omit<LineHead, 'hash'>, fields: object) {
-  const own = JSON.stringify(fields).slice(1, -1)
-  const middle = `${own === '' ? '' : `,${own}`}${replica === undefined ? '' : `,"replica":${JSON.stringify(replica)}`}`
-  const body = escapeControlCharacters(`{"seq":${seq},"time":"${time}","event":"${event}"${middle},"prev":"${prev}"`)
-  const hash = Bun.SHA256.hash(body, 'hex')
-  return { text: `${body},"hash":"${hash}"}`, hash }
-}
-
 /** The fields that link a line to its neighbours. */
 export interface Link {
   readonly seq: number
@@ -37,6 +12,27 @@ export interface Link {
   readonly hash: string
   /** The replica that wrote the line, if several write a log each. */
   readonly replica?: string | undefined
+}
+
+/** The last entry, which the next one links to. */
+export type ChainEnd = Pick<Link, 'seq' | 'hash'>
+
+/** An entry, without what every line has and what links it to the others. `event` needs no escapes in JSON. */
+export interface Entry {
+  readonly event: string
+  readonly fields: object
+}
+
+/**
+ * Formats an entry as a line. `time`: ISO 8601. The line ends with the SHA-256 (hex) of its text without that hash.
+ * Control characters are escaped first, so the hash covers what is in the file.
+ */
+export function formatLine({ seq, prev, replica }: Omit<Link, 'hash'>, time: string, { event, fields }: Entry) {
+  const own = JSON.stringify(fields).slice(1, -1)
+  const middle = `${own === '' ? '' : `,${own}`}${replica === undefined ? '' : `,"replica":${JSON.stringify(replica)}`}`
+  const body = escapeControlCharacters(`{"seq":${seq},"time":"${time}","event":"${event}"${middle},"prev":"${prev}"`)
+  const hash = Bun.SHA256.hash(body, 'hex')
+  return { text: `${body},"hash":"${hash}"}`, hash }
 }
 
 /** The link of a line. Undefined if the line is incomplete or its hash is wrong. */

@@ -45,13 +45,9 @@ export function openAuditLock(path: string) {
     }
   } catch (error) {
     database?.close()
-    const { message } = error as Error
-    throw new StoreError(
-      'damaged',
-      `${path} is not the lock of the audit log (${message}): delete it; it will be created again`,
-      {
-        cause: error,
-      },
-    )
+    const problem = `${path} is not the lock of the audit log (${(error as Error).message})`
+    throw new StoreError('damaged', `${problem}: delete it; it will be created again`, { cause: error })
   }
 }
+
+export type AuditLock = ReturnType<typeof openAuditLock>

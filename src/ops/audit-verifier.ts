@@ -3,18 +3,24 @@
 import { type ChainEnd, firstHash, type Link, parseLine } from './audit-chain.ts'
 
 /** One chain: the log of a server, or of one of several replicas; on the way through its lines. */
-interface Chain {
-  /** As its lines name it; undefined where none does. */
-  replica: string | undefined
-  entries: number
-  /** The entry before the first one: number 0 with the first hash, or the last entry of an earlier file. */
-  readonly follows: ChainEnd
-  last: ChainEnd
-  /** The place of a last line that ends too soon: nobody knows whether more came after it. */
-  openEnd: string | undefined
-  /** Whether an entry has the hash that is looked for. */
-  hasHash: boolean
-  readonly firstPlace: string
+type Chain = ReturnType<typeof chainFrom>
+
+function chainFrom({ seq, prev, replica }: Link, openEnd: string | undefined, firstPlace: string) {
+  // Earlier files may be stored elsewhere, so a log may begin with any entry. Entry 1 must follow the first hash.
+  const follows: ChainEnd = seq > 1 ? { seq: seq - 1, hash: prev } : { seq: 0, hash: firstHash }
+  return {
+    /** As its lines name it; undefined where none does. */
+    replica,
+    entries: 0,
+    /** The entry before the first one: number 0 with the first hash, or the last entry of an earlier file. */
+    follows,
+    last: follows,
+    /** The place of a last line that ends too soon: nobody knows whether more came after it. */
+    openEnd,
+    /** Whether an entry has the hash that is looked for. */
+    hasHash: false,
+    firstPlace,
+  }
 }
 
 /** `hash`: of an entry that is looked for. */
@@ -35,14 +41,10 @@ export function auditVerifier(hash?: string) {
   const changed = (place: string) => problems.push(`${place}: was changed, or is not of this log`)
 
   function begin(link: Link, place: string): Chain {
-    // Earlier files may be stored elsewhere, so a log may begin with any entry. Entry 1 must follow the first hash.
-    const follows = link.seq > 1 ? { seq: link.seq - 1, hash: link.prev } : { seq: 0, hash: firstHash }
-    const { replica } = link
-    const openEnd = openStart
+    const chain = chainFrom(link, openStart, place)
     openStart = undefined
-    const chain = { replica, entries: 0, follows, last: follows, openEnd, hasHash: false, firstPlace: place }
     chains.push(chain)
-    byReplica.set(replica, chain)
+    byReplica.set(link.replica, chain)
     return chain
   }
 

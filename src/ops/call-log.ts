@@ -6,12 +6,9 @@
 
 import { createHash, createHmac } from 'node:crypto'
 import { dirname } from 'node:path'
-import type { Clock } from '../clock.ts'
-import { freeBytesMin } from '../limits.ts'
 import { writingCanonical } from '../schema/canonical-json.ts'
 import { drained } from '../schema/steps.ts'
-import { type freeBytes, requireFreeSpace } from '../storage/free-space.ts'
-import { ChainedLog } from './chained-log.ts'
+import { ChainedLog, type LogOptions } from './chained-log.ts'
 import type { RefusedCaller } from './denial-count.ts'
 
 /** Contract (door 9.2): least milliseconds between two checks whether the record of calls was moved away, and whether the disk has room for it. Within it: lines go to the moved file. */
@@ -73,52 +70,25 @@ export function recordedTool(name: string): string {
   return text === name ? name : `${text}…${createHash('sha256').update(name).digest('hex').slice(0, 8)}`
 }
 
-export interface CallLog {
-  /**
-   * Asked before a call. Throws StoreError `unavailable` if the disk has room for revocations only, and if lines could
-   * not be written and still cannot; where they can be again, a line says how many are missing.
-   */
-  requireWritable(): void
-  /** Resolves when the line is in the file. Rejects with StoreError `indeterminate` if it cannot be written. */
-  record(call: CallRecord): Promise<void>
-  /**
-   * Records a refused call, as `record` does. Past a bound of its caller, and one of all, only their number is written,
-   * by caller, when the second is over; then no record is made.
-   */
-  refused(caller: RefusedCaller, makeRecord: () => Promise<CallRecord>): Promise<void>
-  /** Opens the file of this name, if another one was moved there or the file was moved away. */
-  reopen(): void
-  close(): void
-}
+export type CallLog = ReturnType<typeof openCallLog>
 
-export interface CallLogOptions {
-  readonly clock: Clock
-  /** Added to each line, if the store is shared with others that have logs of their own. */
-  readonly replica?: string
-  /** Free bytes of the disk of a folder; as the system says by default. */
-  readonly free?: typeof freeBytes
-  readonly onFailure: (error: unknown) => void
-}
-
-export function openCallLog(path: string, { clock, replica, free, onFailure }: CallLogOptions): CallLog {
-  /** When the file was looked at, and when the disk had enough room. */
-  let [lookedAt, roomyAt] = [clock.monotonic(), Number.NEGATIVE_INFINITY]
+/** Opens the record of calls, for one process alone. */
+export function openCallLog(path: string, options: LogOptions) {
+  const { clock } = options
   const log = new ChainedLog({
+    ...options,
+    folder: dirname(path),
     path,
     name: 'the record of calls',
-    clock,
-    replica,
-    isDue() {
-      const isDue = clock.monotonic() - lookedAt >= callLogCheckMs
-      if (isDue) lookedAt = clock.monotonic()
-      return isDue
-    },
+    lookMs: callLogCheckMs,
     refusals: { perCaller: callRefusalsPerSecond, inAll: callRefusalsPerSecond },
-    onFailure,
   })
+  /** When the disk had enough room. */
+  let roomyAt = Number.NEGATIVE_INFINITY
   /** Lines that could not be written. */
   let lost = 0
 
+  /** Resolves when the line is in the file. Rejects with StoreError `indeterminate` if it cannot be written. */
   const record = (call: CallRecord) =>
     log.add('call', call).catch((error: unknown) => {
       lost += 1
@@ -126,21 +96,27 @@ export function openCallLog(path: string, { clock, replica, free, onFailure }: C
     })
 
   return {
+    /**
+     * Asked before a call. Throws StoreError `unavailable` if the disk has room for revocations only, and while lines
+     * that could not be written still cannot; where they can be again, a line says how many are missing.
+     */
     requireWritable() {
       if (clock.monotonic() - roomyAt >= callLogCheckMs) {
-        requireFreeSpace(dirname(path), 0, freeBytesMin, free)
+        log.requireRoom()
         roomyAt = clock.monotonic()
       }
       if (lost === 0) return
-      try {
-        log.write([{ event: 'calls.lost', fields: { count: lost } }])
-        lost = 0
-      } catch (error) {
-        throw log.error('unavailable', error)
-      }
+      log.write([{ event: 'calls.lost', fields: { count: lost } }])
+      lost = 0
     },
     record,
-    refused: async (caller, makeRecord) => (log.isWritten(caller) ? record(await makeRecord()) : undefined),
+    /**
+     * Records a refused call, as `record` does. Past a bound of its caller, and one of all, only their number is
+     * written, by caller, when the second is over; then no record is made.
+     */
+    refused: async (caller: RefusedCaller, makeRecord: () => Promise<CallRecord>) =>
+      log.isWritten(caller) ? record(await makeRecord()) : undefined,
+    /** Opens the file of this name, if another one was moved there or the file was moved away. */
     reopen: () => log.reopen(),
     close: () => log.close(),
   }

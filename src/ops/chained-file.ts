@@ -4,8 +4,10 @@
  */
 
 import { closeSync, constants, fstatSync, lstatSync, openSync, readSync, writeSync } from 'node:fs'
+import { type Clock, timestampOf } from '../clock.ts'
 import { requirePrivateStats } from '../storage/private-file.ts'
-import { type ChainEnd, firstHash, formatLine, parseLine } from './audit-chain.ts'
+import { type ChainEnd, type Entry, firstHash, formatLine, parseLine } from './audit-chain.ts'
+import type { AuditLock } from './audit-lock.ts'
 
 /**
  * The last entry of an audit log is searched in this many bytes; lines are short, so they hold several. Past it: the
@@ -13,31 +15,15 @@ import { type ChainEnd, firstHash, formatLine, parseLine } from './audit-chain.t
  */
 const auditTailBytes = 64 * 1024
 
-/** An entry, without what every line has and what links it to the others. */
-export interface Entry {
-  readonly event: string
-  readonly fields: object
-}
-
-/** The fields that every line of one write has. */
-export interface LineContext {
-  /** ISO 8601. */
-  readonly time: string
-  /** Added if the store is shared with others that have logs of their own. */
-  readonly replica?: string
-}
-
-/** Remembers the end of the chain, which is not in the file after a rotation. */
-export interface ChainKeeper {
-  end(): ChainEnd | undefined
-  keep(end: ChainEnd): void
-}
-
 export interface ChainedFileOptions {
-  /** Of a file that several processes write; one alone knows the end itself. */
-  readonly keeper?: ChainKeeper
-  /** Whether it is time to look whether the file was moved away, or written by another process. */
-  readonly isDue: () => boolean
+  readonly path: string
+  readonly clock: Clock
+  /** Added to each line, if the store is shared with others that have logs of their own. */
+  readonly replica?: string | undefined
+  /** Of a file that several processes write. It keeps the end of the chain, which one alone knows itself. */
+  readonly lock?: AuditLock
+  /** Least milliseconds between two looks whether the file was moved away, or written by another process. */
+  readonly lookMs: number
 }
 
 /** Like 'a+', but does not follow a symbolic link, whose target may not be ours to write. */
@@ -57,57 +43,65 @@ function openPrivate(path: string): number {
 
 /** All methods are synchronous, and throw what the file system throws. After `close` the others throw. */
 export class ChainedFile {
-  readonly #path: string
-  readonly #keeper: ChainKeeper | undefined
-  readonly #isDue: () => boolean
+  readonly #options: ChainedFileOptions
   #file: number
   /** The file's size after our last write; -1 if the end must be searched. */
   #size = -1
+  #lookedAt: number
   #end: ChainEnd = { seq: 0, hash: firstHash }
   #isWhole = true
   #isClosed = false
 
-  constructor(path: string, { keeper, isDue }: ChainedFileOptions) {
-    this.#path = path
-    this.#keeper = keeper
-    this.#isDue = isDue
-    this.#file = openPrivate(path)
+  constructor(options: ChainedFileOptions) {
+    this.#options = options
+    this.#lookedAt = options.clock.monotonic()
+    this.#file = openPrivate(options.path)
   }
 
   /**
    * Appends entries in order, one a line, in one write; an empty file that continues another says so first. Throws if
    * they were not written whole.
    */
-  append(given: readonly Entry[], { time, replica }: LineContext): void {
-    if (this.#isClosed) throw new Error(`${this.#path} is closed`)
-    if (this.#size < 0 || this.#isDue()) this.#findEnd()
+  append(entries: readonly Entry[]): void {
+    this.#requireOpen()
+    const { lock } = this.#options
+    if (lock === undefined) this.#appendAlone(entries)
+    else lock.hold(() => this.#appendAlone(entries))
+  }
+
+  #appendAlone(given: readonly Entry[]): void {
+    const { path, clock, replica, lock, lookMs } = this.#options
+    const isDue = clock.monotonic() - this.#lookedAt >= lookMs
+    if (isDue) this.#lookedAt = clock.monotonic()
+    if (this.#size < 0 || isDue) this.#findEnd()
     const continues = this.#size === 0 && this.#end.seq > 0 && given.length > 0
     const entries = continues ? [{ event: 'log.continued', fields: {} }, ...given] : given
+    const time = timestampOf(clock)
     let { seq, hash } = this.#end
     // A line truncated by a crash stays as it is; `audit verify` reports it.
     let text = this.#isWhole ? '' : '\n'
-    for (const { event, fields } of entries) {
+    for (const entry of entries) {
       seq += 1
-      const line = formatLine({ seq, time, event, replica, prev: hash }, fields)
+      const line = formatLine({ seq, prev: hash, replica }, time, entry)
       hash = line.hash
       text += `${line.text}\n`
     }
     const bytes = Buffer.byteLength(text)
     const before = this.#size
     this.#size = -1
-    if (writeSync(this.#file, text) !== bytes) throw new Error(`${this.#path} was not written whole`)
+    if (writeSync(this.#file, text) !== bytes) throw new Error(`${path} was not written whole`)
     this.#size = before + bytes
     this.#isWhole = true
     this.#end = { seq, hash }
-    this.#keeper?.keep(this.#end)
+    lock?.keep(this.#end)
   }
 
   /** Closes a file that was moved away, and opens the one under its name. */
   reopen(): void {
-    if (this.#isClosed) throw new Error(`${this.#path} is closed`)
+    this.#requireOpen()
     // Some lines of a write that failed may be in the former file.
     if (this.#size < 0) this.#readEnd()
-    const next = openPrivate(this.#path)
+    const next = openPrivate(this.#options.path)
     closeSync(this.#file)
     this.#file = next
     this.#size = -1
@@ -118,15 +112,19 @@ export class ChainedFile {
     closeSync(this.#file)
   }
 
+  #requireOpen(): void {
+    if (this.#isClosed) throw new Error(`${this.#options.path} is closed`)
+  }
+
   /** Finds the end of the chain in the file under this name, unless nobody else has written to it. */
   #findEnd(): void {
-    const named = lstatSync(this.#path, { throwIfNoEntry: false })
+    const named = lstatSync(this.#options.path, { throwIfNoEntry: false })
     const { ino, dev, size } = fstatSync(this.#file)
     if (named?.ino !== ino || named.dev !== dev) this.reopen()
     else if (size === this.#size) return
     this.#readEnd()
-    // A new, emptied or truncated file does not contain the end of the chain; the keeper does.
-    const kept = this.#keeper?.end()
+    // A new, emptied or truncated file does not contain the end of the chain; the lock does.
+    const kept = this.#options.lock?.end()
     if (kept !== undefined && kept.seq >= this.#end.seq) this.#end = kept
   }
 

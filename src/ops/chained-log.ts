@@ -3,30 +3,30 @@
  * written together, and refusals, which come in floods, counted past a bound.
  */
 
-import { type Clock, timestampOf } from '../clock.ts'
+import { freeBytesMin } from '../limits.ts'
+import { type freeBytes, requireFreeSpace } from '../storage/free-space.ts'
 import { StoreError } from '../storage/store.ts'
-import { ChainedFile, type ChainedFileOptions, type Entry } from './chained-file.ts'
-import { createRefusalCount, type RefusalBounds, type RefusedCaller } from './denial-count.ts'
+import type { Entry } from './audit-chain.ts'
+import { ChainedFile, type ChainedFileOptions } from './chained-file.ts'
+import { createRefusalCount, type RefusedCaller } from './denial-count.ts'
 
-export interface ChainedLogOptions extends ChainedFileOptions {
-  readonly path: string
+/** The options that whoever opens a log gives. */
+export interface LogOptions extends Pick<ChainedFileOptions, 'clock' | 'replica'> {
+  /** Called if the file cannot be reopened, or a line that nobody waits for not be written. `line`: a done act. */
+  readonly onFailure: (error: unknown, line?: object) => void
+  /** Free bytes of the disk of a folder; as the system says by default. */
+  readonly free?: typeof freeBytes
+}
+
+interface ChainedLogOptions extends LogOptions, ChainedFileOptions {
+  readonly folder: string
   /** In errors: `the audit log`. */
   readonly name: string
-  readonly clock: Clock
-  /** Added to each line, if the store is shared with others that have logs of their own. */
-  readonly replica?: string | undefined
-  /** Runs a write while no other process writes. */
-  readonly alone?: (write: () => void) => void
   /** Refusals that are written one by one in a second. */
-  readonly refusals: RefusalBounds
-  /** Called if the number of refusals cannot be written, or the file not be opened. */
-  readonly onFailure: (error: unknown) => void
+  readonly refusals: Parameters<typeof createRefusalCount>[0]
 }
 
-interface Pending extends Entry {
-  readonly done: () => void
-  readonly failed: (error: unknown) => void
-}
+type Pending = Entry & PromiseWithResolvers<void>
 
 const secondMs = 1000
 
@@ -38,24 +38,35 @@ export class ChainedLog {
   #second = 0
   #countTimer: ReturnType<typeof setTimeout> | undefined
 
+  /** Whether the last write failed. */
+  hasFailed = false
+
   constructor(options: ChainedLogOptions) {
     this.#options = options
-    this.#file = new ChainedFile(options.path, options)
+    this.#file = new ChainedFile(options)
     this.#refusals = createRefusalCount(options.refusals)
   }
 
-  /** Writes entries now, one a line. Throws what the file system throws; some may be in the file then. */
-  write(entries: readonly Entry[]): void {
-    const { clock, replica, alone = (write) => write() } = this.#options
-    alone(() => this.#file.append(entries, { time: timestampOf(clock), ...(replica && { replica }) }))
+  /** Throws StoreError `unavailable` if the disk has room for revocations only. */
+  requireRoom(): void {
+    requireFreeSpace(this.#options.folder, 0, freeBytesMin, this.#options.free)
   }
 
-  /** Resolves when the line is in the file, with the others of this turn. Rejects with what `write` throws. */
+  /** Writes entries now, before an act. Throws StoreError `unavailable`; some may be in the file then. */
+  write(entries: readonly Entry[]): void {
+    try {
+      this.#append(entries)
+    } catch (error) {
+      throw this.error('unavailable', error)
+    }
+  }
+
+  /** Resolves when the line is in the file, with the others of this turn. Rejects with what the file system throws. */
   add(event: string, fields: object): Promise<void> {
-    return new Promise((done, failed) => {
-      if (this.#pending.length === 0) setImmediate(() => this.flush())
-      this.#pending.push({ event, fields, done, failed })
-    })
+    if (this.#pending.length === 0) setImmediate(() => this.flush())
+    const pending = { event, fields, ...Promise.withResolvers<void>() }
+    this.#pending.push(pending)
+    return pending.promise
   }
 
   /**
@@ -74,9 +85,7 @@ export class ChainedLog {
     return false
   }
 
-  /**
-   * The error of an act that needs a line and cannot get it. `unavailable`: it was not done; `indeterminate`: it was.
-   */
+  /** The error of an act that gets no line. `unavailable`: it was not done; `indeterminate`: it was. */
   error(kind: 'unavailable' | 'indeterminate', cause: unknown): StoreError {
     return new StoreError(kind, `${this.#options.name} cannot be written: ${(cause as Error).message}`, { cause })
   }
@@ -95,10 +104,10 @@ export class ChainedLog {
     this.#pending = []
     if (batch.length === 0) return
     try {
-      this.write(batch)
-      for (const { done } of batch) done()
+      this.#append(batch)
+      for (const { resolve } of batch) resolve()
     } catch (error) {
-      for (const { failed } of batch) failed(error)
+      for (const { reject } of batch) reject(error)
     }
   }
 
@@ -108,11 +117,17 @@ export class ChainedLog {
     this.#file.close()
   }
 
+  #append(entries: readonly Entry[]): void {
+    this.hasFailed = true
+    this.#file.append(entries)
+    this.hasFailed = false
+  }
+
   #writeCounts(): void {
     clearTimeout(this.#countTimer)
     this.#countTimer = undefined
-    for (const { caller, count } of this.#refusals.end()) {
-      const fields = { userId: caller?.userId, keyId: caller?.keyId, count }
+    for (const { caller, unwritten } of this.#refusals.end()) {
+      const fields = { userId: caller?.userId, keyId: caller?.keyId, count: unwritten }
       this.add('refusals.unwritten', fields).catch(this.#options.onFailure)
     }
   }

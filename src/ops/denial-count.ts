@@ -5,10 +5,7 @@
  * Pure: the user of this file decides when a second ends.
  */
 
-/**
- * Callers whose first refusal in a second is always written; about half a kilobyte each. Past it: one number for all
- * others.
- */
+/** Callers whose first refusal in a second is written; half a kilobyte each. Past it: one number for all others. */
 export const auditCallersPerSecond = 500
 
 /** Counted by user or organization, because a caller can mint many tokens, and an organization can make many keys. */
@@ -17,18 +14,13 @@ export interface RefusedCaller {
   readonly keyId: string
 }
 
-export interface RefusalBounds {
-  /** Of each caller, in a second. */
-  readonly perCaller: number
-  /** Of all callers, in a second, beyond the first of each. */
-  readonly inAll: number
-}
-
-export function createRefusalCount({ perCaller, inAll }: RefusalBounds) {
+/** `perCaller`: denials of each caller that are written in a second. `inAll`: of all, beyond the first of each. */
+export function createRefusalCount({ perCaller, inAll }: { readonly perCaller: number; readonly inAll: number }) {
   const callers = new Map<string, { readonly caller: RefusedCaller; count: number; unwritten: number }>()
+  /** All beyond `auditCallersPerSecond`. */
+  const others = { caller: undefined, unwritten: 0 }
   /** Written denials beyond the first of each caller. */
   let more = 0
-  let strangers = 0
 
   return {
     /** Counts a denial. True if it is to be written, which it never is without `hasRoom`. */
@@ -36,7 +28,7 @@ export function createRefusalCount({ perCaller, inAll }: RefusalBounds) {
       const known = callers.get(caller.userId)
       if (known === undefined) {
         if (callers.size >= auditCallersPerSecond) {
-          strangers += 1
+          others.unwritten += 1
           return false
         }
         callers.set(caller.userId, { caller, count: 1, unwritten: hasRoom ? 0 : 1 })
@@ -50,18 +42,13 @@ export function createRefusalCount({ perCaller, inAll }: RefusalBounds) {
       known.unwritten += 1
       return false
     },
-    /**
-     * Returns the unwritten denials by caller, and begins a new second. No caller: the sum of all beyond
-     * `auditCallersPerSecond`.
-     */
+    /** Returns how many denials were not written, by caller and at last of all others, and begins a new second. */
     end() {
-      const unwritten: { caller: RefusedCaller | undefined; count: number }[] = []
-      for (const { caller, unwritten: count } of callers.values()) if (count > 0) unwritten.push({ caller, count })
-      if (strangers > 0) unwritten.push({ caller: undefined, count: strangers })
+      const counts = [...callers.values(), { ...others }].filter(({ unwritten }) => unwritten > 0)
       callers.clear()
+      others.unwritten = 0
       more = 0
-      strangers = 0
-      return unwritten
+      return counts
     },
   }
 }

@@ -1,7 +1,4 @@
-/**
- * Escapes characters that a terminal or viewer would act on, line breaks included, in text that may be someone else's.
- * The escapes are those of JSON.
- */
+/** Escapes, as JSON does, characters that a terminal or viewer would act on, line breaks included. */
 export function escapeControlCharacters(text: string): string {
   return text.replace(acted, escapeOne)
 }

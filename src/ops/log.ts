@@ -14,18 +14,11 @@ export interface Log {
   error(event: string, fields?: LogFields): void
 }
 
-export interface LogOptions {
-  readonly write: (line: string) => void
-  /** Fields of every line. */
-  readonly always?: () => LogFields
-}
-
-export function createLog({ write, always = () => ({}) }: LogOptions): Log {
-  const line =
-    (level: string) =>
-    (event: string, fields: LogFields = {}) =>
-      write(
-        `${escapeControlCharacters(JSON.stringify({ time: timestampOf(systemClock), level, event, ...fields, ...always() }))}\n`,
-      )
+/** `always`: fields of every line. */
+export function createLog(write: (line: string) => void, always = (): LogFields => ({})): Log {
+  const line = (level: string) => (event: string, fields?: LogFields) => {
+    const text = JSON.stringify({ time: timestampOf(systemClock), level, event, ...fields, ...always() })
+    write(`${escapeControlCharacters(text)}\n`)
+  }
   return { info: line('info'), warn: line('warn'), error: line('error') }
 }

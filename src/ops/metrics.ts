@@ -2,42 +2,23 @@
 
 import { STATUS_CODES } from 'node:http'
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import type { Store } from '../storage/store.ts'
 import type { CallOutcome } from './call-log.ts'
 
-/**
- * Connections that metrics count calls of one by one, since the server started. Past it: they are counted together.
- */
+/** Connections whose calls are counted one by one, since the server started. Past it: they are counted together. */
 const callConnectionsMax = 1000
 
 /** Counts events for metrics. Labels must come from fixed sets: each new value is a new time series. */
-export interface Observer {
-  answered(operation: string, status: number, seconds: number): void
-  minted(): void
-  /** Counts a request for a token that was refused; `reason` is the code of the error. */
-  refused(reason: string): void
-  /** Counts a credential that was not accepted, and why. */
-  credentialRefused(reason: string): void
-  /** Records a request to an upstream. `outcome` is the status of its response, or the reason why there is none. */
-  upstreamResponded(outcome: string, seconds: number): void
-  /** Counts a call of a tool. Connections beyond `callConnectionsMax` are counted together. */
-  called(outcome: CallOutcome, namespace: string, connectionId: string): void
-}
+export type Observer = ReturnType<typeof createMetrics>['observer']
 
-/** Values read when `/metrics` is requested. */
-export interface Gauges {
-  /** How the store is; throws if it does not work. */
-  readonly health: () => Promise<{
-    readonly bytes: number
-    readonly durability: 'local' | 'replicated'
-    readonly clockOffsetMs: number
-  }>
-  readonly pageCache: () => { readonly hits: number; readonly misses: number }
-}
+/** How many list pages were answered ready, and how many were made. */
+export type PageCache = () => { readonly hits: number; readonly misses: number }
 
 /** In seconds. A page takes about 50 µs, a mint 2 ms. */
 const buckets = [0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
 
-export function createMetrics({ health, pageCache }: Gauges) {
+/** The store and the cache of pages are read when `/metrics` is requested. */
+export function createMetrics(store: Store, pageCache: PageCache) {
   const registry = new Registry()
   const registers = [registry]
   const requests = new Histogram({
@@ -67,40 +48,35 @@ export function createMetrics({ health, pageCache }: Gauges) {
     buckets: [...buckets, 10, 60],
     registers,
   })
-  const called = countCalls(registers)
-  const gauge = gaugesOf(registers)
-  const readHealth = storeGauges(gauge, health)
-  gauge('postern_page_cache_hits_total', 'List pages that were answered ready', () => pageCache().hits)
-  gauge('postern_page_cache_misses_total', 'List pages that were made', () => pageCache().misses)
-  gauge('process_resident_memory_bytes', 'Resident memory', () => process.memoryUsage.rss())
-  gauge('process_cpu_seconds_total', 'Processor time, user and system', () => {
-    const { user, system } = process.cpuUsage()
-    return (user + system) / 1e6
-  })
 
-  const observer: Observer = {
+  const observer = {
     answered: observeRequests(requests),
     minted: () => minted.inc(),
-    refused: (reason) => refused.inc({ reason }),
-    credentialRefused: (reason) => credentials.inc({ reason }),
-    called,
-    upstreamResponded: (outcome, seconds) => upstream.observe({ outcome: upstreamOutcome(outcome) }, seconds),
+    /** Counts a request for a token that was refused; `reason` is the code of the error. */
+    refused: (reason: string) => refused.inc({ reason }),
+    /** Counts a credential that was not accepted, and why. */
+    credentialRefused: (reason: string) => credentials.inc({ reason }),
+    called: countCalls(registers),
+    /** Records a request to an upstream. `outcome` is the status of its response, or the reason why there is none. */
+    upstreamResponded: (outcome: string, seconds: number) =>
+      upstream.observe({ outcome: upstreamOutcome(outcome) }, seconds),
   }
+  const readGauges = gaugesOf(registers, store, pageCache)
   return {
     observer,
     /** The text of `/metrics`. */
     async text() {
-      await readHealth()
+      await readGauges()
       return registry.metrics()
     },
     contentType: registry.contentType,
   }
 }
 
-function observeRequests(requests: Histogram<'operation' | 'status'>): Observer['answered'] {
+function observeRequests(requests: Histogram<'operation' | 'status'>) {
   /** Histograms by operation and status: looking up labels costs more than the observation. */
   const children = new Map<string, { observe(seconds: number): void }>()
-  return (operation, status, seconds) => {
+  return (operation: string, status: number, seconds: number) => {
     const name = `${operation} ${status}`
     let child = children.get(name)
     if (child === undefined) {
@@ -111,33 +87,21 @@ function observeRequests(requests: Histogram<'operation' | 'status'>): Observer[
   }
 }
 
-/** Makes a gauge. Without `value` it keeps the value that it was set to. */
-type MakeGauge = (name: string, help: string, value?: () => number) => Gauge
-
-function gaugesOf(registers: Registry[]): MakeGauge {
-  return (name, help, value) =>
-    new Gauge({
-      name,
-      help,
-      registers,
-      ...(value && {
-        collect() {
-          this.set(value())
-        },
-      }),
-    })
-}
-
-/** The gauges of the store. Returns the function that reads them. */
-function storeGauges(gauge: MakeGauge, health: Gauges['health']): () => Promise<void> {
+/** The gauges. Returns the function that reads their values. */
+function gaugesOf(registers: Registry[], store: Store, pageCache: PageCache): () => Promise<void> {
+  const gauge = (name: string, help: string) => new Gauge({ name, help, registers })
   const ready = gauge('postern_store_ready', 'Whether the store works: 1, or 0')
   const bytes = gauge('postern_store_bytes', 'Size of the store on disk')
   const help = 'Whether what is acknowledged is on another machine too: 1, or 0'
   const replicated = gauge('postern_store_replicated', help)
   const offset = gauge('postern_clock_offset_seconds', "How far the store's clock is ahead of this machine's")
+  const hits = gauge('postern_page_cache_hits_total', 'List pages that were answered ready')
+  const misses = gauge('postern_page_cache_misses_total', 'List pages that were made')
+  const memory = gauge('process_resident_memory_bytes', 'Resident memory')
+  const processor = gauge('process_cpu_seconds_total', 'Processor time, user and system')
   return async () => {
     try {
-      const found = await health()
+      const found = await store.health()
       ready.set(1)
       bytes.set(found.bytes)
       replicated.set(found.durability === 'replicated' ? 1 : 0)
@@ -146,6 +110,12 @@ function storeGauges(gauge: MakeGauge, health: Gauges['health']): () => Promise<
       // The earlier measurements stay; this shows that they are old.
       ready.set(0)
     }
+    const pages = pageCache()
+    hits.set(pages.hits)
+    misses.set(pages.misses)
+    memory.set(process.memoryUsage.rss())
+    const { user, system } = process.cpuUsage()
+    processor.set((user + system) / 1e6)
   }
 }
 
@@ -154,8 +124,8 @@ function upstreamOutcome(outcome: string): string {
   return /^\d+$/.test(outcome) && !(outcome in STATUS_CODES) ? `${outcome.charAt(0)}xx` : outcome
 }
 
-/** Connections beyond `callConnectionsMax` are counted together: each is a time series of its own. */
-function countCalls(registers: Registry[]): Observer['called'] {
+/** Counts calls of tools. Connections beyond `callConnectionsMax` are counted together: each is a time series. */
+function countCalls(registers: Registry[]) {
   const calls = new Counter({
     name: 'postern_tool_calls_total',
     help: 'Calls of tools, by outcome and connection; connections beyond the first thousand are called other',
@@ -163,7 +133,7 @@ function countCalls(registers: Registry[]): Observer['called'] {
     registers,
   })
   const connections = new Set<string>()
-  return (outcome, namespace, connectionId) => {
+  return (outcome: CallOutcome, namespace: string, connectionId: string) => {
     const connection = `${namespace}/${connectionId}`
     if (connections.size < callConnectionsMax) connections.add(connection)
     calls.inc({ outcome, connection: connections.has(connection) ? connection : 'other' })

@@ -13,28 +13,13 @@ import { within } from '../within.ts'
 /** Milliseconds that a server that stops gives its last spans to be sent. Past it: they are lost. */
 const traceFlushMs = 2000
 
-/** The headers of W3C Trace Context. */
-export type TraceHeaders = Readonly<Record<string, string>>
-
 /** The facts that a span tells when it ends. `error`: it failed, for this reason. */
-export interface SpanEnd {
+interface SpanEnd {
   readonly attributes?: Attributes
   readonly error?: string
 }
 
-export interface Tracing {
-  /**
-   * Runs `work` within a span, below the current one or below the trace that `given` names. `end` says what the span
-   * tells of the result; if `work` throws, the span failed.
-   */
-  span<T>(options: SpanOptions, work: () => T | Promise<T>, end?: (result: T) => SpanEnd): Promise<T>
-  /** The headers that carry the current span to another server; none outside of one. */
-  headers(): TraceHeaders
-  /** Sends what waits, for a few seconds at most. */
-  close(): Promise<void>
-}
-
-export interface SpanOptions {
+interface SpanOptions {
   readonly name: string
   readonly kind: keyof typeof SpanKind
   readonly attributes?: Attributes
@@ -42,8 +27,10 @@ export interface SpanOptions {
   readonly given?: { readonly traceparent?: unknown; readonly tracestate?: unknown }
 }
 
+export type Tracing = NonNullable<Awaited<ReturnType<typeof openTracing>>>
+
 /** Undefined unless `OTEL_EXPORTER_OTLP_ENDPOINT` or `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` is set. */
-export async function openTracing(environment: NodeJS.ProcessEnv): Promise<Tracing | undefined> {
+export async function openTracing(environment: NodeJS.ProcessEnv) {
   if (!environment['OTEL_EXPORTER_OTLP_ENDPOINT'] && !environment['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'])
     return undefined
   const { api, provider, propagator } = await loadSdk(environment)
@@ -65,7 +52,15 @@ export async function openTracing(environment: NodeJS.ProcessEnv): Promise<Traci
   }
 
   return {
-    async span({ name, kind, attributes = {}, given }, work, end = () => ({})) {
+    /**
+     * Runs `work` within a span, below the current one or below the trace that `given` names. `end` says what the span
+     * tells of the result; if `work` throws, the span failed.
+     */
+    async span<T>(
+      { name, kind, attributes = {}, given }: SpanOptions,
+      work: () => T | Promise<T>,
+      end: (result: T) => SpanEnd = () => ({}),
+    ): Promise<T> {
       const parent = parentOf(given)
       const span = tracer.startSpan(name, { kind: api.SpanKind[kind], attributes }, parent)
       try {
@@ -77,31 +72,24 @@ export async function openTracing(environment: NodeJS.ProcessEnv): Promise<Traci
         throw error
       }
     },
+    /** The headers of W3C Trace Context that carry the current span to another server; none outside of one. */
     headers() {
       const carrier: Record<string, string> = {}
       propagator.inject(current.getStore() ?? api.ROOT_CONTEXT, carrier, api.defaultTextMapSetter)
       return carrier
     },
-    async close() {
-      await within(
-        traceFlushMs,
-        provider.shutdown().catch(() => {}),
-        () => {},
-      )
-    },
+    /** Sends what waits, for a few seconds at most. */
+    close: () => within(traceFlushMs, provider.shutdown(), () => {}).catch(() => {}),
   }
 }
 
 /** Loaded where requests are traced: most processes need none of it. */
 async function loadSdk(environment: NodeJS.ProcessEnv) {
-  const [api, { W3CTraceContextPropagator }, { resourceFromAttributes }, sdk, { OTLPTraceExporter }] =
-    await Promise.all([
-      import('@opentelemetry/api'),
-      import('@opentelemetry/core'),
-      import('@opentelemetry/resources'),
-      import('@opentelemetry/sdk-trace-base'),
-      import('@opentelemetry/exporter-trace-otlp-http'),
-    ])
+  const api = await import('@opentelemetry/api')
+  const { W3CTraceContextPropagator } = await import('@opentelemetry/core')
+  const { resourceFromAttributes } = await import('@opentelemetry/resources')
+  const sdk = await import('@opentelemetry/sdk-trace-base')
+  const { OTLPTraceExporter } = await import('@opentelemetry/exporter-trace-otlp-http')
   const provider = new sdk.BasicTracerProvider({
     resource: resourceFromAttributes({
       'service.name': environment['OTEL_SERVICE_NAME'] || 'postern',

@@ -30,12 +30,8 @@ export type MetadataSet = readonly (readonly [key: string, value: string])[]
  */
 export function readConstraint(constraint: Constraint): { block: Block } | { problem: Problem } {
   const { namespaces, resources, operations, metadata, ttl, rpcReqMatch } = constraint
-  let ttlSeconds: number | undefined
-  if (ttl !== undefined) {
-    const read = readTtl(ttl)
-    if ('message' in read) return { problem: { place: 'ttl', message: read.message } }
-    ttlSeconds = read.seconds
-  }
+  const lifetime = ttl === undefined ? undefined : readTtl(ttl)
+  if (lifetime !== undefined && 'message' in lifetime) return { problem: { place: 'ttl', message: lifetime.message } }
   const rpc: RpcRule[] = []
   for (const [path, pattern] of Object.entries(rpcReqMatch ?? {})) {
     const message = pathProblem(path)
@@ -48,7 +44,7 @@ export function readConstraint(constraint: Constraint): { block: Block } | { pro
       ...(resources !== undefined && { resources: list(resources) }),
       ...(operations !== undefined && { operations: list(operations) }),
       ...(metadata !== undefined && { metadata: list(metadata).map((set) => Object.entries(set)) }),
-      ...(ttlSeconds !== undefined && { ttlSeconds }),
+      ...(lifetime !== undefined && { ttlSeconds: lifetime.seconds }),
       ...(rpc.length > 0 && { rpc }),
     },
   }

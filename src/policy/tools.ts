@@ -4,20 +4,20 @@
  */
 
 import type { Block } from './block.ts'
-import { RpcBody, type RpcRule } from './rpc-match.ts'
+import { RpcBody } from './rpc-match.ts'
+
+/** See `toolRules`. */
+export type ToolRules = Readonly<ReturnType<typeof toolRules>>
 
 /** A policy's rules about tools, prepared once for all tools: there may be hundreds of rules and thousands of tools. */
-export interface ToolRules {
-  /** Rules that can be evaluated with the tool's name alone; any other depends on the call. */
-  readonly asked: readonly RpcRule[]
-  /** Whether a rule allows no call at all. */
-  readonly isNever: boolean
-}
-
-/** Prepares the rules of a policy for `couldCall`. */
-export function toolRules(blocks: readonly Block[]): ToolRules {
+export function toolRules(blocks: readonly Block[]) {
   const rules = blocks.flatMap(({ rpc = [] }) => rpc)
-  return { asked: rules.filter(isKnown), isNever: rules.some(isOfNoCall) }
+  return {
+    /** Rules that can be evaluated with the tool's name alone; any other depends on the call. */
+    asked: rules.filter(({ path }) => ['method', 'jsonrpc', 'params.name'].includes(path)),
+    /** Whether a rule allows no call at all: no call has a text there. `params` is an object, the name has no parts. */
+    isNever: rules.some(({ path }) => path === 'params' || path.startsWith('params.name.')),
+  }
 }
 
 /**
@@ -39,16 +39,4 @@ export function hasRpcRules(blocks: readonly Block[]): boolean {
 /** True if a block restricts a call's arguments. */
 export function restrictsArguments(blocks: readonly Block[]): boolean {
   return blocks.some(({ rpc = [] }) => rpc.some(({ path }) => path.startsWith('params.arguments')))
-}
-
-const known = new Set(['method', 'jsonrpc', 'params.name'])
-
-/** True if the rule's value is known before the call is made. */
-function isKnown({ path }: RpcRule): boolean {
-  return known.has(path)
-}
-
-/** True for a path at which no call has a text: `params` is an object, and the name has no parts. */
-function isOfNoCall({ path }: RpcRule): boolean {
-  return path === 'params' || path.startsWith('params.name.')
 }

@@ -112,50 +112,36 @@ function bestUnionError(error: ValueError): ValueError {
   if (error.type !== ValueErrorType.Union) return error
   const variants: TSchema[] = error.schema['anyOf'] ?? []
   if (variants.every((variant) => 'const' in variant)) return error
-  let best: ValueError | undefined
-  let bestScore = Number.NEGATIVE_INFINITY
-  const discriminators: ValueError[] = []
-  for (const [index, candidates] of error.errors.entries()) {
+  const candidates = error.errors.flatMap((found, index) => {
     const variant = variants[index]
-    if (variant === undefined || !sameJsonType(variant, error.value)) continue
-    const errors = [...Iterator.from(candidates).take(unionErrorsReadMax)].map(bestUnionError)
-    const first = errors[0]
-    if (first === undefined) continue
+    if (variant === undefined || !sameJsonType(variant, error.value)) return []
+    const errors = [...Iterator.from(found).take(unionErrorsReadMax)].map(bestUnionError)
     const discriminator = errors.find((one) => one.type === ValueErrorType.Literal && one.path !== error.path)
-    if (discriminator !== undefined) discriminators.push(discriminator)
-    const strangers = errors.filter((one) => isAboutPresence(one)).length
-    const score = (discriminator === undefined ? 0 : -1000) - strangers
-    if (score > bestScore) {
-      best = first
-      bestScore = score
-    }
-  }
+    const strangers = errors.filter(({ type }) => presence.includes(type)).length
+    const [first] = errors
+    return first === undefined ? [] : [{ first, discriminator, strangers }]
+  })
+  const [best] = candidates
+    .filter(({ discriminator }) => discriminator === undefined)
+    .sort((a, b) => a.strangers - b.strangers)
+  if (best !== undefined) return best.first
+  const discriminators = candidates.flatMap(({ discriminator }) => discriminator ?? [])
   const [discriminator] = discriminators
-  if (bestScore > -1000 || discriminator === undefined) return best ?? error
+  if (discriminator === undefined) return error
   // No variant has this discriminator: list the possible values.
   const values = discriminators.map((one) => JSON.stringify(one.schema['const']))
   return { ...discriminator, schema: { ...discriminator.schema, errorMessage: `must be one of ${values.join(', ')}` } }
 }
 
-function isAboutPresence({ type }: ValueError): boolean {
-  return type === ValueErrorType.ObjectRequiredProperty || type === ValueErrorType.ObjectAdditionalProperties
-}
+/** The errors of a field that is missing, or is not known. */
+const presence = [ValueErrorType.ObjectRequiredProperty, ValueErrorType.ObjectAdditionalProperties]
 
 function sameJsonType(schema: TSchema, value: unknown): boolean {
   if ('const' in schema) return typeof schema['const'] === typeof value
   if (schema['anyOf'] !== undefined) return schema['anyOf'].some((variant: TSchema) => sameJsonType(variant, value))
-  switch (schema['type']) {
-    case 'object':
-      return typeof value === 'object' && value !== null && !Array.isArray(value)
-    case 'array':
-      return Array.isArray(value)
-    case 'integer':
-      return typeof value === 'number'
-    case 'null':
-      return value === null
-    default:
-      return typeof value === schema['type']
-  }
+  const type = schema['type'] === 'integer' ? 'number' : schema['type']
+  if (value === null) return type === 'null'
+  return Array.isArray(value) ? type === 'array' : typeof value === type
 }
 
 function describeError(error: ValueError): Problem {
@@ -172,36 +158,24 @@ function describeError(error: ValueError): Problem {
 }
 
 function complaint({ schema, type, value }: ValueError): string {
-  switch (type) {
-    case ValueErrorType.ObjectRequiredProperty:
-      return 'is missing'
-    case ValueErrorType.ObjectMinProperties:
-      return 'is empty: leave it out, or say what it restricts'
-    case ValueErrorType.ObjectMaxProperties:
-      return `at most ${schema['maxProperties']} entries`
-    case ValueErrorType.ArrayMinItems:
-      return 'is an empty list: leave it out, or give at least one item'
-    case ValueErrorType.ArrayMaxItems:
-      return `at most ${schema['maxItems']} items`
-    case ValueErrorType.StringMaxLength:
-      return `at most ${schema['maxLength']} characters`
-    case ValueErrorType.StringMinLength:
-      return 'is empty'
-    default:
-      break
-  }
+  const known = complaints[type]?.(schema)
+  if (known !== undefined) return known
   if (value === undefined) return 'is missing'
   if (typeof schema['errorMessage'] === 'string') return schema['errorMessage']
-  switch (type) {
-    case ValueErrorType.StringFormat:
-      return 'must be a date and time like 2026-03-02T09:14:07.000Z'
-    case ValueErrorType.Literal:
-      return `must be ${JSON.stringify(schema['const'])}`
-    case ValueErrorType.Union:
-      return `must be ${choices(schema)}`
-    default:
-      return `must be ${kind(schema)}`
-  }
+  if (type === ValueErrorType.StringFormat) return 'must be a date and time like 2026-03-02T09:14:07.000Z'
+  if (type === ValueErrorType.Literal) return `must be ${JSON.stringify(schema['const'])}`
+  return `must be ${type === ValueErrorType.Union ? choices(schema) : kind(schema)}`
+}
+
+/** The errors that say the same whatever message a schema has. */
+const complaints: Partial<Record<ValueErrorType, (schema: TSchema) => string>> = {
+  [ValueErrorType.ObjectRequiredProperty]: () => 'is missing',
+  [ValueErrorType.ObjectMinProperties]: () => 'is empty: leave it out, or say what it restricts',
+  [ValueErrorType.ObjectMaxProperties]: ({ maxProperties }) => `at most ${maxProperties} entries`,
+  [ValueErrorType.ArrayMinItems]: () => 'is an empty list: leave it out, or give at least one item',
+  [ValueErrorType.ArrayMaxItems]: ({ maxItems }) => `at most ${maxItems} items`,
+  [ValueErrorType.StringMaxLength]: ({ maxLength }) => `at most ${maxLength} characters`,
+  [ValueErrorType.StringMinLength]: () => 'is empty',
 }
 
 function choices(schema: TSchema): string {
@@ -210,21 +184,15 @@ function choices(schema: TSchema): string {
   return [...new Set(words)].join(' or ')
 }
 
-function kind(schema: TSchema): string {
-  switch (schema['type']) {
-    case 'object':
-      return 'an object'
-    case 'array':
-      return 'a list'
-    case 'integer':
-      return 'a whole number'
-    case 'null':
-      return 'null'
-    case undefined:
-      return 'something else'
-    default:
-      return `a ${schema['type']}`
-  }
+function kind({ type }: TSchema): string {
+  return type === undefined ? 'something else' : (kinds[type] ?? `a ${type}`)
+}
+
+const kinds: Readonly<Record<string, string>> = {
+  object: 'an object',
+  array: 'a list',
+  integer: 'a whole number',
+  null: 'null',
 }
 
 /** Parts of a JSON pointer. Digits are taken as array indexes. */

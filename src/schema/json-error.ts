@@ -1,8 +1,6 @@
 /** The position of a JSON syntax error: the runtime's parser reports what is wrong, but not where. */
 
-/**
- * Invalid JSON is parsed a second time, at 40 MB a second, to locate the error. Past it: the error has no position.
- */
+/** Invalid JSON is parsed a second time, at 40 MB a second, to locate the error. Past it: the error has no position. */
 const jsonPlaceCharsMax = 256 * 1024
 
 /** ` (line 3, column 5)`, or '' if it cannot be determined. For a text that JSON.parse() refused. */

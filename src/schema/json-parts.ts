@@ -1,11 +1,10 @@
 /** Counts the parts of JSON while its bytes arrive, so that nothing is built of what has too many. */
 
-import { type JsonBounds, unescaped } from './json.ts'
+import { type Counted, unescaped } from './json.ts'
 import { TextHashes } from './text-hashes.ts'
 
 /**
- * Bytes of a text whose hash is looked at while a response arrives; longer ones are few. Past it: it is not looked
- * at.
+ * Bytes of a text whose hash is looked at while a response arrives; longer ones are few. Past it: it is not looked at.
  */
 const hashedTextBytesMax = 256
 
@@ -17,11 +16,7 @@ const [openArray, closeArray, openObject, closeObject] = [0x5b, 0x5d, 0x7b, 0x7d
  * outside of strings. A line end is in no string, so that a quote elsewhere in an event stream hides one line at most.
  * The function adds bytes, and says in words that continue a sentence which bound is exceeded; undefined while none is.
  */
-export function createPartsCounter({
-  depthMax,
-  keysMax,
-  valuesMax,
-}: Required<Omit<JsonBounds, 'numbers' | 'owner'>>): (bytes: Uint8Array) => string | undefined {
+export function createPartsCounter({ depthMax, keysMax, valuesMax }: Counted) {
   let [keys, values, depth] = [0, 0, 0]
   let isInString = false
   let isEscaped = false
@@ -52,7 +47,7 @@ export function createPartsCounter({
     } else if (byte === closeArray || byte === closeObject) depth = Math.max(0, depth - 1)
   }
 
-  return (bytes) => {
+  return (bytes: Uint8Array): string | undefined => {
     for (const byte of bytes) {
       if (isInString) addInString(byte)
       else addOutside(byte)

@@ -60,14 +60,11 @@ interface Budget {
  * A pattern that matches anywhere in the text, as JSON Schema requires. An unsupported pattern matches every text. Once
  * the budget is used up nothing matches.
  */
-export function patternOf(
-  pattern: string,
-  budget: Pick<Budget, 'left'> = { left: mockPatternCostMax },
-): { readonly size: number; test(text: string): boolean; toString(): string } {
+export function patternOf(pattern: string, budget: Pick<Budget, 'left'> = { left: mockPatternCostMax }) {
   const { program, size } = patternProblem(pattern) === undefined ? compile(pattern) : unsupported
   return {
     size,
-    test(text) {
+    test(text: string): boolean {
       budget.left -= size * (text.length + 1)
       return budget.left >= 0 && (program?.test(text) ?? true)
     },
@@ -101,8 +98,7 @@ export function checkOf(schema: JsonSchema, name: 'arguments' | 'result' | 'inpu
   const own = { ...(countedReferences(rest) as object), $id: 'tool:schema' }
   const unknown = new Set<string>()
   const budget: Budget = { left: Number.POSITIVE_INFINITY, steps: Number.POSITIVE_INFINITY, digests: new Map() }
-  const made = (allErrors: boolean) => ajv({ allErrors, budget, size, onUnknown: (pattern) => unknown.add(pattern) })
-  const instance = made(false)
+  const instance = ajv(false, budget, size, unknown)
   // Only the first error is shown; the others repeat it for each form that a keyword may take.
   const [wrong] = isStrict && instance.validateSchema({ ...rest, $id: own.$id }) !== true ? (instance.errors ?? []) : []
   if (wrong !== undefined) throw new Error(inWords(wrong, 'schema'))
@@ -122,7 +118,7 @@ export function checkOf(schema: JsonSchema, name: 'arguments' | 'result' | 'inpu
       let { errors } = first
       // There might be an error for each part of the value and each keyword.
       if (cost <= schemaStepsForAllErrors) {
-        all ??= made(true).compile(own)
+        all ??= ajv(true, budget, size, unknown).compile(own)
         budget.left = mockPatternCostMax
         budget.steps = schemaStepsMax
         if (!all(value)) errors = all.errors
@@ -208,19 +204,14 @@ function countedReferences(schema: unknown): unknown {
 
 const stepKeyword = 'x-postern-step'
 
-interface AjvOptions {
-  readonly allErrors: boolean
-  readonly budget: Budget
-  /** `schemaSize` of the schema. */
-  readonly size: number
-  readonly onUnknown: (pattern: string) => void
-}
-
-/** A new instance for each schema, so that no definitions are shared between tools. */
-function ajv({ allErrors, budget, size, onUnknown }: AjvOptions): Ajv2020 {
+/**
+ * A new instance for each schema, so that no definitions are shared between tools. `size`: `schemaSize` of the schema.
+ * Patterns that RE2 does not support are added to `unknown`.
+ */
+function ajv(allErrors: boolean, budget: Budget, size: number, unknown: Set<string>): Ajv2020 {
   let programSize = 0
   const engine = (pattern: string) => {
-    if (patternProblem(pattern) !== undefined) onUnknown(pattern)
+    if (patternProblem(pattern) !== undefined) unknown.add(pattern)
     const made = patternOf(pattern, budget)
     programSize += made.size
     if (programSize > schemaProgramSizeMax) throw new Error('its patterns are too large: shorten their repetitions')
@@ -310,10 +301,7 @@ function digestOf(value: unknown, budget: Budget): string {
 }
 
 /** An ajv error as text, with the path in dot notation. */
-function inWords(
-  { instancePath, keyword, params, message = 'is not as it should be' }: ErrorObject,
-  name: string,
-): string {
+function inWords({ instancePath, keyword, params, message = 'is not as it should be' }: ErrorObject, name: string) {
   const place = [name, ...instancePath.split('/').slice(1)].join('.')
   if (keyword === 'additionalProperties')
     return `${place} has an unknown field ${JSON.stringify(params['additionalProperty'])}`

@@ -61,6 +61,9 @@ export interface JsonBounds {
   readonly owner?: { takeValues(values: number): void } | undefined
 }
 
+/** The bounds of what is counted before anything is built. */
+export type Counted = Required<Pick<JsonBounds, 'depthMax' | 'keysMax' | 'valuesMax'>>
+
 /** Parses bytes, which must be UTF-8. */
 export function readJsonBytes(bytes: Uint8Array, bounds: JsonBounds): JsonResult {
   return drained(parsing(bytes, bounds))
@@ -123,13 +126,10 @@ function* parsingText(
  * Parses a text within bounds, as work in steps. Undefined, with nothing built, if it exceeds one. Throws what
  * JSON.parse() throws.
  */
-export function* parsingWithin(
-  text: string,
-  { keysMax, valuesMax, depthMax }: Readonly<Record<'keysMax' | 'valuesMax' | 'depthMax', number>>,
-): Generator<number, { readonly value: unknown } | undefined> {
+export function* parsingWithin(text: string, { keysMax, valuesMax, depthMax }: Counted) {
   const { keys, values, depth, strings } = yield* countingParts(text)
   if (keys > keysMax || values > valuesMax || depth > depthMax || (yield* haveOneHash(text, strings))) return undefined
-  return yield* reading(text.length, () => ({ value: JSON.parse(text) }))
+  return yield* reading(text.length, () => ({ value: JSON.parse(text) as unknown }))
 }
 
 /** Parses a small text of somebody else. Throws SyntaxError. */
@@ -176,9 +176,7 @@ function withNaN(value: unknown, place: readonly (string | number)[]): unknown {
 }
 
 /** Counts keys and values, both upper estimates, strings, and the depth of a text, before anything is built. */
-function* countingParts(
-  text: string,
-): Generator<number, Readonly<Record<'keys' | 'values' | 'depth' | 'strings', number>>> {
+function* countingParts(text: string) {
   let keys = 0
   let strings = 0
   let values = 0
@@ -289,15 +287,11 @@ function* scanning(
       keyNext = false
     } else if (numbers !== 'any' && (c === 0x2d || (c >= 0x30 && c <= 0x39))) {
       const end = numberEnd(text, i)
-      if (numbers === 'exact' || lists === 0) {
-        const number = text.slice(i, end)
-        if (isExact(number)) {
-        } else if (numbers === 'marked') inexact.push(stack.map(({ at }) => at))
-        else {
-          const written = number.slice(0, 40)
-          const message = `is a number that cannot be kept as it is written (${written}): write it as a string`
-          return { place: here(), message }
-        }
+      const number = text.slice(i, end)
+      if ((numbers === 'exact' || lists === 0) && !isExact(number)) {
+        const message = `is a number that cannot be kept as it is written (${number.slice(0, 40)}): write it as a string`
+        if (numbers === 'exact') return { place: here(), message }
+        inexact.push(stack.map(({ at }) => at))
       }
       i = end - 1
     } else if (c === 0x2c && open !== undefined) {

@@ -12,10 +12,7 @@ export function nearName(name: string, candidates: Iterable<string>): string | u
   let best: string | undefined
   // At most a third of the letters may differ, and at most two.
   let bestDistance = Math.min(2, Math.floor(name.length / 3)) + 1
-  let looked = 0
-  for (const candidate of candidates) {
-    looked += 1
-    if (looked > nearNameCandidatesMax) break
+  for (const candidate of Iterator.from(candidates).take(nearNameCandidatesMax)) {
     if (candidate === name || Math.abs(candidate.length - name.length) >= bestDistance) continue
     const distance = editDistance(folded, candidate.toLowerCase())
     if (distance === 0) return candidate

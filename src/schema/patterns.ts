@@ -75,25 +75,18 @@ export function costToCompile(pattern: string): number {
 }
 
 /** Totals of a policy's patterns. */
-interface Sum {
-  ranges: number
-  programSize: number
-  unicodeClasses: number
-  foldedCharacters: number
-}
+type Sum = Record<'ranges' | 'programSize' | 'unicodeClasses' | 'foldedCharacters', number>
 
 /** The problem with a single pattern, or undefined. */
 export function patternProblem(pattern: string): string | undefined {
-  return problemOfNext(pattern, { ranges: 0, programSize: 0, unicodeClasses: 0, foldedCharacters: 0 })
+  return patternsProblem([pattern])?.message
 }
 
 /**
  * The first pattern of a policy that is invalid or exceeds a bound: its index and what is wrong. Undefined if there is
  * none.
  */
-export function patternsProblem(
-  patterns: readonly string[],
-): { readonly at: number; readonly message: string } | undefined {
+export function patternsProblem(patterns: readonly string[]) {
   const sum: Sum = { ranges: 0, programSize: 0, unicodeClasses: 0, foldedCharacters: 0 }
   for (const [at, pattern] of patterns.entries()) {
     const message = problemOfNext(pattern, sum)

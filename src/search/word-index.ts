@@ -14,14 +14,6 @@ const lengthShare = 0.75
 const costPerDocument = 10
 const documentsPerStep = 1000
 
-export interface WordIndex extends Pick<Postings, 'add' | 'remove'> {
-  /**
-   * The best `most` documents that `isWanted` and that have every word; with `anyWord`, that have any. The last word
-   * counts as the beginning of others too, if it has `searchBeginningCharsMin` letters. Best first; equals by id.
-   */
-  search(query: readonly string[], options: SearchOptions): Generator<number, Hit[]>
-}
-
 export interface SearchOptions {
   readonly most: number
   readonly anyWord?: boolean
@@ -33,13 +25,20 @@ export interface Hit {
   readonly score: number
 }
 
+/** See `createWordIndex`. */
+export type WordIndex = ReturnType<typeof createWordIndex>
+
 /** `weights`: of the fields, in order; four at most. */
-export function createWordIndex(weights: readonly number[]): WordIndex {
+export function createWordIndex(weights: readonly number[]) {
   const postings = createPostings(weights.length)
   return {
     add: postings.add,
     remove: postings.remove,
-    *search(given, { most, anyWord, isWanted }) {
+    /**
+     * The best `most` documents that `isWanted` and that have every word; with `anyWord`, that have any. The last word
+     * counts as the beginning of others too, if it has `searchBeginningCharsMin` letters. Best first; equals by id.
+     */
+    *search(given: readonly string[], { most, anyWord, isWanted }: SearchOptions): Generator<number, Hit[]> {
       // The last word stays last where it is repeated.
       const query = [...new Set([...given].reverse())].reverse()
       const last = query.at(-1)

@@ -4,8 +4,7 @@
  */
 
 /**
- * Characters of a word that is indexed or searched, which bounds the memory for one. Past it: the rest is another
- * word.
+ * Characters of a word that is indexed or searched, which bounds the memory for one. Past it: the rest is another word.
  */
 const searchedWordCharsMax = 128
 

@@ -76,14 +76,28 @@ export async function findConnection(
   namespace: string,
   connectionId: string,
 ): Promise<StoredConnection | undefined> {
-  const keys = [keyOf('connection', namespace, connectionId), keyOf('connectionPrivate', namespace, connectionId)]
-  const [bytes, privateBytes] = await store.getMany(keys)
-  if (bytes === undefined) return undefined
-  return { connection: readConnection(bytes), privatePart: readPrivate(privateBytes), bytes, privateBytes }
+  return (await findConnections(store, [{ namespace, connectionId }]))[0]
+}
+
+/** The same for many, in one snapshot and the order of `refs`. */
+export async function findConnections(
+  store: Pick<Store, 'getMany'>,
+  refs: readonly ConnectionRef[],
+): Promise<(StoredConnection | undefined)[]> {
+  const keys = refs.flatMap(({ namespace, connectionId }) => [
+    keyOf('connection', namespace, connectionId),
+    keyOf('connectionPrivate', namespace, connectionId),
+  ])
+  const found = await store.getMany(keys)
+  return refs.map((_, index) => {
+    const [bytes, privateBytes] = [found[index * 2], found[index * 2 + 1]]
+    if (bytes === undefined) return undefined
+    return { connection: readConnection(bytes), privatePart: readPrivate(privateBytes), bytes, privateBytes }
+  })
 }
 
 /** Decodes a stored private part; one that is not there is empty. */
-export function readPrivate(bytes: Uint8Array | undefined): ConnectionPrivate {
+function readPrivate(bytes: Uint8Array | undefined): ConnectionPrivate {
   return bytes === undefined ? {} : (JSON.parse(textOf(bytes)) as ConnectionPrivate)
 }
 
@@ -98,11 +112,34 @@ export function bytesOf(namespace: string, { connection, bytes, privateBytes }: 
  * would exceed `quota`. A deletion may use the reserved disk space.
  */
 export function connectionChange(
-  { namespace, connectionId }: ConnectionRef,
+  ref: ConnectionRef,
   before: StoredConnection | undefined,
-  after: Pick<StoredConnection, 'connection' | 'privatePart'> | undefined,
+  after: NewConnection | undefined,
   quota?: Usage,
 ): Write {
+  const { namespace, connectionId } = ref
+  const { puts, deletes, usage } = connectionEdits(ref, before, after)
+  return {
+    checks: [
+      { key: keyOf('connection', namespace, connectionId), value: before?.bytes ?? null },
+      { key: keyOf('connectionPrivate', namespace, connectionId), value: before?.privateBytes ?? null },
+    ],
+    deletes,
+    counts: [usageCount(namespace, usage, quota)],
+    puts: [newConnectionsVersion(namespace), ...puts],
+    fromReserve: after === undefined ? 'deletion' : undefined,
+  }
+}
+
+/** A connection that is written. */
+export type NewConnection = Pick<StoredConnection, 'connection' | 'privatePart'>
+
+/** The entries with which `after` replaces `before`, deletes first, and what that changes of the namespace's usage. */
+export function connectionEdits(
+  { namespace, connectionId }: ConnectionRef,
+  before: StoredConnection | undefined,
+  after: NewConnection | undefined,
+): { readonly puts: readonly Entry[]; readonly deletes: readonly Key[]; readonly usage: Partial<Usage> } {
   const key = keyOf('connection', namespace, connectionId)
   const privateRecordKey = keyOf('connectionPrivate', namespace, connectionId)
   const [former, next] = [indexOf(namespace, before?.connection), indexOf(namespace, after?.connection)]
@@ -118,18 +155,13 @@ export function connectionChange(
   const bytes = records.reduce((sum, { value }) => sum + value.length, index - taken)
   const connections = (after === undefined ? 0 : 1) - (before === undefined ? 0 : 1)
   return {
-    checks: [
-      { key, value: before?.bytes ?? null },
-      { key: privateRecordKey, value: before?.privateBytes ?? null },
-    ],
     // Tokens are renewed and statuses recorded all the time, and change nothing of the index, which is what takes long.
     deletes: [
       ...onlyIn(former, next).map((entry) => entry.key),
       ...(before === undefined ? [] : [key, privateRecordKey]),
     ],
-    counts: [usageCount(namespace, { connections, bytes }, quota)],
-    puts: [newConnectionsVersion(namespace), ...records, ...onlyIn(next, former)],
-    fromReserve: after === undefined ? 'deletion' : undefined,
+    puts: [...records, ...onlyIn(next, former)],
+    usage: { connections, bytes },
   }
 }
 
@@ -150,36 +182,35 @@ export const deletedKeysMax = 490
  * The writes that delete these connections of a namespace, several in each: together they change a part of the index
  * once. A write conflicts if one of its connections has changed, and then deletes none.
  */
-export function* deletionsOf(
-  namespace: string,
-  gone: readonly { readonly id: string; readonly stored: StoredConnection }[],
-): Generator<Write> {
+export function* deletionsOf(namespace: string, gone: readonly StoredConnection[]): Generator<Write> {
   let changes: Write[] = []
-  let keys: Key[] = []
-  for (const { id, stored } of gone) {
-    const change = connectionChange({ namespace, connectionId: id }, stored, undefined)
-    const more = [...(change.deletes ?? [])]
-    if (keys.length + more.length > deletedKeysMax) {
-      yield together(namespace, changes, keys)
-      changes = []
-      keys = []
-    }
-    changes.push(change)
-    keys.push(...more)
-  }
-  yield together(namespace, changes, keys)
-}
-
-function together(namespace: string, changes: readonly Write[], deletes: Key[]): Write {
-  const bytes = changes.reduce((sum, { counts: [usage] = [] }) => sum + (usage?.add[1] ?? 0), 0)
-  return {
+  let deletes: Key[] = []
+  const write = (): Write => ({
     checks: changes.flatMap(({ checks = [] }) => checks),
     // In order, so that the store reads and writes each part of the index once.
     deletes: deletes.sort(Buffer.compare),
-    counts: [usageCount(namespace, { connections: -changes.length, bytes })],
+    counts: [usageCount(namespace, { connections: -changes.length, bytes: addedBy(changes) })],
     puts: [newConnectionsVersion(namespace)],
     fromReserve: 'deletion',
+  })
+  for (const stored of gone) {
+    const { connectionId } = stored.connection
+    const change = connectionChange({ namespace, connectionId }, stored, undefined)
+    const more = [...(change.deletes ?? [])]
+    if (deletes.length + more.length > deletedKeysMax) {
+      yield write()
+      changes = []
+      deletes = []
+    }
+    changes.push(change)
+    deletes.push(...more)
   }
+  yield write()
+}
+
+/** The bytes that these writes add to a usage. */
+function addedBy(changes: readonly Write[]): number {
+  return changes.reduce((sum, { counts: [usage] = [] }) => sum + (usage?.add[1] ?? 0), 0)
 }
 
 /** The new version. Every write that changes a namespace's connections must put it. */

@@ -4,11 +4,11 @@
  */
 
 import { equalBytes } from './bytes.ts'
-import { deletionsOf, findConnection } from './connections.ts'
+import { deletionsOf, findConnections } from './connections.ts'
 import { everyKey } from './every-entry.ts'
 import { idOfKey, keyOf, prefixOf, prefixRange } from './keys.ts'
 import type { Store } from './store.ts'
-import { newVersion } from './versions.ts'
+import { checkOf, newVersion } from './versions.ts'
 
 /** Connections of a deleted namespace that are removed at once. Past it: in several writes. */
 const deletedAtOnceMax = 100
@@ -28,24 +28,17 @@ export async function removeDeleted(store: Store, namespace: string): Promise<vo
   const prefix = prefixOf('connection', namespace)
   const versionKey = keyOf('connectionsVersion', namespace)
   for (;;) {
-    const version = (await store.get(versionKey)) ?? null
+    const check = await checkOf(store, versionKey)
     const { keys } = await store.keys({ ...prefixRange(prefix), limit: deletedAtOnceMax })
-    const ids = keys.map((key) => idOfKey(prefix, key))
-    const found = await Promise.all(ids.map((id) => findConnection(store, namespace, id)))
+    const refs = keys.map((key) => ({ namespace, connectionId: idOfKey(prefix, key) }))
+    const found = await findConnections(store, refs)
     if (!(await isStillMarked())) return
     if (keys.length === 0) {
-      await store.commit({
-        checks: [{ key: versionKey, value: version }],
-        deletes: [versionKey],
-        fromReserve: 'deletion',
-      })
+      await store.commit({ checks: [check], deletes: [versionKey], fromReserve: 'deletion' })
       break
     }
-    const gone = ids.flatMap((id, index) => {
-      const stored = found[index]
-      return stored === undefined ? [] : [{ id, stored }]
-    })
-    for (const write of deletionsOf(namespace, gone)) await store.commit(write)
+    const stored = found.filter((one) => one !== undefined)
+    for (const write of deletionsOf(namespace, stored)) await store.commit(write)
   }
   await store.commit({ checks: [{ key: markKey, value: mark }], deletes: [markKey], fromReserve: 'deletion' })
 }

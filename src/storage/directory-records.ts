@@ -27,6 +27,17 @@ import { newVersion } from './versions.ts'
  */
 export const listingChangesKept = 100
 
+/** The records that these values are. Not checked: only valid records are written, and checksums are verified. */
+export const readOrganization: (value: Uint8Array) => Organization = jsonOf
+export const readNamespace: (value: Uint8Array) => Namespace = jsonOf
+export const readApiKey: (value: Uint8Array) => ApiKey = jsonOf
+export const readServer: (value: Uint8Array) => ServerDetail = jsonOf
+export const readListing: (value: Uint8Array) => ServerListing = jsonOf
+export const readMock: (value: Uint8Array) => RecordedAnswer = jsonOf
+export const readRole = (value: Uint8Array): Role => textOf(value) as Role
+/** The id behind an API key's digest. */
+export const readKeyId: (value: Uint8Array) => string = textOf
+
 export function organizationEntry(organization: Organization): Entry {
   return jsonEntry(keyOf('organization', organization.organizationId), organization)
 }
@@ -35,24 +46,12 @@ export function memberEntry(organizationId: string, userId: string, role: Role):
   return textEntry(keyOf('member', organizationId, userId), role)
 }
 
-export function readRole(value: Uint8Array): Role {
-  return textOf(value) as Role
-}
-
 export function namespaceEntry(namespace: Namespace): Entry {
   return jsonEntry(keyOf('namespace', namespace.namespace), namespace)
 }
 
-export function readNamespace(value: Uint8Array): Namespace {
-  return jsonOf(value)
-}
-
 export function apiKeyEntry(record: ApiKey): Entry {
   return jsonEntry(keyOf('apiKey', record.keyId), record)
-}
-
-export function readApiKey(value: Uint8Array): ApiKey {
-  return jsonOf(value)
 }
 
 /**
@@ -63,21 +62,9 @@ export function apiKeyEntries(record: ApiKey, digest: string): readonly Entry[] 
   return [apiKeyEntry(record), textEntry(keyOf('apiKeyDigest', digest), record.keyId)]
 }
 
-export function readKeyId(value: Uint8Array): string {
-  return textOf(value)
-}
-
-export function readOrganization(value: Uint8Array): Organization {
-  return jsonOf(value)
-}
-
 /** The value is answered as it is stored (`GET /servers/{qualifiedName}`). */
 export function serverEntry(server: ServerDetail): Entry {
   return jsonEntry(keyOf('server', server.qualifiedName), server)
-}
-
-export function readServer(value: Uint8Array): ServerDetail {
-  return jsonOf(value)
 }
 
 /** `readServer` as work in turns: a server may have a megabyte. */
@@ -87,10 +74,6 @@ export function readingServer(value: Uint8Array): Generator<number, ServerDetail
 
 export function listingEntry(listing: ServerListing): Entry {
   return jsonEntry(listingKey(listing.qualifiedName), listing)
-}
-
-export function readListing(value: Uint8Array): ServerListing {
-  return jsonOf(value)
 }
 
 /**
@@ -158,10 +141,6 @@ const nothing = new Uint8Array(0)
 /** `position`: six digits, so that answers keep the order of the fixtures. */
 export function mockEntry(position: string, mock: RecordedAnswer): Entry {
   return jsonEntry(keyOf('mock', mock.server, position), mock)
-}
-
-export function readMock(value: Uint8Array): RecordedAnswer {
-  return jsonOf(value)
 }
 
 /** `until`, Unix seconds: by then the token and its children have expired. */

@@ -7,7 +7,7 @@
 import { decideAgain } from './decide-again.ts'
 import { directoryVersionKey } from './keys.ts'
 import type { Store, Write } from './store.ts'
-import { newVersion } from './versions.ts'
+import { checkOf, newVersion } from './versions.ts'
 
 /** A write and its result. Without `write`, nothing is written. */
 export interface DirectoryChange<T> {
@@ -23,12 +23,12 @@ export interface DirectoryChange<T> {
  */
 export async function changeDirectory<T>(store: Store, decide: () => Promise<DirectoryChange<T>>): Promise<T> {
   return decideAgain('the directory', async () => {
-    const version = (await store.get(directoryVersionKey)) ?? null
+    const check = await checkOf(store, directoryVersionKey)
     const { write, result, full } = await decide()
     if (write === undefined) return result
     const committed = await store.commit({
       ...write,
-      checks: [{ key: directoryVersionKey, value: version }],
+      checks: [check],
       puts: [...(write.puts ?? []), newVersion(directoryVersionKey)],
     })
     if (committed.ok) return result

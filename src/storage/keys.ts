@@ -75,9 +75,6 @@ function hexByte(byte: number): string {
 /** All signing keys, sealed, in one value. */
 export const signingKeysKey = keyOf('signingKeys')
 
-/** Equals `latin1Key(keyOf('connection', …))`, without building the bytes first. */
-export const connectionLatin1Key = (namespace: string, connectionId: string): string => `c${namespace}\0${connectionId}`
-
 /**
  * Namespaces whose connections are being written ahead of the commit that makes them visible, one a line (`staged.ts`).
  */
@@ -117,23 +114,6 @@ export function termEntries(namespace: string, term: Uint8Array): Key {
 export function termKey(namespace: string, term: Uint8Array, connectionId: string): Key {
   return Buffer.concat([prefixOf('indexEntry', namespace), term, Buffer.from(connectionId, 'latin1')])
 }
-/** Writes many index keys of one namespace into the caller's buffers, without an allocation for each. */
-export function termKeyWriter(namespace: string) {
-  const prefix = prefixOf('indexEntry', namespace)
-  return {
-    lengthOf: (connectionId: string) => prefix.length + termBytes + connectionId.length,
-    /**
-     * Writes one key at `start` of `target`; its term is copied from `terms` at `termAt`. Returns the end of the key.
-     */
-    write(target: Buffer, start: number, terms: Buffer, termAt: number, connectionId: string): number {
-      target.set(prefix, start)
-      const termStart = start + prefix.length
-      terms.copy(target, termStart, termAt, termAt + termBytes)
-      return termStart + termBytes + target.write(connectionId, termStart + termBytes, 'latin1')
-    },
-  }
-}
-
 /** A key as text, one character per byte: for Map and Set, which compare a Buffer by identity. */
 export function latin1Key(key: Key): string {
   return asBuffer(key).toString('latin1')

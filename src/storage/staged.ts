@@ -8,6 +8,7 @@
 
 import { textOf } from './bytes.ts'
 import { keyOf, namespaceIn, prefixOf, prefixRange, stagedKey } from './keys.ts'
+import { entryBytes, piecesOf } from './pieces.ts'
 import type { Check, Entry, Key, Store } from './store.ts'
 
 /**
@@ -44,42 +45,24 @@ function partsOf(namespace: string): readonly Key[] {
   return (['connection', 'connectionPrivate', 'indexEntry'] as const).map((kind) => prefixOf(kind, namespace))
 }
 
-/** Connections to stage. */
-export interface Staging {
-  /** Namespaces that do not exist and hold nothing. */
-  readonly namespaces: readonly string[]
-  /** Their connections, private parts and index entries, each kind in key order. */
-  readonly entries: Iterable<Entry>
-  /** Checks for every commit. */
-  readonly checks: readonly Check[]
-}
-
 /**
- * Writes the entries, durable when it resolves and still invisible. The commit that makes them visible must delete the
- * note (`stagedKey`). Resolves with false after a concurrent write to the same place; the note and some entries may
- * then remain until `removeStaged`.
+ * Writes connections, private parts and index entries, each kind in key order, of namespaces that do not exist and hold
+ * nothing: durable when it resolves, and still invisible. The commit that makes them visible must delete the note
+ * (`stagedKey`). Resolves with false after a concurrent write to the same place; the note and some entries may then
+ * remain until `removeStaged`.
  */
-export async function stageConnections(store: Store, { namespaces, entries, checks }: Staging): Promise<boolean> {
-  const hidden = [...checks, ...namespaces.map((name): Check => ({ key: keyOf('namespace', name), value: null }))]
+export async function stageConnections(
+  store: Store,
+  namespaces: readonly string[],
+  entries: Iterable<Entry>,
+): Promise<boolean> {
+  const hidden = namespaces.map((name): Check => ({ key: keyOf('namespace', name), value: null }))
   const note = Buffer.from(namespaces.join('\n'))
   const noted = await store.commit({ checks: [...hidden, nothingStaged], puts: [{ key: stagedKey, value: note }] })
   if (!noted.ok) return false
-  const rest = entries[Symbol.iterator]()
-  let ended = false
-  /** The next entries, up to the size of one commit. */
-  function* some(): Generator<Entry> {
-    for (let bytes = 0; bytes < stagedCommitBytesMax; ) {
-      const { done, value } = rest.next()
-      if (done === true) {
-        ended = true
-        return
-      }
-      bytes += value.key.length + value.value.length
-      yield value
-    }
-  }
-  while (!ended) {
-    if (!(await store.load({ checks: [...hidden, { key: stagedKey, value: note }], puts: some() })).ok) return false
+  const checks = [...hidden, { key: stagedKey, value: note }]
+  for (const puts of piecesOf(entries, { bytes: stagedCommitBytesMax, bytesOf: entryBytes })) {
+    if (!(await store.load({ checks, puts })).ok) return false
     // load() blocks the event loop; let requests run between two loads.
     await new Promise((resolve) => setImmediate(resolve))
   }

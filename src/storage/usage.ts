@@ -85,10 +85,8 @@ export function createUsages() {
     /** The changes as counts, against a quota if there is one. */
     counts: (quota?: Usage): Count[] => [...usages].map(([namespace, usage]) => usageCount(namespace, usage, quota)),
     /** The usages as they are stored, of an empty store with these changes. */
-    entries: (): Entry[] =>
-      [...usages].map(([namespace, { connections, bytes, servers }]) => ({
-        key: keyOf('usage', namespace),
-        value: countBytes([connections, bytes, servers]),
-      })),
+    entries(): Entry[] {
+      return this.counts().map(({ key, add }) => ({ key, value: countBytes(add) }))
+    },
   }
 }

@@ -5,11 +5,16 @@
 
 import { randomBytes } from 'node:crypto'
 import { latin1Key } from './keys.ts'
-import type { Entry, Key, Store } from './store.ts'
+import type { Check, Entry, Key, Store } from './store.ts'
 
 /** A new random version. Every write to the part must put it. */
 export function newVersion(key: Key): Entry {
   return { key, value: randomBytes(12) }
+}
+
+/** A check that the key still holds its current value. */
+export async function checkOf(store: Pick<Store, 'get'>, key: Key): Promise<Check> {
+  return { key, value: (await store.get(key)) ?? null }
 }
 
 /** The version as text. '' for a part that was never written; nothing may be cached under ''. */

@@ -22,22 +22,15 @@ export function settingsTable(): string {
 
 /** Every command with its arguments and flags. The flags of `serve` and `dev` are in a table of their own. */
 export function commandReference(): string {
-  return leavesOf(program)
-    .map(({ path, command }) => commandSection(path, command))
-    .join('\n\n')
+  return sectionsOf(program).join('\n\n')
 }
 
-interface Leaf {
-  readonly path: string
-  readonly command: Command
-}
-
-function leavesOf(group: Command, above = ''): Leaf[] {
+function sectionsOf(group: Command, above = ''): string[] {
   return group.commands
     .filter((command) => command.name() !== 'help')
     .flatMap((command) => {
       const path = `${above}${command.name()}`
-      return command.commands.length > 0 ? leavesOf(command, `${path} `) : [{ path, command }]
+      return command.commands.length > 0 ? sectionsOf(command, `${path} `) : [commandSection(path, command)]
     })
 }
 
@@ -49,13 +42,8 @@ function commandSection(path: string, command: Command): string {
     ...options.map((one) => row(one.flags, one)),
   ]
   const table = rows.length > 0 ? ['', '| | Default | |', '|---|---|---|', ...rows] : []
-  const usage = ['postern', path, ...registeredArguments.map(argumentTerm)].join(' ')
+  const usage = `postern ${path} ${command.usage().replace('[options]', '').trim()}`.trim()
   return [`### ${path}`, '', `${code(usage)}: ${command.description()}.`, ...table].join('\n')
-}
-
-function argumentTerm(argument: Argument): string {
-  const name = `${argument.name()}${argument.variadic ? '...' : ''}`
-  return argument.required ? `<${name}>` : `[${name}]`
 }
 
 function row(term: string, one: Argument | Option): string {

@@ -6,17 +6,18 @@
  */
 
 import ipaddr from 'ipaddr.js'
-import type { Holder } from '../fairness/owner.ts'
 import type { Shares } from '../fairness/shares.ts'
 import { dnsCacheTtlMs } from '../limits.ts'
-import { AddressError, createNames, type Lookup } from './name-lookup.ts'
+import { createNames, type Lookup } from './name-lookup.ts'
+import { UpstreamError, type UpstreamRequest } from './upstream.ts'
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6
 
-/** A value of `--allow-upstream`: a host or a network, with an optional port. */
-export type AllowedUpstream =
-  | { readonly kind: 'host'; readonly host: string; readonly port: number | undefined }
-  | { readonly kind: 'addresses'; readonly network: Address; readonly bits: number; readonly port: number | undefined }
+/** A value of `--allow-upstream`: the name of a host, or a network, with an optional port. */
+export interface AllowedUpstream {
+  readonly target: string | readonly [network: Address, bits: number]
+  readonly port: number | undefined
+}
 
 export interface AddressPolicy {
   readonly allowed: readonly AllowedUpstream[]
@@ -38,14 +39,11 @@ export interface ResolvedAddress {
   readonly address: string
 }
 
-/** The holder whose share of look-ups is used, and the timeout in milliseconds. */
-export interface Asking {
-  readonly holder: Holder
-  readonly timeoutMs: number
-}
-
-/** Resolves the URL's host and checks all its addresses. Rejects with AddressError. */
-export type DestinationOf = (url: URL, asking: Asking) => Promise<ResolvedAddress>
+/** Resolves the URL's host and checks all its addresses. Rejects with UpstreamError `refused` or `down`. */
+export type DestinationOf = (
+  url: URL,
+  asking: Pick<UpstreamRequest, 'holder' | 'timeoutMs'>,
+) => Promise<ResolvedAddress>
 
 export function createAddresses(policy: AddressPolicy): DestinationOf {
   const addressesOf = createNames(policy.resolve, policy.lookups)
@@ -53,17 +51,19 @@ export function createAddresses(policy: AddressPolicy): DestinationOf {
     const host = hostOf(url)
     const addresses = ipaddr.isValid(host) ? [host] : await addressesOf(host, holder, timeoutMs)
     const [address] = addresses
-    if (address === undefined) throw new AddressError('unresolved', noAddress)
+    if (address === undefined) throw unsent('down', url, 'has no address, or no name server answered in time')
     for (const one of addresses) {
       const reason = refusalOf(url, one, policy)
-      if (reason !== undefined) throw new AddressError('refused', reason)
+      if (reason !== undefined) throw unsent('refused', url, reason)
     }
     // Keeping it is safe: connections are made to the checked address, not to the name.
     return { host, address, until: performance.now() + dnsCacheTtlMs }
   }
 }
 
-const noAddress = 'has no address, or no name server answered in time'
+function unsent(kind: 'down' | 'refused', { hostname }: URL, reason: string): UpstreamError {
+  return new UpstreamError(kind, `${hostname} ${reason}`, { isUnsent: true })
+}
 
 /**
  * Never allowed: cloud providers serve a machine's credentials at these addresses. Amazon and others, Alibaba, Oracle,
@@ -129,15 +129,15 @@ function embeddedIpv4(address: Address): ipaddr.IPv4 | undefined {
   return begins(...Array.from({ length: 12 }, () => 0)) ? at(12) : undefined
 }
 
-function matchesAllowed(one: AllowedUpstream, address: Address, host: string, port: number): boolean {
-  if (one.port !== undefined && one.port !== port) return false
-  if (one.kind === 'host') return one.host === host || one.host === address.toString()
-  return one.network.kind() === address.kind() && address.match(one.network as ipaddr.IPv4 & ipaddr.IPv6, one.bits)
+function matchesAllowed({ target, port }: AllowedUpstream, address: Address, host: string, askedPort: number): boolean {
+  if (port !== undefined && port !== askedPort) return false
+  if (typeof target === 'string') return target === host || target === address.toString()
+  const [network, bits] = target
+  return network.kind() === address.kind() && address.match(network as ipaddr.IPv4 & ipaddr.IPv6, bits)
 }
 
 /**
- * Parses `host`, `host:port`, `10.0.0.0/8`, `10.0.0.0/8:8443`, `[::1]:8443` or `fd00::/8`; undefined for anything
- * else.
+ * Parses `host`, `host:port`, `10.0.0.0/8`, `10.0.0.0/8:8443`, `[::1]:8443` or `fd00::/8`; undefined for anything else.
  */
 export function readAllowedUpstream(text: string): AllowedUpstream | undefined {
   const [, bracketed, plain, portText] =
@@ -149,13 +149,10 @@ export function readAllowedUpstream(text: string): AllowedUpstream | undefined {
   const target = (bare ?? bracketed ?? plain)?.toLowerCase()
   const port = bare !== undefined || portText === undefined ? undefined : Number(portText)
   if (target === undefined || (port !== undefined && (port < 1 || port > 65_535))) return undefined
-  if (ipaddr.isValidCIDR(target)) {
-    const [network, bits] = ipaddr.parseCIDR(target)
-    return { kind: 'addresses', network, bits, port }
-  }
+  if (ipaddr.isValidCIDR(target)) return { target: ipaddr.parseCIDR(target), port }
   if (ipaddr.isValid(target)) {
     const network = ipaddr.process(target)
-    return { kind: 'addresses', network, bits: network.kind() === 'ipv4' ? 32 : 128, port }
+    return { target: [network, network.kind() === 'ipv4' ? 32 : 128], port }
   }
-  return /^[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?\.?$/.test(target) ? { kind: 'host', host: target, port } : undefined
+  return /^[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?\.?$/.test(target) ? { target, port } : undefined
 }

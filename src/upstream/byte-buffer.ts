@@ -114,23 +114,18 @@ function alone(chunk: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
   return chunk.buffer.byteLength > 2 * chunk.length ? new Uint8Array(chunk) : chunk
 }
 
-/** A stream that buffers unread bytes on a pile. */
-export interface Ahead {
-  readonly readable: ReadableStream<Uint8Array>
-  /** Passes the chunk to a reader that is waiting; false if none is, and the chunk must go on the pile. */
-  give(chunk: Uint8Array<ArrayBuffer>): boolean
-  /** Ends the stream once the pile is read; with an error at once. */
-  end(error?: Error): void
-}
+/** A stream, and the functions that feed and end it. */
+export type Ahead = ReturnType<typeof readAhead>
 
-/** `onCancel` is called if the reader cancels. */
-export function readAhead(pile: ByteBuffer, onCancel: () => void): Ahead {
+/** A stream that buffers unread bytes on a pile. `onCancel` is called if the reader cancels. */
+export function readAhead(pile: ByteBuffer, onCancel: () => void) {
   let controller: ReadableStreamDefaultController<Uint8Array> | undefined
   /** Set while the reader is waiting: wakes it with a chunk, or because the stream has ended. */
   let wake: ((chunk?: Uint8Array<ArrayBuffer>) => void) | undefined
   let hasEnded = false
   let isOver = false
 
+  /** Passes the chunk to a reader that is waiting; false if none is, and the chunk must go on the pile. */
   function give(chunk?: Uint8Array<ArrayBuffer>): boolean {
     const waiting = wake
     wake = undefined
@@ -138,6 +133,7 @@ export function readAhead(pile: ByteBuffer, onCancel: () => void): Ahead {
     return waiting !== undefined
   }
 
+  /** Ends the stream once the pile is read; with an error at once. */
   function end(error?: Error): void {
     hasEnded = true
     if (error !== undefined && !isOver) {

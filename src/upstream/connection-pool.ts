@@ -2,20 +2,17 @@
 
 import { socketIdleMs } from '../limits.ts'
 import { type OutgoingRequest, wireRequest } from './head.ts'
-import type { Abort, Endpoint, HttpConnection, OpenHttpConnection, ResponseHandler } from './http-connection.ts'
+import type { Abort, Endpoint, HttpConnection, ResponseHandler } from './http-connection.ts'
 import { openConnection } from './open-connection.ts'
 
 /** Ours: connections being opened to one upstream, abandoned ones included until the system has given them up. Past it: 502. */
 export const pendingConnectsMax = 2000
 
-export interface ConnectionPool {
-  /** Throws TypeError for a header that cannot be sent, and Error past `pendingConnectsMax`. */
-  send(request: OutgoingRequest, receiver: ResponseHandler): Abort
-  /** Closes idle wires. Exchanges in progress complete, and their wires are then closed. */
-  close(): void
-}
+/** The connections to one address. */
+export type ConnectionPool = ReturnType<typeof createConnectionPool>
 
-export function createConnectionPool(origin: Endpoint, open: OpenHttpConnection = openConnection): ConnectionPool {
+/** A pool without connections. `open` is replaced in tests. */
+export function createConnectionPool(origin: Endpoint, open = openConnection) {
   /** Idle wires, the one unused longest first. `until`: expiry, by `performance.now()`. */
   const idle: { readonly wire: HttpConnection; readonly until: number }[] = []
   let connecting = 0
@@ -57,11 +54,13 @@ export function createConnectionPool(origin: Endpoint, open: OpenHttpConnection 
   }
 
   return {
-    send(request, receiver) {
+    /** Throws TypeError for a header that cannot be sent, and Error past `pendingConnectsMax`. */
+    send(request: OutgoingRequest, receiver: ResponseHandler): Abort {
       const ready = wireRequest(request)
       return take().start(ready, receiver)
     },
-    close() {
+    /** Closes idle wires. Exchanges in progress complete, and their wires are then closed. */
+    close(): void {
       isClosed = true
       clearTimeout(sweep)
       for (const { wire } of [...idle]) wire.close()

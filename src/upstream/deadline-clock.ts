@@ -12,28 +12,24 @@ export const deadlineTickMs = 50
 /** Ticks only while something is watched, and does not keep the process alive. */
 export class DeadlineClock {
   readonly #watched = new Set<Watched>()
-  #isTicking = false
+  #timer: Timer | undefined
 
   /** Calls `look` with `performance.now()` at every tick, until `end`. */
   watch(one: Watched): void {
     this.#watched.add(one)
-    if (!this.#isTicking) this.#tickLater()
+    this.#timer ??= setInterval(() => this.#tick(), deadlineTickMs).unref()
   }
 
   end(one: Watched): void {
     this.#watched.delete(one)
   }
 
-  #tickLater(): void {
-    this.#isTicking = true
-    setTimeout(() => this.#tick(), deadlineTickMs).unref()
-  }
-
   #tick(): void {
     const now = performance.now()
     for (const one of this.#watched) one.look(now)
-    this.#isTicking = false
-    if (this.#watched.size > 0) this.#tickLater()
+    if (this.#watched.size > 0) return
+    clearInterval(this.#timer)
+    this.#timer = undefined
   }
 }
 

@@ -5,9 +5,9 @@ import type { Fairness } from '../fairness/fairness.ts'
 import { ownerOf } from '../fairness/owner.ts'
 import { upstreamBodyTimeoutMs, upstreamResponseBytesMax } from '../limits.ts'
 import { type Ahead, ByteBuffer, readAhead } from './byte-buffer.ts'
-import { CertificateError } from './certificate-error.ts'
 import type { ConnectionPool } from './connection-pool.ts'
 import type { DeadlineClock } from './deadline-clock.ts'
+import { CertificateError } from './handshake.ts'
 import type { OutgoingRequest } from './head.ts'
 import type { Abort, ResponseHandler } from './http-connection.ts'
 import { UpstreamError, type UpstreamRequest, type UpstreamResponse } from './upstream.ts'
@@ -24,16 +24,13 @@ const streamLineMs = 0.0015
 const receiveMsPerMegabyte = 1
 /** The same for a stream, whose bytes are passed on in small pieces and copied twice. Counted as `streamLineMs`. */
 const streamMsPerMegabyte = 4
+/** Everything that requests to other servers share. */
 export type UpstreamFairness = Pick<Fairness, 'memory' | 'requests' | 'time' | 'handshakes'>
-
-interface ExchangeParts {
-  readonly fairness: UpstreamFairness
-  readonly clock: DeadlineClock
-}
 
 export class Exchange implements ResponseHandler {
   readonly #request: UpstreamRequest
-  readonly #parts: ExchangeParts
+  readonly #fairness: UpstreamFairness
+  readonly #clock: DeadlineClock
   readonly #owner: string
   readonly #body: ByteBuffer
   readonly #bytesMax: number
@@ -47,19 +44,20 @@ export class Exchange implements ResponseHandler {
   #isOver = false
 
   /** `from`: when the request's time began, by `performance.now()`: before the look-up of its name. */
-  constructor(request: UpstreamRequest, parts: ExchangeParts, from: number) {
+  constructor(request: UpstreamRequest, fairness: UpstreamFairness, clock: DeadlineClock, from: number) {
     this.#request = request
-    this.#parts = parts
+    this.#fairness = fairness
+    this.#clock = clock
     this.#owner = ownerOf(request.holder)
-    this.#body = new ByteBuffer(parts.fairness.memory, request.holder)
+    this.#body = new ByteBuffer(fairness.memory, request.holder)
     this.#bytesMax = request.bodyBytesMax ?? upstreamResponseBytesMax
     this.#lateAt = from + request.timeoutMs
   }
 
   /** Resolves at the head for an event stream or an unused body, and at the end otherwise. */
   run(sockets: Pick<ConnectionPool, 'send'>, outgoing: OutgoingRequest): Promise<UpstreamResponse> {
-    if (!this.#parts.fairness.requests.take(this.#request.holder, 1)) return Promise.reject(tooManyRequests())
-    this.#parts.clock.watch(this)
+    if (!this.#fairness.requests.take(this.#request.holder, 1)) return Promise.reject(tooManyRequests())
+    this.#clock.watch(this)
     try {
       this.#breakOff = sockets.send(outgoing, this)
     } catch (error) {
@@ -75,7 +73,7 @@ export class Exchange implements ResponseHandler {
       const head = `no response within ${Math.ceil(timeoutMs / 1000)} s`
       this.#stop(new UpstreamError('late', this.#status === 0 ? head : 'it did not finish its response in time'))
     } else if (this.#signal === undefined && signal !== undefined) this.#listen(signal())
-    else if (this.#stream !== undefined) this.#parts.clock.end(this)
+    else if (this.#stream !== undefined) this.#clock.end(this)
   }
 
   #listen(signal: AbortSignal): void {
@@ -90,25 +88,25 @@ export class Exchange implements ResponseHandler {
   }
 
   wait(): number {
-    return this.#parts.fairness.time.wait(this.#owner)
+    return this.#fairness.time.wait(this.#owner)
   }
 
   spend(milliseconds: number): void {
-    this.#parts.fairness.time.spend(this.#owner, milliseconds)
+    this.#fairness.time.spend(this.#owner, milliseconds)
   }
 
   hold(bytes: number): boolean {
-    if (this.#parts.fairness.memory.take(this.#request.holder, bytes)) return true
+    if (this.#fairness.memory.take(this.#request.holder, bytes)) return true
     this.#stop(tooManyBytes())
     return false
   }
 
   release(bytes: number): void {
-    this.#parts.fairness.memory.giveBack(this.#request.holder, bytes)
+    this.#fairness.memory.giveBack(this.#request.holder, bytes)
   }
 
   async enterHandshake(): Promise<() => void> {
-    const { time, handshakes } = this.#parts.fairness
+    const { time, handshakes } = this.#fairness
     await time.pause(this.#owner)
     return handshakes.enter(this.#request.holder)
   }
@@ -154,9 +152,10 @@ export class Exchange implements ResponseHandler {
     else this.#answer.resolve({ status: this.#status, headers: this.#headers, body: this.#body.take() })
   }
 
-  onError(cause: Error): void {
-    const isRefusedHere = cause instanceof PlatformError
-    this.#stop(isRefusedHere ? tooManyRequests() : new UpstreamError('down', problemOf(cause), { cause }))
+  onError(cause: Error) {
+    if (cause instanceof PlatformError) return this.#stop(tooManyRequests())
+    const problem = cause instanceof CertificateError ? cause.message : 'connection refused or reset'
+    this.#stop(new UpstreamError('down', problem, { cause }))
   }
 
   /** Ends the exchange at any stage. If the promise is resolved already, only the stream fails. */
@@ -171,8 +170,8 @@ export class Exchange implements ResponseHandler {
   #over(): void {
     if (this.#isOver) return
     this.#isOver = true
-    this.#parts.fairness.requests.giveBack(this.#request.holder, 1)
-    this.#parts.clock.end(this)
+    this.#fairness.requests.giveBack(this.#request.holder, 1)
+    this.#clock.end(this)
     this.#signal?.removeEventListener('abort', this)
   }
 }
@@ -201,8 +200,4 @@ function lineEndsIn(bytes: Uint8Array): number {
   for (let at = bytes.indexOf(0x0a); at >= 0; at = bytes.indexOf(0x0a, at + 1)) count += 1
   for (let at = bytes.indexOf(0x0d); at >= 0; at = bytes.indexOf(0x0d, at + 1)) if (bytes[at + 1] !== 0x0a) count += 1
   return count
-}
-
-function problemOf(cause: Error): string {
-  return cause instanceof CertificateError ? cause.message : 'connection refused or reset'
 }

@@ -62,8 +62,3 @@ export interface PoolEvents {
   /** The wire is closed, whether it was kept or in use. */
   leave(wire: HttpConnection): void
 }
-
-/**
- * Opens a wire. Responses are parsed strictly (RFC 9112): a response that parsers could read differently is an error.
- */
-export type OpenHttpConnection = (origin: Endpoint, pool: PoolEvents) => HttpConnection

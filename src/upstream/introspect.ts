@@ -64,31 +64,30 @@ const lists: {
   readonly [K in keyof Definitions]: (client: Client, options: RequestOptions) => Promise<Definitions[K]>
 } = {
   tools: async (client, options) =>
-    (await client.listTools(undefined, options)).tools.map(({ name, description, inputSchema, outputSchema }) => ({
-      name,
-      description: description ?? null,
-      inputSchema: inputSchema as { type: 'object' },
-      ...(outputSchema && { outputSchema: outputSchema as { type: 'object' } }),
-    })),
-  resources: async (client, options) =>
-    (await client.listResources(undefined, options)).resources.map(({ name, uri, description, mimeType }) => ({
-      name,
-      uri,
-      ...(description !== undefined && { description }),
-      ...(mimeType !== undefined && { mimeType }),
-    })),
-  prompts: async (client, options) =>
-    (await client.listPrompts(undefined, options)).prompts.map(({ name, description, arguments: given }) => ({
-      name,
-      ...(description !== undefined && { description }),
-      ...(given && {
-        arguments: given.map((one) => ({
-          name: one.name,
-          ...(one.description !== undefined && { description: one.description }),
-          ...(one.required !== undefined && { required: one.required }),
-        })),
+    (await client.listTools(undefined, options)).tools.map(({ name, description, inputSchema, outputSchema }) =>
+      present({
+        name,
+        description: description ?? null,
+        inputSchema: inputSchema as { type: 'object' },
+        outputSchema: outputSchema as { type: 'object' } | undefined,
       }),
-    })),
+    ),
+  resources: async (client, options) =>
+    (await client.listResources(undefined, options)).resources.map(({ name, uri, description, mimeType }) =>
+      present({ name, uri, description, mimeType }),
+    ),
+  prompts: async (client, options) =>
+    (await client.listPrompts(undefined, options)).prompts.map(({ name, description, arguments: given }) => {
+      const list = given?.map((one) =>
+        present({ name: one.name, description: one.description, required: one.required }),
+      )
+      return present({ name, description, arguments: list })
+    }),
+}
+
+/** Without the members that are undefined. */
+function present<T extends object>(members: T): { [K in keyof T]: Exclude<T[K], undefined> } {
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as never
 }
 
 /** A list that the server does not give leaves the others. Throws where it cannot be asked any more. */

@@ -10,6 +10,8 @@ import { LRUCache } from 'lru-cache'
 import type { Holder } from '../fairness/owner.ts'
 import { Shares } from '../fairness/shares.ts'
 import { dnsCacheEntriesMax, dnsCacheTtlMs, pendingLookupsMax } from '../limits.ts'
+import { within } from '../within.ts'
+import { UpstreamError } from './upstream.ts'
 
 /** Ours: timeout of a DNS lookup. Past it: the name has no address, for as long as a result is cached. */
 export const lookupTimeoutMs = 5000
@@ -17,36 +19,22 @@ export const lookupTimeoutMs = 5000
 /** Resolves a name to all of its addresses. Rejects if there are none. */
 export type Lookup = (host: string) => Promise<readonly string[]>
 
-/** All addresses of a name; empty if there are none or the look-up timed out. Rejects with AddressError. */
-export type AddressesOf = (host: string, holder: Holder, timeoutMs: number) => Promise<readonly string[]>
-
-/** `refused`: the address is not allowed. `unresolved`: the name could not be resolved. */
-export class AddressError extends Error {
-  readonly kind: 'refused' | 'unresolved'
-  constructor(kind: AddressError['kind'], message: string) {
-    super(message)
-    this.kind = kind
-  }
-}
-
-interface Known {
-  readonly addresses: readonly string[]
-  /** Expiry, by `performance.now()`. */
-  readonly until: number
-}
-
-/** `shares`: of pending look-ups. */
-export function createNames(lookup: Lookup = lookupByCares, shares = new Shares(pendingLookupsMax)): AddressesOf {
-  const known = new LRUCache<string, Known>({ max: dnsCacheEntriesMax })
+/**
+ * Finds all addresses of a name; empty if there are none or the look-up timed out. Rejects with UpstreamError.
+ * `shares`: of pending look-ups.
+ */
+export function createNames(lookup: Lookup = lookupByCares, shares = new Shares(pendingLookupsMax)) {
+  /** `until`: expiry, by `performance.now()`. */
+  const known = new LRUCache<string, { addresses: readonly string[]; until: number }>({ max: dnsCacheEntriesMax })
   const underWay = new Map<string, Promise<readonly string[]>>()
 
   function ask(host: string, holder: Holder): Promise<readonly string[]> {
-    if (!shares.take(holder, 1)) throw new AddressError('unresolved', tooManyNames)
+    if (!shares.take(holder, 1)) throw new UpstreamError('down', `${host} ${tooManyNames}`, { isUnsent: true })
     const asked = lookup(host)
       .catch(() => [])
       .finally(() => shares.giveBack(holder, 1))
     // Callers wait at most `lookupTimeoutMs`. The query itself may take longer, and counts as pending until it ends.
-    const answer = Promise.race([asked, after(lookupTimeoutMs)])
+    const answer = within(lookupTimeoutMs, asked, noAddresses)
       .then((addresses) => {
         known.set(host, { addresses, until: performance.now() + dnsCacheTtlMs })
         return addresses
@@ -56,20 +44,17 @@ export function createNames(lookup: Lookup = lookupByCares, shares = new Shares(
     return answer
   }
 
-  return async (host, holder, timeoutMs) => {
+  return async (host: string, holder: Holder, timeoutMs: number): Promise<readonly string[]> => {
     const last = known.get(host)
     if (last !== undefined && last.until > performance.now()) return last.addresses
-    return Promise.race([underWay.get(host) ?? ask(host, holder), after(timeoutMs)])
+    return within(timeoutMs, underWay.get(host) ?? ask(host, holder), noAddresses)
   }
 }
 
 const tooManyNames = 'could not be looked up: too many names are being looked up: try again'
 
-/** Resolves with no addresses after a timeout. */
-function after(milliseconds: number): Promise<readonly string[]> {
-  return new Promise((resolve) => {
-    setTimeout(resolve, milliseconds, []).unref()
-  })
+function noAddresses(): readonly string[] {
+  return []
 }
 
 async function lookupByCares(host: string): Promise<string[]> {

@@ -4,17 +4,9 @@
  */
 
 import { isIP } from 'node:net'
-import { CertificateError } from './certificate-error.ts'
 import { EncryptedBytes } from './encrypted-bytes.ts'
-import { Handshake } from './handshake.ts'
-import type {
-  Abort,
-  Endpoint,
-  HttpConnection,
-  OpenHttpConnection,
-  PoolEvents,
-  ResponseHandler,
-} from './http-connection.ts'
+import { CertificateError, Handshake } from './handshake.ts'
+import type { Abort, Endpoint, HttpConnection, PoolEvents, ResponseHandler } from './http-connection.ts'
 import { createResponseParser, type ResponseParser } from './response-parser.ts'
 
 /**
@@ -23,7 +15,12 @@ import { createResponseParser, type ResponseParser } from './response-parser.ts'
  */
 export const readAtOnceBytes = 16 * 1024
 
-export const openConnection: OpenHttpConnection = (origin, pool) => new SocketConnection(origin, pool)
+/**
+ * Opens a wire. Responses are parsed strictly (RFC 9112): a response that parsers could read differently is an error.
+ */
+export function openConnection(origin: Endpoint, pool: PoolEvents): HttpConnection {
+  return new SocketConnection(origin, pool)
+}
 
 class SocketConnection implements HttpConnection {
   readonly #pool: PoolEvents

@@ -10,9 +10,7 @@ import type { DestinationOf, ResolvedAddress } from './addresses.ts'
 import { type ConnectionPool, createConnectionPool } from './connection-pool.ts'
 import { DeadlineClock } from './deadline-clock.ts'
 import { Exchange, type UpstreamFairness } from './exchange.ts'
-import type { OpenHttpConnection } from './http-connection.ts'
-import { AddressError } from './name-lookup.ts'
-import { openConnection } from './open-connection.ts'
+import type { openConnection } from './open-connection.ts'
 import { type Upstream, UpstreamError, type UpstreamRequest, type UpstreamResponse } from './upstream.ts'
 
 /**
@@ -33,48 +31,18 @@ export interface UpstreamOptions {
   readonly fairness?: UpstreamFairness
   readonly observe?: ObserveUpstream | undefined
   /** For tests, which have no network. */
-  readonly open?: OpenHttpConnection
+  readonly open?: typeof openConnection
 }
 
 /** Requests as described above, with `observe` called for each. */
-export function createUpstream(
-  destinationOf: DestinationOf,
-  {
-    fairness = createFairness(),
-    observe,
-    pseudonym = 'postern',
-    authorities = [],
-    open = openConnection,
-  }: UpstreamOptions = {},
-): Upstream {
-  const upstream = createPooledUpstream(destinationOf, { fairness, pseudonym, authorities, open })
-  if (observe === undefined) return upstream
-  return {
-    async send(request) {
-      const from = performance.now()
-      const note = (outcome: string) => observe(outcome, (performance.now() - from) / 1000)
-      try {
-        const answer = await upstream.send(request)
-        note(String(answer.status))
-        return answer
-      } catch (error) {
-        note(error instanceof UpstreamError ? error.kind : 'down')
-        throw error
-      }
-    },
-  }
-}
-
-function createPooledUpstream(
-  destinationOf: DestinationOf,
-  { fairness, pseudonym, authorities, open }: Required<Omit<UpstreamOptions, 'observe'>>,
-): Upstream {
+export function createUpstream(destinationOf: DestinationOf, options: UpstreamOptions = {}): Upstream {
+  const { fairness = createFairness(), observe, pseudonym = 'postern', authorities = [], open } = options
   /** The TLS option replaces the machine's authorities, so they are included. */
   const trusted = authorities.length === 0 ? undefined : [...getCACertificates('default'), ...authorities]
   const kept = new LRUCache<string, ConnectionPool>({ max: upstreamPoolsMax, dispose: (sockets) => sockets.close() })
   /** By URL: most requests repeat one, and skip parsing it and checking its address while the route is valid. */
   const routes = new LRUCache<string, UpstreamRoute>({ max: upstreamPoolsMax })
-  const parts = { fairness, clock: new DeadlineClock() }
+  const clock = new DeadlineClock()
   const own = `1.1 ${pseudonym}`
 
   /** The pool for an origin at one address. Separate per origin, because the certificate is checked for its name. */
@@ -94,25 +62,13 @@ function createPooledUpstream(
     return sockets
   }
 
-  async function find({ url, timeoutMs, holder }: UpstreamRequest): Promise<UpstreamRoute> {
-    const target = new URL(url)
-    const { host, hostname, pathname, search } = target
-    try {
-      const destination = await destinationOf(target, { holder, timeoutMs })
-      const { until } = destination
-      const route = { sockets: socketsTo(target, destination), host, path: pathname + search, until }
-      routes.set(url, route)
-      return route
-    } catch (error) {
-      if (!(error instanceof AddressError)) throw error
-      const kind = error.kind === 'refused' ? 'refused' : 'down'
-      throw new UpstreamError(kind, `${hostname} ${error.message}`, { isUnsent: true })
-    }
-  }
-
   async function findAndSend(request: UpstreamRequest): Promise<UpstreamResponse> {
     const from = performance.now()
-    const route = await find(request)
+    const target = new URL(request.url)
+    const destination = await destinationOf(target, request)
+    const sockets = socketsTo(target, destination)
+    const route = { sockets, host: target.host, path: target.pathname + target.search, until: destination.until }
+    routes.set(request.url, route)
     return sendVia(route, request, from)
   }
 
@@ -123,15 +79,30 @@ function createPooledUpstream(
   ): Promise<UpstreamResponse> {
     const { method = 'POST', headers, body, via } = request
     const outgoing = { method, path, host, headers, via: via === undefined ? own : `${via}, ${own}`, body }
-    return new Exchange(request, parts, from).run(sockets, outgoing)
+    return new Exchange(request, fairness, clock, from).run(sockets, outgoing)
   }
 
-  return {
-    send(request) {
-      const known = routes.get(request.url)
-      if (known !== undefined && known.until > performance.now()) return sendVia(known, request)
-      return findAndSend(request)
-    },
+  function send(request: UpstreamRequest): Promise<UpstreamResponse> {
+    const known = routes.get(request.url)
+    if (known !== undefined && known.until > performance.now()) return sendVia(known, request)
+    return findAndSend(request)
+  }
+
+  return { send: observe === undefined ? send : observed(send, observe) }
+}
+
+function observed(send: Upstream['send'], observe: ObserveUpstream): Upstream['send'] {
+  return async (request) => {
+    const from = performance.now()
+    const note = (outcome: string) => observe(outcome, (performance.now() - from) / 1000)
+    try {
+      const answer = await send(request)
+      note(String(answer.status))
+      return answer
+    } catch (error) {
+      note(error instanceof UpstreamError ? error.kind : 'down')
+      throw error
+    }
   }
 }
 

@@ -102,18 +102,11 @@ export async function initializeServer<T>(
   return 'result' in second || second.wantsAuthorization ? second : first
 }
 
-/** The rest of an initialization's bounds. */
-interface Left {
-  readonly deadline: AbortSignal
-  requests: number
-  bytes: number
-}
-
-/** One attempt, by the official client package. */
+/** One attempt, by the official client package. `left`: the rest of the bounds. */
 async function connectClient<T>(
   upstream: Upstream,
   { url, headers, asking: { holder, via }, bounds, ask }: Initialization<T>,
-  left: Left,
+  left: { readonly deadline: AbortSignal; requests: number; bytes: number },
   mode: 'legacy' | { readonly pin: string },
 ): Promise<Initialized<T>> {
   const { Client, ProtocolError, StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client')

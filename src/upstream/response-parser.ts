@@ -3,32 +3,27 @@
 import { socketIdleMs, upstreamHeadBytesMax } from '../limits.ts'
 import { headersOf, keepMsOf } from './head.ts'
 import type { ResponseHandler } from './http-connection.ts'
-import { httpParser } from './http-parser.ts'
 
 /** Ours: headers of an upstream's response; each takes some hundred bytes of memory until the head is complete. Past it: 502. */
 export const upstreamHeadersMax = 200
 
-export interface ResponseParser {
-  /** Prepares for the response to the next request. */
-  restart(): void
-  /**
-   * Parses a chunk. `whole`: the response is complete. An Error: it is not a response, or could be read differently by
-   * another parser.
-   */
-  read(chunk: Buffer): 'partial' | 'whole' | Error
-  /** Whether the end of the connection completes the response, as it does for a response without a length. */
-  isWholeAtEnd(): boolean
-  /** Whether the server allows keep-alive, and has sent nothing after the response. */
-  isReusable(): boolean
-  /** How long the server keeps an unused connection, in milliseconds. */
-  keepMs(): number
-}
+/** Ours: bytes of a chunked body that carry nothing: extensions of chunks, zeros before their sizes, trailers. Past it: 502. */
+export const emptyChunkBytesMax = 64 * 1024
+/** Each byte may come in a chunk of its own. */
+const chunkBytesPerByte = 12
 
-export function createResponseParser({ onHead, onData }: Pick<ResponseHandler, 'onHead' | 'onData'>): ResponseParser {
+/** Parses one response after the other. */
+export type ResponseParser = ReturnType<typeof createResponseParser>
+
+/** A parser for one connection. */
+export function createResponseParser({ onHead, onData }: Pick<ResponseHandler, 'onHead' | 'onData'>) {
   const HTTPParser = httpParser()
   let rawHeaders: string[] = []
   /** Bytes received before the head was complete. */
   let headBytes = 0
+  /** Of a body: bytes that the last chunk carried, and bytes so far that carried nothing. */
+  let carriedBytes = 0
+  let emptyBytes = 0
   let hasHead = false
   let isWhole = false
   let isReusable = false
@@ -57,6 +52,7 @@ export function createResponseParser({ onHead, onData }: Pick<ResponseHandler, '
     return 0
   }
   parser[HTTPParser.kOnBody] = (chunk) => {
+    carriedBytes += chunk.length
     if (!isWhole) onData(chunk)
   }
   parser[HTTPParser.kOnMessageComplete] = () => {
@@ -64,14 +60,22 @@ export function createResponseParser({ onHead, onData }: Pick<ResponseHandler, '
   }
 
   return {
-    restart() {
+    /** Prepares for the response to the next request. */
+    restart(): void {
       headBytes = 0
+      emptyBytes = 0
       hasHead = false
       isWhole = false
       isReusable = false
     },
-    read(chunk) {
+    /**
+     * Parses a chunk. `whole`: the response is complete. An Error: it is not a response, or could be read differently
+     * by another parser.
+     */
+    read(chunk: Buffer): 'partial' | 'whole' | Error {
       let read: number | Error
+      const isBody = hasHead
+      carriedBytes = 0
       try {
         read = parser.execute(chunk)
       } catch (thrown) {
@@ -79,12 +83,67 @@ export function createResponseParser({ onHead, onData }: Pick<ResponseHandler, '
       }
       if (!hasHead) headBytes += chunk.length
       if (headBytes > upstreamHeadBytesMax) return new Error('its head is too long')
+      if (isBody) emptyBytes = Math.max(0, emptyBytes + chunk.length - carriedBytes * chunkBytesPerByte)
+      if (emptyBytes > emptyChunkBytesMax) return new Error('it sends too much that carries nothing')
       if (!isWhole) return typeof read === 'number' ? 'partial' : read
       if (read !== chunk.length) isReusable = false
       return 'whole'
     },
+    /** Whether the end of the connection completes the response, as it does for a response without a length. */
     isWholeAtEnd: () => parser.finish() === undefined && isWhole,
+    /** Whether the server allows keep-alive, and has sent nothing after the response. */
     isReusable: () => isReusable,
+    /** How long the server keeps an unused connection, in milliseconds. */
     keepMs: () => keepMs,
   }
+}
+
+/** The callbacks have numbers for names: see the constants of `ParserClass`. */
+interface HTTPParser {
+  0: () => void
+  /** Headers beyond those that fit one call, and trailers; alternating names and values. */
+  1: (headers: string[]) => void
+  /**
+   * Must return 0: the response has a body if its head says so. `headers` is undefined if all of them were passed
+   * to `kOnHeaders`.
+   */
+  2: (
+    major: number,
+    minor: number,
+    headers: string[] | undefined,
+    method: undefined,
+    url: string,
+    status: number,
+    reason: string,
+    isUpgrade: boolean,
+    keepsAlive: boolean,
+  ) => number
+  3: (chunk: Buffer<ArrayBuffer>) => void
+  4: () => void
+
+  /** `headBytesMax`: the limit on names and values together; 16 kB by default. */
+  initialize(type: number, resource: object, headBytesMax?: number): void
+  /** Parses a chunk. Returns the number of bytes read, or the error. */
+  execute(chunk: Buffer): number | Error
+  /** Signals the end of the input. Returns an error if the message is incomplete. */
+  finish(): Error | undefined
+}
+
+interface ParserClass {
+  new (): HTTPParser
+  readonly RESPONSE: number
+  readonly kOnMessageBegin: 0
+  readonly kOnHeaders: 1
+  readonly kOnHeadersComplete: 2
+  readonly kOnBody: 3
+  readonly kOnMessageComplete: 4
+}
+
+/**
+ * Loads llhttp, the runtime's HTTP/1.1 parser, at the first connection. Only an undocumented module exports it, and a
+ * later runtime may lack it or change it. The executable brings its runtime, and a test of the parser fails a build
+ * with another one.
+ */
+export function httpParser(): ParserClass {
+  return (process.getBuiltinModule('node:_http_common') as unknown as { HTTPParser: ParserClass }).HTTPParser
 }

@@ -7,7 +7,6 @@ import type { Upstream } from './upstream.ts'
 export function traceUpstream(upstream: Upstream, tracing: Tracing | undefined): Upstream {
   if (tracing === undefined) return upstream
   return {
-    ...upstream,
     send: (request) => {
       const { hostname, port } = new URL(request.url)
       const attributes = {

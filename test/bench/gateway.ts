@@ -16,7 +16,7 @@ import {
   serve,
   startScript,
 } from './measure.ts'
-import { startMcpProxy } from './peers.ts'
+import { startMcpProxy, startNginx } from './peers.ts'
 
 export type Report = (what: string, figure: string, goal?: string, held?: boolean) => void
 
@@ -47,6 +47,7 @@ export async function gateway(report: Report, rounds: number): Promise<void> {
   const port = Number(new URL(ours.url).port)
   const upstream = await startScript('mcp-upstream.ts')
   using proxy = await startMcpProxy([process.execPath, join(import.meta.dir, 'mcp-upstream.ts'), 'stdio'])
+  using nginx = await startNginx(place.folder, upstream.port)
   await connect(ours, upstream.port)
   const policy = [{ operations: 'execute', rpcReqMatch: { 'params.name': '^(?:echo|hold|get_.*)$' } }]
   const token = await mintToken(sendTo(ours), sampleKeys.ada, { policy })
@@ -63,6 +64,14 @@ export async function gateway(report: Report, rounds: number): Promise<void> {
     hop: { pid: ours.pid, port, requests: hop, generate: privatePart(upstream.port) },
     // As mcp-proxy has it, whose upstream is its child.
     'hop, upstream apart': { pid: ours.pid, port, requests: hop },
+    ...(nginx && {
+      nginx: {
+        pid: nginx.pid,
+        port: nginx.port,
+        requests: [post(nginx.port, '/mcp', headers, call('echo', { text: 'hello' }))],
+        generate: privatePart(upstream.port),
+      },
+    }),
     mocked: {
       pid: ours.pid,
       port,
@@ -100,6 +109,8 @@ export async function gateway(report: Report, rounds: number): Promise<void> {
     )
   }
   report('Processor time that a hop adds to a tools/call', micro(cpu('hop')), '80 µs', cpu('hop') < 80)
+  const toNginx = nginx && `${(cpu('hop') / cpu('nginx')).toFixed(1)} × (${micro(cpu('nginx'))})`
+  report('Of a hop, to nginx as a reverse proxy, which checks nothing', toNginx ?? 'nginx is not installed')
   const calls = perSecond('hop, upstream apart')
   const times = calls / perSecond('mcp-proxy')
   report(

@@ -54,8 +54,37 @@ export async function startMcpProxy(server: readonly string[]): Promise<Peer & {
   return { ...peer, session: response.headers.get('mcp-session-id') ?? '', [Symbol.dispose]: peer[Symbol.dispose] }
 }
 
-async function start(command: readonly string[], port: number, path: string): Promise<Peer> {
-  const child = Bun.spawn(['node', ...command], { stdout: 'ignore', stderr: 'ignore' })
+/** nginx as a reverse proxy, in one process, that keeps its connections to the upstream; undefined where it is missing. */
+export async function startNginx(folder: string, upstreamPort: number): Promise<Peer | undefined> {
+  const program = Bun.which('nginx', { PATH: `${process.env['PATH']}:/usr/sbin` })
+  if (program === null) return undefined
+  const port = await freePort()
+  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
+  const config = `
+    daemon off; master_process off; pid ${folder}/nginx.pid; error_log ${folder}/nginx.log;
+    events { worker_connections 256; }
+    http {
+      access_log off;
+      ${temporary.map((name) => `${name}_temp_path ${folder}/${name};`).join(' ')}
+      upstream mcp { server 127.0.0.1:${upstreamPort}; keepalive 64; }
+      server {
+        listen 127.0.0.1:${port};
+        keepalive_requests 1000000000;
+        location = /ready { return 204; }
+        location / { proxy_pass http://mcp; proxy_http_version 1.1; proxy_set_header Connection ""; }
+      }
+    }`
+  const file = join(folder, 'nginx.conf')
+  writeFileSync(file, config)
+  return startProgram([program, '-c', file, '-e', `${folder}/nginx.log`], port, '/ready')
+}
+
+function start(command: readonly string[], port: number, path: string): Promise<Peer> {
+  return startProgram(['node', ...command], port, path)
+}
+
+async function startProgram(command: readonly string[], port: number, path: string): Promise<Peer> {
+  const child = Bun.spawn([...command], { stdout: 'ignore', stderr: 'ignore' })
   const deadline = performance.now() + 30_000
   for (;;) {
     const answer = await fetch(`http://127.0.0.1:${port}${path}`).catch(() => undefined)

@@ -41,7 +41,7 @@ describe('a table', () => {
     const printed = (onTerminal: boolean) => {
       process.stdout.isTTY = onTerminal
       const out = terminal()
-      contextOf({ url: 'http://x' }, out, { POSTERN_TOKEN: 'a-key' }).show({}, ['USER', 'ROLE'], [['ada', 'owner']])
+      contextOf({ url: 'http://x' }, out, 'a-key').show({}, ['USER', 'ROLE'], [['ada', 'owner']])
       return out.text()
     }
     expect(printed(true)).toBe('USER  ROLE\nada   owner\n')
@@ -53,10 +53,7 @@ test('one thing is singular', async () => {
   expect([0, 1, 2].map((count) => countText(count, 'entry', 'entries'))).toEqual(['0 entries', '1 entry', '2 entries'])
   using place = workplace()
   const file = join(place.folder, 'audit.jsonl')
-  const { text } = formatLine(
-    { seq: 1, time: '2026-03-02T09:00:00.000Z', event: 'x', replica: undefined, prev: firstHash },
-    {},
-  )
+  const { text } = formatLine({ seq: 1, prev: firstHash }, '2026-03-02T09:00:00.000Z', { event: 'x', fields: {} })
   writeFileSync(file, `${text}\n`)
   const out = terminal()
   await verifyAudit([file], { data: place.folder }, out)
@@ -75,8 +72,7 @@ test('images, audio and other bytes of a tool are named, and printed with --json
   const printed = async (json: boolean) => {
     const out = terminal()
     const flags = { url: `http://127.0.0.1:${server.port}`, namespace: 'n', json }
-    const environment = { POSTERN_TOKEN: 'a-key', XDG_CONFIG_HOME: '/nonexistent' }
-    expect(await callTool(contextOf(flags, out, environment), 'c.t', [])).toBe(0)
+    expect(await callTool(contextOf(flags, out, 'a-key'), 'c.t', [])).toBe(0)
     return out.text()
   }
   expect(await printed(false)).toBe(

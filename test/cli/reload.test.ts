@@ -13,20 +13,17 @@ test('reloads that are asked for while one runs share the next, also where files
   const loading = Promise.withResolvers<'unchanged'>()
   const logged: string[] = []
   const log = (event: string) => void logged.push(event)
-  const reload = createReload({
-    audit: {
-      reopen() {
-        reopened += 1
-      },
-    } as never,
-    callLog: undefined,
-    async load() {
-      loads += 1
-      if (loads === 1) return loading.promise
-      throw new CommandError('a file is invalid')
+  const audit = {
+    reopen() {
+      reopened += 1
     },
-    log: { info: log, warn: log, error: log },
-  })
+  }
+  async function load() {
+    loads += 1
+    if (loads === 1) return loading.promise
+    throw new CommandError('a file is invalid')
+  }
+  const reload = createReload([audit, undefined], load, { info: log, warn: log, error: log })
   const first = reload(folders)
   while (loads === 0) await Promise.resolve()
   const later = Array.from({ length: 1000 }, () => reload(folders))

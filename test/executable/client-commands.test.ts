@@ -300,10 +300,10 @@ test('what is not there is named, with the command that lists what is', async ()
 test('a reader who has enough ends a command without a word', async () => {
   let end = { seq: 0, hash: firstHash }
   const lines = Array.from({ length: 5000 }, () => {
-    const { text, hash } = formatLine(
-      { seq: end.seq + 1, time: '2026-03-02T09:00:00.000Z', event: 'call', replica: undefined, prev: end.hash },
-      { userId: 'ada', tool: 'x' },
-    )
+    const { text, hash } = formatLine({ seq: end.seq + 1, prev: end.hash }, '2026-03-02T09:00:00.000Z', {
+      event: 'call',
+      fields: { userId: 'ada', tool: 'x' },
+    })
     end = { seq: end.seq + 1, hash }
     return text
   })

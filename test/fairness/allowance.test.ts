@@ -209,7 +209,7 @@ test('large bodies and answers of an owner wait for its part of the time, with w
     'ada waits',
     'ada waits',
     'ada spends 50',
-    'ada spends 10',
+    'ada spends 25',
     `ada spends ${2 * answerMsPerMegabyte}`,
   ])
 })
@@ -226,7 +226,7 @@ test('the values of a body take memory until its request is answered', async () 
   }
   const before = free()
   one.takeValues(140_000)
-  expect(free()).toBeLessThan(before - 7)
+  expect(free()).toBeLessThan(before - 20)
   expect(() => {
     for (let body = 0; body < 20; body += 1) one.takeValues(140_000)
   }).toThrow('Too many request bodies')

@@ -65,7 +65,7 @@ test('an admission is one caller’s to one URL, that is not too long', () => {
 })
 
 test('large admissions are forgotten before others', () => {
-  const admissions = createAdmissions<{ bytes: number }>({ bytesMax: 10, sizeOf: ({ bytes }) => bytes })
+  const admissions = createAdmissions<{ bytes: number }>({ maxSize: 10, sizeCalculation: ({ bytes }) => bytes })
   const ada = callerOf('ada')
   for (const url of ['a', 'b', 'c']) admissions.remember(ada, url, { bytes: 4 })
   expect(['a', 'b', 'c'].map((url) => admissions.find(ada, url)?.bytes)).toEqual([undefined, 4, 4])

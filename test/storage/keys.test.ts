@@ -4,12 +4,10 @@ import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import {
-  connectionLatin1Key,
   directoryVersionKey,
   expiringKey,
   idOfKey,
   keyOf,
-  latin1Key,
   listingKey,
   manifestKey,
   namespaceIn,
@@ -20,7 +18,6 @@ import {
   termDigest,
   termEntries,
   termKey,
-  termKeyWriter,
 } from '../../src/storage/keys.ts'
 import { isSmall, type ParsedKey, parseKey, recordKinds, recordName } from '../../src/storage/record-kinds.ts'
 import type { Key } from '../../src/storage/store.ts'
@@ -116,16 +113,7 @@ test('all keys with a prefix, and no others, are in its range', () => {
 test('parts of a key are found again without taking all of it apart', () => {
   const key = keyOf('connection', 'acme', 'notes')
   expect([namespaceIn(key), idOfKey(prefixOf('connection', 'acme'), key)]).toEqual(['acme', 'notes'])
-  expect(connectionLatin1Key('acme', 'notes')).toBe(latin1Key(key))
   expect(idOfKey(termEntries('acme', term), termKey('acme', term, 'notes'))).toBe('notes')
-})
-
-test('many index entries are written as each is by itself', () => {
-  const { lengthOf, write } = termKeyWriter('acme')
-  const target = Buffer.alloc(100)
-  const end = write(target, 3, Buffer.concat([Buffer.of(1, 2), term]), 2, 'notes')
-  expect(end).toBe(3 + lengthOf('notes'))
-  expect(target.subarray(3, end).equals(termKey('acme', term, 'notes'))).toBe(true)
 })
 
 test('facts that are not the same have other terms', () => {

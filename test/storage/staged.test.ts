@@ -27,23 +27,20 @@ test('what is written ahead is noted until it is shown', async () => {
   expect(await isAnythingStaged(store)).toBe(false)
   expect(await isEmpty(store, 'acme')).toBe(true)
   const namespaces = ['acme', 'lumen']
-  expect(await stageConnections(store, { namespaces, entries: entriesOf('acme', 'a'), checks: [] })).toBe(true)
+  expect(await stageConnections(store, namespaces, entriesOf('acme', 'a'))).toBe(true)
   expect(await isAnythingStaged(store)).toBe(true)
   expect([...stagedNamespaces(await store.get(stagedKey))]).toEqual(namespaces)
   expect([await isEmpty(store, 'acme'), await isEmpty(store, 'lumen')]).toEqual([false, true])
   // Nobody else may bring a namespace meanwhile, nor write ahead.
   expect((await store.commit({ checks: [nothingStaged] })).ok).toBe(false)
-  expect(await stageConnections(store, { namespaces: ['other'], entries: [], checks: [] })).toBe(false)
+  expect(await stageConnections(store, ['other'], [])).toBe(false)
 })
 
-test('nothing is written ahead of a namespace that is there, or where a check fails', async () => {
+test('nothing is written ahead of a namespace that is there, nor of others with it', async () => {
   const store = openMemoryStore()
   await store.commit({ puts: [{ key: keyOf('namespace', 'acme'), value: Buffer.from('{}') }] })
-  expect(await stageConnections(store, { namespaces: ['acme'], entries: entriesOf('acme', 'a'), checks: [] })).toBe(
-    false,
-  )
-  const checks = [{ key: keyOf('namespace', 'acme'), value: null }]
-  expect(await stageConnections(store, { namespaces: ['new'], entries: entriesOf('new', 'a'), checks })).toBe(false)
+  expect(await stageConnections(store, ['acme'], entriesOf('acme', 'a'))).toBe(false)
+  expect(await stageConnections(store, ['new', 'acme'], entriesOf('new', 'a'))).toBe(false)
   expect((await everything(store)).keys.length).toBe(1)
 })
 
@@ -56,9 +53,7 @@ test('a namespace that comes in between stops it, and what is written so far sta
       return memory.load(write)
     },
   }
-  expect(await stageConnections(store, { namespaces: ['acme'], entries: entriesOf('acme', 'a'), checks: [] })).toBe(
-    false,
-  )
+  expect(await stageConnections(store, ['acme'], entriesOf('acme', 'a'))).toBe(false)
   expect(await isAnythingStaged(store)).toBe(true)
 })
 
@@ -70,7 +65,7 @@ test('what a load that was cut off has left is removed, and nothing of others', 
   expect(await everything(store)).toEqual(before)
   const beside = { key: keyOf('connectionPrivate', 'acme', 'a'), value: Buffer.from('{}') }
   const entries = [...entriesOf('acme', 'a'), beside, ...entriesOf('lumen', 'b')]
-  await stageConnections(store, { namespaces: ['acme', 'lumen'], entries, checks: [] })
+  await stageConnections(store, ['acme', 'lumen'], entries)
   expect((await everything(store)).keys.length).toBeGreaterThan(before.keys.length)
   await removeStaged(store)
   expect(await everything(store)).toEqual(before)
@@ -91,7 +86,7 @@ test('as much as many commits hold arrives whole, in the order it came in', asyn
     key: keyOf('connection', 'acme', `c${10 + i}`),
     value: Buffer.alloc(1024 * 1024, i),
   }))
-  expect(await stageConnections(store, { namespaces: ['acme'], entries, checks: [] })).toBe(true)
+  expect(await stageConnections(store, ['acme'], entries)).toBe(true)
   expect(sizes).toEqual([8, 8, 4])
   expect((await everything(memory)).keys.length).toBe(entries.length + 1)
 })

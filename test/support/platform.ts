@@ -248,7 +248,7 @@ export async function everythingKept({ store, logged, audited }: TestPlatform): 
 export async function problemsOf({ store }: Pick<TestPlatform, 'store'>): Promise<string[]> {
   const { entries } = await store.range({ gte: Buffer.of(0), lt: Buffer.of(0xff), limit: 100_000 })
   const scan: Scan = async (take) => take(entries)
-  const found = await verifyStore(scan, { sealingKey: seed('sealing key'), onProgress() {} })
+  const found = await verifyStore(scan, seed('sealing key'), () => {})
   return [...found.problems, ...found.indexProblems]
 }
 

@@ -1,5 +1,5 @@
 /**
- * One owner does its worst, with as many requests at once as thirteen kinds of clients would send, of shapes of chance:
+ * One owner does its worst, with as many requests at once as fifteen kinds of clients would send, of shapes of chance:
  * with several keys, tokens and sockets. Meanwhile others list and revoke as before, memory stays within a bound, and
  * the record of calls tells what was executed.
  */
@@ -33,7 +33,7 @@ const [mallory, alice, operator] = ['mallory', 'alice', 'operator'].map(
 export const oneOwner: Trial = {
   name: 'one-owner',
   promise: `Beside one owner's worst, ${atOnce} at once, others wait no more than ${waitMaxMs} ms, revocations come first, and memory stays within ${memoryMaxMegabytes} MB`,
-  times: { full: 140, short: 14 },
+  times: { full: 150, short: 15 },
   isTimed: true,
 
   async run(times, seed) {
@@ -71,6 +71,8 @@ export const oneOwner: Trial = {
       return { status: response.status, text: await response.text() }
     }
     await ask('PUT', '/connect/mallory/real', { mcpUrl: `http://127.0.0.1:${upstream.port}/mcp` })
+    const framing = framingWithoutEnd()
+    await ask('PUT', '/connect/mallory/framing', { mcpUrl: `http://127.0.0.1:${framing.port}/mcp` })
     for (const [name, owner] of [
       ['acme', 'alice'],
       ['evil', 'mallory'],
@@ -122,6 +124,7 @@ export const oneOwner: Trial = {
       expect(memory - before <= memoryMaxMegabytes, () => `round ${round}, ${name}: ${memory} MB, ${before} before`)
     }
     for (const one of probers) one.end()
+    framing.stop(true)
     expect(late < atOnce / 2, () => `a revocation waited for ${late} writes of another`)
     const recorded = readFileSync(join(place.data, 'calls.jsonl'), 'utf8')
       .split('\n')
@@ -259,6 +262,11 @@ const worsts: Readonly<Record<string, Worst>> = {
       return (await ask('POST', '/connect/mallory/real/mcp', list, await chance.pick(narrowed))).status
     })
   },
+  'chunks with extensions': ({ ask, keys, chance }) =>
+    times(atOnce * 5, async () => {
+      const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'framed' } }
+      return (await ask('POST', '/connect/mallory/framing/mcp', call, chance.pick(keys))).status
+    }),
   'many keys of an organization': ({ ask, organizationKeys, chance }) =>
     times(atOnce, async () => {
       const path = `/servers?q=${chance.pick(['word', 'a', 'tools'])}&topK=500`
@@ -297,6 +305,27 @@ const worsts: Readonly<Record<string, Worst>> = {
 function endless(): ReadableStream<Uint8Array> {
   const event = Buffer.from(`data: "${'x'.repeat(2 ** 20)}"\n\n`)
   return new ReadableStream({ pull: (controller) => controller.enqueue(event) })
+}
+
+/** A server whose stream has chunks of one byte, each with a long extension, for as long as somebody reads them. */
+function framingWithoutEnd() {
+  const head = 'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n'
+  const chunks = Buffer.from(`1;${'x'.repeat(1000)}\r\n:\r\n`.repeat(64))
+  const pour = (socket: Bun.Socket) => {
+    while (socket.write(chunks) === chunks.length);
+  }
+  return Bun.listen({
+    hostname: '127.0.0.1',
+    port: 0,
+    socket: {
+      data(socket) {
+        socket.write(head)
+        pour(socket)
+      },
+      drain: pour,
+      error() {},
+    },
+  })
 }
 
 /** Sends bytes on a socket that reads nothing until `turns` rounds of the event loop are over, and gives 0. */

@@ -133,7 +133,7 @@ test('each spelling of what is allowed means one thing', () => {
   const read = (text: string) => {
     const one = readAllowedUpstream(text)
     if (one === undefined) return undefined
-    return one.kind === 'host' ? [one.host, one.port] : [`${one.network}/${one.bits}`, one.port]
+    return [typeof one.target === 'string' ? one.target : one.target.join('/'), one.port]
   }
   const rows: [text: string, meaning: [string, number | undefined] | undefined][] = [
     ['tools.lan', ['tools.lan', undefined]],
@@ -191,7 +191,7 @@ describe('a name', () => {
   })
 
   test('without an address leads nowhere', async () => {
-    await expect(destination([])).rejects.toMatchObject({ kind: 'unresolved' })
+    await expect(destination([])).rejects.toMatchObject({ kind: 'down', isUnsent: true })
   })
 
   test('that is an address is not looked up', async () => {
@@ -223,8 +223,8 @@ describe('a name', () => {
     const ask = (name: string) => silent(new URL(`https://${name}.example.com/`), { holder, timeoutMs: 1 })
     for (let i = 0; i < pendingLookupsMax / 4; i += 1) ask(`a${i}`).catch(() => {})
     await expect(ask('more')).rejects.toMatchObject({
-      kind: 'unresolved',
-      message: 'could not be looked up: too many names are being looked up: try again',
+      kind: 'down',
+      message: 'more.example.com could not be looked up: too many names are being looked up: try again',
     })
   })
 

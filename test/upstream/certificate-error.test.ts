@@ -1,7 +1,7 @@
 /** What is said of a certificate that was not accepted. */
 
 import { expect, test } from 'bun:test'
-import { CertificateError } from '../../src/upstream/certificate-error.ts'
+import { CertificateError } from '../../src/upstream/handshake.ts'
 
 const said = (code: string) => new CertificateError(Object.assign(new Error('x'), { code })).message
 

@@ -1,7 +1,7 @@
 /** The runtime's undocumented parser parses as we know it: a build with another runtime fails here. */
 
 import { expect, test } from 'bun:test'
-import { httpParser } from '../../src/upstream/http-parser.ts'
+import { httpParser } from '../../src/upstream/response-parser.ts'
 
 const Parser = httpParser()
 const head = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n'

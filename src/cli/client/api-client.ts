@@ -24,20 +24,21 @@ export interface RequestOptions {
   readonly missing?: string
 }
 
-/** Of an error. */
-interface ErrorBody {
-  readonly error?: string
-  readonly message?: string
-  /** Where a person sets the connection up that could not be used. */
-  readonly setupUrl?: string
+type Request = ReturnType<typeof openClient>['request']
+
+// The option for a 404 of each kind.
+
+export function noNamespace(name: string): RequestOptions {
+  return { missing: `there is no namespace ${name}, or you may not change it: see \`postern namespace list\`` }
 }
 
-export interface ApiClient {
-  readonly url: string
-  /** The body of a successful response, which is not checked to be a `T`. Throws CommandError for any other. */
-  request<T = unknown>(method: string, path: string, options?: RequestOptions): Promise<T>
-  /** The namespace that was named, or the only one that the caller has access to. Throws CommandError. */
-  namespace(): Promise<string>
+export function noServer(name: string): RequestOptions {
+  return { missing: `there is no server ${name}, or you may not change it: see \`postern server search\`` }
+}
+
+export function noConnection(namespace: string, id: string): RequestOptions {
+  const what = `there is no connection ${id} in ${namespace}, or you have no access to it`
+  return { missing: `${what}: see \`postern connection list\`` }
 }
 
 /** A name as one segment of a path. Throws CommandError for an empty name, `.` and `..`: a URL would drop them. */
@@ -56,7 +57,7 @@ export function openClient(
   environment: Environment,
   key?: string,
   timeoutMs = clientAnswerMs,
-): ApiClient {
+) {
   const hosts = readHosts(environment)
   // An empty variable counts as unset.
   const named = given || environment['POSTERN_URL'] || hosts.current
@@ -67,7 +68,12 @@ export function openClient(
   if (credential === undefined)
     throw new CommandError(`no key for ${url}: run \`postern login ${url}\`, or set POSTERN_TOKEN`)
 
-  async function request<T>(method: string, path: string, { body, missing }: RequestOptions = {}): Promise<T> {
+  /** The body of a successful response, which is not checked to be a `T`. Throws CommandError for any other. */
+  async function request<T = unknown>(
+    method: string,
+    path: string,
+    { body, missing }: RequestOptions = {},
+  ): Promise<T> {
     const init = {
       method,
       headers: {
@@ -80,7 +86,7 @@ export function openClient(
       signal: AbortSignal.timeout(timeoutMs),
     }
     const response = await fetch(`${url}${path}`, init).catch((error: NodeJS.ErrnoException) => {
-      if (error.name === 'TimeoutError') throw late()
+      if (error.name === 'TimeoutError') throw late(url)
       const reason = error.code ?? error.message
       throw new CommandError(`cannot reach ${url} (${reason}): does \`postern serve\` run there?`, 1, {
         code: 'unreachable',
@@ -90,35 +96,16 @@ export function openClient(
     const elsewhere = status >= 300 && status < 400 ? headers.get('location') : null
     if (elsewhere !== null)
       throw new CommandError(`${url} redirects to ${elsewhere}: name that address if you trust it`)
-    const answer = await readAnswer(response)
+    const answer = await readAnswer(response, url)
     if (ok && answer !== undefined) return answer as T
     if (ok) throw new CommandError(`${url} does not answer as postern does: check the URL`)
+    const told = (answer ?? {}) as { error?: string; message?: string; setupUrl?: string }
     // Some operations have the message alone, as `error`.
-    const { error = '', message = error, setupUrl } = (answer ?? {}) as ErrorBody
+    const { error = '', message = error, setupUrl } = told
     const code = message === error ? codeOf(status) : error
     const text =
       setupUrl === undefined ? textFor(code, message || `status ${status}`, missing) : `${message}: open ${setupUrl}`
     throw new CommandError(text, 1, { code, status })
-  }
-
-  const late = () => new CommandError(`${url} did not answer in time`, 1, { code: 'unreachable' })
-
-  /** The JSON of the answer; undefined for anything else. Throws CommandError for too much of it, or too late. */
-  async function readAnswer({ body }: Response): Promise<unknown> {
-    const chunks: Uint8Array[] = []
-    let length = 0
-    try {
-      for await (const chunk of body ?? []) {
-        length += chunk.length
-        if (length > clientAnswerBytesMax) break
-        chunks.push(chunk)
-      }
-      if (length <= clientAnswerBytesMax) return JSON.parse(Buffer.concat(chunks).toString())
-    } catch (error) {
-      if ((error as Error).name === 'TimeoutError') throw late()
-      return undefined
-    }
-    throw new CommandError(`${url} answers with more than ${clientAnswerBytesMax / 2 ** 20} MB: check the URL`)
   }
 
   function textFor(code: string, message: string, missing: string | undefined): string {
@@ -138,7 +125,8 @@ export function openClient(
   return {
     url,
     request,
-    async namespace() {
+    /** The namespace that was named, or the only one that the caller has access to. Throws CommandError. */
+    async namespace(): Promise<string> {
       if (namespace !== undefined && namespace !== '') return namespace
       // Not from `GET /namespaces`, which a token for connections may not read.
       const { namespaces, more } = await request<Me>('GET', '/me')
@@ -154,6 +142,26 @@ export function openClient(
 }
 
 const namesShown = 5
+
+const late = (url: string) => new CommandError(`${url} did not answer in time`, 1, { code: 'unreachable' })
+
+/** The JSON of the answer; undefined for anything else. Throws CommandError for too much of it, or too late. */
+async function readAnswer({ body }: Response, url: string): Promise<unknown> {
+  const chunks: Uint8Array[] = []
+  let length = 0
+  try {
+    for await (const chunk of body ?? []) {
+      length += chunk.length
+      if (length > clientAnswerBytesMax) break
+      chunks.push(chunk)
+    }
+    if (length <= clientAnswerBytesMax) return JSON.parse(Buffer.concat(chunks).toString())
+  } catch (error) {
+    if ((error as Error).name === 'TimeoutError') throw late(url)
+    return undefined
+  }
+  throw new CommandError(`${url} answers with more than ${clientAnswerBytesMax / 2 ** 20} MB: check the URL`)
+}
 
 /** The code of a status, for operations whose responses have the message alone. Other responses have it in `error`. */
 function codeOf(status: number): string {
@@ -175,7 +183,7 @@ function expiryOf(credential: string): number | undefined {
 
 /** All items of a list that is read by page numbers, as one page. `items`: the field of the body that has them. */
 export async function allPages<Items extends string, Item>(
-  request: ApiClient['request'],
+  request: Request,
   path: string,
   items: Items,
   pageSize: number,
@@ -194,7 +202,7 @@ export async function allPages<Items extends string, Item>(
 
 /** All connections of a namespace that have this metadata, as one page. */
 export async function allConnections(
-  request: ApiClient['request'],
+  request: Request,
   namespace: string,
   metadata: Readonly<Record<string, string>> = {},
 ): Promise<ConnectionPage> {

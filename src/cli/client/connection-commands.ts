@@ -4,12 +4,10 @@ import type { Command } from 'commander'
 import { CommandError } from '../../errors.ts'
 import type { Connection } from '../../model/connection.ts'
 import { ConnectionId, isConnectionId } from '../../model/names.ts'
-import { readInput } from '../json-input.ts'
+import { readInput, readPairs } from '../json-input.ts'
 import { group } from '../options.ts'
-import { allConnections, pathSegment } from './api-client.ts'
-import { type Act, type CommandContext, inNamespace, many } from './context.ts'
-import { noConnection } from './missing.ts'
-import { readPairs } from './pairs.ts'
+import { allConnections, noConnection, pathSegment } from './api-client.ts'
+import { type CommandContext, many, type RemoteCommands } from './context.ts'
 
 interface ConnectionFlags {
   readonly headerFile?: string
@@ -32,7 +30,7 @@ const states: Readonly<Record<string, string>> = {
   error: 'cannot be used',
 }
 
-export function addConnectionCommands(postern: Command, act: Act): void {
+export function addConnectionCommands(postern: Command, { inNamespace }: RemoteCommands): void {
   const connection = group(postern, 'connection').description('make, list and delete connections')
   inNamespace(connection, 'add', 'make a connection, or change it')
     .argument('<id>', 'the id of the connection')
@@ -40,48 +38,40 @@ export function addConnectionCommands(postern: Command, act: Act): void {
     .option('--header-file <file>', 'headers to send, one "Name: value" a line; - for stdin')
     .addOption(many('--metadata <key=value>', 'metadata of the connection'))
     .option('--mock', 'answer from the server’s definition, without reaching it')
-    .action(
-      act(async (context: CommandContext<ConnectionFlags>, id: string, target: string) => {
-        const { headerFile, metadata, mock } = context.flags
-        const body = {
-          ...(/^https?:/.test(target) ? { mcpUrl: target } : { server: target }),
-          headers: headerFile === undefined ? undefined : readHeaders(headerFile),
-          metadata: metadata && readPairs(metadata),
-          mock: mock && { enabled: true },
-        }
-        if (!isConnectionId(id)) throw new CommandError(`${id}: ${ConnectionId['errorMessage']}`, 2)
-        const made = await context.request<Connection>('PUT', pathOf(await context.namespace(), id), { body })
-        const { state, setupUrl, message }: StatusFields = made.status
-        const next = setupUrl === undefined ? '' : `: open ${setupUrl}`
-        context.say(made, `${id} ${states[state] ?? state}${next}${message === undefined ? '' : `: ${message}`}`)
-      }),
-    )
+    .run(async (context: CommandContext<ConnectionFlags>, id: string, target: string) => {
+      const { headerFile, metadata, mock } = context.flags
+      const body = {
+        ...(/^https?:/.test(target) ? { mcpUrl: target } : { server: target }),
+        headers: headerFile === undefined ? undefined : readHeaders(headerFile),
+        metadata: metadata && readPairs(metadata),
+        mock: mock && { enabled: true },
+      }
+      if (!isConnectionId(id)) throw new CommandError(`${id}: ${ConnectionId['errorMessage']}`, 2)
+      const made = await context.request<Connection>('PUT', pathOf(await context.namespace(), id), { body })
+      const { state, setupUrl, message }: StatusFields = made.status
+      const next = setupUrl === undefined ? '' : `: open ${setupUrl}`
+      context.say(made, `${id} ${states[state] ?? state}${next}${message === undefined ? '' : `: ${message}`}`)
+    })
   inNamespace(connection, 'list', 'list connections')
     .addOption(many('--metadata <key=value>', 'only those with this metadata'))
-    .action(
-      act(async ({ flags, request, show, namespace }: CommandContext<ConnectionFlags>) => {
-        const found = await allConnections(request, await namespace(), readPairs(flags.metadata ?? []))
-        const rows = found.connections.map((one) => [one.connectionId, one.status?.state, one.name, one.mcpUrl])
-        show(found, ['CONNECTION', 'STATE', 'NAME', 'URL'], rows)
-      }),
-    )
+    .run(async ({ flags, request, show, namespace }: CommandContext<ConnectionFlags>) => {
+      const found = await allConnections(request, await namespace(), readPairs(flags.metadata ?? []))
+      const rows = found.connections.map((one) => [one.connectionId, one.status?.state, one.name, one.mcpUrl])
+      show(found, ['CONNECTION', 'STATE', 'NAME', 'URL'], rows)
+    })
   inNamespace(connection, 'get', 'print a connection')
     .argument('<id>', 'the connection')
-    .action(
-      act(async (context, id: string) => {
-        const namespace = await context.namespace()
-        context.print(await context.request('GET', pathOf(namespace, id), noConnection(namespace, id)))
-      }),
-    )
+    .run(async (context, id: string) => {
+      const namespace = await context.namespace()
+      context.print(await context.request('GET', pathOf(namespace, id), noConnection(namespace, id)))
+    })
   inNamespace(connection, 'rm', 'delete a connection')
     .argument('<id>', 'the connection')
-    .action(
-      act(async (context, id: string) => {
-        const namespace = await context.namespace()
-        const removed = await context.request('DELETE', pathOf(namespace, id), noConnection(namespace, id))
-        context.say(removed, `${id} is deleted`)
-      }),
-    )
+    .run(async (context, id: string) => {
+      const namespace = await context.namespace()
+      const removed = await context.request('DELETE', pathOf(namespace, id), noConnection(namespace, id))
+      context.say(removed, `${id} is deleted`)
+    })
 }
 
 function pathOf(namespace: string, id: string): string {

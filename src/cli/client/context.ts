@@ -1,13 +1,13 @@
 /** The flags that commands of a running platform share, and what their actions get. */
 
 import { createInterface } from 'node:readline/promises'
-import { type Command, InvalidArgumentError, Option } from 'commander'
+import { Command, InvalidArgumentError, Option } from 'commander'
 import { CommandError } from '../../errors.ts'
 import { escapeControlCharacters } from '../../ops/escape-control.ts'
 import { type Context, collect } from '../options.ts'
 import { table } from '../table.ts'
-import { type ApiClient, type ClientFlags, openClient } from './api-client.ts'
-import type { Environment } from './hosts.ts'
+import type { Terminal } from '../terminal.ts'
+import { type ClientFlags, openClient } from './api-client.ts'
 
 const urlOption = () =>
   new Option('--url <url>', 'the platform (default: the one logged in to last)').env('POSTERN_URL')
@@ -20,41 +20,58 @@ export const many = (flag: string, words: string, choices?: readonly string[]) =
     return collect(value, previous)
   })
 
-/** A command of a running platform. */
-export const remote = (parent: Command, name: string, description: string) =>
-  parent.command(name).description(description).addOption(urlOption()).addOption(jsonOption())
-export const inNamespace = (parent: Command, name: string, description: string) =>
-  remote(parent, name, description).addOption(namespaceOption())
-
-/** The context that the action of a command gets. */
-export interface CommandContext<Flags = unknown> extends ApiClient {
-  readonly flags: ClientFlags & Flags
-  readonly stdout: (text: string) => void
-  readonly stderr: (text: string) => void
-  /** Prints the body with `--json`, or else a sentence about it. */
-  say(body: unknown, sentence: string): void
-  /** Prints the body with `--json`, or else rows: a table on a terminal, elsewhere columns divided by tabs. */
-  show(body: unknown, heading: readonly string[], rows: readonly (readonly unknown[])[]): void
-  /** Prints the body as JSON that people read; on one line with `--json`. */
-  print(body: unknown): void
+/** Makes `remote`, which adds a command of a running platform, and `inNamespace`, for one about a namespace. */
+export function remoteCommands(context: Context) {
+  const remote = (parent: Command, name: string, description: string) => {
+    const command = new RemoteCommand(name, context).copyInheritedSettings(parent)
+    parent.addCommand(command)
+    return command.description(description).addOption(urlOption()).addOption(jsonOption())
+  }
+  const inNamespace = (parent: Command, name: string, description: string) =>
+    remote(parent, name, description).addOption(namespaceOption())
+  return { remote, inNamespace }
 }
 
-/** Throws CommandError as `openClient` does. */
-export function contextOf<Flags>(
-  flags: ClientFlags & Flags,
-  { stdout, stderr }: Context['terminal'],
-  environment: Environment = process.env,
-  key?: string,
-): CommandContext<Flags> {
-  const isJson = flags.json === true
-  return {
-    ...openClient(flags, environment, key),
-    ...{ flags, stdout, stderr },
-    say: (body, sentence) => stdout(`${isJson ? JSON.stringify(body) : sentence}\n`),
-    show: (body, heading, rows) => stdout(isJson ? `${JSON.stringify(body)}\n` : columns(heading, rows)),
-    print: (body) => stdout(`${JSON.stringify(body, null, isJson ? 0 : 2)}\n`),
+export type RemoteCommands = ReturnType<typeof remoteCommands>
+
+class RemoteCommand extends Command {
+  readonly #context: Context
+
+  constructor(name: string, context: Context) {
+    super(name)
+    this.#context = context
+  }
+
+  /** As `action`, with the context and the arguments. A number that it resolves with is the exit code. */
+  run<Flags, Given extends readonly unknown[]>(
+    action: (context: CommandContext<Flags>, ...given: Given) => Promise<unknown>,
+  ): this {
+    const { terminal, exit } = this.#context
+    return this.action(async (...given: unknown[]) => {
+      const [flags] = given.splice(-2)
+      const code = await action(contextOf(flags as ClientFlags & Flags, terminal), ...(given as unknown as Given))
+      if (typeof code === 'number') exit(code)
+    })
   }
 }
+
+/** The context that a command runs in. `key`: instead of the one that is kept. Throws CommandError as `openClient` does. */
+export function contextOf<Flags>(flags: ClientFlags & Flags, { stdout, stderr }: Terminal, key?: string) {
+  const isJson = flags.json === true
+  return {
+    ...openClient(flags, process.env, key),
+    ...{ flags, stdout, stderr },
+    /** Prints the body with `--json`, or else a sentence about it. */
+    say: (body: unknown, sentence: string) => stdout(`${isJson ? JSON.stringify(body) : sentence}\n`),
+    /** Prints the body with `--json`, or else rows: a table on a terminal, elsewhere columns divided by tabs. */
+    show: (body: unknown, heading: readonly string[], rows: readonly (readonly unknown[])[]) =>
+      stdout(isJson ? `${JSON.stringify(body)}\n` : columns(heading, rows)),
+    /** Prints the body as JSON that people read; on one line with `--json`. */
+    print: (body: unknown) => stdout(`${JSON.stringify(body, null, isJson ? 0 : 2)}\n`),
+  }
+}
+
+export type CommandContext<Flags = unknown> = ReturnType<typeof contextOf<Flags>>
 
 /** `heading`: for people only. */
 function columns(heading: readonly string[], rows: readonly (readonly unknown[])[]): string {
@@ -63,23 +80,6 @@ function columns(heading: readonly string[], rows: readonly (readonly unknown[])
   const line = (row: string[]) => row.map((cell) => escapeControlCharacters(cell.replaceAll('\t', ' '))).join('\t')
   return texts.map((row) => `${line(row)}\n`).join('')
 }
-
-/**
- * Makes the action of a command, from a function that gets its context and arguments. A number that this resolves with
- * is the exit code.
- */
-export function actionsOf({ terminal, exit }: Context) {
-  return <Flags, Given extends readonly unknown[]>(
-    action: (context: CommandContext<Flags>, ...given: Given) => Promise<unknown>,
-  ) =>
-    async (...given: unknown[]) => {
-      const [flags] = given.splice(-2)
-      const code = await action(contextOf(flags as ClientFlags & Flags, terminal), ...(given as unknown as Given))
-      if (typeof code === 'number') exit(code)
-    }
-}
-
-export type Act = ReturnType<typeof actionsOf>
 
 /** Asks on a terminal before what cannot be undone; elsewhere `--yes` must have been given. Throws CommandError. */
 export async function confirmDeletion(question: string, { yes }: { readonly yes?: boolean }): Promise<void> {

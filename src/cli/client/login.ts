@@ -6,10 +6,10 @@ import { CommandError } from '../../errors.ts'
 import type { Me } from '../../model/organization.ts'
 import type { Terminal } from '../terminal.ts'
 import { type ClientFlags, cleanUrl } from './api-client.ts'
-import { type Act, contextOf, jsonOption, remote } from './context.ts'
+import { contextOf, jsonOption, type RemoteCommands } from './context.ts'
 import { readHosts, writeHosts } from './hosts.ts'
 
-export function addLoginCommands(postern: Command, act: Act, terminal: Terminal): void {
+export function addLoginCommands(postern: Command, { remote }: RemoteCommands, terminal: Terminal): void {
   postern
     .command('login')
     .argument('<url>', 'the platform, like https://mcp.example.com')
@@ -21,8 +21,8 @@ export function addLoginCommands(postern: Command, act: Act, terminal: Terminal)
     .argument('[url]', 'the platform (default: the one logged in to last)')
     .description('forget the API key of a platform')
     .action((url: string | undefined) => logout(url, terminal))
-  remote(postern, 'whoami', 'print whose key commands use, and what it may access').action(
-    act(async ({ url, request, show }) => {
+  remote(postern, 'whoami', 'print whose key commands use, and what it may access').run(
+    async ({ url, request, show }) => {
       const me = await request<Me>('GET', '/me')
       const rows = [
         ['platform', url],
@@ -34,7 +34,7 @@ export function addLoginCommands(postern: Command, act: Act, terminal: Terminal)
         ...(me.more ? [['namespace', '…and more: `postern namespace list`']] : []),
       ]
       show(me, ['FIELD', 'VALUE'], rows)
-    }),
+    },
   )
 }
 
@@ -43,7 +43,7 @@ async function login(given: string, flags: ClientFlags, terminal: Terminal): Pro
   const url = cleanUrl(given)
   const key = (process.stdin.isTTY ? await readHidden('API key: ', terminal) : readFileSync(0, 'utf8')).trim()
   if (key === '') throw new CommandError('no key was given: type it, or send it to stdin')
-  const { request, say } = contextOf({ ...flags, url }, terminal, process.env, key)
+  const { request, say } = contextOf({ ...flags, url }, terminal, key)
   const me = await request<Me>('GET', '/me')
   const { keys } = readHosts(process.env)
   writeHosts(process.env, { current: url, keys: { ...keys, [url]: key } })

@@ -2,37 +2,30 @@
 
 import type { Command } from 'commander'
 import { group } from '../options.ts'
-import { allPages, pathSegment } from './api-client.ts'
-import { type Act, type CommandContext, confirmDeletion, remote } from './context.ts'
-import { noNamespace } from './missing.ts'
+import { allPages, noNamespace, pathSegment } from './api-client.ts'
+import { type CommandContext, confirmDeletion, type RemoteCommands } from './context.ts'
 
-export function addNamespaceCommands(postern: Command, act: Act): void {
+export function addNamespaceCommands(postern: Command, { remote }: RemoteCommands): void {
   const namespace = group(postern, 'namespace').description('make, list and delete namespaces')
   remote(namespace, 'add', 'make a namespace')
     .argument('<name>', '3 to 39 of a-z, 0-9 and -')
     .option('--organization <id>', 'for this organization (default: for yourself)')
-    .action(
-      act(async ({ flags, request, say }: CommandContext<{ organization?: string }>, name: string) => {
-        const { organization } = flags
-        const body = organization === undefined ? undefined : { organizationId: organization }
-        say(await request('PUT', `/namespaces/${pathSegment(name)}`, { body }), `you manage the namespace ${name}`)
-      }),
-    )
-  remote(namespace, 'list', 'list the namespaces that you may access').action(
-    act(async ({ request, show }) => {
-      const found = await allPages<'namespaces', { name: string }>(request, '/namespaces', 'namespaces', 50)
-      const rows = found.namespaces.map(({ name }) => [name])
-      show(found, ['NAMESPACE'], rows)
-    }),
-  )
+    .run(async ({ flags, request, say }: CommandContext<{ organization?: string }>, name: string) => {
+      const { organization } = flags
+      const body = organization === undefined ? undefined : { organizationId: organization }
+      say(await request('PUT', `/namespaces/${pathSegment(name)}`, { body }), `you manage the namespace ${name}`)
+    })
+  remote(namespace, 'list', 'list the namespaces that you may access').run(async ({ request, show }) => {
+    const found = await allPages<'namespaces', { name: string }>(request, '/namespaces', 'namespaces', 50)
+    const rows = found.namespaces.map(({ name }) => [name])
+    show(found, ['NAMESPACE'], rows)
+  })
   remote(namespace, 'rm', 'delete a namespace with all its connections')
     .argument('<name>', 'the namespace')
     .option('--yes', 'do not ask')
-    .action(
-      act(async ({ flags, request, say }: CommandContext<{ yes?: boolean }>, name: string) => {
-        await confirmDeletion(`Delete the namespace ${name} with all its connections?`, flags)
-        const removed = await request('DELETE', `/namespaces/${pathSegment(name)}`, noNamespace(name))
-        say(removed, `the namespace ${name} is deleted`)
-      }),
-    )
+    .run(async ({ flags, request, say }: CommandContext<{ yes?: boolean }>, name: string) => {
+      await confirmDeletion(`Delete the namespace ${name} with all its connections?`, flags)
+      const removed = await request('DELETE', `/namespaces/${pathSegment(name)}`, noNamespace(name))
+      say(removed, `the namespace ${name} is deleted`)
+    })
 }

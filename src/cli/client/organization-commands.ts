@@ -4,55 +4,48 @@ import { type Command, Option } from 'commander'
 import type { ApiKeyList, ApiKeyMade, Me, OrganizationDetail } from '../../model/organization.ts'
 import { group } from '../options.ts'
 import { pathSegment } from './api-client.ts'
-import { type Act, type CommandContext, confirmDeletion, remote } from './context.ts'
+import { type CommandContext, confirmDeletion, type RemoteCommands } from './context.ts'
 
 const pathOf = (id: string) => `/organizations/${pathSegment(id)}`
 
-export function addOrganizationCommands(postern: Command, act: Act): void {
+export function addOrganizationCommands(postern: Command, remotes: RemoteCommands): void {
+  const { remote } = remotes
   const org = group(postern, 'org').description('manage organizations, their members and API keys')
   remote(org, 'add', 'make an organization, as an operator')
     .argument('<id>', 'the id of the organization')
     .option('--owner <user>', 'its owner (default: yourself)')
     .option('--name <name>', 'its name')
-    .action(
-      act(async ({ flags, request, say }: CommandContext<{ owner?: string; name?: string }>, id: string) => {
-        const { name, owner = (await request<Me>('GET', '/me')).userId } = flags
-        const made = await request<OrganizationDetail>('PUT', pathOf(id), { body: { owner, name } })
-        const owners = made.members.filter(({ role }) => role === 'owner').map(({ userId }) => userId)
-        say(made, `the organization ${id} belongs to ${owners.join(', ')}`)
-      }),
-    )
-  remote(org, 'list', 'list your organizations').action(
-    act(async ({ request, show }) => {
-      const { organizations } = await request<Me>('GET', '/me')
-      const rows = organizations.map(({ organizationId, role }) => [organizationId, role])
-      show({ organizations }, ['ORGANIZATION', 'ROLE'], rows)
-    }),
-  )
+    .run(async ({ flags, request, say }: CommandContext<{ owner?: string; name?: string }>, id: string) => {
+      const { name, owner = (await request<Me>('GET', '/me')).userId } = flags
+      const made = await request<OrganizationDetail>('PUT', pathOf(id), { body: { owner, name } })
+      const owners = made.members.filter(({ role }) => role === 'owner').map(({ userId }) => userId)
+      say(made, `the organization ${id} belongs to ${owners.join(', ')}`)
+    })
+  remote(org, 'list', 'list your organizations').run(async ({ request, show }) => {
+    const { organizations } = await request<Me>('GET', '/me')
+    const rows = organizations.map(({ organizationId, role }) => [organizationId, role])
+    show({ organizations }, ['ORGANIZATION', 'ROLE'], rows)
+  })
   // Only they see its members, and operators.
   remote(org, 'get', 'list the members of an organization')
     .argument('<id>', 'the organization')
-    .action(
-      act(async ({ request, show }, id: string) => {
-        const organization = await request<OrganizationDetail>('GET', pathOf(id))
-        const rows = organization.members.map(({ userId, role }) => [userId, role])
-        show(organization, ['USER', 'ROLE'], rows)
-      }),
-    )
+    .run(async ({ request, show }, id: string) => {
+      const organization = await request<OrganizationDetail>('GET', pathOf(id))
+      const rows = organization.members.map(({ userId, role }) => [userId, role])
+      show(organization, ['USER', 'ROLE'], rows)
+    })
   remote(org, 'rm', 'delete an organization with its members and API keys')
     .argument('<id>', 'the organization')
     .option('--yes', 'do not ask')
-    .action(
-      act(async ({ flags, request, say }: CommandContext<{ yes?: boolean }>, id: string) => {
-        await confirmDeletion(`Delete the organization ${id} with its members and API keys?`, flags)
-        say(await request('DELETE', pathOf(id)), `the organization ${id} is deleted`)
-      }),
-    )
-  addMemberCommands(org, act)
-  addKeyCommands(org, act)
+    .run(async ({ flags, request, say }: CommandContext<{ yes?: boolean }>, id: string) => {
+      await confirmDeletion(`Delete the organization ${id} with its members and API keys?`, flags)
+      say(await request('DELETE', pathOf(id)), `the organization ${id} is deleted`)
+    })
+  addMemberCommands(org, remotes)
+  addKeyCommands(org, remotes)
 }
 
-function addMemberCommands(org: Command, act: Act): void {
+function addMemberCommands(org: Command, { remote }: RemoteCommands): void {
   const member = group(org, 'member').description('manage the members of an organization')
   const memberOf = (organization: string, user: string) => `${pathOf(organization)}/members/${pathSegment(user)}`
   remote(member, 'add', 'make a user a member, or change the role')
@@ -61,51 +54,41 @@ function addMemberCommands(org: Command, act: Act): void {
     .addOption(
       new Option('--role <role>', 'what the user may do').choices(['owner', 'admin', 'member']).default('member'),
     )
-    .action(
-      act(async ({ flags, request, say }: CommandContext<{ role: string }>, organization: string, user: string) => {
-        const made = await request('PUT', memberOf(organization, user), { body: { role: flags.role } })
-        say(made, `${user} is ${flags.role} of ${organization}`)
-      }),
-    )
+    .run(async ({ flags, request, say }: CommandContext<{ role: string }>, organization: string, user: string) => {
+      const made = await request('PUT', memberOf(organization, user), { body: { role: flags.role } })
+      say(made, `${user} is ${flags.role} of ${organization}`)
+    })
   remote(member, 'rm', 'remove a member')
     .argument('<organization>', 'the id of the organization')
     .argument('<user>', 'the id of the user')
-    .action(
-      act(async ({ request, say }, organization: string, user: string) =>
-        say(await request('DELETE', memberOf(organization, user)), `removed ${user} from ${organization}`),
-      ),
+    .run(async ({ request, say }, organization: string, user: string) =>
+      say(await request('DELETE', memberOf(organization, user)), `removed ${user} from ${organization}`),
     )
 }
 
-function addKeyCommands(org: Command, act: Act): void {
+function addKeyCommands(org: Command, { remote }: RemoteCommands): void {
   const key = group(org, 'key').description('manage the API keys of an organization')
   const keysOf = (organization: string) => `${pathOf(organization)}/api-keys`
   remote(key, 'create', 'make a key that acts for the organization, and print it, once')
     .argument('<organization>', 'the id of the organization')
     .argument('<name>', 'what it is for')
-    .action(
-      act(async ({ request, say, stderr }, organization: string, name: string) => {
-        const made = await request<ApiKeyMade>('POST', keysOf(organization), { body: { name } })
-        say(made, made.key)
-        stderr(`${made.id} acts for ${organization}. The key is not shown again.\n`)
-      }),
-    )
+    .run(async ({ request, say, stderr }, organization: string, name: string) => {
+      const made = await request<ApiKeyMade>('POST', keysOf(organization), { body: { name } })
+      say(made, made.key)
+      stderr(`${made.id} acts for ${organization}. The key is not shown again.\n`)
+    })
   remote(key, 'list', 'list its keys')
     .argument('<organization>', 'the id of the organization')
-    .action(
-      act(async ({ request, show }, organization: string) => {
-        const found = await request<ApiKeyList>('GET', keysOf(organization))
-        const rows = found.apiKeys.map(({ id, name, createdAt }) => [id, name, createdAt])
-        show(found, ['ID', 'NAME', 'CREATED'], rows)
-      }),
-    )
+    .run(async ({ request, show }, organization: string) => {
+      const found = await request<ApiKeyList>('GET', keysOf(organization))
+      const rows = found.apiKeys.map(({ id, name, createdAt }) => [id, name, createdAt])
+      show(found, ['ID', 'NAME', 'CREATED'], rows)
+    })
   remote(key, 'revoke', 'revoke a key and every token minted with it')
     .argument('<organization>', 'the id of the organization')
     .argument('<id>', 'the id of the key, as `org key list` shows it')
-    .action(
-      act(async ({ request, say }, organization: string, id: string) => {
-        const revoked = await request('DELETE', `${keysOf(organization)}/${pathSegment(id)}`)
-        say(revoked, `${id} is revoked, and every token minted with it`)
-      }),
-    )
+    .run(async ({ request, say }, organization: string, id: string) => {
+      const revoked = await request('DELETE', `${keysOf(organization)}/${pathSegment(id)}`)
+      say(revoked, `${id} is revoked, and every token minted with it`)
+    })
 }

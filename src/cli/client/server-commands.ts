@@ -7,66 +7,57 @@ import type { ServerDetail, ServerItem, ServerMade } from '../../model/server.ts
 import { escapeControlCharacters } from '../../ops/escape-control.ts'
 import { countText } from '../count-text.ts'
 import { readJsonFile } from '../json-input.ts'
-import { allPages, pathSegment } from './api-client.ts'
-import { type Act, remote } from './context.ts'
-import { noNamespace, noServer } from './missing.ts'
+import { allPages, noNamespace, noServer, pathSegment } from './api-client.ts'
+import type { RemoteCommands } from './context.ts'
 
 const pathOf = (name: string) => `/servers/${pathSegment(name)}`
 
-export function addServerActions(server: Command, act: Act): void {
+export function addServerActions(server: Command, { remote }: RemoteCommands): void {
   remote(server, 'add', 'register a server, or change it')
     .argument('<name>', 'NAMESPACE/NAME')
     .argument('<source>', 'the URL of an MCP server, or a JSON file with its details; - for stdin')
-    .action(
-      act(async ({ flags, request, say, stderr }, name: string, source: string) => {
-        const isUrl = /^https?:/i.test(source)
-        if (!isUrl && /^[a-z][a-z0-9+.-]*:\/\//i.test(source))
-          throw new CommandError(`${source}: must be an http or https URL, or a file`, 2)
-        const body = isUrl ? { mcpUrl: source } : readJsonFile(source)
-        const made = await request<ServerMade>('PUT', pathOf(name), { ...noNamespace(namespaceOf(name)), body })
-        // With `--json` they are in the body.
-        for (const warning of flags.json === true ? [] : (made.warnings ?? []))
-          stderr(`warning: ${escapeControlCharacters(warning)}\n`)
-        say(made, `${name} is registered`)
-      }),
-    )
+    .run(async ({ flags, request, say, stderr }, name: string, source: string) => {
+      const isUrl = /^https?:/i.test(source)
+      if (!isUrl && /^[a-z][a-z0-9+.-]*:\/\//i.test(source))
+        throw new CommandError(`${source}: must be an http or https URL, or a file`, 2)
+      const body = isUrl ? { mcpUrl: source } : readJsonFile(source)
+      const made = await request<ServerMade>('PUT', pathOf(name), { ...noNamespace(namespaceOf(name)), body })
+      // With `--json` they are in the body.
+      for (const warning of flags.json === true ? [] : (made.warnings ?? []))
+        stderr(`warning: ${escapeControlCharacters(warning)}\n`)
+      say(made, `${name} is registered`)
+    })
   remote(server, 'search', 'search the registered servers')
     .argument('[words...]', 'what to search for; all servers without it')
     .option('-n, --namespace <name>', 'in this namespace alone (default: in all)')
-    .action(
-      act(async ({ flags: { namespace }, request, show }, words: string[]) => {
-        const query = new URLSearchParams({
-          ...(words.length > 0 && { q: words.join(' ') }),
-          ...(namespace && { namespace }),
-        })
-        const found = await allPages<'servers', ServerItem>(request, `/servers?${query}`, 'servers', 100)
-        const rows = found.servers.map(({ qualifiedName, displayName, isDeployed, description }) => [
-          qualifiedName,
-          displayName,
-          isDeployed ? 'http' : '',
-          description,
-        ])
-        show(found, ['SERVER', 'NAME', 'REACHED BY', 'DESCRIPTION'], rows)
-      }),
-    )
+    .run(async ({ flags: { namespace }, request, show }, words: string[]) => {
+      const query = new URLSearchParams({
+        ...(words.length > 0 && { q: words.join(' ') }),
+        ...(namespace && { namespace }),
+      })
+      const found = await allPages<'servers', ServerItem>(request, `/servers?${query}`, 'servers', 100)
+      const rows = found.servers.map(({ qualifiedName, displayName, isDeployed, description }) => [
+        qualifiedName,
+        displayName,
+        isDeployed ? 'http' : '',
+        description,
+      ])
+      show(found, ['SERVER', 'NAME', 'REACHED BY', 'DESCRIPTION'], rows)
+    })
   remote(server, 'get', 'print a server’s details')
     .argument('<name>', 'NAMESPACE/NAME')
-    .action(act(async ({ request, print }, name: string) => print(await request('GET', pathOf(name), noServer(name)))))
+    .run(async ({ request, print }, name: string) => print(await request('GET', pathOf(name), noServer(name))))
   remote(server, 'introspect', 'ask a server again what it has')
     .argument('<name>', 'NAMESPACE/NAME')
-    .action(
-      act(async ({ request, say }, name: string) => {
-        const made = await request<ServerDetail>('POST', `${pathOf(name)}/.introspect`)
-        const count = (items: unknown[] | null, what: string) => countText(items?.length ?? 0, what)
-        const has = [count(made.tools, 'tool'), count(made.resources, 'resource'), count(made.prompts, 'prompt')]
-        say(made, `${name} has ${has.join(', ')}`)
-      }),
-    )
+    .run(async ({ request, say }, name: string) => {
+      const made = await request<ServerDetail>('POST', `${pathOf(name)}/.introspect`)
+      const count = (items: unknown[] | null, what: string) => countText(items?.length ?? 0, what)
+      const has = [count(made.tools, 'tool'), count(made.resources, 'resource'), count(made.prompts, 'prompt')]
+      say(made, `${name} has ${has.join(', ')}`)
+    })
   remote(server, 'rm', 'delete a server from the registry')
     .argument('<name>', 'NAMESPACE/NAME')
-    .action(
-      act(async ({ request, say }, name: string) =>
-        say(await request('DELETE', pathOf(name), noServer(name)), `${name} is deleted; connections to it stay`),
-      ),
+    .run(async ({ request, say }, name: string) =>
+      say(await request('DELETE', pathOf(name), noServer(name)), `${name} is deleted; connections to it stay`),
     )
 }

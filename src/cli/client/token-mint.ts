@@ -3,22 +3,18 @@
 import type { Command } from 'commander'
 import { operationKinds, resourceTypes } from '../../model/constraint.ts'
 import type { CreateTokenResponse } from '../../model/token.ts'
-import { readJsonFile } from '../json-input.ts'
-import { type Act, type CommandContext, many, remote } from './context.ts'
-import { readPairs } from './pairs.ts'
+import { readJsonFile, readPairs } from '../json-input.ts'
+import { type CommandContext, many, type RemoteCommands } from './context.ts'
 
-interface MintFlags {
+type Rule = 'namespaces' | 'resources' | 'operations' | 'metadata' | 'rpc'
+
+interface MintFlags extends Readonly<Partial<Record<Rule, readonly string[]>>> {
   readonly policy?: string
   readonly organization?: string
-  readonly namespaces?: readonly string[]
-  readonly resources?: readonly string[]
-  readonly operations?: readonly string[]
-  readonly metadata?: readonly string[]
-  readonly rpc?: readonly string[]
   readonly ttl?: string
 }
 
-export function addMintCommand(token: Command, act: Act): void {
+export function addMintCommand(token: Command, { remote }: RemoteCommands): void {
   remote(token, 'mint', 'mint a service token and print it')
     .option('--policy <file>', 'a policy as JSON: a file, or - for stdin')
     .addOption(many('--namespaces <name>', 'only this namespace'))
@@ -28,7 +24,7 @@ export function addMintCommand(token: Command, act: Act): void {
     .addOption(many('--rpc <path=pattern>', 'only MCP requests that match, like params.name=^get_'))
     .option('--ttl <duration>', 'how long it is good, like 30m (default: 1h)')
     .option('--organization <id>', 'act for this organization')
-    .action(act(mintToken))
+    .run(mintToken)
 }
 
 /** Prints the token alone, so that a script can keep it. */

@@ -7,12 +7,10 @@ import { readJson } from '../../schema/json.ts'
 import { drained } from '../../schema/steps.ts'
 import { createWordIndex } from '../../search/word-index.ts'
 import { wordsOf } from '../../search/words.ts'
-import { parseJson, readJsonFile } from '../json-input.ts'
+import { parseJson, readJsonFile, readPairs } from '../json-input.ts'
 import { group } from '../options.ts'
-import { allConnections, pathSegment } from './api-client.ts'
-import { type Act, type CommandContext, inNamespace } from './context.ts'
-import { noConnection } from './missing.ts'
-import { readPairs } from './pairs.ts'
+import { allConnections, noConnection, pathSegment } from './api-client.ts'
+import type { CommandContext, RemoteCommands } from './context.ts'
 
 /** The fields of a tool's definition that the commands read. `name`: by which it is called here, `CONNECTION.TOOL`. */
 interface Tool {
@@ -20,40 +18,28 @@ interface Tool {
   readonly description?: string | null
 }
 
-/** The fields of a `CallToolResult` of MCP that the commands read. */
-interface ToolResult {
-  readonly content?: readonly Content[]
-  readonly isError?: boolean
-}
-
-interface Content extends Data {
+/** The fields of a part of a `CallToolResult` of MCP that the commands read. `data` and `blob` are in base64. */
+interface Content {
   readonly type: string
   readonly text?: string
-  /** Of a resource in the result. */
-  readonly resource?: Data
-}
-
-/** Bytes in base64. */
-interface Data {
   readonly mimeType?: string
   readonly data?: string
   readonly blob?: string
+  readonly resource?: Omit<Content, 'type'>
 }
 
-export function addToolCommands(postern: Command, act: Act): void {
+export function addToolCommands(postern: Command, { inNamespace }: RemoteCommands): void {
   const tool = group(postern, 'tool').description('find and call tools')
   inNamespace(tool, 'list', 'list the tools of a namespace')
     .argument('[connection]', 'only of this connection')
-    .action(
-      act(async (context, connection: string | undefined) => showTools(await toolsOf(context, connection), context)),
-    )
+    .run(async (context, connection?: string) => showTools(await toolsOf(context, connection), context))
   inNamespace(tool, 'search', 'search the tools of a namespace')
     .argument('<words...>', 'what to search for')
-    .action(act(searchTools))
+    .run(searchTools)
   inNamespace(tool, 'call', 'call a tool and print its result; exit 1 if it says that it failed')
     .argument('<tool>', 'CONNECTION.TOOL')
     .argument('[arguments...]', 'JSON, - for stdin, or KEY=VALUE pairs')
-    .action(act(callTool))
+    .run(callTool)
 }
 
 /** The tools of a connection, or of all of a namespace. Connections that cannot be asked are reported on stderr. */
@@ -117,7 +103,7 @@ export async function callTool(context: CommandContext, name: string, given: rea
   const tool = name.slice(id.length + 1)
   const path = `/connect/${pathSegment(namespace)}/${pathSegment(id)}/.tools/${pathSegment(tool)}`
   const options = { ...noConnection(namespace, id), body: argumentsIn(given) }
-  const result = await context.request<ToolResult>('POST', path, options)
+  const result = await context.request<{ content?: Content[]; isError?: boolean }>('POST', path, options)
   if (context.flags.json === true) context.print(result)
   else for (const part of result.content ?? []) context.stdout(`${textOf(part)}\n`)
   return result.isError === true ? 1 : 0
@@ -146,9 +132,7 @@ function argumentsIn(given: readonly string[]): unknown {
   const [first] = given
   if (first === undefined) return {}
   if (first === '-') return readJsonFile('-')
-  if (given.length === 1 && first.trimStart().startsWith('{')) {
-    return parseJson(first, 'arguments')
-  }
+  if (given.length === 1 && first.trimStart().startsWith('{')) return parseJson(first, 'arguments')
   return Object.fromEntries(Object.entries(readPairs(given)).map(([key, text]) => [key, jsonOrText(text)]))
 }
 

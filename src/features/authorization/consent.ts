@@ -146,7 +146,7 @@ function readDecision(form: Form, { namespace, connectionId }: ConnectionRef) {
   if (access === undefined) return { problem: 'Choose what it may use.' }
   if (access !== 'all' && access !== 'some') throw invalidRequest('access: must be all or some')
   // Typed names are separated by commas or spaces. That of a box is taken as it is: a server may choose any.
-  const given = form.all('tool')
+  const given = form.getAll('tool')
   const names = form.one('typed') === undefined ? given : given.flatMap((text) => text.split(/[\s,]+/))
   const tools = names.filter((name) => name !== '')
   if (access === 'all') {

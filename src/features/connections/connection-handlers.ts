@@ -65,7 +65,7 @@ async function createConnection(deps: ConnectionDeps, request: Request): Promise
   const created = await decideAgain(`the namespace ${namespace}`, async () => {
     await probing.ask() // 400
     const ref = { namespace, connectionId: newConnectionId() }
-    return allowanceOf(request).commit(() => createOne(deps, { write, ref, context, probing })) // 400, 403, 429
+    return allowanceOf(request).commit(() => createOne(deps, { write, ref, context }, probing)) // 400, 403, 429
   })
   return connectionResponse(created, 201)
 }
@@ -78,17 +78,18 @@ async function replaceConnection(deps: ConnectionDeps, request: Request): Promis
   if (connectionId === undefined || !isConnectionId(connectionId)) throw notFound()
   refuseQuery(request.url) // 400
   const write = readWrite(await readJsonBody(request)) // 400
-  const asked = { write, ref: { namespace, connectionId }, context, probing: createProbing(deps.upstream, context) }
+  const asked = { write, ref: { namespace, connectionId }, context }
+  const probing = createProbing(deps.upstream, context)
   const queue = queueOf(request)
   return decideAgain(queue, async () => {
     // Nobody waits for the server meanwhile, only for the decision after it.
-    await asked.probing.ask() // 400
+    await probing.ask() // 400
     return allowanceOf(request).write(queue, async () => {
       const before = await findConnection(store, namespace, connectionId)
       const written =
         before === undefined
-          ? await createOne(deps, asked) // 400, 403
-          : await replaceOne(deps, asked, before) // 404, 403, 400, 409
+          ? await createOne(deps, asked, probing) // 400, 403
+          : await replaceOne(deps, asked, probing, before) // 404, 403, 400, 409
       return written === 'again' ? written : connectionResponse(written, before === undefined ? 201 : 200)
     }) // 429
   }) // 503

@@ -8,9 +8,9 @@ import type { Slices } from '../../fairness/slices.ts'
 import { concatenate } from '../../storage/concatenated.ts'
 import { readConnection } from '../../storage/connections.ts'
 import { idOfKey, keyOf, prefixOf, prefixRange } from '../../storage/keys.ts'
-import type { ConcatenatedValues, Key, Store } from '../../storage/store.ts'
+import type { ConcatenatedValues, Store } from '../../storage/store.ts'
 import { readVersion, versionText } from '../../storage/versions.ts'
-import { createCursors } from './cursor.ts'
+import { type Cursors, createCursors } from './cursor.ts'
 import { type PlanWork, successor } from './id-stream.ts'
 import { canonicalFilters, type ListQuery } from './list-query.ts'
 import { inScope, isNarrowed, planOf, type RowScope } from './plan.ts'
@@ -26,45 +26,7 @@ export interface Page {
   readonly version: string
 }
 
-/** An authorized request for a page, with everything that is computed from it once and can be reused. */
-export interface PreparedList {
-  readonly scope: RowScope
-  /** Whether filters or policy restrict the rows. */
-  readonly isNarrowed: boolean
-  /** Whether the policy restricts the rows. */
-  readonly isConstrained: boolean
-  readonly limit: number
-  /** The lower bound of the page's ids, inclusive. */
-  readonly from: string
-  /** The storage key prefix of the namespace's connections. */
-  readonly prefix: Key
-  /** The lower bound of the page's keys, inclusive. */
-  readonly gte: Key
-  /** The end of the namespace's keys, exclusive. */
-  readonly lt: Key
-  /** A cursor is bound to this text: the namespace and the filters in canonical form. */
-  readonly binding: string
-  /** Requests with the same key get the same page as long as the namespace's version is the same. */
-  readonly cacheKey: string
-  /** A hash of the cache key, for the ETag. */
-  readonly etagSuffix: string
-}
-
-export interface ConnectionLists {
-  /**
-   * `metadataFingerprint`: the metadata constraints of the scope's blocks, as text (`Caller` in authenticate.ts).
-   * Throws `invalid_request` for an invalid cursor.
-   */
-  prepare(scope: RowScope, query: ListQuery, metadataFingerprint: string): PreparedList
-  /** Reads a page from the store, in slices. Rejects as `Slices.next`. */
-  readPage(list: PreparedList, slices: Slices): Promise<Page>
-  /** Builds a page from rows that were read at this version. Its body may share the memory of the rows. */
-  compose(list: PreparedList, rows: Rows, version: string): Page & { readonly etag: string }
-  /** The rows of a page that nothing narrows, given the values in its key range. */
-  unnarrowedRows(list: PreparedList, values: ConcatenatedValues): Rows
-}
-
-export interface Rows {
+interface Rows {
   readonly values: ConcatenatedValues
   /**
    * The id where the next page starts: after the last row, or, for a page that ended early at
@@ -73,7 +35,45 @@ export interface Rows {
   readonly resumeFrom: string | undefined
 }
 
-export function createConnectionLists(store: Store, cursorKey: Buffer): ConnectionLists {
+/** An authorized request for a page, with everything that is computed from it once and can be reused. */
+export type PreparedList = ReturnType<typeof prepareList>
+
+function prepareList(cursors: Cursors, scope: RowScope, query: ListQuery, metadataFingerprint: string) {
+  /** A cursor is bound to this text: the namespace and the filters in canonical form. */
+  const binding = JSON.stringify([scope.namespace, canonicalFilters(query.filters)])
+  const from = query.cursor === undefined ? '' : cursors.open(binding, query.cursor)
+  if (from === undefined) {
+    throw invalidRequest('cursor: not valid for this namespace and these filters; start again without it')
+  }
+  /** Requests with the same key get the same page as long as the namespace's version is the same. */
+  const cacheKey = `${query.limit} ${JSON.stringify(from)} ${binding} ${metadataFingerprint}`
+  /** The storage key prefix of the namespace's connections. */
+  const prefix = prefixOf('connection', scope.namespace)
+  return {
+    scope,
+    /** Whether filters or policy restrict the rows. */
+    isNarrowed: isNarrowed(scope),
+    /** Whether the policy restricts the rows. */
+    isConstrained: isNarrowed({ ...scope, filters: [] }),
+    limit: query.limit,
+    /** The lower bound of the page's ids, inclusive. */
+    from,
+    prefix,
+    /** The lower bound of the page's keys, inclusive. */
+    gte: keyOf('connection', scope.namespace, from),
+    /** The end of the namespace's keys, exclusive. */
+    lt: prefixRange(prefix).lt,
+    binding,
+    cacheKey,
+    /** A hash of the cache key, for the ETag. */
+    etagSuffix: Bun.SHA256.hash(cacheKey, 'base64').slice(0, 22),
+  }
+}
+
+/** Prepares and reads pages of connections. */
+export type ConnectionLists = ReturnType<typeof createConnectionLists>
+
+export function createConnectionLists(store: Store, cursorKey: Buffer) {
   const cursors = createCursors(cursorKey)
 
   function bodyOf({ binding }: PreparedList, { values, resumeFrom }: Rows): Uint8Array<ArrayBuffer> {
@@ -81,7 +81,8 @@ export function createConnectionLists(store: Store, cursorKey: Buffer): Connecti
     return values.wrap('{"connections":[', `],"nextCursor":${cursor}}`)
   }
 
-  function compose(list: PreparedList, rows: Rows, version: string) {
+  /** Builds a page from rows that were read at this version. Its body may share the memory of the rows. */
+  function compose(list: PreparedList, rows: Rows, version: string): Page & { readonly etag: string } {
     const body = bodyOf(list, rows)
     // The version changes with every write to the namespace. A caller that sees only some rows must not learn of writes
     // to the others, so its tag is a hash of the body.
@@ -90,29 +91,14 @@ export function createConnectionLists(store: Store, cursorKey: Buffer): Connecti
   }
 
   return {
-    prepare(scope, query, metadataFingerprint) {
-      const binding = JSON.stringify([scope.namespace, canonicalFilters(query.filters)])
-      const from = query.cursor === undefined ? '' : cursors.open(binding, query.cursor)
-      if (from === undefined) {
-        throw invalidRequest('cursor: not valid for this namespace and these filters; start again without it')
-      }
-      const cacheKey = `${query.limit} ${JSON.stringify(from)} ${binding} ${metadataFingerprint}`
-      const prefix = prefixOf('connection', scope.namespace)
-      return {
-        scope,
-        isNarrowed: isNarrowed(scope),
-        isConstrained: isNarrowed({ ...scope, filters: [] }),
-        limit: query.limit,
-        from,
-        prefix,
-        gte: keyOf('connection', scope.namespace, from),
-        lt: prefixRange(prefix).lt,
-        binding,
-        cacheKey,
-        etagSuffix: Bun.SHA256.hash(cacheKey, 'base64').slice(0, 22),
-      }
-    },
-    async readPage(list, slices) {
+    /**
+     * `metadataFingerprint`: the metadata constraints of the scope's blocks, as text (`Caller` in authenticate.ts).
+     * Throws `invalid_request` for an invalid cursor.
+     */
+    prepare: (scope: RowScope, query: ListQuery, metadataFingerprint: string) =>
+      prepareList(cursors, scope, query, metadataFingerprint),
+    /** Reads a page from the store, in slices. Rejects as `Slices.next`. */
+    async readPage(list: PreparedList, slices: Slices): Promise<Page> {
       const { namespace } = list.scope
       const versionKey = keyOf('connectionsVersion', namespace)
       if (!list.isNarrowed) {
@@ -131,6 +117,7 @@ export function createConnectionLists(store: Store, cursorKey: Buffer): Connecti
   }
 }
 
+/** The rows of a page that nothing narrows, given the values in its key range. */
 function unnarrowedRows({ prefix }: PreparedList, values: ConcatenatedValues): Rows {
   const { lastKeyIfMore: last } = values
   return { values, resumeFrom: last === undefined ? undefined : successor(idOfKey(prefix, last)) }
@@ -162,7 +149,7 @@ async function readPlannedRows(
     let ended = false
     while (!ended && ids.length <= limit - rows.length && work.examined < indexEntriesExaminedMax) {
       if (slices.isOver) await slices.next()
-      const sought = plan.seek(position)
+      const sought = plan(position)
       const step = sought instanceof Promise ? await sought : sought
       if (step === undefined) ended = true
       else {

@@ -92,9 +92,15 @@ export interface Draft {
   readonly inputRequired: InputRequired | undefined
 }
 
-/** The connection to write, and the keys that seal its private part. */
-export interface WriteTarget {
+/** A write that a request asks for. */
+export interface AskedWrite {
+  readonly write: ConnectionWrite
   readonly ref: ConnectionRef
+  readonly context: RequestContext
+}
+
+/** The keys that seal a connection's private part. */
+export interface SealingKeys {
   readonly headersKey: Buffer
   /** Seals the OAuth client. */
   readonly signInKey: Buffer
@@ -102,15 +108,15 @@ export interface WriteTarget {
 
 /** A new connection. Its URL is `mcpUrl`, or the registered server's. Throws `invalid_request`. */
 export async function draftNew(
-  write: ConnectionWrite,
-  { context, ref, headersKey, signInKey }: WriteTarget & { readonly context: RequestContext },
+  { headersKey, signInKey }: SealingKeys,
+  { write, ref, context }: AskedWrite,
   now: Date,
 ): Promise<Draft> {
   const { connectionId } = ref
   const { name = connectionId, metadata = null, mock, headers } = write
   const server = write.server === undefined ? undefined : await readServer(context, write.server)
-  if (mock?.enabled === true && server === undefined) throw invalidRequest('mock: requires server')
   const isMocked = mock?.enabled === true
+  if (isMocked && server === undefined) throw invalidRequest('mock: requires server')
   const mcpUrl = write.mcpUrl ?? urlOf(server, isMocked)
   if (mcpUrl === undefined) throw invalidRequest('mcpUrl: is missing; send mcpUrl or server')
   const fields = server === undefined || isMocked ? [] : fieldsOf(server)
@@ -160,9 +166,10 @@ function urlOf(server: ServerDetail | undefined, isMocked: boolean): string | nu
  * `fields`: what the connection's server must be told, of which headers or a query may be a part.
  */
 export function draftChange(
-  write: ConnectionWrite,
+  { headersKey, signInKey }: SealingKeys,
+  { write, ref }: Omit<AskedWrite, 'context'>,
   before: StoredConnection,
-  { ref, headersKey, signInKey, fields }: WriteTarget & { readonly fields: readonly InputField[] },
+  fields: readonly InputField[],
 ): Draft {
   const { status, serverInfo: _, ...connection } = before.connection
   const { name = connection.name, metadata = connection.metadata } = write

@@ -18,14 +18,12 @@ export const indexBatchMax = 256
 /** Stores contract 4.3: index entries read at once from a store on another machine. Past it: the next batch. */
 const indexBatchRemote = 1000
 
-export interface IdStream {
-  /**
-   * One bounded step. The stream has no id in [from, at). If `found`, `at` is an id of the stream; if not, `at` is
-   * greater than `from`, so that seeking from there makes progress. Undefined at the end of the stream. `from` must not
-   * decrease between calls.
-   */
-  seek(from: string): Sought
-}
+/**
+ * One bounded step. The stream has no id in [from, at). If `found`, `at` is an id of the stream; if not, `at` is greater
+ * than `from`, so that seeking from there makes progress. Undefined at the end of the stream. `from` must not decrease
+ * between calls.
+ */
+export type IdStream = (from: string) => Sought
 
 type Sought = Promise<Step | undefined> | Step | undefined
 
@@ -71,28 +69,26 @@ export function indexStream(store: Pick<Store, 'keys' | 'isRemote'>, prefix: Key
     return { at: id, found: true }
   }
 
-  return {
-    seek(from) {
-      const last = ids.at(-1)
-      if (last !== undefined && last >= from) {
-        at = lowerBound(ids, from, at)
-        return step()
-      }
-      return more ? fetch(from) : undefined
-    },
+  return (from) => {
+    const last = ids.at(-1)
+    if (last !== undefined && last >= from) {
+      at = lowerBound(ids, from, at)
+      return step()
+    }
+    return more ? fetch(from) : undefined
   }
 }
 
 /** One id, for a constraint that names a connection. The connection may not exist; reading its record shows that. */
 export function singleStream(id: string): IdStream {
-  return { seek: (from) => (id >= from ? { at: id, found: true } : undefined) }
+  return (from) => (id >= from ? { at: id, found: true } : undefined)
 }
 
 /** The intersection. One step is one round, in which each stream skips ahead to the position of the one before it. */
 export function allOf(streams: readonly IdStream[]): IdStream {
   const [only] = streams
   if (only !== undefined && streams.length === 1) return only
-  return { seek: (from) => round(streams, 0, { at: from, found: true }) }
+  return (from) => round(streams, 0, { at: from, found: true })
 }
 
 /** A round from the stream at `index` on, with the position before it. */
@@ -100,7 +96,7 @@ function round(streams: readonly IdStream[], index: number, before: Step): Sough
   const stream = streams[index]
   if (stream === undefined) return before
   const next = (step: Step) => round(streams, index + 1, index === 0 ? step : together(before, step))
-  const sought = stream.seek(before.at)
+  const sought = stream(before.at)
   // No promise where nothing is waited for: a plan may take 100,000 steps.
   return sought instanceof Promise ? sought.then((step) => step && next(step)) : sought && next(sought)
 }
@@ -125,22 +121,20 @@ export function anyOf(streams: readonly IdStream[]): IdStream {
     return lowest
   }
 
-  return {
-    seek(from) {
-      // All that wait are waited for together: each may be a round trip.
-      const waiting: Promise<void>[] = []
-      for (const [index, stream] of streams.entries()) {
-        const head = heads[index]
-        if (head === undefined || head.at > from || (head.at === from && head.found)) continue
-        const sought = stream.seek(from)
-        const arrived = (step: Step | undefined) => {
-          heads[index] = step
-        }
-        if (sought instanceof Promise) waiting.push(sought.then(arrived))
-        else arrived(sought)
+  return (from) => {
+    // All that wait are waited for together: each may be a round trip.
+    const waiting: Promise<void>[] = []
+    for (const [index, stream] of streams.entries()) {
+      const head = heads[index]
+      if (head === undefined || head.at > from || (head.at === from && head.found)) continue
+      const sought = stream(from)
+      const arrived = (step: Step | undefined) => {
+        heads[index] = step
       }
-      return waiting.length === 0 ? least() : Promise.all(waiting).then(least)
-    },
+      if (sought instanceof Promise) waiting.push(sought.then(arrived))
+      else arrived(sought)
+    }
+    return waiting.length === 0 ? least() : Promise.all(waiting).then(least)
   }
 }
 

@@ -17,18 +17,8 @@ interface Question {
   readonly tokens: string | undefined
 }
 
-export interface Probing {
-  /**
-   * The connection with the status and server info that its server gave; undefined if that must be asked first. A mock
-   * is not probed, nor what lacks input. `signIn`: the draft as it is sent, with somebody's token.
-   */
-  probed(draft: Draft, signIn?: () => Promise<Draft>): Connection | undefined
-  /**
-   * Asks the server that the last decision lacked, if any. Throws `invalid_request` if its address must not be reached;
-   * any other failure becomes the connection's status.
-   */
-  ask(): Promise<void>
-}
+/** The probes of one write. */
+export type Probing = ReturnType<typeof createProbing>
 
 /**
  * Times that a server is asked because the tokens of its connection are others by then. Past it: the last answer
@@ -36,13 +26,17 @@ export interface Probing {
  */
 const asksMax = 3
 
-export function createProbing(upstream: Upstream, { caller, request }: RequestContext): Probing {
+export function createProbing(upstream: Upstream, { caller, request }: RequestContext) {
   let asks = 0
   let known: (Question & { readonly result: ProbeResult }) | undefined
   let lacking: (Question & { readonly signIn: () => Promise<Draft> }) | undefined
 
   return {
-    probed(draft, signIn = async () => draft) {
+    /**
+     * The connection with the status and server info that its server gave; undefined if that must be asked first. A
+     * mock is not probed, nor what lacks input. `signIn`: the draft as it is sent, with somebody's token.
+     */
+    probed(draft: Draft, signIn = async () => draft): Connection | undefined {
       const { connection, target, privatePart, inputRequired } = draft
       if (connection.mock?.enabled === true || connection.mcpUrl === null) {
         return { ...connection, status: { state: 'connected' } }
@@ -54,7 +48,11 @@ export function createProbing(upstream: Upstream, { caller, request }: RequestCo
       lacking = { ...question, signIn }
       return undefined
     },
-    async ask() {
+    /**
+     * Asks the server that the last decision lacked, if any. Throws `invalid_request` if its address must not be
+     * reached; any other failure becomes the connection's status.
+     */
+    async ask(): Promise<void> {
       if (lacking === undefined) return
       const { signIn, ...question } = lacking
       lacking = undefined

@@ -7,39 +7,34 @@
 import { auditedCaller } from '../../auth/authenticate.ts'
 import { type Authorizer, type RequestContext, sees } from '../../auth/authorizer.ts'
 import type { Denials } from '../../auth/denials.ts'
-import { makerOf } from '../../auth/maker.ts'
-import type { SetupLinks } from '../../auth/setup-links.ts'
+import { type Maker, makerOf } from '../../auth/maker.ts'
+import { hasAuthorization } from '../../auth/sealed-parts.ts'
+import { type SetupLinks, withSetupUrl, withSignInEnd } from '../../auth/setup-links.ts'
 import type { Clock } from '../../clock.ts'
 import { namespaceFull } from '../../errors.ts'
-import type { Connection, ConnectionRef, ConnectionWrite } from '../../model/connection.ts'
+import type { Connection, ConnectionRef, ConnectionStatus } from '../../model/connection.ts'
 import type { Audit } from '../../ops/audit-log.ts'
-import { connectionBytes, connectionChange, type StoredConnection } from '../../storage/connections.ts'
+import {
+  type ConnectionPrivate,
+  connectionBytes,
+  connectionChange,
+  type StoredConnection,
+} from '../../storage/connections.ts'
 import { keyOf } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
 import type { Usage } from '../../storage/usage.ts'
 import type { Upstream } from '../../upstream/upstream.ts'
 import type { UpstreamCredentials } from '../upstream-sign-in/credentials.ts'
 import { configOf } from '../upstream-sign-in/input.ts'
-import { type Draft, draftChange, draftNew, requireWritable } from './draft.ts'
+import { type AskedWrite, type Draft, draftChange, draftNew, requireWritable, type SealingKeys } from './draft.ts'
 import type { Probing } from './probing.ts'
-import { asSignedIn, signedIn, withLinks, withTicket, withTicketsEnded } from './sign-in.ts'
 
-/** A write that a request asks for. */
-export interface AskedWrite {
-  readonly write: ConnectionWrite
-  readonly ref: ConnectionRef
-  readonly context: RequestContext
-  readonly probing: Probing
-}
-
-export interface WriterDeps {
+export interface WriterDeps extends SealingKeys {
   readonly authorizer: Authorizer
   readonly denials: Denials
   readonly audit: Audit
   readonly store: Store
   readonly upstream: Upstream
-  readonly headersKey: Buffer
-  readonly signInKey: Buffer
   /** Where a person signs in to a connection’s server. */
   readonly links: SetupLinks
   readonly credentials: Pick<UpstreamCredentials, 'of' | 'revoke'>
@@ -48,24 +43,14 @@ export interface WriterDeps {
   readonly clock: Clock
 }
 
-/** `before` is undefined for a new connection. */
-interface CommitOptions {
-  readonly event: 'connection.created' | 'connection.changed'
-  readonly ref: ConnectionRef
-  readonly draft: Draft
-  readonly before: StoredConnection | undefined
-}
-
 /**
  * Resolves with the new connection as JSON once it is durable, or 'again' if the id is taken, or the server must be
  * asked first. Throws 400, 403, and 401 or 404 if the caller has lost its access during the probe.
  */
-export async function createOne(deps: WriterDeps, asked: AskedWrite): Promise<Uint8Array | 'again'> {
-  const { write, ref, context, probing } = asked
-  const draft = await draftWritable(deps, write, ref, context)
+export async function createOne(deps: WriterDeps, asked: AskedWrite, probing: Probing): Promise<Uint8Array | 'again'> {
+  const draft = await draftWritable(deps, asked)
   const connection = probing.probed(draft)
-  if (connection === undefined) return 'again'
-  return commit(deps, connection, { event: 'connection.created', ref, draft, before: undefined }, context)
+  return connection === undefined ? 'again' : commit(deps, asked, connection, draft)
 }
 
 /**
@@ -74,26 +59,26 @@ export async function createOne(deps: WriterDeps, asked: AskedWrite): Promise<Ui
  */
 export async function replaceOne(
   deps: WriterDeps,
-  { write, ref, context, probing }: AskedWrite,
+  asked: AskedWrite,
+  probing: Probing,
   before: StoredConnection,
 ): Promise<Uint8Array | 'again'> {
-  const { authorizer, headersKey, signInKey, credentials } = deps
+  const { authorizer } = deps
+  const { write, ref, context } = asked
   // An id that the caller does not see must behave like a free one, so the checks of `createOne` run first and can
   // throw 400 or 403; the 404 follows from `authorizer.requireAccess`.
-  if (!sees(context, ref, before)) await draftWritable(deps, write, ref, context)
+  if (!sees(context, ref, before)) await draftWritable(deps, asked)
   authorizer.requireAccess(context, ref, before, 'write')
   // With other headers, or another query in the URL, the server may respond differently.
   const isMoved = write.mcpUrl !== undefined && write.mcpUrl !== before.connection.mcpUrl
   const needsProbe = write.headers !== undefined || write.oauth !== undefined || isMoved
   const fields = needsProbe ? (await configOf(context.request, context.directory, before)).fields : []
-  const draft = draftChange(write, before, { ref, headersKey, signInKey, fields })
+  const draft = draftChange(deps, asked, before, fields)
   const { status, serverInfo } = before.connection
   const unchanged: Connection = { ...draft.connection, status, ...(serverInfo && { serverInfo }) }
   requireWritable(context, ref, unchanged)
-  const signIn = () => signedIn(credentials, draft, { ref, stored: before, context })
-  const connection = needsProbe ? probing.probed(draft, signIn) : unchanged
-  if (connection === undefined) return 'again'
-  return commit(deps, connection, { event: 'connection.changed', ref, draft, before }, context)
+  const connection = needsProbe ? probing.probed(draft, () => signedIn(deps, asked, before, draft)) : unchanged
+  return connection === undefined ? 'again' : commit(deps, asked, connection, draft, before)
 }
 
 /** False if `before` is no longer the stored record. */
@@ -111,27 +96,22 @@ export async function deleteOne(
 }
 
 /** A new connection that the caller may write, before its server is contacted. Throws 400, 403. */
-async function draftWritable(
-  deps: WriterDeps,
-  write: ConnectionWrite,
-  ref: ConnectionRef,
-  context: RequestContext,
-): Promise<Draft> {
-  const { headersKey, signInKey } = deps
-  const draft = await draftNew(write, { context, ref, headersKey, signInKey }, new Date(deps.clock.now()))
-  requireWritable(context, ref, { ...draft.connection, status: { state: 'connected' } })
+async function draftWritable(deps: WriterDeps, asked: AskedWrite): Promise<Draft> {
+  const draft = await draftNew(deps, asked, new Date(deps.clock.now()))
+  requireWritable(asked.context, asked.ref, { ...draft.connection, status: { state: 'connected' } })
   return draft
 }
 
-/** Authorizes again, then commits and audits. Throws 401, 404, 403. */
+/** Authorizes again, then commits and audits. `before` is undefined for a new connection. Throws 401, 404, 403. */
 async function commit(
   deps: WriterDeps,
+  { ref, context: { request } }: AskedWrite,
   probed: Connection,
-  { event, ref, draft, before }: CommitOptions,
-  { request }: RequestContext,
+  draft: Draft,
+  before?: StoredConnection,
 ): Promise<Uint8Array | 'again'> {
   const { authorizer, denials, store, links } = deps
-  const connection = withLinks(links, asSignedIn(probed, draft), ref, draft)
+  const connection = { ...probed, status: statusToWrite(probed.status, draft, links.urlOf(ref)) }
   // Read before the namespace is: if that is deleted meanwhile, the commit conflicts.
   const key = keyOf('endedNamespace', ref.namespace)
   const ended = { key, value: (await store.get(key)) ?? null }
@@ -146,7 +126,7 @@ async function commit(
     throw namespaceFull(ref.namespace)
   }
   if (!committed.ok) return 'again'
-  await recordWrite(deps, event, context, ref)
+  await recordWrite(deps, before === undefined ? 'connection.created' : 'connection.changed', context, ref)
   // Another client or none: the tokens of the former one are worth nothing any more.
   if (before?.privatePart.tokens !== undefined && draft.privatePart.tokens === undefined) {
     await deps.credentials.revoke(ref, before, 'its client was changed')
@@ -161,4 +141,55 @@ function recordWrite(
   ref: ConnectionRef,
 ): Promise<void> {
   return audit.recordDone(event, { ...auditedCaller(caller), ...ref })
+}
+
+/**
+ * The status to write. A server that wants more scopes than its token has is not connected, whatever it answers to a
+ * greeting; one that is says until when, if its sign-in ends. Where there is something to set up, a link leads there;
+ * but nobody is to sign in to a connection that sends an authorization header of its own.
+ */
+function statusToWrite(probed: ConnectionStatus, { target, privatePart }: Draft, setupUrl: string): ConnectionStatus {
+  const isSignedIn = privatePart.tokens !== undefined && probed.state === 'connected'
+  const isScopeWanted = isSignedIn && privatePart.wantedScope !== undefined
+  const status: ConnectionStatus = isScopeWanted ? { state: 'auth_required' } : probed
+  if (status.state === 'auth_required' && hasAuthorization(target.headers)) return status
+  return withSetupUrl(isSignedIn ? withSignInEnd(status, privatePart) : status, setupUrl)
+}
+
+/** Tickets are good until the connection is set up, also where a write has set it up. */
+function withTicketsEnded(
+  privatePart: ConnectionPrivate,
+  before: StoredConnection | undefined,
+  { status }: Connection,
+): ConnectionPrivate {
+  const was = before?.connection.status.state
+  const isSetUp = status.state === 'connected' && (was === 'auth_required' || was === 'input_required')
+  return isSetUp ? { ...privatePart, setups: (privatePart.setups ?? 0) + 1 } : privatePart
+}
+
+/** For the answer alone: its ticket lets the writer of a connection, or somebody else, set it up without a key. */
+function withTicket(
+  links: SetupLinks,
+  ref: ConnectionRef,
+  { connection, privatePart }: Pick<StoredConnection, 'connection' | 'privatePart'>,
+  maker: Maker,
+): Connection {
+  const { status } = connection
+  const canBeSetUp = status.state === 'auth_required' || status.state === 'input_required'
+  if (!canBeSetUp || status.setupUrl !== links.urlOf(ref)) return connection
+  return { ...connection, status: withSetupUrl(status, links.urlWithTicket({ ref, connection, privatePart }, maker)) }
+}
+
+/** The draft with the token of somebody who has signed in, for the probe. */
+async function signedIn(
+  { credentials }: WriterDeps,
+  { ref, context: { caller, request } }: AskedWrite,
+  stored: StoredConnection,
+  draft: Draft,
+): Promise<Draft> {
+  if (draft.privatePart.tokens === undefined) return draft
+  const current = await credentials.of({ ref, stored, holder: caller, request })
+  if (current === undefined) return draft
+  const { url, headers } = draft.target
+  return { ...draft, target: { url, headers: { ...headers, authorization: `Bearer ${current.accessToken}` } } }
 }

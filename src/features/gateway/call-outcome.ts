@@ -47,7 +47,7 @@ function ofEvents(id: RpcId): OutcomeReader {
   let pieces: Uint8Array[] = []
   let bytes = 0
   let data: string[] = []
-  let large: Search | undefined
+  let large: ReturnType<typeof createSearch> | undefined
 
   function endEvent(): void {
     if (large !== undefined) found ??= large.stated()
@@ -171,24 +171,18 @@ function statedInMessage(text: string, id?: RpcId): Stated | undefined {
   return result?.isError === true ? { outcome: 'tool_error' } : ok
 }
 
-/** Undefined for what is not an answer. */
-interface Search {
-  add(bytes: Uint8Array): void
-  stated(): Stated | undefined
-}
-
 /**
  * Looks for the members of an answer that is too large to be parsed. Their names with these quotes are in no text,
  * where quotes are escaped. A member `isError` deep within the result is taken for the result's own.
  */
-function createSearch(beginnings: readonly string[] = []): Search {
+function createSearch(beginnings: readonly string[] = []) {
   let isError = false
   let hasResult = false
   let hasError = false
   /** The last bytes, in which a name may have begun. */
   let rest = Buffer.alloc(0)
-  const search: Search = {
-    add(bytes) {
+  const search = {
+    add(bytes: Uint8Array): void {
       const both = Buffer.concat([rest, bytes])
       hasResult ||= both.includes('"result"')
       hasError ||= both.includes('"error"')
@@ -198,7 +192,8 @@ function createSearch(beginnings: readonly string[] = []): Search {
       }
       rest = Buffer.from(both.subarray(-restBytes))
     },
-    stated() {
+    /** Undefined for what is not an answer. */
+    stated(): Stated | undefined {
       if (isError) return { outcome: 'tool_error' }
       if (hasResult) return ok
       return hasError ? { outcome: 'rpc_error' } : undefined

@@ -33,13 +33,8 @@ const callHashArgumentsCharsMax = 4096
 /** Characters of all arguments whose hashes are remembered. Past it: the oldest are hashed again. */
 const callHashesCharsMax = 400 * 1024
 
-export interface CallRecorder {
-  /**
-   * Runs a call, and records how it ended before its answer ends. `send` notes how far it has come. Throws what `send`
-   * throws.
-   */
-  record(call: RecordedCall, message: Message, send: (progress: CallProgress) => Promise<Response>): Promise<Response>
-}
+/** Runs a call, and records how it ended. */
+export type RecordCall = ReturnType<typeof createCallRecorder>
 
 export interface CallRecorderOptions {
   /** Undefined if calls are counted only. */
@@ -64,54 +59,63 @@ interface Ending {
   readonly bytesOut: number
 }
 
-export function createCallRecorder(options: CallRecorderOptions): CallRecorder {
-  const { log, key, observe, requestId, clock } = options
+/**
+ * The call is recorded before its answer ends. `send` notes how far it has come. The recorder throws what `send` throws.
+ */
+export function createCallRecorder({ log, key, observe, requestId, clock }: CallRecorderOptions) {
   const hashOf = createHashes(key)
 
-  return {
-    async record(call, message, send) {
-      log?.requireWritable() // 503
-      const started = clock.monotonic()
+  return async (
+    call: RecordedCall,
+    message: Message,
+    send: (progress: CallProgress) => Promise<Response>,
+  ): Promise<Response> => {
+    log?.requireWritable() // 503
+    const started = clock.monotonic()
+    const { caller, request } = call.context
+    const { token } = caller
+    const { namespace, connectionId } = call.connection
+    const { name, arguments: args = {} } = (message.body['params'] ?? {}) as { name?: unknown; arguments?: unknown }
+    const line = async ({ outcome, code, bytesOut }: Ending): Promise<CallRecord> => ({
+      requestId: requestId(request),
+      userId: caller.userId,
+      keyId: caller.keyId,
+      ...(token && { jti: token.jti, ...(token.par && { par: token.par }) }),
+      namespace,
+      connectionId,
+      tool: typeof name === 'string' ? recordedTool(name) : '',
+      via: request.url.includes('/.tools/') ? 'tools' : 'mcp',
+      outcome,
+      ...(code !== undefined && { code }),
+      ms: Math.round((clock.monotonic() - started) * 10) / 10,
+      bytesIn: message.bytes.length,
+      bytesOut,
+      args: await hashOf(args, message.bytes.length),
+    })
+    const end = async (ending: Ending) => {
+      observe?.(ending.outcome, namespace, connectionId)
+      if (ending.outcome === 'refused') await log?.refused(caller, () => line(ending))
+      else await log?.record(await line(ending))
+    }
+    let response: Response
+    const progress: CallProgress = { isSent: false, isAnswered: false }
+    try {
+      response = await send(progress)
+    } catch (thrown) {
+      await end(endingOf(thrown, progress, request.signal.aborted))
+      throw thrown
+    }
+    const { body } = progress
+    if (body !== undefined || response.body === null) {
+      const bytesOut = typeof body === 'string' ? Buffer.byteLength(body) : (body?.length ?? 0)
       // A notification has no answer.
       const isNotification = message.body['id'] === undefined
-      const { caller, request } = call.context
-      const { name, arguments: args = {} } = (message.body['params'] ?? {}) as { name?: unknown; arguments?: unknown }
-      const line = async ({ outcome, code, bytesOut }: Ending): Promise<CallRecord> => ({
-        requestId: requestId(request),
-        ...callerAndTool(call, name),
-        outcome,
-        ...(code !== undefined && { code }),
-        ms: Math.round((clock.monotonic() - started) * 10) / 10,
-        bytesIn: message.bytes.length,
-        bytesOut,
-        args: await hashOf(args, message.bytes.length),
-      })
-      const end = async (ending: Ending) => {
-        observe?.(ending.outcome, call.connection.namespace, call.connection.connectionId)
-        await log?.record(await line(ending))
-      }
-      let response: Response
-      const progress: CallProgress = { isSent: false, isAnswered: false }
-      try {
-        response = await send(progress)
-      } catch (thrown) {
-        const ending = endingOf(thrown, progress, request.signal.aborted)
-        if (ending.outcome === 'refused') {
-          observe?.('refused', call.connection.namespace, call.connection.connectionId)
-          await log?.refused(caller, () => line(ending))
-        } else await end(ending)
-        throw thrown
-      }
-      const { body } = progress
-      if (body !== undefined || response.body === null) {
-        const bytesOut = typeof body === 'string' ? Buffer.byteLength(body) : (body?.length ?? 0)
-        await end({ ...(isNotification ? { outcome: 'ok' } : statedIn(body ?? '')), bytesOut })
-        return response
-      }
-      const { status, headers } = response
-      const answer = createOutcomeReader(message.id, headers.get('content-type'))
-      return new Response(recorded(response.body, answer, request, end), { status, headers })
-    },
+      await end({ ...(isNotification ? { outcome: 'ok' } : statedIn(body ?? '')), bytesOut })
+      return response
+    }
+    const { status, headers } = response
+    const answer = createOutcomeReader(message.id, headers.get('content-type'))
+    return new Response(recorded(response.body, answer, { request, progress, end }), { status, headers })
   }
 }
 
@@ -135,20 +139,11 @@ function createHashes(key: Buffer): (args: unknown, bytes: number) => Promise<st
   }
 }
 
-/** The caller, the tool, and the way of the call. */
-function callerAndTool({ context: { caller, request }, connection }: RecordedCall, name: unknown) {
-  return {
-    userId: caller.userId,
-    keyId: caller.keyId,
-    ...(caller.token && { jti: caller.token.jti, ...(caller.token.par && { par: caller.token.par }) }),
-    namespace: connection.namespace,
-    connectionId: connection.connectionId,
-    tool: typeof name === 'string' ? recordedTool(name) : '',
-    via: request.url.includes('/.tools/') ? 'tools' : 'mcp',
-  } as const
-}
-
 const cancelled: Stated = { outcome: 'cancelled' }
+
+/** How a call ended whose stream is over without an answer. */
+const endedBy = ({ endedBy: error }: CallProgress): Omit<Ending, 'bytesOut'> =>
+  error === undefined ? unanswered : { outcome: 'cancelled', code: error.code }
 
 /** How a call ended that was answered with an error. `isGone`: the caller has disconnected. */
 function endingOf(thrown: unknown, { isSent, isAnswered }: CallProgress, isGone: boolean): Ending {
@@ -163,14 +158,19 @@ function isOfUpstream(code: string): boolean {
   return code.startsWith('upstream_') || code === 'session_not_found' || code === 'internal'
 }
 
+interface RecordedStream {
+  readonly request: Request
+  readonly progress: CallProgress
+  readonly end: (ending: Ending) => Promise<void>
+}
+
 /**
  * The stream, which ends when the call is recorded. A client that disconnects before the answer has cancelled the call.
  */
 function recorded(
   body: ReadableStream<Uint8Array>,
   answer: OutcomeReader,
-  request: Request,
-  end: (ending: Ending) => Promise<void>,
+  { request, progress, end }: RecordedStream,
 ): ReadableStream<Uint8Array> {
   const reader = body.getReader()
   let bytesOut = 0
@@ -186,11 +186,12 @@ function recorded(
         const { done, value } = await reader.read()
         if (!done) {
           bytesOut += value.length
-          await answer.add(value)
+          // The event that says why the platform ended the stream is no answer of the server.
+          if (progress.endedBy === undefined) await answer.add(value)
           controller.enqueue(value)
           return
         }
-        await finish(answer.stated() ?? unanswered)
+        await finish(answer.stated() ?? endedBy(progress))
         controller.close()
       } catch (error) {
         await finish(request.signal.aborted ? cancelled : unanswered).catch(() => {})

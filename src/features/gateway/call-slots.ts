@@ -2,17 +2,14 @@
 
 import { Shares } from '../../fairness/shares.ts'
 import { concurrentCallsMax } from '../../limits.ts'
-import type { UpstreamCall } from './upstream-call.ts'
-import { tooMany } from './upstream-failure.ts'
+import { tooMany, type UpstreamCall } from './upstream-call.ts'
 
-/** Takes a slot. Returns a function that releases it, to be called once. Throws `rate_limited`. */
-export type TakeSlot = (call: Pick<UpstreamCall, 'ref' | 'holder' | 'message'>) => () => void
-
-export function createCallSlots(): TakeSlot {
+/** A function that takes a slot, and returns one that releases it, to be called once. Throws `rate_limited`. */
+export function createCallSlots() {
   /** Entries exist only while a connection has requests in flight, so the map does not grow with the namespace. */
   const byConnection = new Map<string, { readonly shares: Shares; taken: number }>()
-  return ({ ref: { namespace, connectionId }, holder, message }) => {
-    const name = `${namespace}/${connectionId}`
+  return ({ connection, holder, message }: Pick<UpstreamCall, 'connection' | 'holder' | 'message'>) => {
+    const name = `${connection.namespace}/${connection.connectionId}`
     const slots = byConnection.get(name) ?? { shares: new Shares(concurrentCallsMax), taken: 0 }
     if (!slots.shares.take(holder, 1)) {
       throw tooMany('This caller has too many concurrent requests on this connection', message)

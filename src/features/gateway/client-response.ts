@@ -2,7 +2,6 @@
 
 import { PlatformError } from '../../errors.ts'
 import type { Allowance } from '../../fairness/allowance.ts'
-import type { Shares } from '../../fairness/shares.ts'
 import { isJson } from '../../http/body.ts'
 import { rpcErrorText } from '../../http/error-response.ts'
 import { eventStream, noStoreJson, streamInPieces } from '../../http/respond.ts'
@@ -13,15 +12,12 @@ import { parsingResponse } from './filter-tools.ts'
 import { discardBody } from './platform-session.ts'
 import { wantedScope } from './send-with-credentials.ts'
 import { errorsAsMessages, messageEvent, type Rewrite, relayStream } from './stream.ts'
-import type { UpstreamCall } from './upstream-call.ts'
-import { sessionExpired, tooMany, unusableUpstream } from './upstream-failure.ts'
+import { sessionExpired, tooMany, type UpstreamCall, unusableUpstream } from './upstream-call.ts'
 
 /** Ours: white space before a response that is passed on; servers pad responses to flush buffers. Past it: 502. */
 export const leadingSpacesMax = 64 * 1024
 
 export interface ClientResponseOptions {
-  /** Accounts for the bytes of responses that clients have not read yet. */
-  readonly memory: Shares
   /** Whether the client sent a session id that was valid. Then a 404 means that the session has ended. */
   readonly hasClientSession: boolean
   /**
@@ -75,20 +71,24 @@ function usableResponse(
     return new Response(null, { status: 202, headers: acceptedHeaders })
   }
   if (body instanceof ReadableStream) {
-    const releaseStream = holdStream(response, call, options)
-    return streamResponse(body, call, options, releaseStream)
+    const releaseStream = holdStream(response, call)
+    return streamResponse(body, call, options.keepSlot(), releaseStream)
   }
   const bytes = body ?? new Uint8Array(0)
   if (status >= 400) return errorOf(bytes, response, call, options)
   if (!isJson(type)) throw unusableUpstream('does not speak MCP', message)
-  return relayWhole(bytes, call, options)
+  // An array of messages is not a valid response to a single request.
+  if (!startsAsObject(bytes)) throw unusableUpstream('does not speak MCP', message)
+  if (call.rewrite === undefined) return sendWhole(asBuffer(bytes), call, options)
+  return rewriteWhole(asBuffer(bytes).toString(), call.rewrite, call, options)
 }
 
 function authorizationRequired(call: UpstreamCall) {
   const { connection, isOfSignedInClient, onStatus } = call
   const { id } = call.message
   const signInUrl = call.signInUrl()
-  const links = signInUrl === undefined ? connection.status : { setupUrl: signInUrl, authorizationUrl: signInUrl }
+  const links =
+    signInUrl === undefined ? connection.stored.connection.status : { setupUrl: signInUrl, authorizationUrl: signInUrl }
   const { setupUrl, authorizationUrl } = links as { setupUrl?: string; authorizationUrl?: string }
   onStatus({ state: 'auth_required', ...(setupUrl && { setupUrl }), ...(authorizationUrl && { authorizationUrl }) })
   const options = { id, setupUrl, ...(authorizationUrl !== undefined && { data: { authorizationUrl } }) }
@@ -110,11 +110,7 @@ const headMemoryFactor = 4
  * Counts a stream, and a large head, as long as it is open: thousands may be. Returns the function that ends that.
  * Throws `rate_limited` if the owner has no memory for it.
  */
-function holdStream(
-  response: UpstreamResponse,
-  { holder, message }: UpstreamCall,
-  { memory }: ClientResponseOptions,
-): () => void {
+function holdStream(response: UpstreamResponse, { holder, memory, message }: UpstreamCall): () => void {
   const bytes = Object.entries(response.headers).reduce(
     (sum, [name, value]) => sum + name.length + (value?.length ?? 0),
     0,
@@ -130,19 +126,22 @@ function holdStream(
 /** Relays an event stream. A stream whose authorization ends is closed with an error event. */
 function streamResponse(
   body: ReadableStream<Uint8Array>,
-  { message: { id }, holder, rewrite, watchAccess, restoreIdleTimeout }: UpstreamCall,
-  { memory, keepSlot }: ClientResponseOptions,
+  { message: { id }, progress, holder, memory, rewrite, watchAccess, restoreIdleTimeout }: UpstreamCall,
+  releaseSlot: () => void,
   releaseStream: () => void,
 ): Response {
-  const releaseSlot = keepSlot()
   const stream = relayStream(body, {
     onEnd() {
       releaseStream()
       releaseSlot()
       restoreIdleTimeout()
     },
-    // The blank lines end an event that may have been cut off.
-    watch: (end) => watchAccess((why) => end(`\n\n${messageEvent(rpcErrorText(why, id))}`)),
+    watch: (end) =>
+      watchAccess((why) => {
+        progress.endedBy = why
+        // The blank lines end an event that may have been cut off.
+        end(`\n\n${messageEvent(rpcErrorText(why, id))}`)
+      }),
     ...(rewrite && { rewrite: errorsAsMessages(rewrite, id), owner: { holder, memory } }),
   })
   return new Response(stream, { headers: streamHeaders })
@@ -164,18 +163,6 @@ async function errorOf(
   throw unusableUpstream(`answered ${status} and no JSON-RPC`, message)
 }
 
-function relayWhole(
-  bytes: Uint8Array,
-  call: UpstreamCall,
-  options: ClientResponseOptions,
-): Promise<Response> | Response {
-  const { message, rewrite } = call
-  // An array of messages is not a valid response to a single request.
-  if (!startsAsObject(bytes)) throw unusableUpstream('does not speak MCP', message)
-  if (rewrite === undefined) return sendWhole(asBuffer(bytes), call, options)
-  return rewriteWhole(asBuffer(bytes).toString(), rewrite, call, options)
-}
-
 /** The response counts as long as it waits for its place to be parsed. Throws PlatformError. */
 async function rewriteWhole(
   received: string,
@@ -183,16 +170,15 @@ async function rewriteWhole(
   call: UpstreamCall,
   options: ClientResponseOptions,
 ): Promise<Response> {
-  const { holder, message } = call
-  if (!options.memory.take(holder, received.length))
-    throw tooMany('Too many responses to this caller are being read', message)
+  const { holder, memory, message } = call
+  if (!memory.take(holder, received.length)) throw tooMany('Too many responses to this caller are being read', message)
   let text: string
   try {
     text = await rewrite(received)
   } catch (error) {
     throw error instanceof SyntaxError ? unusableUpstream('does not speak MCP', message) : error
   } finally {
-    options.memory.giveBack(holder, received.length)
+    memory.giveBack(holder, received.length)
   }
   return sendWhole(Buffer.from(text), call, options)
 }
@@ -200,8 +186,8 @@ async function rewriteWhole(
 /** Responses above `responseInOnePieceBytesMax` are sent in pieces, so that we know when the client has read them. */
 function sendWhole(
   whole: Buffer,
-  { message, holder, progress, restoreIdleTimeout }: UpstreamCall,
-  { memory, keepSlot }: ClientResponseOptions,
+  { message, holder, memory, progress, restoreIdleTimeout }: UpstreamCall,
+  { keepSlot }: ClientResponseOptions,
 ): Response {
   if (whole.length <= responseInOnePieceBytesMax) {
     progress.body = whole

@@ -18,60 +18,46 @@ export const statusWriteIntervalMs = 10_000
 /** Connections whose last status write is cached. Past it: the status is written once more. */
 const statusesKeptMax = 20_000
 
-export interface StatusRecorder {
-  /** Returns at once. A failed write is logged, not thrown: the state is information, and no request depends on it. */
-  record(ref: ConnectionRef, called: StoredConnection, status: ConnectionStatus): void
-}
+/**
+ * Records the status of a connection that was called. Returns at once. A failed write is logged, not thrown: the state
+ * is information, and no request depends on it.
+ */
+export type RecordStatus = (ref: ConnectionRef, called: StoredConnection, status: ConnectionStatus) => void
 
-export interface StatusRecorderOptions {
-  readonly store: Store
-  readonly clock: Clock
-  readonly log: Log
-}
-
-export function createStatusRecorder({ store, clock, log }: StatusRecorderOptions): StatusRecorder {
+export function createStatusRecorder(store: Store, clock: Clock, log: Log): RecordStatus {
   /** When each connection's state was last recorded, by the monotonic clock. */
   const written = new LRUCache<string, number>({ max: statusesKeptMax })
-  return {
-    record({ namespace, connectionId }, called, status) {
-      const name = `${namespace}/${connectionId}`
-      const last = written.get(name)
-      // Somebody must act on `auth_required`, so it is written at once.
-      if (status.state !== 'auth_required' && last !== undefined && clock.monotonic() - last < statusWriteIntervalMs)
-        return
-      written.set(name, clock.monotonic())
-      writeStatus(store, { namespace, connectionId }, called, status).catch((error: unknown) =>
-        log.warn('the status of a connection could not be written', { error: String(error) }),
-      )
-    },
+  return (ref, called, status) => {
+    const name = `${ref.namespace}/${ref.connectionId}`
+    const last = written.get(name)
+    // Somebody must act on `auth_required`, so it is written at once.
+    if (status.state !== 'auth_required' && last !== undefined && clock.monotonic() - last < statusWriteIntervalMs)
+      return
+    written.set(name, clock.monotonic())
+    writeStatus(store, ref, called, status).catch((error: unknown) =>
+      log.warn('the status of a connection could not be written', { error: String(error) }),
+    )
   }
 }
 
 /** If the connection was written by another request in the meantime, that write wins and this one is dropped. */
 async function writeStatus(
   store: Store,
-  { namespace, connectionId }: ConnectionRef,
+  ref: ConnectionRef,
   called: StoredConnection,
   status: ConnectionStatus,
 ): Promise<void> {
-  const before = await findConnection(store, namespace, connectionId)
-  if (before === undefined || !asksAlike(before, called)) return
+  const before = await findConnection(store, ref.namespace, ref.connectionId)
+  if (before === undefined || askedAs(before) !== askedAs(called)) return
   const after = withSignInEnd(status, before.privatePart)
   if (JSON.stringify(before.connection.status) === JSON.stringify(after)) return
   const connection = { ...before.connection, status: after }
-  await store.commit(
-    connectionChange({ namespace, connectionId }, before, { connection, privatePart: before.privatePart }),
-  )
-}
-
-/** Whether both ask the same server, with the same headers and values, as the same person. A refresh changes none. */
-export function asksAlike(one: StoredConnection, other: StoredConnection): boolean {
-  return askedAs(one) === askedAs(other)
+  await store.commit(connectionChange(ref, before, { connection, privatePart: before.privatePart }))
 }
 
 /**
  * The server that a connection asks, the headers and values that it sends, and the sign-in that it asks with. Each
- * sign-in and each sign-out adds one to `setups`.
+ * sign-in and each sign-out adds one to `setups`; a refresh changes nothing.
  */
 export function askedAs({ connection, privatePart: { headers, input, oauth, setups } }: StoredConnection): string {
   return [connection.createdAt, connection.mcpUrl, headers ?? '', input ?? '', oauth ?? '', setups ?? 0].join('\0')

@@ -8,7 +8,7 @@ import type { Fairness } from '../../fairness/fairness.ts'
 import { type Holder, ownerOf } from '../../fairness/owner.ts'
 import { parsedResponseCharsMax, parsedResponseMemoryFactor } from '../../limits.ts'
 import type { Block } from '../../policy/block.ts'
-import { couldCall, type ToolRules, toolRules } from '../../policy/tools.ts'
+import { couldCall, toolRules } from '../../policy/tools.ts'
 import { parsingWithin } from '../../schema/json.ts'
 
 /** Ours: keys of all objects in a parsed response; twice as many took 100 ms to parse. Past it: 502. */
@@ -98,7 +98,11 @@ function* filterList(result: Readonly<Record<string, unknown>>, blocks: readonly
   const shown: unknown[] = []
   let left = narrowingCostMax
   for (const tool of Array.isArray(tools) ? tools : []) {
-    const asking = showSteps(tool, rules)
+    // An entry without a name cannot be called.
+    if (typeof tool !== 'object' || tool === null || !Object.hasOwn(tool, 'name')) continue
+    const { name } = tool as { name: unknown }
+    if (typeof name !== 'string') continue
+    const asking = couldCall(rules, name)
     let step = asking.next()
     for (; !step.done; step = asking.next()) {
       left -= step.value
@@ -109,13 +113,6 @@ function* filterList(result: Readonly<Record<string, unknown>>, blocks: readonly
   }
   // Each token gets its own list, so a shared cache must not store this one for other callers.
   return { ...result, tools: shown, ...('cacheScope' in result && { cacheScope: 'private' }) }
-}
-
-/** False for an entry without a name: it cannot be called. */
-function* showSteps(tool: unknown, rules: ToolRules): Generator<number, boolean> {
-  if (typeof tool !== 'object' || tool === null || !Object.hasOwn(tool, 'name')) return false
-  const { name } = tool as { name: unknown }
-  return typeof name === 'string' && (yield* couldCall(rules, name))
 }
 
 function tooCostly(): PlatformError {

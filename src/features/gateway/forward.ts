@@ -1,6 +1,4 @@
-/**
- * Forwards one JSON-RPC message through a connection if the token's policy allows it (contract, gateway).
- */
+/** Forwards one JSON-RPC message through a connection if the token's policy allows it (contract, gateway). */
 
 import type { AuthorizedConnection, Authorizer, RequestContext } from '../../auth/authorizer.ts'
 import type { Denials } from '../../auth/denials.ts'
@@ -21,13 +19,13 @@ import { decideOnMessage } from '../../policy/decide.ts'
 import { hasRpcRules, restrictsArguments } from '../../policy/tools.ts'
 import { equalBytes } from '../../storage/bytes.ts'
 import { type Store, StoreError } from '../../storage/store.ts'
-import type { Mocks } from '../mocks/mocks.ts'
+import type { AnswerMock } from '../mocks/mocks.ts'
 import type { UpstreamCredentials } from '../upstream-sign-in/credentials.ts'
-import type { CallRecorder } from './call-record.ts'
-import { askedAs, asksAlike, type StatusRecorder } from './connection-status.ts'
+import type { RecordCall } from './call-record.ts'
+import { askedAs, type RecordStatus } from './connection-status.ts'
 import { filterTools, parseInPlace } from './filter-tools.ts'
 import { type Message, withoutAmbiguousParams } from './message.ts'
-import type { OpenStreams } from './open-streams.ts'
+import type { WatchStream } from './open-streams.ts'
 import type { SendUpstream } from './proxy.ts'
 import type { Sessions } from './sessions.ts'
 import { errorsAsMessages, rewriteResponse } from './stream.ts'
@@ -40,14 +38,14 @@ export interface GatewayDeps {
   readonly denials: Denials
   readonly headersKey: Buffer
   readonly send: SendUpstream
-  readonly statuses: StatusRecorder
+  readonly recordStatus: RecordStatus
   /** Tokens of connections that somebody has signed in. */
   readonly credentials: UpstreamCredentials
   readonly links: SetupLinks
   readonly sessions: Sessions
   readonly fairness: Pick<Fairness, 'memory' | 'turns' | 'parses' | 'time'>
-  readonly mocks: Mocks
-  readonly streams: OpenStreams
+  readonly answerMock: AnswerMock
+  readonly watchStream: WatchStream
   /**
    * Suspends the server's idle timeout for this request, because an upstream may be silent for longer; the gateway's
    * own timeouts apply instead. Returns a function that restores it, for when only the client is waited for.
@@ -58,7 +56,7 @@ export interface GatewayDeps {
   /** Makes a span of each message; undefined if requests are not traced. */
   readonly tracing: Tracing | undefined
   /** Records calls of tools; undefined if they are not recorded. */
-  readonly recorder: CallRecorder | undefined
+  readonly recordCall: RecordCall | undefined
   /** Calls a second of an API key with all its tokens. */
   readonly calls: RateLimit
 }
@@ -100,7 +98,7 @@ export function isFresh({ clock }: Pick<GatewayDeps, 'clock'>, { at }: Authorize
 /** Authorizes again. Throws what `authorizeCall` throws, and `upstream_error` if another server would be asked now. */
 async function requireUnchanged(call: AuthorizedCall, { id }: Message): Promise<void> {
   const { stored } = (await call.renew()).connection
-  if (asksAlike(stored, call.connection.stored)) return
+  if (askedAs(stored) === askedAs(call.connection.stored)) return
   throw new PlatformError('upstream_error', 'The connection was changed meanwhile: send the request again', { id })
 }
 
@@ -114,10 +112,10 @@ export function forward(
   message: Message,
   headers: Headers,
 ): Promise<Response> {
-  const { tracing, recorder } = deps
+  const { tracing, recordCall } = deps
   const send = (progress: CallProgress) => forwardAllowed(deps, call, { message, headers, progress })
-  const isRecorded = recorder !== undefined && message.method === 'tools/call'
-  const work = () => (isRecorded ? recorder.record(call, message, send) : send({ isSent: false, isAnswered: false }))
+  const isRecorded = recordCall !== undefined && message.method === 'tools/call'
+  const work = () => (isRecorded ? recordCall(call, message, send) : send({ isSent: false, isAnswered: false }))
   if (tracing === undefined || message.method === undefined) return work()
   const { params } = message.body as { params?: { name?: unknown; _meta?: Record<string, unknown> } }
   // Spans wait for a collector, and a name may have a megabyte.
@@ -226,7 +224,7 @@ async function answerFromMock(
   const { request, directory } = call.context
   const { connection, privatePart } = call.connection.stored
   const { id } = message
-  const answer = await deps.mocks.answer({
+  const answer = await deps.answerMock({
     server: privatePart.server ?? '',
     scenario: connection.mock?.scenario ?? '',
     directory,
@@ -270,16 +268,15 @@ async function sendUpstream(
   return deps.send({
     allowance: allowanceOf(request),
     progress,
-    ref,
-    connection,
+    connection: call.connection,
     url,
     connectionHeaders,
     credentials,
-    isScopeWanted: privatePart.wantedScope !== undefined,
     signInUrl: () => (hasAuthorization(connectionHeaders) ? undefined : deps.links.urlOf(ref)),
     isOfSignedInClient: isOfSignedInClient(caller.token),
     sessionOwner: sessionOwnerOf(call),
     holder: caller,
+    memory: deps.fairness.memory,
     message,
     // If a rule constrains arguments, only `Mcp-Param-…` headers that match the checked arguments are forwarded.
     headers: restrictsArguments(caller.blocks) ? withoutAmbiguousParams(headers, message) : headers,
@@ -287,12 +284,12 @@ async function sendUpstream(
     signal: () => request.signal,
     rewrite: toolFilter(deps, call, message),
     watchAccess: (end) =>
-      deps.streams.watch(
+      deps.watchStream(
         () => renewIfPossible(call, message),
         (why) => end(endOfStream(why)),
       ),
     requireAccess: () => (isFresh(deps, call) ? undefined : requireUnchanged(call, message)),
-    onStatus: (status) => deps.statuses.record(ref, stored, status),
+    onStatus: (status) => deps.recordStatus(ref, stored, status),
     restoreIdleTimeout,
   })
 }

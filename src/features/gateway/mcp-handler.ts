@@ -4,7 +4,7 @@ import { PlatformError } from '../../errors.ts'
 import type { Handlers } from '../../http/handler.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { authorizeCall, forward, type GatewayDeps, isFresh } from './forward.ts'
-import { createEraReader, readMessage } from './message.ts'
+import { classifiedEra, isPlainlyHandshake, readMessage } from './message.ts'
 
 export interface McpDeps extends GatewayDeps {
   /** The `WWW-Authenticate` of a 401, which leads a client to sign in; undefined if it cannot sign in here. */
@@ -12,18 +12,17 @@ export interface McpDeps extends GatewayDeps {
 }
 
 export function mcpHandlers(deps: McpDeps): Pick<Handlers, 'callMcp'> {
-  const eraOf = createEraReader()
   return {
     async callMcp(request) {
       const call = await authorizeCall(deps, request).catch(withChallenge(deps, request)) // 401, 429, 404, 403
       refuseQuery(request.url) // 400
       const read = await readMessage(request) // 400, 413, 429
-      const found = eraOf(read, request.headers)
-      const era = found === 'handshake' ? found : await found
+      const { headers } = request
+      const era = isPlainlyHandshake(read, headers) ? 'handshake' : await classifiedEra(read, headers)
       if (era instanceof Response) return era // 400
       const message = era === read.era ? read : { ...read, era }
       // 401, 429, 404, 403 once more, and what forward() throws
-      return forward(deps, isFresh(deps, call) ? call : await call.renew(), message, request.headers)
+      return forward(deps, isFresh(deps, call) ? call : await call.renew(), message, headers)
     },
   }
 }

@@ -135,38 +135,22 @@ function caseVariantIn(object: unknown, fields: ReadonlySet<string>): string | u
   return undefined
 }
 
-type OfficialServer = typeof import('@modelcontextprotocol/server')
+/**
+ * Imported on first use: a process that serves no such calls does not load the package. Kept, because even a repeated
+ * `import()` takes ten microseconds.
+ */
+let official: typeof import('@modelcontextprotocol/server') | undefined
 
 /**
- * A reader of the era of a request, from its headers and body. It gives a 400 response if they contradict each other or
- * a required header is missing.
+ * The era of a request that is not plainly of the handshake, from its headers and body. A 400 response if they
+ * contradict each other or a required header is missing.
  */
-export function createEraReader() {
-  // Imported on first use: a process that serves no such calls does not load the package. Kept, because even a repeated
-  // `import()` takes ten microseconds.
-  let official: OfficialServer | undefined
-  return (message: Message, headers: Headers): Promise<Message['era'] | Response> | 'handshake' => {
-    if (isPlainlyHandshake(message, headers)) return 'handshake'
-    if (official !== undefined) return classify(message, headers, official)
-    return import('@modelcontextprotocol/server').then((loaded) => {
-      official = loaded
-      return classify(message, headers, loaded)
-    })
-  }
-}
-
-async function classify(
-  message: Message,
-  headers: Headers,
-  { classifyInboundRequest }: OfficialServer,
-): Promise<Message['era'] | Response> {
-  const header = (name: string) => headers.get(name) ?? undefined
-  const [protocolVersionHeader, mcpMethodHeader, mcpNameHeader] = [
-    'mcp-protocol-version',
-    'mcp-method',
-    'mcp-name',
-  ].map(header)
-  const outcome = classifyInboundRequest({
+export async function classifiedEra(message: Message, headers: Headers): Promise<Message['era'] | Response> {
+  official ??= await import('@modelcontextprotocol/server')
+  const protocolVersionHeader = headers.get('mcp-protocol-version') ?? undefined
+  const mcpMethodHeader = headers.get('mcp-method') ?? undefined
+  const mcpNameHeader = headers.get('mcp-name') ?? undefined
+  const outcome = official.classifyInboundRequest({
     httpMethod: 'POST',
     body: message.body,
     ...(protocolVersionHeader !== undefined && { protocolVersionHeader }),
@@ -182,7 +166,7 @@ async function classify(
 }
 
 /** Nothing in the request refers to the stateless revision, so the headers cannot contradict the body. */
-function isPlainlyHandshake({ body }: Message, headers: Headers): boolean {
+export function isPlainlyHandshake({ body }: Message, headers: Headers): boolean {
   const revision = headers.get('mcp-protocol-version')
   const params = body['params'] as object | undefined
   return (

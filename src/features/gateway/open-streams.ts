@@ -6,18 +6,14 @@
 
 import { streamCheckIntervalMs } from '../../limits.ts'
 
-/**
- * Streams checked in one turn of the event loop; a token that is not cached takes 0.25 ms. Past it: the next turn.
- */
+/** Streams checked in one turn of the event loop; a token that is not cached takes 0.25 ms. Past it: the next turn. */
 export const streamsCheckedPerTurn = 16
 
-export interface OpenStreams {
-  /**
-   * Calls `look` repeatedly. If it rejects, calls `end` once with the error, and stops. Returns a function that stops
-   * watching without calling `end`.
-   */
-  watch(look: () => Promise<unknown>, end: (why: unknown) => void): () => void
-}
+/**
+ * Calls `look` repeatedly. If it rejects, calls `end` once with the error, and stops. Returns a function that stops
+ * watching without calling `end`.
+ */
+export type WatchStream = (look: () => Promise<unknown>, end: (why: unknown) => void) => () => void
 
 /** Calls `act` every `milliseconds`. Returns a function that stops it. */
 export type Every = (milliseconds: number, act: () => void) => () => void
@@ -29,7 +25,7 @@ export const everyMoment: Every = (milliseconds, act) => {
 }
 
 /** `every` is replaced in tests. One timer serves all streams, and runs only while there are any. */
-export function createOpenStreams(every: Every = everyMoment): OpenStreams {
+export function createOpenStreams(every: Every = everyMoment): WatchStream {
   const watched = new Set<() => void>()
   /** Streams that the current round has yet to check. */
   let round: (() => void)[] = []
@@ -43,31 +39,29 @@ export function createOpenStreams(every: Every = everyMoment): OpenStreams {
     if (round.length > 0) setImmediate(lookOn)
   }
 
-  return {
-    watch(look, end) {
-      const over = () => {
-        watched.delete(one)
-        if (watched.size > 0) return
-        stop?.()
-        stop = undefined
-      }
-      const ended = (why: unknown) => {
-        if (!watched.has(one)) return
-        over()
-        end(why)
-      }
-      // The stream may have ended between the start of the round and its turn.
-      const one = () => {
-        if (watched.has(one)) look().catch(ended)
-      }
-      watched.add(one)
-      stop ??= every(streamCheckIntervalMs, () => {
-        // The previous round is still running.
-        if (round.length > 0) return
-        round = [...watched]
-        lookOn()
-      })
-      return over
-    },
+  return (look, end) => {
+    const over = () => {
+      watched.delete(one)
+      if (watched.size > 0) return
+      stop?.()
+      stop = undefined
+    }
+    const ended = (why: unknown) => {
+      if (!watched.has(one)) return
+      over()
+      end(why)
+    }
+    // The stream may have ended between the start of the round and its turn.
+    const one = () => {
+      if (watched.has(one)) look().catch(ended)
+    }
+    watched.add(one)
+    stop ??= every(streamCheckIntervalMs, () => {
+      // The previous round is still running.
+      if (round.length > 0) return
+      round = [...watched]
+      lookOn()
+    })
+    return over
   }
 }

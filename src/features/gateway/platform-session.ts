@@ -3,7 +3,6 @@
  * 2025-11-25, lifecycle).
  */
 
-import type { Turns } from '../../fairness/turns.ts'
 import { toResponse, type UpstreamResponse } from '../../upstream/upstream.ts'
 import { version } from '../../version.ts'
 import { parsingResponse } from './filter-tools.ts'
@@ -24,7 +23,7 @@ const handshakeVersion = '2025-11-25'
  * Sends `initialize` and, if the upstream returns a session id, `notifications/initialized`. Rejects with
  * UpstreamError, and with PlatformError for a response that cannot be parsed.
  */
-export async function openPlatformSession(call: UpstreamCall, post: Post, turns: Turns): Promise<PlatformSession> {
+export async function openPlatformSession(call: UpstreamCall, post: Post): Promise<PlatformSession> {
   const params = { protocolVersion: handshakeVersion, capabilities: {}, clientInfo: { name: 'postern', version } }
   const initialize = { jsonrpc: '2.0', id: 'postern', method: 'initialize', params }
   // Without the client's MCP headers, which describe its own request, and without its abort signal: other requests may
@@ -41,7 +40,7 @@ export async function openPlatformSession(call: UpstreamCall, post: Post, turns:
   // The server may need no handshake, or speak the stateless revision only. The call is sent without a session, and the
   // server's own error, if any, reaches the client.
   if (response.status >= 300) return { id: null, protocolVersion: handshakeVersion }
-  const protocolVersion = (await negotiatedVersion(response, call, turns)) ?? handshakeVersion
+  const protocolVersion = (await negotiatedVersion(response, call)) ?? handshakeVersion
   if (id === undefined) return { id: null, protocolVersion }
   const initialized = { jsonrpc: '2.0', method: 'notifications/initialized' }
   const done = await post(own, JSON.stringify(initialized), {
@@ -55,8 +54,7 @@ export async function openPlatformSession(call: UpstreamCall, post: Post, turns:
 /** Undefined if the upstream names no version, or one longer than `protocolVersionCharsMax`. */
 async function negotiatedVersion(
   response: UpstreamResponse,
-  { message: { id }, holder }: UpstreamCall,
-  turns: Turns,
+  { message: { id }, allowance }: UpstreamCall,
 ): Promise<string | undefined> {
   let negotiated: string | undefined
   const take = (message: unknown) => {
@@ -66,7 +64,7 @@ async function negotiatedVersion(
       negotiated = protocolVersion
     return result !== undefined
   }
-  await readMessages(toResponse(response), id, take, async (text) => turns.run(holder, parsingResponse(text)))
+  await readMessages(toResponse(response), id, take, async (text) => allowance.run(parsingResponse(text)))
   return negotiated
 }
 

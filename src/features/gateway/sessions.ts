@@ -25,78 +25,65 @@ export interface PlatformSession {
   readonly protocolVersion: string
 }
 
-export interface Sessions {
-  /** Seals an upstream's session id for the client. Undefined if the id exceeds `upstreamSessionIdCharsMax`. */
-  seal(sessionOwner: string, id: string): string | undefined
-  /**
-   * The upstream's id in a session id that a client sent. `expired`: the id has our prefix but does not open for this
-   * owner: the connection was changed, the token is another one, or the value was altered. `foreign`: the id does
-   * not have our prefix.
-   */
-  unseal(sessionOwner: string, given: string): { readonly id: string } | 'expired' | 'foreign'
-  /**
-   * The platform session for this owner; `open` is called if there is none. Concurrent calls share one promise,
-   * and reject together if `open` rejects. At most `sessionsKeptMax` per API key, so one key's many sessions do not
-   * evict another's; beyond `holdersWithSessionsMax` keys, all sessions of the key unused longest are dropped.
-   */
-  platform(
-    keyId: string,
-    sessionOwner: string,
-    open: () => Promise<PlatformSession>,
-  ): Promise<PlatformSession> | PlatformSession
-  /** Drops a platform session that the upstream no longer knows. */
-  forget(keyId: string, sessionOwner: string, session: PlatformSession): void
-}
-
 /** Distinguishes session ids that were sealed here from ids that a client invented. */
 const prefix = 'postern.'
 
 /** Keyed by owner. The value is a promise while the session is being opened. */
 type PlatformSessions = LRUCache<string, PlatformSession | Promise<PlatformSession>>
 
+/** The sessions of all connections. */
+export type Sessions = ReturnType<typeof createSessions>
+
 /** `key` is the encryption key for session ids; see auth/secrets.ts. */
-export function createSessions(key: Buffer): Sessions {
+export function createSessions(key: Buffer) {
   const byApiKey = new LRUCache<string, PlatformSessions>({ max: holdersWithSessionsMax })
 
   function sessionsOf(keyId: string): PlatformSessions {
     const kept = byApiKey.get(keyId)
-    const sessions: PlatformSessions = kept ?? new LRUCache({ max: sessionsKeptMax })
-    if (kept === undefined) byApiKey.set(keyId, sessions)
+    if (kept !== undefined) return kept
+    const sessions: PlatformSessions = new LRUCache({ max: sessionsKeptMax })
+    byApiKey.set(keyId, sessions)
     return sessions
   }
 
-  function openInto(
-    sessions: PlatformSessions,
-    sessionOwner: string,
-    open: () => Promise<PlatformSession>,
-  ): Promise<PlatformSession> {
-    const opening = open()
-    sessions.set(sessionOwner, opening)
-    // The entry may have been evicted or replaced in the meantime; then it is left alone. A failure is not cached.
-    const settle = (session?: PlatformSession) => {
-      if (sessions.peek(sessionOwner) !== opening) return
-      if (session === undefined) sessions.delete(sessionOwner)
-      else sessions.set(sessionOwner, session)
-    }
-    opening.then(settle, () => settle())
-    return opening
-  }
-
   return {
-    seal(sessionOwner, id) {
+    /** Seals an upstream's session id for the client. Undefined if the id exceeds `upstreamSessionIdCharsMax`. */
+    seal(sessionOwner: string, id: string): string | undefined {
       if (id.length > upstreamSessionIdCharsMax) return undefined
       return `${prefix}${sealText(key, id, sessionOwner)}`
     },
-    unseal(sessionOwner, given) {
+    /**
+     * The upstream's id in a session id that a client sent. `expired`: the id has our prefix but does not open for this
+     * owner: the connection was changed, the token is another one, or the value was altered. `foreign`: the id does
+     * not have our prefix.
+     */
+    unseal(sessionOwner: string, given: string): { readonly id: string } | 'expired' | 'foreign' {
       if (!given.startsWith(prefix)) return 'foreign'
       const id = openText(key, given.slice(prefix.length), sessionOwner)
       return id === undefined ? 'expired' : { id }
     },
-    platform(keyId, sessionOwner, open) {
+    /**
+     * The platform session for this owner; `open` is called if there is none. Concurrent calls share one promise, and
+     * reject together if `open` rejects. At most `sessionsKeptMax` per API key, so one key's many sessions do not evict
+     * another's; beyond `holdersWithSessionsMax` keys, all sessions of the key unused longest are dropped.
+     */
+    platform(keyId: string, sessionOwner: string, open: () => Promise<PlatformSession>) {
       const sessions = sessionsOf(keyId)
-      return sessions.get(sessionOwner) ?? openInto(sessions, sessionOwner, open)
+      const kept = sessions.get(sessionOwner)
+      if (kept !== undefined) return kept
+      const opening = open()
+      sessions.set(sessionOwner, opening)
+      // The entry may have been evicted or replaced in the meantime; then it is left alone. A failure is not cached.
+      const settle = (session?: PlatformSession) => {
+        if (sessions.peek(sessionOwner) !== opening) return
+        if (session === undefined) sessions.delete(sessionOwner)
+        else sessions.set(sessionOwner, session)
+      }
+      opening.then(settle, () => settle())
+      return opening
     },
-    forget(keyId, sessionOwner, session) {
+    /** Drops a platform session that the upstream no longer knows. */
+    forget(keyId: string, sessionOwner: string, session: PlatformSession): void {
       const sessions = sessionsOf(keyId)
       // Another request may already have opened the next session; keep that one.
       if (sessions.peek(sessionOwner) === session) sessions.delete(sessionOwner)

@@ -19,22 +19,16 @@ import {
 /** Rewrites the text of one JSON-RPC message. Rejects with SyntaxError if it is not one, and with PlatformError. */
 export type Rewrite = (data: string) => Promise<string>
 
-/** The owner that a stream is rewritten for. */
-export interface StreamOwner {
-  readonly holder: Holder
-  readonly memory: Shares
-}
-
-export interface StreamOptions {
+interface StreamOptions {
   /** Replaces each message. If left out, the bytes are passed on without parsing. */
   readonly rewrite?: Rewrite
   /**
    * Large events that are rewritten count for its memory; the stream ends where it has no memory for one. Left out for
    * a response that is counted already.
    */
-  readonly owner?: StreamOwner
+  readonly owner?: { readonly holder: Holder; readonly memory: Shares }
   /** Called once when the stream ends, for whatever reason. */
-  readonly onEnd: () => void
+  readonly onEnd?: () => void
   /** Receives a function that ends the stream after sending `finalEvent`. Returns a function that stops watching. */
   readonly watch?: (end: (finalEvent: string) => void) => () => void
 }
@@ -58,7 +52,7 @@ export function relayStream(
     clearTimeout(silence)
     events?.end()
     unwatch?.()
-    onEnd()
+    onEnd?.()
   }
   const stop = () => {
     void reader.cancel().catch(() => {})
@@ -129,7 +123,7 @@ export function errorsAsMessages(rewrite: Rewrite, id: RpcId): Rewrite {
 export async function rewriteResponse(response: Response, rewrite: Rewrite): Promise<Response> {
   const { status, headers, body } = response
   if (body !== null && mediaType(headers.get('content-type')) === 'text/event-stream') {
-    return new Response(relayStream(body, { rewrite, onEnd() {} }), { status, headers })
+    return new Response(relayStream(body, { rewrite }), { status, headers })
   }
   return new Response(await rewrite(await response.text()), { status, headers })
 }
@@ -139,18 +133,7 @@ const uncountedEventBytesMax = 64 * 1024
 /** An event is there as bytes and as text, and once more rewritten. */
 const eventMemoryFactor = 4
 
-interface Rewriter {
-  /**
-   * Takes the bytes of an event stream as they arrive, and returns the bytes of the events that they complete,
-   * rewritten. Comments lose their text and keep their place, because they keep a connection alive. Throws for an event
-   * larger than `streamEventBytesMax`, and where the owner has no memory for it.
-   */
-  rewrite(bytes: Uint8Array): Promise<Uint8Array>
-  /** Gives back the memory of what is held. A rewrite that is under way then fails. */
-  end(): void
-}
-
-function createRewriter(rewrite: Rewrite, owner: StreamOwner | undefined): Rewriter {
+function createRewriter(rewrite: Rewrite, owner: StreamOptions['owner']) {
   const decoder = new TextDecoder()
   /** Parsed events, and the retry and comment lines between them, in order. */
   let parts: (string | EventSourceMessage)[] = []
@@ -187,6 +170,11 @@ function createRewriter(rewrite: Rewrite, owner: StreamOwner | undefined): Rewri
     lines.write(bytes)
   }
 
+  /**
+   * Takes the bytes of an event stream as they arrive, and returns the bytes of the events that they complete,
+   * rewritten. Comments lose their text and keep their place, because they keep a connection alive. Throws for an event
+   * larger than `streamEventBytesMax`, and where the owner has no memory for it.
+   */
   async function rewritten(bytes: Uint8Array): Promise<Uint8Array> {
     // The client has taken the events before.
     takeFor(pending)
@@ -218,7 +206,8 @@ function createRewriter(rewrite: Rewrite, owner: StreamOwner | undefined): Rewri
 
   return {
     rewrite: rewritten,
-    end() {
+    /** Gives back the memory of what is held. A rewrite that is under way then fails. */
+    end(): void {
       hasEnded = true
       takeFor(0)
     },
@@ -285,7 +274,6 @@ export async function readMessages(
       if (!isDone && data !== '') isDone = take(await read(data))
       return data
     },
-    onEnd() {},
   }).getReader()
   const deadline = setTimeout(() => void reader.cancel().catch(() => {}), upstreamBodyTimeoutMs)
   try {

@@ -40,12 +40,6 @@ export async function toolNames(
   return within(consentToolsTimeoutMs, names, () => undefined)
 }
 
-/** A result, and the number of characters that were parsed for it. */
-export interface ToolAnswer {
-  readonly result: object
-  readonly characters: number
-}
-
 /**
  * The wanted tools of all pages; the others are not kept in memory. Throws `upstream_error` past `toolPagesMax`,
  * `toolsCharsMax` or `toolsListedMax`, `upstream_timeout` past `upstreamBodyTimeoutMs`, and `rate_limited` if the
@@ -88,32 +82,41 @@ export async function listTools(
 }
 
 /**
- * Sends a request in the handshake era, and once more in the stateless era if the server supports only that. Throws
- * PlatformError; a JSON-RPC error of the upstream becomes `invalid_request` or `upstream_error`.
+ * Sends a request in the handshake era, and once more in the stateless era if the server supports only that. Resolves
+ * with the result, and the number of characters that were parsed for it. Throws PlatformError; a JSON-RPC error of the
+ * upstream becomes `invalid_request` or `upstream_error`.
  */
 export async function ask(
   deps: GatewayDeps,
   call: AuthorizedCall,
   method: string,
   params: object,
-): Promise<ToolAnswer> {
+): Promise<{ readonly result: object; readonly characters: number }> {
   const first = await answerTo(deps, call, messageFor(method, params, 'handshake'), new Headers())
   const isTooOld = first.error?.code === rpcCodes.unsupportedRevision
   // The error says that the revision is unsupported, so nothing was executed and sending again is safe.
-  const answer = isTooOld
+  const { result, error, characters } = isTooOld
     ? await answerTo(deps, call, messageFor(method, params, 'stateless'), standardHeaders(method, params))
     : first
   // Some servers send `"error": null` with a result.
-  if (answer.error !== undefined && answer.error !== null) {
-    const { code, message } = answer.error
-    const text = typeof message === 'string' ? message : 'the upstream returned an error without a message'
-    throw code === rpcCodes.invalidParams ? invalidRequest(text) : upstreamError(text)
+  if (error !== undefined && error !== null) {
+    const text = typeof error.message === 'string' ? error.message : 'the upstream returned an error without a message'
+    throw error.code === rpcCodes.invalidParams ? invalidRequest(text) : upstreamError(text)
   }
-  if (typeof answer.result !== 'object' || answer.result === null)
-    throw upstreamError('The upstream does not speak MCP')
-  return { result: answer.result, characters: answer.characters }
+  if (typeof result !== 'object' || result === null) throw upstreamError('The upstream does not speak MCP')
+  return { result, characters }
 }
 
+/** A JSON-RPC response. */
+interface Answer {
+  readonly result?: unknown
+  readonly error?: { readonly code?: unknown; readonly message?: unknown } | null
+}
+
+/**
+ * The JSON-RPC response to our request: the whole body, or one event of a stream, in which notifications may precede
+ * it. An error with a null id counts, because a server that could not read the id sends that. Throws PlatformError.
+ */
 async function answerTo(
   deps: GatewayDeps,
   call: AuthorizedCall,
@@ -123,9 +126,17 @@ async function answerTo(
   const response = await forward(deps, call, message, headers)
   const { fairness } = deps
   const { caller } = call.context
-  return firstAnswer(response, (text) =>
+  let answer: Answer | undefined
+  const take = (received: unknown) => {
+    const { id, result, error } = (received ?? {}) as { id?: unknown } & Answer
+    if ((id === requestId || id === null) && (result !== undefined || error !== undefined)) answer = received as Answer
+    return answer !== undefined
+  }
+  const characters = await readMessages(response, requestId, take, (text) =>
     parseInPlace(fairness, caller, text.length, () => fairness.turns.run(caller, parsingResponse(text))),
   )
+  if (answer === undefined) throw upstreamError('The upstream does not speak MCP')
+  return { ...answer, characters }
 }
 
 /** Any constant will do: each upstream request carries one message, and its response comes back on it. */
@@ -143,30 +154,6 @@ function standardHeaders(method: string, params: object): Headers {
   // Always as base64, since a name may contain any character.
   if ('name' in params) headers.set('mcp-name', `=?base64?${Buffer.from(String(params.name)).toString('base64')}?=`)
   return headers
-}
-
-interface Answer {
-  readonly result?: unknown
-  readonly error?: { readonly code?: unknown; readonly message?: unknown } | null
-}
-
-/**
- * The JSON-RPC response to our request: the whole body, or one event of a stream, in which notifications may precede
- * it. An error with a null id counts, because a server that could not read the id sends that. Throws PlatformError.
- */
-async function firstAnswer(
-  response: Response,
-  read: (text: string) => Promise<unknown>,
-): Promise<Answer & { readonly characters: number }> {
-  let answer: Answer | undefined
-  const take = (message: unknown) => {
-    const { id, result, error } = (message ?? {}) as { id?: unknown } & Answer
-    if ((id === requestId || id === null) && (result !== undefined || error !== undefined)) answer = message as Answer
-    return answer !== undefined
-  }
-  const characters = await readMessages(response, requestId, take, read)
-  if (answer === undefined) throw upstreamError('The upstream does not speak MCP')
-  return { ...answer, characters }
 }
 
 function upstreamError(message: string): PlatformError {

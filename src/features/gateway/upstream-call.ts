@@ -1,9 +1,12 @@
-/** One message to a connection's upstream, with its caller's context. */
+/** One message to a connection's upstream, with its caller's context, and the errors that it may end with. */
 
-import type { PlatformError } from '../../errors.ts'
+import type { AuthorizedConnection } from '../../auth/authorizer.ts'
+import { PlatformError } from '../../errors.ts'
 import type { Allowance } from '../../fairness/allowance.ts'
 import type { Holder } from '../../fairness/owner.ts'
-import type { Connection, ConnectionRef, ConnectionStatus } from '../../model/connection.ts'
+import type { Shares } from '../../fairness/shares.ts'
+import type { ConnectionStatus } from '../../model/connection.ts'
+import { UpstreamError } from '../../upstream/upstream.ts'
 import type { Credentials } from '../upstream-sign-in/credentials.ts'
 import type { Message } from './message.ts'
 import type { Rewrite } from './stream.ts'
@@ -16,20 +19,19 @@ export interface CallProgress {
   isAnswered: boolean
   /** The body of the answer, where it is in memory as a whole. */
   body?: Uint8Array | string
+  /** Why the platform has ended the stream of the answer: the right to it ended first. */
+  endedBy?: PlatformError
 }
 
 export interface UpstreamCall {
   /** Of the client's request. */
   readonly allowance: Pick<Allowance, 'hold' | 'run'>
   readonly progress: CallProgress
-  readonly ref: ConnectionRef
-  readonly connection: Connection
+  readonly connection: AuthorizedConnection
   /** The connection's URL, with what a person entered for its query. */
   readonly url: string
   /** The token of somebody who has signed in to the server; undefined if nobody has. */
   readonly credentials: Credentials | undefined
-  /** Whether the server wants more scopes than its token has: then the connection stays `auth_required`. */
-  readonly isScopeWanted: boolean
   /** Where a person signs in to the server; undefined if the connection sends an authorization header of its own. */
   readonly signInUrl: () => string | undefined
   /** Whether the caller is a client that signed in here, with a token for this connection alone. */
@@ -40,6 +42,8 @@ export interface UpstreamCall {
   readonly sessionOwner: string
   /** The call counts against this holder's share of slots and memory. */
   readonly holder: Holder
+  /** Accounts for the bytes of responses that clients have not read yet. */
+  readonly memory: Shares
   readonly message: Message
   /** The client's headers. */
   readonly headers: Headers
@@ -63,4 +67,39 @@ export interface UpstreamCall {
   readonly onStatus: (status: ConnectionStatus) => void
   /** Called once nothing is pending except the client reading the response. */
   readonly restoreIdleTimeout: () => void
+}
+
+/**
+ * The error that the client receives when sending has failed. An upstream that cannot be reached is also the
+ * connection's state. Requests that waited for the same session share one thrown error, so each gets a copy with its own id.
+ */
+export function upstreamFailure(
+  thrown: unknown,
+  { message, onStatus }: Pick<UpstreamCall, 'message' | 'onStatus'>,
+): unknown {
+  if (thrown instanceof PlatformError) return thrown.with({ id: message.id })
+  if (!(thrown instanceof UpstreamError)) return thrown
+  const { kind, message: what } = thrown
+  const { id } = message
+  // Caused by the client, so the connection's state stays as it is.
+  if (kind === 'gone') return new PlatformError('upstream_error', 'The client disconnected', { id })
+  if (kind === 'busy') return tooMany(`The upstream’s response was not read: ${what}`, message)
+  if (kind === 'late') return new PlatformError('upstream_timeout', `The upstream: ${what}`, { id })
+  onStatus({ state: 'error', message: `The server could not be reached: ${what}` })
+  return new PlatformError('upstream_error', `The upstream cannot be reached: ${what}`, { id })
+}
+
+/** `upstream_error`: the upstream responded, and the response cannot be used. `what` completes "The upstream …". */
+export function unusableUpstream(what: string, { id }: Pick<Message, 'id'>): PlatformError {
+  return new PlatformError('upstream_error', `The upstream ${what}`, { id })
+}
+
+/** `rate_limited`: the caller has used up its share of something. */
+export function tooMany(what: string, { id }: Pick<Message, 'id'>): PlatformError {
+  return new PlatformError('rate_limited', `${what}: try again`, { id })
+}
+
+/** `session_not_found`: tells an MCP client to send `initialize` again. */
+export function sessionExpired({ id }: Pick<Message, 'id'>): PlatformError {
+  return new PlatformError('session_not_found', 'The session has ended: initialize again', { id })
 }

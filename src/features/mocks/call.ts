@@ -1,7 +1,38 @@
-/** A message to a mocked server, and the server's own name and version. */
+/** A message to a mocked server, the server itself, and its answer. */
 
 import type { DirectorySnapshot } from '../../auth/directory.ts'
+import type { RecordedAnswer } from '../../model/recorded-answer.ts'
 import type { ServerDetail } from '../../model/server.ts'
+
+export type Tool = NonNullable<ServerDetail['tools']>[number]
+export type Arguments = Readonly<Record<string, unknown>>
+
+/** A registered server, as it was read for its mocks. */
+export interface MockServer {
+  /** Unique to this reading of the server, so cached answers of an earlier version are not used. */
+  readonly serial: number
+  /** Of its JSON. */
+  readonly bytes: number
+  readonly detail: ServerDetail
+  readonly tools: ReadonlyMap<string, Tool>
+  readonly recorded: readonly RecordedAnswer[]
+}
+
+/** A call of an existing tool. */
+export interface MockedCall {
+  readonly request: Request
+  readonly server: MockServer
+  /** '' for none. */
+  readonly scenario: string
+  readonly tool: Tool
+  readonly given: Arguments
+}
+
+/** A tool result or a JSON-RPC error, to be sent after `delayMs` milliseconds. */
+export type MockAnswer = { readonly delayMs: number } & (
+  | { readonly result: object }
+  | { readonly error: NonNullable<RecordedAnswer['error']> }
+)
 
 export interface MockCall {
   /** The qualified name of the registered server. */

@@ -6,11 +6,10 @@
 
 import { isDeepStrictEqual } from 'node:util'
 import { rpcCodes } from '../../model/mcp.ts'
-import type { RecordedAnswer } from '../../model/recorded-answer.ts'
-import type { ServerDetail } from '../../model/server.ts'
 import { writingCanonical } from '../../schema/canonical-json.ts'
 import type { Check, JsonSchema } from '../../schema/json-schema.ts'
 import { keptCheckOf } from '../../schema/kept-checks.ts'
+import type { MockAnswer, MockedCall, Tool } from './call.ts'
 import { generating } from './generate-result.ts'
 
 /**
@@ -19,33 +18,12 @@ import { generating } from './generate-result.ts'
  */
 const checkedCharacterCost = 8
 
-export type Tool = NonNullable<ServerDetail['tools']>[number]
-export type Arguments = Readonly<Record<string, unknown>>
-
-/** A tool result or a JSON-RPC error, to be sent after `delayMs` milliseconds. */
-export type MockAnswer = { readonly delayMs: number } & (
-  | { readonly result: object }
-  | { readonly error: NonNullable<RecordedAnswer['error']> }
-)
-
-export interface MockedToolCall {
-  /** Qualified name. */
-  readonly server: string
-  /** '' for none. */
-  readonly scenario: string
-  readonly tool: Tool
-  readonly given: Arguments
-  /** About the length of their JSON. */
-  readonly givenChars: number
-  readonly recorded: readonly RecordedAnswer[]
-}
-
 /**
  * Chooses as work in turns. Arguments that violate the input schema yield a result with `isError`. Problems of the
- * fixture yield an `error`.
+ * fixture yield an `error`. `givenChars`: about the length of the JSON of the arguments.
  */
-export function* choosing(call: MockedToolCall): Generator<number, MockAnswer> {
-  const { server, scenario, tool, given, givenChars, recorded } = call
+export function* choosing(call: MockedCall, givenChars: number): Generator<number, MockAnswer> {
+  const { server, scenario, tool, given } = call
   let check: Check
   try {
     check = yield* keptCheckOf(tool.inputSchema, 'arguments')
@@ -58,7 +36,7 @@ export function* choosing(call: MockedToolCall): Generator<number, MockAnswer> {
   // MCP since 2025-11-25: invalid arguments are a tool result, which the calling model can read and correct.
   if (problem !== undefined) return { delayMs: 0, result: { content: [text(problem)], isError: true } }
 
-  const match = recorded.find((one) => one.tool === tool.name && holds(given, one.arguments ?? {}))
+  const match = server.recorded.find((one) => one.tool === tool.name && holds(given, one.arguments ?? {}))
   if (match !== undefined) {
     const { result, error, delayMs = 0 } = match
     if (error !== undefined) return { delayMs, error }
@@ -69,7 +47,7 @@ export function* choosing(call: MockedToolCall): Generator<number, MockAnswer> {
   const { outputSchema } = tool as { outputSchema?: JsonSchema }
   if (outputSchema === undefined) return { delayMs: 0, result: { content: [text(`${tool.name}: ${scenarioText}`)] } }
   const canonical = yield* writingCanonical(given)
-  const seed = Bun.hash.xxHash32([server, scenario, tool.name, canonical].join('\0'))
+  const seed = Bun.hash.xxHash32([server.detail.qualifiedName, scenario, tool.name, canonical].join('\0'))
   let fits: Check
   try {
     fits = yield* keptCheckOf(outputSchema, 'result')
@@ -78,16 +56,8 @@ export function* choosing(call: MockedToolCall): Generator<number, MockAnswer> {
   }
   const { examples } = outputSchema
   const good = Array.isArray(examples) ? examples.filter((example) => fits(example) === undefined) : []
-  const value =
-    good.length > 0
-      ? good[seed % good.length]
-      : yield* generating({
-          schema: outputSchema,
-          check: fits,
-          seed,
-          given: withDefaults(tool, given),
-          scenarioText,
-        })
+  const desired = { schema: outputSchema, seed, given: withDefaults(tool, given), scenarioText }
+  const value = good.length > 0 ? good[seed % good.length] : yield* generating(desired, fits)
   if (value === undefined) {
     return errorResult(`no result that fits the outputSchema of ${tool.name} was found: record an answer in a fixture`)
   }

@@ -26,7 +26,6 @@ const madeUpDepthMax = 12
 /** The records to generate, and the seed, arguments and scenario that they follow from. */
 export interface DesiredRecords {
   readonly schema: JsonSchema
-  readonly check: Check
   readonly seed: number
   /**
    * The arguments of the call, with the defaults of the others. A top-level field of the same name and type repeats its
@@ -41,21 +40,21 @@ export interface DesiredRecords {
  * Generates as work in turns. Undefined if no try yields a value that passes `check`, or the schema requires a value
  * above `madeUpSizeMax`.
  */
-export function* generating({ schema, check, seed, given, scenarioText }: DesiredRecords): Generator<number, unknown> {
-  if (leastSize(schema) > madeUpSizeMax) return undefined
+export function* generating(desired: DesiredRecords, check: Check): Generator<number, unknown> {
+  if (leastSize(desired.schema) > madeUpSizeMax) return undefined
   for (let attempt = 0; attempt < madeUpTriesMax; attempt += 1) {
     // The first is cheap for most schemas; a schema that needs more is not.
     if (attempt > 0) yield sliceCost
     // The second half of the tries keeps the faker's own values: replacing one can violate a rule between fields.
     const isPlain = attempt >= madeUpTriesMax / 2
-    const value = generateFrom({ schema, seed: seed + attempt, given, scenarioText }, isPlain)
+    const value = generateFrom({ ...desired, seed: desired.seed + attempt }, isPlain)
     if (value !== undefined && check(value) === undefined) return value
   }
   return undefined
 }
 
 /** One try. `isPlain`: without replacing values. */
-function generateFrom({ schema, seed, given, scenarioText }: Omit<DesiredRecords, 'check'>, isPlain: boolean): unknown {
+function generateFrom({ schema, seed, given, scenarioText }: DesiredRecords, isPlain: boolean): unknown {
   faker.seed(seed)
   const fieldValue: Likeness = { faker, phrases: phrasesOf(scenarioText), scenarioText: capitalise(scenarioText) }
   try {
@@ -66,9 +65,7 @@ function generateFrom({ schema, seed, given, scenarioText }: Omit<DesiredRecords
       formats,
       ...(!isPlain && {
         outputTransform: (value, part, path) =>
-          typeof part === 'object'
-            ? applyFieldValue(value, { schema: part as JsonSchema, path }, given, fieldValue)
-            : value,
+          typeof part === 'object' ? applyFieldValue(value, part as JsonSchema, path, { given, fieldValue }) : value,
       }),
     })
     return isPlain ? value : withDatesInOrder(value)
@@ -84,9 +81,9 @@ function generateFrom({ schema, seed, given, scenarioText }: Omit<DesiredRecords
  */
 function applyFieldValue(
   value: unknown,
-  { schema, path }: { readonly schema: JsonSchema; readonly path: string },
-  given: DesiredRecords['given'],
-  fieldValue: Likeness,
+  schema: JsonSchema,
+  path: string,
+  { given, fieldValue }: { readonly given: DesiredRecords['given']; readonly fieldValue: Likeness },
 ): unknown {
   const parts = path.split('/').slice(1)
   const name = parts.findLast((part) => !/^\d*$/.test(part)) ?? ''
@@ -124,33 +121,22 @@ function round(value: number, name: string): number {
   return Number(value.toFixed(decimals))
 }
 
+const two = (value: number) => String(value).padStart(2, '0')
+const day = (random: Random) => `2026-${two(random.int(1, 12))}-${two(random.int(1, 28))}`
+const email = (random: Random) => `person-${random.int(1, 999)}@example.com`
+const address = (random: Random) => `https://example.com/${random.int(1000, 9999)}`
+
 /** Dates in one fixed year, and domains and addresses reserved for documentation (RFC 2606, RFC 5737). */
 const formats: Record<string, (random: Random) => string> = {
   date: day,
   'date-time': (random) => `${day(random)}T${two(random.int(7, 18))}:${two(random.int(0, 59))}:00Z`,
-  email: email,
+  email,
   'idn-email': email,
   uri: address,
   iri: address,
   'uri-reference': address,
   hostname: (random) => `host-${random.int(1, 99)}.example.com`,
   ipv4: (random) => `192.0.2.${random.int(1, 254)}`,
-}
-
-function day(random: Random): string {
-  return `2026-${two(random.int(1, 12))}-${two(random.int(1, 28))}`
-}
-
-function two(value: number): string {
-  return String(value).padStart(2, '0')
-}
-
-function email(random: Random): string {
-  return `person-${random.int(1, 999)}@example.com`
-}
-
-function address(random: Random): string {
-  return `https://example.com/${random.int(1000, 9999)}`
 }
 
 /**

@@ -37,14 +37,15 @@ export function lintMocks({ servers, mocks, places }: MockFixtures): MockAdvice[
       const lineOf = (field: string, what: string) =>
         `${places.get(server)}.tools[${index}].${field} (${name}): cannot be used${what}`
       inputs.set(name, tool.inputSchema)
-      tryCheck(tool.inputSchema, 'arguments', (why) => wrong(lineOf('inputSchema', `: ${why}`)))
+      const input = tryCheck(tool.inputSchema, 'arguments')
+      if (input instanceof Error) wrong(lineOf('inputSchema', `: ${input.message}`))
       if (outputSchema === undefined) continue
-      const check = tryCheck(outputSchema, 'result', (why, error) => {
+      const output = tryCheck(outputSchema, 'result')
+      if (output instanceof Error) {
         // A pattern that RE2 does not support is still valid JSON Schema, so it is not reported as a mistake.
-        const say = error instanceof UnknownPattern ? doubtful : wrong
-        say(lineOf('outputSchema', `, so only recorded answers are given: ${why}`))
-      })
-      if (check !== undefined) outputs.set(name, check)
+        const say = output instanceof UnknownPattern ? doubtful : wrong
+        say(lineOf('outputSchema', `, so only recorded answers are given: ${output.message}`))
+      } else outputs.set(name, output)
     }
   }
   for (const mock of mocks) {
@@ -82,16 +83,11 @@ function invalidResultPaths(result: object): string[] {
   )
 }
 
-function tryCheck(
-  schema: JsonSchema,
-  name: 'arguments' | 'result',
-  onFailure: (why: string, error: unknown) => void,
-): Check | undefined {
+function tryCheck(schema: JsonSchema, name: 'arguments' | 'result'): Check | Error {
   try {
     return checkOf(schema, name, { isStrict: true })
   } catch (error) {
-    onFailure((error as Error).message, error)
-    return undefined
+    return error as Error
   }
 }
 
@@ -101,8 +97,8 @@ function tryCheck(
  */
 function impossibleArguments(wanted: object, schema: JsonSchema | undefined): string | undefined {
   if (schema === undefined) return undefined
-  const check = tryCheck(partialSchema(schema) as JsonSchema, 'arguments', () => {})
-  return check?.(wanted)
+  const check = tryCheck(partialSchema(schema) as JsonSchema, 'arguments')
+  return check instanceof Error ? undefined : check(wanted)
 }
 
 /**

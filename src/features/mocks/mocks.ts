@@ -10,12 +10,17 @@ import { allowanceOf } from '../../fairness/allowance.ts'
 import type { ClientSockets } from '../../http/client-sockets.ts'
 import { noStoreJson } from '../../http/respond.ts'
 import { handshakeRevisions, rpcCodes, statelessRevision } from '../../model/mcp.ts'
-import type { RecordedAnswer } from '../../model/recorded-answer.ts'
-import type { ServerDetail } from '../../model/server.ts'
 import { reading } from '../../schema/json.ts'
 import { readingServer } from '../../storage/directory-records.ts'
-import { type MockCall, serverIdentity } from './call.ts'
-import type { Arguments, MockAnswer, Tool } from './choose-answer.ts'
+import {
+  type Arguments,
+  type MockAnswer,
+  type MockCall,
+  type MockedCall,
+  type MockServer,
+  serverIdentity,
+  type Tool,
+} from './call.ts'
 
 /**
  * Bytes of JSON of mocked servers that are cached in decoded form, which takes 25 times as much at worst. Past it:
@@ -27,30 +32,6 @@ const mockServersKeptBytesMax = 4 * 2 ** 20
  * content.
  */
 const mockAnswersBytesMax = 16 * 2 ** 20
-
-export interface Mocks {
-  /** The response to a message, and its body if it is in memory. Undefined if the server is no longer registered. */
-  answer(call: MockCall): Promise<{ readonly response: Response; readonly body?: string } | undefined>
-}
-
-interface MockServer {
-  /** Unique to this reading of the server, so cached answers of an earlier version are not used. */
-  readonly serial: number
-  /** Of its JSON. */
-  readonly bytes: number
-  readonly detail: ServerDetail
-  readonly tools: ReadonlyMap<string, Tool>
-  readonly recorded: readonly RecordedAnswer[]
-}
-
-/** A call of an existing tool. */
-interface MockedCall {
-  readonly request: Request
-  readonly server: MockServer
-  readonly scenario: string
-  readonly tool: Tool
-  readonly given: Arguments
-}
 
 /**
  * An answer with its result serialized for each era. An answer with `error` is sent by the official package instead.
@@ -68,114 +49,90 @@ const protocolWorkFactor = 5
 const headers = new Headers(noStoreJson)
 const serverInfoKey = 'io.modelcontextprotocol/serverInfo'
 
-interface Parts {
-  readonly answers: LRUCache<string, Ready>
-  /** Servers are read once for each snapshot of the directory, and collected with it. */
-  readonly serversBySnapshot: WeakMap<DirectorySnapshot, LRUCache<string, MockServer>>
-  /** Of the server that was read last. */
-  serial: number
-}
+/** Gives the response to a message, and its body if it is in memory. Undefined if the server is no longer registered. */
+export type AnswerMock = ReturnType<typeof createMocks>
 
-export function createMocks(sockets: Pick<ClientSockets, 'wait'>): Mocks {
+/** Answers messages in place of registered servers. */
+export function createMocks(sockets: Pick<ClientSockets, 'wait'>) {
   const answers = new LRUCache<string, Ready>({
     maxSize: mockAnswersBytesMax,
     // Bytes, roughly: texts can take two bytes per character.
     sizeCalculation: ({ handshake, stateless }, key) => key.length + 2 * (handshake.length + stateless.length) + 500,
   })
-  const parts: Parts = { answers, serversBySnapshot: new WeakMap(), serial: 0 }
+  /** Servers are read once for each snapshot of the directory, and collected with it. */
+  const serversBySnapshot = new WeakMap<DirectorySnapshot, LRUCache<string, MockServer>>()
+  /** Of the server that was read last. */
+  let serial = 0
 
-  return {
-    async answer(call) {
-      const { directory, scenario, message, request } = call
-      const server = serversOf(parts, directory).get(call.server) ?? (await read(parts, call))
-      if (server === undefined) return undefined
-      const asked = isKnownRevision(call) ? toolCallOf(call, server) : undefined
-      if (asked !== undefined) {
-        const one = await ready(parts, { request, server, scenario, ...asked })
-        if (one.answer.delayMs > 0) await sockets.wait(one.answer.delayMs, request)
-        if ('result' in one.answer) {
-          const id = JSON.stringify(message.id)
-          const body = `{"jsonrpc":"2.0","id":${id},"result":${one[message.era]}}`
-          return { response: new Response(body, { headers }), body }
-        }
-      }
-      const { serve } = await import('./protocol.ts')
-      // The official package takes as long as what it shows of the server is large; it cannot be interrupted.
-      await allowanceOf(request).run(reading(server.bytes * protocolWorkFactor, () => undefined)) // 429
-      const response = await serve(call, server.detail, async (name, given) => {
-        const tool = server.tools.get(name)
-        if (tool === undefined) {
-          return {
-            delayMs: 0,
-            error: { code: rpcCodes.invalidParams, message: `there is no tool ${JSON.stringify(name)}` },
-          }
-        }
-        return (await ready(parts, { request, server, scenario, tool, given })).answer
-      })
-      return { response }
-    },
-  }
-}
-
-function serversOf(parts: Parts, directory: DirectorySnapshot): LRUCache<string, MockServer> {
-  const { serversBySnapshot } = parts
-  const kept = serversBySnapshot.get(directory)
-  const servers =
-    kept ??
-    new LRUCache<string, MockServer>({
+  function serversOf(directory: DirectorySnapshot): LRUCache<string, MockServer> {
+    const kept = serversBySnapshot.get(directory)
+    if (kept !== undefined) return kept
+    const servers = new LRUCache<string, MockServer>({
       maxSize: mockServersKeptBytesMax,
       sizeCalculation: ({ bytes }) => bytes + 1000,
     })
-  if (kept === undefined) serversBySnapshot.set(directory, servers)
-  return servers
-}
-
-async function read(parts: Parts, { directory, request, server: name }: MockCall): Promise<MockServer | undefined> {
-  const bytes = await directory.serverJson(name)
-  if (bytes === undefined) return undefined
-  const detail = await allowanceOf(request).run(readingServer(bytes)) // 429
-  const tools = new Map((detail.tools ?? []).map((tool) => [tool.name, tool]))
-  parts.serial += 1
-  const server = {
-    serial: parts.serial,
-    bytes: bytes.length,
-    detail,
-    tools,
-    recorded: await directory.recordedAnswers(name),
+    serversBySnapshot.set(directory, servers)
+    return servers
   }
-  serversOf(parts, directory).set(name, server)
-  return server
-}
 
-async function ready(parts: Parts, call: MockedCall): Promise<Ready> {
-  const { answers } = parts
-  const { server, scenario, tool, given } = call
-  // Keyed by the arguments as sent. Another key order is computed once more, with the same result.
-  const key = `${server.serial}\0${scenario}\0${tool.name}\0${JSON.stringify(given)}`
-  return answers.get(key) ?? make(parts, key, call)
-}
-
-/** `key`: of the answer; it has the length of the arguments. */
-async function make(
-  parts: Parts,
-  key: string,
-  { request, server: { detail, recorded }, scenario, tool, given }: MockedCall,
-): Promise<Ready> {
-  const { answers } = parts
-  // On first use: most processes mock nothing, and its libraries are large.
-  const { choosing } = await import('./choose-answer.ts')
-  const work = choosing({ server: detail.qualifiedName, scenario, tool, given, givenChars: key.length, recorded })
-  const answer = await allowanceOf(request).run(work) // 429
-  const result = 'result' in answer ? answer.result : {}
-  const { _meta } = result as { _meta?: object }
-  const stateless = {
-    ...result,
-    resultType: 'complete',
-    _meta: { [serverInfoKey]: serverIdentity(detail), ..._meta },
+  async function read({ directory, request, server: name }: MockCall): Promise<MockServer | undefined> {
+    const bytes = await directory.serverJson(name)
+    if (bytes === undefined) return undefined
+    const detail = await allowanceOf(request).run(readingServer(bytes)) // 429
+    const tools = new Map((detail.tools ?? []).map((tool) => [tool.name, tool]))
+    serial += 1
+    const server = { serial, bytes: bytes.length, detail, tools, recorded: await directory.recordedAnswers(name) }
+    serversOf(directory).set(name, server)
+    return server
   }
-  const made = { answer, handshake: JSON.stringify(result), stateless: JSON.stringify(stateless) }
-  answers.set(key, made)
-  return made
+
+  async function ready(call: MockedCall): Promise<Ready> {
+    const { request, server, scenario, tool, given } = call
+    // Keyed by the arguments as sent. Another key order is computed once more, with the same result.
+    const key = `${server.serial}\0${scenario}\0${tool.name}\0${JSON.stringify(given)}`
+    const kept = answers.get(key)
+    if (kept !== undefined) return kept
+    // On first use: most processes mock nothing, and its libraries are large.
+    const { choosing } = await import('./choose-answer.ts')
+    // The key has the length of the arguments.
+    const answer = await allowanceOf(request).run(choosing(call, key.length)) // 429
+    const result = 'result' in answer ? answer.result : {}
+    const { _meta } = result as { _meta?: object }
+    const stateless = {
+      ...result,
+      resultType: 'complete',
+      _meta: { [serverInfoKey]: serverIdentity(server.detail), ..._meta },
+    }
+    const made = { answer, handshake: JSON.stringify(result), stateless: JSON.stringify(stateless) }
+    answers.set(key, made)
+    return made
+  }
+
+  return async (call: MockCall): Promise<{ readonly response: Response; readonly body?: string } | undefined> => {
+    const { directory, scenario, message, request } = call
+    const server = serversOf(directory).get(call.server) ?? (await read(call))
+    if (server === undefined) return undefined
+    const asked = isKnownRevision(call) ? toolCallOf(call, server) : undefined
+    if (asked !== undefined) {
+      const one = await ready({ request, server, scenario, ...asked })
+      if (one.answer.delayMs > 0) await sockets.wait(one.answer.delayMs, request)
+      if ('result' in one.answer) {
+        const id = JSON.stringify(message.id)
+        const body = `{"jsonrpc":"2.0","id":${id},"result":${one[message.era]}}`
+        return { response: new Response(body, { headers }), body }
+      }
+    }
+    const { serve } = await import('./protocol.ts')
+    // The official package takes as long as what it shows of the server is large; it cannot be interrupted.
+    await allowanceOf(request).run(reading(server.bytes * protocolWorkFactor, () => undefined)) // 429
+    const response = await serve(call, server.detail, async (name, given) => {
+      const tool = server.tools.get(name)
+      if (tool !== undefined) return (await ready({ request, server, scenario, tool, given })).answer
+      const message = `there is no tool ${JSON.stringify(name)}`
+      return { delayMs: 0, error: { code: rpcCodes.invalidParams, message } }
+    })
+    return { response }
+  }
 }
 
 /** Otherwise the official package must answer, with the error for an unsupported revision. */

@@ -6,8 +6,7 @@
 import { createMcpHandler, isInitializeRequest, ProtocolError, Server } from '@modelcontextprotocol/server'
 import { rpcCodes } from '../../model/mcp.ts'
 import type { ServerDetail } from '../../model/server.ts'
-import { type MockCall, serverIdentity } from './call.ts'
-import type { Arguments, MockAnswer } from './choose-answer.ts'
+import { type Arguments, type MockAnswer, type MockCall, serverIdentity } from './call.ts'
 
 type CallTool = (name: string, given: Arguments) => Promise<MockAnswer>
 
@@ -15,8 +14,14 @@ type CallTool = (name: string, given: Arguments) => Promise<MockAnswer>
 export async function serve(call: MockCall, detail: ServerDetail, callTool: CallTool): Promise<Response> {
   const { message, request } = call
   // A mock's lists never change. A subscription is refused at once instead of held open without events.
-  if (message.method === 'subscriptions/listen') return unsupported(message)
-  if (message.method === 'initialize' && !isInitializeRequest(message.body)) return incomplete(message)
+  if (message.method === 'subscriptions/listen') {
+    return rpcError(message, rpcCodes.methodNotFound, `a mock does not answer ${message.method}`)
+  }
+  if (message.method === 'initialize' && !isInitializeRequest(message.body)) {
+    // The package's own error would contain the full output of its validator.
+    const needed = 'params needs protocolVersion, capabilities and clientInfo (name, version)'
+    return rpcError(message, rpcCodes.invalidParams, needed)
+  }
   const handler = createMcpHandler(() => serverOf(detail, call.scenario, callTool))
   const headers = new Headers({ 'content-type': 'application/json', accept: 'application/json, text/event-stream' })
   call.headers.forEach((value, name) => {
@@ -29,16 +34,6 @@ export async function serve(call: MockCall, detail: ServerDetail, callTool: Call
   if (answer.headers.get('content-type')?.startsWith('text/event-stream') === true)
     answer.headers.set('x-accel-buffering', 'no')
   return answer
-}
-
-function unsupported(message: MockCall['message']): Response {
-  return rpcError(message, rpcCodes.methodNotFound, `a mock does not answer ${message.method}`)
-}
-
-/** A short error; the package's own would contain the full output of its validator. */
-function incomplete(message: MockCall['message']): Response {
-  const needed = 'params needs protocolVersion, capabilities and clientInfo (name, version)'
-  return rpcError(message, rpcCodes.invalidParams, needed)
 }
 
 function rpcError({ id }: MockCall['message'], code: number, message: string): Response {

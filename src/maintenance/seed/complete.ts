@@ -31,9 +31,9 @@ export function connectionProblem({ transport = 'http', mcpUrl = null }: Fixture
   return undefined
 }
 
-/** The full public record. `createdAt` is '' if the fixture has none; the load fills it in. */
-export function completeConnection(given: FixtureConnection): Connection {
-  const { connectionId, mock, iconUrl, createdAt, serverInfo } = given
+/** The full public record. `createdAt`: of one whose fixture does not say it. */
+export function completeConnection(given: FixtureConnection, createdAt: string): Connection {
+  const { connectionId, mock, iconUrl, serverInfo } = given
   return {
     connectionId,
     name: given.name ?? connectionId,
@@ -42,7 +42,7 @@ export function completeConnection(given: FixtureConnection): Connection {
     transport: given.transport ?? 'http',
     ...(mock !== undefined && { mock }),
     ...(iconUrl !== undefined && { iconUrl }),
-    createdAt: createdAt ?? '',
+    createdAt: given.createdAt ?? createdAt,
     status: given.status ?? { state: 'connected' },
     ...(serverInfo !== undefined && { serverInfo }),
   }

@@ -5,28 +5,22 @@
  * records are theirs.
  */
 
+import type { ConnectionRef } from '../../model/connection.ts'
 import type { Log } from '../../ops/log.ts'
 import { equalBytes } from '../../storage/bytes.ts'
 import { newConnectionsVersion } from '../../storage/connections.ts'
 import { decideAgain } from '../../storage/decide-again.ts'
 import { indexKeysOf, newListingVersions, readApiKey, withIndex } from '../../storage/directory-records.ts'
 import { everyEntry } from '../../storage/every-entry.ts'
-import {
-  connectionLatin1Key,
-  directoryVersionKey,
-  keyOf,
-  latin1Key,
-  manifestKey,
-  prefixOf,
-  stagedKey,
-} from '../../storage/keys.ts'
+import { directoryVersionKey, keyOf, latin1Key, manifestKey, prefixOf, stagedKey } from '../../storage/keys.ts'
+import { piecesOf } from '../../storage/pieces.ts'
 import { isDirectoryIndex, parseKey, recordName } from '../../storage/record-kinds.ts'
 import { isEmpty, nothingStaged, removeStaged, stageConnections } from '../../storage/staged.ts'
 import type { Check, Entry, Key, Store } from '../../storage/store.ts'
 import { createUsages, type Usages } from '../../storage/usage.ts'
-import { newVersion } from '../../storage/versions.ts'
+import { checkOf, newVersion } from '../../storage/versions.ts'
+import { ConnectionChanges } from './connection-changes.ts'
 import { desiredEntries } from './desired.ts'
-import { type NamespaceChange, namespaceChange, removal } from './namespace-change.ts'
 import type { Fixtures } from './read-fixtures.ts'
 import { retainInUse } from './retained.ts'
 
@@ -43,13 +37,13 @@ export interface LoadOptions {
   readonly pepper: Buffer
   readonly now: Date
   readonly log: Log
-  /** A new namespace of at least this many bytes is staged (`storage/staged.ts`). */
+  /** Where changes wait until they are written; left out: in memory. */
+  readonly folder?: string
+  /** Connections of at least this many bytes are staged in namespaces that are new (`storage/staged.ts`). */
   readonly stagedBytesMin?: number
   /** Called with the number of records compared with the store, then with that of entries written. */
-  readonly onProgress?: LoadProgress
+  readonly onProgress?: (stage: string, done: number, total?: number) => void
 }
-
-export type LoadProgress = (stage: string, done: number, total?: number) => void
 
 /** Connections or entries between two reports of progress. */
 const progressEvery = 10_000
@@ -88,10 +82,12 @@ async function tryLoad(
   store: Store,
   fixtures: Fixtures,
   digest: string,
-  { pepper, now, log, stagedBytesMin = stagedBytesDefault, onProgress = () => {} }: LoadOptions,
+  { pepper, now, log, folder, stagedBytesMin = stagedBytesDefault, onProgress = () => {} }: LoadOptions,
 ): Promise<Loaded | undefined> {
   await removeStaged(store)
   const checks: Check[] = [await checkOf(store, directoryVersionKey)]
+  const namespaces = [...fixtures.connectionIds.keys()]
+  for (const namespace of namespaces) checks.push(await checkOf(store, keyOf('connectionsVersion', namespace)))
   const before = await readManifest(store)
   const isFromFixture = (name: string) => before.names.has(name)
   const desired = await desiredEntries(store, fixtures, { pepper, now, isFromFixture })
@@ -109,76 +105,68 @@ async function tryLoad(
   }
 
   const usages = createUsages()
-  const { puts, deletes, listings } = await directoryChange(store, desired, { bring, usages })
+  const { puts, deletes, listings } = await directoryChange(store, desired, usages, bring)
   deletes.push(...before.parts)
-  const [changes, staged]: [NamespaceChange[], NamespaceChange[]] = [[], []]
-  const stagedChecks: Check[] = []
-  for (const rows of fixtures.connections.namespaces) {
-    const { namespace } = rows
-    const check = await checkOf(store, keyOf('connectionsVersion', namespace))
-    checks.push(check)
-    const change = await namespaceChange(store, rows, { now, bring })
-    const isHidden = (await store.get(keyOf('namespace', namespace))) === undefined && (await isEmpty(store, namespace))
-    const isStaged = isHidden && change.bytes >= stagedBytesMin
-    if (isStaged) stagedChecks.push(check)
-    const those = isStaged ? staged : changes
-    those.push(change)
-  }
-  const dropped = changes.flatMap((change) => change.dropped)
+  const hidden = fixtures.connections.bytes >= stagedBytesMin ? await hiddenOf(store, namespaces) : []
+  using changes = new ConnectionChanges(store, usages, new Set(hidden), folder)
+  await changes.bring(fixtures.connections, now, bring)
   // The rest of the old manifest came from fixtures that no longer exist: remove it, or keep what is still in use.
   const staying = await retainInUse(store, before.names)
   const gone = await goneWithFixtures(store, before.names, usages)
   deletes.push(...gone.keys)
   for (const qualifiedName of gone.listings) listings.add(qualifiedName)
-  for (const [namespace, ids] of gone.connections) changes.push(await removal(store, namespace, ids))
-  puts.push(...newListingVersions(listings))
-
-  const touched = [...staged, ...changes].filter(({ isTouched }) => isTouched)
-  for (const change of touched) usages.change(change.namespace, change)
-  for (const namespace of new Set(touched.map((change) => change.namespace)))
-    puts.push(newConnectionsVersion(namespace))
+  await changes.remove(gone.connections)
+  puts.push(...newListingVersions(listings), ...[...changes.touched].map(newConnectionsVersion))
   puts.push(newVersion(directoryVersionKey), { key: keyOf('fixturesDigest'), value: Buffer.from(digest) })
-  const total = puts.length + [...staged, ...changes].reduce((sum, { size }) => sum + size, 0)
-  const countEntries = counter(total, onProgress)
-  const putsOf = (some: readonly NamespaceChange[]) => countEntries(inTurn(some.map((change) => change.puts)))
-  if (staged.length > 0) {
-    const namespaces = staged.map(({ namespace }) => namespace)
-    const entries = putsOf(staged)
-    // Released before they are written: they hold as much memory as a million keys take.
-    staged.length = 0
-    if (!(await stageConnections(store, { namespaces, entries, checks: stagedChecks }))) return undefined
+
+  const total = puts.length + changes.staged.length + changes.puts.length
+  let done = 0
+  function* countEntries(...lists: readonly Iterable<Entry>[]): Generator<Entry> {
+    for (const entry of inTurn(lists)) {
+      if (done % progressEvery === 0) onProgress('loading fixtures', done, total)
+      done += 1
+      yield entry
+    }
+  }
+  if (hidden.length > 0) {
+    if (!(await stageConnections(store, hidden, countEntries(changes.staged.inOrder())))) return undefined
     deletes.push(stagedKey)
   } else checks.push(nothingStaged)
   const committed = await store.load({
     checks,
     counts: usages.counts(),
-    deletes: inTurn([deletes, ...changes.map((change) => change.deletes)]),
-    puts: inTurn([countEntries(puts), manifestEntries(broughtNames(desired, fixtures)), putsOf(changes)]),
+    deletes: inTurn([deletes, changes.deletes.keys()]),
+    puts: inTurn([manifestEntries(broughtNames(desired, fixtures)), countEntries(puts, changes.puts.inOrder())]),
   })
   if (!committed.ok) return undefined
-  logRemoved(before.names, log)
-  if (dropped.length > 0)
+  const removed = [...before.names].map((name) => Buffer.from(name, 'latin1')).filter(isCounted)
+  // Many may mean that the wrong folder was given.
+  if (removed.length >= removedWarnMin) {
+    const records = shown(removed.slice(0, removedNamesShownMax + 1).map(recordName))
+    log.warn('records were removed with their fixtures', { removed: removed.length, records })
+  }
+  if (changes.dropped.length > 0)
     log.warn('connections of fixtures point elsewhere now, and lost their headers, values and sign-ins', {
-      connections: dropped.length,
-      records: shown(dropped),
+      connections: changes.dropped.length,
+      records: shown(changes.dropped),
     })
   for (const record of staying) log.info('its fixture is gone, and what was made in it stays', { record })
-  const removed = [...before.names].filter((name) => isCounted(Buffer.from(name, 'latin1'))).length
-  return { connections: fixtures.connections.length, servers: fixtures.servers.length, removed }
+  return {
+    connections: fixtures.connections.length,
+    servers: fixtures.servers.length,
+    removed: removed.length,
+  }
 }
 
-interface DirectoryLoad {
-  /** See `tryLoad`. */
-  readonly bring: (key: Key, replaces: boolean) => void
-  /** Changes of usages by servers are added here. */
-  readonly usages: Usages
-}
-
-/** The changes of the directory. `listings`: the servers whose listings change. */
+/**
+ * The changes of the directory. `bring`: see `tryLoad`. Changes of usages by servers are added to `usages`. `listings`:
+ * the servers whose listings change.
+ */
 async function directoryChange(
   store: Store,
   desired: readonly Entry[],
-  { bring, usages }: DirectoryLoad,
+  usages: Usages,
+  bring: (key: Key, replaces: boolean) => void,
 ): Promise<{ readonly puts: Entry[]; readonly deletes: Key[]; readonly listings: Set<string> }> {
   const [puts, deletes, listings]: [Entry[], Key[], Set<string>] = [[], [], new Set()]
   for (const { key, value } of desired) {
@@ -198,39 +186,39 @@ async function directoryChange(
   return { puts, deletes, listings }
 }
 
+/** The namespaces of these that do not exist, and hold nothing. */
+async function hiddenOf(store: Store, namespaces: readonly string[]): Promise<string[]> {
+  const hidden: string[] = []
+  for (const namespace of namespaces) {
+    const isThere = (await store.get(keyOf('namespace', namespace))) !== undefined
+    if (!isThere && (await isEmpty(store, namespace))) hidden.push(namespace)
+  }
+  return hidden
+}
+
 /**
- * The records that are removed with their fixture, of the keys in an old manifest. `keys`: of the directory.
- * `connections`: ids by namespace. Subtracts from `usages` what the removed servers held.
+ * The records that are removed with their fixture, of the keys in an old manifest. `keys`: of the directory. Subtracts
+ * from `usages` what the removed servers held.
  */
 async function goneWithFixtures(store: Store, names: ReadonlySet<string>, usages: Usages) {
   const keys: Key[] = []
   const listings: string[] = []
-  const connections = new Map<string, string[]>()
+  const connections: ConnectionRef[] = []
   for (const name of names) {
     const key = Buffer.from(name, 'latin1')
     const parsed = parseKey(key)
     if (parsed?.kind === 'connection') {
-      const ids = connections.get(parsed.namespace)
-      if (ids === undefined) connections.set(parsed.namespace, [parsed.connectionId])
-      else ids.push(parsed.connectionId)
+      connections.push(parsed)
       continue
     }
+    const stored = await store.get(key)
     // A revoked key stays: if its fixture came back, its old tokens would be valid again.
-    if (await isRevokedApiKey(store, key)) continue
+    if (parsed?.kind === 'apiKey' && stored !== undefined && readApiKey(stored).revokedAt !== null) continue
     keys.push(key)
     if (parsed?.kind === 'listing') listings.push(parsed.qualifiedName)
-    usages.remove(key, await store.get(key))
+    usages.remove(key, stored)
   }
   return { keys, listings, connections }
-}
-
-/** Warns about removed records. Many may mean that the wrong folder was given. */
-function logRemoved(removed: ReadonlySet<string>, log: Log): void {
-  const records = [...removed].map((name) => Buffer.from(name, 'latin1')).filter(isCounted)
-  if (records.length >= removedWarnMin) {
-    const names = shown(records.slice(0, removedNamesShownMax + 1).map(recordName))
-    log.warn('records were removed with their fixtures', { removed: records.length, records: names })
-  }
 }
 
 /** The first of them. */
@@ -247,30 +235,19 @@ function isCounted(key: Key): boolean {
   return kind !== 'apiKeyDigest' && kind !== 'listing' && kind !== 'place' && !isDirectoryIndex(key)
 }
 
-/** Default of `stagedBytesMin`. Smaller namespaces are loaded in one transaction. */
+/** Default of `stagedBytesMin`. Fewer are loaded in one transaction. */
 const stagedBytesDefault = 32 * 1024 * 1024
-
-/** True for the record of an API key that is revoked. */
-async function isRevokedApiKey(store: Store, key: Key): Promise<boolean> {
-  if (parseKey(key)?.kind !== 'apiKey') return false
-  const stored = await store.get(key)
-  return stored !== undefined && readApiKey(stored).revokedAt !== null
-}
-
-/** The stored manifest. */
-interface Manifest {
-  /** The keys of its parts. */
-  readonly parts: readonly Key[]
-  /** Keys of records, as latin1 text. `tryLoad` removes what the fixtures still bring. */
-  readonly names: Set<string>
-}
 
 /** Keys in one part. */
 const manifestPartSize = 500
 /** Parts read from the store at once. */
 const manifestPartsPerRead = 100
 
-async function readManifest(store: Store): Promise<Manifest> {
+/**
+ * The stored manifest. `parts`: the keys of its parts. `names`: keys of records, as latin1 text; `tryLoad` removes what
+ * the fixtures still bring.
+ */
+async function readManifest(store: Store) {
   const parts: Key[] = []
   const names = new Set<string>()
   for await (const { key, value } of everyEntry(store, prefixOf('fixturesManifest'), manifestPartsPerRead)) {
@@ -281,10 +258,10 @@ async function readManifest(store: Store): Promise<Manifest> {
 }
 
 /** The keys of all records that the fixtures bring, as latin1 text. */
-function* broughtNames(desired: readonly Entry[], { connections }: Fixtures): Generator<string> {
+function* broughtNames(desired: readonly Entry[], { connectionIds }: Fixtures): Generator<string> {
   for (const { key } of desired) yield latin1Key(key)
-  for (const { namespace, rows } of connections.namespaces) {
-    for (const { connectionId } of rows) yield connectionLatin1Key(namespace, connectionId)
+  for (const [namespace, ids] of connectionIds) {
+    for (const connectionId of ids) yield latin1Key(keyOf('connection', namespace, connectionId))
   }
 }
 
@@ -293,36 +270,13 @@ function* broughtNames(desired: readonly Entry[], { connections }: Fixtures): Ge
  * a key.
  */
 function* manifestEntries(names: Iterable<string>): Generator<Entry> {
-  let part: string[] = []
   let parts = 0
-  const entry = (): Entry => ({ key: manifestKey(parts), value: Buffer.from(part.join('\n'), 'latin1') })
-  for (const name of names) {
-    part.push(name)
-    if (part.length < manifestPartSize) continue
-    yield entry()
+  for (const part of piecesOf(names, { most: manifestPartSize })) {
+    yield { key: manifestKey(parts), value: Buffer.from(part.join('\n'), 'latin1') }
     parts += 1
-    part = []
   }
-  if (part.length > 0) yield entry()
 }
 
 function* inTurn<T>(lists: readonly Iterable<T>[]): Generator<T> {
   for (const list of lists) yield* list
-}
-
-/** Returns a generator that passes entries through and reports progress, counted from one list to the next. */
-function counter(total: number, onProgress: LoadProgress) {
-  let done = 0
-  return function* countEntries(entries: Iterable<Entry>): Generator<Entry> {
-    for (const entry of entries) {
-      if (done % progressEvery === 0) onProgress('loading fixtures', done, total)
-      done += 1
-      yield entry
-    }
-  }
-}
-
-/** A check that the key still holds its current value. */
-async function checkOf(store: Store, key: Key): Promise<Check> {
-  return { key, value: (await store.get(key)) ?? null }
 }

@@ -6,14 +6,17 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { chosenKeyProblem } from '../../auth/api-key.ts'
 import { connectionBytesMax, fixtureDepthMax, serverBytesMax } from '../../limits.ts'
+import type { ConnectionRef } from '../../model/connection.ts'
 import { namespaceOf } from '../../model/names.ts'
 import { Namespace, NamespaceWrite } from '../../model/organization.ts'
 import { RecordedAnswer } from '../../model/recorded-answer.ts'
 import type { ServerDetail } from '../../model/server.ts'
 import { type Problem, type Validator, validatorOf } from '../../schema/check.ts'
 import { readJsonBytes } from '../../schema/json.ts'
+import { connectionBytes } from '../../storage/connections.ts'
+import { keyOf } from '../../storage/keys.ts'
+import { Spool } from '../spool.ts'
 import { completeConnection, completeServer, connectionProblem } from './complete.ts'
-import { FixtureConnections } from './connections-by-namespace.ts'
 import {
   FixtureApiKey,
   FixtureConnection,
@@ -24,23 +27,31 @@ import {
 import { type FixtureProblem, positionIn } from './problem.ts'
 import { createReferences } from './references.ts'
 import type { SourceFile } from './source-files.ts'
-import { Spool } from './spool.ts'
 
 /** Problems of one fixture file, more than anyone reads at once. Past it: not reported. */
 const problemsPerFileMax = 1000
 
 type Of<K extends keyof FixtureFile> = NonNullable<FixtureFile[K]>[number]
 
-/** All fixtures of a set. Connections are in the spool, everything else is in memory. */
-export interface Fixtures {
-  readonly organizations: readonly Of<'organizations'>[]
-  readonly namespaces: readonly Namespace[]
-  readonly apiKeys: readonly Of<'apiKeys'>[]
-  readonly servers: readonly ServerDetail[]
-  /** Where each organization, namespace, API key, server and recorded answer stands: `file: path`. */
-  readonly places: ReadonlyMap<object, string>
-  readonly connections: FixtureConnections
-  readonly mocks: readonly Of<'mocks'>[]
+/** All fixtures of a set. Connections are in a spool, everything else is in memory. */
+export type Fixtures = ReturnType<typeof noFixtures>
+
+function noFixtures(connections: Spool) {
+  return {
+    organizations: [] as Of<'organizations'>[],
+    namespaces: [] as Namespace[],
+    apiKeys: [] as Of<'apiKeys'>[],
+    servers: [] as ServerDetail[],
+    /** Where each organization, namespace, API key, server and recorded answer stands: `file: path`. */
+    places: new Map<object, string>(),
+    /** The JSON of a `FixtureConnection`, by the key of its record. */
+    connections,
+    /** The ids of all connections, by namespace. */
+    connectionIds: new Map<string, Set<string>>(),
+    /** The first connection and the first mocked one, for the greeting. */
+    examples: {} as { first?: ConnectionRef; firstMocked?: ConnectionRef },
+    mocks: [] as Of<'mocks'>[],
+  }
 }
 
 const closed = { additionalProperties: false } as const
@@ -56,6 +67,7 @@ const entryShapes = {
   connections: validatorOf(FixtureConnection),
   mocks: validatorOf(RecordedAnswer),
 }
+type EntryOf<K extends keyof typeof entryShapes> = (typeof entryShapes)[K] extends Validator<infer T> ? T : never
 /** The file around the entries. */
 const fileShape = validatorOf(
   Type.Object(
@@ -67,16 +79,14 @@ const fileShape = validatorOf(
   ),
 )
 
-/** Called every 10,000 connections with the number read so far. */
-export type ReadProgress = (connections: number) => void
-
 /**
  * Reads and checks all files as one set. If there are problems, the fixtures must not be used. Connections are kept in
- * the spool, which must stay open while they are used. Throws CommandError for a file that cannot be read.
+ * the spool, which must stay open while they are used. `onProgress` is called every 10,000 connections with their
+ * number. Throws CommandError for a file that cannot be read.
  */
 export function readFixtures(
   sources: Iterable<SourceFile>,
-  onProgress: ReadProgress = () => {},
+  onProgress: (connections: number) => void = () => {},
   spool = new Spool(),
 ): { fixtures: Fixtures; problems: FixtureProblem[] } {
   const reader = new FixtureReader(spool, onProgress)
@@ -97,14 +107,8 @@ class FixtureReader {
    * Files that could not be parsed. While there are any, missing names are not reported: these files may define them.
    */
   readonly #unreadable = new Set<string>()
-  readonly #organizations: Of<'organizations'>[] = []
-  readonly #namespaces: Namespace[] = []
-  readonly #apiKeys: Of<'apiKeys'>[] = []
-  readonly #servers: ServerDetail[] = []
-  readonly #mocks: Of<'mocks'>[] = []
-  readonly #places = new Map<object, string>()
-  readonly #connections: FixtureConnections
-  readonly #onProgress: ReadProgress
+  readonly #fixtures: Fixtures
+  readonly #onProgress: (connections: number) => void
   readonly #references = createReferences()
 
   /** All names defined so far, in all files, to detect duplicates and check references. */
@@ -113,16 +117,14 @@ class FixtureReader {
   readonly #keyTexts = new Set<string>()
   readonly #serverNames = new Set<string>()
   readonly #toolNames = new Set<string>()
-  readonly #connectionIds = new Map<string, Set<string>>()
-  #connectionCount = 0
   /** The current file. */
   #file = ''
   #document: unknown
   /** How many more of its problems with schemas are reported. */
   #left = 0
 
-  constructor(spool: Spool, onProgress: ReadProgress) {
-    this.#connections = new FixtureConnections(spool)
+  constructor(spool: Spool, onProgress: (connections: number) => void) {
+    this.#fixtures = noFixtures(spool)
     this.#onProgress = onProgress
   }
 
@@ -138,25 +140,33 @@ class FixtureReader {
       this.#unreadable.add(file)
       return
     }
-    this.#each('organizations', entryShapes.organizations, (i, organization) => this.#addOrganization(i, organization))
-    this.#each('namespaces', entryShapes.namespaces, (i, namespace) => this.#addNamespace(i, namespace))
-    this.#each('apiKeys', entryShapes.apiKeys, (i, apiKey) => this.#addApiKey(i, apiKey))
-    this.#each('servers', entryShapes.servers, (i, server) => this.#addServer(i, server))
-    this.#each('connections', entryShapes.connections, (i, connection) => this.#addConnection(i, connection))
-    this.#each('mocks', entryShapes.mocks, (i, mock) => this.#addMock(i, mock))
+    const { organizations, namespaces, apiKeys, servers, mocks } = this.#fixtures
+    this.#each('organizations', organizations, (i, organization) => this.#readOrganization(i, organization))
+    this.#each('namespaces', namespaces, (i, namespace) => this.#readNamespace(i, namespace))
+    this.#each('apiKeys', apiKeys, (i, apiKey) => this.#readApiKey(i, apiKey))
+    this.#each('servers', servers, (i, server) => this.#readServer(i, server))
+    this.#each('connections', [], (i, connection) => this.#addConnection(i, connection))
+    this.#each('mocks', mocks, (i, mock) => this.#readMock(i, mock))
   }
 
   /**
-   * Adds the valid entries of a list, and reports the problems of the others, so that one run finds as many as
-   * possible. The place of what `add` returns is kept, as that is.
+   * Adds what `read` makes of the valid entries of a list to `all`, with their places, and reports the problems of the
+   * others, so that one run finds as many as possible.
    */
-  #each<T>(kind: string, shape: Validator<T>, add: (index: number, entry: T) => object | undefined): void {
+  #each<K extends keyof typeof entryShapes, T extends object>(
+    kind: K,
+    all: T[],
+    read: (index: number, entry: EntryOf<K>) => T | undefined,
+  ): void {
+    const shape: Validator<unknown> = entryShapes[kind]
     const entries = (this.#document as Readonly<Record<string, unknown>>)[kind]
     for (const [index, entry] of (Array.isArray(entries) ? (entries as unknown[]) : []).entries()) {
       const place = `${kind}[${index}]`
       if (shape.isValid(entry)) {
-        const kept = add(index, entry)
-        if (kept !== undefined) this.#places.set(kept, `${this.#file}: ${place}`)
+        const kept = read(index, entry as EntryOf<K>)
+        if (kept === undefined) continue
+        all.push(kept)
+        this.#fixtures.places.set(kept, `${this.#file}: ${place}`)
         continue
       }
       if (this.#left > 0) this.#reportAll(place, shape.problems(entry, this.#left))
@@ -181,31 +191,19 @@ class FixtureReader {
     }
     // Report unreadable files first: other problems may be caused by them.
     else problems.sort((a, b) => Number(unreadable.has(b.file)) - Number(unreadable.has(a.file)))
-    return {
-      fixtures: {
-        organizations: this.#organizations,
-        namespaces: this.#namespaces,
-        apiKeys: this.#apiKeys,
-        servers: this.#servers,
-        places: this.#places,
-        connections: this.#connections,
-        mocks: this.#mocks,
-      },
-      problems,
-    }
+    return { fixtures: this.#fixtures, problems }
   }
 
-  #addOrganization(i: number, organization: Of<'organizations'>): object {
+  #readOrganization(i: number, organization: Of<'organizations'>): Of<'organizations'> {
     this.#declareUnique(this.#organizationIds, organization.organizationId, () => `organizations[${i}].organizationId`)
     const members = new Set<string>()
     for (const [j, { userId }] of organization.members.entries()) {
       this.#declareUnique(members, userId, () => `organizations[${i}].members[${j}].userId`)
     }
-    this.#organizations.push(organization)
     return organization
   }
 
-  #addNamespace(i: number, namespace: Static<typeof OwnedNamespace>): object | undefined {
+  #readNamespace(i: number, namespace: Static<typeof OwnedNamespace>): Namespace | undefined {
     this.#declareUnique(this.#namespaceNames, namespace.namespace, () => `namespaces[${i}].namespace`)
     const { organizationId, userId } = namespace
     if ((organizationId === undefined) === (userId === undefined)) {
@@ -218,20 +216,18 @@ class FixtureReader {
       const path = () => `namespaces[${i}].organizationId`
       this.#requireReference('organization', this.#organizationIds, organizationId, path)
     }
-    this.#namespaces.push(namespace as Namespace)
-    return namespace
+    return namespace as Namespace
   }
 
-  #addApiKey(i: number, apiKey: Of<'apiKeys'>): object {
+  #readApiKey(i: number, apiKey: Of<'apiKeys'>): Of<'apiKeys'> {
     const message = chosenKeyProblem(apiKey.key)
     if (message !== undefined) this.#report(`apiKeys[${i}].key`, message)
     if (this.#keyTexts.has(apiKey.key)) this.#report(`apiKeys[${i}].key`, 'is given twice')
     this.#keyTexts.add(apiKey.key)
-    this.#apiKeys.push(apiKey)
     return apiKey
   }
 
-  #addServer(i: number, server: Of<'servers'>): object {
+  #readServer(i: number, server: Of<'servers'>): ServerDetail {
     const { qualifiedName } = server
     const path = () => `servers[${i}].qualifiedName`
     this.#declareUnique(this.#serverNames, qualifiedName, path)
@@ -244,17 +240,14 @@ class FixtureReader {
       this.#declareUnique(tools, name, () => `servers[${i}].tools[${j}].name`)
       this.#toolNames.add(`${detail.qualifiedName}\0${name}`)
     }
-    this.#servers.push(detail)
     return detail
   }
 
   #addConnection(i: number, connection: Of<'connections'>): undefined {
     const { namespace, connectionId, server } = connection
-    let ids = this.#connectionIds.get(namespace)
-    if (ids === undefined) {
-      ids = new Set()
-      this.#connectionIds.set(namespace, ids)
-    }
+    const { connections, connectionIds, examples } = this.#fixtures
+    const ids = connectionIds.get(namespace) ?? new Set()
+    connectionIds.set(namespace, ids)
     this.#declareUnique(ids, connectionId, () => `connections[${i}].connectionId`)
     this.#requireReference('namespace', this.#namespaceNames, namespace, () => `connections[${i}].namespace`)
     if (server !== undefined) {
@@ -265,21 +258,22 @@ class FixtureReader {
     if (connection.mock?.enabled === true && server === undefined) {
       this.#report(`connections[${i}].mock`, 'needs a server: the registered one that it answers for')
     }
-    const size = this.#connections.add(namespace, completeConnection(connection), server)
+    const size = connectionBytes(completeConnection(connection, '')).length
     if (size > connectionBytesMax) {
       this.#report(`connections[${i}]`, `has ${size} bytes; at most ${connectionBytesMax} are kept`)
     }
-    this.#connectionCount += 1
-    if (this.#connectionCount % progressEvery === 0) this.#onProgress(this.#connectionCount)
+    connections.add(keyOf('connection', namespace, connectionId), Buffer.from(JSON.stringify(connection)))
+    examples.first ??= { namespace, connectionId }
+    if (connection.mock?.enabled === true) examples.firstMocked ??= { namespace, connectionId }
+    if (connections.length % progressEvery === 0) this.#onProgress(connections.length)
   }
 
-  #addMock(i: number, mock: Of<'mocks'>): object {
+  #readMock(i: number, mock: Of<'mocks'>): Of<'mocks'> {
     this.#requireReference('server', this.#serverNames, mock.server, () => `mocks[${i}].server`)
     if ((mock.result === undefined) === (mock.error === undefined)) {
       this.#report(`mocks[${i}]`, 'must have a result or an error, and not both')
     }
     this.#requireReference('tool', this.#toolNames, `${mock.server}\0${mock.tool}`, () => `mocks[${i}].tool`)
-    this.#mocks.push(mock)
     return mock
   }
 

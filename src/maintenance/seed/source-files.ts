@@ -20,23 +20,25 @@ export interface SourceFile {
  */
 export function findFixtureFiles(folders: readonly string[]): string[] {
   return folders.flatMap((folder) => {
-    try {
-      const names = readdirSync(folder).filter((name) => name.endsWith('.json') && !name.endsWith('.schema.json'))
-      if (names.length === 0) throw new CommandError(`there is no *.json file in ${folder}`)
-      return names.sort().map((name) => join(folder, name))
-    } catch (error) {
-      if (error instanceof CommandError) throw error
-      throw new CommandError(`cannot read the fixtures folder ${JSON.stringify(folder)}: ${denialReason(error)}`, 1, {
-        cause: error,
-      })
-    }
+    const names = namesIn(folder).filter((name) => name.endsWith('.json') && !name.endsWith('.schema.json'))
+    if (names.length === 0) throw new CommandError(`there is no *.json file in ${folder}`)
+    return names.sort().map((name) => join(folder, name))
   })
 }
 
-function denialReason(error: unknown): string {
-  const { code, message } = error as NodeJS.ErrnoException
-  if (code === 'ENOENT') return 'it is not there'
-  return code === 'ENOTDIR' ? 'it is a file: name the folder that it is in' : message
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder)
+  } catch (error) {
+    const { code = '', message } = error as NodeJS.ErrnoException
+    const why = folderProblems[code] ?? message
+    throw new CommandError(`cannot read the fixtures folder ${JSON.stringify(folder)}: ${why}`, 1, { cause: error })
+  }
+}
+
+const folderProblems: Readonly<Record<string, string>> = {
+  ENOENT: 'it is not there',
+  ENOTDIR: 'it is a file: name the folder that it is in',
 }
 
 /** A file on disk. `read` throws CommandError. */

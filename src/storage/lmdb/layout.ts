@@ -18,14 +18,12 @@ export function openRecords(root: Root): { readonly data: Bytes; readonly segmen
   const format = openBytes(root, 'format')
   const stored = format.get(versionKey)
   if (stored === undefined) root.transactionSync(() => void format.put(versionKey, Buffer.from(version)))
-  else requireVersion(asBuffer(stored).toString('latin1', 0, 20))
+  const found = stored === undefined ? version : asBuffer(stored).toString('latin1', 0, 20)
+  if (found !== version) {
+    throw new StoreError(
+      'fatal',
+      `another version of postern wrote it (layout ${found}, not ${version}): export it with that version, and import the export`,
+    )
+  }
   return { data: openBytes(root, 'postern'), segments: openBytes(root, segmentsName) }
-}
-
-function requireVersion(found: string): void {
-  if (found === version) return
-  throw new StoreError(
-    'fatal',
-    `another version of postern wrote it (layout ${found}, not ${version}): export it with that version, and import the export`,
-  )
 }

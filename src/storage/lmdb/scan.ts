@@ -5,6 +5,7 @@
 
 import { scannedPerRead } from '../../limits.ts'
 import { directoryIndexKinds, prefixOf, prefixRange, stagedKey } from '../keys.ts'
+import { piecesOf } from '../pieces.ts'
 import { isOf, stagedNamespaces } from '../staged.ts'
 import { type Entry, type Key, StoreError } from '../store.ts'
 import { openRecords } from './layout.ts'
@@ -33,14 +34,7 @@ export function scanStore(folder: string): Scan {
     withRecords(folder, async (records) => {
       const transaction = records.root.useReadTransaction()
       try {
-        let batch: Scanned[] = []
-        for (const record of everyRecord(records, transaction)) {
-          batch.push(record)
-          if (batch.length < scannedPerRead) continue
-          await take(batch)
-          batch = []
-        }
-        await take(batch)
+        for (const batch of piecesOf(everyRecord(records, transaction), { most: scannedPerRead })) await take(batch)
       } finally {
         transaction.done()
       }
@@ -54,11 +48,8 @@ export function intact(records: readonly Scanned[]): readonly Entry[] {
   return records as readonly Entry[]
 }
 
-interface OpenedRecords {
-  readonly root: Root
-  readonly data: Bytes
-  readonly segments: Bytes
-}
+/** An open store. */
+type OpenedRecords = ReturnType<typeof openRecords> & { readonly root: Root }
 
 /** Opens a store for one piece of work. */
 async function withRecords<T>(folder: string, work: (records: OpenedRecords) => T | Promise<T>): Promise<T> {

@@ -24,11 +24,11 @@ import { applyWrite, type WriteTarget } from './apply.ts'
 import { openCommitCount } from './commit-count.ts'
 import { checkFile } from './file-check.ts'
 import { openRecords } from './layout.ts'
-import { openSharedLock, type SharedLock, withLock } from './opening-lock.ts'
+import { openSharedLock, withLock } from './opening-lock.ts'
 import { createRecords } from './records.ts'
 import { createReserve } from './reserve.ts'
-import { abort, type Bytes, openRoot, type Root } from './root.ts'
-import { openSegmentReader, type SegmentReader } from './segment-reader.ts'
+import { abort, openRoot } from './root.ts'
+import { openSegmentReader } from './segment-reader.ts'
 import { type PackedKinds, packedKinds } from './segments.ts'
 
 /**
@@ -38,24 +38,7 @@ import { type PackedKinds, packedKinds } from './segments.ts'
 export function openLmdbStore(folder: string, kinds: PackedKinds = packedKinds, free = freeBytes): Store {
   const file = join(folder, 'data.mdb')
   checkFile(file)
-  let root: Root
-  let data: Bytes
-  let segments: Bytes
-  let packed: SegmentReader
-  let commitCount: LocalReads['commitCount']
-  let openingLock: SharedLock
-  try {
-    mkdirSync(folder, { recursive: true })
-    commitCount = openCommitCount(folder)
-    root = openRoot(folder)
-    ;({ data, segments } = withLock(folder, 'write', () => openRecords(root)))
-    openingLock = openSharedLock(folder)
-    packed = openSegmentReader(root)
-  } catch (error) {
-    const detail = error instanceof Error ? error.message : String(error)
-    throw new StoreError('fatal', `cannot open the store in ${folder}: ${detail}`, { cause: error })
-  }
-
+  const { root, data, segments, packed, commitCount, openingLock } = openParts(folder)
   const openedIno = statSync(file).ino
   let snapshotCount: number | undefined
   /**
@@ -97,24 +80,10 @@ export function openLmdbStore(folder: string, kinds: PackedKinds = packedKinds, 
       concatValues: (range, use) => read(() => use(records.concatValues(range))),
       commitCount,
     },
-    async commit(batch) {
-      try {
-        const { work, outcome } = writing(target, batch)
-        await openingLock.run(async () => root.childTransaction(work as never))
-        return outcome()
-      } catch (error) {
-        throw await asStoreError(error)
-      }
-    },
-    async load(batch) {
-      try {
-        const { work, outcome } = writing(target, batch)
-        withLock(folder, 'write', () => root.transactionSync(work as never))
-        return outcome()
-      } catch (error) {
-        throw await asStoreError(error)
-      }
-    },
+    commit: (batch) =>
+      writing(target, batch, (work) => openingLock.run(async () => root.childTransaction(work as never))),
+    load: (batch) =>
+      writing(target, batch, (work) => withLock(folder, 'write', () => root.transactionSync(work as never))),
     async health() {
       const bytes = bytesOnDisk(file, openedIno)
       read(() => records.find(directoryVersionKey))
@@ -128,8 +97,22 @@ export function openLmdbStore(folder: string, kinds: PackedKinds = packedKinds, 
   }
 }
 
-/** A write as the work of a transaction of lmdb-js, and its outcome after that: it returns or throws it. */
-function writing(target: WriteTarget, write: Write) {
+function openParts(folder: string) {
+  try {
+    mkdirSync(folder, { recursive: true })
+    const commitCount: LocalReads['commitCount'] = openCommitCount(folder)
+    const root = openRoot(folder)
+    const records = withLock(folder, 'write', () => openRecords(root))
+    const openingLock = openSharedLock(folder)
+    return { ...records, root, commitCount, openingLock, packed: openSegmentReader(root) }
+  } catch (error) {
+    const detail = error instanceof Error ? error.message : String(error)
+    throw new StoreError('fatal', `cannot open the store in ${folder}: ${detail}`, { cause: error })
+  }
+}
+
+/** Applies a write in a transaction of lmdb-js, which `transact` begins and ends. Throws StoreError. */
+async function writing(target: WriteTarget, write: Write, transact: (work: () => unknown) => unknown) {
   let committed: Committed = { ok: true }
   let failure: unknown
   const work = () => {
@@ -141,11 +124,13 @@ function writing(target: WriteTarget, write: Write) {
     // If the function throws, lmdb-js commits what was written before; returning ABORT rolls back everything.
     return !committed.ok || failure !== undefined ? abort() : undefined
   }
-  const outcome = (): Committed => {
+  try {
+    await transact(work)
     if (failure !== undefined) throw failure
     return committed
+  } catch (error) {
+    throw await asStoreError(error)
   }
-  return { work, outcome }
 }
 
 /**

@@ -67,7 +67,7 @@ export interface Client {
 /**
  * `max`: connections at most, without those of transactions. `label`: what the database's own lists call us.
  */
-export interface ClientOptions {
+interface ClientOptions {
   readonly max: number
   readonly label: string
   readonly clock: Clock

@@ -3,7 +3,7 @@
 import type { Clock } from '../../clock.ts'
 import { storeReadMs } from '../../limits.ts'
 import { StoreError } from '../store.ts'
-import type { Client, Run, StatementError } from './database-client.ts'
+import type { Client, StatementError } from './database-client.ts'
 import { choosePrimary, type Look, type StoreLog } from './primary.ts'
 import { schema, schemaVersion } from './schema.ts'
 
@@ -43,7 +43,9 @@ export async function prepareSchema(
       if (typeof chosen === 'number') {
         const { watch } = hosts[chosen] as { watch: Client }
         if (mayMigrate && !(await isPrepared(watch, clock.monotonic() + storeReadMs))) {
-          await watch.transaction('BEGIN', migrate)
+          await watch.transaction('BEGIN', async (run) => {
+            for (const statement of schema) await run(statement)
+          })
         }
         return await requireSchema(watch, clock.monotonic() + storeReadMs)
       }
@@ -65,23 +67,13 @@ export async function prepareSchema(
   }
 }
 
-/** Makes the schema, or brings an older one up to ours. */
-async function migrate(run: Run): Promise<void> {
-  for (const statement of schema) await run(statement)
-}
-
-/** Undefined: there is none. */
-interface Found {
-  readonly version: number
-  readonly oldest: number
-}
-
-async function findSchema(client: Client, until: number): Promise<Found | undefined> {
+/** The versions of the schema; undefined: there is none. */
+async function findSchema(client: Client, until: number) {
   const isThere = "SELECT to_regclass('postern_instance') IS NOT NULL AS is"
   const [there] = await client.query<{ is: boolean }>(isThere, [], until)
   if (there?.is !== true) return undefined
-  const [found] = await client.query<Found>('SELECT version, oldest FROM postern_instance', [], until)
-  return found
+  const versions = 'SELECT version, oldest FROM postern_instance'
+  return (await client.query<{ version: number; oldest: number }>(versions, [], until))[0]
 }
 
 /** Whether the schema is ours or newer, and this role's statements are planned as ours are. */

@@ -7,7 +7,7 @@
 import type { Clock } from '../../clock.ts'
 import { storeBeliefMs, storeLookAgainMs } from '../../limits.ts'
 import { within } from '../../within.ts'
-import { StoreError } from '../store.ts'
+import { type Health, StoreError } from '../store.ts'
 import type { Client } from './database-client.ts'
 
 /** Stores contract 6.1: milliseconds between two looks at the hosts of a database, and until a look must be answered. Past it: the host counts as away. */
@@ -65,17 +65,8 @@ export interface WatchedHost {
   open(): Client
 }
 
-export interface PrimaryWatch {
-  /** The primary, once it is confirmed. Throws StoreError `unavailable` with the reason if it is not by `until`. */
-  current(until: number): Promise<Client>
-  /** The primary that is confirmed now, with its timeline; undefined if there is none. */
-  confirmed(): { readonly name: string; readonly timeline: number } | undefined
-  /** Looks at all hosts soon, because a connection was lost. Resolves when that is done. */
-  lookAgain(): Promise<void>
-  /** Resolves when a commit that was sent after this call was acknowledged. Throws StoreError `unavailable`. */
-  acknowledged(until: number): Promise<void>
-  close(): void
-}
+/** The primary, as it is known. */
+export type PrimaryWatch = ReturnType<typeof watchPrimary>
 
 /** Where the engine says what happens to it. */
 export interface StoreLog {
@@ -91,7 +82,7 @@ export interface WatchOptions {
   readonly log: StoreLog
 }
 
-export function watchPrimary({ hosts, clock, every, log }: WatchOptions): PrimaryWatch {
+export function watchPrimary({ hosts, clock, every, log }: WatchOptions) {
   let known: Known = { system: undefined, timeline: 0 }
   let primary: { readonly host: WatchedHost; readonly client: Client; readonly timeline: number } | undefined
   /** When the last commit that was acknowledged was sent. */
@@ -186,25 +177,29 @@ export function watchPrimary({ hosts, clock, every, log }: WatchOptions): Primar
   }
 
   return {
-    async current(until) {
+    /** The primary, once it is confirmed. Throws StoreError `unavailable` with the reason if it is not by `until`. */
+    async current(until: number): Promise<Client> {
       for (;;) {
         if (primary !== undefined && isConfirmedNow()) return primary.client
         await nextChange(until)
       }
     },
-    confirmed() {
+    /** The primary that is confirmed now, with its timeline; undefined if there is none. */
+    confirmed(): Health['primary'] {
       if (primary === undefined || !isConfirmedNow()) return undefined
       return { name: primary.host.name, timeline: primary.timeline }
     },
+    /** Looks at all hosts soon, because a connection was lost. Resolves when that is done. */
     lookAgain: lookOnce,
-    async acknowledged(until) {
+    /** Resolves when a commit that was sent after this call was acknowledged. Throws StoreError `unavailable`. */
+    async acknowledged(until: number): Promise<void> {
       const since = clock.monotonic()
       while (acknowledgedAt < since) {
         void sendHeartbeat()
         await nextChange(until)
       }
     },
-    close() {
+    close(): void {
       isClosed = true
       stop()
       leave()

@@ -4,6 +4,7 @@ import { postgresEntriesPerStatement, scannedPerRead } from '../../limits.ts'
 import { asBuffer } from '../bytes.ts'
 import { directoryIndexKinds, prefixOf, prefixRange, stagedKey } from '../keys.ts'
 import type { Repair, Scan, Scanned } from '../lmdb/scan.ts'
+import { piecesOf } from '../pieces.ts'
 import { isOf, stagedNamespaces } from '../staged.ts'
 import type { Key } from '../store.ts'
 import type { Run } from './database-client.ts'
@@ -63,9 +64,7 @@ export function repairDatabase<T>(database: PostgresStore, work: (repair: Repair
         for (const { gte, lt } of [prefixOf('indexEntry'), ...directoryIndexKinds].map(prefixRange)) {
           await run(`DELETE FROM postern_records WHERE key >= ${bytesOf(gte)} AND key < ${bytesOf(lt)}`)
         }
-        for (let at = 0; at < entries.length; at += postgresEntriesPerStatement) {
-          await insertEntries(run, entries.slice(at, at + postgresEntriesPerStatement))
-        }
+        for (const piece of piecesOf(entries, { most: postgresEntriesPerStatement })) await insertEntries(run, piece)
         await insertEntries(run, more)
       },
     })

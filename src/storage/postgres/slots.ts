@@ -3,12 +3,6 @@
 import type { Clock } from '../../clock.ts'
 import { within } from '../../within.ts'
 
-export interface Slots {
-  /** Resolves with true once there is a place, which must be given back; with false if there is none by `until`. */
-  take(until: number): Promise<boolean>
-  giveBack(): void
-}
-
 /** `among`: each place takes one of these, too. */
 export function createSlots(max: number, clock: Clock, among?: Slots): Slots {
   const own = createOwnSlots(max, clock)
@@ -27,11 +21,15 @@ export function createSlots(max: number, clock: Clock, among?: Slots): Slots {
   }
 }
 
-function createOwnSlots(max: number, clock: Clock): Slots {
+/** Places that are taken and given back. */
+type Slots = ReturnType<typeof createOwnSlots>
+
+function createOwnSlots(max: number, clock: Clock) {
   let free = max
   const waiting = new Set<() => void>()
   return {
-    async take(until) {
+    /** Resolves with true once there is a place, which must be given back; with false if there is none by `until`. */
+    async take(until: number): Promise<boolean> {
       if (free > 0) {
         free -= 1
         return true
@@ -42,7 +40,7 @@ function createOwnSlots(max: number, clock: Clock): Slots {
       // Called at this very moment: then the place is ours.
       return within(until - clock.monotonic(), turn.promise, () => !waiting.delete(called))
     },
-    giveBack() {
+    giveBack(): void {
       const [next] = waiting
       if (next === undefined) free += 1
       else {

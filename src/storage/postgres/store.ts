@@ -10,11 +10,11 @@ import { clockOffsetMaxMs, storeBeliefMs, storeLookAgainMs, storePoolDefault, st
 import { asBuffer } from '../bytes.ts'
 import { type Health, type Store, StoreError, type Write } from '../store.ts'
 import { type Address, nameOf } from './address.ts'
-import { type ClientOptions, createClient, type Run } from './database-client.ts'
+import { createClient, type Run } from './database-client.ts'
 import { lookStatement, prepareSchema } from './prepare.ts'
 import { type Look, type StoreLog, watchPrimary } from './primary.ts'
 import { createRecords } from './records.ts'
-import { createHeartbeats, joinReplicas, listReplicas, type Replica, type SeenReplica } from './replicas.ts'
+import { createHeartbeats, joinReplicas, listReplicas, type Replica } from './replicas.ts'
 import { createStatements, type Statements } from './statements.ts'
 import { loadWith } from './write.ts'
 
@@ -42,37 +42,13 @@ export interface PostgresOptions {
   readonly log?: StoreLog
 }
 
-/** A database. `secretCheck`: a value that only its instance secret makes; null in a new one. */
-export interface Instance {
-  readonly schemaVersion: number
-  readonly secretCheck: Uint8Array | null
-}
-
 /** The store, with what only a database has: other replicas, and a secret that is kept elsewhere. */
-export interface PostgresStore extends Store {
-  /** The facts that the database knows of itself. */
-  instance(): Promise<Instance>
-  /** Notes that value in a new database. False if another process was first. */
-  noteSecretCheck(check: Uint8Array): Promise<boolean>
-  /**
-   * Sends heartbeats under this name from now on. Throws StoreError `fatal` if another replica lives under it, or under
-   * another base URL.
-   */
-  join(replica: Replica): Promise<void>
-  /** All that have sent a heartbeat within a day. */
-  replicas(): Promise<readonly SeenReplica[]>
-  /** Where the other replicas listen: `ADDRESS PORT`. At most a second old. */
-  otherAddresses(): ReadonlySet<string>
-  /** Runs `work` while no other process does; the others wait. For loads of fixtures. */
-  exclusively<T>(work: () => Promise<T>): Promise<T>
-  /** Runs statements in one transaction on the primary, which `begin` opens. For commands. */
-  transaction<T>(begin: string, work: (run: Run) => Promise<T>): Promise<T>
-}
+export type PostgresStore = Awaited<ReturnType<typeof openPostgresStore>>
 
 const silent = { info() {}, warn() {} }
 
 /** Opens the store, on a schema that it makes if it may. Throws StoreError `fatal` with a line for the operator. */
-export async function openPostgresStore(options: PostgresOptions): Promise<PostgresStore> {
+export async function openPostgresStore(options: PostgresOptions) {
   const { address, pool = storePoolDefault, label = 'postern', isStandbyRequired = false, log = silent } = options
   const hosts = openHosts(address, pool, label)
   if (address.tls.mode === 'require') log.warn('the certificate of the database is not verified: sslmode=require')
@@ -103,42 +79,51 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Postg
   const statements = createStatements({ primary, wantsStandby: isStandbyRequired, connections, clock })
   const { read, transaction } = statements
 
-  const replicas = () => listReplicas(read)
-
   async function health(): Promise<Health> {
     const measured = await measure(read)
     const at = primary.confirmed()
     return { ...measured, durability: heartbeats.durability(), ...(at !== undefined && { primary: at }) }
   }
 
-  const opened: PostgresStore = {
+  const opened = {
     ...createRecords(statements, clock),
     ...createWrites(statements, isStandbyRequired),
     health,
+    /** `secretCheck`: a value that only the database's instance secret makes; null in a new one. */
     async instance() {
       const statement = 'SELECT version AS "schemaVersion", secret_check AS "secretCheck" FROM postern_instance'
+      type Instance = { readonly schemaVersion: number; readonly secretCheck: Uint8Array | null }
       return (await read<Instance>(statement))[0] as Instance
     },
-    noteSecretCheck: (check) =>
+    /** Notes that value in a new database. False if another process was first. */
+    noteSecretCheck: (check: Uint8Array): Promise<boolean> =>
       transaction('BEGIN', async (run) => {
         const statement = 'UPDATE postern_instance SET secret_check = $1 WHERE secret_check IS NULL RETURNING version'
         return (await run(statement, [asBuffer(check)])).length === 1
       }),
-    async join(replica) {
+    /**
+     * Sends heartbeats under this name from now on. Throws StoreError `fatal` if another replica lives under it, or
+     * under another base URL.
+     */
+    async join(replica: Replica): Promise<void> {
       const run = randomBytes(12).toString('hex')
       await joinReplicas(statements, { ...replica, run }, clock)
       heartbeats.replica = { ...replica, run }
       await primary.acknowledged(clock.monotonic() + storeBeliefMs)
     },
-    replicas,
+    /** All that have sent a heartbeat within a day. */
+    replicas: () => listReplicas(read),
+    /** Where the other replicas listen: `ADDRESS PORT`. At most a second old. */
     otherAddresses: heartbeats.others,
-    exclusively: (work) =>
+    /** Runs `work` while no other process does; the others wait. For loads of fixtures. */
+    exclusively: <T>(work: () => Promise<T>): Promise<T> =>
       transaction('BEGIN', async (run) => {
         await waitForLoads(run, log)
         return work()
       }),
+    /** Runs statements in one transaction on the primary, which `begin` opens. For commands. */
     transaction,
-    async close() {
+    async close(): Promise<void> {
       const { name } = heartbeats.replica ?? {}
       heartbeats.replica = undefined
       // So that the next start need not wait for this name to be gone. Where it cannot be said, it will be seen.
@@ -179,13 +164,11 @@ function createWrites(
 
 /** The hosts, each with connections that watch it, and a way to open those for work, within `pool` in all. */
 function openHosts(address: Address, pool: number, label: string) {
-  const { work: most, watch } = connectionsOf(pool)
-  const watching: ClientOptions = { max: watch, label, clock }
-  const work: ClientOptions = { max: most, label, clock }
+  const { work, watch } = connectionsOf(pool)
   return address.hosts.map((host) => ({
     name: nameOf(host),
-    open: () => createClient(address, host, work),
-    watch: createClient(address, host, watching),
+    open: () => createClient(address, host, { max: work, label, clock }),
+    watch: createClient(address, host, { max: watch, label, clock }),
   }))
 }
 

@@ -3,7 +3,8 @@
 import { postgresEntriesPerStatement } from '../../limits.ts'
 import { asBuffer } from '../bytes.ts'
 import { checksumOf } from '../checksum.ts'
-import { type Committed, checkKey, type Entry, type Key, type Write } from '../store.ts'
+import { entryBytes, piecesOf } from '../pieces.ts'
+import { type Committed, checkKey, type Entry, type Write } from '../store.ts'
 import { arrayOf, bytesArray } from './arrays.ts'
 import type { Run } from './database-client.ts'
 import { schemaVersion } from './schema.ts'
@@ -21,17 +22,11 @@ export interface CommitHead {
   readonly wantsStandby: boolean
 }
 
-/** A call of `postern_commit`. */
-export interface CommitCall {
-  readonly statement: string
-  readonly values: readonly unknown[]
-}
-
 const call =
   'SELECT kind, at FROM postern_commit($1, $2, $3, $4::bytea[], $5::bytea[], $6::bytea[], $7::text[], $8::text[], $9::bytea[], $10::bytea[], $11::bytea[], $12::bigint[])'
 
-/** The call for a small write; it may be sent more than once. Throws StoreError `too_large` for a key out of bounds. */
-export function commitCall({ id, wantsStandby }: CommitHead, write: Write): CommitCall {
+/** The call of `postern_commit` for a small write; it may be sent more than once. Throws StoreError `too_large` for a key out of bounds. */
+export function commitCall({ id, wantsStandby }: CommitHead, write: Write) {
   const { checks = [], counts = [] } = write
   const [puts, deletes] = [[...(write.puts ?? [])], [...(write.deletes ?? [])]]
   for (const key of [...deletes, ...puts.map((entry) => entry.key), ...counts.map((count) => count.key)]) checkKey(key)
@@ -77,11 +72,14 @@ export async function loadWith(run: Run, head: CommitHead, write: Write): Promis
   const checked = outcomeOf(await run<CommitRow>(statement, values))
   // Nothing was written then, and the caller's transaction ends as one that only read.
   if (!checked.ok) return checked
-  for (const deletes of piecesOf(write.deletes ?? [])) {
+  for (const deletes of piecesOf(
+    write.deletes ?? [],
+    ofStatement((key) => key.length),
+  )) {
     for (const key of deletes) checkKey(key)
     await run('DELETE FROM postern_records WHERE key = ANY ($1::bytea[])', [bytesArray(deletes)])
   }
-  for (const puts of piecesOf(write.puts ?? [])) await insertEntries(run, puts)
+  for (const puts of piecesOf(write.puts ?? [], ofStatement(entryBytes))) await insertEntries(run, puts)
   return checked
 }
 
@@ -112,16 +110,6 @@ function lastOfEach(puts: readonly Entry[]): Entry[] {
   return [...new Map(puts.map((entry) => [asBuffer(entry.key).toString('latin1'), entry])).values()]
 }
 
-function* piecesOf<T extends Entry | Key>(all: Iterable<T>): Generator<T[]> {
-  let piece: T[] = []
-  let bytes = 0
-  for (const one of all) {
-    piece.push(one)
-    bytes += one instanceof Uint8Array ? one.length : one.key.length + one.value.length
-    if (piece.length < postgresEntriesPerStatement && bytes < postgresBytesPerStatement) continue
-    yield piece
-    piece = []
-    bytes = 0
-  }
-  if (piece.length > 0) yield piece
+function ofStatement<T>(bytesOf: (one: T) => number) {
+  return { most: postgresEntriesPerStatement, bytes: postgresBytesPerStatement, bytesOf }
 }

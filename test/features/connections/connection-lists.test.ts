@@ -327,5 +327,5 @@ test('a constraint on an id that cannot be is of no row, wherever a walk stands'
   const store = openMemoryStore()
   const work = { examined: 0, slices: new Slices(new Turns(), { keyId: 'a', family: 'a' }) }
   const scope = { namespace: 'acme', filters: [], blocks: [{ metadata: [[['connectionId', '\u0100zz']]] }] } as const
-  expect(await planOf(store, scope, work).seek('')).toBeUndefined()
+  expect(await planOf(store, scope, work)('')).toBeUndefined()
 })

@@ -2,13 +2,7 @@
 
 import { describe, expect, test } from 'bun:test'
 import { openHeaders, sealHeaders } from '../../../src/auth/sealed-parts.ts'
-import {
-  draftChange,
-  draftNew,
-  readWrite,
-  requireWritable,
-  type WriteTarget,
-} from '../../../src/features/connections/draft.ts'
+import { draftChange, draftNew, readWrite, requireWritable } from '../../../src/features/connections/draft.ts'
 import { connectionBytesMax } from '../../../src/limits.ts'
 import type { Connection, ConnectionStatus } from '../../../src/model/connection.ts'
 import { connectionBytes } from '../../../src/storage/connections.ts'
@@ -17,7 +11,7 @@ import { connection } from './world.ts'
 
 const headersKey = seed('headers key')
 const ref = { namespace: 'acme', connectionId: 'one' }
-const target: WriteTarget = { ref, headersKey, signInKey: seed('sign-in key') }
+const keys = { headersKey, signInKey: seed('sign-in key') }
 const url = 'https://a.example.com/mcp'
 
 describe('a write', () => {
@@ -47,7 +41,7 @@ describe('a write', () => {
 
 describe('a new connection', () => {
   // Nothing is looked up where no server is named.
-  const draft = (write: object) => draftNew(write, { ...target, context: undefined as never }, new Date(0))
+  const draft = (write: object) => draftNew(keys, { write, ref, context: undefined as never }, new Date(0))
   test('is at its URL, with its headers sealed and its mock as it is given', async () => {
     const {
       connection: made,
@@ -84,7 +78,7 @@ describe('a connection that is there', () => {
     return { connection: one, privatePart, bytes: connectionBytes(one), privateBytes: undefined }
   }
   const change = (write: object, before = stored({ state: 'connected' })) =>
-    draftChange(write, before, { ...target, fields: [] })
+    draftChange(keys, { write, ref }, before, [])
 
   test('keeps its URL; while it waits for input, the query may change', () => {
     const other = `${url}?key=1`

@@ -50,7 +50,7 @@ async function indexOf(lists: Record<string, readonly string[]>) {
 async function walked(stream: IdStream, skip = (position: string) => position): Promise<string[]> {
   const ids: string[] = []
   for (let position = ''; ; ) {
-    const step = await stream.seek(position)
+    const step = await stream(position)
     if (step === undefined) return ids
     expect(step.at >= position && (step.found || step.at > position)).toBe(true)
     if (step.found) ids.push(step.at)
@@ -81,7 +81,7 @@ describe('an index', () => {
   test('is read in batches that shrink while most of them is skipped', async () => {
     const { stream, asked } = await indexOf({ a: many })
     const far = stream('a')
-    for (let i = 0; i < 5; i += 1) await far.seek(idOf(i * 300))
+    for (let i = 0; i < 5; i += 1) await far(idOf(i * 300))
     // The first is grown before anything was skipped.
     expect(asked).toEqual([16, 8, 8, 8, 8])
   })
@@ -89,11 +89,11 @@ describe('an index', () => {
   test('is used half where half of a batch was', async () => {
     const { stream, asked } = await indexOf({ a: many })
     const half = stream('a')
-    await half.seek(idOf(0))
-    await half.seek(idOf(8))
-    await half.seek(idOf(100))
-    await half.seek(idOf(115))
-    await half.seek(idOf(500))
+    await half(idOf(0))
+    await half(idOf(8))
+    await half(idOf(100))
+    await half(idOf(115))
+    await half(idOf(500))
     expect(asked).toEqual([16, 32, 16])
   })
 
@@ -105,7 +105,7 @@ describe('an index', () => {
       const one = stream('a')
       for (let at = 0; at < many.length; at += chance.int(chance.pick([2, 20, 400]))) {
         const expected = ids.find((id) => id >= idOf(at))
-        expect({ seed, at, step: (await one.seek(idOf(at)))?.at }).toEqual({ seed, at, step: expected })
+        expect({ seed, at, step: (await one(idOf(at)))?.at }).toEqual({ seed, at, step: expected })
         if (expected === undefined) break
       }
     }
@@ -115,10 +115,10 @@ describe('an index', () => {
     const { stream, turns } = await indexOf({ a: many, b: many })
     const clock = spyOn(performance, 'now').mockReturnValue(performance.now())
     try {
-      await stream('a').seek('')
+      await stream('a')('')
       expect(turns()).toBe(0)
       clock.mockReturnValue(performance.now() + eventLoopSliceMs)
-      await Promise.all([stream('a').seek(''), stream('b').seek('')])
+      await Promise.all([stream('a')(''), stream('b')('')])
       expect(turns()).toBe(1)
     } finally {
       clock.mockRestore()
@@ -128,7 +128,7 @@ describe('an index', () => {
 
 test('a single id is there up to itself', () => {
   const one = singleStream('b')
-  expect(['a', 'b', 'b\0', 'c'].map((from) => one.seek(from))).toEqual([
+  expect(['a', 'b', 'b\0', 'c'].map((from) => one(from))).toEqual([
     { at: 'b', found: true },
     { at: 'b', found: true },
     undefined,

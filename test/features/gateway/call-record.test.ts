@@ -296,6 +296,49 @@ describe('the outcome of a call', () => {
     await reader?.cancel()
     expect(lines()).toMatchObject([{ tool: 'do', outcome: 'cancelled' }])
   })
+
+  for (const [what, said, expected] of [
+    ['before its answer', ': nothing yet\n\n', { outcome: 'cancelled', code: 'unauthorized' }],
+    [
+      'after its answer, which says the same',
+      'data: {"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"no"}}\n\n',
+      { outcome: 'rpc_error', code: -32001 },
+    ],
+  ] as const)
+    test(`of a stream that the platform ends ${what}`, async () => {
+      const ticks: (() => void)[] = []
+      const every = (_: number, act: () => void) => {
+        ticks.push(act)
+        return () => {}
+      }
+      const open: Upstream = {
+        async send(request) {
+          if (!Buffer.from(request.body ?? []).includes('tools/call')) return upstream.send(request)
+          const body = new ReadableStream({ start: (controller) => controller.enqueue(Buffer.from(said)) })
+          return { status: 200, headers: { 'content-type': 'text/event-stream' }, body }
+        },
+      }
+      const store = platform.store
+      const streaming = await createTestPlatform({ callLog: log, upstream: open, store, every, fastLane: false })
+      const token = await mintToken(streaming.fetch, sampleKeys.ada, { policy: [{ ttl: '10s' }] })
+      const response = await streaming.fetch('/connect/ada/up/mcp', {
+        method: 'POST',
+        headers: {
+          authorization: `Bearer ${token}`,
+          'content-type': 'application/json',
+          accept: 'application/json, text/event-stream',
+        },
+        body: JSON.stringify(message('do')),
+      })
+      const reader = response.body?.getReader()
+      await reader?.read()
+      streaming.now += 11_000
+      for (const tick of ticks) tick()
+      const last = await reader?.read()
+      expect(Buffer.from(last?.value ?? []).toString()).toContain('-32001')
+      await reader?.read()
+      expect(lines()).toMatchObject([{ tool: 'do', ...expected }])
+    })
 })
 
 test('other methods are not recorded', async () => {

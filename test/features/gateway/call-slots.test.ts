@@ -6,7 +6,7 @@ import { concurrentCallsMax } from '../../../src/limits.ts'
 
 const share = concurrentCallsMax / 4
 const callOf = (keyId: string, connectionId = 'one') => ({
-  ref: { namespace: 'acme', connectionId },
+  connection: { namespace: 'acme', connectionId } as never,
   holder: { keyId, family: keyId },
   message: { id: 1 } as never,
 })

@@ -37,11 +37,12 @@ async function recording(more: Partial<Store> = {}) {
     )
   const time = { now: 0 }
   const warnings: string[] = []
-  const recorder = createStatusRecorder({
+  const log = { info() {}, error() {}, warn: (event: string) => void warnings.push(event) }
+  const recordStatus = createStatusRecorder(
     store,
-    clock: clockOf(() => time.now),
-    log: { info() {}, error() {}, warn: (event) => void warnings.push(event) },
-  })
+    clockOf(() => time.now),
+    log,
+  )
   return {
     time,
     warnings,
@@ -49,7 +50,7 @@ async function recording(more: Partial<Store> = {}) {
     record: async (id: string, status: ConnectionStatus, called?: StoredConnection) => {
       const stored = called ?? (await findConnection(memory, 'acme', id))
       if (stored === undefined) throw new Error(`${id} is there`)
-      recorder.record({ namespace: 'acme', connectionId: id }, stored, status)
+      recordStatus({ namespace: 'acme', connectionId: id }, stored, status)
       await settled()
     },
     stored: async (id: string) => findConnection(memory, 'acme', id),

@@ -3,7 +3,9 @@
 import { describe, expect, test } from 'bun:test'
 import { PlatformError } from '../../../src/errors.ts'
 import {
-  createEraReader,
+  classifiedEra,
+  isPlainlyHandshake,
+  type Message,
   parsingMessage,
   readMessage,
   withoutAmbiguousParams,
@@ -11,7 +13,8 @@ import {
 import { drained } from '../../../src/schema/steps.ts'
 import { withAllowance } from '../../support/allowance.ts'
 
-const protocolEra = createEraReader()
+const protocolEra = (message: Message, headers: Headers) =>
+  isPlainlyHandshake(message, headers) ? 'handshake' : classifiedEra(message, headers)
 
 const messageOf = (bytes: Uint8Array<ArrayBuffer>) => drained(parsingMessage(bytes))
 

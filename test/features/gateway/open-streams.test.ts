@@ -151,7 +151,7 @@ test('those that end with their token do not use up what the address may get wro
 
 test('each is looked at until it is over, and nothing is when none is open', async () => {
   const acts: (() => void)[] = []
-  const streams = createOpenStreams((_, act) => {
+  const watchStream = createOpenStreams((_, act) => {
     acts.push(act)
     return () => void acts.pop()
   })
@@ -160,8 +160,8 @@ test('each is looked at until it is over, and nothing is when none is open', asy
   const look = async () => {
     if (!isFine) throw new Error('over')
   }
-  const over = streams.watch(look, () => ended.push('first'))
-  streams.watch(look, (why) => ended.push((why as Error).message))
+  const over = watchStream(look, () => ended.push('first'))
+  watchStream(look, (why) => ended.push((why as Error).message))
   expect(acts).toHaveLength(1)
   over()
   acts[0]?.()
@@ -174,13 +174,13 @@ test('each is looked at until it is over, and nothing is when none is open', asy
 
 test('thousands are looked at in turns with others, each once in a round', async () => {
   let act = () => {}
-  const streams = createOpenStreams((_, each) => {
+  const watchStream = createOpenStreams((_, each) => {
     act = each
     return () => {}
   })
   let looks = 0
   for (let i = 0; i < 10 * streamsCheckedPerTurn; i += 1)
-    streams.watch(
+    watchStream(
       async () => {
         looks += 1
       },
@@ -200,14 +200,14 @@ test('thousands are looked at in turns with others, each once in a round', async
 
 test('a round that has looked at all takes no more turns', () => {
   let tick = () => {}
-  const streams = createOpenStreams((_, act) => {
+  const watchStream = createOpenStreams((_, act) => {
     tick = act
     return () => {}
   })
   const later = spyOn(globalThis, 'setImmediate')
   try {
     for (let i = 0; i < streamsCheckedPerTurn; i += 1)
-      streams.watch(
+      watchStream(
         async () => {},
         () => {},
       )

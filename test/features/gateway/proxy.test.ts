@@ -1,15 +1,15 @@
 /** Calls that wait for one another at an upstream that is told what to do. */
 
 import { describe, expect, test } from 'bun:test'
+import type { AuthorizedConnection } from '../../../src/auth/authorizer.ts'
 import { Shares } from '../../../src/fairness/shares.ts'
-import { Turns } from '../../../src/fairness/turns.ts'
 import { leadingSpacesMax } from '../../../src/features/gateway/client-response.ts'
 import { parsingMessage } from '../../../src/features/gateway/message.ts'
 import { createProxy } from '../../../src/features/gateway/proxy.ts'
 import { createSessions } from '../../../src/features/gateway/sessions.ts'
 import type { UpstreamCall } from '../../../src/features/gateway/upstream-call.ts'
 import { concurrentCallsMax, responseInOnePieceBytesMax, upstreamSessionIdCharsMax } from '../../../src/limits.ts'
-import type { ConnectionStatus } from '../../../src/model/connection.ts'
+import type { Connection, ConnectionStatus } from '../../../src/model/connection.ts'
 import { drained } from '../../../src/schema/steps.ts'
 import { UpstreamError, type UpstreamRequest, type UpstreamResponse } from '../../../src/upstream/upstream.ts'
 import { mintToken } from '../../api/cases.ts'
@@ -98,35 +98,37 @@ test('one token takes a part of a connection’s places, and leaves some to othe
 const jsonType = { 'content-type': 'application/json' }
 const bytesOf = (text: string) => new TextEncoder().encode(text)
 
+const authorized = (one: Connection): AuthorizedConnection => ({
+  namespace: 'acme',
+  connectionId: one.connectionId,
+  stored: { connection: one, privatePart: {}, bytes: new Uint8Array(), privateBytes: undefined },
+})
+
 /** A proxy by itself; `answer` is the upstream. */
 function proxyTo(answer: (request: UpstreamRequest) => UpstreamResponse, memoryBytes = 1e9) {
   const seen = { statuses: [] as ConnectionStatus[], done: 0, sent: [] as UpstreamRequest[] }
-  const sendUpstream = createProxy({
-    upstream: {
-      async send(request) {
-        seen.sent.push(request)
-        return answer(request)
-      },
+  const upstream = {
+    async send(request: UpstreamRequest) {
+      seen.sent.push(request)
+      return answer(request)
     },
-    sessions: createSessions(seed('session key')),
-    fairness: { memory: new Shares(memoryBytes), turns: new Turns() },
-    timeoutMs: 1000,
-  })
+  }
+  const memory = new Shares(memoryBytes)
+  const sendUpstream = createProxy(upstream, createSessions(seed('session key')), 1000)
   const send = (body: object, more: Partial<UpstreamCall> = {}) =>
     sendUpstream({
       allowance: { hold: () => () => {}, run: async (work) => drained(work) },
       progress: { isSent: false, isAnswered: false },
-      ref: { namespace: 'acme', connectionId: 'one' },
-      connection: connection('one'),
+      connection: authorized(connection('one')),
       url: connection('one').mcpUrl ?? '',
       onStatus: (status) => void seen.statuses.push(status),
       connectionHeaders: {},
       credentials: undefined,
-      isScopeWanted: false,
       signInUrl: () => undefined,
       isOfSignedInClient: false,
       sessionOwner: 'one',
       holder: { keyId: 'key', family: 'key' },
+      memory,
       message: drained(parsingMessage(bytesOf(JSON.stringify({ jsonrpc: '2.0', id: 7, ...body })))),
       headers: new Headers(),
       via: undefined,
@@ -220,7 +222,7 @@ describe('an upstream that does not answer as it should is told, and what it say
 
   test('what authorizes it is kept, and told', async () => {
     const { seen, send } = proxyTo(answering(401))
-    const sent = send(initialize, { connection: { ...connection('one'), status: unauthorized } })
+    const sent = send(initialize, { connection: authorized({ ...connection('one'), status: unauthorized }) })
     await expect(sent).rejects.toMatchObject({
       options: { data: { authorizationUrl: unauthorized.authorizationUrl } },
     })
@@ -237,10 +239,12 @@ test('a connection that answers again is connected again, and one that is connec
   await send(initialize)
   expect(seen.statuses).toEqual([])
   const status = { state: 'error', message: 'it was down' } as const
-  await send(initialize, { connection: { ...connection('one'), status } })
+  await send(initialize, { connection: authorized({ ...connection('one'), status }) })
   expect(seen.statuses).toEqual([{ state: 'connected' }])
   const refusing = proxyTo(answering(400, jsonType, '{"jsonrpc":"2.0","id":7,"error":{"code":1,"message":"no"}}'))
-  expect((await refusing.send(initialize, { connection: { ...connection('one'), status } })).status).toBe(400)
+  expect((await refusing.send(initialize, { connection: authorized({ ...connection('one'), status }) })).status).toBe(
+    400,
+  )
   expect(refusing.seen.statuses).toEqual([])
 })
 

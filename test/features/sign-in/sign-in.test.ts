@@ -23,7 +23,11 @@ async function cookieOfAda(): Promise<string> {
   return cookieIn(await signIn({ key: sampleKeys.ada }))
 }
 const recordsNow = () =>
-  createExpiringRecords({ store: platform.store, signInKey: seed('sign-in key'), clock: clockOf(() => platform.now) })
+  createExpiringRecords(
+    platform.store,
+    seed('sign-in key'),
+    clockOf(() => platform.now),
+  )
 const linkFor = async (keyId: string) =>
   `/signin?link=${await recordsNow().add('login link', { keyId }, loginLinkSeconds)}`
 

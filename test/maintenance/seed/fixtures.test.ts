@@ -3,9 +3,9 @@ import { readdirSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { revokeApiKey } from '../../../src/auth/api-key.ts'
 import { fixtureProblemsText } from '../../../src/cli/check-command.ts'
-import type { FixtureRow, NamespaceRows } from '../../../src/maintenance/seed/connections-by-namespace.ts'
+import { completeConnection } from '../../../src/maintenance/seed/complete.ts'
 import { isLoaded, loadFixtures } from '../../../src/maintenance/seed/load-fixtures.ts'
-import { readFixtures } from '../../../src/maintenance/seed/read-fixtures.ts'
+import { type Fixtures, readFixtures } from '../../../src/maintenance/seed/read-fixtures.ts'
 import { sampleSources } from '../../../src/maintenance/seed/sample.ts'
 import { digestOf, findFixtureFiles, type SourceFile, sourceFile } from '../../../src/maintenance/seed/source-files.ts'
 import type { Connection } from '../../../src/model/connection.ts'
@@ -25,6 +25,12 @@ async function load(store: Store, sources: readonly SourceFile[], now = march, l
   const { fixtures, problems } = readFixtures(sources)
   expect(problems).toEqual([])
   return loadFixtures(store, fixtures, digestOf(sources), { pepper, now, log })
+}
+
+function connectionsOf({ connections }: Fixtures): Connection[] {
+  return [...connections.inOrder()].map(({ value }) =>
+    completeConnection(JSON.parse(Buffer.from(value).toString()), march.toISOString()),
+  )
 }
 
 async function dump(store: Store): Promise<string[]> {
@@ -51,9 +57,7 @@ describe('the sample fixtures', () => {
 
   test('show what a platform can hold', () => {
     const { fixtures } = readFixtures(sampleSources())
-    const records = fixtures.connections.namespaces.flatMap(({ rows, recordOf }) =>
-      rows.map((row) => readConnection(recordOf(row))),
-    )
+    const records = connectionsOf(fixtures)
     expect(fixtures.organizations.length).toBe(2)
     expect(fixtures.servers.length).toBeGreaterThanOrEqual(6)
     expect(fixtures.servers.some(({ qualifiedName }) => !qualifiedName.includes('/'))).toBe(true)
@@ -142,8 +146,7 @@ describe('loading', () => {
   test('a record written at run time stays; one that a fixture replaces is told', async () => {
     const store = openMemoryStore()
     const given = set(connection('mine', { createdAt: '2026-01-01T00:00:00Z' }))
-    const [{ rows, recordOf }] = readFixtures(given).fixtures.connections.namespaces as [NamespaceRows]
-    const record = readConnection(recordOf(rows[0] as FixtureRow))
+    const [record] = connectionsOf(readFixtures(given).fixtures) as [Connection]
     await store.commit({ puts: [connectionEntry('n', record), ...indexEntries('n', record)] })
     const told: object[] = []
     const log = { ...silent, warn: (_: string, fields: object = {}) => void told.push(fields) }

@@ -1,13 +1,46 @@
-/** `postern grants list | revoke`: what users have allowed clients that signed in. The server may be running. */
+/**
+ * `postern login-link` and `postern grants list | revoke`: signing people in to the pages, and what they have allowed
+ * clients there. The server may be running.
+ */
 
 import { listApiKeys } from '../auth/api-key.ts'
+import { createExpiringRecords } from '../auth/expiring-records.ts'
 import { endGrant, listGrants } from '../auth/grants.ts'
 import { secondsOf, systemClock } from '../clock.ts'
 import { CommandError } from '../errors.ts'
+import type { LoginLink } from '../features/sign-in/sign-in-handlers.ts'
+import { loginLinkSeconds } from '../limits.ts'
 import { openExistingDataFolder, type Place } from '../maintenance/data-folder.ts'
+import { textOf } from '../storage/bytes.ts'
+import { readApiKey } from '../storage/directory-records.ts'
+import { keyOf } from '../storage/keys.ts'
 import { auditCommand } from './audit.ts'
 import { table } from './table.ts'
 import type { Terminal } from './terminal.ts'
+
+/**
+ * Prints a link that signs somebody in as the user of an API key, once: for people who should not have to paste a key
+ * into a browser, and for those who have none. The key itself is not in it: the store has a hash of the link's secret,
+ * and the key's id. Throws CommandError for an unknown or revoked key, and for a folder that no server ever used.
+ */
+export async function loginLink(keyId: string, place: Place, { stdout, stderr }: Terminal): Promise<void> {
+  const { data } = place
+  await using folder = await openExistingDataFolder(place, stderr)
+  const { store, secrets } = folder
+  const stored = await store.get(keyOf('apiKey', keyId))
+  const key = stored === undefined ? undefined : readApiKey(stored)
+  if (key === undefined) throw new CommandError(`there is no key ${JSON.stringify(keyId)}: see \`postern keys list\``)
+  if (key.revokedAt !== null) throw new CommandError(`${keyId} is revoked: create a key, or name another one`)
+  // The command has no flags of the server: it uses the URL under which the last start served.
+  const baseUrl = await store.get(keyOf('baseUrl'))
+  if (baseUrl === undefined) throw new CommandError(`no server has used ${data} yet: run \`postern serve\` first`)
+  const records = createExpiringRecords(store, secrets.signInKey, systemClock)
+  const secret = await records.add('login link', { keyId } satisfies LoginLink, loginLinkSeconds)
+  await auditCommand(data, 'signin.link_created', { keyId, userId: key.userId })
+  // The link alone on stdout, for `| pbcopy` and scripts. The sentence goes to stderr.
+  stdout(`${textOf(baseUrl).replace(/\/$/, '')}/signin?link=${secret}\n`)
+  stderr(`It signs in as ${key.userId}, once, within ten minutes.\n`)
+}
 
 /**
  * Prints all grants that have not expired, as a table: for whom, which client, and what it may access. Tokens are not

@@ -1,0 +1,27 @@
+/** Schemas of shapes that occur again and again. */
+
+import { type TLiteral, type TObject, type TProperties, type TSchema, Type } from '@sinclair/typebox'
+
+/** A text that may be left out. */
+export const OptionalText = Type.Optional(Type.String())
+
+/** An object that has these properties, and no others. */
+export function closedObject<P extends TProperties>(properties: P): TObject<P> {
+  return Type.Object(properties, { additionalProperties: false })
+}
+
+/** An object that has these properties, and others that are kept as they are. */
+export function openObject<P extends TProperties>(properties: P): TObject<P> {
+  return Type.Object(properties, { additionalProperties: true })
+}
+
+/** A value of the schema, or null. */
+export function nullable<T extends TSchema>(schema: T) {
+  return Type.Union([schema, Type.Null()])
+}
+
+/** One of these texts. */
+export function oneOf<const T extends readonly string[]>(values: T, options: { readonly errorMessage?: string } = {}) {
+  const literals = values.map((value) => Type.Literal(value)) as { [I in keyof T]: TLiteral<T[I]> }
+  return Type.Union(literals as unknown as [TLiteral<T[number]>], options)
+}
