@@ -39,14 +39,8 @@ export function merged(
   { introspected, about }: Partial<Introspection> = {},
 ): StoredServer {
   const { detail, extras } = withChange(before ?? withChange(newDetail(qualifiedName), about ?? {}), write)
-  const given =
-    tools === undefined
-      ? detail
-      : {
-          ...detail,
-          tools: tools?.map(({ name, description = null, ...more }) => ({ name, description, ...more })) ?? null,
-        }
-  const after = { ...given, ...introspected }
+  const given = tools?.map(({ name, description = null, ...more }) => ({ name, description, ...more })) ?? null
+  const after = { ...detail, ...(tools !== undefined && { tools: given }), ...introspected }
   return { extras, detail: mcpUrl === undefined ? after : withUrl(after, mcpUrl) }
 }
 

@@ -50,13 +50,9 @@ async function listRegistryServers(deps: ServerDeps, request: Request): Promise<
   const wanted = await allowanceOf(request).run(work) // 429
   const { servers, next } = await entriesOf(deps, request, wanted.slice(0, limit))
   const last = next < wanted.length ? wanted[next - 1] : undefined
-  const page: RegistryPage = {
-    servers,
-    metadata: {
-      count: servers.length,
-      ...(last !== undefined && { nextCursor: cursorOf(last.qualifiedName) }),
-    },
-  }
+  const nextCursor = last && cursorOf(last.qualifiedName)
+  const metadata = { count: servers.length, ...(nextCursor !== undefined && { nextCursor }) }
+  const page: RegistryPage = { servers, metadata }
   return wholeResponse(request, JSON.stringify(page))
 }
 

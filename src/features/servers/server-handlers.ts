@@ -70,13 +70,10 @@ async function putServer(deps: ServerDeps, request: Request): Promise<Response> 
     urlBefore = before?.detail.deploymentUrl ?? null
     return trusted(context, before, merged(qualifiedName, before, body, introspected))
   }) // 401, 400, 409
-  const made = madeOf(stored)
   if (isChanged) await audit.recordDone(isNew ? 'server.created' : 'server.changed', about(caller, qualifiedName))
   const warnings = warningsOf(introspected?.problems ?? [], urlBefore, stored)
-  return new Response(JSON.stringify({ ...made, ...(warnings.length > 0 && { warnings }) }), {
-    status: 201,
-    headers: privateJson,
-  })
+  const made: ServerMade = { ...madeOf(stored), ...(warnings.length > 0 && { warnings }) }
+  return new Response(JSON.stringify(made), { status: 201, headers: privateJson })
 }
 
 async function changeServer(deps: ServerDeps, request: Request): Promise<Response> {

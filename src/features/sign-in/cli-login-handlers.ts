@@ -124,8 +124,7 @@ function missing() {
   return notFound('There is no such login: it has expired, or its token was fetched already')
 }
 
-function toSignIn(deps: CliLoginDeps, login: string): Response {
-  const { base } = deps
+function toSignIn({ base }: CliLoginDeps, login: string): Response {
   const next = `/signin/cli?${new URLSearchParams({ login })}`
   return redirect(`${base}/signin?${new URLSearchParams({ next })}`)
 }
