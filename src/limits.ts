@@ -143,7 +143,7 @@ export const waitingJobsMax = 256
 /** Ours: bytes of a body that announces no length, and so is counted as this many until it is read; twice the largest body of an operation. Past it: the runtime answers 413, without a body, and closes the connection. */
 export const chunkedBodyBytesMax = 2 * MB
 /** Ours: bytes of memory for each byte of a request's body: the body, its text, and what it is parsed into. Counted against `pendingBytesMax`. Past it: 429. */
-export const bodyMemoryFactor = 3
+export const bodyMemoryFactor = 6
 /** Ours: requests to other servers in progress, each with a socket; one owner may have half of what the others leave. Past it: 429. */
 export const outgoingRequestsMax = 20_000
 

@@ -5,26 +5,38 @@
 
 import { searchBeginningCharsMin } from '../limits.ts'
 
-/** The documents that have a word, by number, ascending, with packed counts (`countIn`). */
+/**
+ * A document that has a word, and how often: the document's number, above 32 bits with a byte for each field. One number
+ * and no object, because an owner may have a hundred thousand words, which every collection of garbage would look at.
+ */
+type Entry = number
+
+/** The documents that have a word. */
 export interface Occurrences {
-  readonly documents: readonly number[]
-  readonly counts: readonly number[]
+  /** Ascending. */
+  readonly entries: readonly Entry[]
   /** How many of the documents are public. */
   readonly publicCount: number
 }
 
-/** A byte for each field. */
+const documentUnit = 2 ** 32
 const bitsPerCount = 8
 const greatestCount = 2 ** bitsPerCount - 1
 
-/** How often a word occurs in a field, of a packed count. */
-export function countIn(packed: number, field: number): number {
-  return (packed >>> (field * bitsPerCount)) & greatestCount
+/** The number of the document. */
+export function documentOf(entry: Entry): number {
+  return Math.floor(entry / documentUnit)
+}
+
+/** How often the word occurs in a field. */
+export function countIn(entry: Entry, field: number): number {
+  return (entry >>> (field * bitsPerCount)) & greatestCount
 }
 
 interface Document {
   readonly number: number
-  readonly words: readonly string[]
+  /** The numbers of its words. */
+  readonly words: Uint32Array
   readonly isPublic: boolean
 }
 
@@ -38,40 +50,54 @@ export function createPostings(fieldCount: number) {
   const lengths: number[] = []
   const free: number[] = []
   const totals = Array.from({ length: fieldCount }, () => 0)
-  const occurrences = new Map<string, { word: string; documents: number[]; counts: number[]; publicCount: number }>()
+  /** Words have numbers too, which are used again. */
+  const numbers = new Map<string, number>()
+  const words: string[] = []
+  const freeWords: number[] = []
+  /** By the number of a word: its one entry, as most words have, or all. */
+  const entries: (Entry | Entry[])[] = []
+  const publicCounts: number[] = []
   const byBeginning = new Map<string, Set<string>>()
   let publicCount = 0
 
-  /** Returns the word as one string for all documents. */
-  function note(given: string, { number, isPublic }: Omit<Document, 'words'>, count: number): string {
-    let found = occurrences.get(given)
-    if (found === undefined) {
+  /** Returns the number of the word. */
+  function note(given: string, entry: Entry, isPublic: boolean): number {
+    const known = numbers.get(given)
+    const word = known ?? freeWords.pop() ?? words.length
+    if (known === undefined) {
       // A copy: the word would keep the whole text that it was cut from.
-      const word = Buffer.from(given).toString()
-      found = { word, documents: [], counts: [], publicCount: 0 }
-      occurrences.set(word, found)
-      const same = byBeginning.get(beginningOf(word)) ?? new Set()
-      byBeginning.set(beginningOf(word), same.add(word))
+      const text = Buffer.from(given).toString()
+      numbers.set(text, word)
+      words[word] = text
+      entries[word] = entry
+      publicCounts[word] = 0
+      byBeginning.set(beginningOf(text), (byBeginning.get(beginningOf(text)) ?? new Set()).add(text))
+    } else {
+      const others = allOf(word)
+      entries[word] = others
+      others.splice(placeOf(others, documentOf(entry)), 0, entry)
     }
-    const at = placeOf(found.documents, number)
-    found.documents.splice(at, 0, number)
-    found.counts.splice(at, 0, count)
-    if (isPublic) found.publicCount += 1
-    return found.word
+    if (isPublic) publicCounts[word] = (publicCounts[word] as number) + 1
+    return word
   }
 
-  function forget(word: string, { number, isPublic }: Document): void {
-    const found = occurrences.get(word)
-    if (found === undefined) return
-    const at = placeOf(found.documents, number)
-    found.documents.splice(at, 1)
-    found.counts.splice(at, 1)
-    if (isPublic) found.publicCount -= 1
-    if (found.documents.length > 0) return
-    occurrences.delete(word)
-    const same = byBeginning.get(beginningOf(word))
-    same?.delete(word)
-    if (same?.size === 0) byBeginning.delete(beginningOf(word))
+  function forget(word: number, { number, isPublic }: Document): void {
+    if (isPublic) publicCounts[word] = (publicCounts[word] as number) - 1
+    const all = allOf(word)
+    all.splice(placeOf(all, number), 1)
+    entries[word] = all
+    if (all.length > 0) return
+    const text = words[word] as string
+    numbers.delete(text)
+    freeWords.push(word)
+    const same = byBeginning.get(beginningOf(text))
+    same?.delete(text)
+    if (same?.size === 0) byBeginning.delete(beginningOf(text))
+  }
+
+  function allOf(word: number): Entry[] {
+    const found = entries[word] as Entry | Entry[]
+    return typeof found === 'number' ? [found] : found
   }
 
   return {
@@ -96,15 +122,15 @@ export function createPostings(fieldCount: number) {
         }
       }
       ids[number] = id
-      const words = [...counts].map(([word, count]) => note(word, { number, isPublic }, count))
-      documents.set(id, { number, words, isPublic })
+      const noted = Uint32Array.from(counts, ([word, count]) => note(word, number * documentUnit + count, isPublic))
+      documents.set(id, { number, words: noted, isPublic })
       if (isPublic) publicCount += 1
     },
     remove(id: string): void {
       const document = documents.get(id)
       if (document === undefined) return
-      const { number, words, isPublic } = document
-      for (const word of words) forget(word, document)
+      const { number, isPublic } = document
+      for (const word of document.words) forget(word, document)
       if (isPublic) {
         publicCount -= 1
         for (const field of totals.keys())
@@ -115,7 +141,10 @@ export function createPostings(fieldCount: number) {
       free.push(number)
     },
     idOf: (number: number) => ids[number],
-    of: (word: string): Occurrences | undefined => occurrences.get(word),
+    of(text: string): Occurrences | undefined {
+      const word = numbers.get(text)
+      return word === undefined ? undefined : { entries: allOf(word), publicCount: publicCounts[word] as number }
+    },
     /** The words with the same first `searchBeginningCharsMin` letters; this one must have as many. */
     likeBeginning: (word: string): Iterable<string> => byBeginning.get(beginningOf(word)) ?? [],
     /** The number of words in a field of a document. */
@@ -132,12 +161,12 @@ function beginningOf(word: string): string {
   return word.slice(0, searchBeginningCharsMin)
 }
 
-/** Where a number is, or would be, among ascending ones. */
-export function placeOf(numbers: readonly number[], wanted: number): number {
-  let [from, to] = [0, numbers.length]
+/** Where the entry of a document is, or would be. */
+export function placeOf(entries: readonly Entry[], document: number): number {
+  let [from, to] = [0, entries.length]
   while (from < to) {
     const middle = (from + to) >>> 1
-    if ((numbers[middle] as number) < wanted) from = middle + 1
+    if (documentOf(entries[middle] as Entry) < document) from = middle + 1
     else to = middle
   }
   return from

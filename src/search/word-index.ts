@@ -4,7 +4,7 @@
  */
 
 import { searchBeginningCharsMin } from '../limits.ts'
-import { countIn, createPostings, type Occurrences, type Postings, placeOf } from './postings.ts'
+import { countIn, createPostings, documentOf, type Occurrences, type Postings, placeOf } from './postings.ts'
 
 /** BM25's parameters, as the literature recommends them. */
 const saturation = 1.2
@@ -78,10 +78,11 @@ function ranking(postings: Postings, weights: readonly number[]) {
   const rarityOf = ({ publicCount }: Occurrences) =>
     Math.log(1 + (postings.publicCount - publicCount + 0.5) / (publicCount + 0.5))
 
-  function scoreOf(packed: number, number: number): number {
+  function scoreOf(entry: number): number {
+    const number = documentOf(entry)
     let sum = 0
     for (let field = 0; field < weights.length; field += 1) {
-      const count = countIn(packed, field)
+      const count = countIn(entry, field)
       if (count === 0) continue
       const relative = postings.lengthOf(number, field) / (averages[field] as number)
       const length = 1 - lengthShare + lengthShare * relative
@@ -104,10 +105,11 @@ function ranking(postings: Postings, weights: readonly number[]) {
       // A longer word may be rarer, and must not say more than the word itself.
       const rarity = (Math.min(rarityOf(found), rarityOfWord) * word.length) / other.length
       yield costPerDocument
-      for (let at = 0; at < found.documents.length; at += 1) {
+      for (let at = 0; at < found.entries.length; at += 1) {
         if (at % documentsPerStep === documentsPerStep - 1) yield documentsPerStep * costPerDocument
-        const number = found.documents[at] as number
-        const score = scoreOf(found.counts[at] as number, number) * rarity
+        const entry = found.entries[at] as number
+        const number = documentOf(entry)
+        const score = scoreOf(entry) * rarity
         if (score > (scores[number] ?? 0)) scores[number] = score
       }
     }
@@ -127,19 +129,19 @@ function ranking(postings: Postings, weights: readonly number[]) {
     if (first === undefined) return ending ?? noScores()
     const scores = noScores()
     const rarities = rarest.map(rarityOf)
-    for (let at = 0; at < first.documents.length; at += 1) {
+    for (let at = 0; at < first.entries.length; at += 1) {
       if (at % documentsPerStep === 0) yield documentsPerStep * costPerDocument * query.length
-      const number = first.documents[at] as number
+      const number = documentOf(first.entries[at] as number)
       let sum = ending?.[number] ?? 0
       if (ending !== undefined && sum === 0) continue
-      let hasAll = true
+      let had = 0
       for (const [index, found] of rarest.entries()) {
-        const place = placeOf(found.documents, number)
-        hasAll = found.documents[place] === number
-        if (!hasAll) break
-        sum += scoreOf(found.counts[place] as number, number) * (rarities[index] as number)
+        const entry = found.entries[placeOf(found.entries, number)]
+        if (entry === undefined || documentOf(entry) !== number) break
+        had += 1
+        sum += scoreOf(entry) * (rarities[index] as number)
       }
-      if (hasAll) scores[number] = sum
+      if (had === rarest.length) scores[number] = sum
     }
     return scores
   }
