@@ -50,7 +50,66 @@ export function createPostings(fieldCount: number) {
   const lengths: number[] = []
   const free: number[] = []
   const totals = Array.from({ length: fieldCount }, () => 0)
-  /** Words have numbers too, which are used again. */
+  const words = createWords()
+  let publicCount = 0
+
+  return {
+    /** How many documents are public. */
+    get publicCount() {
+      return publicCount
+    },
+    /** Greater than every number in use. */
+    get end() {
+      return ids.length
+    },
+    /** `fields`: the words of each field, at most four. `id` must be new. */
+    add(id: string, fields: readonly (readonly string[])[], isPublic = true): void {
+      const number = free.pop() ?? ids.length
+      const counts = new Map<string, number>()
+      for (const [field, given] of fields.entries()) {
+        if (isPublic) totals[field] = (totals[field] as number) + given.length
+        lengths[number * fieldCount + field] = given.length
+        for (const word of given) {
+          const packed = counts.get(word) ?? 0
+          if (countIn(packed, field) < greatestCount) counts.set(word, packed + 2 ** (field * bitsPerCount))
+        }
+      }
+      ids[number] = id
+      const noted = Uint32Array.from(counts, ([word, count]) =>
+        words.note(word, number * documentUnit + count, isPublic),
+      )
+      documents.set(id, { number, words: noted, isPublic })
+      if (isPublic) publicCount += 1
+    },
+    remove(id: string): void {
+      const document = documents.get(id)
+      if (document === undefined) return
+      const { number, isPublic } = document
+      for (const word of document.words) words.forget(word, document)
+      if (isPublic) {
+        publicCount -= 1
+        for (const field of totals.keys())
+          totals[field] = (totals[field] as number) - (lengths[number * fieldCount + field] as number)
+      }
+      documents.delete(id)
+      ids[number] = undefined
+      free.push(number)
+    },
+    idOf: (number: number) => ids[number],
+    of: words.of,
+    likeBeginning: words.likeBeginning,
+    /** The number of words in a field of a document. */
+    lengthOf: (number: number, field: number) => lengths[number * fieldCount + field] as number,
+    /** Of public documents; 1 where they have no words in the field. */
+    averageLength: (field: number) => (totals[field] as number) / publicCount || 1,
+  }
+}
+
+export type Postings = ReturnType<typeof createPostings>
+
+/** Words, each with the documents that have it. */
+function createWords() {
+  /** Words have small numbers, too, which are used again. */
   const numbers = new Map<string, number>()
   const words: string[] = []
   const freeWords: number[] = []
@@ -58,7 +117,6 @@ export function createPostings(fieldCount: number) {
   const entries: (Entry | Entry[])[] = []
   const publicCounts: number[] = []
   const byBeginning = new Map<string, Set<string>>()
-  let publicCount = 0
 
   /** Returns the number of the word. */
   function note(given: string, entry: Entry, isPublic: boolean): number {
@@ -101,60 +159,16 @@ export function createPostings(fieldCount: number) {
   }
 
   return {
-    /** How many documents are public. */
-    get publicCount() {
-      return publicCount
-    },
-    /** Greater than every number in use. */
-    get end() {
-      return ids.length
-    },
-    /** `fields`: the words of each field, at most four. `id` must be new. */
-    add(id: string, fields: readonly (readonly string[])[], isPublic = true): void {
-      const number = free.pop() ?? ids.length
-      const counts = new Map<string, number>()
-      for (const [field, words] of fields.entries()) {
-        if (isPublic) totals[field] = (totals[field] as number) + words.length
-        lengths[number * fieldCount + field] = words.length
-        for (const word of words) {
-          const packed = counts.get(word) ?? 0
-          if (countIn(packed, field) < greatestCount) counts.set(word, packed + 2 ** (field * bitsPerCount))
-        }
-      }
-      ids[number] = id
-      const noted = Uint32Array.from(counts, ([word, count]) => note(word, number * documentUnit + count, isPublic))
-      documents.set(id, { number, words: noted, isPublic })
-      if (isPublic) publicCount += 1
-    },
-    remove(id: string): void {
-      const document = documents.get(id)
-      if (document === undefined) return
-      const { number, isPublic } = document
-      for (const word of document.words) forget(word, document)
-      if (isPublic) {
-        publicCount -= 1
-        for (const field of totals.keys())
-          totals[field] = (totals[field] as number) - (lengths[number * fieldCount + field] as number)
-      }
-      documents.delete(id)
-      ids[number] = undefined
-      free.push(number)
-    },
-    idOf: (number: number) => ids[number],
+    note,
+    forget,
     of(text: string): Occurrences | undefined {
       const word = numbers.get(text)
       return word === undefined ? undefined : { entries: allOf(word), publicCount: publicCounts[word] as number }
     },
     /** The words with the same first `searchBeginningCharsMin` letters; this one must have as many. */
     likeBeginning: (word: string): Iterable<string> => byBeginning.get(beginningOf(word)) ?? [],
-    /** The number of words in a field of a document. */
-    lengthOf: (number: number, field: number) => lengths[number * fieldCount + field] as number,
-    /** Of public documents; 1 where they have no words in the field. */
-    averageLength: (field: number) => (totals[field] as number) / publicCount || 1,
   }
 }
-
-export type Postings = ReturnType<typeof createPostings>
 
 /** The letters by which words are grouped, to find those that begin alike. */
 function beginningOf(word: string): string {

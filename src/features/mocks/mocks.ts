@@ -49,7 +49,7 @@ const protocolWorkFactor = 5
 const headers = new Headers(noStoreJson)
 const serverInfoKey = 'io.modelcontextprotocol/serverInfo'
 
-/** Gives the response to a message, and its body if it is in memory. Undefined if the server is no longer registered. */
+/** Gives the response to a message, and its body if it is in memory. Undefined if the server is gone. */
 export type AnswerMock = ReturnType<typeof createMocks>
 
 /** Answers messages in place of registered servers. */
