@@ -11,6 +11,7 @@ import { ApiKey, Namespace, Organization, Role } from '../model/organization.ts'
 import { RecordedAnswer } from '../model/recorded-answer.ts'
 import { ServerDetail, ServerListing } from '../model/server.ts'
 import { validatorOf } from '../schema/check.ts'
+import { closedObject } from '../schema/shapes.ts'
 import {
   apiKeyEntries,
   listingEntry,
@@ -26,23 +27,21 @@ import type { Entry } from '../storage/store.ts'
 
 /** The schema of a line: `kind` and the kind's own fields, nothing else. */
 function line<K extends string, P extends Record<string, TSchema>>(kind: K, properties: P) {
-  return Type.Object({ kind: Type.Literal(kind), ...properties }, { additionalProperties: false })
+  return closedObject({ kind: Type.Literal(kind), ...properties })
 }
 
 /**
  * The first line. `secret` identifies the instance secret without revealing it. The import needs it, because API keys
  * are stored as hashes keyed with that secret.
  */
-export const ExportHead = Type.Object(
-  { postern: Type.Literal('export'), version: Type.Literal(1), secret: Type.String() },
-  { additionalProperties: false },
-)
+export const ExportHead = closedObject({
+  postern: Type.Literal('export'),
+  version: Type.Literal(1),
+  secret: Type.String(),
+})
 
 /** The last line. A truncated file does not have it. */
-const ExportEnd = Type.Object(
-  { postern: Type.Literal('end'), records: Type.Integer() },
-  { additionalProperties: false },
-)
+const ExportEnd = closedObject({ postern: Type.Literal('end'), records: Type.Integer() })
 
 const lines = {
   organization: line('organization', { organization: Organization }),
