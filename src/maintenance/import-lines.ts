@@ -7,7 +7,7 @@ import { problemText } from '../schema/check.ts'
 import { readJsonBytes } from '../schema/json.ts'
 import { type ExportLine, endShape, headShape, lineShapes } from './export-format.ts'
 
-/** The line of a record. `secret`: of the instance that was exported (`ExportHead`). */
+/** The line of a record. `secret`: of the instance that was exported (`headShape`). */
 interface Line {
   readonly line: ExportLine
   readonly secret: string

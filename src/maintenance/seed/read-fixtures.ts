@@ -13,6 +13,7 @@ import { RecordedAnswer } from '../../model/recorded-answer.ts'
 import type { ServerDetail } from '../../model/server.ts'
 import { type Problem, type Validator, validatorOf } from '../../schema/check.ts'
 import { readJsonBytes } from '../../schema/json.ts'
+import { closedObject, OptionalText } from '../../schema/shapes.ts'
 import { connectionBytes } from '../../storage/connections.ts'
 import { keyOf } from '../../storage/keys.ts'
 import { Spool } from '../spool.ts'
@@ -54,9 +55,8 @@ function noFixtures(connections: Spool) {
   }
 }
 
-const closed = { additionalProperties: false } as const
 /** A namespace whose owners are counted afterwards: messages about two variants would not say what is wrong. */
-const OwnedNamespace = Type.Object({ ...Namespace.anyOf[0].properties, ...NamespaceWrite.properties }, closed)
+const OwnedNamespace = closedObject({ ...Namespace.anyOf[0].properties, ...NamespaceWrite.properties })
 
 /** Validators of the entries of each list. */
 const entryShapes = {
@@ -70,13 +70,10 @@ const entryShapes = {
 type EntryOf<K extends keyof typeof entryShapes> = (typeof entryShapes)[K] extends Validator<infer T> ? T : never
 /** The file around the entries. */
 const fileShape = validatorOf(
-  Type.Object(
-    {
-      $schema: Type.Optional(Type.String()),
-      ...Object.fromEntries(Object.keys(entryShapes).map((kind) => [kind, Type.Optional(Type.Array(Type.Unknown()))])),
-    },
-    closed,
-  ),
+  closedObject({
+    $schema: OptionalText,
+    ...Object.fromEntries(Object.keys(entryShapes).map((kind) => [kind, Type.Optional(Type.Array(Type.Unknown()))])),
+  }),
 )
 
 /**
