@@ -54,7 +54,8 @@ export async function openPostgresStore(options: PostgresOptions) {
   if (address.tls.mode === 'require') log.warn('the certificate of the database is not verified: sslmode=require')
   const waitUntil = clock.monotonic() + (options.waitMs ?? storeStartMs)
   try {
-    await prepareSchema(hosts, { mayMigrate: options.mayMigrate ?? false, until: waitUntil, clock, log })
+    const watches = hosts.map(({ watch }) => watch)
+    await prepareSchema(watches, options.mayMigrate ?? false, waitUntil, clock, log)
   } catch (error) {
     for (const { watch } of hosts) watch.close()
     throw error
