@@ -9,78 +9,60 @@ import { ConnectionId, QualifiedName, Slug, UserId } from '../../model/names.ts'
 import { ApiKeyName, Namespace, Organization, Role } from '../../model/organization.ts'
 import { RecordedAnswer } from '../../model/recorded-answer.ts'
 import { ServerDetail, Tool } from '../../model/server.ts'
-
-const closed = { additionalProperties: false } as const
+import { closedObject } from '../../schema/shapes.ts'
 
 /** An organization with its members. Members have no records of their own in a file. */
-export const FixtureOrganization = Type.Object(
-  {
-    ...Organization.properties,
-    members: Type.Array(Type.Object({ userId: UserId, role: Role }, closed)),
-  },
-  closed,
-)
+export const FixtureOrganization = closedObject({
+  ...Organization.properties,
+  members: Type.Array(closedObject({ userId: UserId, role: Role })),
+})
 
 /** An API key with its text. The store keeps a hash only. */
-export const FixtureApiKey = Type.Object(
-  {
-    name: Type.Optional(ApiKeyName),
-    userId: UserId,
-    key: Type.String({ description: 'At least 32 characters, for development only.' }),
-    operator: Type.Optional(Type.Boolean({ description: 'Reaches everything and may mint for any organization.' })),
-  },
-  closed,
-)
+export const FixtureApiKey = closedObject({
+  name: Type.Optional(ApiKeyName),
+  userId: UserId,
+  key: Type.String({ description: 'At least 32 characters, for development only.' }),
+  operator: Type.Optional(Type.Boolean({ description: 'Reaches everything and may mint for any organization.' })),
+})
 
 const { iconUrl, deploymentUrl, security, resources, prompts } = Type.Partial(ServerDetail).properties
 
 /** A server. The nullable fields and tool descriptions may be left out; `complete.ts` sets them to null. */
-export const FixtureServer = Type.Object(
-  {
-    ...ServerDetail.properties,
-    iconUrl,
-    deploymentUrl,
-    security,
-    tools: Type.Optional(
-      Type.Union([
-        Type.Array(
-          Type.Object({ ...Tool.properties, description: Type.Optional(Tool.properties.description) }, closed),
-        ),
-        Type.Null(),
-      ]),
-    ),
-    resources,
-    prompts,
-  },
-  closed,
-)
+export const FixtureServer = closedObject({
+  ...ServerDetail.properties,
+  iconUrl,
+  deploymentUrl,
+  security,
+  tools: Type.Optional(
+    Type.Union([
+      Type.Array(closedObject({ ...Tool.properties, description: Type.Optional(Tool.properties.description) })),
+      Type.Null(),
+    ]),
+  ),
+  resources,
+  prompts,
+})
 
 /**
  * A connection, with its namespace and the registered server that it belongs to, neither of which is in the public
  * record.
  */
-export const FixtureConnection = Type.Object(
-  {
-    namespace: Slug,
-    ...Type.Partial(Connection).properties,
-    connectionId: ConnectionId,
-    server: Type.Optional(QualifiedName),
-  },
-  closed,
-)
+export const FixtureConnection = closedObject({
+  namespace: Slug,
+  ...Type.Partial(Connection).properties,
+  connectionId: ConnectionId,
+  server: Type.Optional(QualifiedName),
+})
 export type FixtureConnection = Static<typeof FixtureConnection>
 
 /** One fixture file. Every list may be left out; names may refer to records in other files. */
-export const FixtureFile = Type.Object(
-  {
-    $schema: Type.Optional(Type.String()),
-    organizations: Type.Optional(Type.Array(FixtureOrganization)),
-    namespaces: Type.Optional(Type.Array(Namespace)),
-    apiKeys: Type.Optional(Type.Array(FixtureApiKey)),
-    servers: Type.Optional(Type.Array(FixtureServer)),
-    connections: Type.Optional(Type.Array(FixtureConnection)),
-    mocks: Type.Optional(Type.Array(RecordedAnswer)),
-  },
-  closed,
-)
+export const FixtureFile = closedObject({
+  $schema: Type.Optional(Type.String()),
+  organizations: Type.Optional(Type.Array(FixtureOrganization)),
+  namespaces: Type.Optional(Type.Array(Namespace)),
+  apiKeys: Type.Optional(Type.Array(FixtureApiKey)),
+  servers: Type.Optional(Type.Array(FixtureServer)),
+  connections: Type.Optional(Type.Array(FixtureConnection)),
+  mocks: Type.Optional(Type.Array(RecordedAnswer)),
+})
 export type FixtureFile = Static<typeof FixtureFile>

@@ -13,6 +13,7 @@ import { RecordedAnswer } from '../../model/recorded-answer.ts'
 import type { ServerDetail } from '../../model/server.ts'
 import { type Problem, type Validator, validatorOf } from '../../schema/check.ts'
 import { readJsonBytes } from '../../schema/json.ts'
+import { closedObject, OptionalText } from '../../schema/shapes.ts'
 import { connectionBytes } from '../../storage/connections.ts'
 import { keyOf } from '../../storage/keys.ts'
 import { Spool } from '../spool.ts'
@@ -54,9 +55,8 @@ function noFixtures(connections: Spool) {
   }
 }
 
-const closed = { additionalProperties: false } as const
 /** A namespace whose owners are counted afterwards: messages about two variants would not say what is wrong. */
-const OwnedNamespace = Type.Object({ ...Namespace.anyOf[0].properties, ...NamespaceWrite.properties }, closed)
+const OwnedNamespace = closedObject({ ...Namespace.anyOf[0].properties, ...NamespaceWrite.properties })
 
 /** Validators of the entries of each list. */
 const entryShapes = {
@@ -70,13 +70,10 @@ const entryShapes = {
 type EntryOf<K extends keyof typeof entryShapes> = (typeof entryShapes)[K] extends Validator<infer T> ? T : never
 /** The file around the entries. */
 const fileShape = validatorOf(
-  Type.Object(
-    {
-      $schema: Type.Optional(Type.String()),
-      ...Object.fromEntries(Object.keys(entryShapes).map((kind) => [kind, Type.Optional(Type.Array(Type.Unknown()))])),
-    },
-    closed,
-  ),
+  closedObject({
+    $schema: OptionalText,
+    ...Object.fromEntries(Object.keys(entryShapes).map((kind) => [kind, Type.Optional(Type.Array(Type.Unknown()))])),
+  }),
 )
 
 /**
@@ -185,10 +182,7 @@ class FixtureReader {
   end(): { fixtures: Fixtures; problems: FixtureProblem[] } {
     const problems = this.#problems
     const unreadable = this.#unreadable
-    if (unreadable.size === 0) {
-      const names = { serverNames: this.#serverNames, namespaceNames: this.#namespaceNames }
-      problems.push(...this.#references.problems(names))
-    }
+    if (unreadable.size === 0) problems.push(...this.#references.problems(this.#serverNames, this.#namespaceNames))
     // Report unreadable files first: other problems may be caused by them.
     else problems.sort((a, b) => Number(unreadable.has(b.file)) - Number(unreadable.has(a.file)))
     return { fixtures: this.#fixtures, problems }
@@ -246,8 +240,7 @@ class FixtureReader {
   #addConnection(i: number, connection: Of<'connections'>): undefined {
     const { namespace, connectionId, server } = connection
     const { connections, connectionIds, examples } = this.#fixtures
-    const ids = connectionIds.get(namespace) ?? new Set()
-    connectionIds.set(namespace, ids)
+    const ids = connectionIds.getOrInsertComputed(namespace, () => new Set())
     this.#declareUnique(ids, connectionId, () => `connections[${i}].connectionId`)
     this.#requireReference('namespace', this.#namespaceNames, namespace, () => `connections[${i}].namespace`)
     if (server !== undefined) {
