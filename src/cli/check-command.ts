@@ -6,7 +6,7 @@ import { CommandError } from '../errors.ts'
 import { type FixtureProblem, fixtureProblemLine } from '../maintenance/seed/problem.ts'
 import { readFixtures } from '../maintenance/seed/read-fixtures.ts'
 import { findFixtureFiles, sourceFile } from '../maintenance/seed/source-files.ts'
-import { escapeControlCharacters } from '../ops/escape-control.ts'
+import { oneLine } from '../ops/escape-control.ts'
 import { countText } from './count-text.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -38,7 +38,7 @@ export async function check(
     const lines = strict ? [...wrong, ...warnings] : wrong
     if (!strict) stderr(warningLines(warnings))
     throw new CommandError(
-      `${lines.map(escapeControlCharacters).join('\n')}\n${countText(lines.length, 'problem')}: the fixtures can be loaded, but these should be fixed`,
+      `${lines.map(oneLine).join('\n')}\n${countText(lines.length, 'problem')}: the fixtures can be loaded, but these should be fixed`,
     )
   }
   stderr(warningLines(warnings))
@@ -50,13 +50,13 @@ export async function check(
 }
 
 function warningLines(warnings: readonly string[]): string {
-  return warnings.map((line) => `warning: ${escapeControlCharacters(line)}\n`).join('')
+  return warnings.map((line) => `warning: ${oneLine(line)}\n`).join('')
 }
 
 /** The problems, one a line, and their number. Control characters are escaped: fixtures may be someone else's. */
 export function fixtureProblemsText(problems: readonly FixtureProblem[]): string {
   return [
-    ...problems.map(fixtureProblemLine).map(escapeControlCharacters),
+    ...problems.map(fixtureProblemLine).map(oneLine),
     `${countText(problems.length, 'problem')}: these fixtures are not loaded`,
   ].join('\n')
 }

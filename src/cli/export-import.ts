@@ -14,7 +14,7 @@ import {
 } from '../maintenance/data-folder.ts'
 import { exportLines } from '../maintenance/export.ts'
 import { importFile } from '../maintenance/import.ts'
-import { escapeControlCharacters } from '../ops/escape-control.ts'
+import { oneLine } from '../ops/escape-control.ts'
 import { scanStore } from '../storage/lmdb/scan.ts'
 import { scanDatabase } from '../storage/postgres/scan.ts'
 import { isAnythingStaged, removeStaged } from '../storage/staged.ts'
@@ -64,7 +64,7 @@ export async function exportCommand(file: string | undefined, place: Place, term
   await auditCommand(data, 'data.exported', { records })
   if (gone.length > 0) {
     terminal.stderr(
-      `connections of ${gone.map(escapeControlCharacters).join(', ')} are in it, and no such namespace: an import wants it to be there. ` +
+      `connections of ${gone.map(oneLine).join(', ')} are in it, and no such namespace: an import wants it to be there. ` +
         'To import the rest, delete their lines from the export\n',
     )
   }

@@ -5,7 +5,7 @@ import { fixtureDepthMax } from '../limits.ts'
 import { type NamedFolder, openNamedDataFolder } from '../maintenance/data-folder.ts'
 import { importServers } from '../maintenance/import-servers.ts'
 import { isSlug, UserId } from '../model/names.ts'
-import { escapeControlCharacters } from '../ops/escape-control.ts'
+import { oneLine } from '../ops/escape-control.ts'
 import { problemText, validatorOf } from '../schema/check.ts'
 import { readJsonBytes } from '../schema/json.ts'
 import { auditCommand } from './audit.ts'
@@ -36,7 +36,7 @@ export async function importServersCommand(file: string, flags: ImportServersFla
   terminal.stdout(`imported ${countText(serverCount, 'server')}${someOf(servers)}\n`)
   if (namespaceCount > 0)
     terminal.stdout(`made ${countText(namespaceCount, 'namespace')} of ${owner}${someOf(namespaces)}\n`)
-  for (const line of leftOut.slice(0, shownAtMost)) terminal.stderr(`left out: ${escapeControlCharacters(line)}\n`)
+  for (const line of leftOut.slice(0, shownAtMost)) terminal.stderr(`left out: ${oneLine(line)}\n`)
   if (leftOut.length > shownAtMost) terminal.stderr(`and ${leftOut.length - shownAtMost} more\n`)
   if (serverCount === 0)
     throw new CommandError('no server was imported; `postern server add` takes a file with the details of one')

@@ -1,13 +1,13 @@
 /** Text tables for the output of commands. */
 
-import { escapeControlCharacters, showHiddenCharacters } from '../ops/escape-control.ts'
+import { oneLine } from '../ops/escape-control.ts'
 
 /**
  * Aligns rows in columns; the first row is the heading. Control characters in cells are escaped, so every row is one
  * line, and characters that nobody sees, so that no two names look alike for them.
  */
 export function table(cells: readonly (readonly string[])[]): string {
-  const rows = cells.map((row) => row.map((cell) => showHiddenCharacters(escapeControlCharacters(cell))))
+  const rows = cells.map((row) => row.map(oneLine))
   const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? []
   const line = (row: readonly string[]) =>
     row

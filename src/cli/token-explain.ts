@@ -16,7 +16,7 @@ import { rpcDepthMax } from '../limits.ts'
 import { openExistingDataFolder, type Place } from '../maintenance/data-folder.ts'
 import { operationKinds, resourceTypes } from '../model/constraint.ts'
 import type { ServiceTokenClaims } from '../model/token.ts'
-import { escapeControlCharacters } from '../ops/escape-control.ts'
+import { oneLine } from '../ops/escape-control.ts'
 import { type Block, readConstraint } from '../policy/block.ts'
 import { type Access, allows, decide, fields } from '../policy/decide.ts'
 import { connectionIdFact } from '../policy/metadata.ts'
@@ -63,7 +63,7 @@ export async function explainToken(given: string, flags: ExplainFlags, { stdout,
     ? requestLines(blocks, readAccess(flags), namespace, reasonItIsRefused(claims, known, now))
     : { lines: [], allowed: true }
   if (isAsked) lines.push('', ...answer.lines)
-  stdout(`${lines.map(escapeControlCharacters).join('\n')}\n`)
+  stdout(`${lines.map(oneLine).join('\n')}\n`)
   return answer.allowed ? 0 : 1
 }
 

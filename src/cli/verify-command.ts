@@ -7,7 +7,7 @@ import { CommandError } from '../errors.ts'
 import { problemsShownMax } from '../limits.ts'
 import { openExistingDataFolder, type Place, requireDataFolder } from '../maintenance/data-folder.ts'
 import { rebuildIndex, verifyStore } from '../maintenance/verify.ts'
-import { escapeControlCharacters } from '../ops/escape-control.ts'
+import { oneLine } from '../ops/escape-control.ts'
 import { checkFile } from '../storage/lmdb/file-check.ts'
 import { type Repair, replaceIndex, scanStore } from '../storage/lmdb/scan.ts'
 import { repairDatabase, scanDatabase } from '../storage/postgres/scan.ts'
@@ -98,9 +98,7 @@ async function verifyRecords(flags: Flags, terminal: Terminal, sealingKey: Buffe
   const left = [...problems, ...(repair ? [] : indexProblems)]
   if (left.length > 0) {
     const more = left.length > problemsShownMax ? [`and ${left.length - problemsShownMax} more`] : []
-    throw new CommandError(
-      [...left.slice(0, problemsShownMax).map(escapeControlCharacters), ...more, advice].join('\n'),
-    )
+    throw new CommandError([...left.slice(0, problemsShownMax).map(oneLine), ...more, advice].join('\n'))
   }
   if (indexProblems.length === 0) {
     terminal.stdout(

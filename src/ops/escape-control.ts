@@ -3,7 +3,12 @@ export function escapeControlCharacters(text: string): string {
   return text.replace(acted, escapeOne)
 }
 
-/** The same, but keeps newlines and tabs: for texts of several lines and columns. */
+/** A text of others as a part of one line of a terminal: all that acts there, or that nobody sees, is escaped. */
+export function oneLine(text: string): string {
+  return showHiddenCharacters(escapeControlCharacters(text))
+}
+
+/** As `escapeControlCharacters`, but keeps newlines and tabs: for texts of several lines and columns. */
 export function escapeControlCharactersInLines(text: string): string {
   return text.replace(actedButLines, escapeOne)
 }

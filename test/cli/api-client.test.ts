@@ -1,8 +1,10 @@
 /** What commands make of names, URLs, JSON and answers. */
 
 import { describe, expect, test } from 'bun:test'
-import { cleanUrl, openClient, pathSegment } from '../../src/cli/client/api-client.ts'
+import { Type } from '@sinclair/typebox'
+import { allConnections, allPages, cleanUrl, openClient, pathSegment } from '../../src/cli/client/api-client.ts'
 import { parseJson } from '../../src/cli/json-input.ts'
+import { createProgram } from '../../src/cli/program.ts'
 
 describe('a name in a path', () => {
   test('stays one segment', () => {
@@ -62,6 +64,86 @@ describe('a platform that means harm', () => {
       openClient({ url }, { POSTERN_TOKEN: 'a-key', XDG_CONFIG_HOME: '/nonexistent' }, undefined, timeoutMs)
     return { url, client, [Symbol.dispose]: () => void server.stop(true) }
   }
+
+  test('is not believed to have done what its answer does not say', async () => {
+    let answer: unknown
+    using platform = opened(() => Response.json(answer))
+    const { POSTERN_TOKEN: before } = process.env
+    process.env['POSTERN_TOKEN'] = 'a-key'
+    const lines = [
+      ...['whoami', 'org list', 'org get acme', 'org key create acme ci', 'org key list acme', 'token mint'],
+      ...[
+        'namespace list',
+        'server search',
+        'server introspect acme/x',
+        'server add acme/x http://x',
+        'tool list -n a c',
+      ],
+      ...['tool list', 'connection list -n acme', 'connection add -n acme c http://x', 'tool call -n acme c.t'],
+      ...['server rm acme/x', 'org member add acme ada', 'namespace add acme', 'connection get -n acme c'],
+    ]
+    // Any object says that something is deleted or made, and is printed as it is; the result of a tool may be empty.
+    const anythingWillDo = /rm|member add|namespace add|server add|connection get|tool call/
+    const printed: string[] = []
+    const stdout = (text: string) => void printed.push(text)
+    const terminal = { stdout, stderr() {}, isStdoutClosed: () => false }
+    for (const [value, those] of [
+      [{}, lines.filter((line) => !anythingWillDo.test(line))],
+      [null, lines],
+      [[], lines],
+      [{ token: 1, key: {}, warnings: 'x', content: 'x', connections: {}, tools: [{}], namespaces: 1 }, ['token mint']],
+    ] as const) {
+      answer = value
+      for (const line of those) {
+        const program = createProgram({ terminal, json: false, exit() {} })
+        const ran = program.parseAsync([...line.split(' '), '--url', platform.url], { from: 'user' })
+        const failed = await ran.then(() => 'nothing', String)
+        expect([line, failed]).toEqual([line, `CommandError: the answer of ${platform.url} is not one of postern`])
+      }
+    }
+    expect(printed).toEqual([])
+    if (before === undefined) delete process.env['POSTERN_TOKEN']
+    else process.env['POSTERN_TOKEN'] = before
+  })
+
+  test('has no list without an end', async () => {
+    let answer: unknown
+    let requests = 0
+    using platform = opened(() => {
+      requests += 1
+      return Response.json(answer)
+    })
+    answer = { connections: [] }
+    expect(await allConnections(platform.client(), 'acme')).toEqual({ connections: [], nextCursor: null })
+    expect(requests).toBe(1)
+    answer = { connections: [], nextCursor: 'again' }
+    await expect(allConnections(platform.client(), 'acme')).rejects.toThrow('is not one of postern')
+    expect(requests).toBe(3)
+    answer = { servers: [], pagination: { totalPages: 1e9 } }
+    expect((await allPages(platform.client(), '/servers', 'servers', Type.Object({}), 10)).servers).toEqual([])
+    expect(requests).toBe(4)
+  })
+
+  test('does not get invisible characters or lines of its own into an error', async () => {
+    const message = 'gone\npostern: all is well\u200b\u{e0041}\u001b[2J'
+    const shown = 'gone\\u000apostern: all is well\\u{200b}\\u{e0041}\\u001b[2J'
+    for (const body of [{ error: 'x', message }, { error: message }, { error: 'x', message: 'y', setupUrl: message }]) {
+      using platform = opened(() => Response.json(body, { status: 400 }))
+      await expect(platform.client().request('GET', '/me')).rejects.toThrow(shown)
+    }
+    using odd = opened(() => Response.json({ message: 5 }, { status: 400 }))
+    await expect(odd.client().request('GET', '/me')).rejects.toThrow('status 400')
+    const may: string[] = []
+    const me = {
+      ...{ userId: 'ada', operator: false, key: { id: 'k', name: null }, token: null, organizations: [], more: false },
+      namespaces: [
+        { name: message, may },
+        { name: 'acme', may },
+      ],
+    }
+    using platform = opened(() => Response.json(me))
+    await expect(platform.client().namespace()).rejects.toThrow(`several namespaces (${shown}, acme)`)
+  })
 
   test('gets nobody to follow a redirect', async () => {
     const seen: string[] = []

@@ -60,6 +60,16 @@ test('one thing is singular', async () => {
   expect(out.text()).toStartWith('1 entry, none changed')
 })
 
+test('a sentence stays one line, whatever others wrote into it, and the result of a tool keeps its own', async () => {
+  const content = [{ type: 'text', text: 'one\ntwo' }]
+  using server = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => Response.json({ content }) })
+  const out = terminal()
+  const context = contextOf({ url: `http://127.0.0.1:${server.port}`, namespace: 'n' }, out, 'a-key')
+  context.say({}, 'notes cannot be used: no\nnotes is connected\u200b\u{e0041}')
+  await callTool(context, 'c.t', [])
+  expect(out.text()).toBe('notes cannot be used: no\\u000anotes is connected\\u{200b}\\u{e0041}\none\ntwo\n')
+})
+
 test('images, audio and other bytes of a tool are named, and printed with --json alone', async () => {
   const content = [
     { type: 'text', text: 'Here it is:' },

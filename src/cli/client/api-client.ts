@@ -1,8 +1,10 @@
 /** Requests of commands to a running platform, over HTTP, with the user's key or token. */
 
+import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { CommandError, errorTable } from '../../errors.ts'
-import type { ConnectionPage } from '../../model/connection.ts'
-import type { Me, Pagination } from '../../model/organization.ts'
+import { oneLine } from '../../ops/escape-control.ts'
+import { validatorOf } from '../../schema/check.ts'
+import { nullable, OptionalText } from '../../schema/shapes.ts'
 import { type Environment, readHosts } from './hosts.ts'
 
 /** Ours: bytes of an answer that a command reads; the largest page has a tenth of it. Past it: the command fails. */
@@ -17,14 +19,41 @@ export interface ClientFlags {
   readonly json?: boolean
 }
 
-export interface RequestOptions {
+export interface RequestOptions<S extends TSchema = TSchema> {
   /** Sent as JSON. */
   readonly body?: unknown
   /** The error's text for a 404, whose own message does not name what is missing. */
   readonly missing?: string
+  /** The fields of the answer that the command reads; a later version may send more. Left out: any object will do. */
+  readonly reads?: S
 }
 
-type Request = ReturnType<typeof openClient>['request']
+type Client = Pick<ReturnType<typeof openClient>, 'request' | 'notOfPostern'>
+
+/** The fields that commands read of the answer of `GET /me`. */
+export const Me = Type.Object({
+  userId: Type.String(),
+  operator: Type.Boolean(),
+  key: Type.Object({ id: Type.String(), name: nullable(Type.String()) }),
+  token: nullable(Type.Object({ jti: Type.String(), expiresAt: Type.String() })),
+  organizations: Type.Array(Type.Object({ organizationId: Type.String(), role: Type.String() })),
+  namespaces: Type.Array(Type.Object({ name: Type.String(), may: Type.Array(Type.String()) })),
+  more: Type.Boolean(),
+})
+const Paged = Type.Object({ pagination: Type.Object({ totalPages: Type.Integer() }) })
+const ErrorAnswer = Type.Object({ error: OptionalText, message: OptionalText, setupUrl: OptionalText })
+/** The fields that commands read of a connection. */
+export const Connection = Type.Object({
+  connectionId: Type.String(),
+  name: Type.String(),
+  mcpUrl: nullable(Type.String()),
+  status: Type.Object({ state: Type.String(), setupUrl: OptionalText, message: OptionalText }),
+})
+/** Without `nextCursor` it is the last page, too. */
+const ConnectionPage = Type.Object({
+  connections: Type.Array(Connection),
+  nextCursor: Type.Optional(nullable(Type.String())),
+})
 
 // The option for a 404 of each kind.
 
@@ -68,12 +97,14 @@ export function openClient(
   if (credential === undefined)
     throw new CommandError(`no key for ${url}: run \`postern login ${url}\`, or set POSTERN_TOKEN`)
 
-  /** The body of a successful response, which is not checked to be a `T`. Throws CommandError for any other. */
-  async function request<T = unknown>(
+  const notOfPostern = () => new CommandError(`the answer of ${url} is not one of postern`)
+
+  /** The body of a successful response. Throws CommandError for any other, and for one without what is read. */
+  async function request<S extends TSchema>(
     method: string,
     path: string,
-    { body, missing }: RequestOptions = {},
-  ): Promise<T> {
+    { body, missing, reads }: RequestOptions<S> = {},
+  ): Promise<Static<S>> {
     const init = {
       method,
       headers: {
@@ -95,17 +126,17 @@ export function openClient(
     const { status, ok, headers } = response
     const elsewhere = status >= 300 && status < 400 ? headers.get('location') : null
     if (elsewhere !== null)
-      throw new CommandError(`${url} redirects to ${elsewhere}: name that address if you trust it`)
+      throw new CommandError(`${url} redirects to ${oneLine(elsewhere)}: name that address if you trust it`)
     const answer = await readAnswer(response, url)
-    if (ok && answer !== undefined) return answer as T
-    if (ok) throw new CommandError(`${url} does not answer as postern does: check the URL`)
-    const told = (answer ?? {}) as { error?: string; message?: string; setupUrl?: string }
+    if (ok && answer === undefined) throw new CommandError(`${url} does not answer as postern does: check the URL`)
+    if (ok && validatorOf(reads ?? Type.Object({})).isValid(answer)) return answer
+    if (ok) throw notOfPostern()
     // Some operations have the message alone, as `error`.
-    const { error = '', message = error, setupUrl } = told
+    const { error = '', message = error, setupUrl } = validatorOf(ErrorAnswer).isValid(answer) ? answer : {}
     const code = message === error ? codeOf(status) : error
     const text =
       setupUrl === undefined ? textFor(code, message || `status ${status}`, missing) : `${message}: open ${setupUrl}`
-    throw new CommandError(text, 1, { code, status })
+    throw new CommandError(oneLine(text), 1, { code, status })
   }
 
   function textFor(code: string, message: string, missing: string | undefined): string {
@@ -125,18 +156,19 @@ export function openClient(
   return {
     url,
     request,
+    notOfPostern,
     /** The namespace that was named, or the only one that the caller has access to. Throws CommandError. */
     async namespace(): Promise<string> {
       if (namespace !== undefined && namespace !== '') return namespace
       // Not from `GET /namespaces`, which a token for connections may not read.
-      const { namespaces, more } = await request<Me>('GET', '/me')
+      const { namespaces, more } = await request('GET', '/me', { reads: Me })
       const [only, ...others] = namespaces.map(({ name }) => name)
       if (only === undefined)
         throw new CommandError('you have access to no namespace: create one with `postern namespace add NAME`')
       if (others.length === 0) return only
       const names = [only, ...others]
       const some = names.length > namesShown || more ? `${names.slice(0, namesShown).join(', ')}, …` : names.join(', ')
-      throw new CommandError(`you have access to several namespaces (${some}): choose one with -n`)
+      throw new CommandError(`you have access to several namespaces (${oneLine(some)}): choose one with -n`)
     },
   }
 }
@@ -182,38 +214,45 @@ function expiryOf(credential: string): number | undefined {
 }
 
 /** All items of a list that is read by page numbers, as one page. `items`: the field of the body that has them. */
-export async function allPages<Items extends string, Item>(
-  request: Request,
+export async function allPages<Items extends string, Item extends TSchema>(
+  { request }: Client,
   path: string,
   items: Items,
+  item: Item,
   pageSize: number,
-): Promise<Record<Items, Item[]> & { pagination: Pagination }> {
-  const all: Item[] = []
+) {
+  const reads = Type.Object({ [items]: Type.Array(item), ...Paged.properties })
+  const all: Static<Item>[] = []
   for (let page = 1; ; page += 1) {
     const query = `${path.includes('?') ? '&' : '?'}pageSize=${pageSize}&page=${page}`
-    const body = await request<Record<Items, Item[]> & { pagination: Pagination }>('GET', `${path}${query}`)
-    all.push(...body[items])
-    if (page >= body.pagination.totalPages) {
-      const pagination = { ...body.pagination, currentPage: 1, pageSize: all.length, totalPages: 1 }
-      return { ...body, [items]: all, pagination }
+    const body = await request('GET', `${path}${query}`, { reads })
+    const { pagination, [items]: found } = body as Record<Items, Static<Item>[]> & Static<typeof Paged>
+    for (const one of found) all.push(one)
+    // A page past the end is empty.
+    if (page >= pagination.totalPages || found.length === 0) {
+      const onePage = { ...pagination, currentPage: 1, pageSize: all.length, totalPages: 1 }
+      return { ...body, [items]: all, pagination: onePage } as Record<Items, Static<Item>[]>
     }
   }
 }
 
 /** All connections of a namespace that have this metadata, as one page. */
 export async function allConnections(
-  request: Request,
+  { request, notOfPostern }: Client,
   namespace: string,
   metadata: Readonly<Record<string, string>> = {},
-): Promise<ConnectionPage> {
-  const connections: ConnectionPage['connections'] = []
+) {
+  const connections: Static<typeof Connection>[] = []
   const query = new URLSearchParams()
   for (const [key, value] of Object.entries(metadata)) query.set(`metadata.${key}`, value)
   for (;;) {
-    const page = await request<ConnectionPage>('GET', `/connect/${pathSegment(namespace)}?${query}`)
-    connections.push(...page.connections)
-    if (page.nextCursor === null) return { connections, nextCursor: null }
-    query.set('cursor', page.nextCursor)
+    const path = `/connect/${pathSegment(namespace)}?${query}`
+    const { connections: found, nextCursor } = await request('GET', path, { reads: ConnectionPage })
+    for (const one of found) connections.push(one)
+    if (typeof nextCursor !== 'string') return { connections, nextCursor: null }
+    // The same page again, and so on without end.
+    if (nextCursor === query.get('cursor')) throw notOfPostern()
+    query.set('cursor', nextCursor)
   }
 }
 

@@ -2,24 +2,16 @@
 
 import type { Command } from 'commander'
 import { CommandError } from '../../errors.ts'
-import type { Connection } from '../../model/connection.ts'
 import { ConnectionId, isConnectionId } from '../../model/names.ts'
 import { readInput, readPairs } from '../json-input.ts'
 import { group } from '../options.ts'
-import { allConnections, noConnection, pathSegment } from './api-client.ts'
+import { allConnections, Connection, noConnection, pathSegment } from './api-client.ts'
 import { type CommandContext, many, type RemoteCommands } from './context.ts'
 
 interface ConnectionFlags {
   readonly headerFile?: string
   readonly metadata?: readonly string[]
   readonly mock?: boolean
-}
-
-/** The fields of all states. */
-interface StatusFields {
-  readonly state: string
-  readonly setupUrl?: string
-  readonly message?: string
 }
 
 const states: Readonly<Record<string, string>> = {
@@ -47,17 +39,19 @@ export function addConnectionCommands(postern: Command, { inNamespace }: RemoteC
         mock: mock && { enabled: true },
       }
       if (!isConnectionId(id)) throw new CommandError(`${id}: ${ConnectionId['errorMessage']}`, 2)
-      const made = await context.request<Connection>('PUT', pathOf(await context.namespace(), id), { body })
-      const { state, setupUrl, message }: StatusFields = made.status
+      const path = pathOf(await context.namespace(), id)
+      const made = await context.request('PUT', path, { body, reads: Connection })
+      const { state, setupUrl, message } = made.status
       const next = setupUrl === undefined ? '' : `: open ${setupUrl}`
       context.say(made, `${id} ${states[state] ?? state}${next}${message === undefined ? '' : `: ${message}`}`)
     })
   inNamespace(connection, 'list', 'list connections')
     .addOption(many('--metadata <key=value>', 'only those with this metadata'))
-    .run(async ({ flags, request, show, namespace }: CommandContext<ConnectionFlags>) => {
-      const found = await allConnections(request, await namespace(), readPairs(flags.metadata ?? []))
-      const rows = found.connections.map((one) => [one.connectionId, one.status?.state, one.name, one.mcpUrl])
-      show(found, ['CONNECTION', 'STATE', 'NAME', 'URL'], rows)
+    .run(async (context: CommandContext<ConnectionFlags>) => {
+      const metadata = readPairs(context.flags.metadata ?? [])
+      const found = await allConnections(context, await context.namespace(), metadata)
+      const rows = found.connections.map((one) => [one.connectionId, one.status.state, one.name, one.mcpUrl])
+      context.show(found, ['CONNECTION', 'STATE', 'NAME', 'URL'], rows)
     })
   inNamespace(connection, 'get', 'print a connection')
     .argument('<id>', 'the connection')

@@ -3,7 +3,7 @@
 import { createInterface } from 'node:readline/promises'
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { CommandError } from '../../errors.ts'
-import { escapeControlCharacters } from '../../ops/escape-control.ts'
+import { escapeControlCharacters, oneLine } from '../../ops/escape-control.ts'
 import { type Context, collect } from '../options.ts'
 import { table } from '../table.ts'
 import type { Terminal } from '../terminal.ts'
@@ -62,7 +62,7 @@ export function contextOf<Flags>(flags: ClientFlags & Flags, { stdout, stderr }:
     ...openClient(flags, process.env, key),
     ...{ flags, stdout, stderr },
     /** Prints the body with `--json`, or else a sentence about it. */
-    say: (body: unknown, sentence: string) => stdout(`${isJson ? JSON.stringify(body) : sentence}\n`),
+    say: (body: unknown, sentence: string) => stdout(`${isJson ? JSON.stringify(body) : oneLine(sentence)}\n`),
     /** Prints the body with `--json`, or else rows: a table on a terminal, elsewhere columns divided by tabs. */
     show: (body: unknown, heading: readonly string[], rows: readonly (readonly unknown[])[]) =>
       stdout(isJson ? `${JSON.stringify(body)}\n` : columns(heading, rows)),

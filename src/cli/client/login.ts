@@ -3,9 +3,8 @@
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { CommandError } from '../../errors.ts'
-import type { Me } from '../../model/organization.ts'
 import type { Terminal } from '../terminal.ts'
-import { type ClientFlags, cleanUrl } from './api-client.ts'
+import { type ClientFlags, cleanUrl, Me } from './api-client.ts'
 import { contextOf, jsonOption, type RemoteCommands } from './context.ts'
 import { readHosts, writeHosts } from './hosts.ts'
 
@@ -23,7 +22,7 @@ export function addLoginCommands(postern: Command, { remote }: RemoteCommands, t
     .action((url: string | undefined) => logout(url, terminal))
   remote(postern, 'whoami', 'print whose key commands use, and what it may access').run(
     async ({ url, request, show }) => {
-      const me = await request<Me>('GET', '/me')
+      const me = await request('GET', '/me', { reads: Me })
       const rows = [
         ['platform', url],
         ['user', me.userId + (me.operator ? ', an operator' : '')],
@@ -44,7 +43,7 @@ async function login(given: string, flags: ClientFlags, terminal: Terminal): Pro
   const key = (process.stdin.isTTY ? await readHidden('API key: ', terminal) : readFileSync(0, 'utf8')).trim()
   if (key === '') throw new CommandError('no key was given: type it, or send it to stdin')
   const { request, say } = contextOf({ ...flags, url }, terminal, key)
-  const me = await request<Me>('GET', '/me')
+  const me = await request('GET', '/me', { reads: Me })
   const { keys } = readHosts(process.env)
   writeHosts(process.env, { current: url, keys: { ...keys, [url]: key } })
   const isOther = keys[url] !== undefined && keys[url] !== key

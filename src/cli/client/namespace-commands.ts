@@ -1,5 +1,6 @@
 /** `postern namespace`: the namespaces of the caller. */
 
+import { Type } from '@sinclair/typebox'
 import type { Command } from 'commander'
 import { group } from '../options.ts'
 import { allPages, noNamespace, pathSegment } from './api-client.ts'
@@ -15,10 +16,11 @@ export function addNamespaceCommands(postern: Command, { remote }: RemoteCommand
       const body = organization === undefined ? undefined : { organizationId: organization }
       say(await request('PUT', `/namespaces/${pathSegment(name)}`, { body }), `you manage the namespace ${name}`)
     })
-  remote(namespace, 'list', 'list the namespaces that you may access').run(async ({ request, show }) => {
-    const found = await allPages<'namespaces', { name: string }>(request, '/namespaces', 'namespaces', 50)
+  remote(namespace, 'list', 'list the namespaces that you may access').run(async (context) => {
+    const item = Type.Object({ name: Type.String() })
+    const found = await allPages(context, '/namespaces', 'namespaces', item, 50)
     const rows = found.namespaces.map(({ name }) => [name])
-    show(found, ['NAMESPACE'], rows)
+    context.show(found, ['NAMESPACE'], rows)
   })
   remote(namespace, 'rm', 'delete a namespace with all its connections')
     .argument('<name>', 'the namespace')

@@ -1,10 +1,20 @@
 /** `postern org`: organizations, their members and API keys. */
 
+import { Type } from '@sinclair/typebox'
 import { type Command, Option } from 'commander'
-import type { ApiKeyList, ApiKeyMade, Me, OrganizationDetail } from '../../model/organization.ts'
+import { oneLine } from '../../ops/escape-control.ts'
 import { group } from '../options.ts'
-import { pathSegment } from './api-client.ts'
+import { Me, pathSegment } from './api-client.ts'
 import { type CommandContext, confirmDeletion, type RemoteCommands } from './context.ts'
+
+// The fields that the commands read of answers.
+const OrganizationDetail = Type.Object({
+  members: Type.Array(Type.Object({ userId: Type.String(), role: Type.String() })),
+})
+const ApiKeyMade = Type.Object({ id: Type.String(), key: Type.String() })
+const ApiKeyList = Type.Object({
+  apiKeys: Type.Array(Type.Object({ id: Type.String(), name: Type.String(), createdAt: Type.String() })),
+})
 
 const pathOf = (id: string) => `/organizations/${pathSegment(id)}`
 
@@ -16,13 +26,13 @@ export function addOrganizationCommands(postern: Command, remotes: RemoteCommand
     .option('--owner <user>', 'its owner (default: yourself)')
     .option('--name <name>', 'its name')
     .run(async ({ flags, request, say }: CommandContext<{ owner?: string; name?: string }>, id: string) => {
-      const { name, owner = (await request<Me>('GET', '/me')).userId } = flags
-      const made = await request<OrganizationDetail>('PUT', pathOf(id), { body: { owner, name } })
+      const { name, owner = (await request('GET', '/me', { reads: Me })).userId } = flags
+      const made = await request('PUT', pathOf(id), { body: { owner, name }, reads: OrganizationDetail })
       const owners = made.members.filter(({ role }) => role === 'owner').map(({ userId }) => userId)
       say(made, `the organization ${id} belongs to ${owners.join(', ')}`)
     })
   remote(org, 'list', 'list your organizations').run(async ({ request, show }) => {
-    const { organizations } = await request<Me>('GET', '/me')
+    const { organizations } = await request('GET', '/me', { reads: Me })
     const rows = organizations.map(({ organizationId, role }) => [organizationId, role])
     show({ organizations }, ['ORGANIZATION', 'ROLE'], rows)
   })
@@ -30,7 +40,7 @@ export function addOrganizationCommands(postern: Command, remotes: RemoteCommand
   remote(org, 'get', 'list the members of an organization')
     .argument('<id>', 'the organization')
     .run(async ({ request, show }, id: string) => {
-      const organization = await request<OrganizationDetail>('GET', pathOf(id))
+      const organization = await request('GET', pathOf(id), { reads: OrganizationDetail })
       const rows = organization.members.map(({ userId, role }) => [userId, role])
       show(organization, ['USER', 'ROLE'], rows)
     })
@@ -73,14 +83,14 @@ function addKeyCommands(org: Command, { remote }: RemoteCommands): void {
     .argument('<organization>', 'the id of the organization')
     .argument('<name>', 'what it is for')
     .run(async ({ request, say, stderr }, organization: string, name: string) => {
-      const made = await request<ApiKeyMade>('POST', keysOf(organization), { body: { name } })
+      const made = await request('POST', keysOf(organization), { body: { name }, reads: ApiKeyMade })
       say(made, made.key)
-      stderr(`${made.id} acts for ${organization}. The key is not shown again.\n`)
+      stderr(`${oneLine(made.id)} acts for ${organization}. The key is not shown again.\n`)
     })
   remote(key, 'list', 'list its keys')
     .argument('<organization>', 'the id of the organization')
     .run(async ({ request, show }, organization: string) => {
-      const found = await request<ApiKeyList>('GET', keysOf(organization))
+      const found = await request('GET', keysOf(organization), { reads: ApiKeyList })
       const rows = found.apiKeys.map(({ id, name, createdAt }) => [id, name, createdAt])
       show(found, ['ID', 'NAME', 'CREATED'], rows)
     })

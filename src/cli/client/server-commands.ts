@@ -1,14 +1,26 @@
 /** `postern server`: the servers that are registered with a platform. */
 
+import { Type } from '@sinclair/typebox'
 import type { Command } from 'commander'
 import { CommandError } from '../../errors.ts'
 import { namespaceOf } from '../../model/names.ts'
-import type { ServerDetail, ServerItem, ServerMade } from '../../model/server.ts'
-import { escapeControlCharacters } from '../../ops/escape-control.ts'
+import { oneLine } from '../../ops/escape-control.ts'
+import { nullable } from '../../schema/shapes.ts'
 import { countText } from '../count-text.ts'
 import { readJsonFile } from '../json-input.ts'
 import { allPages, noNamespace, noServer, pathSegment } from './api-client.ts'
 import type { RemoteCommands } from './context.ts'
+
+// The fields that the commands read of answers.
+const ServerMade = Type.Object({ warnings: Type.Optional(Type.Array(Type.String())) })
+const ServerItem = Type.Object({
+  qualifiedName: Type.String(),
+  displayName: Type.String(),
+  isDeployed: Type.Boolean(),
+  description: Type.String(),
+})
+const items = nullable(Type.Array(Type.Unknown()))
+const ServerDetail = Type.Object({ tools: items, resources: items, prompts: items })
 
 const pathOf = (name: string) => `/servers/${pathSegment(name)}`
 
@@ -21,28 +33,29 @@ export function addServerActions(server: Command, { remote }: RemoteCommands): v
       if (!isUrl && /^[a-z][a-z0-9+.-]*:\/\//i.test(source))
         throw new CommandError(`${source}: must be an http or https URL, or a file`, 2)
       const body = isUrl ? { mcpUrl: source } : readJsonFile(source)
-      const made = await request<ServerMade>('PUT', pathOf(name), { ...noNamespace(namespaceOf(name)), body })
+      const options = { ...noNamespace(namespaceOf(name)), body, reads: ServerMade }
+      const made = await request('PUT', pathOf(name), options)
       // With `--json` they are in the body.
-      for (const warning of flags.json === true ? [] : (made.warnings ?? []))
-        stderr(`warning: ${escapeControlCharacters(warning)}\n`)
+      for (const warning of flags.json === true ? [] : (made.warnings ?? [])) stderr(`warning: ${oneLine(warning)}\n`)
       say(made, `${name} is registered`)
     })
   remote(server, 'search', 'search the registered servers')
     .argument('[words...]', 'what to search for; all servers without it')
     .option('-n, --namespace <name>', 'in this namespace alone (default: in all)')
-    .run(async ({ flags: { namespace }, request, show }, words: string[]) => {
+    .run(async (context, words: string[]) => {
+      const { namespace } = context.flags
       const query = new URLSearchParams({
         ...(words.length > 0 && { q: words.join(' ') }),
         ...(namespace && { namespace }),
       })
-      const found = await allPages<'servers', ServerItem>(request, `/servers?${query}`, 'servers', 100)
+      const found = await allPages(context, `/servers?${query}`, 'servers', ServerItem, 100)
       const rows = found.servers.map(({ qualifiedName, displayName, isDeployed, description }) => [
         qualifiedName,
         displayName,
         isDeployed ? 'http' : '',
         description,
       ])
-      show(found, ['SERVER', 'NAME', 'REACHED BY', 'DESCRIPTION'], rows)
+      context.show(found, ['SERVER', 'NAME', 'REACHED BY', 'DESCRIPTION'], rows)
     })
   remote(server, 'get', 'print a server’s details')
     .argument('<name>', 'NAMESPACE/NAME')
@@ -50,7 +63,7 @@ export function addServerActions(server: Command, { remote }: RemoteCommands): v
   remote(server, 'introspect', 'ask a server again what it has')
     .argument('<name>', 'NAMESPACE/NAME')
     .run(async ({ request, say }, name: string) => {
-      const made = await request<ServerDetail>('POST', `${pathOf(name)}/.introspect`)
+      const made = await request('POST', `${pathOf(name)}/.introspect`, { reads: ServerDetail })
       const count = (items: unknown[] | null, what: string) => countText(items?.length ?? 0, what)
       const has = [count(made.tools, 'tool'), count(made.resources, 'resource'), count(made.prompts, 'prompt')]
       say(made, `${name} has ${has.join(', ')}`)

@@ -1,8 +1,8 @@
 /** `postern token mint`. */
 
+import { Type } from '@sinclair/typebox'
 import type { Command } from 'commander'
 import { operationKinds, resourceTypes } from '../../model/constraint.ts'
-import type { CreateTokenResponse } from '../../model/token.ts'
 import { readJsonFile, readPairs } from '../json-input.ts'
 import { type CommandContext, many, type RemoteCommands } from './context.ts'
 
@@ -13,6 +13,8 @@ interface MintFlags extends Readonly<Partial<Record<Rule, readonly string[]>>> {
   readonly organization?: string
   readonly ttl?: string
 }
+
+const Minted = Type.Object({ token: Type.String() })
 
 export function addMintCommand(token: Command, { remote }: RemoteCommands): void {
   remote(token, 'mint', 'mint a service token and print it')
@@ -36,6 +38,6 @@ async function mintToken({ flags, request, say }: CommandContext<MintFlags>): Pr
   const isEmpty = Object.values(constraint).every((field) => field === undefined)
   const policy = isEmpty ? whole : [...whole, constraint]
   const body = { policy: policy.length > 0 ? policy : undefined, organizationId: organization }
-  const minted = await request<CreateTokenResponse>('POST', '/tokens', { body })
+  const minted = await request('POST', '/tokens', { body, reads: Minted })
   say(minted, minted.token)
 }

@@ -1,9 +1,12 @@
 /** `postern tool`: the tools of a namespace's connections. */
 
+import { type Static, Type } from '@sinclair/typebox'
 import type { Command } from 'commander'
 import { CommandError } from '../../errors.ts'
 import { jsonDepthMax } from '../../limits.ts'
+import { oneLine } from '../../ops/escape-control.ts'
 import { readJson } from '../../schema/json.ts'
+import { OptionalText } from '../../schema/shapes.ts'
 import { drained } from '../../schema/steps.ts'
 import { createWordIndex } from '../../search/word-index.ts'
 import { wordsOf } from '../../search/words.ts'
@@ -13,20 +16,21 @@ import { allConnections, noConnection, pathSegment } from './api-client.ts'
 import type { CommandContext, RemoteCommands } from './context.ts'
 
 /** The fields of a tool's definition that the commands read. `name`: by which it is called here, `CONNECTION.TOOL`. */
-interface Tool {
-  readonly name: string
-  readonly description?: string | null
-}
+const Tool = Type.Object({ name: Type.String(), description: Type.Optional(Type.Unknown()) })
+type Tool = Static<typeof Tool>
 
 /** The fields of a part of a `CallToolResult` of MCP that the commands read. `data` and `blob` are in base64. */
-interface Content {
-  readonly type: string
-  readonly text?: string
-  readonly mimeType?: string
-  readonly data?: string
-  readonly blob?: string
-  readonly resource?: Omit<Content, 'type'>
-}
+const bytes = { mimeType: OptionalText, data: OptionalText, blob: OptionalText }
+const Content = Type.Object({
+  type: Type.String(),
+  text: OptionalText,
+  ...bytes,
+  resource: Type.Optional(Type.Object(bytes)),
+})
+const ToolResult = Type.Object({
+  content: Type.Optional(Type.Array(Content)),
+  isError: Type.Optional(Type.Boolean()),
+})
 
 export function addToolCommands(postern: Command, { inNamespace }: RemoteCommands): void {
   const tool = group(postern, 'tool').description('find and call tools')
@@ -52,12 +56,12 @@ async function toolsOf(context: CommandContext, connection?: string): Promise<To
   for (const id of ids) {
     try {
       const path = `/connect/${pathSegment(namespace)}/${pathSegment(id)}/.tools`
-      const { tools } = await request<{ tools: readonly Tool[] }>('GET', path)
+      const { tools } = await request('GET', path, { reads: Type.Object({ tools: Type.Array(Tool) }) })
       for (const tool of tools) named.push({ ...tool, name: `${id}.${tool.name}` })
     } catch (error) {
       if (connection !== undefined || !(error instanceof CommandError)) throw error
       const told = { connectionId: id, ...error.toJSON() }
-      stderr(flags.json === true ? `${JSON.stringify(told)}\n` : `${id}: ${error.message}\n`)
+      stderr(flags.json === true ? `${JSON.stringify(told)}\n` : `${oneLine(id)}: ${error.message}\n`)
       failed += 1
     }
   }
@@ -65,9 +69,9 @@ async function toolsOf(context: CommandContext, connection?: string): Promise<To
   return named
 }
 
-async function connectionIds({ request }: CommandContext, namespace: string): Promise<string[]> {
+async function connectionIds(context: CommandContext, namespace: string): Promise<string[]> {
   try {
-    return (await allConnections(request, namespace)).connections.map(({ connectionId }) => connectionId)
+    return (await allConnections(context, namespace)).connections.map(({ connectionId }) => connectionId)
   } catch (error) {
     if (!(error instanceof CommandError) || error.status !== 403) throw error
     const message = `${error.message}. It may not list connections: name one, \`postern tool list CONNECTION\``
@@ -102,15 +106,15 @@ export async function callTool(context: CommandContext, name: string, given: rea
   const id = await connectionIn(name, context, namespace)
   const tool = name.slice(id.length + 1)
   const path = `/connect/${pathSegment(namespace)}/${pathSegment(id)}/.tools/${pathSegment(tool)}`
-  const options = { ...noConnection(namespace, id), body: argumentsIn(given) }
-  const result = await context.request<{ content?: Content[]; isError?: boolean }>('POST', path, options)
+  const options = { ...noConnection(namespace, id), body: argumentsIn(given), reads: ToolResult }
+  const result = await context.request('POST', path, options)
   if (context.flags.json === true) context.print(result)
   else for (const part of result.content ?? []) context.stdout(`${textOf(part)}\n`)
   return result.isError === true ? 1 : 0
 }
 
 /** A part of a result for people: bytes as what they are and how many. `--json` prints them. */
-function textOf(part: Content): string {
+function textOf(part: Static<typeof Content>): string {
   if (part.type === 'text') return part.text ?? ''
   const { mimeType = part.type, data, blob = data } = part.resource ?? part
   if (blob === undefined) return JSON.stringify(part)
@@ -119,11 +123,11 @@ function textOf(part: Content): string {
 }
 
 /** The connection in `CONNECTION.TOOL`: both may have dots, and the longest id there is counts. */
-async function connectionIn(name: string, { request }: CommandContext, namespace: string): Promise<string> {
+async function connectionIn(name: string, context: CommandContext, namespace: string): Promise<string> {
   const [first = '', ...rest] = name.split('.')
   if (rest.length === 1) return first
   // A token may call tools and not list connections: then the first dot divides.
-  const { connections } = await allConnections(request, namespace).catch(() => ({ connections: [] }))
+  const { connections } = await allConnections(context, namespace).catch(() => ({ connections: [] }))
   const ids = connections.map(({ connectionId }) => connectionId).filter((id) => name.startsWith(`${id}.`))
   return ids.reduce((longest, id) => (id.length > longest.length ? id : longest), first)
 }

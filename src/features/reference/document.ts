@@ -6,40 +6,37 @@ import { Connection, ConnectionPage, ConnectionWrite, Deleted } from '../../mode
 import { Constraint } from '../../model/constraint.ts'
 import { CreateTokenRequest, CreateTokenResponse, TokenError } from '../../model/token.ts'
 import { type Operation, type OperationId, operations } from '../../operations.ts'
+import { closedObject, OptionalText, openObject } from '../../schema/shapes.ts'
 import { version } from '../../version.ts'
 import { commonErrors, integer, parametersIn, query, type Words } from './operation-words.ts'
 import { organizationSchemas, organizationWords } from './organization-words.ts'
 import { serverSchemas, serverWords } from './server-words.ts'
 
 const setupWords = 'Where a person signs in to the connection’s server, or enters what the connection requires.'
-const closed = { additionalProperties: false } as const
-const ErrorBody = Type.Object(
-  { error: Type.String(), message: Type.String(), setupUrl: Type.Optional(Type.String({ description: setupWords })) },
-  closed,
-)
-const ServerError = Type.Object({ error: Type.String() }, closed)
-const Health = Type.Object({ status: Type.Literal('ok'), timestamp: Type.String({ format: 'date-time' }) }, closed)
-const Jwks = Type.Object({ keys: Type.Array(Type.Record(Type.String(), Type.String())) }, closed)
+const ErrorBody = closedObject({
+  error: Type.String(),
+  message: Type.String(),
+  setupUrl: Type.Optional(Type.String({ description: setupWords })),
+})
+const ServerError = closedObject({ error: Type.String() })
+const Health = closedObject({ status: Type.Literal('ok'), timestamp: Type.String({ format: 'date-time' }) })
+const Jwks = closedObject({ keys: Type.Array(Type.Record(Type.String(), Type.String())) })
 
-const open = { additionalProperties: true } as const
 const jsonrpc = Type.Literal('2.0')
-const RpcMessage = Type.Object(
-  {
-    jsonrpc,
-    id: Type.Optional(Type.Union([Type.String(), Type.Number()])),
-    method: Type.Optional(Type.String()),
-    params: Type.Optional(Type.Object({}, open)),
-  },
-  open,
-)
+const RpcMessage = openObject({
+  jsonrpc,
+  id: Type.Optional(Type.Union([Type.String(), Type.Number()])),
+  method: OptionalText,
+  params: Type.Optional(openObject({})),
+})
 const answered = { jsonrpc, id: Type.Union([Type.String(), Type.Number(), Type.Null()]) }
-const RpcAnswer = Type.Object(answered, open)
+const RpcAnswer = openObject(answered)
 const rpcError = Type.Object({ code: Type.Integer(), message: Type.String(), data: Type.Optional(Type.Unknown()) })
-const RpcFailure = Type.Object({ ...answered, error: rpcError }, open)
-const McpTool = Type.Object({ name: Type.String() }, open)
-const McpTools = Type.Object({ tools: Type.Array(McpTool) }, closed)
-const ToolResult = Type.Object({}, open)
-const ToolArguments = Type.Object({}, open)
+const RpcFailure = openObject({ ...answered, error: rpcError })
+const McpTool = openObject({ name: Type.String() })
+const McpTools = closedObject({ tools: Type.Array(McpTool) })
+const ToolResult = openObject({})
+const ToolArguments = openObject({})
 
 /** Schemas by their name in the document. One that occurs inside another becomes a reference. */
 const schemas: Readonly<Record<string, TSchema>> = {

@@ -1,45 +1,28 @@
 /** The OpenAPI words for the operations of the directory: `/me`, namespaces, organizations and their keys. */
 
 import { namespacesPageMax } from '../../limits.ts'
-import {
-  ApiKeyList,
-  ApiKeyMade,
-  ApiKeyWrite,
-  Done,
-  Me,
-  Member,
-  MemberWrite,
-  NamespaceChange,
-  NamespaceDeleted,
-  NamespaceDetail,
-  NamespaceMade,
-  NamespacePage,
-  NamespaceWrite,
-  OrganizationDetail,
-  OrganizationWrite,
-  Pagination,
-} from '../../model/organization.ts'
+import * as model from '../../model/organization.ts'
 import type { OperationId } from '../../operations.ts'
 import { flag, integer, query, type Words } from './operation-words.ts'
 
 /** Schemas by their name in the document. */
 export const organizationSchemas = {
-  Me,
-  Pagination,
-  NamespacePage,
-  NamespaceMade,
-  NamespaceDetail,
-  NamespaceDeleted,
-  NamespaceWrite,
-  NamespaceChange,
-  OrganizationDetail,
-  OrganizationWrite,
-  Member,
-  MemberWrite,
-  ApiKeyList,
-  ApiKeyMade,
-  ApiKeyWrite,
-  Done,
+  Me: model.Me,
+  Pagination: model.Pagination,
+  NamespacePage: model.NamespacePage,
+  NamespaceMade: model.NamespaceMade,
+  NamespaceDetail: model.NamespaceDetail,
+  NamespaceDeleted: model.NamespaceDeleted,
+  NamespaceWrite: model.NamespaceWrite,
+  NamespaceChange: model.NamespaceChange,
+  OrganizationDetail: model.OrganizationDetail,
+  OrganizationWrite: model.OrganizationWrite,
+  Member: model.Member,
+  MemberWrite: model.MemberWrite,
+  ApiKeyList: model.ApiKeyList,
+  ApiKeyMade: model.ApiKeyMade,
+  ApiKeyWrite: model.ApiKeyWrite,
+  Done: model.Done,
 }
 
 const namespaceErrors = {
@@ -60,7 +43,7 @@ export const organizationWords: Readonly<Partial<Record<OperationId, Words>>> = 
     summary: 'Who am I?',
     description:
       'The caller, its key or token, its organizations, and the namespaces that it may access with what it may do in each (`servers:read`, …); the first 100.',
-    answer: Me,
+    answer: model.Me,
   },
   listNamespaces: {
     summary: 'List namespaces',
@@ -74,13 +57,13 @@ export const organizationWords: Readonly<Partial<Record<OperationId, Words>>> = 
       query('hasSkills', 'Whether it has skills; none has', flag),
       query('fields', 'The fields to show, separated by commas'),
     ],
-    answer: NamespacePage,
+    answer: model.NamespacePage,
     errors: { 403: 'The token does not allow this' },
   },
   createNamespace: {
     summary: 'Make a namespace with a name that is made up',
     description: 'For a caller that owns none yet.',
-    answer: NamespaceMade,
+    answer: model.NamespaceMade,
     status: 201,
     errors: {
       400: 'The caller owns a namespace already, or the request cannot be read',
@@ -90,16 +73,16 @@ export const organizationWords: Readonly<Partial<Record<OperationId, Words>>> = 
   getNamespace: {
     summary: 'Read a namespace',
     description: '`pins` is stored and shown; tools are not compared with what was accepted yet.',
-    answer: NamespaceDetail,
+    answer: model.NamespaceDetail,
     errors: namespaceErrors,
   },
   putNamespace: {
     summary: 'Make a namespace',
     description:
       'It belongs to the caller, or to the organization that the caller acts for or names. A namespace that the caller manages already is answered as it is.',
-    body: NamespaceWrite,
+    body: model.NamespaceWrite,
     example: { organizationId: 'org_acme' },
-    answer: NamespaceMade,
+    answer: model.NamespaceMade,
     status: 201,
     errors: {
       ...namespaceErrors,
@@ -111,9 +94,9 @@ export const organizationWords: Readonly<Partial<Record<OperationId, Words>>> = 
     summary: 'Change a namespace',
     description:
       '`pins`: what shall happen when a pinned tool changes. It is stored and shown; tools are not compared yet.',
-    body: NamespaceChange,
+    body: model.NamespaceChange,
     example: { pins: 'block' },
-    answer: NamespaceDetail,
+    answer: model.NamespaceDetail,
     errors: { ...namespaceErrors, 409: ofFixture },
   },
   deleteNamespace: {
@@ -121,63 +104,63 @@ export const organizationWords: Readonly<Partial<Record<OperationId, Words>>> = 
     description:
       'Nobody can access it from then on; its name is free when its connections are gone, which may be after the answer. ' +
       'Its servers must be deleted first.',
-    answer: NamespaceDeleted,
+    answer: model.NamespaceDeleted,
     errors: { ...namespaceErrors, 409: 'It has servers, or a fixture brought it' },
   },
   getOrganization: {
     summary: 'Read an organization',
     description: 'With its members. API keys only.',
-    answer: OrganizationDetail,
+    answer: model.OrganizationDetail,
     errors: organizationErrors,
   },
   putOrganization: {
     summary: 'Make an organization, or rename it',
     description: 'Operators only. `owner` becomes an owner.',
-    body: OrganizationWrite,
+    body: model.OrganizationWrite,
     example: { name: 'Acme', owner: 'ada' },
-    answer: OrganizationDetail,
+    answer: model.OrganizationDetail,
     otherStatuses: { 201: { description: 'Made', hasBody: true } },
     errors: { ...organizationErrors, 409: ofFixture },
   },
   deleteOrganization: {
     summary: 'Delete an organization',
     description: 'Its members and API keys go with it. Its namespaces must be deleted first.',
-    answer: Done,
+    answer: model.Done,
     errors: { ...organizationErrors, 409: 'It owns namespaces, or a fixture brought it' },
   },
   putMember: {
     summary: 'Make a user a member, or change the role',
     description: 'Owners and admins; only owners make and change owners.',
-    body: MemberWrite,
+    body: model.MemberWrite,
     example: { role: 'admin' },
-    answer: Member,
+    answer: model.Member,
     errors: { ...organizationErrors, 409: 'The last owner stays, or a fixture brought the organization' },
   },
   deleteMember: {
     summary: 'Remove a member',
     description: 'Owners and admins; only owners remove owners. A member may leave.',
-    answer: Done,
+    answer: model.Done,
     errors: { ...organizationErrors, 409: 'The last owner stays, or a fixture brought the organization' },
   },
   createApiKey: {
     summary: 'Make an API key of an organization',
     description: 'It acts for the organization, and is shown once. Owners and admins.',
-    body: ApiKeyWrite,
+    body: model.ApiKeyWrite,
     example: { name: 'ci' },
-    answer: ApiKeyMade,
+    answer: model.ApiKeyMade,
     status: 201,
     errors: keyErrors,
   },
   listApiKeys: {
     summary: 'List the API keys of an organization',
     description: 'Those that are not revoked, oldest first, without the keys themselves.',
-    answer: ApiKeyList,
+    answer: model.ApiKeyList,
     errors: keyErrors,
   },
   deleteApiKey: {
     summary: 'Revoke an API key of an organization',
     description: 'With all tokens that were minted with it.',
-    answer: Done,
+    answer: model.Done,
     errors: { ...keyErrors, 404: 'API key not found' },
   },
 }

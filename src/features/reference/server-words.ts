@@ -9,34 +9,23 @@ import {
   serversPageDefault,
   serversPageMax,
 } from '../../limits.ts'
-import {
-  Release,
-  ReleaseMade,
-  ReleasePayload,
-  ServerChange,
-  ServerChanged,
-  ServerDetail,
-  ServerItem,
-  ServerMade,
-  ServerPage,
-  ServerWrite,
-} from '../../model/server.ts'
+import * as model from '../../model/server.ts'
 import { RegistryEntry, RegistryPage, ServerJson } from '../../model/server-json.ts'
 import type { OperationId } from '../../operations.ts'
 import { flag, integer, query, type Words } from './operation-words.ts'
 
 /** Schemas by their name in the document. */
 export const serverSchemas = {
-  ServerDetail,
-  ServerItem,
-  ServerPage,
-  ServerWrite,
-  ServerMade,
-  ServerChange,
-  ServerChanged,
-  ReleasePayload,
-  ReleaseMade,
-  Release,
+  ServerDetail: model.ServerDetail,
+  ServerItem: model.ServerItem,
+  ServerPage: model.ServerPage,
+  ServerWrite: model.ServerWrite,
+  ServerMade: model.ServerMade,
+  ServerChange: model.ServerChange,
+  ServerChanged: model.ServerChanged,
+  ReleasePayload: model.ReleasePayload,
+  ReleaseMade: model.ReleaseMade,
+  Release: model.Release,
   ServerJson,
   RegistryEntry,
   RegistryPage,
@@ -73,7 +62,7 @@ export const serverWords: Readonly<Partial<Record<OperationId, Words>>> = {
       query('repoOwner', 'The owner of its repository'),
       query('repoName', 'The name of its repository'),
     ],
-    answer: ServerPage,
+    answer: model.ServerPage,
     errors: {
       400: 'A parameter is unknown, given twice, or out of range',
       403: readErrors[403],
@@ -83,37 +72,37 @@ export const serverWords: Readonly<Partial<Record<OperationId, Words>>> = {
   getServer: {
     summary: 'Read a server’s details',
     description: 'Connection options, tools, resources and prompts. The slash of a qualified name may come as `%2F`.',
-    answer: ServerDetail,
+    answer: model.ServerDetail,
     errors: { 400: 'This operation takes no parameters', ...readErrors },
   },
   putServer: {
     summary: 'Register a server, or change it',
     description:
       'What is left out stays. With `mcpUrl`, the server is asked for its tools, resources and prompts, and a new one for its title and description; what cannot be learnt is said in `warnings`, and stays as it was.',
-    body: ServerWrite,
+    body: model.ServerWrite,
     example: { displayName: 'Weather', mcpUrl: 'https://mcp.example.com/mcp' },
-    answer: ServerMade,
+    answer: model.ServerMade,
     status: 201,
     errors: { ...writeErrors, ...ofFixture, ...tooLarge, 404: 'Namespace not found' },
   },
   changeServer: {
     summary: 'Change what a server says of itself',
     description: '`verified` is set by operators alone.',
-    body: ServerChange,
+    body: model.ServerChange,
     example: { description: 'Weather of the whole world', unlisted: true },
-    answer: ServerChanged,
+    answer: model.ServerChanged,
     errors: { ...writeErrors, ...ofFixture, ...tooLarge },
   },
   deleteServer: {
     summary: 'Delete a server',
     description: 'Connections that were made to it stay.',
-    answer: ServerChanged,
+    answer: model.ServerChanged,
     errors: { ...writeErrors, ...ofFixture },
   },
   introspectServer: {
     summary: 'Ask a server again what it has',
     description: 'Its tools, resources and prompts become what the server at its URL answers.',
-    answer: ServerDetail,
+    answer: model.ServerDetail,
     errors: {
       ...writeErrors,
       400: 'The server has no URL, or the request cannot be read',
@@ -151,14 +140,14 @@ export const serverWords: Readonly<Partial<Record<OperationId, Words>>> = {
   createRelease: {
     summary: 'Publish a server that is hosted elsewhere',
     description: 'A form (`multipart/form-data`) whose `payload` is this JSON. It registers the URL as `mcpUrl` does.',
-    answer: ReleaseMade,
+    answer: model.ReleaseMade,
     status: 202,
     errors: { ...writeErrors, ...ofFixture, ...tooLarge },
   },
   getRelease: {
     summary: 'Read the last release of a server',
     description: 'Others are not kept.',
-    answer: Release,
+    answer: model.Release,
     errors: { 400: 'This operation takes no parameters', ...readErrors },
   },
 }

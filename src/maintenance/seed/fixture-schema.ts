@@ -6,15 +6,15 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { Connection } from '../../model/connection.ts'
 import { ConnectionId, QualifiedName, Slug, UserId } from '../../model/names.ts'
-import { ApiKeyName, Namespace, Organization, Role } from '../../model/organization.ts'
+import { ApiKeyName, Member, Namespace, Organization } from '../../model/organization.ts'
 import { RecordedAnswer } from '../../model/recorded-answer.ts'
-import { ServerDetail, Tool } from '../../model/server.ts'
+import { ServerDetail, ServerWrite } from '../../model/server.ts'
 import { closedObject } from '../../schema/shapes.ts'
 
 /** An organization with its members. Members have no records of their own in a file. */
 export const FixtureOrganization = closedObject({
   ...Organization.properties,
-  members: Type.Array(closedObject({ userId: UserId, role: Role })),
+  members: Type.Array(Member),
 })
 
 /** An API key with its text. The store keeps a hash only. */
@@ -33,12 +33,7 @@ export const FixtureServer = closedObject({
   iconUrl,
   deploymentUrl,
   security,
-  tools: Type.Optional(
-    Type.Union([
-      Type.Array(closedObject({ ...Tool.properties, description: Type.Optional(Tool.properties.description) })),
-      Type.Null(),
-    ]),
-  ),
+  tools: ServerWrite.properties.tools,
   resources,
   prompts,
 })
