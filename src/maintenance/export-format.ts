@@ -4,7 +4,7 @@
  * manifest).
  */
 
-import { type Static, type TSchema, Type } from '@sinclair/typebox'
+import { type Static, type TObject, type TProperties, Type } from '@sinclair/typebox'
 import { Connection } from '../model/connection.ts'
 import { OrganizationId, QualifiedName, Slug, UserId } from '../model/names.ts'
 import { ApiKey, Namespace, Organization, Role } from '../model/organization.ts'
@@ -25,65 +25,55 @@ import {
 } from '../storage/directory-records.ts'
 import type { Entry } from '../storage/store.ts'
 
-/** The schema of a line: `kind` and the kind's own fields, nothing else. */
-function line<K extends string, P extends Record<string, TSchema>>(kind: K, properties: P) {
-  return closedObject({ kind: Type.Literal(kind), ...properties })
-}
-
 /**
  * The first line. `secret` identifies the instance secret without revealing it. The import needs it, because API keys
  * are stored as hashes keyed with that secret.
  */
-export const ExportHead = closedObject({
-  postern: Type.Literal('export'),
-  version: Type.Literal(1),
-  secret: Type.String(),
-})
+export const headShape = validatorOf(
+  closedObject({ postern: Type.Literal('export'), version: Type.Literal(1), secret: Type.String() }),
+)
 
 /** The last line. A truncated file does not have it. */
-const ExportEnd = closedObject({ postern: Type.Literal('end'), records: Type.Integer() })
+export const endShape = validatorOf(closedObject({ postern: Type.Literal('end'), records: Type.Integer() }))
 
-const lines = {
-  organization: line('organization', { organization: Organization }),
-  member: line('member', { organizationId: OrganizationId, userId: UserId, role: Role }),
-  namespace: line('namespace', { namespace: Namespace }),
-  apiKey: line('apiKey', { apiKey: ApiKey, digest: Type.String({ pattern: '^[0-9a-f]{64}$' }) }),
-  server: line('server', { server: ServerDetail }),
-  listing: line('listing', { listing: ServerListing }),
-  mock: line('mock', { position: Type.String({ pattern: '^\\d{6,9}$' }), mock: RecordedAnswer }),
-  connection: line('connection', {
-    namespace: Slug,
-    connection: Connection,
-    server: Type.Optional(QualifiedName),
-  }),
-  revocation: line('revocation', { jti: Type.String({ pattern: '^[A-Za-z0-9_-]{1,100}$' }), until: Type.Integer() }),
+/** A kind of line: its own fields, and the store entries of one, with their index, without versions and usage. */
+function kindOf<P extends TProperties>(fields: P, entries: (line: Static<TObject<P>>) => readonly Entry[]) {
+  return { fields, entries }
 }
-/** A line between head and end. */
-export type ExportLine = { [K in keyof typeof lines]: Static<(typeof lines)[K]> }[keyof typeof lines]
 
-/** Validators. A line is the head (first), the end (last), or one of `lineShapes` by its `kind`. */
-export const headShape = validatorOf(ExportHead)
-export const endShape = validatorOf(ExportEnd)
-export const lineShapes = Object.fromEntries(Object.entries(lines).map(([kind, schema]) => [kind, validatorOf(schema)]))
+const digest = Type.String({ pattern: '^[0-9a-f]{64}$' })
+const position = Type.String({ pattern: '^\\d{6,9}$' })
+const jti = Type.String({ pattern: '^[A-Za-z0-9_-]{1,100}$' })
+
+const kinds = {
+  organization: kindOf({ organization: Organization }, (line) => [organizationEntry(line.organization)]),
+  member: kindOf({ organizationId: OrganizationId, userId: UserId, role: Role }, (line) =>
+    withIndex(memberEntry(line.organizationId, line.userId, line.role)),
+  ),
+  namespace: kindOf({ namespace: Namespace }, (line) => withIndex(namespaceEntry(line.namespace))),
+  apiKey: kindOf({ apiKey: ApiKey, digest }, (line) => apiKeyEntries(line.apiKey, line.digest).flatMap(withIndex)),
+  server: kindOf({ server: ServerDetail }, (line) => [serverEntry(line.server)]),
+  listing: kindOf({ listing: ServerListing }, (line) => [listingEntry(line.listing)]),
+  mock: kindOf({ position, mock: RecordedAnswer }, (line) => [mockEntry(line.position, line.mock)]),
+  /** Its entries depend on what the store has (`import.ts`). */
+  connection: kindOf({ namespace: Slug, connection: Connection, server: Type.Optional(QualifiedName) }, () => []),
+  revocation: kindOf({ jti, until: Type.Integer() }, (line) => [revocationEntry(line.jti, line.until)]),
+}
+type Kinds = typeof kinds
+/** A line between head and end. */
+export type ExportLine = {
+  [K in keyof Kinds]: { readonly kind: K } & Static<TObject<Kinds[K]['fields']>>
+}[keyof Kinds]
+
+/** Of the lines between, by their `kind`. */
+export const lineShapes = Object.fromEntries(
+  Object.entries(kinds).map(([kind, { fields }]) => [
+    kind,
+    validatorOf(closedObject({ kind: Type.Literal(kind), ...fields })),
+  ]),
+)
 
 /** The store entries of a line other than a connection's, with their index, without versions and usage. */
-export function entriesOf(record: Exclude<ExportLine, { kind: 'connection' }>): readonly Entry[] {
-  switch (record.kind) {
-    case 'organization':
-      return [organizationEntry(record.organization)]
-    case 'member':
-      return withIndex(memberEntry(record.organizationId, record.userId, record.role))
-    case 'namespace':
-      return withIndex(namespaceEntry(record.namespace))
-    case 'apiKey':
-      return apiKeyEntries(record.apiKey, record.digest).flatMap(withIndex)
-    case 'listing':
-      return [listingEntry(record.listing)]
-    case 'server':
-      return [serverEntry(record.server)]
-    case 'mock':
-      return [mockEntry(record.position, record.mock)]
-    case 'revocation':
-      return [revocationEntry(record.jti, record.until)]
-  }
+export function entriesOf(line: Exclude<ExportLine, { kind: 'connection' }>): readonly Entry[] {
+  return kinds[line.kind].entries(line as never)
 }

@@ -26,23 +26,20 @@ export async function exportLines(scan: Scan, secret: string, give: (line: strin
   function lineOf({ key, value }: Entry): string | undefined {
     const json = textOf(value)
     const parsed = parseKey(key)
+    if (parsed?.kind === 'namespace') there.add(parsed.namespace)
     switch (parsed?.kind) {
       case 'organization':
-        return `{"kind":"organization","organization":${json}}`
+      case 'namespace':
+      case 'server':
+      case 'listing':
+        return `{"kind":"${parsed.kind}","${parsed.kind}":${json}}`
       case 'member':
         return JSON.stringify({ ...parsed, role: json })
-      case 'namespace':
-        there.add(parsed.namespace)
-        return `{"kind":"namespace","namespace":${json}}`
       case 'apiKeyDigest':
         digests.set(json, parsed.digest)
         return undefined
       case 'apiKey':
         return `{"kind":"apiKey","apiKey":${json},"digest":"${digests.get(parsed.keyId) ?? ''}"}`
-      case 'server':
-        return `{"kind":"server","server":${json}}`
-      case 'listing':
-        return `{"kind":"listing","listing":${json}}`
       case 'mock':
         return `{"kind":"mock","position":"${parsed.position}","mock":${json}}`
       case 'revocation':

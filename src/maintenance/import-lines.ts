@@ -7,17 +7,11 @@ import { problemText } from '../schema/check.ts'
 import { readJsonBytes } from '../schema/json.ts'
 import { type ExportLine, endShape, headShape, lineShapes } from './export-format.ts'
 
-/** The line of a record. `secret`: of the instance that was exported (`ExportHead`). */
-interface Line {
-  readonly line: ExportLine
-  readonly secret: string
-}
-
 /**
- * Reads and checks all lines, and passes those of records on. Throws CommandError with `file:line` for the first bad
- * line, and for a file without an end.
+ * Reads and checks all lines, and passes those of records on. `secret`: of the instance that was exported
+ * (`headShape`). Throws CommandError with `file:line` for the first bad line, and for a file without an end.
  */
-export function* linesOf(file: string): Generator<Line> {
+export function* linesOf(file: string): Generator<{ readonly line: ExportLine; readonly secret: string }> {
   let secret = ''
   let number = 0
   let ended = false
@@ -43,9 +37,7 @@ export function* linesOf(file: string): Generator<Line> {
     const shape = Object.hasOwn(lineShapes, kind) ? lineShapes[kind] : undefined
     if (shape === undefined)
       throw wrong(`kind: ${JSON.stringify(kind)} is none of ${Object.keys(lineShapes).join(', ')}`)
-    if (!shape.isValid(read.value)) {
-      throw wrong(problemText(shape.firstProblem(read.value)))
-    }
+    if (!shape.isValid(read.value)) throw wrong(problemText(shape.firstProblem(read.value)))
     yield { line: read.value as ExportLine, secret }
   }
   if (number === 0) throw new CommandError(`${file}: is empty`)

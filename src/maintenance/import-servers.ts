@@ -7,7 +7,7 @@
 import { isPlainUrl } from '../model/connection.ts'
 import { isQualifiedName, namespaceOf } from '../model/names.ts'
 import type { Namespace } from '../model/organization.ts'
-import { extrasOf, isSamePlace, type ListingExtras, listingOf, noExtras, type ServerDetail } from '../model/server.ts'
+import { extrasOf, isSamePlace, listingOf, noExtras, type ServerDetail } from '../model/server.ts'
 import { officialMeta, ServerJson } from '../model/server-json.ts'
 import { problemText, validatorOf } from '../schema/check.ts'
 import {
@@ -29,29 +29,15 @@ const serverJsonBytesMax = 64 * 1024
 
 const serverShape = validatorOf(ServerJson)
 
-/** `namespace`: of all; without it each has that of its name. `userId`: the owner of namespaces that are made. */
-interface ServerImportOptions {
-  readonly namespace?: string
-  readonly userId: string
-  readonly now: Date
-}
-
-/** A version of a server, as a directory lists it. */
-interface Given {
-  readonly server: unknown
-  readonly isLatest: boolean
-  readonly isActive: boolean
-  readonly publishedAt: string | undefined
-}
-
 /**
- * `documents`: the values of a file, one or more. Resolves when all are durable, in one write, with qualifiedNames, the
+ * `documents`: the values of a file, one or more. `namespace`: of all; without it each has that of its name. `userId`:
+ * the owner of namespaces that are made. Resolves when all are durable, in one write, with qualifiedNames, the
  * namespaces that were made, and the servers that were left out, each with the reason: `NAME: reason`.
  */
 export async function importServers(
   store: Store,
   documents: readonly unknown[],
-  { namespace, userId, now }: ServerImportOptions,
+  { namespace, userId, now }: { readonly namespace?: string; readonly userId: string; readonly now: Date },
 ) {
   const { chosen, leftOut } = chooseVersions(documents)
   return changeDirectory(store, async () => {
@@ -98,7 +84,7 @@ interface Chosen {
 function chooseVersions(documents: readonly unknown[]) {
   const leftOut: string[] = []
   const chosen = new Map<string, Chosen>()
-  const given = documents.flatMap(givenIn)
+  const given = serversIn(documents).map(givenBy)
   const deleted = new Set(given.filter(({ isLatest, isActive }) => isLatest && !isActive).map(nameOf))
   for (const name of deleted) leftOut.push(`${name}: it was deleted`)
   for (const one of given) {
@@ -114,18 +100,10 @@ function chooseVersions(documents: readonly unknown[]) {
   return { chosen: [...chosen.values()], leftOut }
 }
 
-/** Where a server is imported to, and the server that is there. */
-interface Place {
-  readonly qualifiedName: string
-  readonly namespace: string
-  /** Whether the namespace does not exist. */
-  readonly isNew: boolean
-  readonly stored: Uint8Array | undefined
-  readonly storedListing: Uint8Array | undefined
-  readonly kept: ListingExtras | undefined
-}
+type Place = Awaited<ReturnType<typeof placeOf>>
 
-async function placeOf(store: Store, qualifiedName: string): Promise<Place> {
+/** Where a server is imported to, and the server that is there. `isNew`: the namespace does not exist. */
+async function placeOf(store: Store, qualifiedName: string) {
   const namespace = namespaceOf(qualifiedName)
   const keys = [keyOf('namespace', namespace), keyOf('server', qualifiedName), listingKey(qualifiedName)]
   const [holder, stored, storedListing] = await store.getMany(keys)
@@ -162,26 +140,38 @@ function entriesOf({ json, publishedAt }: Chosen, { qualifiedName, stored, kept 
   const isKnown = before !== undefined && isSamePlace(before, imported)
   // A server.json does not list a server's tools, resources and prompts: the import keeps the stored ones.
   const detail = isKnown ? { ...before, ...imported } : { ...imported, ...nothingIntrospected }
-  const said = extrasOfImport(json, publishedAt ?? kept?.createdAt, now)
-  const extras = { ...noExtras, ...kept, verified: kept?.verified === true && isKnown, ...said }
+  const updatedAt = now.toISOString()
+  const extras = {
+    ...noExtras,
+    ...kept,
+    verified: kept?.verified === true && isKnown,
+    createdAt: publishedAt ?? kept?.createdAt ?? updatedAt,
+    updatedAt,
+    homepage: urlOrNull(json.websiteUrl),
+    repositoryUrl: urlOrNull(json.repository?.url),
+    serverJson: json,
+  }
   return [serverEntry(detail), listingEntry(listingOf(detail, extras))]
 }
 
 /** The servers in a document, whichever of the forms it has. */
-function givenIn(document: unknown): Given[] {
-  if (Array.isArray(document)) return document.flatMap(givenIn)
-  const { servers, server, _meta } = (document ?? {}) as Record<string, unknown>
-  if (Array.isArray(servers)) return servers.flatMap(givenIn)
+function serversIn(document: unknown): unknown[] {
+  if (Array.isArray(document)) return document.flatMap(serversIn)
+  const { servers } = (document ?? {}) as { readonly servers?: unknown }
+  return Array.isArray(servers) ? servers.flatMap(serversIn) : [document]
+}
+
+/** A version of a server, as a directory lists it. */
+function givenBy(listed: unknown) {
+  const { server, _meta } = (listed ?? {}) as Record<string, unknown>
   const meta = (_meta as Record<string, unknown> | undefined)?.[officialMeta] as Record<string, unknown> | undefined
   const publishedAt = meta?.['publishedAt']
-  return [
-    {
-      server: server ?? document,
-      isLatest: meta?.['isLatest'] !== false,
-      isActive: meta?.['status'] !== 'deleted',
-      publishedAt: typeof publishedAt === 'string' ? timeOf(publishedAt) : undefined,
-    },
-  ]
+  return {
+    server: server ?? listed,
+    isLatest: meta?.['isLatest'] !== false,
+    isActive: meta?.['status'] !== 'deleted',
+    publishedAt: typeof publishedAt === 'string' ? timeOf(publishedAt) : undefined,
+  }
 }
 
 /** In the one form that the platform shows. */
@@ -192,24 +182,22 @@ function timeOf(text: string): string | undefined {
   return /^\d{4}-/.test(time) ? time : undefined
 }
 
-function nameOf({ server }: Given): string {
+function nameOf({ server }: { readonly server: unknown }): string {
   const name = (server as { name?: unknown } | null)?.name
   return typeof name === 'string' ? name.slice(0, 200) : 'a server without a name'
 }
 
 function denialReason(server: unknown): string | undefined {
-  if (!serverShape.isValid(server)) {
-    return problemText(serverShape.firstProblem(server))
-  }
+  if (!serverShape.isValid(server)) return problemText(serverShape.firstProblem(server))
   const bytes = Buffer.byteLength(JSON.stringify(server))
   return bytes > serverJsonBytesMax ? `has ${bytes} bytes; at most ${serverJsonBytesMax} are kept` : undefined
 }
 
 /** Another namespace whose name differs in small and capital letters alone. */
 async function nameLike(store: Store, name: string, others: ReadonlyMap<string, string>): Promise<string | undefined> {
-  const other = others.get(name.toLowerCase())
-  if (other !== undefined) return other === name ? undefined : other
   const small = name.toLowerCase()
+  const other = others.get(small)
+  if (other !== undefined) return other === name ? undefined : other
   if (small !== name && (await store.get(keyOf('namespace', small))) !== undefined) return small
   const prefix = foldedLike(name)
   const { keys } = await store.keys({ ...prefixRange(prefix), limit: 1 })
@@ -253,15 +241,6 @@ function canBeReached(url: string): boolean {
   return /^https?:\/\/[^\s{}]+$/.test(url) && isPlainUrl(url)
 }
 
-/** The fields that an import states itself; the rest stays as it was. */
-function extrasOfImport(json: ServerJson, createdAt: string | undefined, now: Date): Partial<ListingExtras> {
-  const urlOrNull = (text: string | undefined) => (text !== undefined && /^https?:\/\/\S+$/.test(text) ? text : null)
-  const { websiteUrl, repository } = json
-  return {
-    createdAt: createdAt ?? now.toISOString(),
-    updatedAt: now.toISOString(),
-    homepage: urlOrNull(websiteUrl),
-    repositoryUrl: urlOrNull(repository?.url),
-    serverJson: json,
-  }
+function urlOrNull(text = ''): string | null {
+  return /^https?:\/\/\S+$/.test(text) ? text : null
 }

@@ -25,33 +25,15 @@ import type { Entry, Key } from '../storage/store.ts'
 import { createUsages } from '../storage/usage.ts'
 import { newVersion } from '../storage/versions.ts'
 
-/**
- * The result of a check. Index problems can be repaired; all others need a backup.
- */
-export interface Findings {
-  /** Damaged or invalid records. Only a backup helps. */
-  readonly problems: readonly string[]
-  /** Differences in the index and the usages. `rebuildIndex` repairs both. */
-  readonly indexProblems: readonly string[]
-  readonly records: number
-  readonly indexEntries: number
-  readonly connections: number
-  /** Recounted usages as store entries, for `rebuildIndex`. */
-  readonly usages: readonly Entry[]
-  /** Namespaces that have connections. */
-  readonly namespaces: readonly string[]
-}
+/** The result of a check. */
+export type Findings = Awaited<ReturnType<typeof verifyStore>>
 
 /**
  * Checks a store, in one snapshot; servers may use it meanwhile. `sealingKey` opens the sealed signing keys.
  * `onProgress` is called for every record and index entry: it must be cheap. Throws StoreError if the store cannot be
  * opened.
  */
-export async function verifyStore(
-  scan: Scan,
-  sealingKey: Buffer,
-  onProgress: (what: string, done: number) => void,
-): Promise<Findings> {
+export async function verifyStore(scan: Scan, sealingKey: Buffer, onProgress: (what: string, done: number) => void) {
   const records = new RecordCheck(sealingKey)
   const actual = new KeySum()
   const indexProblems: string[] = []
@@ -78,12 +60,16 @@ export async function verifyStore(
   // If a record is unreadable its size is unknown, and the count would be wrong for that reason only.
   if (problems.length === 0) indexProblems.push(...usageProblems(records.storedUsages, usages))
   return {
+    /** Damaged or invalid records. Only a backup helps. */
     problems,
+    /** Differences in the index and the usages. `rebuildIndex` repairs both. */
     indexProblems,
     records: records.count,
     indexEntries: actual.count,
     connections: records.connections,
+    /** Recounted usages as store entries, for `rebuildIndex`. */
     usages,
+    /** Namespaces that have connections. */
     namespaces: [...records.connected],
   }
 }
@@ -181,7 +167,11 @@ class RecordCheck {
         if (!/^\d+$/.test(textOf(value))) this.#report(key, 'is not a time')
         return
       case 'signingKeys':
-        this.#checkSigningKeys(value)
+        try {
+          readSigningKeys(value, this.#sealingKey)
+        } catch (error) {
+          this.problems.push((error as Error).message)
+        }
     }
   }
 
@@ -204,14 +194,6 @@ class RecordCheck {
 
   #has(kind: 'apiKey' | 'organization' | 'namespace' | 'deletingNamespace', id: string): boolean {
     return this.#there.has(latin1Key(keyOf(kind, id)))
-  }
-
-  #checkSigningKeys(sealed: Uint8Array): void {
-    try {
-      readSigningKeys(sealed, this.#sealingKey)
-    } catch (error) {
-      this.problems.push((error as Error).message)
-    }
   }
 
   /**

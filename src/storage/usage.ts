@@ -57,8 +57,7 @@ export type Usages = ReturnType<typeof createUsages>
 export function createUsages() {
   const usages = new Map<string, { -readonly [K in keyof Usage]: Usage[K] }>()
   function change(namespace: string, { connections = 0, bytes = 0, servers = 0 }: Partial<Usage>): void {
-    const usage = usages.get(namespace) ?? { connections: 0, bytes: 0, servers: 0 }
-    usages.set(namespace, usage)
+    const usage = usages.getOrInsertComputed(namespace, () => ({ connections: 0, bytes: 0, servers: 0 }))
     usage.connections += connections
     usage.bytes += bytes
     usage.servers += servers

@@ -48,28 +48,16 @@ export interface LoadOptions {
 /** Connections or entries between two reports of progress. */
 const progressEvery = 10_000
 
-/** Counts for the log. `removed`: records removed with their fixtures. */
-export interface Loaded {
-  readonly connections: number
-  readonly servers: number
-  readonly removed: number
-}
-
 /** True if the last load was of fixtures with this digest. */
 export async function isLoaded(store: Store, digest: string): Promise<boolean> {
   return equalBytes(await store.get(keyOf('fixturesDigest')), Buffer.from(digest))
 }
 
 /**
- * Resolves when the load is durable. If it rejects, no visible record has changed. Throws CommandError for an API key
- * that already exists under another id.
+ * Resolves when the load is durable, with counts for the log. If it rejects, no visible record has changed. Throws
+ * CommandError for an API key that already exists under another id.
  */
-export async function loadFixtures(
-  store: Store,
-  fixtures: Fixtures,
-  digest: string,
-  options: LoadOptions,
-): Promise<Loaded> {
+export async function loadFixtures(store: Store, fixtures: Fixtures, digest: string, options: LoadOptions) {
   // A concurrent write may change the same part of the store: then it starts again from what is stored now.
   return decideAgain('the store', async () => (await tryLoad(store, fixtures, digest, options)) ?? 'again')
 }
@@ -83,7 +71,7 @@ async function tryLoad(
   fixtures: Fixtures,
   digest: string,
   { pepper, now, log, folder, stagedBytesMin = stagedBytesDefault, onProgress = () => {} }: LoadOptions,
-): Promise<Loaded | undefined> {
+) {
   await removeStaged(store)
   const checks: Check[] = [await checkOf(store, directoryVersionKey)]
   const namespaces = [...fixtures.connectionIds.keys()]
@@ -154,6 +142,7 @@ async function tryLoad(
   return {
     connections: fixtures.connections.length,
     servers: fixtures.servers.length,
+    /** Records removed with their fixtures. */
     removed: removed.length,
   }
 }

@@ -182,10 +182,7 @@ class FixtureReader {
   end(): { fixtures: Fixtures; problems: FixtureProblem[] } {
     const problems = this.#problems
     const unreadable = this.#unreadable
-    if (unreadable.size === 0) {
-      const names = { serverNames: this.#serverNames, namespaceNames: this.#namespaceNames }
-      problems.push(...this.#references.problems(names))
-    }
+    if (unreadable.size === 0) problems.push(...this.#references.problems(this.#serverNames, this.#namespaceNames))
     // Report unreadable files first: other problems may be caused by them.
     else problems.sort((a, b) => Number(unreadable.has(b.file)) - Number(unreadable.has(a.file)))
     return { fixtures: this.#fixtures, problems }
@@ -243,8 +240,7 @@ class FixtureReader {
   #addConnection(i: number, connection: Of<'connections'>): undefined {
     const { namespace, connectionId, server } = connection
     const { connections, connectionIds, examples } = this.#fixtures
-    const ids = connectionIds.get(namespace) ?? new Set()
-    connectionIds.set(namespace, ids)
+    const ids = connectionIds.getOrInsertComputed(namespace, () => new Set())
     this.#declareUnique(ids, connectionId, () => `connections[${i}].connectionId`)
     this.#requireReference('namespace', this.#namespaceNames, namespace, () => `connections[${i}].namespace`)
     if (server !== undefined) {

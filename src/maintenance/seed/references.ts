@@ -17,12 +17,6 @@ interface Reference {
   count: number
 }
 
-/** Names used for hints. */
-interface Names {
-  readonly serverNames: ReadonlySet<string>
-  readonly namespaceNames: ReadonlySet<string>
-}
-
 /** Collects references while files are read. */
 export function createReferences() {
   /**
@@ -36,17 +30,12 @@ export function createReferences() {
      * called only for the first use.
      */
     add(kind: string, known: ReadonlySet<string>, name: string, place: () => Place): void {
-      let references = missing.get(known)
-      if (references === undefined) {
-        references = new Map()
-        missing.set(known, references)
-      }
-      const reference = references.get(name)
-      if (reference === undefined) references.set(name, { kind, first: place(), count: 1 })
-      else reference.count += 1
+      const references = missing.getOrInsertComputed(known, () => new Map<string, Reference>())
+      const reference = references.getOrInsertComputed(name, () => ({ kind, first: place(), count: 0 }))
+      reference.count += 1
     },
-    /** One problem for each name that is still missing. */
-    problems({ serverNames, namespaceNames }: Names): FixtureProblem[] {
+    /** One problem for each name that is still missing. The names of all files: for hints. */
+    problems(serverNames: ReadonlySet<string>, namespaceNames: ReadonlySet<string>): FixtureProblem[] {
       const problems: FixtureProblem[] = []
       for (const [known, references] of missing) {
         for (const [name, { kind, first, count }] of references) {

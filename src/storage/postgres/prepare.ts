@@ -13,26 +13,23 @@ SELECT CASE WHEN pg_is_in_recovery() OR current_setting('transaction_read_only')
     ELSE ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int END AS timeline,
   (SELECT system_identifier::text FROM pg_control_system()) AS system, pg_postmaster_start_time()::text AS started`
 
-export interface PrepareOptions {
-  /** Makes the schema, or upgrades it. Otherwise one that is missing or of another version is refused. */
-  readonly mayMigrate: boolean
-  /** When waiting ends, by `clock.monotonic()`. */
-  readonly until: number
-  readonly clock: Clock
-  readonly log: StoreLog
-}
-
-/** Waits for a primary, and makes its schema or compares it with ours. Throws StoreError `fatal`. */
+/**
+ * Waits for a primary `until` then, by `clock.monotonic()`, and makes or upgrades its schema if it `mayMigrate`.
+ * Otherwise one that is missing or of another version is refused. Throws StoreError `fatal`.
+ */
 export async function prepareSchema(
-  hosts: readonly { readonly watch: Client }[],
-  { mayMigrate, until, clock, log }: PrepareOptions,
+  watches: readonly Client[],
+  mayMigrate: boolean,
+  until: number,
+  clock: Clock,
+  log: StoreLog,
 ): Promise<void> {
   for (let said = ''; ; ) {
     let reason: string
     try {
       const failures: StatementError[] = []
       const looks = await Promise.all(
-        hosts.map(({ watch }) =>
+        watches.map((watch) =>
           watch
             .query<Look>(lookStatement, [], clock.monotonic() + storeReadMs)
             .then(([look]) => look)
@@ -41,7 +38,7 @@ export async function prepareSchema(
       )
       const chosen = choosePrimary(looks, { system: undefined, timeline: 0 })
       if (typeof chosen === 'number') {
-        const { watch } = hosts[chosen] as { watch: Client }
+        const watch = watches[chosen] as Client
         if (mayMigrate && !(await isPrepared(watch, clock.monotonic() + storeReadMs))) {
           await watch.transaction('BEGIN', async (run) => {
             for (const statement of schema) await run(statement)

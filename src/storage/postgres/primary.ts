@@ -75,14 +75,12 @@ export interface StoreLog {
 }
 
 /** `every`: repeats an action, and returns what ends that. */
-export interface WatchOptions {
-  readonly hosts: readonly WatchedHost[]
-  readonly clock: Clock
-  readonly every: (milliseconds: number, act: () => void) => () => void
-  readonly log: StoreLog
-}
-
-export function watchPrimary({ hosts, clock, every, log }: WatchOptions) {
+export function watchPrimary(
+  hosts: readonly WatchedHost[],
+  clock: Clock,
+  every: (milliseconds: number, act: () => void) => () => void,
+  log: StoreLog,
+) {
   let known: Known = { system: undefined, timeline: 0 }
   let primary: { readonly host: WatchedHost; readonly client: Client; readonly timeline: number } | undefined
   /** When the last commit that was acknowledged was sent. */

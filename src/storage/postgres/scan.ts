@@ -15,17 +15,6 @@ import { insertEntries } from './write.ts'
 const snapshot = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY'
 const columns = 'SELECT key, value, checksum FROM postern_records'
 
-/** Passes all rows of a query to `take`, a batch at a time. */
-async function fetchAll(run: Run, query: string, take: (rows: readonly Row[]) => void | Promise<void>): Promise<void> {
-  await run(`DECLARE scanned NO SCROLL CURSOR FOR ${query}`)
-  for (;;) {
-    const rows = await run<Row>(`FETCH ${scannedPerRead} FROM scanned`)
-    if (rows.length === 0) break
-    await take(rows)
-  }
-  await run('CLOSE scanned')
-}
-
 /** As `scanStore` does it for a folder: single records first, then connections and index entries. */
 export function scanDatabase(database: PostgresStore): Scan {
   return (take) => database.transaction(snapshot, (run) => scanWith(run)(take))
@@ -46,7 +35,13 @@ export function scanWith(run: Run): Scan {
     }
     const [those, index] = [within(prefixOf('connection')), within(prefixOf('indexEntry'))]
     for (const where of [`NOT (${those}) AND NOT (${index})`, those, index]) {
-      await fetchAll(run, `${columns} WHERE ${where} ORDER BY key`, (rows) => take(rows.flatMap(scanned)))
+      await run(`DECLARE scanned NO SCROLL CURSOR FOR ${columns} WHERE ${where} ORDER BY key`)
+      for (;;) {
+        const rows = await run<Row>(`FETCH ${scannedPerRead} FROM scanned`)
+        if (rows.length === 0) break
+        await take(rows.flatMap(scanned))
+      }
+      await run('CLOSE scanned')
     }
   }
 }

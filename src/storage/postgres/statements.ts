@@ -15,16 +15,10 @@ import { type CommitRow, commitCall, outcomeOf } from './write.ts'
 
 export type Statements = ReturnType<typeof createStatements>
 
-/** `wantsStandby`: writes are refused without a synchronous standby. */
-export interface StatementsOptions {
-  readonly primary: PrimaryWatch
-  readonly wantsStandby: boolean
-  /** Connections for all of them but transactions. */
-  readonly connections: number
-  readonly clock: Clock
-}
-
-export function createStatements({ primary, wantsStandby, connections, clock }: StatementsOptions) {
+/**
+ * `wantsStandby`: writes are refused without a synchronous standby. `connections`: for all statements but transactions.
+ */
+export function createStatements(primary: PrimaryWatch, wantsStandby: boolean, connections: number, clock: Clock) {
   // One connection is left to small reads, which everybody needs.
   const apart = createSlots(Math.max(1, connections - 1), clock)
   const commits = createSlots(Math.max(1, connections - storePoolReserved), clock, apart)

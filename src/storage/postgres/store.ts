@@ -54,29 +54,22 @@ export async function openPostgresStore(options: PostgresOptions) {
   if (address.tls.mode === 'require') log.warn('the certificate of the database is not verified: sslmode=require')
   const waitUntil = clock.monotonic() + (options.waitMs ?? storeStartMs)
   try {
-    await prepareSchema(hosts, { mayMigrate: options.mayMigrate ?? false, until: waitUntil, clock, log })
+    const watches = hosts.map(({ watch }) => watch)
+    await prepareSchema(watches, options.mayMigrate ?? false, waitUntil, clock, log)
   } catch (error) {
     for (const { watch } of hosts) watch.close()
     throw error
   }
 
   const heartbeats = createHeartbeats()
-  const primary = watchPrimary({
-    hosts: hosts.map(({ name, open, watch }) => ({
-      name,
-      open,
-      look: async (until) => (await watch.query<Look>(lookStatement, [], until))[0] as Look,
-      beat: (until) => heartbeats.send(watch, until),
-    })),
-    clock,
-    every(milliseconds, act) {
-      const timer = setInterval(act, milliseconds).unref()
-      return () => clearInterval(timer)
-    },
-    log,
-  })
-  const connections = connectionsOf(pool).work
-  const statements = createStatements({ primary, wantsStandby: isStandbyRequired, connections, clock })
+  const watched = hosts.map(({ name, open, watch }) => ({
+    name,
+    open,
+    look: async (until: number) => (await watch.query<Look>(lookStatement, [], until))[0] as Look,
+    beat: (until: number) => heartbeats.send(watch, until),
+  }))
+  const primary = watchPrimary(watched, clock, every, log)
+  const statements = createStatements(primary, isStandbyRequired, connectionsOf(pool).work, clock)
   const { read, transaction } = statements
 
   async function health(): Promise<Health> {
@@ -160,6 +153,11 @@ function createWrites(
       return write.puts.length + write.deletes.length > postgresCommitKeysMax ? load(write) : commit(write)
     },
   }
+}
+
+function every(milliseconds: number, act: () => void): () => void {
+  const timer = setInterval(act, milliseconds).unref()
+  return () => clearInterval(timer)
 }
 
 /** The hosts, each with connections that watch it, and a way to open those for work, within `pool` in all. */

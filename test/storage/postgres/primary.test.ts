@@ -60,15 +60,17 @@ function watched() {
       return { name, close: () => closed.push(name) } as unknown as Client
     },
   })
-  const watch = watchPrimary({
-    hosts: [host(0), host(1)],
-    clock: clockOf(() => state.now),
-    every(_, act) {
-      tick = act
-      return () => {}
-    },
-    log: silent,
-  })
+  const every = (_: number, act: () => void) => {
+    tick = act
+    return () => {}
+  }
+  const hosts = [host(0), host(1)]
+  const watch = watchPrimary(
+    hosts,
+    clockOf(() => state.now),
+    every,
+    silent,
+  )
   const settled = async () => {
     for (let turn = 0; turn < 20; turn += 1) await Promise.resolve()
   }

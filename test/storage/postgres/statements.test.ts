@@ -32,24 +32,25 @@ function database(...answers: readonly Answer[]) {
       return answer
     },
   } as unknown as Client
-  const statements = createStatements({
-    primary: {
-      async current(until) {
-        if (state.isThere) return client
-        state.now = Math.max(state.now, until)
-        throw new StoreError('unavailable', 'none')
-      },
-      confirmed: () => undefined,
-      async lookAgain() {},
-      async acknowledged() {
-        state.acknowledgements += 1
-      },
-      close() {},
+  const primary: PrimaryWatch = {
+    async current(until) {
+      if (state.isThere) return client
+      state.now = Math.max(state.now, until)
+      throw new StoreError('unavailable', 'none')
     },
-    wantsStandby: false,
-    connections: 4,
-    clock: clockOf(() => state.now),
-  })
+    confirmed: () => undefined,
+    async lookAgain() {},
+    async acknowledged() {
+      state.acknowledgements += 1
+    },
+    close() {},
+  }
+  const statements = createStatements(
+    primary,
+    false,
+    4,
+    clockOf(() => state.now),
+  )
   return { state, ids, statements }
 }
 
@@ -140,7 +141,12 @@ test('large reads leave half of the connections to others, and commits leave one
     },
   } as unknown as Client
   const primary = { current: async () => client } as unknown as PrimaryWatch
-  const statements = createStatements({ primary, wantsStandby: false, connections: 6, clock: clockOf(() => 0) })
+  const statements = createStatements(
+    primary,
+    false,
+    6,
+    clockOf(() => 0),
+  )
   for (let read = 0; read < 10; read += 1) statements.readLarge('large').catch(() => {})
   await new Promise(setImmediate)
   expect(under).toEqual({ large: 3, small: 0, commits: 0 })
