@@ -4,18 +4,13 @@ import { escapeControlCharactersInLines } from '../ops/escape-control.ts'
 import { within } from '../within.ts'
 
 /** Results go to stdout, everything about the work to stderr. */
-export interface Terminal {
-  readonly stdout: (text: string) => void
-  readonly stderr: (text: string) => void
-  /** Whether the reader of stdout has closed it. */
-  readonly isStdoutClosed: () => boolean
-}
+export type Terminal = Pick<StandardOutput, 'stdout' | 'stderr' | 'isStdoutClosed'>
 
 /**
  * A pipe takes 64 kB at a time; the rest is in a buffer, which is lost if the process exits. Control characters are
  * escaped, since names, files and arguments may contain them.
  */
-export class StandardOutput implements Terminal {
+export class StandardOutput {
   /** The last write to each stream. Writes complete in order, so the others are then complete too. */
   readonly #last: Record<'stdout' | 'stderr', Promise<Error | undefined>> = {
     stdout: Promise.resolve(undefined),
@@ -31,6 +26,7 @@ export class StandardOutput implements Terminal {
 
   readonly stdout = (text: string) => this.#write('stdout', text)
   readonly stderr = (text: string) => this.#write('stderr', text)
+  /** Whether the reader of stdout has closed it. */
   readonly isStdoutClosed = () => this.#isStdoutClosed
 
   /** Starts a write. Failures are reported by `drained`. */

@@ -203,13 +203,10 @@ const written = {
   unlisted: Type.Optional(Type.Boolean()),
 }
 const optionalTool = closedObject({ ...Tool.properties, description: Type.Optional(Tool.properties.description) })
+const Parts = Type.Pick(ServerDetail, ['remote', 'deploymentUrl', 'connections', 'tools', 'resources', 'prompts'])
 const details = {
-  remote: Type.Optional(ServerDetail.properties.remote),
-  deploymentUrl: Type.Optional(ServerDetail.properties.deploymentUrl),
-  connections: Type.Optional(ServerDetail.properties.connections),
+  ...Type.Partial(Parts).properties,
   tools: Type.Optional(nullable(Type.Array(optionalTool))),
-  resources: Type.Optional(ServerDetail.properties.resources),
-  prompts: Type.Optional(ServerDetail.properties.prompts),
 }
 
 /**

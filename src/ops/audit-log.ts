@@ -57,13 +57,8 @@ export function openAuditLog(folder: string, options: LogOptions) {
     /** Records a denial. They come in floods: past a bound only their number is written. The caller does not wait. */
     recordBestEffort(event: string, caller: RefusedCaller, fields: AuditFields) {
       // The room that is left is for revocations: then only numbers are written.
-      if (
-        !log.isWritten(
-          caller,
-          succeeds(() => log.requireRoom()),
-        )
-      )
-        return
+      const hasRoom = succeeds(() => log.requireRoom())
+      if (!log.isWritten(caller, hasRoom)) return
       log.add(event, { userId: caller.userId, keyId: caller.keyId, ...fields }).catch(options.onFailure)
     },
     /** Reopens the file after a rotation, without waiting for the next entry. */

@@ -8,14 +8,10 @@ import { escapeControlCharacters } from './escape-control.ts'
 
 export type LogFields = Readonly<Record<string, string | number | boolean | null | undefined>>
 
-export interface Log {
-  info(event: string, fields?: LogFields): void
-  warn(event: string, fields?: LogFields): void
-  error(event: string, fields?: LogFields): void
-}
+export type Log = ReturnType<typeof createLog>
 
 /** `always`: fields of every line. */
-export function createLog(write: (line: string) => void, always = (): LogFields => ({})): Log {
+export function createLog(write: (line: string) => void, always = (): LogFields => ({})) {
   const line = (level: string) => (event: string, fields?: LogFields) => {
     const text = JSON.stringify({ time: timestampOf(systemClock), level, event, ...fields, ...always() })
     write(`${escapeControlCharacters(text)}\n`)

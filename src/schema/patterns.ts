@@ -6,13 +6,7 @@
 
 import { LRUCache } from 'lru-cache'
 import { RE2JS } from 're2js'
-import {
-  patternRangesMax,
-  policyProgramSizeMax,
-  rpcFoldedCharactersMax,
-  rpcProgramSizeMax,
-  rpcUnicodeClassesMax,
-} from '../limits.ts'
+import * as limits from '../limits.ts'
 import { rangesOf } from './pattern-ranges.ts'
 
 /** Cost of compiling a pattern. Past it: as for `sliceCost`. */
@@ -102,18 +96,19 @@ function problemOfNext(pattern: string, sum: Sum): string | undefined {
   sum.ranges += rangesOf(pattern)
   sum.unicodeClasses += pattern.match(/\\[pP]/g)?.length ?? 0
   sum.foldedCharacters += foldedCharactersOf(pattern)
-  const isCostly = sum.unicodeClasses > rpcUnicodeClassesMax || sum.foldedCharacters > rpcFoldedCharactersMax
-  if (isCostly || sum.ranges > patternRangesMax)
+  const isCostly =
+    sum.unicodeClasses > limits.rpcUnicodeClassesMax || sum.foldedCharacters > limits.rpcFoldedCharactersMax
+  if (isCostly || sum.ranges > limits.patternRangesMax)
     return 'is too costly a pattern, with those before it: use fewer and narrower character classes'
   try {
     const { size } = compile(pattern)
-    if (size > rpcProgramSizeMax) return 'is too large a pattern: shorten its repetitions'
+    if (size > limits.rpcProgramSizeMax) return 'is too large a pattern: shorten its repetitions'
     sum.programSize += size
   } catch (error) {
     return `is not an RE2 pattern: ${error instanceof Error ? error.message : 'it does not compile'}`
   }
-  if (sum.programSize > policyProgramSizeMax) {
-    return `is one pattern too many: those of a policy may have ${policyProgramSizeMax} instructions together, so shorten their repetitions or use fewer`
+  if (sum.programSize > limits.policyProgramSizeMax) {
+    return `is one pattern too many: those of a policy may have ${limits.policyProgramSizeMax} instructions together, so shorten their repetitions or use fewer`
   }
   return undefined
 }

@@ -4,7 +4,6 @@
  */
 
 import type { RequestContext } from '../../auth/authorizer.ts'
-import type { Writes } from '../../auth/writes.ts'
 import { notFound } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { readJsonBody } from '../../http/body.ts'
@@ -24,7 +23,6 @@ import { createProbing } from './probing.ts'
 import { createOne, deleteOne, replaceOne, type WriterDeps } from './writer.ts'
 
 export interface ConnectionDeps extends WriterDeps {
-  readonly writes: Writes
   readonly lists: ConnectionLists
   /** Called with each page that was built, so that the fast lane can reuse it. */
   readonly onPage: (context: RequestContext, list: PreparedList, page: Page) => void

@@ -13,6 +13,7 @@ import {
   sealInput,
   sealPart,
 } from '../../auth/sealed-parts.ts'
+import type { SharedParts } from '../../auth/shared-parts.ts'
 import { conflict, forbidden, invalidRequest } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { connectionBytesMax } from '../../limits.ts'
@@ -99,12 +100,8 @@ export interface AskedWrite {
   readonly context: RequestContext
 }
 
-/** The keys that seal a connection's private part. */
-export interface SealingKeys {
-  readonly headersKey: Buffer
-  /** Seals the OAuth client. */
-  readonly signInKey: Buffer
-}
+/** The keys that seal a connection's private part: its headers, and its OAuth client. */
+type SealingKeys = Pick<SharedParts, 'headersKey' | 'signInKey'>
 
 /** A new connection. Its URL is `mcpUrl`, or the registered server's. Throws `invalid_request`. */
 export async function draftNew(

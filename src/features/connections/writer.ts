@@ -5,15 +5,13 @@
  */
 
 import { auditedCaller } from '../../auth/authenticate.ts'
-import { type Authorizer, type RequestContext, sees } from '../../auth/authorizer.ts'
-import type { Denials } from '../../auth/denials.ts'
+import { type RequestContext, sees } from '../../auth/authorizer.ts'
 import { type Maker, makerOf } from '../../auth/maker.ts'
 import { hasAuthorization } from '../../auth/sealed-parts.ts'
 import { type SetupLinks, withSetupUrl, withSignInEnd } from '../../auth/setup-links.ts'
-import type { Clock } from '../../clock.ts'
+import type { SharedParts } from '../../auth/shared-parts.ts'
 import { namespaceFull } from '../../errors.ts'
 import type { Connection, ConnectionRef, ConnectionStatus } from '../../model/connection.ts'
-import type { Audit } from '../../ops/audit-log.ts'
 import {
   type ConnectionPrivate,
   connectionBytes,
@@ -21,26 +19,18 @@ import {
   type StoredConnection,
 } from '../../storage/connections.ts'
 import { keyOf } from '../../storage/keys.ts'
-import type { Store } from '../../storage/store.ts'
 import type { Usage } from '../../storage/usage.ts'
 import type { Upstream } from '../../upstream/upstream.ts'
 import type { UpstreamCredentials } from '../upstream-sign-in/credentials.ts'
 import { configOf } from '../upstream-sign-in/input.ts'
-import { type AskedWrite, type Draft, draftChange, draftNew, requireWritable, type SealingKeys } from './draft.ts'
+import { type AskedWrite, type Draft, draftChange, draftNew, requireWritable } from './draft.ts'
 import type { Probing } from './probing.ts'
 
-export interface WriterDeps extends SealingKeys {
-  readonly authorizer: Authorizer
-  readonly denials: Denials
-  readonly audit: Audit
-  readonly store: Store
+export interface WriterDeps extends SharedParts {
   readonly upstream: Upstream
-  /** Where a person signs in to a connection’s server. */
-  readonly links: SetupLinks
   readonly credentials: Pick<UpstreamCredentials, 'of' | 'revoke'>
   /** The most that a namespace may hold. */
   readonly quota: Usage
-  readonly clock: Clock
 }
 
 /**

@@ -1,16 +1,13 @@
 /** Forwards one JSON-RPC message through a connection if the token's policy allows it (contract, gateway). */
 
-import type { AuthorizedConnection, Authorizer, RequestContext } from '../../auth/authorizer.ts'
-import type { Denials } from '../../auth/denials.ts'
+import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
 import { findGrant } from '../../auth/grants.ts'
 import { hasAuthorization, targetOf } from '../../auth/sealed-parts.ts'
-import type { SetupLinks } from '../../auth/setup-links.ts'
-import type { Clock } from '../../clock.ts'
+import type { SharedParts } from '../../auth/shared-parts.ts'
 import { constraintOf, PlatformError, unauthorized } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import type { Fairness } from '../../fairness/fairness.ts'
 import { type RateLimit, rateNameOf } from '../../fairness/rate-limit.ts'
-import type { ClientSockets } from '../../http/client-sockets.ts'
 import { asPlatformError } from '../../http/error-response.ts'
 import { auditNameCharsMax, authorizationFreshMs } from '../../limits.ts'
 import type { ServiceTokenClaims } from '../../model/token.ts'
@@ -18,7 +15,7 @@ import type { Tracing } from '../../ops/tracing.ts'
 import { decideOnMessage } from '../../policy/decide.ts'
 import { hasRpcRules, restrictsArguments } from '../../policy/tools.ts'
 import { equalBytes } from '../../storage/bytes.ts'
-import { type Store, StoreError } from '../../storage/store.ts'
+import { StoreError } from '../../storage/store.ts'
 import type { AnswerMock } from '../mocks/mocks.ts'
 import type { UpstreamCredentials } from '../upstream-sign-in/credentials.ts'
 import type { RecordCall } from './call-record.ts'
@@ -31,26 +28,17 @@ import type { Sessions } from './sessions.ts'
 import { errorsAsMessages, rewriteResponse } from './stream.ts'
 import type { CallProgress } from './upstream-call.ts'
 
-export interface GatewayDeps {
-  readonly store: Pick<Store, 'get'>
-  readonly clock: Clock
-  readonly authorizer: Authorizer
-  readonly denials: Denials
-  readonly headersKey: Buffer
+type Shared = Pick<SharedParts, 'store' | 'clock' | 'authorizer' | 'denials' | 'headersKey' | 'links' | 'sockets'>
+
+export interface GatewayDeps extends Shared {
   readonly send: SendUpstream
   readonly recordStatus: RecordStatus
   /** Tokens of connections that somebody has signed in. */
   readonly credentials: UpstreamCredentials
-  readonly links: SetupLinks
   readonly sessions: Sessions
   readonly fairness: Pick<Fairness, 'memory' | 'turns' | 'parses' | 'time'>
   readonly answerMock: AnswerMock
   readonly watchStream: WatchStream
-  /**
-   * Suspends the server's idle timeout for this request, because an upstream may be silent for longer; the gateway's
-   * own timeouts apply instead. Returns a function that restores it, for when only the client is waited for.
-   */
-  readonly sockets: Pick<ClientSockets, 'disableIdleTimeout'>
   /** Our name in `Via` (RFC 9110, 7.6.3). A request that already carries it is a loop. */
   readonly pseudonym: string
   /** Makes a span of each message; undefined if requests are not traced. */
@@ -263,7 +251,8 @@ async function sendUpstream(
   const { url, headers: connectionHeaders } = targetOf(stored, ref, deps.headersKey)
   const isSignedIn = privatePart.tokens !== undefined
   const credentials = isSignedIn ? await deps.credentials.of({ ref, stored, holder: caller, request }) : undefined
-  // The proxy restores it once only the client is waited for.
+  // An upstream may be silent for longer than the server's idle timeout: the gateway's own timeouts apply instead. The
+  // proxy restores it once only the client is waited for.
   const restoreIdleTimeout = deps.sockets.disableIdleTimeout(request)
   return deps.send({
     allowance: allowanceOf(request),

@@ -6,15 +6,7 @@ import type { Holder } from '../../fairness/owner.ts'
 import type { Shares } from '../../fairness/shares.ts'
 import { mediaType } from '../../http/body.ts'
 import { rpcErrorText } from '../../http/error-response.ts'
-import {
-  eventBytesAtOnce,
-  eventLoopSliceMs,
-  streamBytesMax,
-  streamEventBytesMax,
-  streamIdleTimeoutMs,
-  streamLifetimeMs,
-  upstreamBodyTimeoutMs,
-} from '../../limits.ts'
+import * as limits from '../../limits.ts'
 
 /** Rewrites the text of one JSON-RPC message. Rejects with SyntaxError if it is not one, and with PlatformError. */
 export type Rewrite = (data: string) => Promise<string>
@@ -59,12 +51,12 @@ export function relayStream(
     end()
   }
   // Also runs while the client is not reading, so an abandoned stream cannot hold its slot for ever.
-  const lifetime = setTimeout(stop, streamLifetimeMs)
+  const lifetime = setTimeout(stop, limits.streamLifetimeMs)
   // One for the whole stream, as it is read in many pieces. It counts while the client waits.
   let isWaiting = false
   const silence = setTimeout(() => {
     if (isWaiting) stop()
-  }, streamIdleTimeoutMs)
+  }, limits.streamIdleTimeoutMs)
   const events = rewrite === undefined ? undefined : createRewriter(rewrite, owner)
   let finalEvent: Uint8Array | undefined
   const unwatch = watch?.((text) => {
@@ -81,7 +73,7 @@ export function relayStream(
             const { done, value } = await reader.read()
             bytes += value?.length ?? 0
             if (finalEvent !== undefined) controller.enqueue(finalEvent)
-            if (done || bytes > streamBytesMax || finalEvent !== undefined) {
+            if (done || bytes > limits.streamBytesMax || finalEvent !== undefined) {
               if (!done) stop()
               end()
               controller.close()
@@ -165,7 +157,7 @@ function createRewriter(rewrite: Rewrite, owner: StreamOptions['owner']) {
     // Nobody would give back what is taken from now on.
     if (hasEnded) throw new Error('the stream has ended')
     pending += bytes.length
-    if (pending > streamEventBytesMax) throw new Error('an event is too large')
+    if (pending > limits.streamEventBytesMax) throw new Error('an event is too large')
     takeFor(Math.max(pending, taken / eventMemoryFactor))
     lines.write(bytes)
   }
@@ -184,7 +176,7 @@ function createRewriter(rewrite: Rewrite, owner: StreamOptions['owner']) {
     // Whole lines only: the parser rescans an unfinished line with every piece of it. In steps of `eventBytesAtOnce`: a
     // client that was slow can receive megabytes at once, with hundreds of thousands of events in them.
     for (let at = 0; at < end; ) {
-      const next = lineEndFrom(bytes, at + eventBytesAtOnce, end)
+      const next = lineEndFrom(bytes, at + limits.eventBytesAtOnce, end)
       hold(bytes.subarray(at, next))
       at = next
       parser.feed(decoder.decode(lines.flush() as Uint8Array, { stream: true }))
@@ -223,7 +215,7 @@ function lineEndFrom(bytes: Uint8Array, at: number, end: number): number {
 
 /** Whether this stream has used the event loop for `eventLoopSliceMs`. */
 function isOver({ from }: { from: number }): boolean {
-  return performance.now() - from >= eventLoopSliceMs
+  return performance.now() - from >= limits.eventLoopSliceMs
 }
 
 /** Yields to other requests, and starts a new slice. */
@@ -275,7 +267,7 @@ export async function readMessages(
       return data
     },
   }).getReader()
-  const deadline = setTimeout(() => void reader.cancel().catch(() => {}), upstreamBodyTimeoutMs)
+  const deadline = setTimeout(() => void reader.cancel().catch(() => {}), limits.upstreamBodyTimeoutMs)
   try {
     while (!isDone) {
       const { done } = await reader.read()

@@ -3,19 +3,14 @@
 import { Marked, Renderer, type Tokens } from 'marked'
 import { contentsList, framed, type Heading } from './frame.ts'
 
-export interface DocumentSource {
-  readonly markdown: string
-  /** Names of the documents that have pages; links to other files are rendered as plain text. */
-  readonly names: ReadonlySet<string>
-  /** The path of the base URL, without a trailing slash; escaped for HTML. */
-  readonly basePath: string
-}
-
 /** A page with at least this many sections has a table of contents. */
 const partsListedFrom = 3
 
-/** The document's first line must be its title, `# …`. */
-export function documentPage({ markdown, names, basePath }: DocumentSource): string {
+/**
+ * The document's first line must be its title, `# …`. `names`: of the documents that have pages; links to other files
+ * are rendered as plain text. `basePath`: of the base URL, without a trailing slash; escaped for HTML.
+ */
+export function documentPage(markdown: string, names: ReadonlySet<string>, basePath: string): string {
   const parts: Heading[] = []
   const idOf = createHeadingIds()
   const marked = new Marked({

@@ -139,8 +139,7 @@ const words: Readonly<Partial<Record<OperationId, Words>>> = {
       'Its id is made up. The upstream is contacted once, for a few seconds at most, and what it told is in `status` and `serverInfo`. `headers` go upstream and are in no answer.',
     body: ConnectionWrite,
     example: { mcpUrl: 'https://mcp.example.com/mcp', metadata: { team: 'sales' } },
-    answer: Connection,
-    status: 201,
+    made: Connection,
     errors: makeErrors,
   },
   getConnection: {
@@ -156,7 +155,7 @@ const words: Readonly<Partial<Record<OperationId, Words>>> = {
     body: ConnectionWrite,
     example: { mcpUrl: 'https://mcp.example.com/mcp', name: 'Notes' },
     answer: Connection,
-    otherStatuses: { 201: { description: 'Made', hasBody: true } },
+    made: Connection,
     errors: { ...makeErrors, 409: 'The connection has another `mcpUrl`' },
   },
   deleteConnection: {
@@ -172,7 +171,7 @@ const words: Readonly<Partial<Record<OperationId, Words>>> = {
     body: RpcMessage,
     example: { jsonrpc: '2.0', id: 1, method: 'tools/list' },
     answer: RpcAnswer,
-    otherStatuses: { 202: { description: 'A notification or a response was accepted', hasBody: false } },
+    accepted: { description: 'A notification or a response was accepted' },
     errors: {
       400: 'The body is not a JSON-RPC message, or the headers contradict it',
       ...callErrors,
@@ -258,15 +257,16 @@ export interface Content {
 }
 
 function describeOperation(operationId: string, operation: Operation, words: Words) {
-  const { summary, description, open, body, example, answer, status = 200, otherStatuses = {}, error } = words
+  const { summary, description, open, body, example, answer, made, accepted, error } = words
   const json = (schema: TSchema, example?: object): Content => ({
     'application/json': { schema: plain(schema, undefined), ...(example && { example }) },
   })
   const responses: Record<string, { readonly description: string; readonly content?: Content }> = {
-    [status]: { description: status === 201 ? 'Made' : 'OK', content: json(answer) },
-  }
-  for (const [status, { description, hasBody }] of Object.entries(otherStatuses)) {
-    responses[status] = { description, ...(hasBody && { content: json(answer) }) }
+    ...(answer && { 200: { description: 'OK', content: json(answer) } }),
+    ...(made && { 201: { description: 'Made', content: json(made) } }),
+    ...(accepted && {
+      202: { description: accepted.description, ...(accepted.body && { content: json(accepted.body) }) },
+    }),
   }
   const errors = open === true ? {} : { ...commonErrors, ...words.errors }
   for (const [status, text] of Object.entries(errors)) {

@@ -26,16 +26,8 @@ export const docsPolicy =
   `default-src 'none'; style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'; ` +
   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-export interface Frame {
-  readonly title: string
-  /** The path of the base URL, without a trailing slash; escaped for HTML. */
-  readonly basePath: string
-  /** HTML. */
-  readonly body: string
-}
-
-/** A complete HTML document. `title` is plain text. */
-export function framed({ title, basePath, body }: Frame): string {
+/** A complete HTML document. `basePath`: of the base URL, without a trailing slash. All but `title` is escaped HTML. */
+export function framed({ title, basePath, body }: Record<'title' | 'basePath' | 'body', string>): string {
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${escapeHtml(title)}</title><style>${style}</style></head><body>

@@ -13,11 +13,12 @@ export interface Words {
   readonly body?: TSchema
   /** An example of the request body. */
   readonly example?: object
-  readonly answer: TSchema
-  /** The status of success; 200 if left out. */
-  readonly status?: number
-  /** The other statuses of success: what each says, and whether its body is `answer` or there is none. */
-  readonly otherStatuses?: Readonly<Record<number, { readonly description: string; readonly hasBody: boolean }>>
+  /** The body of 200, where that is answered. */
+  readonly answer?: TSchema
+  /** The body of 201, where something may be made. */
+  readonly made?: TSchema
+  /** The words of 202, and its body if it has one. */
+  readonly accepted?: { readonly description: string; readonly body?: TSchema }
   /** The body of errors, where it is not the one that the table of operations implies. */
   readonly error?: TSchema
   /** The meaning of each error status, where it is another than in `commonErrors`. */

@@ -63,8 +63,7 @@ export const organizationWords: Readonly<Partial<Record<OperationId, Words>>> = 
   createNamespace: {
     summary: 'Make a namespace with a name that is made up',
     description: 'For a caller that owns none yet.',
-    answer: model.NamespaceMade,
-    status: 201,
+    made: model.NamespaceMade,
     errors: {
       400: 'The caller owns a namespace already, or the request cannot be read',
       403: 'The token does not allow this',
@@ -82,8 +81,7 @@ export const organizationWords: Readonly<Partial<Record<OperationId, Words>>> = 
       'It belongs to the caller, or to the organization that the caller acts for or names. A namespace that the caller manages already is answered as it is.',
     body: model.NamespaceWrite,
     example: { organizationId: 'org_acme' },
-    answer: model.NamespaceMade,
-    status: 201,
+    made: model.NamespaceMade,
     errors: {
       ...namespaceErrors,
       403: 'The token does not allow this, the caller does not manage the namespace or organization, or owns as many as it may',
@@ -119,7 +117,7 @@ export const organizationWords: Readonly<Partial<Record<OperationId, Words>>> = 
     body: model.OrganizationWrite,
     example: { name: 'Acme', owner: 'ada' },
     answer: model.OrganizationDetail,
-    otherStatuses: { 201: { description: 'Made', hasBody: true } },
+    made: model.OrganizationDetail,
     errors: { ...organizationErrors, 409: ofFixture },
   },
   deleteOrganization: {
@@ -147,8 +145,7 @@ export const organizationWords: Readonly<Partial<Record<OperationId, Words>>> = 
     description: 'It acts for the organization, and is shown once. Owners and admins.',
     body: model.ApiKeyWrite,
     example: { name: 'ci' },
-    answer: model.ApiKeyMade,
-    status: 201,
+    made: model.ApiKeyMade,
     errors: keyErrors,
   },
   listApiKeys: {

@@ -38,7 +38,7 @@ export function referenceHandlers(baseUrl: string): ReferenceHandlers {
     if (markdown === undefined) return undefined
     const { documentPage } = await import('./document-page.ts')
     const names = new Set(documents.keys())
-    return kept(`/docs/${name ?? ''}`, () => documentPage({ markdown, names, basePath: escapeHtml(basePath) }))
+    return kept(`/docs/${name ?? ''}`, () => documentPage(markdown, names, escapeHtml(basePath)))
   }
 
   return {

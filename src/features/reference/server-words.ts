@@ -1,14 +1,6 @@
 /** The OpenAPI words for the operations of servers. */
 
-import {
-  registryPageDefault,
-  registryPageMax,
-  searchCharsMax,
-  searchHitsMax,
-  searchHitsMin,
-  serversPageDefault,
-  serversPageMax,
-} from '../../limits.ts'
+import * as limits from '../../limits.ts'
 import * as model from '../../model/server.ts'
 import { RegistryEntry, RegistryPage, ServerJson } from '../../model/server-json.ts'
 import type { OperationId } from '../../operations.ts'
@@ -46,9 +38,13 @@ export const serverWords: Readonly<Partial<Record<OperationId, Words>>> = {
       'By qualified name; with `q`, the best first: every word must be there, the last one may be the beginning of one. All filters must hold. A page past the end is empty.',
     parameters: [
       query('page', 'From 1', integer(1, undefined, 1)),
-      query('pageSize', 'Servers on a page', integer(1, serversPageMax, serversPageDefault)),
-      query('q', 'Words', { type: 'string', minLength: 1, maxLength: searchCharsMax }),
-      query('topK', 'The most that are found', integer(searchHitsMin, searchHitsMax, searchHitsMax)),
+      query('pageSize', 'Servers on a page', integer(1, limits.serversPageMax, limits.serversPageDefault)),
+      query('q', 'Words', { type: 'string', minLength: 1, maxLength: limits.searchCharsMax }),
+      query(
+        'topK',
+        'The most that are found',
+        integer(limits.searchHitsMin, limits.searchHitsMax, limits.searchHitsMax),
+      ),
       query('seed', 'Has no effect', { type: 'integer', minimum: 0 }),
       query('fields', 'The fields to show, separated by commas'),
       query('namespace', 'Its namespace'),
@@ -81,8 +77,7 @@ export const serverWords: Readonly<Partial<Record<OperationId, Words>>> = {
       'What is left out stays. With `mcpUrl`, the server is asked for its tools, resources and prompts, and a new one for its title and description; what cannot be learnt is said in `warnings`, and stays as it was.',
     body: model.ServerWrite,
     example: { displayName: 'Weather', mcpUrl: 'https://mcp.example.com/mcp' },
-    answer: model.ServerMade,
-    status: 201,
+    made: model.ServerMade,
     errors: { ...writeErrors, ...ofFixture, ...tooLarge, 404: 'Namespace not found' },
   },
   changeServer: {
@@ -116,7 +111,7 @@ export const serverWords: Readonly<Partial<Record<OperationId, Words>>> = {
       'For editors that read a registry. One version of each server, by name. With `--open-registry` it needs no credential.',
     parameters: [
       query('cursor', '`metadata.nextCursor` of the page before'),
-      query('limit', 'Servers on a page', integer(1, registryPageMax, registryPageDefault)),
+      query('limit', 'Servers on a page', integer(1, limits.registryPageMax, limits.registryPageDefault)),
       query('search', 'A part of the name, in any case of letters'),
       query('updated_since', 'Only what was written at this time or later', { type: 'string', format: 'date-time' }),
       query('version', '`latest`, or exactly this version'),
@@ -140,8 +135,7 @@ export const serverWords: Readonly<Partial<Record<OperationId, Words>>> = {
   createRelease: {
     summary: 'Publish a server that is hosted elsewhere',
     description: 'A form (`multipart/form-data`) whose `payload` is this JSON. It registers the URL as `mcpUrl` does.',
-    answer: model.ReleaseMade,
-    status: 202,
+    accepted: { description: 'OK', body: model.ReleaseMade },
     errors: { ...writeErrors, ...ofFixture, ...tooLarge },
   },
   getRelease: {

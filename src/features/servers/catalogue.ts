@@ -87,7 +87,7 @@ export function createCatalogue(store: Pick<Store, 'get' | 'getMany' | 'range'>)
     owned.add(before?.owner, -1)
     owned.add(listed.owner, 1)
     if (before?.searched === listed.searched) return 0
-    words.put({ qualifiedName, holder, texts, isListed: !unlisted })
+    words.put(qualifiedName, holder, texts, !unlisted)
     return texts.reduce((sum, { length }) => sum + length, 0)
   }
 

@@ -17,16 +17,6 @@ const searchedNameWordsMax = 12
 /** How much a word says in each field (door contract, 2.4): qualifiedName, displayName, names of tools, description. */
 const weights = [4, 3, 2, 1]
 
-interface SearchedServer {
-  readonly qualifiedName: string
-  /** The owner of its namespace, with the namespace as the family. */
-  readonly holder: Holder
-  /** Of the fields, in the order of `weights`. */
-  readonly texts: readonly string[]
-  /** Those that are not change no score of others. */
-  readonly isListed: boolean
-}
-
 export function createSearchedWords() {
   const words = createWordIndex(weights)
   const shares = new Shares(allSearchedWordsMax)
@@ -50,8 +40,11 @@ export function createSearchedWords() {
   return {
     search: words.search,
     remove,
-    /** Replaces what was put for the server before. */
-    put({ qualifiedName, holder, texts, isListed }: SearchedServer): void {
+    /**
+     * Replaces the words that the server had before. `holder`: the owner of its namespace, with the namespace as the
+     * family. `texts`: of the fields, in the order of `weights`. One that is not listed changes no score of others.
+     */
+    put(qualifiedName: string, holder: Holder, texts: readonly string[], isListed: boolean): void {
       remove(qualifiedName)
       const room = Math.max(namespaceSearchedWordsMax - namespaceCounts.of(holder.family), searchedNameWordsMax)
       const all = texts.map(wordsOf)

@@ -51,11 +51,11 @@ async function listServers(deps: ServerDeps, request: Request): Promise<Response
     (owned === undefined || (mayAccess(server.namespace) && owned.has(server.namespace)))
   const work = query.q === undefined ? matching(catalogue, isWanted) : searching(catalogue, query, isWanted)
   const matches = await allowanceOf(request).run(work) // 429
-  const shown = pageOf(matches, query.page)
-  const names = shown.map(({ server }) => server.qualifiedName)
-  const listings = await store.getMany(names.map(listingKey))
+  const page = pageOf(matches, query.page)
+  const listings = await store.getMany(page.map(({ server }) => listingKey(server.qualifiedName)))
+  const shown = page.map((match, index) => ({ ...match, value: listings[index] }))
   const owners = await shownOwners(context, shown, mayAccess)
-  const items = await allowanceOf(request).run(itemsOf(deps.base, { shown, listings, owners, query })) // 429
+  const items = await allowanceOf(request).run(itemsOf(deps.base, shown, owners, query.fields)) // 429
   const pagination = JSON.stringify(paginationOf(query.page, matches.length))
   const json = Buffer.from(`{"servers":[${items.join()}],"pagination":${pagination}}`)
   deps.onAnswer(context, json)
@@ -102,20 +102,14 @@ async function shownOwners(
   return owners
 }
 
-interface Shown {
-  readonly shown: readonly Match[]
-  /** As stored. */
-  readonly listings: readonly (Uint8Array | undefined)[]
-  /** By namespace. */
-  readonly owners: ReadonlyMap<string, string>
-  readonly query: ServerQuery
-}
+/** A match with its listing as stored. */
+type Shown = Match & { readonly value: Uint8Array | undefined }
+type Owners = Awaited<ReturnType<typeof shownOwners>>
 
 /** The items of a page as JSON, as work in steps: each is parsed and written again, and may have many kilobytes. */
-function* itemsOf(base: string, { shown, listings, owners, query }: Shown): Generator<number, string[]> {
+function* itemsOf(base: string, shown: readonly Shown[], owners: Owners, fields: ServerQuery['fields']) {
   const items: string[] = []
-  for (const [index, { server, score }] of shown.entries()) {
-    const value = listings[index]
+  for (const { server, score, value } of shown) {
     const listing = yield* readingShown(server, value)
     if (listing === undefined) continue
     yield* reading(value?.length ?? 0, () => {
@@ -135,7 +129,7 @@ function* itemsOf(base: string, { shown, listings, owners, query }: Shown): Gene
         owner: owners.get(namespace) ?? null,
         score,
       }
-      items.push(JSON.stringify(withFields(item, query.fields)))
+      items.push(JSON.stringify(withFields(item, fields)))
     })
   }
   return items

@@ -7,11 +7,12 @@ import { createHash, randomBytes } from 'node:crypto'
 import { type Authenticated, type Authenticator, type Caller, isOrganizationAdmin } from '../../auth/authenticate.ts'
 import type { DirectorySnapshot } from '../../auth/directory.ts'
 import { signingInput } from '../../auth/service-token.ts'
-import { type Clock, secondsOf } from '../../clock.ts'
+import type { SharedParts } from '../../auth/shared-parts.ts'
+import { secondsOf } from '../../clock.ts'
 import { invalidRequest, PlatformError } from '../../errors.ts'
 import { tokenCharsMax, tokenLifetimeDefaultSeconds } from '../../limits.ts'
 import { CreateTokenRequest, type CreateTokenResponse, type ServiceTokenClaims } from '../../model/token.ts'
-import type { Audit, AuditFields } from '../../ops/audit-log.ts'
+import type { AuditFields } from '../../ops/audit-log.ts'
 import { type Block, policyPatternProblem, readPolicy } from '../../policy/block.ts'
 import { problemText, validatorOf } from '../../schema/check.ts'
 import { costToCompile, patternProblem } from '../../schema/patterns.ts'
@@ -19,13 +20,9 @@ import type { Signers } from './signers.ts'
 
 const requestShape = validatorOf(CreateTokenRequest)
 
-export interface MinterDeps {
+interface MinterDeps extends Pick<SharedParts, 'audit' | 'issuer' | 'clock'> {
   readonly authenticator: Pick<Authenticator, 'keys' | 'minted'>
   readonly signers: Pick<Signers, 'sign'>
-  readonly audit: Audit
-  /** `iss` and `aud` of the token. */
-  readonly issuer: string
-  readonly clock: Clock
   readonly observer: { minted(): void } | undefined
 }
 

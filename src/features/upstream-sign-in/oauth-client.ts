@@ -48,18 +48,21 @@ export function redirectUriOf(base: string): string {
   return `${base}/oauth/callback`
 }
 
-/** The document that describes postern as a client, for servers that take such documents. */
-export function clientDocument(base: string): object {
+/** The metadata of postern as a client, in a registration and in its document. */
+function metadataOf(base: string) {
   return {
-    client_id: `${base}/oauth/client.json`,
     client_name: 'postern',
     client_uri: base,
     redirect_uris: [redirectUriOf(base)],
     grant_types: ['authorization_code', 'refresh_token'],
     response_types: ['code'],
-    token_endpoint_auth_method: 'none',
-    application_type: 'web',
   }
+}
+
+/** The document that describes postern as a client, for servers that take such documents. */
+export function clientDocument(base: string): object {
+  const own = { client_id: `${base}/oauth/client.json`, token_endpoint_auth_method: 'none', application_type: 'web' }
+  return { ...own, ...metadataOf(base) }
 }
 
 /** A client as it is kept, for all connections to its issuer. */
@@ -148,11 +151,7 @@ function clientKey({ base }: UpstreamSignInDeps, issuer: string) {
 
 async function register(base: string, server: ServerMetadata, fetch: OAuthFetch): Promise<UpstreamClient> {
   const metadata = {
-    client_name: 'postern',
-    client_uri: base,
-    redirect_uris: [redirectUriOf(base)],
-    grant_types: ['authorization_code', 'refresh_token'],
-    response_types: ['code'],
+    ...metadataOf(base),
     application_type: isLocalUrl(base) ? 'native' : 'web',
     token_endpoint_auth_method: methodOf(server, false),
   }

@@ -84,15 +84,8 @@ async function visitOf(deps: SetupDeps, request: Request): Promise<Visit | Respo
   const { stored } = await authorizer.requireConnection({ ...session, request }, 'write', ref)
   const { userId, keyId } = session.caller
   const formToken = session.formToken(`setup ${namespace}/${connectionId}`)
-  return {
-    request,
-    ref,
-    stored,
-    action: links.urlOf(ref),
-    formToken,
-    maker: makerOf(session.caller),
-    by: { userId, keyId },
-  }
+  const maker = makerOf(session.caller)
+  return { request, ref, stored, action: links.urlOf(ref), formToken, maker, by: { userId, keyId } }
 }
 
 /** Throws PlatformError. */

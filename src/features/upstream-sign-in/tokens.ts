@@ -81,21 +81,15 @@ export async function exchangeCode(
   return { ...answer, ...timesOf(answer, now), client, server, resource, ...(scope !== undefined && { scope }) }
 }
 
-/** Why no new tokens came: `ended` means that they never will; `failed`, that they may later. */
-export type RefreshFailure = {
-  readonly kind: 'ended' | 'failed'
-  readonly why: string
-  readonly isUnknownClient: boolean
+/** Why no new tokens came. `ended`: they never will; `failed`: they may later. */
+function failure(kind: 'ended' | 'failed', why: string, isUnknownClient = false) {
+  return { kind, why, isUnknownClient }
 }
 
 /** New tokens, or why there are none. Rejects with SignInProblem if the server cannot be reached. */
-export async function refreshTokens(
-  tokens: UpstreamTokens,
-  fetch: OAuthFetch,
-  now: number,
-): Promise<UpstreamTokens | RefreshFailure> {
+export async function refreshTokens(tokens: UpstreamTokens, fetch: OAuthFetch, now: number) {
   const { server, client, resource, refreshToken } = tokens
-  if (refreshToken === undefined) return { kind: 'ended', why: 'there is no refresh token', isUnknownClient: false }
+  if (refreshToken === undefined) return failure('ended', 'there is no refresh token')
   const as = { client_id: client.clientId }
   const options = requestOver(fetch, { resource })
   const response = await refreshTokenGrantRequest(server, as, authenticationOf(client), refreshToken, options)
@@ -103,11 +97,12 @@ export async function refreshTokens(
     const answer = await readTokens(server, client, response)
     const { expiresAt: _, ...kept } = tokens
     // Without a new refresh token the old one stays. An expiry that is not told is unknown.
-    return { ...kept, ...answer, ...timesOf(answer, now) }
+    const renewed: UpstreamTokens = { ...kept, ...answer, ...timesOf(answer, now) }
+    return renewed
   } catch (error) {
     const { error: code } = (error ?? {}) as { error?: unknown }
     const isEnd = code === 'invalid_grant' || code === 'invalid_client'
-    return { kind: isEnd ? 'ended' : 'failed', why: problemOf(error), isUnknownClient: code === 'invalid_client' }
+    return failure(isEnd ? 'ended' : 'failed', problemOf(error), code === 'invalid_client')
   }
 }
 
@@ -119,13 +114,7 @@ export async function revokeTokens({ server, client, refreshToken, accessToken }
   await revocationRequest(server, as, authenticationOf(client), refreshToken ?? accessToken, options)
 }
 
-interface TokenAnswer {
-  readonly accessToken: string
-  readonly refreshToken?: string
-  readonly expiresIn?: number
-}
-
-async function readTokens(server: KeptServer, client: UpstreamClient, response: Response): Promise<TokenAnswer> {
+async function readTokens(server: KeptServer, client: UpstreamClient, response: Response) {
   // The library takes a challenge for the whole answer. RFC 6749, 5.2, wants one beside the error after Basic.
   response.headers.delete('www-authenticate')
   const as = { client_id: client.clientId }
@@ -153,6 +142,6 @@ async function withoutIdToken(response: Response): Promise<Response> {
   }
 }
 
-function timesOf({ expiresIn }: TokenAnswer, now: number) {
+function timesOf({ expiresIn }: { readonly expiresIn?: number }, now: number) {
   return { obtainedAt: now, ...(expiresIn !== undefined && { expiresAt: now + expiresIn * 1000 }) }
 }

@@ -25,17 +25,11 @@ export const FixtureApiKey = closedObject({
   operator: Type.Optional(Type.Boolean({ description: 'Reaches everything and may mint for any organization.' })),
 })
 
-const { iconUrl, deploymentUrl, security, resources, prompts } = Type.Partial(ServerDetail).properties
-
 /** A server. The nullable fields and tool descriptions may be left out; `complete.ts` sets them to null. */
 export const FixtureServer = closedObject({
   ...ServerDetail.properties,
-  iconUrl,
-  deploymentUrl,
-  security,
+  ...Type.Pick(Type.Partial(ServerDetail), ['iconUrl', 'deploymentUrl', 'security', 'resources', 'prompts']).properties,
   tools: ServerWrite.properties.tools,
-  resources,
-  prompts,
 })
 
 /**

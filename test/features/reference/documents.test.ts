@@ -120,7 +120,7 @@ test('links stay below the path of the base URL', async () => {
 test('HTML, images and links to other schemes do not get into a page', () => {
   const markdown =
     '# T\n\n<script>a</script>\n\nx <b onclick="x">b</b> ![i](http://x/i.png) [j](javascript:alert(1)) [r](../src/a.ts) `<i>`'
-  const page = documentPage({ markdown, names: new Set(), basePath: '' })
+  const page = documentPage(markdown, new Set(), '')
   expect(page).not.toMatch(/<script|onclick|<img|javascript:|\.\.\/src|<i>/)
   expect(page).toContain('&lt;i&gt;')
 })

@@ -74,7 +74,7 @@ test('has so many words of a server, and of a namespace, that nobody fills the m
   const put = (server: number, namespace = 'a') => {
     const holder = { keyId: namespace, family: namespace }
     const qualifiedName = `${namespace}/s${server}`
-    words.put({ qualifiedName, holder, texts: [qualifiedName, 'Name', '', textOf(`${server}`, 3000)], isListed: true })
+    words.put(qualifiedName, holder, [qualifiedName, 'Name', '', textOf(`${server}`, 3000)], true)
   }
   put(0)
   expect([find(`w0x${searchedWordsMax - 10}`), find(`w0x${searchedWordsMax}`)]).toEqual([['a/s0'], []])
