@@ -170,7 +170,7 @@ export const namespaceBytesDefault = 1024 * MB
 /** Ours: servers registered in a namespace; every list looks at all. Past it: as for the number of connections. */
 export const namespaceServersMax = 1000
 /** Ours: servers of one owner, in all of its namespaces; each takes 1 to 10 kB of memory, for the filters and the words of lists. Past it: 403 for another over HTTP; fixtures and imports are counted, not refused. */
-export const ownerServersMax = 10_000
+export const ownerServersMax = 5000
 
 /** Ours: keys of small records in a read that shares its statement with others. Past it: a statement of its own. */
 export const sharedReadKeysMax = 100

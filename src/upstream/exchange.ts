@@ -22,6 +22,8 @@ const streamLineMs = 0.0015
  * `streamLineMs`.
  */
 const receiveMsPerMegabyte = 1
+/** The same for a small document, which is parsed and checked here: 64 pages of tools are a megabyte. */
+const documentMsPerMegabyte = 40
 /** The same for a stream, whose bytes are passed on in small pieces and copied twice. Counted as `streamLineMs`. */
 const streamMsPerMegabyte = 4
 /** Everything that requests to other servers share. */
@@ -136,7 +138,8 @@ export class Exchange implements ResponseHandler {
   onData(chunk: Buffer<ArrayBuffer>) {
     const megabytes = chunk.length / 2 ** 20
     // The lines of a stream are looked at one by one when they are passed on.
-    if (this.#stream === undefined) this.spend(megabytes * receiveMsPerMegabyte)
+    if (this.#request.bodyBytesMax !== undefined) this.spend(megabytes * documentMsPerMegabyte)
+    else if (this.#stream === undefined) this.spend(megabytes * receiveMsPerMegabyte)
     else this.spend(megabytes * streamMsPerMegabyte + lineEndsIn(chunk) * streamLineMs)
     if (this.#stream?.give(chunk) === true) return
     if (!this.#body.add(chunk)) return this.#stop(tooManyBytes())
