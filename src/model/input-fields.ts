@@ -138,6 +138,12 @@ function lacking(fields: readonly InputField[], { url, headers }: UpstreamTarget
   })
 }
 
+/** The defaults of the properties of an object's schema. */
+export function defaultsIn({ properties }: JsonObject): JsonObject {
+  const values = Object.entries(objectIn(properties)).map(([name, part]) => [name, objectIn(part)['default']])
+  return Object.fromEntries(values.filter(([, value]) => value !== undefined))
+}
+
 /** The defaults of required fields without another value: the server expects to be sent one. */
 export function defaultsFor(fields: readonly InputField[], target: UpstreamTarget): InputValues {
   const values = lacking(fields, target).flatMap(({ property, default: value }) =>

@@ -17,13 +17,7 @@ import type { SharedParts } from '../../auth/shared-parts.ts'
 import { conflict, forbidden, invalidRequest } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { connectionBytesMax } from '../../limits.ts'
-import {
-  type Connection,
-  type ConnectionRef,
-  ConnectionWrite,
-  type GivenClient,
-  isRefusedHeader,
-} from '../../model/connection.ts'
+import { type Connection, type ConnectionRef, ConnectionWrite, isRefusedHeader } from '../../model/connection.ts'
 import {
   defaultsFor,
   type InputField,
@@ -209,10 +203,9 @@ function signedOut(privatePart: ConnectionPrivate, keepsClient: boolean): Connec
 /** Whether a client is written that is there already. An issuer that was only met is none that was given. */
 function isSameClient(write: ConnectionWrite['oauth'], stored: StoredClient | undefined): boolean {
   if (write === undefined || write === null || stored === undefined || stored.isTyped === true) return false
-  const { clientId, clientSecret, scope } = stored
-  const issuer = stored.isIssuerMet === true ? undefined : stored.issuer
-  const parts = (one: GivenClient) => JSON.stringify([one.clientId, one.clientSecret, one.scope, one.issuer])
-  return parts(write) === JSON.stringify([clientId, clientSecret, scope, issuer])
+  const parts = ({ clientId, clientSecret, scope, issuer, isIssuerMet }: StoredClient) =>
+    JSON.stringify([clientId, clientSecret, scope, isIssuerMet === true ? undefined : issuer])
+  return parts(write) === parts(stored)
 }
 
 /** Equal but for query and fragment. */

@@ -20,11 +20,7 @@ export interface Stated {
 }
 
 /** Reads an answer in pieces. */
-export interface OutcomeReader {
-  add(bytes: Uint8Array): Promise<void>
-  /** The outcome that was stated so far; undefined if the call was not answered. */
-  stated(): Stated | undefined
-}
+export type OutcomeReader = ReturnType<typeof ofEvents>
 
 /** A call that nothing answered. */
 export const unanswered: Stated = { outcome: 'upstream_error' }
@@ -41,7 +37,7 @@ export function createOutcomeReader(id: RpcId, contentType: string | null): Outc
  * empty line ends the event (WHATWG HTML, 9.2.6). Of an event that is too large to be parsed no more than its beginning
  * is kept.
  */
-function ofEvents(id: RpcId): OutcomeReader {
+function ofEvents(id: RpcId) {
   let found: Stated | undefined
   /** Bytes of a line that is not complete. */
   let pieces: Uint8Array[] = []
@@ -95,14 +91,15 @@ function ofEvents(id: RpcId): OutcomeReader {
   }
 
   return {
-    async add(piece) {
+    async add(piece: Uint8Array): Promise<void> {
       for (let at = 0; at < piece.length && found === undefined; at += eventBytesAtOnce) {
         // A piece may have hundreds of thousands of events.
         if (at > 0) await new Promise((resolve) => setImmediate(resolve))
         add(piece.subarray(at, at + eventBytesAtOnce))
       }
     },
-    stated() {
+    /** The outcome that was stated so far; undefined if the call was not answered. */
+    stated(): Stated | undefined {
       const rest = Buffer.concat(pieces)
       // At the end of the stream no line feed follows.
       if (found === undefined && rest.at(-1) === carriageReturn) read(rest.toString())

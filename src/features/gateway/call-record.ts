@@ -47,12 +47,6 @@ export interface CallRecorderOptions {
   readonly clock: Clock
 }
 
-/** The request that calls, and the connection that it calls. */
-interface RecordedCall {
-  readonly context: RequestContext
-  readonly connection: AuthorizedConnection
-}
-
 interface Ending {
   readonly outcome: CallOutcome
   readonly code?: number | string
@@ -66,7 +60,7 @@ export function createCallRecorder({ log, key, observe, requestId, clock }: Call
   const hashOf = createHashes(key)
 
   return async (
-    call: RecordedCall,
+    call: { readonly context: RequestContext; readonly connection: AuthorizedConnection },
     message: Message,
     send: (progress: CallProgress) => Promise<Response>,
   ): Promise<Response> => {

@@ -5,11 +5,12 @@
  */
 
 import { isDeepStrictEqual } from 'node:util'
+import { defaultsIn } from '../../model/input-fields.ts'
 import { rpcCodes } from '../../model/mcp.ts'
 import { writingCanonical } from '../../schema/canonical-json.ts'
 import type { Check, JsonSchema } from '../../schema/json-schema.ts'
 import { keptCheckOf } from '../../schema/kept-checks.ts'
-import type { MockAnswer, MockedCall, Tool } from './call.ts'
+import type { MockAnswer, MockedCall } from './call.ts'
 import { generating } from './generate-result.ts'
 
 /**
@@ -56,23 +57,12 @@ export function* choosing(call: MockedCall, givenChars: number): Generator<numbe
   }
   const { examples } = outputSchema
   const good = Array.isArray(examples) ? examples.filter((example) => fits(example) === undefined) : []
-  const desired = { schema: outputSchema, seed, given: withDefaults(tool, given), scenarioText }
+  const desired = { schema: outputSchema, seed, given: { ...defaultsIn(tool.inputSchema), ...given }, scenarioText }
   const value = good.length > 0 ? good[seed % good.length] : yield* generating(desired, fits)
   if (value === undefined) {
     return errorResult(`no result that fits the outputSchema of ${tool.name} was found: record an answer in a fixture`)
   }
   return { delayMs: 0, result: { ...contentFor(value), structuredContent: value } }
-}
-
-/** The arguments, with the defaults of those that were left out. */
-function withDefaults({ inputSchema }: Tool, given: Readonly<Record<string, unknown>>) {
-  const { properties } = inputSchema as {
-    properties?: Readonly<Record<string, { default?: unknown } | boolean | null>>
-  }
-  const defaults = Object.entries(properties ?? {}).flatMap(([name, part]) =>
-    typeof part === 'object' && part?.default !== undefined ? [[name, part.default] as const] : [],
-  )
-  return { ...Object.fromEntries(defaults), ...given }
 }
 
 /** For a mistake in the fixture, not in the call. */

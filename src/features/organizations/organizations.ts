@@ -34,9 +34,6 @@ import type { OrganizationDeps } from './organization-deps.ts'
 
 const organizationShape = validatorOf(OrganizationWrite)
 
-const created = 'organization.created'
-const changed = 'organization.changed'
-
 export const organizationHandlers = handlersOf({ getOrganization, putOrganization, deleteOrganization })
 
 async function getOrganization(deps: OrganizationDeps, request: Request): Promise<Response> {
@@ -63,10 +60,11 @@ async function putOrganization(deps: OrganizationDeps, request: Request): Promis
     if (before !== undefined && before.name === after.name && isOwner) return { result: undefined }
     await refuseFixture(store, key) // 409
     const puts = [organizationEntry(after), ...withIndex(memberEntry(organizationId, owner, 'owner'))]
-    return { write: { puts }, result: before === undefined ? created : changed }
+    return { write: { puts }, result: before === undefined ? 'created' : 'changed' }
   })
-  if (event !== undefined) await audit.recordDone(event, { ...auditedCaller(caller), organizationId, owner })
-  return detailResponse(request, await readDetail(store, request), event === created ? 201 : 200)
+  if (event !== undefined)
+    await audit.recordDone(`organization.${event}`, { ...auditedCaller(caller), organizationId, owner })
+  return detailResponse(request, await readDetail(store, request), event === 'created' ? 201 : 200)
 }
 
 async function deleteOrganization(deps: OrganizationDeps, request: Request): Promise<Response> {

@@ -37,11 +37,8 @@ ${body}
 `
 }
 
-export interface Heading {
-  readonly id: string
-  /** HTML. */
-  readonly title: string
-}
+/** `title`: HTML. */
+export type Heading = Readonly<Record<'id' | 'title', string>>
 
 /** A table of contents. */
 export function contentsList(headings: readonly Heading[]): string {

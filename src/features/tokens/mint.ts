@@ -31,14 +31,10 @@ interface MinterDeps extends Pick<SharedParts, 'audit' | 'issuer' | 'clock'> {
  * `requireAllowed` then says, by throwing, that the caller's credential has ended meanwhile. Throws `invalid_request`,
  * `policy_too_large`, `forbidden`, and `unavailable` if too many wait for a signature or the audit log has no room.
  */
-export type Mint = (
-  body: unknown,
-  of: Authenticated,
-  requireAllowed: () => Promise<unknown>,
-) => Promise<CreateTokenResponse>
+export type Mint = ReturnType<typeof createMint>
 
-export function createMint({ authenticator, signers, audit, issuer, clock, observer }: MinterDeps): Mint {
-  return async (body, { caller, directory }, requireAllowed) => {
+export function createMint({ authenticator, signers, audit, issuer, clock, observer }: MinterDeps) {
+  return async (body: unknown, { caller, directory }: Authenticated, requireAllowed: () => Promise<unknown>) => {
     audit.requireRoom() // 503
     const { active } = await authenticator.keys()
     const claims = await claimsFor(body, { caller, directory, issuer, nowSeconds: secondsOf(clock) })
@@ -50,7 +46,7 @@ export function createMint({ authenticator, signers, audit, issuer, clock, obser
     await audit.record('token.minted', mintedFields(claims, active.kid))
     authenticator.minted(token)
     observer?.minted()
-    return { token, expiresAt: new Date(claims.exp * 1000).toISOString() }
+    return { token, expiresAt: new Date(claims.exp * 1000).toISOString() } satisfies CreateTokenResponse
   }
 }
 

@@ -13,6 +13,7 @@ import type { Form } from '../../http/form.ts'
 import { urlCharsMax } from '../../limits.ts'
 import { type ConnectionStatus, HeaderValue } from '../../model/connection.ts'
 import {
+  defaultsIn,
   type InputField,
   type InputValues,
   placeValues,
@@ -125,11 +126,6 @@ function readValue({ kind, options, isRequired, default: usual }: InputField, te
 /** The first fault that the schema finds in the values, if any. Throws `conflict` if it cannot be compiled, and 429. */
 async function problemOf(request: Request, { schema, fields }: Config, values: ReadonlyMap<string, Scalar>) {
   const { keptCheckOf } = await import('../../schema/kept-checks.ts')
-  const properties = Object.entries((schema['properties'] ?? {}) as Record<string, { default?: unknown } | boolean>)
-  // Properties without a value, such as those that the form does not ask for, get their default.
-  const defaults = properties.flatMap(([name, part]) =>
-    typeof part === 'object' && part?.default !== undefined && !values.has(name) ? [[name, part.default]] : [],
-  )
   let check: Check
   try {
     check = await allowanceOf(request).run(keptCheckOf(schema, 'input'))
@@ -137,7 +133,8 @@ async function problemOf(request: Request, { schema, fields }: Config, values: R
     if (error instanceof PlatformError) throw error
     throw conflict(`The configuration of this server cannot be checked: ${(error as Error).message}`)
   }
-  const problem = check(Object.fromEntries([...defaults, ...values]))
+  // Properties without a value, such as those that the form does not ask for, get their default.
+  const problem = check({ ...defaultsIn(schema), ...Object.fromEntries(values) })
   return problem === undefined ? undefined : inLabels(problem, fields)
 }
 
