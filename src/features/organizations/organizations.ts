@@ -60,11 +60,10 @@ async function putOrganization(deps: OrganizationDeps, request: Request): Promis
     if (before !== undefined && before.name === after.name && isOwner) return { result: undefined }
     await refuseFixture(store, key) // 409
     const puts = [organizationEntry(after), ...withIndex(memberEntry(organizationId, owner, 'owner'))]
-    return { write: { puts }, result: before === undefined ? 'created' : 'changed' }
+    return { write: { puts }, result: before === undefined ? 'organization.created' : 'organization.changed' }
   })
-  if (event !== undefined)
-    await audit.recordDone(`organization.${event}`, { ...auditedCaller(caller), organizationId, owner })
-  return detailResponse(request, await readDetail(store, request), event === 'created' ? 201 : 200)
+  if (event !== undefined) await audit.recordDone(event, { ...auditedCaller(caller), organizationId, owner })
+  return detailResponse(request, await readDetail(store, request), event === 'organization.created' ? 201 : 200)
 }
 
 async function deleteOrganization(deps: OrganizationDeps, request: Request): Promise<Response> {

@@ -110,7 +110,7 @@ test('an owner has so many servers in all of its namespaces, and another owner i
   const { status, body } = await priya('PUT /servers/lumen-lab/one')
   expect({ status, ...body }).toEqual({
     status: 403,
-    error: 'The owner of the namespace lumen-lab has 10000 servers, as many as one owner may have: delete some',
+    error: 'The owner of the namespace lumen-lab has 5000 servers, as many as one owner may have: delete some',
   })
   expect(platform.audited.at(-1)).toMatchObject({ event: 'write.refused', userId: 'priya', reason: 'owner_full' })
   expect((await priya('PUT /servers/lumen/s1')).status).toBe(201)
