@@ -3,7 +3,7 @@
 import { isLoopback } from '../http/guard.ts'
 import type { DataFolder } from '../maintenance/data-folder.ts'
 
-/** Makes a test whether an address, port and URL are of this server, whose base URL is `url`, or of another replica. */
+/** Makes a test whether an address, port and URL belong to this server (base URL: `url`) or to another replica. */
 export function isThisServer(
   listeners: readonly ({ readonly host: string; readonly port: number } | undefined)[],
   url: string,

@@ -116,7 +116,7 @@ async function lookUp(
     isForged: verified === undefined || 'refused' in verified,
     /** Revoked ids among the token, its ancestors and its API key. */
     revoked,
-    /** The base URL under which it was last served, where the token is of another one: the server refuses it. */
+    /** The base URL that the store was last served under, if the token names another one: the server refuses it. */
     otherUrl: baseUrl === iss ? undefined : baseUrl,
   }
 }

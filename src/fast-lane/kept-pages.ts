@@ -59,7 +59,7 @@ export function createKeptPages() {
     statistics: () => ({ hits, misses }),
     /** Called with each page that the ordinary path built. */
     remember: (list: PreparedList, page: Page) => void remember(list, page),
-    /** The response from the cache, if the page is of this version of its namespace. */
+    /** The response from the cache, if it has the page of this version of the namespace. */
     respond({ cacheKey }: PreparedList, version: string, request: Request, requestId: () => string) {
       const page = kept.get(cacheKey)
       if (page === undefined || page.version !== version || version === '') return undefined

@@ -73,16 +73,16 @@ export async function readBytes(request: Request, tooLarge: TooLarge): Promise<U
   const { bodyBytesMax } = allowance.costs
   const announced = Number(request.headers.get('content-length') ?? Number.NaN)
   if (announced > bodyBytesMax) throw tooLarge(bodyBytesMax)
-  const isChunked = request.headers.has('transfer-encoding')
-  if (announced >= 0) allowance.takeBody(announced)
-  else if (isChunked) allowance.takeBody(chunkedBodyBytesMax / bodyMemoryFactor)
+  const isChunked = Number.isNaN(announced) && request.headers.has('transfer-encoding')
+  const expected = isChunked ? chunkedBodyBytesMax / bodyMemoryFactor : announced || 0
+  allowance.takeBody(expected)
   // By the runtime, no further than `Content-Length` or `chunkedBodyBytesMax`. Never chunk by chunk: a client may send a
   // megabyte in chunks of one byte, each of which would be an object and a turn of its own.
   const bytes = (await request.bytes().catch(() => {
     // The client disconnected, so this response is not read; but it must not count as an internal error.
     throw invalidRequest('the request body ended before its announced length')
   })) as Uint8Array<ArrayBuffer>
-  if (!(announced >= 0 || isChunked)) allowance.takeBody(bytes.length)
+  if (bytes.length > expected) allowance.takeBody(bytes.length - expected)
   if (bytes.length > bodyBytesMax) throw tooLarge(bodyBytesMax)
   if (bytes.length > smallBodyBytes) await allowance.paceBody(bytes.length)
   return bytes

@@ -225,7 +225,7 @@ export const ServerMade = closedObject({
   displayName: Type.String(),
   description: Type.String(),
   createdAt: Type.String({ format: 'date-time' }),
-  /** The facts that could not be learnt from the server at `mcpUrl`. */
+  /** The facts that postern could not learn from the server at `mcpUrl`. */
   warnings: Type.Optional(Type.Array(Type.String())),
 })
 export type ServerMade = Static<typeof ServerMade>

@@ -167,7 +167,7 @@ function complaint({ schema, type, value }: ValueError): string {
   return `must be ${type === ValueErrorType.Union ? choices(schema) : kind(schema)}`
 }
 
-/** The errors that say the same whatever message a schema has. */
+/** The errors with one text for every schema, also for one with a message of its own. */
 const complaints: Partial<Record<ValueErrorType, (schema: TSchema) => string>> = {
   [ValueErrorType.ObjectRequiredProperty]: () => 'is missing',
   [ValueErrorType.ObjectMinProperties]: () => 'is empty: leave it out, or say what it restricts',

@@ -148,6 +148,8 @@ function createWords() {
     const text = words[word] as string
     numbers.delete(text)
     freeWords.push(word)
+    words[word] = ''
+    entries[word] = 0
     const same = byBeginning.get(beginningOf(text))
     same?.delete(text)
     if (same?.size === 0) byBeginning.delete(beginningOf(text))

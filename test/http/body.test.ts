@@ -3,9 +3,10 @@
 import { expect, test } from 'bun:test'
 import { allowanceOf } from '../../src/fairness/allowance.ts'
 import { createFairness } from '../../src/fairness/fairness.ts'
+import { strangerAt } from '../../src/fairness/owner.ts'
 import { Shares } from '../../src/fairness/shares.ts'
 import { isJson, mediaType, readBytes, readJsonBody } from '../../src/http/body.ts'
-import { bodyMemoryFactor, requestBodyBytesMax } from '../../src/limits.ts'
+import { bodyMemoryFactor, chunkedBodyBytesMax, requestBodyBytesMax, rpcBodyBytesMax } from '../../src/limits.ts'
 import { withAllowance } from '../support/allowance.ts'
 
 const json = { 'content-type': 'application/json' }
@@ -91,6 +92,31 @@ test('a media type is what stands before its parameters', () => {
     undefined,
   ])
   expect([isJson('application/json;a'), isJson('application/jsonp'), isJson(null)]).toEqual([true, false, false])
+})
+
+test('a body that comes in chunks counts no less than one that announces its length', async () => {
+  const size = rpcBodyBytesMax
+  const fairness = {
+    ...createFairness(),
+    memory: new Shares(4 * Math.max(size * bodyMemoryFactor, chunkedBodyBytesMax)),
+  }
+  const chunked = (length: number) => {
+    const { body } = inPieces(['x'.repeat(length)])
+    const request = new Request('http://a/', { method: 'POST', headers: { 'transfer-encoding': 'chunked' }, body })
+    return withAllowance(request, { bodyBytesMax: size }, fairness)
+  }
+  const free = () => {
+    let bytes = 4 * size * bodyMemoryFactor
+    while (!fairness.memory.take(strangerAt('192.0.2.1'), bytes)) bytes -= 1024
+    fairness.memory.giveBack(strangerAt('192.0.2.1'), bytes)
+    return bytes
+  }
+  const before = free()
+  const one = chunked(size)
+  expect(await readBytes(one, tooLarge)).toHaveLength(size)
+  expect(free()).toBeLessThanOrEqual(before - size * bodyMemoryFactor)
+  allowanceOf(one).end()
+  expect(free()).toBe(before)
 })
 
 test('a body counts for its owner from before it is read until the request is answered', async () => {

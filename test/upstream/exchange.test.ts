@@ -86,6 +86,24 @@ test('an answer is given whole, in the order it came, and observed once', async 
   expect([observed, one()?.aborts]).toEqual([['200'], 0])
 })
 
+test('a document that is parsed here takes its owner more time than an answer that is passed on', async () => {
+  const spent: number[] = []
+  class Noted extends Paces {
+    override spend(_: string, milliseconds: number) {
+      spent.push(milliseconds)
+    }
+  }
+  const fairness = { ...createFairness(), time: new Noted(clockOf(() => 0)) }
+  for (const more of [{}, { bodyBytesMax: 2 ** 21 }]) {
+    const { receiver, answer } = await exchange(more, { fairness })
+    receiver.onHead(200, json)
+    receiver.onData(bytes(2 ** 20))
+    receiver.onEnd()
+    await answer
+  }
+  expect(spent).toEqual([1, 40])
+})
+
 describe('the body', () => {
   const rows: [status: number, headers: Record<string, string>, isRead: boolean][] = [
     [200, json, true],
