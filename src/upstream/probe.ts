@@ -137,6 +137,7 @@ async function connectClient<T>(
           holder,
           via,
           signal: () => signal,
+          isParsed: true,
           ...(typeof init?.body === 'string' && { body: init.body }),
         })
         const { status } = answer

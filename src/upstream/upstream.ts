@@ -44,6 +44,8 @@ export interface UpstreamRequest {
    * `timeoutMs` holds until its end.
    */
   readonly bodyBytesMax?: number
+  /** Whether the response is parsed here, which takes more of its owner's time. Left out, small documents are. */
+  readonly isParsed?: boolean
 }
 
 export interface UpstreamResponse {

@@ -94,14 +94,14 @@ test('a document that is parsed here takes its owner more time than an answer th
     }
   }
   const fairness = { ...createFairness(), time: new Noted(clockOf(() => 0)) }
-  for (const more of [{}, { bodyBytesMax: 2 ** 21 }]) {
+  for (const more of [{}, { bodyBytesMax: 2 ** 21 }, { isParsed: true }]) {
     const { receiver, answer } = await exchange(more, { fairness })
     receiver.onHead(200, json)
     receiver.onData(bytes(2 ** 20))
     receiver.onEnd()
     await answer
   }
-  expect(spent).toEqual([1, 40])
+  expect(spent).toEqual([1, 0.5, 80, 0.5, 80])
 })
 
 describe('the body', () => {

@@ -41,7 +41,7 @@ test('a server that answers is connected, and keeps of itself what has its shape
     })
   const { found, sent } = await greeting({ name: 's', version: '1', title: 'S', more: 1 })
   expect(found).toEqual({ status: { state: 'connected' }, serverInfo: { name: 's', version: '1', title: 'S' } })
-  expect(sent[0]).toMatchObject({ via: '1.1 x', holder, headers: { 'x-key': 'k' } })
+  expect(sent[0]).toMatchObject({ via: '1.1 x', holder, headers: { 'x-key': 'k' }, isParsed: true })
   const large = await greeting({ name: 's', version: 'x'.repeat(16_384) })
   expect(large.found).toEqual({ status: { state: 'connected' } })
 })
