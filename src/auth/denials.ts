@@ -15,7 +15,7 @@ export function createDenials(audit: Audit, requestId: (request: Request) => str
   const about = (request: Request, { token }: Caller) => ({ requestId: requestId(request), jti: token?.jti })
   return {
     /** An access that the policy denied. The caller's error may contain less. */
-    recordPolicyDenial(request: Request, caller: Caller, access: Access, refusal: Denial): void {
+    recordPolicyDenial(request: Request, caller: Caller, access: Access, refusal: Decision & { allowed: false }): void {
       const { namespace, resource, operation, metadata } = access
       const connectionId = typeof metadata === 'object' ? metadata.connectionId : undefined
       const constraint = constraintOf(refusal)
@@ -30,8 +30,6 @@ export function createDenials(audit: Audit, requestId: (request: Request) => str
       audit.recordBestEffort('token.refused', caller, { ...about(request, caller), reason }),
   }
 }
-
-type Denial = Extract<Decision, { allowed: false }>
 
 /** The method of an MCP request, and the tool, prompt or resource that it names; never its arguments. */
 function describeCall(rpc: unknown): AuditFields {

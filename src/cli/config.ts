@@ -336,16 +336,14 @@ function readCertificates(file: string): string[] {
   }
   const certificates = text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
   if (certificates.length === 0) refuse('has no certificate in PEM (-----BEGIN CERTIFICATE-----)')
-  const wrong = certificates.findIndex((certificate) => !isCertificate(certificate))
-  return wrong < 0 ? certificates : refuse(`certificate ${wrong + 1} of it cannot be read`)
-}
-
-function isCertificate(text: string): boolean {
-  try {
-    return new X509Certificate(text).subject !== undefined
-  } catch {
-    return false
+  for (const [index, certificate] of certificates.entries()) {
+    try {
+      new X509Certificate(certificate)
+    } catch {
+      refuse(`certificate ${index + 1} of it cannot be read`)
+    }
   }
+  return certificates
 }
 
 /** Variables without a flag: the first operator key, and a mark that `verify` sets for its child process. */

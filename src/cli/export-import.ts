@@ -106,7 +106,8 @@ export async function importCommand(file: string, flags: NamedFolder, terminal: 
     const { store, database, secrets, isNew } = folder
     if (database !== undefined) await database.exclusively(() => removeStaged(database))
     else if (await isAnythingStaged(store)) await removeInterruptedLoad(data, store)
-    return { ...(await importFile(store, file, secretName(secrets.apiKeyPepper), progress.step, data)), isNew }
+    const options = { secret: secretName(secrets.apiKeyPepper), folder: data, onProgress: progress.step }
+    return { ...(await importFile(store, file, options)), isNew }
   })
   progress.end()
   await auditCommand(data, 'data.imported', { records })

@@ -6,7 +6,7 @@
  * processes share a store. Those that change something write a line into the audit log themselves.
  */
 
-import { Command, CommanderError, Option } from 'commander'
+import { Command, Option } from 'commander'
 import { CommandError } from '../errors.ts'
 import { createLog } from '../ops/log.ts'
 import { version } from '../version.ts'
@@ -214,12 +214,6 @@ function addHelpCommands(postern: Command, { terminal }: Context): void {
     .command('version')
     .description('print the version')
     .action(() => terminal.stdout(`${version}\n`))
-  // Earlier versions had -V; it still works, and is hidden.
-  postern.addOption(new Option('-V').hideHelp()).on('option:V', () => {
-    terminal.stdout(`${version}\n`)
-    throw new CommanderError(0, 'commander.version', version)
-  })
-
   postern
     .command('completions')
     .alias('completion')

@@ -66,24 +66,23 @@ export function createGuard({ host, baseUrl, corsOrigins, localAddresses, isPubl
         vary: 'origin',
       }
     },
-    /** The response to a CORS preflight; undefined for any other request. `corsHeaders`: from `check`. */
-    preflight(request: Request, corsHeaders: Record<string, string>): Response | undefined {
-      if (request.method !== 'OPTIONS' || !request.headers.has('access-control-request-method')) return undefined
-      const wanted = (request.headers.get('access-control-request-headers') ?? '').toLowerCase().split(',')
-      return new Response(null, {
-        status: 204,
-        headers: {
-          ...corsHeaders,
-          'access-control-allow-methods': 'GET, POST, PUT, PATCH, DELETE',
-          'access-control-allow-headers': wanted
-            .map((name) => name.trim())
-            .filter((name) => allowedHeaders.test(name))
-            .join(', '),
-          'access-control-max-age': '600',
-        },
-      })
-    },
   }
+}
+
+/** The response to a CORS preflight; undefined for any other request. `corsHeaders`: from the guard's `check`. */
+export function preflight(request: Request, corsHeaders: Record<string, string>): Response | undefined {
+  if (request.method !== 'OPTIONS' || !request.headers.has('access-control-request-method')) return undefined
+  const wanted = (request.headers.get('access-control-request-headers') ?? '').toLowerCase().split(',')
+  const allowed = wanted.map((name) => name.trim()).filter((name) => allowedHeaders.test(name))
+  return new Response(null, {
+    status: 204,
+    headers: {
+      ...corsHeaders,
+      'access-control-allow-methods': 'GET, POST, PUT, PATCH, DELETE',
+      'access-control-allow-headers': allowed.join(', '),
+      'access-control-max-age': '600',
+    },
+  })
 }
 
 function bareHost(host: string): string {

@@ -7,7 +7,7 @@ import { randomBytes } from 'node:crypto'
 import type { Clock } from '../clock.ts'
 import { routedOperation } from '../fairness/allowance.ts'
 import type { Log } from '../ops/log.ts'
-import type { Guard } from './guard.ts'
+import { type Guard, preflight } from './guard.ts'
 import type { Handler } from './handler.ts'
 import { pathOf } from './path.ts'
 import { operationOf } from './route.ts'
@@ -79,8 +79,8 @@ export function createMiddleware({ guard, log, observe, clock }: MiddlewareOptio
       const finished = (response: Response) => finish(request, withHeaders(request, response, corsHeaders), started)
       const failed = (thrown: unknown) => finished(answerError(request, thrown))
       const ordinary = () => {
-        const preflight = corsHeaders === undefined ? undefined : guard.preflight(request, corsHeaders)
-        const answer = preflight ?? route(request)
+        const early = corsHeaders === undefined ? undefined : preflight(request, corsHeaders)
+        const answer = early ?? route(request)
         return answer instanceof Promise ? answer.then(finished, failed) : finished(answer)
       }
       try {

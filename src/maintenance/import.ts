@@ -32,17 +32,23 @@ import { linesOf } from './import-lines.ts'
 import { belongsToOthers } from './organization-owners.ts'
 import { Spool } from './spool.ts'
 
+export interface ImportOptions {
+  /** Identifies this instance (`headShape`). */
+  readonly secret: string
+  /** Where records wait; left out: in memory. */
+  readonly folder?: string
+  readonly onProgress?: (stage: string, done: number) => void
+}
+
 /**
- * Imports a file; durable when it resolves. `secret` identifies this instance (`headShape`). `folder`: where records
- * wait; left out: in memory. Throws CommandError, with `file:line` for a bad line; then nothing was written. `leftOut`:
- * API keys that were not imported: they are of another instance, and their hashes do not work with this secret.
+ * Imports a file; durable when it resolves. Throws CommandError, with `file:line` for a bad line; then nothing was
+ * written. `leftOut`: API keys that were not imported: they are of another instance, and their hashes do not work with
+ * this secret.
  */
 export async function importFile(
   store: Store,
   file: string,
-  secret: string,
-  onProgress: (stage: string, done: number) => void,
-  folder?: string,
+  { secret, folder, onProgress = () => {} }: ImportOptions,
 ): Promise<{ readonly records: number; readonly leftOut: number }> {
   using puts = new Spool(folder)
   using deletes = new Spool(folder)

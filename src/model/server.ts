@@ -159,7 +159,7 @@ export function listingOf(detail: ServerDetail, extras: ListingExtras): ServerLi
 }
 
 /** The first of the names, as many as are searched. */
-export function searchedNames(names: readonly string[]): string[] {
+function searchedNames(names: readonly string[]): string[] {
   let left = searchedCharsMax
   const found: string[] = []
   for (const name of names) {

@@ -57,9 +57,7 @@ const policyShape = validatorOf(Policy)
  * Patterns are not checked (`policyPatternProblem`).
  */
 export function readPolicy(policy: unknown): { blocks: Block[] } | { problem: Problem } {
-  if (!policyShape.isValid(policy)) {
-    return { problem: within('policy', policyShape.firstProblem(policy)) }
-  }
+  if (!policyShape.isValid(policy)) return { problem: within('policy', policyShape.firstProblem(policy)) }
   const blocks: Block[] = []
   for (const [index, constraint] of policy.entries()) {
     const read = readConstraint(constraint)

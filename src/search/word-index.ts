@@ -25,9 +25,6 @@ export interface Hit {
   readonly score: number
 }
 
-/** See `createWordIndex`. */
-export type WordIndex = ReturnType<typeof createWordIndex>
-
 /** `weights`: of the fields, in order; four at most. */
 export function createWordIndex(weights: readonly number[]) {
   const postings = createPostings(weights.length)

@@ -22,8 +22,7 @@ export async function* everyEntry(
   for (let more = true; more; ) {
     const page = await store.range({ gte, lt, limit: perRead })
     yield* page.entries
-    const last = page.entries.at(-1)
-    if (last !== undefined) gte = Buffer.concat([last.key, Buffer.of(0)])
+    gte = after(page.entries.at(-1)?.key ?? gte)
     more = page.more
     if (more && slices.isOver) await slices.next()
   }
@@ -35,13 +34,13 @@ export async function* everyKey(store: Pick<Store, 'keys'>, prefix: Key, perRead
   for (let more = true; more; ) {
     const page = await store.keys({ gte, lt, limit: perRead })
     yield* page.keys
-    const last = page.keys.at(-1)
-    if (last !== undefined) gte = Buffer.concat([last, Buffer.of(0)])
+    gte = after(page.keys.at(-1) ?? gte)
     more = page.more
     if (more) await turn()
   }
 }
 
-function turn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve))
-}
+/** The first key after this one. */
+const after = (key: Key): Key => Buffer.concat([key, Buffer.of(0)])
+
+const turn = () => new Promise<void>((resolve) => setImmediate(resolve))

@@ -32,9 +32,7 @@ function folderOf({ name, version, integrity }: LockedPackage): string {
   const folder = join(packages, `${name.replace('/', '-').replace('@', '')}-${version}`)
   const archive = `${folder}.tgz`
   mkdirSync(packages, { recursive: true })
-  if (!existsSync(archive)) {
-    run(['npm', 'pack', '--silent', '--pack-destination', packages, `${name}@${version}`])
-  }
+  if (!existsSync(archive)) run(['npm', 'pack', '--silent', '--pack-destination', packages, `${name}@${version}`])
   const digest = new Bun.CryptoHasher('sha512').update(readFileSync(archive)).digest('base64')
   if (`sha512-${digest}` !== integrity) {
     rmSync(archive)

@@ -120,7 +120,7 @@ describe('a platform that means harm', () => {
     await expect(allConnections(platform.client(), 'acme')).rejects.toThrow('is not one of postern')
     expect(requests).toBe(3)
     answer = { servers: [], pagination: { totalPages: 1e9 } }
-    expect((await allPages(platform.client(), '/servers', 'servers', Type.Object({}), 10)).servers).toEqual([])
+    expect((await allPages(platform.client(), '/servers', ['servers', Type.Object({})], 10)).servers).toEqual([])
     expect(requests).toBe(4)
   })
 

@@ -10,7 +10,7 @@ describe('the command line', () => {
     using place = workplace()
     const version = await run(place, ['--version'])
     expect(version).toMatchObject({ code: 0, stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/), stderr: '' })
-    for (const spelling of ['version', '-v', '-V']) expect(await run(place, [spelling])).toEqual(version)
+    for (const spelling of ['version', '-v', '--version']) expect(await run(place, [spelling])).toEqual(version)
   })
 
   test('says where a flag goes that stands before the command', async () => {

@@ -270,7 +270,7 @@ describe('what the audit log is told', () => {
 
 test('a request keeps the id of its answer, for what happens after it', () => {
   const middleware = createMiddleware({
-    guard: { check: () => undefined, preflight: () => undefined },
+    guard: { check: () => undefined },
     log: silent,
     clock: clockOf(() => 0),
   })
@@ -285,7 +285,7 @@ test('a request keeps the id of its answer, for what happens after it', () => {
 test('whatever is thrown is in the line of the log as text, with its cause if that says more', () => {
   const lines: Record<string, unknown>[] = []
   const middleware = createMiddleware({
-    guard: { check: () => undefined, preflight: () => undefined },
+    guard: { check: () => undefined },
     log: { ...silent, error: (_, fields) => void lines.push(fields ?? {}) },
     clock: clockOf(() => 0),
   })
@@ -335,7 +335,7 @@ test('each answer is measured from its beginning to its end, under the name of i
   let now = 5000
   const seen: unknown[] = []
   const middleware = createMiddleware({
-    guard: { check: () => undefined, preflight: () => undefined },
+    guard: { check: () => undefined },
     log: silent,
     observe: (...measured) => void seen.push(measured),
     clock: clockOf(() => now),

@@ -33,10 +33,10 @@ for (const [what, version] of Object.entries(versions)) {
     const change = (stage: string, done: number) => {
       if (stage === 'checking' && done === 4) void store.commit({ puts: [version()] })
     }
-    expect(await importFile(store, file, 'mine', change).catch((error: Error) => error.message)).toBe(
-      'another process wrote to the store, so nothing was imported: try again',
-    )
-    expect(await importFile(store, file, 'mine', () => {})).toEqual({ records: 4, leftOut: 0 })
+    expect(
+      await importFile(store, file, { secret: 'mine', onProgress: change }).catch((error: Error) => error.message),
+    ).toBe('another process wrote to the store, so nothing was imported: try again')
+    expect(await importFile(store, file, { secret: 'mine' })).toEqual({ records: 4, leftOut: 0 })
   })
 }
 
@@ -52,11 +52,11 @@ test('a namespace that is being deleted is not imported: its connections would g
   ]
   writeFileSync(file, lines.map((line) => `${JSON.stringify(line)}\n`).join(''))
   await store.commit({ puts: [{ key: keyOf('deletingNamespace', 'acme'), value: Buffer.from('a') }] })
-  await expect(importFile(store, file, 'mine', () => {})).rejects.toThrow(
+  await expect(importFile(store, file, { secret: 'mine' })).rejects.toThrow(
     `${file}: the namespace acme is being deleted: start the server, which removes its connections, and import again`,
   )
   await removeAllDeleted(store)
-  expect(await importFile(store, file, 'mine', () => {})).toEqual({ records: 2, leftOut: 0 })
+  expect(await importFile(store, file, { secret: 'mine' })).toEqual({ records: 2, leftOut: 0 })
 })
 
 test('what belongs to others by now is not imported: its owners of before would have what is in it', async () => {
@@ -70,7 +70,7 @@ test('what belongs to others by now is not imported: its owners of before would 
       { postern: 'end', records: lines.length },
     ]
     writeFileSync(file, whole.map((line) => `${JSON.stringify(line)}\n`).join(''))
-    return importFile(store, file, 'mine', () => {})
+    return importFile(store, file, { secret: 'mine' })
   }
   const organization = { kind: 'organization', organization: { organizationId: 'org', name: 'Org' } }
   const member = (userId: string) => ({ kind: 'member', organizationId: 'org', userId, role: 'owner' })

@@ -3,7 +3,7 @@
 import { describe, expect, test } from 'bun:test'
 import { sliceCost } from '../../src/limits.ts'
 import { drained } from '../../src/schema/steps.ts'
-import { createWordIndex, type WordIndex } from '../../src/search/word-index.ts'
+import { createWordIndex } from '../../src/search/word-index.ts'
 import { wordsOf } from '../../src/search/words.ts'
 import { random as seeded } from '../support/random.ts'
 
@@ -22,7 +22,7 @@ describe('words', () => {
 })
 
 const everything = { most: 500, isWanted: () => true }
-const find = (index: WordIndex, text: string, options: object = {}) =>
+const find = (index: ReturnType<typeof createWordIndex>, text: string, options: object = {}) =>
   drained(index.search(wordsOf(text), { ...everything, ...options })).map(({ id }) => id)
 
 describe('ranking', () => {

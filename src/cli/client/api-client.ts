@@ -213,12 +213,11 @@ function expiryOf(credential: string): number | undefined {
   }
 }
 
-/** All items of a list that is read by page numbers, as one page. `items`: the field of the body that has them. */
+/** All items of a list that is read by page numbers, as one page: `name` is the field of the list in each page. */
 export async function allPages<Items extends string, Item extends TSchema>(
   { request }: Client,
   path: string,
-  items: Items,
-  item: Item,
+  [items, item]: readonly [name: Items, shape: Item],
   pageSize: number,
 ) {
   const reads = Type.Object({ [items]: Type.Array(item), ...Paged.properties })

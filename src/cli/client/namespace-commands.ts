@@ -18,7 +18,7 @@ export function addNamespaceCommands(postern: Command, { remote }: RemoteCommand
     })
   remote(namespace, 'list', 'list the namespaces that you may access').run(async (context) => {
     const item = Type.Object({ name: Type.String() })
-    const found = await allPages(context, '/namespaces', 'namespaces', item, 50)
+    const found = await allPages(context, '/namespaces', ['namespaces', item], 50)
     const rows = found.namespaces.map(({ name }) => [name])
     context.show(found, ['NAMESPACE'], rows)
   })

@@ -48,7 +48,7 @@ export function addServerActions(server: Command, { remote }: RemoteCommands): v
         ...(words.length > 0 && { q: words.join(' ') }),
         ...(namespace && { namespace }),
       })
-      const found = await allPages(context, `/servers?${query}`, 'servers', ServerItem, 100)
+      const found = await allPages(context, `/servers?${query}`, ['servers', ServerItem], 100)
       const rows = found.servers.map(({ qualifiedName, displayName, isDeployed, description }) => [
         qualifiedName,
         displayName,

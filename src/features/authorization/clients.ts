@@ -205,17 +205,12 @@ async function fetchDocument({ upstream, settings, clock }: OAuthDeps, url: stri
     if ((document.token_endpoint_auth_method ?? 'none') !== 'none') {
       throw unusable('is about a client with a secret; only public clients are accepted')
     }
-    const client: Client = {
-      clientId: url,
-      ...readMetadata(document, settings.redirectSchemes),
-      host: new URL(url).host,
-    }
+    const { host } = new URL(url)
+    const client: Client = { clientId: url, ...readMetadata(document, settings.redirectSchemes), host }
     return { client, seconds: keepSecondsOf(headers, clock.now()) }
   } catch (thrown) {
     if (thrown instanceof OAuthError) throw thrown
-    if (thrown instanceof UpstreamError) {
-      throw unusable(`could not be fetched: ${thrown.message}. ${remedy}`)
-    }
+    if (thrown instanceof UpstreamError) throw unusable(`could not be fetched: ${thrown.message}. ${remedy}`)
     throw unusable('is not JSON')
   }
 }

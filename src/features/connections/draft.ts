@@ -44,9 +44,7 @@ const reservedKeys = ['connectionId', 'namespace']
 /** Checks everything that needs no directory. Throws `invalid_request`. */
 export function readWrite(body: unknown): ConnectionWrite {
   if (body === undefined) throw invalidRequest('the request body is missing; send at least "mcpUrl" or "server"')
-  if (!writeShape.isValid(body)) {
-    throw invalidRequest(bodyProblemText(writeShape.firstProblem(body)))
-  }
+  if (!writeShape.isValid(body)) throw invalidRequest(bodyProblemText(writeShape.firstProblem(body)))
   const { mcpUrl, server, mock, metadata, headers } = body
   if (mcpUrl !== undefined && server !== undefined)
     throw invalidRequest('server: cannot be combined with mcpUrl; send one of the two')

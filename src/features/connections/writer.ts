@@ -40,7 +40,7 @@ export interface WriterDeps extends SharedParts {
 export async function createOne(deps: WriterDeps, asked: AskedWrite, probing: Probing): Promise<Uint8Array | 'again'> {
   const draft = await draftWritable(deps, asked)
   const connection = probing.probed(draft)
-  return connection === undefined ? 'again' : commit(deps, asked, connection, draft)
+  return connection === undefined ? 'again' : commit(deps, asked, { ...draft, connection })
 }
 
 /**
@@ -68,7 +68,7 @@ export async function replaceOne(
   const unchanged: Connection = { ...draft.connection, status, ...(serverInfo && { serverInfo }) }
   requireWritable(context, ref, unchanged)
   const connection = needsProbe ? probing.probed(draft, () => signedIn(deps, asked, before, draft)) : unchanged
-  return connection === undefined ? 'again' : commit(deps, asked, connection, draft, before)
+  return connection === undefined ? 'again' : commit(deps, asked, { ...draft, connection }, before)
 }
 
 /** False if `before` is no longer the stored record. */
@@ -92,23 +92,25 @@ async function draftWritable(deps: WriterDeps, asked: AskedWrite): Promise<Draft
   return draft
 }
 
+/** A draft whose server has been asked. */
+type Probed = Draft & { readonly connection: Connection }
+
 /** Authorizes again, then commits and audits. `before` is undefined for a new connection. Throws 401, 404, 403. */
 async function commit(
   deps: WriterDeps,
   { ref, context: { request } }: AskedWrite,
-  probed: Connection,
-  draft: Draft,
+  probed: Probed,
   before?: StoredConnection,
 ): Promise<Uint8Array | 'again'> {
   const { authorizer, denials, store, links } = deps
-  const connection = { ...probed, status: statusToWrite(probed.status, draft, links.urlOf(ref)) }
+  const connection = { ...probed.connection, status: statusToWrite(probed, links.urlOf(ref)) }
   // Read before the namespace is: if that is deleted meanwhile, the commit conflicts.
   const key = keyOf('endedNamespace', ref.namespace)
   const ended = { key, value: (await store.get(key)) ?? null }
   const context = await authorizer.authenticate(request, true)
   await authorizer.requireNamespace(context, ref.namespace, 'write')
   requireWritable(context, ref, connection)
-  const after = { connection, privatePart: withTicketsEnded(draft.privatePart, before, connection) }
+  const after = { connection, privatePart: withTicketsEnded(probed.privatePart, before, connection) }
   const change = connectionChange(ref, before, after, deps.quota)
   const committed = await store.commit({ ...change, checks: [...(change.checks ?? []), ended] })
   if (!committed.ok && committed.full.length > 0) {
@@ -118,10 +120,10 @@ async function commit(
   if (!committed.ok) return 'again'
   await recordWrite(deps, before === undefined ? 'connection.created' : 'connection.changed', context, ref)
   // Another client or none: the tokens of the former one are worth nothing any more.
-  if (before?.privatePart.tokens !== undefined && draft.privatePart.tokens === undefined) {
+  if (before?.privatePart.tokens !== undefined && probed.privatePart.tokens === undefined) {
     await deps.credentials.revoke(ref, before, 'its client was changed')
   }
-  return connectionBytes(withTicket(links, ref, { ...draft, connection }, makerOf(context.caller)))
+  return connectionBytes(withTicket(links, ref, { ...probed, connection }, makerOf(context.caller)))
 }
 
 function recordWrite(
@@ -138,10 +140,10 @@ function recordWrite(
  * greeting; one that is says until when, if its sign-in ends. Where there is something to set up, a link leads there;
  * but nobody is to sign in to a connection that sends an authorization header of its own.
  */
-function statusToWrite(probed: ConnectionStatus, { target, privatePart }: Draft, setupUrl: string): ConnectionStatus {
-  const isSignedIn = privatePart.tokens !== undefined && probed.state === 'connected'
+function statusToWrite({ connection, target, privatePart }: Probed, setupUrl: string): ConnectionStatus {
+  const isSignedIn = privatePart.tokens !== undefined && connection.status.state === 'connected'
   const isScopeWanted = isSignedIn && privatePart.wantedScope !== undefined
-  const status: ConnectionStatus = isScopeWanted ? { state: 'auth_required' } : probed
+  const status: ConnectionStatus = isScopeWanted ? { state: 'auth_required' } : connection.status
   if (status.state === 'auth_required' && hasAuthorization(target.headers)) return status
   return withSetupUrl(isSignedIn ? withSignInEnd(status, privatePart) : status, setupUrl)
 }

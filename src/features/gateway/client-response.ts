@@ -59,9 +59,7 @@ function usableResponse(
   const { message } = call
   const { status, body } = response
   const { 'content-type': type, 'content-encoding': encoding = 'identity' } = response.headers
-  if (encoding !== 'identity') {
-    throw unusableUpstream('sent a compressed response although none was requested', message)
-  }
+  if (encoding !== 'identity') throw unusableUpstream('sent a compressed response although none was requested', message)
   if (status >= 300 && status < 400) {
     throw unusableUpstream(`answered with a redirect (${status}), which is not followed`, message)
   }

@@ -62,9 +62,7 @@ export function* parsingMessage(
   owner?: JsonBounds['owner'],
 ): Generator<number, Message> {
   const read = yield* parsing(bytes, { ...rpcJsonBounds, owner })
-  if ('problem' in read) {
-    throw new PlatformError('parse_error', bodyProblemText(read.problem))
-  }
+  if ('problem' in read) throw new PlatformError('parse_error', bodyProblemText(read.problem))
   const { value } = read
   if (Array.isArray(value))
     throw new PlatformError('invalid_request', 'batches are not supported: send each message in a request of its own')
@@ -87,9 +85,7 @@ export function* parsingMessage(
   const params = body['params']
   const caseVariant = caseVariantIn(body, fieldsOfRpc) ?? caseVariantIn(params, fieldsOfParams)
   if (caseVariant !== undefined) throw not(`${caseVariant}: differs only in case from a field of MCP`)
-  if (params !== undefined && (typeof params !== 'object' || params === null)) {
-    throw not('params: must be an object')
-  }
+  if (params !== undefined && (typeof params !== 'object' || params === null)) throw not('params: must be an object')
   if (isReply) return { bytes, body, method: undefined, id: readable, era: 'handshake' }
   const problem = callProblem(method as string, params)
   if (problem !== undefined) throw not(problem)

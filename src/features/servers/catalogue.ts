@@ -9,7 +9,7 @@
 import { type Holder, ownerOf } from '../../fairness/owner.ts'
 import { searchedCharsMax } from '../../limits.ts'
 import { namespaceOf, organizationUserId } from '../../model/names.ts'
-import { type ServerListing, searchedNames } from '../../model/server.ts'
+import type { ServerListing } from '../../model/server.ts'
 import { oneAtATime } from '../../one-at-a-time.ts'
 import { reading } from '../../schema/json.ts'
 import { listingsChangedSince, readListing, readNamespace } from '../../storage/directory-records.ts'
@@ -210,10 +210,7 @@ function listedOf(listing: ServerListing, holder: Holder, texts: readonly string
 
 /** The texts of a server that are searched, field by field in the order of `searched-words.ts`. */
 function textsOf({ qualifiedName, displayName, tools, description }: ServerListing): string[] {
-  // One that an older version stored has all its tools' names.
-  return [qualifiedName, displayName, searchedNames(tools).join(' '), description].map((text) =>
-    text.slice(0, searchedCharsMax),
-  )
+  return [qualifiedName, displayName, tools.join(' '), description].map((text) => text.slice(0, searchedCharsMax))
 }
 
 /** The helpers of one update of the catalogue. */

@@ -74,10 +74,12 @@ export function newDetail(qualifiedName: string): StoredServer {
   return { detail, extras: noExtras }
 }
 
-type HttpOption = ServerDetail['connections'][number]
-
 /** A server is reached by one URL: its deployment, and its one http option. */
-export function withUrl(detail: ServerDetail, url: string, schema?: HttpOption['configSchema']): ServerDetail {
+export function withUrl(
+  detail: ServerDetail,
+  url: string,
+  schema?: ServerDetail['connections'][number]['configSchema'],
+): ServerDetail {
   const before = detail.connections.find((option) => option.type === 'http')
   const configSchema = schema ?? before?.configSchema ?? {}
   const others = detail.connections.filter(({ type }) => type !== 'http')

@@ -45,10 +45,9 @@ export function about(caller: Caller, qualifiedName: string) {
  */
 export async function introspectFor(
   upstream: Upstream,
+  { url, field }: { readonly url: string; readonly field: string },
   { headers }: Request,
   caller: Caller,
-  url: string,
-  field: string,
 ): Promise<Introspection> {
   try {
     return await introspectServer(upstream, url, { holder: caller, via: headers.get('via') ?? undefined })

@@ -46,7 +46,7 @@ async function listRegistryServers(deps: ServerDeps, request: Request): Promise<
     (search === undefined || registry.name?.toLowerCase().includes(search) === true) &&
     (version === undefined || version === 'latest' || registry.version === version) &&
     (since === undefined || Date.parse(registry.updatedAt) >= since)
-  const work = firstNamed(deps, after, limit + 1, isVisible, isWanted)
+  const work = firstNamed(deps, { after, most: limit + 1 }, isVisible, isWanted)
   const wanted = await allowanceOf(request).run(work) // 429
   const { servers, next } = await entriesOf(deps, request, wanted.slice(0, limit))
   const last = next < wanted.length ? wanted[next - 1] : undefined
@@ -158,7 +158,12 @@ function* serversByName({ catalogue }: ServerDeps): Generator<number, ServersByN
 type Test = (server: Listed) => boolean
 
 /** The first servers that are wanted, in the order of their qualifiedNames: those that come after `after`. */
-function* firstNamed(deps: ServerDeps, after: string | undefined, most: number, isVisible: Test, isWanted: Test) {
+function* firstNamed(
+  deps: ServerDeps,
+  { after, most }: { readonly after: string | undefined; readonly most: number },
+  isVisible: Test,
+  isWanted: Test,
+) {
   const all = deps.catalogue.all()
   const byName = yield* serversByName(deps)
   // Each name is looked up once: many servers may have the same.

@@ -34,7 +34,8 @@ async function createRelease(deps: ServerDeps, request: Request): Promise<Respon
   const { caller, allowed: qualifiedName } = write
   const { upstreamUrl, configSchema } = await readPayload(request) // 400, 413
   await refuseFixture(deps.store, keyOf('server', qualifiedName)) // 409
-  const found = await introspectFor(deps.upstream, request, caller, upstreamUrl, 'payload.upstreamUrl') // 400
+  const url = { url: upstreamUrl, field: 'payload.upstreamUrl' }
+  const found = await introspectFor(deps.upstream, url, request, caller) // 400
   const { introspected, problems } = found
   const id = `rel_${randomBytes(12).toString('base64url')}`
   await writeServer(deps, write, qualifiedName, (context, before) => {

@@ -63,8 +63,8 @@ async function putServer(deps: ServerDeps, request: Request): Promise<Response> 
   const { mcpUrl } = body
   // Nothing is asked for a write that is refused.
   if (mcpUrl !== undefined) await refuseFixture(deps.store, keyOf('server', qualifiedName)) // 409
-  const introspected =
-    mcpUrl === undefined ? undefined : await introspectFor(deps.upstream, request, caller, mcpUrl, 'mcpUrl') // 400
+  const given = mcpUrl === undefined ? undefined : { url: mcpUrl, field: 'mcpUrl' }
+  const introspected = given && (await introspectFor(deps.upstream, given, request, caller)) // 400
   let urlBefore: string | null = null
   const { stored, isNew, isChanged } = await writeServer(deps, write, qualifiedName, (context, before) => {
     urlBefore = before?.detail.deploymentUrl ?? null
@@ -107,7 +107,8 @@ async function introspectServer(deps: ServerDeps, request: Request): Promise<Res
   if (url === null) throw invalidRequest('the server has no URL: send one as "mcpUrl" with PUT')
   await refuseFixture(deps.store, keyOf('server', qualifiedName)) // 409
   // 400
-  const { introspected, problems } = await introspectFor(deps.upstream, request, caller, url, 'deploymentUrl')
+  const found = await introspectFor(deps.upstream, { url, field: 'deploymentUrl' }, request, caller)
+  const { introspected, problems } = found
   if (problems.length > 0) throw new PlatformError('upstream_error', problems.join('; '))
   const { stored, isChanged } = await writeServer(deps, write, qualifiedName, (_, before) => {
     if (before === undefined) throw notFound()

@@ -72,7 +72,7 @@ async function cliLoginPage(deps: CliLoginDeps, request: Request): Promise<Respo
   const session = await sessions.find(request)
   if (session === undefined) return toSignIn(deps, login)
   const { value } = await undecided(deps, login) // 400
-  return decisionPage(base, login, session, value.address, sockets.addressOf(request))
+  return decisionPage(base, login, session, { begunAt: value.address, address: sockets.addressOf(request) })
 }
 
 async function decideCliLogin(deps: CliLoginDeps, request: Request): Promise<Response> {
@@ -149,9 +149,14 @@ function readDecision(form: Form): boolean {
 
 /**
  * Somebody else may have begun the login, to act as whoever allows it (RFC 8628, 5.4): the page says so, and shows what
- * the user can compare. `begunAt`: the address of the command line. `address`: that of the browser.
+ * the user can compare: the address of the command line, `begunAt`, and that of the browser.
  */
-function decisionPage(base: string, login: string, session: BrowserSession, begunAt: string, address: string) {
+function decisionPage(
+  base: string,
+  login: string,
+  session: BrowserSession,
+  { begunAt, address }: { readonly begunAt: string; readonly address: string },
+) {
   const { userId, operator } = session.caller
   const formToken = session.formToken(`cli login ${login}`)
   return page({

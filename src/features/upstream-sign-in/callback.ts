@@ -103,15 +103,14 @@ async function finish(deps: UpstreamSignInDeps, attempt: Attempt, parameters: UR
   const { upstream, base, audit, clock } = deps
   const stored = await connectionOf(deps, attempt) // 400
   const fetch = createOAuthFetch(upstream, 'Exchanging the code', holderOf(attempt.ref, attempt.by))
-  const tokens = await exchangeCode(attempt, redirectUriOf(base), parameters, fetch, clock.now()).catch(
-    async (thrown) => {
-      const { error: code } = ((thrown as Error).cause ?? {}) as { error?: unknown }
-      // The next sign-in registers again.
-      if (code === 'invalid_client' && attempt.client.isRegistered === true)
-        await forgetClient(deps, attempt.server.issuer, attempt.client)
-      throw thrown
-    },
-  ) // 502
+  const callback = { redirectUri: redirectUriOf(base), parameters }
+  const tokens = await exchangeCode(attempt, callback, fetch, clock.now()).catch(async (thrown) => {
+    const { error: code } = ((thrown as Error).cause ?? {}) as { error?: unknown }
+    // The next sign-in registers again.
+    if (code === 'invalid_client' && attempt.client.isRegistered === true)
+      await forgetClient(deps, attempt.server.issuer, attempt.client)
+    throw thrown
+  }) // 502
   await keep(deps, attempt, tokens, await probe(deps, attempt, stored, tokens)) // 502, 400
   const { ref, server, by } = attempt
   await audit.record('upstream.signed_in', { ...ref, issuer: server.issuer, ...by })

@@ -60,8 +60,7 @@ export interface CodeExchange extends SignInTo {
 /** Throws SignInProblem. `parameters`: the query of the callback, whose `state` and `iss` were checked. */
 export async function exchangeCode(
   { server, client, resource, verifier, scope }: CodeExchange,
-  redirectUri: string,
-  parameters: URLSearchParams,
+  { redirectUri, parameters }: { readonly redirectUri: string; readonly parameters: URLSearchParams },
   fetch: OAuthFetch,
   now: number,
 ): Promise<UpstreamTokens> {

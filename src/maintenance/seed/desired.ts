@@ -89,9 +89,7 @@ export async function desiredEntries(store: Store, fixtures: Fixtures, options: 
     addAt(server, serverEntry(server))
     wanted.push(await desiredListing(store, server, now))
   }
-  for (const [index, mock] of fixtures.mocks.entries()) {
-    add(mockEntry(String(index).padStart(6, '0'), mock))
-  }
+  for (const [index, mock] of fixtures.mocks.entries()) add(mockEntry(String(index).padStart(6, '0'), mock))
   for (const apiKey of fixtures.apiKeys) {
     for (const entry of await keyEntries(store, apiKey, place(apiKey), { pepper, now })) add(entry)
   }

@@ -77,8 +77,6 @@ function busy(waitMs: number, cause?: unknown): StoreError {
 }
 
 /** The lock as the commits of a process hold it: those that are under way at once hold it together. */
-export type SharedLock = ReturnType<typeof openSharedLock>
-
 export function openSharedLock(folder: string) {
   // Reads what is needed to prepare statements on it.
   const lock = openLock(folder, storeOpeningWaitMs, [readSchema])

@@ -61,9 +61,10 @@ async function withRecords<T>(folder: string, work: (records: OpenedRecords) => 
   }
 }
 
-type ReadTransaction = ReturnType<Root['useReadTransaction']>
-
-function* everyRecord({ data, segments }: OpenedRecords, transaction: ReadTransaction): Generator<Scanned> {
+function* everyRecord(
+  { data, segments }: OpenedRecords,
+  transaction: ReturnType<Root['useReadTransaction']>,
+): Generator<Scanned> {
   // A search descends the tree, a walk follows the leaves: a damaged tree may break only one of them.
   const isFound = (records: Bytes, key: Key) => records.doesExist(key, undefined as never, { transaction })
   const note = data.get(stagedKey, { transaction })

@@ -27,7 +27,7 @@ import { openRecords } from './layout.ts'
 import { openSharedLock, withLock } from './opening-lock.ts'
 import { createRecords } from './records.ts'
 import { createReserve } from './reserve.ts'
-import { abort, openRoot } from './root.ts'
+import { abort, openRoot, type Root } from './root.ts'
 import { openSegmentReader } from './segment-reader.ts'
 import { type PackedKinds, packedKinds } from './segments.ts'
 
@@ -40,18 +40,7 @@ export function openLmdbStore(folder: string, kinds: PackedKinds = packedKinds, 
   checkFile(file)
   const { root, data, segments, packed, commitCount, openingLock } = openParts(folder)
   const openedIno = statSync(file).ino
-  let snapshotCount: number | undefined
-  /**
-   * lmdb-js takes a snapshot at the first read of an event loop turn and releases it at the end of the turn. If any
-   * process has committed since, release it at once, so that a read sees every acknowledged commit.
-   */
-  function read<T>(work: () => T): T {
-    const current = commitCount()
-    if (current === undefined || current !== snapshotCount) root.resetReadTxn()
-    snapshotCount = current
-    return work()
-  }
-
+  const read = upToDate(root, commitCount)
   const records = createRecords(data, packed, kinds)
   const target = { folder, data, segments, records, free, reserve: createReserve() }
 
@@ -94,6 +83,20 @@ export function openLmdbStore(folder: string, kinds: PackedKinds = packedKinds, 
       await root.close()
       openingLock.close()
     },
+  }
+}
+
+/**
+ * lmdb-js takes a snapshot at the first read of an event loop turn and releases it at the end of the turn. If any
+ * process has committed since, it is released at once, so that a read sees every acknowledged commit.
+ */
+function upToDate(root: Pick<Root, 'resetReadTxn'>, commitCount: () => number | undefined) {
+  let snapshotCount: number | undefined
+  return <T>(work: () => T): T => {
+    const current = commitCount()
+    if (current === undefined || current !== snapshotCount) root.resetReadTxn()
+    snapshotCount = current
+    return work()
   }
 }
 

@@ -19,10 +19,9 @@ SELECT CASE WHEN pg_is_in_recovery() OR current_setting('transaction_read_only')
  */
 export async function prepareSchema(
   watches: readonly Client[],
-  mayMigrate: boolean,
+  { mayMigrate, log }: { readonly mayMigrate: boolean; readonly log: StoreLog },
   until: number,
   clock: Clock,
-  log: StoreLog,
 ): Promise<void> {
   for (let said = ''; ; ) {
     let reason: string

@@ -27,10 +27,6 @@ export function createRecords(
   clock: Clock,
 ): Pick<Store, 'get' | 'getMany' | 'range' | 'keys' | 'concatValues' | 'isRemote'> {
   const single = `SELECT ${columns} FROM postern_records WHERE key = ANY ($1::bytea[])`
-  const inOrder = (keys: readonly Key[], rows: readonly Row[]) => {
-    const found = new Map(rows.map((row) => [row.key.toString('latin1'), row]))
-    return keys.map((key) => found.get(asBuffer(key).toString('latin1')))
-  }
   const shared = createSharedReads<Row>(
     async (keys, since) => inOrder(keys, await read<Row>(single, [bytesArray(keys)], since)),
     clock,
@@ -82,6 +78,11 @@ export function createRecords(
       return { ...values, beside: other && verified(other) }
     },
   }
+}
+
+function inOrder(keys: readonly Key[], rows: readonly Row[]) {
+  const found = new Map(rows.map((row) => [row.key.toString('latin1'), row]))
+  return keys.map((key) => found.get(asBuffer(key).toString('latin1')))
 }
 
 /** The value, whose checksum must match. Throws StoreError `damaged`. */

@@ -49,13 +49,14 @@ const silent = { info() {}, warn() {} }
 
 /** Opens the store, on a schema that it makes if it may. Throws StoreError `fatal` with a line for the operator. */
 export async function openPostgresStore(options: PostgresOptions) {
-  const { address, pool = storePoolDefault, label = 'postern', isStandbyRequired = false, log = silent } = options
+  const { address, pool = storePoolDefault, label = 'postern', isStandbyRequired = false } = options
+  const { mayMigrate = false, log = silent } = options
   const hosts = openHosts(address, pool, label)
   if (address.tls.mode === 'require') log.warn('the certificate of the database is not verified: sslmode=require')
   const waitUntil = clock.monotonic() + (options.waitMs ?? storeStartMs)
   try {
     const watches = hosts.map(({ watch }) => watch)
-    await prepareSchema(watches, options.mayMigrate ?? false, waitUntil, clock, log)
+    await prepareSchema(watches, { mayMigrate, log }, waitUntil, clock)
   } catch (error) {
     for (const { watch } of hosts) watch.close()
     throw error

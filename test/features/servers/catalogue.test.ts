@@ -8,7 +8,7 @@ import { allSearchedWordsMax, namespaceSearchedWordsMax, searchedWordsMax } from
 import { namespaceOf } from '../../../src/model/names.ts'
 import { listingOf, noExtras } from '../../../src/model/server.ts'
 import { drained } from '../../../src/schema/steps.ts'
-import type { WordIndex } from '../../../src/search/word-index.ts'
+import type { createWordIndex } from '../../../src/search/word-index.ts'
 import {
   listingChangesKept,
   listingEntry,
@@ -65,7 +65,7 @@ test('has all servers in the order of their names, after few changes and after m
 })
 
 const textOf = (server: string, count: number) => Array.from({ length: count }, (_, i) => `w${server}x${i}`).join(' ')
-const findIn = (words: Pick<WordIndex, 'search'>, word: string) =>
+const findIn = (words: Pick<ReturnType<typeof createWordIndex>, 'search'>, word: string) =>
   drained(words.search([word], { most: 500, isWanted: () => true })).map(({ id }) => id)
 
 test('has so many words of a server, and of a namespace, that nobody fills the memory with them', async () => {

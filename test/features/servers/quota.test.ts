@@ -196,7 +196,7 @@ test('an import counts servers anew, with their listings, and takes none twice o
       { postern: 'end', records: lines.length + 1 },
     ]
     writeFileSync(file, all.map((line) => `${JSON.stringify(line)}\n`).join(''))
-    return importFile(store, file, 'mine', () => {}).then(
+    return importFile(store, file, { secret: 'mine' }).then(
       () => 'imported',
       (error: Error) => error.message,
     )

@@ -4,10 +4,10 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { openingLockFile, openSharedLock, type SharedLock, withLock } from '../../../src/storage/lmdb/opening-lock.ts'
+import { openingLockFile, openSharedLock, withLock } from '../../../src/storage/lmdb/opening-lock.ts'
 
 let folder = ''
-let lock: SharedLock
+let lock: ReturnType<typeof openSharedLock>
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'postern-test-opening-'))
   lock = openSharedLock(folder)
