@@ -158,7 +158,7 @@ async function register(base: string, server: ServerMetadata, fetch: OAuthFetch)
   const response = await dynamicClientRegistrationRequest(server, metadata, requestOver(fetch))
   const made = (await response.json().catch(() => undefined)) as Registration | undefined
   // Servers answer 200 too, and leave out when a secret expires: the token endpoint shows whether a secret works.
-  if (!response.ok || typeof made?.client_id !== 'string') {
+  if (!response.ok || typeof made?.client_id !== 'string' || !clientIdShape.test(made.client_id)) {
     throw new SignInProblem('Registering as a client', `${server.issuer} refused it: ${problemOf(made ?? {})}`)
   }
   const { client_id: clientId, client_secret: secret, token_endpoint_auth_method: asRegistered } = made
@@ -166,6 +166,9 @@ async function register(base: string, server: ServerMetadata, fetch: OAuthFetch)
   const method = isMethod(asRegistered) ? asRegistered : methodOf(server, true)
   return { clientId, clientSecret: secret, method, isRegistered: true }
 }
+
+/** RFC 6749, appendix A.1. All connections to a server share the client: one that cannot be used is not kept. */
+const clientIdShape = /^[\x20-\x7e]{1,2000}$/
 
 /** The fields that are used of the answer to a registration (RFC 7591, 3.2.1). */
 type Registration = Partial<Record<'client_id' | 'client_secret' | 'token_endpoint_auth_method', unknown>>

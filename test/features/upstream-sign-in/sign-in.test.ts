@@ -772,6 +772,15 @@ describe('the client', () => {
     expect([servers.registered.length, again.url.searchParams.get('client_id')]).toEqual([2, 'client-2'])
   })
 
+  for (const wrong of ['', 'x'.repeat(2001), 'line\nbreak', 'ünknown', 5, null])
+    test(`that a server registers as ${JSON.stringify(wrong).slice(0, 20)} is not kept: the next sign-in registers again`, async () => {
+      const path = pathIn((await put()).status.setupUrl)
+      servers.instead[`${issuer}/register`] = () => ({ status: 201, json: { client_id: wrong } })
+      expect(await begin(path)).toMatchObject({ status: 502 })
+      delete servers.instead[`${issuer}/register`]
+      expect((await begin(path)).url.searchParams.get('client_id')).toBe('client-1')
+    })
+
   test('that was given with the connection is used, with its secret as the server wants it', async () => {
     servers.metadata['token_endpoint_auth_methods_supported'] = ['client_secret_basic', 'client_secret_post']
     const oauth = { clientId: 'my:client-1_2.3', clientSecret: 'a b/%', scope: 'only' }
