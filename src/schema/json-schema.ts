@@ -203,6 +203,8 @@ function countedReferences(schema: unknown): unknown {
 }
 
 const stepKeyword = 'x-postern-step'
+/** Following a reference takes as long as so many keywords, besides those of the schema. */
+const referenceSteps = 100
 
 /**
  * A new instance for each schema, so that no definitions are shared between tools. `size`: `schemaSize` of the schema.
@@ -245,7 +247,7 @@ function ajv(allErrors: boolean, budget: Budget, size: number, unknown: Set<stri
     errors: false,
     before: '$ref',
     validate() {
-      budget.steps -= size
+      budget.steps -= size + referenceSteps
       if (budget.steps < 0) throw new TooCostly()
       return true
     },

@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { serverBodyBytesMax } from '../../src/limits.ts'
 import { mintToken } from '../api/cases.ts'
 import { anonymousMemory, waitedForCore } from '../bench/measure.ts'
+import { hostileSchema } from '../features/mocks/hostile-schema.ts'
 import { type Server, sendTo, startServer, withoutRates, workplace } from '../support/executable.ts'
 import { type Random, random } from '../support/random.ts'
 import { fixturesIn } from '../support/workplace.ts'
@@ -168,7 +169,11 @@ const worsts: Readonly<Record<string, Worst>> = {
   'schemas of mocks': ({ ask, keys, chance }) => {
     const name = `mallory/schema${chance.int(5)}`
     const made = ask('PUT', `/servers/${name}`, {
-      tools: times(20, (i) => ({ name: `t${i}`, inputSchema: schema(chance, i === 0 ? [700, 3000] : [20, 50, 140]) })),
+      tools: times(20, (i) => ({
+        name: `t${i}`,
+        inputSchema: schema(chance, i === 0 ? [700, 3000] : [20, 50, 140]),
+        ...(i % 2 === 0 && { outputSchema: hostileSchema(chance) }),
+      })),
     })
     const mocked = made.then(() => ask('PUT', '/connect/mallory/schemas', { server: name, mock: { enabled: true } }))
     return times(atOnce, async (i) => {

@@ -10,10 +10,14 @@ import type { Check, JsonSchema } from '../../schema/json-schema.ts'
 import { capitalise, type Likeness, phrasesOf, textFor } from './field-values.ts'
 
 /**
- * Minimum size, in parts and characters, that a schema requires of a generated value. Past it: the error recommends
- * recording an answer.
+ * Steps of one try: schemas and references that the faker follows, and the parts of the value; they take 10 to 40 ms.
+ * All tries have as many as two. Past it: the error recommends recording an answer.
  */
-const madeUpSizeMax = 20_000
+const madeUpStepsMax = 3000
+/** Characters of a made-up text that are a step. */
+const madeUpCharsPerStep = 20
+/** The faker copies its state for each reference, and lists of references double. */
+const stepsPerReference = 5
 /** Characters of a made-up text whose schema allows more. Past it: it has fewer. */
 export const madeUpCharsMax = 200
 /** Items of a made-up list, or fields of an object, whose schema allows more. Past it: it has fewer. */
@@ -37,43 +41,69 @@ export interface DesiredRecords {
 }
 
 /**
- * Generates as work in turns. Undefined if no try yields a value that passes `check`, or the schema requires a value
- * above `madeUpSizeMax`.
+ * Generates as work in turns. Undefined if no try yields a value that passes `check`, or the tries have used up their
+ * steps.
  */
 export function* generating(desired: DesiredRecords, check: Check): Generator<number, unknown> {
-  if (leastSize(desired.schema) > madeUpSizeMax) return undefined
-  for (let attempt = 0; attempt < madeUpTriesMax; attempt += 1) {
+  let left = 2 * madeUpStepsMax
+  for (let attempt = 0; attempt < madeUpTriesMax && left > 0; attempt += 1) {
     // The first is cheap for most schemas; a schema that needs more is not.
     if (attempt > 0) yield sliceCost
     // The second half of the tries keeps the faker's own values: replacing one can violate a rule between fields.
     const isPlain = attempt >= madeUpTriesMax / 2
-    const value = generateFrom({ ...desired, seed: desired.seed + attempt }, isPlain)
+    let taken = 0
+    const step: Step = (steps = 1) => {
+      taken += steps
+      if (taken > madeUpStepsMax) throw new Error('the value is too large, or has no end')
+    }
+    const value = generateFrom({ ...desired, seed: desired.seed + attempt }, isPlain, step)
+    left -= taken
     if (value !== undefined && check(value) === undefined) return value
   }
   return undefined
 }
 
+/** Counts steps of a try. Throws once they are used up, and ever after: the faker takes an error for a wrong choice. */
+type Step = (steps?: number) => void
+
 /** One try. `isPlain`: without replacing values. */
-function generateFrom({ schema, seed, given, scenarioText }: DesiredRecords, isPlain: boolean): unknown {
+function generateFrom({ schema, seed, given, scenarioText }: DesiredRecords, isPlain: boolean, step: Step): unknown {
   faker.seed(seed)
   const fieldValue: Likeness = { faker, phrases: phrasesOf(scenarioText), scenarioText: capitalise(scenarioText) }
   try {
-    const value = generateSync(prepareSchema(schema, isPlain) as JsonSchema, {
+    const root = prepareSchema(schema, isPlain) as JsonSchema
+    const value = generateSync(root, {
       seed,
       maxDepth: madeUpDepthMax,
       optionalsProbability: 0.8,
       formats,
-      ...(!isPlain && {
-        outputTransform: (value, part, path) =>
-          typeof part === 'object' ? applyFieldValue(value, part as JsonSchema, path, { given, fieldValue }) : value,
-      }),
+      // The faker reads the aliases for each schema that it follows, and asks for each reference.
+      propAliases: {
+        get [stepKeyword]() {
+          step()
+          return stepKeyword
+        },
+      },
+      refResolver(reference) {
+        step(stepsPerReference)
+        return resolveReference(root, reference)
+      },
+      outputTransform(value, part, path) {
+        if (typeof value === 'string') step(value.length / madeUpCharsPerStep)
+        if (Array.isArray(value)) step(value.length)
+        if (isPlain || typeof part !== 'object') return value
+        return applyFieldValue(value, part as JsonSchema, path, { given, fieldValue })
+      },
     })
-    return isPlain ? value : withDatesInOrder(value)
+    return isPlain ? value : withDatesInOrder(value, step)
   } catch {
     // The faker throws for a schema that contradicts itself.
     return undefined
   }
 }
+
+/** An alias for itself. */
+const stepKeyword = 'x-postern-step'
 
 /**
  * The replacement for one generated value. Values that the schema fixes (`const`, `enum`, `format`, `multipleOf`) are
@@ -100,11 +130,13 @@ function applyFieldValue(
 }
 
 /** Dates ascend from item to item of a list, field by field. */
-function withDatesInOrder(value: unknown): unknown {
+function withDatesInOrder(value: unknown, step: Step): unknown {
   if (typeof value !== 'object' || value === null) return value
+  // A schema may fix large values, which are no steps of the faker.
+  step(0.5 * Object.keys(value).length)
   if (!Array.isArray(value))
-    return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, withDatesInOrder(part)]))
-  const items = value.map(withDatesInOrder)
+    return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, withDatesInOrder(part, step)]))
+  const items = value.map((item) => withDatesInOrder(item, step))
   const records = items.filter((item) => typeof item === 'object' && item !== null) as Record<string, unknown>[]
   for (const name of Object.keys(records[0] ?? {})) {
     const dates = records.map((record) => record[name])
@@ -139,58 +171,23 @@ const formats: Record<string, (random: Random) => string> = {
   ipv4: (random) => `192.0.2.${random.int(1, 254)}`,
 }
 
-/**
- * A lower bound for the size of a valid value: its parts and the characters of its texts. Nested lists and recursive
- * references multiply, so a small schema can require a huge value. Infinity if counting takes more than `madeUpSizeMax`
- * steps.
- */
-function leastSize(root: JsonSchema): number {
-  let looks = 0
-  function of(schema: unknown, levels: number): number {
-    looks += 1
-    if (looks > madeUpSizeMax) return Number.POSITIVE_INFINITY
-    if (typeof schema !== 'object' || schema === null || levels === 0) return 1
-    const { $ref, minItems, minLength, minProperties, items, prefixItems, properties, required, anyOf, oneOf, allOf } =
-      schema as { [name: string]: unknown }
-    const { maxItems } = schema as { maxItems?: unknown }
-    // The faker follows these at once, however deep they lead.
-    const together = Array.isArray(allOf) ? allOf.map((part) => of(part, levels)) : []
-    const sizes = (parts: unknown) => (Array.isArray(parts) ? parts.map((part) => of(part, levels - 1)) : [])
-    const sum = (all: readonly number[]) => all.reduce((total, size) => total + size, 0)
-    const names = new Set(Array.isArray(required) ? required : [])
-    const needed = Object.entries(properties ?? {}).flatMap(([name, part]) => (names.has(name) ? [part] : []))
-    const count = Math.max(Number(minItems ?? 0), Math.min(Number(maxItems ?? 0), madeUpItemsMax))
-    return (
-      1 +
-      Number(minLength ?? 0) +
-      Number(minProperties ?? 0) +
-      (typeof $ref === 'string' ? of(resolveReference(root, $ref), levels) : 0) +
-      sum(sizes(needed)) +
-      sum(sizes(prefixItems)) +
-      count * (count > 0 ? of(items, levels - 1) : 0) +
-      sum(together) +
-      // The largest alternative, since the faker may choose any.
-      Math.max(0, ...sizes(anyOf)) +
-      Math.max(0, ...sizes(oneOf))
-    )
-  }
-  return of(root, madeUpDepthMax)
-}
-
-/** The target of a local reference (`#/…`); undefined for any other. */
-function resolveReference(root: JsonSchema, reference: string): unknown {
-  if (!reference.startsWith('#')) return undefined
-  return reference
-    .split('/')
+/** The target of a local reference, as `prepareSchema` writes it. Throws Error for any other, and if there is none. */
+function resolveReference(root: JsonSchema, reference: string): JsonSchema {
+  const [, path] = /^postern:((?:\/[^/]*)*)$/.exec(reference) ?? []
+  const target = path
+    ?.split('/')
     .slice(1)
     .map((part) => decodeURIComponent(part).replaceAll('~1', '/').replaceAll('~0', '~'))
     .reduce<unknown>((part, name) => (part as Record<string, unknown> | undefined)?.[name], root)
+  if (target === undefined) throw new Error(`${reference}: has no target here`)
+  return target as JsonSchema
 }
 
 /**
  * The schema for the faker. `patternProperties` is removed: the faker would run its patterns in the runtime's RegExp,
  * which can take exponential time. A list that may be empty gets at least one item, to be a useful example, unless its
- * items contain references, which might recurse. Upper bounds are lowered: the faker would use all of them.
+ * items contain references, which might recurse. Upper bounds are lowered: the faker would use all of them. References
+ * are written so that the faker asks for each. Throws Error for a lower bound past `leastPartsMax`.
  */
 function prepareSchema(schema: unknown, isPlain: boolean): unknown {
   if (Array.isArray(schema)) return schema.map((part) => prepareSchema(part, isPlain))
@@ -199,9 +196,20 @@ function prepareSchema(schema: unknown, isPlain: boolean): unknown {
   const isEmptyList = type === 'array' && minItems === undefined && maxItems !== 0 && items !== undefined
   const isEndless = isPlain || JSON.stringify(items)?.includes('"$ref"')
   const own = Object.entries(schema).filter(([name]) => name !== 'patternProperties')
-  const parts = own.map(([name, part]) => [name, lowered(schema, name) ?? prepareSchema(part, isPlain)])
+  const parts = own.map(([name, part]) => {
+    if (name === '$ref' && typeof part === 'string') return [name, `postern:${part.replace(/^#/, '')}`]
+    if (Number(part) > (leastPartsMax.get(name) ?? Number.POSITIVE_INFINITY)) throw new Error(`${name}: is too large`)
+    return [name, lowered(schema, name) ?? prepareSchema(part, isPlain)]
+  })
   return { ...Object.fromEntries(parts), ...(isEmptyList && !isEndless && { minItems: 1 }) }
 }
+
+/** The faker makes items and characters without a step in between, and looks at all fields for each new one. */
+const leastPartsMax = new Map([
+  ['minItems', madeUpStepsMax],
+  ['minLength', madeUpStepsMax],
+  ['minProperties', madeUpStepsMax / 10],
+])
 
 /** An upper bound of a schema, as low as a made-up value needs it; undefined for any other keyword. */
 function lowered(schema: object, keyword: string): number | undefined {
@@ -209,6 +217,7 @@ function lowered(schema: object, keyword: string): number | undefined {
     maxLength: ['minLength', madeUpCharsMax],
     maxItems: ['minItems', madeUpItemsMax],
     maxProperties: ['minProperties', madeUpItemsMax],
+    maxContains: ['minContains', madeUpItemsMax],
   }
   const [least, most] = Object.hasOwn(bounds, keyword) ? (bounds[keyword] ?? []) : []
   if (least === undefined || most === undefined) return undefined

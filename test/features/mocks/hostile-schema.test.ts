@@ -1,0 +1,63 @@
+/** Making up a result ends, whatever the output schema is. */
+
+import { expect, test } from 'bun:test'
+import { generating } from '../../../src/features/mocks/generate-result.ts'
+import { checkOf, schemaSize, schemaSizeMax } from '../../../src/schema/json-schema.ts'
+import { drained } from '../../../src/schema/steps.ts'
+import { random } from '../../support/random.ts'
+import { hostileSchema } from './hostile-schema.ts'
+
+const X = { $ref: '#/$defs/x' }
+const defined = (x: object, more: object = {}) => ({
+  type: 'object',
+  required: ['a'],
+  properties: { a: X },
+  $defs: { x, ...more },
+})
+/** Choices within choices, none of which can be satisfied. */
+const choices = (depth: number): object =>
+  depth === 0 ? { type: 'object', minProperties: 1, additionalProperties: false } : { oneOf: [choices(depth - 1)] }
+const list = (minItems: number, items: object) => ({ type: 'array', minItems, items, uniqueItems: true })
+
+const rows: Readonly<Record<string, object>> = {
+  'a choice of itself': defined({ oneOf: [X] }),
+  'a choice of itself, twice': defined({ oneOf: [X, X] }),
+  'itself, anonymously': { type: 'object', allOf: [{ $ref: '#' }] },
+  'by its id': defined({ $id: 'urn:x', allOf: [{ $ref: 'urn:x' }, { $ref: 'urn:x' }] }),
+  'by an anchor': defined({ $anchor: 'x', allOf: [{ $ref: '#x' }, { $ref: '#x' }] }),
+  'two that double each other': defined(
+    { allOf: [{ $ref: '#/$defs/y' }, { $ref: '#/$defs/y' }] },
+    { y: { allOf: [X, X] } },
+  ),
+  'in a place that is no schema': { ...defined(X), enum: [{ allOf: [{ $ref: '#/enum/0' }, { $ref: '#/enum/0' }] }] },
+  'choices that fail': defined(choices(200)),
+  'maps of lists': defined({ type: 'object', minProperties: 2000, additionalProperties: list(40, { type: 'string' }) }),
+  'an optional list of lists': { type: 'object', properties: { b: list(101, list(1000, { type: 'number' })) } },
+  'a list without end': defined(list(1e9, { type: 'integer' })),
+  'a list of fixed values': defined({ type: 'array', minItems: 4000, items: { const: Array(900).fill({ at: 1 }) } }),
+}
+
+const desired = (schema: object, seed = 1) => ({ schema: schema as never, seed, given: {}, scenarioText: 'a word' })
+
+for (const [name, schema] of Object.entries(rows))
+  test(`of ${name}`, () => {
+    expect(drained(generating(desired(schema), () => undefined)) ?? 'none').toBeDefined()
+    // Of such a schema there is no example that is worth anything: an answer is to be recorded.
+    expect(drained(generating(desired(schema), () => 'it never fits'))).toBeUndefined()
+  })
+
+test('of schemas of chance', () => {
+  const seed = Number(process.env['SEED'] ?? Math.floor(Math.random() * 2 ** 31))
+  const chance = random(seed)
+  let looked = 0
+  for (let i = 0; i < 150; i += 1) {
+    const schema = hostileSchema(chance)
+    // Otherwise it is not compiled, and nothing is made up.
+    if (schemaSize(schema) > schemaSizeMax) continue
+    looked += 1
+    const wrong = checkOf(schema, 'result')
+    const made = drained(generating(desired(schema, i), wrong))
+    if (made !== undefined) expect({ seed, i, wrong: wrong(made) }).toEqual({ seed, i, wrong: undefined })
+  }
+  expect(looked).toBeGreaterThan(50)
+})
