@@ -246,7 +246,7 @@ export const upstreamHeadBytesMax = 32 * kB
 /** Ours: a response that is not a stream is held in memory; a stream may be this far ahead of its reader. Past it: 502, or the stream ends. */
 export const upstreamResponseBytesMax = 16 * MB
 /** Ours: request bodies in use, and responses that are incomplete or not yet read by their client. One owner may have half of what the others leave, one token half of that. Past it: 429, or the stream ends. */
-export const pendingBytesMax = 192 * MB
+export const pendingBytesMax = 160 * MB
 /** Ours: a response that postern parses and does not merely pass on: narrowed lists, `.tools`. Past it: 502. */
 export const parsedResponseCharsMax = 4 * MB
 /** Ours: bytes of memory for each character of a parsed response; usually three, seven for thousands of small objects. Counted against `pendingBytesMax`. Past it: 429. */

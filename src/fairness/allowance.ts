@@ -5,7 +5,7 @@
  */
 
 import { rateLimited } from '../errors.ts'
-import { bodyMemoryFactor } from '../limits.ts'
+import { bodyMemoryFactor, parsedResponseMemoryFactor } from '../limits.ts'
 import type { Costs, OperationId } from '../operations.ts'
 import type { Fairness } from './fairness.ts'
 import { type Holder, ownerOf } from './owner.ts'
@@ -30,6 +30,16 @@ const valueBytes = 160
  * that. Counted against `ownerTimeShare`. Past it: the owner waits.
  */
 const valueMs = 0.00025
+
+/** Characters of a response that is parsed without a place of its own: most have fewer. Past it: it waits for one. */
+const unqueuedCharsMax = 64 * 1024
+/**
+ * Milliseconds for a response that is parsed, and for a megabyte of it, with writing it again and the collection of
+ * what that leaves behind: forty streams of small lists held everybody for two seconds. Counted against
+ * `ownerTimeShare`. Past it: the owner waits.
+ */
+const parseMs = 0.04
+const parseMsPerMegabyte = 10
 
 /** `removal`: it takes access away. */
 export type WriteKind = 'ordinary' | 'removal'
@@ -134,6 +144,30 @@ export class Allowance {
   /** Runs work in the owner's turns, as `Turns.run`. */
   run<T>(work: Work<T>): Promise<T> | T {
     return this.#fairness.turns.run(this.holder, work)
+  }
+
+  /**
+   * Runs work on a response of another server with so many characters, in the owner's turns and time. Its parsed form
+   * takes `parsedResponseMemoryFactor` bytes for each, which count against the holder's share meanwhile, and of an
+   * owner's large responses one is parsed at a time. Rejects with `rate_limited` if the share is used up.
+   */
+  async parse<T>(characters: number, work: Work<T>): Promise<T> {
+    const { parses, memory, time, turns } = this.#fairness
+    const { holder } = this
+    const leave = characters > unqueuedCharsMax ? await parses.enter(holder) : undefined
+    try {
+      await time.pause(ownerOf(holder))
+      time.spend(ownerOf(holder), parseMs + (characters / 2 ** 20) * parseMsPerMegabyte)
+      const bytes = characters * parsedResponseMemoryFactor
+      this.#take(holder, bytes, 'Too many responses to this caller are being read')
+      try {
+        return await turns.run(holder, work)
+      } finally {
+        memory.giveBack(holder, bytes)
+      }
+    } finally {
+      leave?.()
+    }
   }
 
   /**

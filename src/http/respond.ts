@@ -44,7 +44,10 @@ export function jsonResponse(body: Uint8Array | string, headers: Record<string, 
 export function wholeResponse(
   request: Request,
   body: Uint8Array | string,
-  { status = 200, headers = privateJson }: { status?: number; headers?: Readonly<Record<string, string>> } = {},
+  {
+    status = 200,
+    headers = privateJson,
+  }: { status?: number; headers?: Headers | Readonly<Record<string, string>> } = {},
 ): Response {
   const isSmall = body.length <= responseInOnePieceBytesMax
   if (isSmall) return new Response(body as ConstructorParameters<typeof Response>[0], { status, headers })

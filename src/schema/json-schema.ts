@@ -128,8 +128,10 @@ export function checkOf(schema: JsonSchema, name: 'arguments' | 'result' | 'inpu
         .map((error) => inWords(error, name))
         .join('; ')
     } catch (error) {
-      if (!(error instanceof TooCostly) && !(error instanceof RangeError)) throw error
-      return `${name}: are too large to be held to this schema: send fewer values`
+      if (error instanceof TooCostly || error instanceof RangeError)
+        return `${name}: are too large to be held to this schema: send fewer values`
+      // ajv makes code that fails, of some schemas with `patternProperties` beside `anyOf`.
+      return `${name}: cannot be held to this schema: simplify its patternProperties, or what is beside them`
     } finally {
       budget.digests.clear()
     }

@@ -1,12 +1,13 @@
 /** What a request takes of its owner's part, and gives back when it is answered. */
 
-import { expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { Allowance, answerMsPerMegabyte } from '../../src/fairness/allowance.ts'
 import { createFairness, type Fairness, readsAtOnceMax } from '../../src/fairness/fairness.ts'
 import { ownerOf, strangerAt, ticketHolder } from '../../src/fairness/owner.ts'
 import { Paces } from '../../src/fairness/pace.ts'
 import { Shares } from '../../src/fairness/shares.ts'
-import { bodyMemoryFactor, pendingBytesMax } from '../../src/limits.ts'
+import type { Work } from '../../src/fairness/turns.ts'
+import { bodyMemoryFactor, parsedResponseMemoryFactor, pendingBytesMax, sliceCost } from '../../src/limits.ts'
 import { type OperationId, operationEntries } from '../../src/operations.ts'
 import type { Upstream } from '../../src/upstream/upstream.ts'
 import { apiOf } from '../support/api.ts'
@@ -232,4 +233,61 @@ test('the values of a body take memory until its request is answered', async () 
   }).toThrow('Too many request bodies')
   one.end()
   expect(free()).toBe(before)
+})
+
+describe('a response that is parsed', () => {
+  const large = 2 ** 20
+  const of = (fairness: Fairness, holder = ada) => {
+    const allowance = open(fairness)
+    void allowance.belongsTo(holder)
+    return allowance
+  }
+
+  test('waits for a large one of its owner before it, and for nobody else’s', async () => {
+    const fairness = createFairness()
+    const order: string[] = []
+    let isOver = false
+    function* work(name: string, isLong = false): Work<void> {
+      order.push(name)
+      while (isLong && !isOver) yield sliceCost
+    }
+    const running = [of(fairness).parse(large, work('first', true)), of(fairness).parse(large, work('second'))]
+    await of(fairness, { ...ada, userId: 'other' }).parse(large, work('another’s'))
+    expect(order).toEqual(['first', 'another’s'])
+    isOver = true
+    await Promise.all(running)
+    expect(order).toEqual(['first', 'another’s', 'second'])
+  })
+
+  test('counts for its owner’s memory and time, however small', async () => {
+    const spent: number[] = []
+    class Noted extends Paces {
+      override spend(_: string, milliseconds: number) {
+        spent.push(milliseconds)
+      }
+    }
+    const memory = new Shares(4 * large * parsedResponseMemoryFactor)
+    const fairness = { ...createFairness(), memory, time: new Noted() }
+    function* nothing(): Work<void> {
+      yield 1
+    }
+    for (const characters of [large, large, 0]) await of(fairness).parse(characters, nothing())
+    expect(spent).toEqual([10.04, 10.04, 0.04])
+    await expect(of(fairness).parse(large + 1, nothing())).rejects.toThrow('Too many responses')
+    expect(memory.take(ada, large * parsedResponseMemoryFactor)).toBe(true)
+  })
+
+  test('waits until its owner has time again', async () => {
+    let left = 2
+    class Behind extends Paces {
+      override async pause() {
+        left -= 1
+      }
+    }
+    function* look(): Work<number> {
+      yield 1
+      return left
+    }
+    expect(await of({ ...createFairness(), time: new Behind() }).parse(10, look())).toBe(1)
+  })
 })

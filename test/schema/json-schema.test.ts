@@ -128,6 +128,14 @@ test('all that is wrong is said of a small value, and the first of a large one',
   expect(check(times(20_000, () => 1))).toBe('arguments.0 must be string')
 })
 
+test('a schema that ajv makes broken code of refuses the value', () => {
+  for (const schema of [
+    { patternProperties: { '^a': { type: 'integer' } }, anyOf: [{ additionalProperties: false }] },
+    { not: { anyOf: [{ required: ['a'] }, { unevaluatedProperties: false }], patternProperties: { '^a': true } } },
+  ])
+    expect(checkOf(schema, 'arguments')({ a: {} })).toContain('arguments: cannot be held to this schema')
+})
+
 test('a schema is compiled once for its content', () => {
   const compiled = (schema: JsonSchema) => {
     const work = keptCheckOf(schema, 'arguments')

@@ -258,12 +258,15 @@ const worsts: Readonly<Record<string, Worst>> = {
         )
       ).status
     }),
-  'streams of short lines': ({ ask, keys, chance }) => {
+  'streams of lines and lists': ({ ask, keys, chance }) => {
     const policy = [{ rpcReqMatch: { 'params.name': '^a' } }]
     const narrowed = keys.map(async (key) => JSON.parse((await ask('POST', '/tokens', { policy }, key)).text).token)
     return times(atOnce, async () => {
       const line = chance.pick(['', 'a', ':', 'data', 'id:1']) + chance.pick(['\n', '\r', '\r\n'])
-      const list = { jsonrpc: '2.0', id: 1, method: 'tools/list', params: { cursor: line } }
+      const tools = times(chance.pick([1, 60]), (i) => ({ name: `a${i}`, inputSchema: { type: 'object' } }))
+      const event = `data: ${JSON.stringify({ jsonrpc: '2.0', id: 1, result: { tools } })}\n\n`
+      const cursor = chance.pick([line, event])
+      const list = { jsonrpc: '2.0', id: 1, method: 'tools/list', params: { cursor } }
       return (await ask('POST', '/connect/mallory/real/mcp', list, await chance.pick(narrowed))).status
     })
   },

@@ -206,9 +206,9 @@ function sendWhole(
  * The JSON-RPC error of a response, without any other fields: beside the error a server could send a result that was
  * never filtered. Undefined if there is no error, or the body is too large to parse. Rejects with `rate_limited`.
  */
-async function rpcErrorIn(text: string, allowance: Pick<Allowance, 'run'>): Promise<string | undefined> {
+async function rpcErrorIn(text: string, allowance: Pick<Allowance, 'parse'>): Promise<string | undefined> {
   try {
-    const message = (await allowance.run(parsingResponse(text))) as {
+    const message = (await allowance.parse(text.length, parsingResponse(text))) as {
       jsonrpc?: unknown
       id?: unknown
       error?: unknown

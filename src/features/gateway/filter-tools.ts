@@ -3,10 +3,8 @@
  * the bounded JSON parser for all upstream responses that the gateway inspects.
  */
 
-import { PlatformError, rateLimited } from '../../errors.ts'
-import type { Fairness } from '../../fairness/fairness.ts'
-import { type Holder, ownerOf } from '../../fairness/owner.ts'
-import { parsedResponseCharsMax, parsedResponseMemoryFactor } from '../../limits.ts'
+import { PlatformError } from '../../errors.ts'
+import { parsedResponseCharsMax } from '../../limits.ts'
 import type { Block } from '../../policy/block.ts'
 import { couldCall, toolRules } from '../../policy/tools.ts'
 import { parsingWithin } from '../../schema/json.ts'
@@ -34,45 +32,6 @@ export function* filterTools(text: string, blocks: readonly Block[]): Generator<
   const isList = typeof result === 'object' && result !== null && Object.hasOwn(result, 'tools')
   const narrow = isList ? { ...message, result: yield* filterList(result as Record<string, unknown>, blocks) } : message
   return JSON.stringify(narrow)
-}
-
-/** Characters of a response that is parsed without a place of its own: most have fewer. Past it: it waits for one. */
-const unqueuedCharsMax = 64 * 1024
-/**
- * Milliseconds for a megabyte of a large response that is parsed and written again, with the collection of what that
- * leaves behind. Counted against `ownerTimeShare`. Past it: the owner waits.
- */
-const parseMsPerMegabyte = 5
-
-/**
- * Runs `read` on a response of so many characters. Its parsed form takes `parsedResponseMemoryFactor` bytes for each,
- * which count against the holder's share meanwhile, so of an owner's large responses one is parsed at a time. Throws
- * `rate_limited` if the share is used up.
- */
-export async function parseInPlace<T>(
-  { parses, memory, time }: Pick<Fairness, 'parses' | 'memory' | 'time'>,
-  holder: Holder,
-  characters: number,
-  read: () => Promise<T> | T,
-): Promise<T> {
-  const isLarge = characters > unqueuedCharsMax
-  const leave = isLarge ? await parses.enter(holder) : undefined
-  try {
-    if (isLarge) {
-      const owner = ownerOf(holder)
-      await time.pause(owner)
-      time.spend(owner, (characters / 2 ** 20) * parseMsPerMegabyte)
-    }
-    const amount = characters * parsedResponseMemoryFactor
-    if (!memory.take(holder, amount)) throw rateLimited('Too many responses to this caller are being read', 1)
-    try {
-      return await read()
-    } finally {
-      memory.giveBack(holder, amount)
-    }
-  } finally {
-    leave?.()
-  }
 }
 
 /**

@@ -9,6 +9,7 @@ import { allowanceOf } from '../../fairness/allowance.ts'
 import type { Fairness } from '../../fairness/fairness.ts'
 import { type RateLimit, rateNameOf } from '../../fairness/rate-limit.ts'
 import { asPlatformError } from '../../http/error-response.ts'
+import { wholeResponse } from '../../http/respond.ts'
 import { auditNameCharsMax, authorizationFreshMs } from '../../limits.ts'
 import type { ServiceTokenClaims } from '../../model/token.ts'
 import type { Tracing } from '../../ops/tracing.ts'
@@ -20,12 +21,12 @@ import type { AnswerMock } from '../mocks/mocks.ts'
 import type { UpstreamCredentials } from '../upstream-sign-in/credentials.ts'
 import type { RecordCall } from './call-record.ts'
 import { askedAs, type RecordStatus } from './connection-status.ts'
-import { filterTools, parseInPlace } from './filter-tools.ts'
+import { filterTools } from './filter-tools.ts'
 import { type Message, withoutAmbiguousParams } from './message.ts'
 import type { WatchStream } from './open-streams.ts'
 import type { SendUpstream } from './proxy.ts'
 import type { Sessions } from './sessions.ts'
-import { errorsAsMessages, rewriteResponse } from './stream.ts'
+import { errorsAsMessages, eventMemoryFactor, isEventStream, rewriteAnswer } from './stream.ts'
 import type { CallProgress } from './upstream-call.ts'
 
 type Shared = Pick<SharedParts, 'store' | 'clock' | 'authorizer' | 'denials' | 'headersKey' | 'links' | 'sockets'>
@@ -36,7 +37,7 @@ export interface GatewayDeps extends Shared {
   /** Tokens of connections that somebody has signed in. */
   readonly credentials: UpstreamCredentials
   readonly sessions: Sessions
-  readonly fairness: Pick<Fairness, 'memory' | 'turns' | 'parses' | 'time'>
+  readonly fairness: Pick<Fairness, 'memory' | 'turns'>
   readonly answerMock: AnswerMock
   readonly watchStream: WatchStream
   /** Our name in `Via` (RFC 9110, 7.6.3). A request that already carries it is a loop. */
@@ -198,10 +199,9 @@ function isSameRecord({ connection: { stored: a } }: AuthorizedCall, { connectio
 }
 
 /** Removes hidden tools from `tools/list`. Undefined if the response is passed on unchanged. */
-function toolFilter({ fairness }: GatewayDeps, { context: { caller } }: AuthorizedCall, message: Message) {
+function toolFilter({ context: { caller, request } }: AuthorizedCall, message: Message) {
   if (message.method !== 'tools/list' || !hasRpcRules(caller.blocks)) return undefined
-  return (data: string) =>
-    parseInPlace(fairness, caller, data.length, () => fairness.turns.run(caller, filterTools(data, caller.blocks)))
+  return (data: string) => allowanceOf(request).parse(data.length, filterTools(data, caller.blocks))
 }
 
 async function answerFromMock(
@@ -223,10 +223,16 @@ async function answerFromMock(
   if (answer === undefined) {
     throw new PlatformError('upstream_error', 'The server that this connection mocks is no longer registered', { id })
   }
-  const filter = toolFilter(deps, call, message)
-  if (filter !== undefined) return rewriteResponse(answer.response, errorsAsMessages(filter, id))
-  if (answer.body !== undefined) progress.body = answer.body
-  return answer.response
+  const { status, headers: own, body } = answer
+  const filter = toolFilter(call, message)
+  let whole = body
+  if (filter !== undefined) {
+    // It waits for its place to be parsed.
+    const letGo = allowanceOf(request).takeAnswer(body.length * eventMemoryFactor) // 429
+    whole = await rewriteAnswer(body, own, errorsAsMessages(filter, id)).finally(letGo)
+  }
+  if (!isEventStream(own)) progress.body = whole
+  return wholeResponse(request, whole, { status, headers: own }) // 429
 }
 
 async function sendUpstream(
@@ -271,7 +277,7 @@ async function sendUpstream(
     headers: restrictsArguments(caller.blocks) ? withoutAmbiguousParams(headers, message) : headers,
     via: request.headers.get('via') ?? undefined,
     signal: () => request.signal,
-    rewrite: toolFilter(deps, call, message),
+    rewrite: toolFilter(call, message),
     watchAccess: (end) =>
       deps.watchStream(
         () => renewIfPossible(call, message),

@@ -64,7 +64,7 @@ async function negotiatedVersion(
       negotiated = protocolVersion
     return result !== undefined
   }
-  await readMessages(toResponse(response), id, take, async (text) => allowance.run(parsingResponse(text)))
+  await readMessages(toResponse(response), id, take, (text) => allowance.parse(text.length, parsingResponse(text)))
   return negotiated
 }
 

@@ -111,19 +111,21 @@ export function errorsAsMessages(rewrite: Rewrite, id: RpcId): Rewrite {
   }
 }
 
-/** Rewrites each message of a response that we generated (a mock's). */
-export async function rewriteResponse(response: Response, rewrite: Rewrite): Promise<Response> {
-  const { status, headers, body } = response
-  if (body !== null && mediaType(headers.get('content-type')) === 'text/event-stream') {
-    return new Response(relayStream(body, { rewrite }), { status, headers })
-  }
-  return new Response(await rewrite(await response.text()), { status, headers })
+/** Whether a response is an event stream. */
+export function isEventStream(headers: Headers): boolean {
+  return mediaType(headers.get('content-type')) === 'text/event-stream'
+}
+
+/** Rewrites each message of an answer that we generated (a mock's). */
+export async function rewriteAnswer(body: string, headers: Headers, rewrite: Rewrite): Promise<string> {
+  if (!isEventStream(headers)) return rewrite(body)
+  return new Response(relayStream(new Blob([body]).stream(), { rewrite })).text()
 }
 
 /** Bytes of an event that is not counted: most have fewer. Past it: it counts with all that is made of it. */
 const uncountedEventBytesMax = 64 * 1024
 /** An event is there as bytes and as text, and once more rewritten. */
-const eventMemoryFactor = 4
+export const eventMemoryFactor = 4
 
 function createRewriter(rewrite: Rewrite, owner: StreamOptions['owner']) {
   const decoder = new TextDecoder()
@@ -247,7 +249,7 @@ export async function readMessages(
   read: (text: string) => Promise<unknown>,
 ): Promise<number> {
   if (response.body === null) return 0
-  if (mediaType(response.headers.get('content-type')) !== 'text/event-stream') {
+  if (!isEventStream(response.headers)) {
     try {
       const text = await response.text()
       take(await read(text))

@@ -2,10 +2,11 @@
 
 import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
 import { invalidRequest, PlatformError, rateLimited } from '../../errors.ts'
+import { allowanceOf } from '../../fairness/allowance.ts'
 import { parsedResponseMemoryFactor, toolsCharsMax, upstreamBodyTimeoutMs } from '../../limits.ts'
 import { rpcCodes, statelessHeaders, statelessMeta } from '../../model/mcp.ts'
 import { within } from '../../within.ts'
-import { parseInPlace, parsingResponse } from './filter-tools.ts'
+import { parsingResponse } from './filter-tools.ts'
 import { type AuthorizedCall, forward, type GatewayDeps } from './forward.ts'
 import type { Message } from './message.ts'
 import { readMessages } from './stream.ts'
@@ -124,8 +125,7 @@ async function answerTo(
   headers: Headers,
 ): Promise<Answer & { readonly characters: number }> {
   const response = await forward(deps, call, message, headers)
-  const { fairness } = deps
-  const { caller } = call.context
+  const { request } = call.context
   let answer: Answer | undefined
   const take = (received: unknown) => {
     const { id, result, error } = (received ?? {}) as { id?: unknown } & Answer
@@ -133,7 +133,7 @@ async function answerTo(
     return answer !== undefined
   }
   const characters = await readMessages(response, requestId, take, (text) =>
-    parseInPlace(fairness, caller, text.length, () => fairness.turns.run(caller, parsingResponse(text))),
+    allowanceOf(request).parse(text.length, parsingResponse(text)),
   )
   if (answer === undefined) throw upstreamError('The upstream does not speak MCP')
   return { ...answer, characters }

@@ -26,7 +26,7 @@ import {
  * Bytes of JSON of mocked servers that are cached in decoded form, which takes 25 times as much at worst. Past it:
  * the least recently used one is evicted.
  */
-const mockServersKeptBytesMax = 4 * 2 ** 20
+const mockServersKeptBytesMax = 2 * 2 ** 20
 /**
  * Cached answers of mocks, all together. Past it: the least recently used one is generated again, with the same
  * content.
@@ -49,7 +49,14 @@ const protocolWorkFactor = 5
 const headers = new Headers(noStoreJson)
 const serverInfoKey = 'io.modelcontextprotocol/serverInfo'
 
-/** Gives the response to a message, and its body if it is in memory. Undefined if the server is gone. */
+/** The whole answer to a message. */
+interface MockResponse {
+  readonly status: number
+  readonly headers: Headers
+  readonly body: string
+}
+
+/** Gives the response to a message. Undefined if the server is gone. */
 export type AnswerMock = ReturnType<typeof createMocks>
 
 /** Answers messages in place of registered servers. */
@@ -108,7 +115,7 @@ export function createMocks(sockets: Pick<ClientSockets, 'wait'>) {
     return made
   }
 
-  return async (call: MockCall): Promise<{ readonly response: Response; readonly body?: string } | undefined> => {
+  return async (call: MockCall): Promise<MockResponse | undefined> => {
     const { directory, scenario, message, request } = call
     const server = serversOf(directory).get(call.server) ?? (await read(call))
     if (server === undefined) return undefined
@@ -119,19 +126,19 @@ export function createMocks(sockets: Pick<ClientSockets, 'wait'>) {
       if ('result' in one.answer) {
         const id = JSON.stringify(message.id)
         const body = `{"jsonrpc":"2.0","id":${id},"result":${one[message.era]}}`
-        return { response: new Response(body, { headers }), body }
+        return { status: 200, headers, body }
       }
     }
     const { serve } = await import('./protocol.ts')
     // The official package takes as long as what it shows of the server is large; it cannot be interrupted.
     await allowanceOf(request).run(reading(server.bytes * protocolWorkFactor, () => undefined)) // 429
-    const response = await serve(call, server.detail, async (name, given) => {
+    const answer = await serve(call, server.detail, async (name, given) => {
       const tool = server.tools.get(name)
       if (tool !== undefined) return (await ready({ request, server, scenario, tool, given })).answer
       const message = `there is no tool ${JSON.stringify(name)}`
       return { delayMs: 0, error: { code: rpcCodes.invalidParams, message } }
     })
-    return { response }
+    return { status: answer.status, headers: answer.headers, body: await answer.text() }
   }
 }
 

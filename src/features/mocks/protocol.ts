@@ -12,7 +12,7 @@ type CallTool = (name: string, given: Arguments) => Promise<MockAnswer>
 
 /** A new server object for each request; mocks keep no state between requests. */
 export async function serve(call: MockCall, detail: ServerDetail, callTool: CallTool): Promise<Response> {
-  const { message, request } = call
+  const { message } = call
   // A mock's lists never change. A subscription is refused at once instead of held open without events.
   if (message.method === 'subscriptions/listen') {
     return rpcError(message, rpcCodes.methodNotFound, `a mock does not answer ${message.method}`)
@@ -27,8 +27,9 @@ export async function serve(call: MockCall, detail: ServerDetail, callTool: Call
   call.headers.forEach((value, name) => {
     if (name.startsWith('mcp-') && name !== 'mcp-session-id') headers.set(name, value)
   })
-  // The URL is a placeholder: the handler uses only the headers, the signal and the parsed body.
-  const asked = new Request('http://localhost/mcp', { method: 'POST', headers, signal: request.signal })
+  // The URL is a placeholder: the handler uses only the headers and the parsed body. Without the signal of the client's
+  // request, on which all that was made for the answer would hang until the client has read it.
+  const asked = new Request('http://localhost/mcp', { method: 'POST', headers })
   const answer = await handler.fetch(asked, { parsedBody: message.body })
   // Without this, nginx buffers an event stream until it ends.
   if (answer.headers.get('content-type')?.startsWith('text/event-stream') === true)

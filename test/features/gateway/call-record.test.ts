@@ -43,10 +43,10 @@ function problemsOf(...paths: string[]): readonly string[] {
 }
 
 /** What the server answers to `tools/call`; a text of events is a stream. */
-let answer: string | (() => string) = ''
+let answer: string | ((asked: string) => string) = ''
 const upstream: Upstream = {
-  async send() {
-    const text = typeof answer === 'string' ? answer : answer()
+  async send({ body: asked = '' }) {
+    const text = typeof answer === 'string' ? answer : answer(Buffer.from(asked).toString())
     const bytes = new TextEncoder().encode(text)
     if (text.startsWith('{')) return { status: 200, headers: { 'content-type': 'application/json' }, body: bytes }
     const body = new ReadableStream<Uint8Array>({
@@ -386,7 +386,8 @@ test('past a hundred refusals a second only their number is written', async () =
 test('what was sent to a server was not refused, whatever became of its answer', async () => {
   let executed = 0
   const large = `{"jsonrpc":"2.0","id":1,"result":{"content":"${'x'.repeat(300_000)}"}}`
-  answer = () => {
+  answer = (asked) => {
+    if (!asked.includes('tools/call')) return '{"jsonrpc":"2.0","id":1,"result":{}}'
     executed += 1
     return large
   }

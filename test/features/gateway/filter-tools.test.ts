@@ -1,20 +1,15 @@
 /** Answers to `tools/list`, looked into for a token. */
 
-import { describe, expect, test } from 'bun:test'
-import { setImmediate } from 'node:timers/promises'
-import { createFairness } from '../../../src/fairness/fairness.ts'
-import { Paces } from '../../../src/fairness/pace.ts'
-import { Shares } from '../../../src/fairness/shares.ts'
+import { expect, test } from 'bun:test'
 import {
   filterTools,
   narrowingCostMax,
   parsedResponseDepthMax,
   parsedResponseKeysMax,
   parsedResponseValuesMax,
-  parseInPlace,
   parsingResponse,
 } from '../../../src/features/gateway/filter-tools.ts'
-import { parsedResponseCharsMax, parsedResponseMemoryFactor } from '../../../src/limits.ts'
+import { parsedResponseCharsMax } from '../../../src/limits.ts'
 import { type Block, readConstraint } from '../../../src/policy/block.ts'
 import { costToAsk, patternProblem, rpcVerdictCharsMax } from '../../../src/schema/patterns.ts'
 import { drained } from '../../../src/schema/steps.ts'
@@ -111,48 +106,4 @@ test('a list costs so much, and one tool more is too many', () => {
   const blocks = [blockOf({ rpcReqMatch: { 'params.name': pattern } })]
   expect(namesIn(filtered(list(count), blocks))).toHaveLength(count)
   expect(() => filtered(list(count + 1), blocks)).toThrow('lists too many tools')
-})
-
-describe('a large response that is parsed', () => {
-  const holder = { keyId: 'key', family: 'key' }
-  const other = { keyId: 'other', family: 'other' }
-  const large = 2 ** 20
-
-  test('waits for that of its owner before it, and for nobody else’s', async () => {
-    const fairness = createFairness()
-    const order: string[] = []
-    const { promise: first, resolve: end } = Promise.withResolvers<void>()
-    const parsed = (name: string, characters: number, by = holder, until?: Promise<void>) =>
-      parseInPlace(fairness, by, characters, async () => {
-        order.push(name)
-        await until
-      })
-    const running = [parsed('first', large, holder, first), parsed('second', large)]
-    await setImmediate()
-    await parsed('small', 1000)
-    await parsed('another’s', large, other)
-    expect(order).toEqual(['first', 'small', 'another’s'])
-    end()
-    await Promise.all(running)
-    expect(order.at(-1)).toBe('second')
-  })
-
-  test('counts for its owner’s memory and time', async () => {
-    const spent: number[] = []
-    const memory = new Shares(4 * large * parsedResponseMemoryFactor)
-    class Noted extends Paces {
-      override spend(_: string, milliseconds: number) {
-        spent.push(milliseconds)
-      }
-    }
-    const time = new Noted()
-    const fairness = { ...createFairness(), memory, time }
-    const nothing = async () => {}
-    for (let i = 0; i < 3; i += 1) await parseInPlace(fairness, holder, large, nothing)
-    expect(spent).toEqual([5, 5, 5])
-    await expect(parseInPlace(fairness, holder, large + 1, nothing)).rejects.toThrow('Too many responses')
-    await parseInPlace(fairness, holder, 1000, nothing)
-    expect(spent).toHaveLength(4)
-    expect(memory.take(holder, large * parsedResponseMemoryFactor)).toBe(true)
-  })
 })

@@ -6,6 +6,8 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import { generateSync } from 'json-schema-faker'
 import { apiKeyDigest, revokeApiKey } from '../../../src/auth/api-key.ts'
+import { createFairness, type Fairness } from '../../../src/fairness/fairness.ts'
+import { Shares } from '../../../src/fairness/shares.ts'
 import { madeUpCharsMax, madeUpItemsMax } from '../../../src/features/mocks/generate-result.ts'
 import { sampleSources } from '../../../src/maintenance/seed/sample.ts'
 import type { ServerDetail } from '../../../src/model/server.ts'
@@ -39,8 +41,9 @@ const callTool = (platform: TestPlatform, place: string, name: string, given: ob
   rpc(platform, place, 'tools/call', { name, arguments: given }, credential)
 
 /** One server with one tool, mocked in the namespace `ada`, with and without a scenario. */
-const made = (tool: object, mocks: object[] = []) =>
+const made = (tool: object, mocks: object[] = [], options: { fairness?: Fairness } = {}) =>
   createTestPlatform({
+    ...options,
     sources: [
       ...sampleSources(),
       source('made.json', {
@@ -512,6 +515,26 @@ test('a made-up result has as much as is useful, whatever its schema allows', as
   expect(list.length).toBeLessThanOrEqual(madeUpItemsMax)
   for (const items of list) expect(items.length).toBeLessThanOrEqual(madeUpItemsMax)
   expect(Object.keys(map).length).toBeLessThanOrEqual(madeUpItemsMax)
+})
+
+test('a large list counts for its caller until it is read, and while it waits to be narrowed', async () => {
+  const tools = { description: 'd'.repeat(60_000), inputSchema: { type: 'object', title: 't'.repeat(300_000) } }
+  const policy = [{ rpcReqMatch: { 'params.name': '^do' } }]
+  // A quarter is one token's.
+  for (const [isNarrowed, bytes, status] of [
+    [false, 4 * 300_000, 429],
+    [false, 4 * 500_000, 200],
+    [true, 4 * 1_200_000, 429],
+    [true, 4 * 5_000_000, 200],
+  ] as const) {
+    const fairness = { ...createFairness(), memory: new Shares(bytes) }
+    const platform = await made(tools, [], { fairness })
+    const credential = isNarrowed ? await mintToken(platform.fetch, sampleKeys.ada, { policy }) : sampleKeys.ada
+    const list = await rpc(platform, 'ada/made', 'tools/list', {}, credential)
+    expect({ bytes, status: list.status }).toEqual({ bytes, status })
+    // All of it is given back.
+    expect(fairness.memory.take({ keyId: 'k', family: 'k' }, bytes / 4)).toBe(true)
+  }
 })
 
 test('a schema whose references multiply is not made up', async () => {
