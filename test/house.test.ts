@@ -120,7 +120,7 @@ test('clocks and chance come in from the root', () => {
     'cli/client/api-client.ts',
     'cli/progress.ts',
     'cli/serve.ts',
-    'features/gateway/stream.ts',
+    'features/gateway/relayed-stream.ts',
     'features/gateway/tool-requests.ts',
     'maintenance/data-folder.ts',
     'storage/postgres/store.ts',

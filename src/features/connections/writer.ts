@@ -21,8 +21,8 @@ import {
 import { keyOf } from '../../storage/keys.ts'
 import type { Usage } from '../../storage/usage.ts'
 import type { Upstream } from '../../upstream/upstream.ts'
-import type { UpstreamCredentials } from '../upstream-sign-in/credentials.ts'
 import { configOf } from '../upstream-sign-in/input.ts'
+import type { UpstreamCredentials } from '../upstream-sign-in/token-refresh.ts'
 import { type AskedWrite, type Draft, draftChange, draftNew, requireWritable } from './draft.ts'
 import type { Probing } from './probing.ts'
 

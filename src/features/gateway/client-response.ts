@@ -10,8 +10,8 @@ import { asBuffer } from '../../storage/bytes.ts'
 import type { UpstreamResponse } from '../../upstream/upstream.ts'
 import { parsingResponse } from './filter-tools.ts'
 import { discardBody } from './platform-session.ts'
+import { errorsAsMessages, messageEvent, type Rewrite, relayStream } from './relayed-stream.ts'
 import { wantedScope } from './send-with-credentials.ts'
-import { errorsAsMessages, messageEvent, type Rewrite, relayStream } from './stream.ts'
 import { sessionExpired, tooMany, type UpstreamCall, unusableUpstream } from './upstream-call.ts'
 
 /** Ours: white space before a response that is passed on; servers pad responses to flush buffers. Past it: 502. */

@@ -6,9 +6,9 @@
 import { toResponse, type UpstreamResponse } from '../../upstream/upstream.ts'
 import { version } from '../../version.ts'
 import { parsingResponse } from './filter-tools.ts'
+import { readMessages } from './relayed-stream.ts'
 import type { Post } from './send-with-credentials.ts'
 import type { PlatformSession } from './sessions.ts'
-import { readMessages } from './stream.ts'
 import type { UpstreamCall } from './upstream-call.ts'
 
 /**

@@ -9,7 +9,7 @@ import { within } from '../../within.ts'
 import { parsingResponse } from './filter-tools.ts'
 import { type AuthorizedCall, forward, type GatewayDeps } from './forward.ts'
 import type { Message } from './message.ts'
-import { readMessages } from './stream.ts'
+import { readMessages } from './relayed-stream.ts'
 
 /** Ours: pages of a server's tools that `.tools` reads. Past it: 502. */
 export const toolPagesMax = 100

@@ -7,9 +7,9 @@ import type { Holder } from '../../fairness/owner.ts'
 import type { Shares } from '../../fairness/shares.ts'
 import type { ConnectionStatus } from '../../model/connection.ts'
 import { UpstreamError } from '../../upstream/upstream.ts'
-import type { Credentials } from '../upstream-sign-in/credentials.ts'
+import type { Credentials } from '../upstream-sign-in/token-refresh.ts'
 import type { Message } from './message.ts'
-import type { Rewrite } from './stream.ts'
+import type { Rewrite } from './relayed-stream.ts'
 
 /** How far a call has come, for its record. */
 export interface CallProgress {

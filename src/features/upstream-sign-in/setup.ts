@@ -23,10 +23,10 @@ import { isConnectionId, isSlug } from '../../model/names.ts'
 import { ownerName } from '../../model/organization.ts'
 import { findConnection } from '../../storage/connections.ts'
 import { type BeginDeps, beginSignIn, signInTarget } from './begin.ts'
-import type { UpstreamCredentials } from './credentials.ts'
 import { configOf, enterInput, isInputDue } from './input.ts'
 import type { StoredClient } from './oauth-client.ts'
 import { inputPage, setupPage, signedOutPage, type Visit } from './setup-pages.ts'
+import type { UpstreamCredentials } from './token-refresh.ts'
 import type { UpstreamTokens } from './tokens.ts'
 
 export interface SetupDeps extends BeginDeps {

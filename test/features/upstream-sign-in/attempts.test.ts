@@ -2,8 +2,8 @@
 
 import { expect, test } from 'bun:test'
 import { sealPart } from '../../../src/auth/sealed-parts.ts'
-import { createUpstreamCredentials } from '../../../src/features/upstream-sign-in/credentials.ts'
 import type { UpstreamSignInDeps } from '../../../src/features/upstream-sign-in/oauth-client.ts'
+import { createUpstreamCredentials } from '../../../src/features/upstream-sign-in/token-refresh.ts'
 import type { UpstreamTokens } from '../../../src/features/upstream-sign-in/tokens.ts'
 import { connectionChange, findConnection } from '../../../src/storage/connections.ts'
 import { writeAttemptsMax } from '../../../src/storage/decide-again.ts'

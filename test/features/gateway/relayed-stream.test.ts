@@ -9,7 +9,7 @@ import {
   readMessages,
   relayStream,
   rewriteAnswer,
-} from '../../../src/features/gateway/stream.ts'
+} from '../../../src/features/gateway/relayed-stream.ts'
 import { streamInPieces as piecesOf, responsePieceBytes } from '../../../src/http/respond.ts'
 import {
   eventBytesAtOnce,
