@@ -172,7 +172,7 @@ const worsts: Readonly<Record<string, Worst>> = {
       tools: times(20, (i) => ({
         name: `t${i}`,
         inputSchema: schema(chance, i === 0 ? [700, 3000] : [20, 50, 140]),
-        ...(i % 2 === 0 && { outputSchema: hostileSchema(chance) }),
+        ...(i % 10 === 1 && { outputSchema: hostileSchema(chance) }),
       })),
     })
     const mocked = made.then(() => ask('PUT', '/connect/mallory/schemas', { server: name, mock: { enabled: true } }))
