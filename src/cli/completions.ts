@@ -27,12 +27,15 @@ function placesOf(command: Command, path: string): { path: string; commands: Com
   return [here, ...commands.flatMap((one) => placesOf(one, `${path} ${one.name()}`))]
 }
 
-/** A shell pattern of all commands. Each script appends one word at a time while the result is a command. */
-const isPlace = (places: readonly Place[]) =>
-  places
-    .slice(1)
-    .map(({ path }) => `"${path}"`)
-    .join(' | ')
+/** All commands, as a shell pattern. Each script appends one word at a time while the result is a command. */
+const pathsOf = (places: readonly Place[], between: string) =>
+  places.flatMap(({ path }, index) => (index === 0 ? [] : [`"${path}"`])).join(between)
+/** The loop of bash and zsh that does so. */
+const following = (words: string, places: readonly Place[]) => `for word in ${words}; do
+    case "$place $word" in
+      ${pathsOf(places, ' | ')}) place="$place $word" ;;
+    esac
+  done`
 /** A shell pattern of the flags after which a value is expected, which is completed as a file name. Each has a name. */
 const valueFlags = (places: readonly Place[]) =>
   [...new Set(places.flatMap(({ flags }) => flags.filter(takesValue).map(({ long }) => long)))].join(' | ')
@@ -47,11 +50,7 @@ function bash(places: readonly Place[]): string {
 _postern() {
   local current="\${COMP_WORDS[COMP_CWORD]}" place=postern word commands= flags=
   COMPREPLY=()
-  for word in "\${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-    case "$place $word" in
-      ${isPlace(places)}) place="$place $word" ;;
-    esac
-  done
+  ${following(`"\${COMP_WORDS[@]:1:COMP_CWORD-1}"`, places)}
   # After a flag that takes a value, file names.
   case "\${COMP_WORDS[COMP_CWORD-1]}" in ${valueFlags(places)}) return ;; esac
   case "$place" in
@@ -74,11 +73,7 @@ function zsh(places: readonly Place[]): string {
 _postern() {
   local place=postern word
   local -a commands flags
-  for word in "\${words[@]:1:$((CURRENT - 2))}"; do
-    case "$place $word" in
-      ${isPlace(places)}) place="$place $word" ;;
-    esac
-  done
+  ${following(`"\${words[@]:1:$((CURRENT - 2))}"`, places)}
   case "\${words[CURRENT-1]}" in ${valueFlags(places)}) _files; return ;; esac
   case "$place" in
 ${places.map(({ path, commands, flags }) => `    "${path}") commands=(${commandItems(commands)}) flags=(${flagItems(flags)}) ;;`).join('\n')}
@@ -108,10 +103,7 @@ function __postern_at --description 'Is this the command that is being typed?'
   set -l place postern
   for word in (commandline -opc)[2..-1]
     switch "$place $word"
-      case ${places
-        .slice(1)
-        .map(({ path }) => `'${path}'`)
-        .join(' ')}
+      case ${pathsOf(places, ' ')}
         set place "$place $word"
     end
   end

@@ -14,7 +14,6 @@ import { Turns } from './turns.ts'
 export const readsAtOnceMax = 8
 /** Ours: large responses of other servers that are parsed at once, one of each owner; each takes up to 30 MB meanwhile. Past it: they wait. */
 const parsesAtOnceMax = 32
-
 /** Ours: writes that are decided and committed at once, eight of each owner. Past it: they wait. */
 const commitsAtOnceMax = 64
 /** Ours: TLS handshakes with other servers in which certificates are read, two of each owner. Past it: they wait. */

@@ -206,21 +206,17 @@ function limitFetch(response: Response, left: { bytes: number }, onTooMuch: (rea
   const body = response.body.pipeThrough(
     new TransformStream<Uint8Array, Uint8Array>({
       async transform(chunk, controller) {
-        left.bytes -= chunk.length
-        if (left.bytes < 0) {
-          controller.error(new Error('the answer to a initialization is too large'))
-          onTooMuch()
-          return
+        const stop = (reason?: string) => {
+          controller.error(new Error('the server sent too much'))
+          onTooMuch(reason)
         }
+        left.bytes -= chunk.length
+        if (left.bytes < 0) return stop()
         for (let at = 0; at < chunk.length; at += probeBytesAtOnce) {
           if (at > 0) await new Promise((resolve) => setImmediate(resolve))
           const piece = chunk.subarray(at, at + probeBytesAtOnce)
           const tooMany = parts(piece)
-          if (tooMany !== undefined) {
-            controller.error(new Error('the answer to a initialization has too many parts'))
-            onTooMuch(`What the server sent ${tooMany}`)
-            return
-          }
+          if (tooMany !== undefined) return stop(`What the server sent ${tooMany}`)
           controller.enqueue(piece)
         }
       },

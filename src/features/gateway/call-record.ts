@@ -109,7 +109,7 @@ export function createCallRecorder({ log, key, observe, requestId, clock }: Call
     }
     const { status, headers } = response
     const answer = createOutcomeReader(message.id, headers.get('content-type'))
-    return new Response(recorded(response.body, answer, { request, progress, end }), { status, headers })
+    return new Response(recorded(response.body, answer, { request, progress }, end), { status, headers })
   }
 }
 
@@ -152,19 +152,14 @@ function isOfUpstream(code: string): boolean {
   return code.startsWith('upstream_') || code === 'session_not_found' || code === 'internal'
 }
 
-interface RecordedStream {
-  readonly request: Request
-  readonly progress: CallProgress
-  readonly end: (ending: Ending) => Promise<void>
-}
-
 /**
  * The stream, which ends when the call is recorded. A client that disconnects before the answer has cancelled the call.
  */
 function recorded(
   body: ReadableStream<Uint8Array>,
   answer: OutcomeReader,
-  { request, progress, end }: RecordedStream,
+  { request, progress }: { readonly request: Request; readonly progress: CallProgress },
+  end: (ending: Ending) => Promise<void>,
 ): ReadableStream<Uint8Array> {
   const reader = body.getReader()
   let bytesOut = 0

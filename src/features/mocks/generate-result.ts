@@ -211,17 +211,18 @@ const leastPartsMax = new Map([
   ['minProperties', madeUpStepsMax / 10],
 ])
 
+/** By upper bound: the lower bound beside it, and the most that a made-up value needs; the faker would use all. */
+const upperBounds = new Map<string, readonly [least: string, most: number]>([
+  ['maxLength', ['minLength', madeUpCharsMax]],
+  ['maxItems', ['minItems', madeUpItemsMax]],
+  ['maxProperties', ['minProperties', madeUpItemsMax]],
+  ['maxContains', ['minContains', madeUpItemsMax]],
+])
+
 /** An upper bound of a schema, as low as a made-up value needs it; undefined for any other keyword. */
 function lowered(schema: object, keyword: string): number | undefined {
-  const bounds: Readonly<Record<string, readonly [least: string, most: number]>> = {
-    maxLength: ['minLength', madeUpCharsMax],
-    maxItems: ['minItems', madeUpItemsMax],
-    maxProperties: ['minProperties', madeUpItemsMax],
-    maxContains: ['minContains', madeUpItemsMax],
-  }
-  const [least, most] = Object.hasOwn(bounds, keyword) ? (bounds[keyword] ?? []) : []
-  if (least === undefined || most === undefined) return undefined
+  const [least = '', most = 0] = upperBounds.get(keyword) ?? []
   const { [keyword]: given, [least]: floor } = schema as Record<string, unknown>
-  if (typeof given !== 'number') return undefined
+  if (least === '' || typeof given !== 'number') return undefined
   return Math.min(given, Math.max(typeof floor === 'number' ? floor : 0, most))
 }

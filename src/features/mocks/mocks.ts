@@ -49,12 +49,8 @@ const protocolWorkFactor = 5
 const headers = new Headers(noStoreJson)
 const serverInfoKey = 'io.modelcontextprotocol/serverInfo'
 
-/** The whole answer to a message. */
-interface MockResponse {
-  readonly status: number
-  readonly headers: Headers
-  readonly body: string
-}
+/** The whole response to a message. */
+type MockResponse = Pick<Response, 'status' | 'headers'> & { readonly body: string }
 
 /** Gives the response to a message. Undefined if the server is gone. */
 export type AnswerMock = ReturnType<typeof createMocks>
