@@ -7,16 +7,20 @@
 import { LRUCache } from 'lru-cache'
 import type { Caller } from '../auth/authenticate.ts'
 
-/** Admissions (caller and URL) to lists and connections; at most a few kilobytes each. Past it: decided again. */
+/** Admissions (caller and URL) of one kind. Past it: decided again. */
 const admissionsKeptMax = 4000
 /** Characters of a URL with an admission; longer ones rarely repeat. Past it: decided again. */
 export const admissionUrlCharsMax = 512
 
-/** By bytes: the most of all together, and of each. A larger one is not remembered. */
-type Sizes<T> = Pick<LRUCache.OptionsBase<string, T, unknown>, 'maxSize' | 'maxEntrySize' | 'sizeCalculation'>
+/** In bytes: the most of all together, and of each. A larger one is not remembered. */
+interface Sizes<T> {
+  readonly maxSize: number
+  readonly maxEntrySize?: number
+  readonly sizeOf: (admission: T, caller: Caller) => number
+}
 
-/** `sizes` bounds the memory of large values; without it only their number is bounded (`admissionsKeptMax`). */
-export function createAdmissions<T extends object>(sizes: Sizes<T> = {}) {
+/** `sizes` bounds their memory, which `admissionsKeptMax` alone would not. */
+export function createAdmissions<T extends object>({ sizeOf, ...sizes }: Sizes<T>) {
   const kept = new LRUCache<string, T>({ ...sizes, max: admissionsKeptMax })
   /** A number for each Caller object. Keys are texts, so the cache does not keep callers in memory. */
   const numbers = new WeakMap<Caller, number>()
@@ -35,7 +39,7 @@ export function createAdmissions<T extends object>(sizes: Sizes<T> = {}) {
         number = last
         numbers.set(caller, number)
       }
-      kept.set(`${number} ${url}`, admission)
+      kept.set(`${number} ${url}`, admission, { size: sizeOf(admission, caller) })
     },
   }
 }

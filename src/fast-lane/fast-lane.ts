@@ -5,6 +5,7 @@
  * `versioned-lane.ts`.
  */
 
+import type { Caller } from '../auth/authenticate.ts'
 import type { AuthorizedConnection, Authorizer, RequestContext } from '../auth/authorizer.ts'
 import type { Clock } from '../clock.ts'
 import type { Page, PreparedList } from '../features/connections/connection-lists.ts'
@@ -20,6 +21,8 @@ import { createPages, type Lists } from './pages.ts'
 
 /** Connections cached in decoded form for calls. Past it: the least recently used one is evicted. */
 const connectionsKeptBytesMax = 16 * 2 ** 20
+/** Requests for lists, each with the policy that it is narrowed by. Past it: prepared again. */
+const listsKeptBytesMax = 16 * 2 ** 20
 /** Server details with an admission, counted for each caller. Past it: read again. */
 const detailsKeptBytesMax = 16 * 2 ** 20
 
@@ -41,12 +44,12 @@ export function createRemembered(clock: Clock) {
   const headers = new Headers(privateJson)
   return {
     callers: createCallers(clock),
-    lists: createAdmissions<PreparedList>(),
+    lists: createAdmissions<PreparedList>({ maxSize: listsKeptBytesMax, sizeOf: listBytes }),
     details: createAdmissions<Uint8Array>({
       maxSize: detailsKeptBytesMax,
       // A larger answer counts for its owner until it is read, which the ordinary path sees to.
       maxEntrySize: responseInOnePieceBytesMax,
-      sizeCalculation: (json) => json.length,
+      sizeOf: (json) => json.length,
     }),
     detailsResponse(json: Uint8Array, requestId: () => string): Response {
       // On the shared Headers before the Response copies them: on the Response it costs two microseconds more.
@@ -54,6 +57,11 @@ export function createRemembered(clock: Clock) {
       return new Response(json as Uint8Array<ArrayBuffer>, { headers })
     },
   }
+}
+
+/** An estimate: a parsed policy, which stays in memory with the list, takes ten times its text. */
+function listBytes({ cacheKey }: PreparedList, { token }: Caller): number {
+  return 1000 + 4 * cacheKey.length + 10 * JSON.stringify(token?.policy ?? null).length
 }
 
 /** Of a store in this process. */
@@ -65,8 +73,7 @@ export function createFastLane(local: LocalReads, lists: Lists, clock: Clock): F
   const allowed = createAdmissions<{ readonly connection: AuthorizedConnection; readonly version: string }>({
     maxSize: connectionsKeptBytesMax,
     // An estimate of the memory of a decoded record.
-    sizeCalculation: ({ connection: { stored } }) =>
-      4 * (stored.bytes.length + (stored.privateBytes?.length ?? 0)) + 500,
+    sizeOf: ({ connection: { stored } }) => 4 * (stored.bytes.length + (stored.privateBytes?.length ?? 0)) + 500,
   })
 
   const directoryVersion = () => versions.current('', () => directoryVersionKey)

@@ -82,7 +82,7 @@ test('what was asked for once is remembered for a thousand pages', async () => {
 })
 
 test('what one caller was admitted to is nobody else’s', () => {
-  const admissions = createAdmissions<{ name: string }>()
+  const admissions = createAdmissions<{ name: string }>({ maxSize: 1000, sizeOf: () => 1 })
   const [ada, eve] = [{}, {}] as [Caller, Caller]
   const admission = { name: 'a' }
   expect(admissions.find(ada, 'u')).toBeUndefined()

@@ -4,6 +4,7 @@ import { expect, test } from 'bun:test'
 import type { Caller } from '../../src/auth/authenticate.ts'
 import { admissionUrlCharsMax, createAdmissions } from '../../src/fast-lane/admissions.ts'
 import { createCallers } from '../../src/fast-lane/callers.ts'
+import { createRemembered } from '../../src/fast-lane/fast-lane.ts'
 import { createLocalVersions } from '../../src/fast-lane/known-versions.ts'
 import { directoryVersionKey } from '../../src/storage/keys.ts'
 import { clockOf } from '../support/clock.ts'
@@ -49,7 +50,7 @@ test('a token is known until the second in which it is over', () => {
 })
 
 test('an admission is one caller’s to one URL, that is not too long', () => {
-  const admissions = createAdmissions<{ what: string }>()
+  const admissions = createAdmissions<{ what: string }>({ maxSize: 1000, sizeOf: () => 1 })
   const [ada, eve] = [callerOf('ada'), callerOf('ada')]
   const long = 'x'.repeat(admissionUrlCharsMax)
   expect(admissions.find(ada, 'a')).toBeUndefined()
@@ -65,10 +66,26 @@ test('an admission is one caller’s to one URL, that is not too long', () => {
 })
 
 test('large admissions are forgotten before others', () => {
-  const admissions = createAdmissions<{ bytes: number }>({ maxSize: 10, sizeCalculation: ({ bytes }) => bytes })
+  const admissions = createAdmissions<{ bytes: number }>({ maxSize: 10, sizeOf: ({ bytes }) => bytes })
   const ada = callerOf('ada')
   for (const url of ['a', 'b', 'c']) admissions.remember(ada, url, { bytes: 4 })
   expect(['a', 'b', 'c'].map((url) => admissions.find(ada, url)?.bytes)).toEqual([undefined, 4, 4])
+})
+
+test('a list counts with the policy that stays in memory with it', () => {
+  const { lists } = createRemembered(clockOf(() => 0))
+  const policy = [
+    { metadata: Array.from({ length: 60 }, (_, i) => ({ [`m${i}`]: '1', [`n${i}`]: '0', [`o${i}`]: '1' })) },
+  ]
+  const callers = Array.from({ length: 2000 }, () => ({ ...callerOf('ada'), token: { policy } as never }))
+  const list = { cacheKey: 'x'.repeat(100) } as never
+  for (const caller of callers) lists.remember(caller, 'a', list)
+  const kept = callers.filter((caller) => lists.find(caller, 'a') !== undefined).length
+  // Of 16 MB, where each policy takes about 20 kB. Without one there is room for all.
+  expect([kept > 100, kept < 1000]).toEqual([true, true])
+  const plain = callers.map(() => callerOf('ada'))
+  for (const caller of plain) lists.remember(caller, 'a', list)
+  expect(plain.every((caller) => lists.find(caller, 'a') !== undefined)).toBe(true)
 })
 
 test('a version is read once until something is written, and each time where writes are not counted', () => {
