@@ -17,6 +17,8 @@ export class ByteBuffer {
   readonly #holder: Holder
   /** Full, but for the last. A single chunk is not copied, as most responses are one chunk. */
   #pieces: Uint8Array<ArrayBuffer>[] = []
+  /** Whether the first piece is a chunk of the runtime's. */
+  #isFirstChunk = false
   /** Bytes that the last piece still has room for. */
   #room = 0
   #expected = 0
@@ -44,6 +46,7 @@ export class ByteBuffer {
     if (this.length > 0 || this.#expected > chunk.length) return this.#copy(chunk)
     if (!this.#takeFor(chunk.length)) return false
     this.#pieces.push(alone(chunk))
+    this.#isFirstChunk = true
     this.length = chunk.length
     return true
   }
@@ -51,8 +54,10 @@ export class ByteBuffer {
   /** Removes and returns all bytes, and releases their share; undefined if there are none. */
   take(): Uint8Array<ArrayBuffer> | undefined {
     const [first] = this.#pieces
-    const bytes = first === undefined || first.length === this.length ? first : this.#joined(first)
-    this.discard()
+    const isOne = first === undefined || this.#pieces.length === 1
+    const bytes = isOne ? first && this.#whole(first) : Bun.concatArrayBuffers(this.#pieces, this.length, true)
+    if (!isOne || bytes?.buffer !== first?.buffer) this.#free()
+    this.#forget()
     return bytes
   }
 
@@ -60,6 +65,7 @@ export class ByteBuffer {
   takePiece(): Uint8Array<ArrayBuffer> | undefined {
     if (this.#pieces.length < 2) return this.take()
     const piece = this.#pieces.shift() as Uint8Array<ArrayBuffer>
+    this.#isFirstChunk = false
     this.#memory.giveBack(this.#holder, piece.length)
     this.#taken -= piece.length
     this.length -= piece.length
@@ -68,8 +74,19 @@ export class ByteBuffer {
 
   /** The same, where nobody wants the bytes. */
   discard(): void {
+    this.#free()
+    this.#forget()
+  }
+
+  /** Gives the memory of pieces back before they are collected: of large responses that may be a hundred megabytes. */
+  #free(): void {
+    for (const { buffer } of this.#pieces.slice(this.#isFirstChunk ? 1 : 0)) buffer.transfer(0)
+  }
+
+  #forget(): void {
     if (this.#taken > 0) this.#memory.giveBack(this.#holder, this.#taken)
     this.#pieces = []
+    this.#isFirstChunk = false
     this.#room = 0
     this.#taken = 0
     this.length = 0
@@ -102,10 +119,10 @@ export class ByteBuffer {
     return true
   }
 
-  #joined(first: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
-    // No second copy of a piece that is nearly full.
-    if (this.#pieces.length === 1 && this.#room < this.length) return first.subarray(0, this.length)
-    return Bun.concatArrayBuffers(this.#pieces, this.length, true)
+  /** Of the only piece. No second copy of one that is nearly full. */
+  #whole(piece: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
+    if (piece.length === this.length) return piece
+    return this.#room < this.length ? piece.subarray(0, this.length) : piece.slice(0, this.length)
   }
 }
 
