@@ -48,6 +48,7 @@ const row =
   (path: string, costs: Costs, errors?: Operation['errors']): Operation => ({ method, path, costs, errors })
 const [get, post, put, patch, remove] = [row('GET'), row('POST'), row('PUT'), row('PATCH'), row('DELETE')]
 
+/** A path belongs to the first row whose template it fits. */
 export const operations = {
   createToken: post('/tokens', json),
   listConnections: get('/connect/{namespace}', many),

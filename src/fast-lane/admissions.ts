@@ -33,12 +33,9 @@ export function createAdmissions<T extends object>({ sizeOf, ...sizes }: Sizes<T
     remember(caller: Caller, url: string, admission: T): void {
       // The number of entries is bounded, so their length must be too; long URLs are rare.
       if (url.length > admissionUrlCharsMax) return
-      let number = numbers.get(caller)
-      if (number === undefined) {
-        last += 1
-        number = last
-        numbers.set(caller, number)
-      }
+      const number = numbers.get(caller) ?? last + 1
+      last = Math.max(last, number)
+      numbers.set(caller, number)
       kept.set(`${number} ${url}`, admission, { size: sizeOf(admission, caller) })
     },
   }

@@ -54,9 +54,9 @@ export class ByteBuffer {
   /** Removes and returns all bytes, and releases their share; undefined if there are none. */
   take(): Uint8Array<ArrayBuffer> | undefined {
     const [first] = this.#pieces
-    const isOne = first === undefined || this.#pieces.length === 1
-    const bytes = isOne ? first && this.#whole(first) : Bun.concatArrayBuffers(this.#pieces, this.length, true)
-    if (!isOne || bytes?.buffer !== first?.buffer) this.#free()
+    const isWhole = first === undefined || first.length === this.length
+    const bytes = isWhole ? first : Bun.concatArrayBuffers(this.#pieces, this.length, true)
+    if (!isWhole) this.#free()
     this.#forget()
     return bytes
   }
@@ -117,12 +117,6 @@ export class ByteBuffer {
       at += part.length
     }
     return true
-  }
-
-  /** Of the only piece. No second copy of one that is nearly full. */
-  #whole(piece: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
-    if (piece.length === this.length) return piece
-    return this.#room < this.length ? piece.subarray(0, this.length) : piece.slice(0, this.length)
   }
 }
 

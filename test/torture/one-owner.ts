@@ -53,7 +53,9 @@ export const oneOwner: Trial = {
           params: { name?: string; cursor?: string }
         }
         const events = { 'content-type': 'text/event-stream' }
-        if (method === 'tools/list') return new Response((params.cursor ?? '').repeat(5000), { headers: events })
+        const { cursor = '' } = params
+        const times = cursor.length < 100 ? 5000 : 100
+        if (method === 'tools/list') return new Response(cursor.repeat(times), { headers: events })
         if (method !== 'tools/call') return Response.json({ jsonrpc: '2.0', id, result: {} })
         if (params.name === 'endless') return new Response(endless(), { headers: events })
         executed += 1

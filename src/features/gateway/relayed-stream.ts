@@ -173,7 +173,6 @@ function createRewriter(rewrite: Rewrite, owner: StreamOptions['owner']) {
     // The client has taken the events before.
     takeFor(pending)
     const end = Math.max(bytes.lastIndexOf(0x0a), bytes.lastIndexOf(0x0d)) + 1
-    const turn = { from: performance.now() }
     let text = ''
     // Whole lines only: the parser rescans an unfinished line with every piece of it. In steps of `eventBytesAtOnce`: a
     // client that was slow can receive megabytes at once, with hundreds of thousands of events in them.
@@ -190,9 +189,9 @@ function createRewriter(rewrite: Rewrite, owner: StreamOptions['owner']) {
           pending = 0
           text += eventText(part, await rewrite(part.data))
         }
-        if (isOver(turn)) await nextTurn(turn)
       }
-      if (isOver(turn)) await nextTurn(turn)
+      // Rewriting takes its owner's turns; what lies between events does not.
+      if (at < end) await new Promise((resolve) => setImmediate(resolve))
     }
     hold(bytes.subarray(end))
     return Buffer.from(text)
@@ -213,17 +212,6 @@ function lineEndFrom(bytes: Uint8Array, at: number, end: number): number {
   let next = at
   while (next < end && bytes[next] !== 0x0a && bytes[next] !== 0x0d) next += 1
   return Math.min(next + 1, end)
-}
-
-/** Whether this stream has used the event loop for `eventLoopSliceMs`. */
-function isOver({ from }: { from: number }): boolean {
-  return performance.now() - from >= limits.eventLoopSliceMs
-}
-
-/** Yields to other requests, and starts a new slice. */
-async function nextTurn(turn: { from: number }): Promise<void> {
-  await new Promise((resolve) => setImmediate(resolve))
-  turn.from = performance.now()
 }
 
 /** A JSON-RPC message as a server-sent event. */

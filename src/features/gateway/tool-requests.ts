@@ -125,7 +125,6 @@ async function answerTo(
   headers: Headers,
 ): Promise<Answer & { readonly characters: number }> {
   const response = await forward(deps, call, message, headers)
-  const { request } = call.context
   let answer: Answer | undefined
   const take = (received: unknown) => {
     const { id, result, error } = (received ?? {}) as { id?: unknown } & Answer
@@ -133,7 +132,7 @@ async function answerTo(
     return answer !== undefined
   }
   const characters = await readMessages(response, requestId, take, (text) =>
-    allowanceOf(request).parse(text.length, parsingResponse(text)),
+    allowanceOf(call.context.request).parse(text.length, parsingResponse(text)),
   )
   if (answer === undefined) throw upstreamError('The upstream does not speak MCP')
   return { ...answer, characters }

@@ -52,7 +52,8 @@ export function* generating(desired: DesiredRecords, check: Check): Generator<nu
     // The second half of the tries keeps the faker's own values: replacing one can violate a rule between fields.
     const isPlain = attempt >= madeUpTriesMax / 2
     let taken = 0
-    const step: Step = (steps = 1) => {
+    // Throws ever after: the faker takes an error for a wrong choice.
+    const step = (steps = 1) => {
       taken += steps
       if (taken > madeUpStepsMax) throw new Error('the value is too large, or has no end')
     }
@@ -63,7 +64,6 @@ export function* generating(desired: DesiredRecords, check: Check): Generator<nu
   return undefined
 }
 
-/** Counts steps of a try. Throws once they are used up, and ever after: the faker takes an error for a wrong choice. */
 type Step = (steps?: number) => void
 
 /** One try. `isPlain`: without replacing values. */
@@ -198,18 +198,14 @@ function prepareSchema(schema: unknown, isPlain: boolean): unknown {
   const own = Object.entries(schema).filter(([name]) => name !== 'patternProperties')
   const parts = own.map(([name, part]) => {
     if (name === '$ref' && typeof part === 'string') return [name, `postern:${part.replace(/^#/, '')}`]
-    if (Number(part) > (leastPartsMax.get(name) ?? Number.POSITIVE_INFINITY)) throw new Error(`${name}: is too large`)
+    if (Number(part) > (leastPartsMax[name] ?? Number.POSITIVE_INFINITY)) throw new Error(`${name}: is too large`)
     return [name, lowered(schema, name) ?? prepareSchema(part, isPlain)]
   })
   return { ...Object.fromEntries(parts), ...(isEmptyList && !isEndless && { minItems: 1 }) }
 }
 
 /** The faker makes items and characters without a step in between, and looks at all fields for each new one. */
-const leastPartsMax = new Map([
-  ['minItems', madeUpStepsMax],
-  ['minLength', madeUpStepsMax],
-  ['minProperties', madeUpStepsMax / 10],
-])
+const leastPartsMax: Readonly<Record<string, number>> = { minItems: 3000, minLength: 3000, minProperties: 300 }
 
 /** By upper bound: the lower bound beside it, and the most that a made-up value needs; the faker would use all. */
 const upperBounds = new Map<string, readonly [least: string, most: number]>([

@@ -40,13 +40,14 @@ export const registryReadHandlers = handlersOf({ listRegistryServers, listRegist
 
 async function listRegistryServers(deps: ServerDeps, request: Request): Promise<Response> {
   const isVisible = await visibleTo(deps, request) // 401, 429, 403
-  const { limit, after, search, version, since } = readPageQuery(request.url) // 400
+  const query = readPageQuery(request.url) // 400
+  const { limit, search, version, since } = query
   await deps.catalogue.refresh()
   const isWanted = ({ registry }: Listed) =>
     (search === undefined || registry.name?.toLowerCase().includes(search) === true) &&
     (version === undefined || version === 'latest' || registry.version === version) &&
     (since === undefined || Date.parse(registry.updatedAt) >= since)
-  const work = firstNamed(deps, { after, most: limit + 1 }, isVisible, isWanted)
+  const work = firstNamed(deps, query, isVisible, isWanted)
   const wanted = await allowanceOf(request).run(work) // 429
   const { servers, next } = await entriesOf(deps, request, wanted.slice(0, limit))
   const last = next < wanted.length ? wanted[next - 1] : undefined
@@ -156,21 +157,17 @@ function* serversByName({ catalogue }: ServerDeps): Generator<number, ServersByN
 }
 
 type Test = (server: Listed) => boolean
+type PageQuery = ReturnType<typeof readPageQuery>
 
-/** The first servers that are wanted, in the order of their qualifiedNames: those that come after `after`. */
-function* firstNamed(
-  deps: ServerDeps,
-  { after, most }: { readonly after: string | undefined; readonly most: number },
-  isVisible: Test,
-  isWanted: Test,
-) {
+/** The wanted servers after `after`, in the order of their qualifiedNames: as many as fit a page, and one more. */
+function* firstNamed(deps: ServerDeps, { after, limit }: PageQuery, isVisible: Test, isWanted: Test) {
   const all = deps.catalogue.all()
   const byName = yield* serversByName(deps)
   // Each name is looked up once: many servers may have the same.
   const found = new Map<string, Listed | undefined>()
   const servers: Listed[] = []
   const start = after === undefined ? 0 : placeAfter(all, after)
-  for (let at = start; at < all.length && servers.length < most; at += 1) {
+  for (let at = start; at < all.length && servers.length <= limit; at += 1) {
     if ((at - start) % serversPerStep === 0) yield serversStepCost
     const server = all[at] as Listed
     const { name } = server.registry

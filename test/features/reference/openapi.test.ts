@@ -474,7 +474,8 @@ describe('every operation gives every status that the document names', () => {
   }
 
   for (const { operationId: id, responses } of described) {
-    const walk = walks[id] ?? { path: '' }
+    const walk = walks[id]
+    if (walk === undefined) throw new Error(`${id}: has no walk in this file`)
     for (const status of Object.keys(responses).map(Number)) {
       test(`${id} ${status}`, async () => {
         const asked = { ...(walk.statuses?.[status] ?? common[status]) }
