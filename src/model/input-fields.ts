@@ -7,6 +7,8 @@ import { type ConnectionStatus, isRefusedHeader } from './connection.ts'
 
 /** Ours: values that a person enters for a connection's server. Past it: 400, when the connection is made. */
 export const inputFieldsMax = 32
+/** Ours: characters of a `configSchema` as JSON: each setup page shows its labels and options. Past it: 400, when the connection is made. */
+export const configSchemaCharsMax = 16_384
 
 /** Where a value is sent. */
 export type InputPlace = 'headers' | 'query'

@@ -4,7 +4,6 @@
  * within a bound.
  */
 
-import { join } from 'node:path'
 import {
   parsedResponseCharsMax,
   requestBodyBytesMax,
@@ -14,10 +13,11 @@ import {
 } from '../../src/limits.ts'
 import { introspectionBytesMax } from '../../src/upstream/introspect.ts'
 import { mintToken } from '../api/cases.ts'
-import { anonymousMemory, waitedForCore } from '../bench/measure.ts'
+import { anonymousMemory } from '../bench/measure.ts'
 import { sendTo, startServer, withoutRates, workplace } from '../support/executable.ts'
 import { type Random, random } from '../support/random.ts'
 import { fixturesIn } from '../support/workplace.ts'
+import { Prober } from './prober.ts'
 import { collector, type Trial } from './trial.ts'
 
 /** Longer than the server beside it, which does nothing, by so much. */
@@ -108,7 +108,6 @@ export const heavy: Trial = {
         })
       },
     })
-    using idle = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response('ok') })
     const flags = ['--fixtures', fixtures, '--allow-upstream', '127.0.0.1', ...withoutRates]
     await using server = await startServer(place, flags)
     const send = sendTo(server)
@@ -119,15 +118,7 @@ export const heavy: Trial = {
       return response.status
     }
     await ask('PUT', '/connect/mallory/real', JSON.stringify({ mcpUrl: `http://127.0.0.1:${upstream.port}/mcp` }))
-    const prober = Bun.spawn(
-      [process.execPath, join(import.meta.dir, 'heavy-prober.ts'), new URL(server.url).port, String(idle.port)],
-      { stdin: 'pipe', stdout: 'pipe' },
-    )
-    const lines = prober.stdout.pipeThrough(new TextDecoderStream()).getReader()
-    const waits = async (): Promise<[number, number]> => {
-      prober.stdin.write('\n')
-      return JSON.parse((await lines.read()).value ?? '[0,0]') as [number, number]
-    }
+    using prober = new Prober(server, '/health')
 
     const tokens = [key]
     const seen = new Map<number, number>()
@@ -142,26 +133,22 @@ export const heavy: Trial = {
       const [operation, run] = chance.pick(Object.entries(operations))
       const about = `round ${round}, ${operation} with ${name}`
       const chosen = chance.int(2 ** 31)
-      /** How much longer than the idle server, without what a busy machine adds. */
       const once = async (): Promise<number> => {
-        await waits()
-        const before = waitedForCore(server.pid)
+        await prober.longestMs()
         const mcpUrl = `http://127.0.0.1:${registered.port}/mcp`
         const statuses = await run({ ask, thing, chance: random(chosen), tokens, sets, mcpUrl })
-        const [ours, control] = await waits()
         for (const status of statuses) seen.set(status, (seen.get(status) ?? 0) + 1)
         expect(!statuses.includes(500), () => `${about}: ${statuses}`)
-        return ours - control - (waitedForCore(server.pid) - before)
+        return prober.longestMs()
       }
       let waited = await once()
-      // This machine has other neighbours too, and memory is cleaned up now and then: what holds the process does so again.
+      // Memory is cleaned up now and then; what holds the process does so again.
       for (let again = 0; again < 3 && waited > waitMaxMs; again += 1) waited = Math.min(waited, await once())
       worst = Math.max(worst, waited)
       expect(waited <= waitMaxMs, () => `${about}: /health waited ${waited.toFixed(0)} ms, four times`)
       memory = Math.max(memory, anonymousMemory(server.pid))
       expect(memory <= memoryMaxMegabytes, () => `${about}: ${memory} MB of anonymous memory`)
     }
-    prober.kill()
     const counts = [...seen].map(([status, count]) => `${status}: ${count}`).join(', ')
     const figure = `${times} rounds (${counts}), ${worst.toFixed(0)} ms at the most, ${memory.toFixed(0)} MB`
     const answered = [...seen.values()].reduce((sum, count) => sum + count, 0)

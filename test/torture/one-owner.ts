@@ -8,14 +8,15 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { serverBodyBytesMax } from '../../src/limits.ts'
 import { mintToken } from '../api/cases.ts'
-import { anonymousMemory, waitedForCore } from '../bench/measure.ts'
+import { anonymousMemory } from '../bench/measure.ts'
 import { hostileSchema } from '../features/mocks/hostile-schema.ts'
 import { type Server, sendTo, startServer, withoutRates, workplace } from '../support/executable.ts'
 import { type Random, random } from '../support/random.ts'
 import { fixturesIn } from '../support/workplace.ts'
+import { Prober } from './prober.ts'
 import { collector, type Trial } from './trial.ts'
 
-/** Longer than the server beside it, which does nothing, by so much. */
+/** Without the time in which the process had no core. */
 const waitMaxMs = 100
 const memoryMaxMegabytes = 400
 const atOnce = 40
@@ -54,7 +55,7 @@ export const oneOwner: Trial = {
         }
         const events = { 'content-type': 'text/event-stream' }
         const { cursor = '' } = params
-        const times = cursor.length < 100 ? 5000 : 100
+        const times = cursor.length < 20 ? 5000 : Math.ceil(2 ** 17 / cursor.length)
         if (method === 'tools/list') return new Response(cursor.repeat(times), { headers: events })
         if (method !== 'tools/call') return Response.json({ jsonrpc: '2.0', id, result: {} })
         if (params.name === 'endless') return new Response(endless(), { headers: events })
@@ -63,7 +64,6 @@ export const oneOwner: Trial = {
         return Response.json({ jsonrpc: '2.0', id, result: { content: [{ type: 'text', text }] } })
       },
     })
-    using idle = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response('ok') })
     const flags = ['--fixtures', fixtures, '--allow-upstream', '127.0.0.1', ...withoutRates]
     await using server = await startServer(place, flags)
     const send = sendTo(server)
@@ -86,8 +86,9 @@ export const oneOwner: Trial = {
       organizationKeys.push(JSON.parse((await ask('POST', '/organizations/evil/api-keys', { name: 'ci' })).text).key)
     for (let i = 0; i < 8; i += 1) await ask('PUT', `/servers/mallory/big${i}`, largeServer(chance))
 
-    const probers = ['/health', '/connect/alice?metadata.kind=b'].map((path) => prober(server, idle.port ?? 0, path))
-    const waits = async () => Math.max(...(await Promise.all(probers.map((one) => one.longest()))))
+    using health = new Prober(server, '/health')
+    using lists = new Prober(server, '/connect/alice?metadata.kind=b', alice)
+    const longestMs = async () => Math.max(await health.longestMs(), await lists.longestMs())
     const before = anonymousMemory(server.pid)
     const seen = new Map<string, Map<number, number>>()
     let [worst, memory, late] = [0, 0, 0]
@@ -98,8 +99,7 @@ export const oneOwner: Trial = {
       const once = async (): Promise<number> => {
         const keys = [mallory as string]
         for (let i = 0; i < 3; i += 1) keys.push(await mintToken(send, mallory as string))
-        await waits()
-        const waitedBefore = waitedForCore(server.pid)
+        await longestMs()
         const answered: number[] = []
         const begun = attack({ server, ask, keys, organizationKeys, chance: random(chosen) }).map(async (one) => {
           const status = await one
@@ -117,16 +117,15 @@ export const oneOwner: Trial = {
         await Promise.all(begun)
         expect(!answered.includes(500), () => `round ${round}, ${name}: ${answered}`)
         memory = Math.max(memory, anonymousMemory(server.pid))
-        return (await waits()) - (waitedForCore(server.pid) - waitedBefore)
+        return longestMs()
       }
       let waited = await once()
-      // This machine has other neighbours too, and memory is cleaned up now and then: what holds the process does so again.
+      // Memory is cleaned up now and then; what holds the process does so again.
       for (let again = 0; again < 3 && waited > waitMaxMs; again += 1) waited = Math.min(waited, await once())
       worst = Math.max(worst, waited)
       expect(waited <= waitMaxMs, () => `round ${round}, ${name}: others waited ${waited.toFixed(0)} ms, four times`)
       expect(memory - before <= memoryMaxMegabytes, () => `round ${round}, ${name}: ${memory} MB, ${before} before`)
     }
-    for (const one of probers) one.end()
     framing.stop(true)
     expect(late < atOnce / 2, () => `a revocation waited for ${late} writes of another`)
     const recorded = readFileSync(join(place.data, 'calls.jsonl'), 'utf8')
@@ -414,30 +413,6 @@ function rowOf(i: number) {
     mcpUrl: 'https://tools.example.com/mcp',
     // No row has both.
     metadata: { ...ofFacts, text: 'v'.repeat(900), ...(i % 2 === 0 ? { a: 'x' } : { b: 'y' }) },
-  }
-}
-
-function prober(server: Server, idlePort: number, path: string) {
-  const child = Bun.spawn(
-    [
-      process.execPath,
-      join(import.meta.dir, 'heavy-prober.ts'),
-      new URL(server.url).port,
-      String(idlePort),
-      path,
-      alice as string,
-    ],
-    { stdin: 'pipe', stdout: 'pipe' },
-  )
-  const lines = child.stdout.pipeThrough(new TextDecoderStream()).getReader()
-  return {
-    /** How much longer than the idle server the longest wait since the last call was. */
-    async longest(): Promise<number> {
-      child.stdin.write('\n')
-      const [ours, control] = JSON.parse((await lines.read()).value ?? '[0,0]') as [number, number]
-      return ours - control
-    },
-    end: () => child.kill(),
   }
 }
 

@@ -23,6 +23,8 @@ import { isRegistered, withParameters } from './redirect-uris.ts'
 
 /** Ours: tools that the consent page lists, and that a grant may name; a token must fit its header. Past it: they are typed, or 400. */
 const grantToolsMax = 200
+/** Ours: characters of their names together that the consent page lists. Past it: they are typed. */
+const listedToolsCharsMax = 16_384
 /** Ours: characters of `state` and other parameters that are passed on. Past it: 400. */
 const stateCharsMax = 2000
 
@@ -74,8 +76,8 @@ async function decideConsent(deps: OAuthDeps, request: Request): Promise<Respons
 /** The page, with the tools of the connection if they can be listed. `problem`: with the user's last choice. */
 async function show({ base, listTools }: OAuthDeps, asked: Asked, problem?: string): Promise<Response> {
   const tools = await listTools(asked.context, asked.connection)
-  const listed = tools !== undefined && tools.length <= grantToolsMax ? tools : undefined
-  return consentPage(base, asked, listed, problem)
+  const isListed = tools !== undefined && tools.length <= grantToolsMax && tools.join('').length <= listedToolsCharsMax
+  return consentPage(base, asked, isListed ? tools : undefined, problem)
 }
 
 /** Checks what can be checked before anybody has signed in. Throws `invalid_request`. */

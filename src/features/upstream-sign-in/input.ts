@@ -13,6 +13,7 @@ import type { Form } from '../../http/form.ts'
 import { urlCharsMax } from '../../limits.ts'
 import { type ConnectionStatus, HeaderValue } from '../../model/connection.ts'
 import {
+  configSchemaCharsMax,
   defaultsIn,
   type InputField,
   type InputValues,
@@ -45,6 +46,8 @@ const noConfig: Config = { schema: {}, fields: [] }
 /** The configuration of a server's HTTP option, or what makes it impossible to ask for. */
 export function readConfig({ connections }: ServerDetail): Config | { readonly problem: string } {
   const schema = connections.find((option) => option.type === 'http')?.configSchema ?? {}
+  if (JSON.stringify(schema).length > configSchemaCharsMax)
+    return { problem: `its configuration has more than ${configSchemaCharsMax} characters` }
   const read = readInputFields(schema)
   return 'problem' in read ? read : { schema, fields: read.fields }
 }

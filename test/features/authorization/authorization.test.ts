@@ -429,6 +429,20 @@ describe('the consent page', () => {
     expect((await callTool(platform, answer.access_token, 'list_issues', pathname)).status).toBe(403)
   })
 
+  test('has a field for names, where those of all tools would be too long a list', async () => {
+    const tools = Array.from({ length: 150 }, (_, i) => ({
+      name: `tool_${i}`.padEnd(128, '_'),
+      inputSchema: { type: 'object' },
+    }))
+    const as = { authorization: `Bearer ${sampleKeys.ada}`, 'content-type': 'application/json' }
+    const send = (path: string, body: object) =>
+      platform.fetch(path, { method: 'PUT', headers: as, body: JSON.stringify(body) })
+    expect((await send('/servers/ada/wordy', { tools })).status).toBe(201)
+    expect((await send('/connect/ada/wordy', { server: 'ada/wordy', mock: { enabled: true } })).status).toBe(201)
+    const { response } = await opened({ resource: `${issuer}/connect/ada/wordy/mcp` })
+    expect(await response.text()).toContain('Names of tools')
+  })
+
   test('shows a name as text', async () => {
     const { response } = await opened({}, { client_name: '<script>alert(1)</script>' })
     const page = await response.text()

@@ -1,7 +1,7 @@
 /** What a person enters for the server of a connection (sign-in contract, 1.10), in process. */
 
 import { beforeEach, describe, expect, test } from 'bun:test'
-import { inputFieldsMax } from '../../../src/model/input-fields.ts'
+import { configSchemaCharsMax, inputFieldsMax } from '../../../src/model/input-fields.ts'
 import { directoryVersionKey, keyOf, prefixOf } from '../../../src/storage/keys.ts'
 import type { UpstreamRequest } from '../../../src/upstream/upstream.ts'
 import { cookieIn, fieldsOf, post } from '../../support/pages.ts'
@@ -263,6 +263,9 @@ describe('a connection whose server requires values', () => {
       [{ properties: { a: { 'x-from': { query: 'B' } }, b: {} } }, 'two fields with the name "b"'],
       [{ properties: { form: {} } }, 'two fields with the name "form"'],
       [{ properties: many }, `more than ${inputFieldsMax} fields`],
+      // Each page would show them.
+      [{ properties: { a: { enum: ['<'.repeat(configSchemaCharsMax)] } } }, `more than ${configSchemaCharsMax} char`],
+      [{ properties: { a: { default: '<'.repeat(configSchemaCharsMax) } } }, `more than ${configSchemaCharsMax} char`],
     ] as const) {
       await register(schema)
       expect(await put()).toMatchObject({ message: expect.stringContaining(problem) })
