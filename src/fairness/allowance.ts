@@ -147,26 +147,30 @@ export class Allowance {
   }
 
   /**
-   * Runs work on a response of another server with so many characters, in the owner's turns and time. Its parsed form
-   * takes `parsedResponseMemoryFactor` bytes for each, which count against the holder's share meanwhile, and of an
-   * owner's large responses one is parsed at a time. Rejects with `rate_limited` if the share is used up.
+   * Runs work that parses so many characters, of another server's response or of a record, in the owner's turns and
+   * time. Each counts against the holder's share while the work waits, and its parsed form, which takes
+   * `parsedResponseMemoryFactor` bytes for each, until the work is done. An owner parses one large text at a time.
+   * Rejects with `rate_limited` if the share is used up.
    */
   async parse<T>(characters: number, work: Work<T>): Promise<T> {
     const { parses, memory, time, turns } = this.#fairness
     const { holder } = this
-    const leave = characters > unqueuedCharsMax ? await parses.enter(holder) : undefined
+    let bytes = 0
+    const take = (more: number) => {
+      this.#take(holder, more, 'Too many responses to this caller are being read')
+      bytes += more
+    }
+    let leave: (() => void) | undefined
     try {
+      take(characters)
+      if (characters > unqueuedCharsMax) leave = await parses.enter(holder)
       await time.pause(ownerOf(holder))
       time.spend(ownerOf(holder), parseMs + (characters / 2 ** 20) * parseMsPerMegabyte)
-      const bytes = characters * parsedResponseMemoryFactor
-      this.#take(holder, bytes, 'Too many responses to this caller are being read')
-      try {
-        return await turns.run(holder, work)
-      } finally {
-        memory.giveBack(holder, bytes)
-      }
+      take(characters * (parsedResponseMemoryFactor - 1))
+      return await turns.run(holder, work)
     } finally {
       leave?.()
+      memory.giveBack(holder, bytes)
     }
   }
 

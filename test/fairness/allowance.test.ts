@@ -277,6 +277,21 @@ describe('a response that is parsed', () => {
     expect(memory.take(ada, large * parsedResponseMemoryFactor)).toBe(true)
   })
 
+  test('counts while it waits for its place', async () => {
+    // The parsed form of one, and the text of two: a quarter is one key's.
+    const memory = new Shares(4 * large * (parsedResponseMemoryFactor + 2))
+    const fairness = { ...createFairness(), memory }
+    let isOver = false
+    function* work(): Work<void> {
+      for (let slice = 0; slice < 100 && !isOver; slice += 1) yield sliceCost
+    }
+    const parsed = Array.from({ length: 3 }, () => of(fairness).parse(large, work()))
+    await expect(of(fairness).parse(large, work())).rejects.toThrow('Too many responses')
+    isOver = true
+    await Promise.all(parsed)
+    expect(memory.take(ada, large * (parsedResponseMemoryFactor + 2))).toBe(true)
+  })
+
   test('waits until its owner has time again', async () => {
     let left = 2
     class Behind extends Paces {

@@ -72,7 +72,7 @@ export async function readServer({ caller, directory, request }: RequestContext,
   const isAllowed = caller.blocks.every(({ namespaces }) => namespaces === undefined || namespaces.includes(namespace))
   const json = isAllowed ? await directory.serverJson(name) : undefined
   if (json === undefined) throw invalidRequest(`server: there is no server ${JSON.stringify(name)}`)
-  return allowanceOf(request).run(readingServer(json)) // 429
+  return allowanceOf(request).parse(json.length, readingServer(json)) // 429
 }
 
 /** A connection before its server was probed, and so without status and server info. */

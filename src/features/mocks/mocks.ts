@@ -7,6 +7,7 @@
 import { LRUCache } from 'lru-cache'
 import type { DirectorySnapshot } from '../../auth/directory.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
+import type { Work } from '../../fairness/turns.ts'
 import type { ClientSockets } from '../../http/client-sockets.ts'
 import { noStoreJson } from '../../http/respond.ts'
 import { handshakeRevisions, rpcCodes, statelessRevision } from '../../model/mcp.ts'
@@ -81,12 +82,20 @@ export function createMocks(sockets: Pick<ClientSockets, 'wait'>) {
   async function read({ directory, request, server: name }: MockCall): Promise<MockServer | undefined> {
     const bytes = await directory.serverJson(name)
     if (bytes === undefined) return undefined
-    const detail = await allowanceOf(request).run(readingServer(bytes)) // 429
-    const tools = new Map((detail.tools ?? []).map((tool) => [tool.name, tool]))
-    serial += 1
-    const server = { serial, bytes: bytes.length, detail, tools, recorded: await directory.recordedAnswers(name) }
-    serversOf(directory).set(name, server)
-    return server
+    const servers = serversOf(directory)
+    const recorded = await directory.recordedAnswers(name)
+    /** Of many calls at once, the first reads it. */
+    function* readingOnce(bytes: Uint8Array): Work<MockServer> {
+      const kept = servers.get(name)
+      if (kept !== undefined) return kept
+      const detail = yield* readingServer(bytes)
+      const tools = new Map((detail.tools ?? []).map((tool) => [tool.name, tool]))
+      serial += 1
+      const server = { serial, bytes: bytes.length, detail, tools, recorded }
+      servers.set(name, server)
+      return server
+    }
+    return allowanceOf(request).parse(bytes.length, readingOnce(bytes)) // 429
   }
 
   async function ready(call: MockedCall): Promise<Ready> {

@@ -64,7 +64,7 @@ export async function configOf(
   if (connection.mock?.enabled === true) return noConfig
   const json = server === undefined ? undefined : await directory.serverJson(server)
   if (json !== undefined) {
-    const read = readConfig(await allowanceOf(request).run(readingServer(json))) // 429
+    const read = readConfig(await allowanceOf(request).parse(json.length, readingServer(json))) // 429
     if (!('problem' in read)) return read
   }
   if (connection.status.state !== 'input_required') return noConfig
