@@ -149,15 +149,13 @@ function streamResponse(
 async function errorOf(
   bytes: Uint8Array,
   { status, headers }: UpstreamResponse,
-  { message, progress, allowance }: UpstreamCall,
-  { hasClientSession }: ClientResponseOptions,
+  call: UpstreamCall,
+  options: ClientResponseOptions,
 ): Promise<Response> {
+  const { message, allowance } = call
   const error = isJson(headers['content-type']) ? await rpcErrorIn(asBuffer(bytes).toString(), allowance) : undefined
-  if (error !== undefined) {
-    progress.body = error
-    return new Response(error, { status, headers: jsonHeaders })
-  }
-  if (status === 404 && hasClientSession) throw sessionExpired(message)
+  if (error !== undefined) return sendWhole(Buffer.from(error), call, options, status)
+  if (status === 404 && options.hasClientSession) throw sessionExpired(message)
   throw unusableUpstream(`answered ${status} and no JSON-RPC`, message)
 }
 
@@ -186,10 +184,11 @@ function sendWhole(
   whole: Buffer,
   { message, holder, memory, progress, restoreIdleTimeout }: UpstreamCall,
   { keepSlot }: ClientResponseOptions,
+  status = 200,
 ): Response {
   if (whole.length <= responseInOnePieceBytesMax) {
     progress.body = whole
-    return new Response(whole as Uint8Array<ArrayBuffer>, { headers: jsonHeaders })
+    return new Response(whole as Uint8Array<ArrayBuffer>, { status, headers: jsonHeaders })
   }
   if (!memory.take(holder, whole.length)) throw tooMany('Too many responses to this caller wait to be read', message)
   const releaseSlot = keepSlot()
@@ -199,7 +198,7 @@ function sendWhole(
     memory.giveBack(holder, whole.length)
     releaseSlot()
   }
-  return new Response(streamInPieces(whole, onRead), { headers: jsonHeaders })
+  return new Response(streamInPieces(whole, onRead), { status, headers: jsonHeaders })
 }
 
 /**

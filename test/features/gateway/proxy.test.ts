@@ -323,6 +323,17 @@ describe('what is answered counts until it was read', () => {
     expect(await (await send(initialize)).text()).toBe(text)
   })
 
+  test('a large error, too', async () => {
+    const error = { code: -32000, message: 'x'.repeat(responseInOnePieceBytesMax) }
+    const text = JSON.stringify({ jsonrpc: '2.0', id: 7, error })
+    // A quarter of it is one token's share.
+    const { send } = proxyTo(answering(400, jsonType, text), text.length * 4)
+    const first = await send(initialize)
+    await expect(send(initialize)).rejects.toThrow('Too many responses')
+    expect([first.status, await first.text()]).toEqual([400, text])
+    expect((await send(initialize)).status).toBe(400)
+  })
+
   test('one that goes out in one piece takes nothing', async () => {
     const text = (bytes: number) => `{"id":7,"result":"${'x'.repeat(bytes - 20)}"}`
     const { seen, send } = proxyTo(answering(200, jsonType, text(responseInOnePieceBytesMax)), 0)
