@@ -1,5 +1,5 @@
 /**
- * One owner does its worst, with as many requests at once as fifteen kinds of clients would send, of shapes of chance:
+ * One owner does its worst, with as many requests at once as sixteen kinds of clients would send, of shapes of chance:
  * with several keys, tokens and sockets. Meanwhile others list and revoke as before, memory stays within a bound, and
  * the record of calls tells what was executed.
  */
@@ -35,7 +35,7 @@ const [mallory, alice, operator] = ['mallory', 'alice', 'operator'].map(
 export const oneOwner: Trial = {
   name: 'one-owner',
   promise: `Beside one owner's worst, ${atOnce} at once, others wait no more than ${waitMaxMs} ms, revocations come first, and memory stays within ${memoryMaxMegabytes} MB`,
-  times: { full: 150, short: 15 },
+  times: { full: 160, short: 16 },
   isTimed: true,
 
   async run(times, seed) {
@@ -287,6 +287,25 @@ const worsts: Readonly<Record<string, Worst>> = {
       const head = `POST ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 65000\r\n\r\n`
       return held(server, head + 'a'.repeat(64_999), 1)
     }),
+  'forms of setup pages': ({ ask, chance }) => {
+    // Some that are short enough, and some that a page must not show.
+    const [options, characters] = chance.pick([
+      [16, 900],
+      [45_000, 10],
+    ] as const)
+    const choices = times(options, (i) => `${'<'.repeat(characters)}${i}`)
+    const configSchema = { type: 'object', required: ['p'], properties: { p: { enum: choices } } }
+    const option = { type: 'http', deploymentUrl: 'https://tools.example.com/mcp', configSchema }
+    const made = ask('PUT', '/servers/mallory/form', { connections: [option] })
+      .then(() => ask('DELETE', '/connect/mallory/form'))
+      .then(() => ask('PUT', '/connect/mallory/form', { server: 'mallory/form' }))
+    return times(atOnce, async () => {
+      const { status, text } = await made
+      if (status >= 400) return status
+      const { pathname, search } = new URL(JSON.parse(text).status.setupUrl)
+      return (await ask('GET', `${pathname}${search}`)).status
+    })
+  },
   'names with one hash': ({ ask, keys, chance }) =>
     times(atOnce, async (i) => {
       const names = oneHash.slice(0, chance.pick([5000, 12_000]))
