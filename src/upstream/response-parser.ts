@@ -42,7 +42,7 @@ export function createResponseParser({ onHead, onData }: Pick<ResponseHandler, '
   parser[HTTPParser.kOnHeadersComplete] = (version, _, last = [], __, ___, status, ____, isUpgrade, keepsAlive) => {
     const headers = headersOf(rawHeaders.length === 0 ? last : [...rawHeaders, ...last])
     rawHeaders = []
-    if (isUpgrade || version !== 1) throw new Error('it speaks another protocol')
+    if (isUpgrade || status === 101 || version !== 1) throw new Error('it speaks another protocol')
     // Informational responses (1xx) precede the final one.
     if (isWhole || status < 200) return 0
     hasHead = true

@@ -216,6 +216,7 @@ describe('an answer is refused', () => {
     ['with a header that has no colon', 'HTTP/1.1 200 OK\r\nhello\r\n\r\n'],
     ['with a NUL in a header', 'HTTP/1.1 200 OK\r\na: b\0c\r\ncontent-length: 0\r\n\r\n'],
     ['with a status of two figures', 'HTTP/1.1 20 OK\r\ncontent-length: 0\r\n\r\n'],
+    ['that switches to another without its name', 'HTTP/1.1 101 Go\r\n\r\n'],
     ['that wants another protocol', 'HTTP/1.1 101 Go\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n'],
     ['that is of HTTP/2', 'HTTP/2.0 200 OK\r\ncontent-length: 0\r\n\r\n'],
     ['with a head without end', `HTTP/1.1 200 OK\r\n${'x: y\r\n'.repeat(10_000)}`],
