@@ -159,23 +159,16 @@ async function errorOf(
   throw unusableUpstream(`answered ${status} and no JSON-RPC`, message)
 }
 
-/** The response counts as long as it waits for its place to be parsed. Throws PlatformError. */
+/** Throws PlatformError. */
 async function rewriteWhole(
   received: string,
   rewrite: Rewrite,
   call: UpstreamCall,
   options: ClientResponseOptions,
 ): Promise<Response> {
-  const { holder, memory, message } = call
-  if (!memory.take(holder, received.length)) throw tooMany('Too many responses to this caller are being read', message)
-  let text: string
-  try {
-    text = await rewrite(received)
-  } catch (error) {
-    throw error instanceof SyntaxError ? unusableUpstream('does not speak MCP', message) : error
-  } finally {
-    memory.giveBack(holder, received.length)
-  }
+  const text = await rewrite(received).catch((error) => {
+    throw error instanceof SyntaxError ? unusableUpstream('does not speak MCP', call.message) : error
+  })
   return sendWhole(Buffer.from(text), call, options)
 }
 

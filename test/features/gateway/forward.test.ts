@@ -156,8 +156,8 @@ test('a list is narrowed while its caller has memory for it, which it then has a
     },
   }
   const body = JSON.stringify({ jsonrpc: '2.0', id: 3, method: 'tools/list' })
-  // A quarter is one caller's. The response is there as text, too.
-  const bytes = 1000 * (parsedResponseMemoryFactor + 1) + body.length * bodyMemoryFactor
+  // A quarter is one caller's.
+  const bytes = 1000 * parsedResponseMemoryFactor + body.length * bodyMemoryFactor
   platform = await createTestPlatform({
     upstream,
     fairness: { ...createFairness(), memory: new Shares(4 * bytes) },
