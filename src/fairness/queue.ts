@@ -7,6 +7,9 @@ import { rateLimited } from '../errors.ts'
 import { type Holder, ownerOf } from './owner.ts'
 import { Rounds } from './rounds.ts'
 
+/** Removals that come before other tasks: forty removals at once that never end held up others' writes for seconds. */
+const removalsInARowMax = 3
+
 export class Queue {
   readonly #places: number
   readonly #placesOfOwner: number
@@ -15,6 +18,7 @@ export class Queue {
   /** Places taken, by owner. */
   readonly #taken = new Map<string, number>()
   #free: number
+  #removalsInARow = 0
 
   /** `places`: tasks that run at once; of these, `placesOfOwner` of one owner. */
   constructor(places: number, placesOfOwner: number) {
@@ -25,7 +29,7 @@ export class Queue {
 
   /**
    * Waits for a place, and resolves with a function that leaves it. `isRemoval`: the task takes access away, and comes
-   * before all that do not. Rejects with `rate_limited` if too many tasks of the holder wait already.
+   * before those that do not, `removalsInARowMax` times. Rejects with `rate_limited` if too many tasks of the holder wait already.
    */
   async enter(holder: Holder, isRemoval = false): Promise<() => void> {
     const isFirst = this.#removals.isEmpty && this.#others.isEmpty
@@ -60,8 +64,11 @@ export class Queue {
 
   #admit(): void {
     while (this.#free > 0) {
-      const next = this.#removals.next(this.#mayGo) ?? this.#others.next(this.#mayGo)
+      const isOthersTurn = this.#removalsInARow >= removalsInARowMax && !this.#others.isEmpty
+      const removal = isOthersTurn ? undefined : this.#removals.next(this.#mayGo)
+      const next = removal ?? this.#others.next(this.#mayGo) ?? this.#removals.next(this.#mayGo)
       if (next === undefined) return
+      this.#removalsInARow = removal === undefined ? 0 : this.#removalsInARow + 1
       next.job(this.#give(next.holder))
     }
   }

@@ -57,6 +57,23 @@ test('what takes access away comes before all that waits', async () => {
   expect(log.slice(0, 3)).toEqual(['removal', 'write', 'own'])
 })
 
+test('removals of one owner hold up nobody else’s writes', async () => {
+  const queue = new Queue(1, 1)
+  const log: string[] = []
+  const first = await queue.enter(of('first'))
+  const enter = async (holder: string, isRemoval: boolean) => {
+    const leave = await queue.enter(of(holder), isRemoval)
+    log.push(holder)
+    leave()
+  }
+  const removals = Array.from({ length: 8 }, () => enter('mallory', true))
+  const writes = [enter('ada', false), enter('grace', false)]
+  first()
+  await Promise.all([...removals, ...writes])
+  expect(log.indexOf('ada')).toBe(3)
+  expect(log.indexOf('grace')).toBe(7)
+})
+
 test('what waits for one key, and for all keys of an owner, has a bound', async () => {
   const queue = new Queue(1, 1)
   const leave = await queue.enter(of('mallory'))
