@@ -7,7 +7,7 @@ import { rateLimited } from '../errors.ts'
 import { type Holder, ownerOf } from './owner.ts'
 import { Rounds } from './rounds.ts'
 
-/** Removals that come before other tasks: forty removals at once that never end held up others' writes for seconds. */
+/** Removals that come before other tasks, in a row. Past it: another has its turn, as endless ones held up all. */
 const removalsInARowMax = 3
 
 export class Queue {

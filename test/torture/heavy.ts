@@ -77,7 +77,6 @@ export const heavy: Trial = {
   name: 'heavy',
   promise: `Others wait no more than ${waitMaxMs} ms, whatever one caller or upstream sends, and memory stays within ${memoryMaxMegabytes} MB`,
   times: { full: 1500, short: 20 },
-  isTimed: true,
 
   async run(times, seed) {
     const { broken, expect } = collector()

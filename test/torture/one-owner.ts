@@ -36,7 +36,6 @@ export const oneOwner: Trial = {
   name: 'one-owner',
   promise: `Beside one owner's worst, ${atOnce} at once, others wait no more than ${waitMaxMs} ms, revocations come first, and memory stays within ${memoryMaxMegabytes} MB`,
   times: { full: 160, short: 16 },
-  isTimed: true,
 
   async run(times, seed) {
     const { broken, expect } = collector()
