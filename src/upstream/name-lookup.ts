@@ -34,7 +34,7 @@ export function createNames(lookup: Lookup = lookupByCares, shares = new Shares(
       .catch(() => [])
       .finally(() => shares.giveBack(holder, 1))
     // Callers wait at most `lookupTimeoutMs`. The query itself may take longer, and counts as pending until it ends.
-    const answer = within(lookupTimeoutMs, asked, noAddresses)
+    const answer = within(lookupTimeoutMs, asked, () => [])
       .then((addresses) => {
         known.set(host, { addresses, until: performance.now() + dnsCacheTtlMs })
         return addresses
@@ -47,15 +47,11 @@ export function createNames(lookup: Lookup = lookupByCares, shares = new Shares(
   return async (host: string, holder: Holder, timeoutMs: number): Promise<readonly string[]> => {
     const last = known.get(host)
     if (last !== undefined && last.until > performance.now()) return last.addresses
-    return within(timeoutMs, underWay.get(host) ?? ask(host, holder), noAddresses)
+    return within(timeoutMs, underWay.get(host) ?? ask(host, holder), () => [])
   }
 }
 
 const tooManyNames = 'could not be looked up: too many names are being looked up: try again'
-
-function noAddresses(): readonly string[] {
-  return []
-}
 
 async function lookupByCares(host: string): Promise<string[]> {
   const found = await Bun.dns.lookup(host, { backend: 'c-ares' })

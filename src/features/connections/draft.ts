@@ -108,7 +108,9 @@ export async function draftNew(
   if (isMocked && server === undefined) throw invalidRequest('mock: requires server')
   const mcpUrl = write.mcpUrl ?? urlOf(server, isMocked)
   if (mcpUrl === undefined) throw invalidRequest('mcpUrl: is missing; send mcpUrl or server')
-  const fields = server === undefined || isMocked ? [] : fieldsOf(server)
+  const read = server === undefined || isMocked ? { fields: [] } : readConfig(server)
+  if ('problem' in read) throw invalidRequest(`server: ${read.problem}`)
+  const { fields } = read
   const defaults = defaultsFor(fields, { url: mcpUrl ?? '', headers: headers ?? {} })
   const target = withInput(mcpUrl, headers ?? {}, defaults)
   return {
@@ -131,13 +133,6 @@ export async function draftNew(
     target,
     inputRequired: inputRequired(fields, target),
   }
-}
-
-/** Throws `invalid_request` for a server that no form can configure. */
-function fieldsOf(server: ServerDetail): readonly InputField[] {
-  const read = readConfig(server)
-  if ('problem' in read) throw invalidRequest(`server: ${read.problem}`)
-  return read.fields
 }
 
 /** Undefined without a server; null for a mock of a server that offers no HTTP connection. */

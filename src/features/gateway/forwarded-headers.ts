@@ -25,7 +25,9 @@ export function forwardedHeaders(
   Object.assign(forwarded, more)
   for (const [given, value] of Object.entries(connectionHeaders)) {
     const name = given.toLowerCase()
-    if (!repeatsBody(name) && !describesBody(name) && name !== 'mcp-session-id') forwarded[name] = value
+    // `Content-Type: application/json; charset=utf-7` made a server read another tool's name than was checked.
+    const describesBody = name.startsWith('content-') || name === 'expect'
+    if (!repeatsBody(name) && !describesBody && name !== 'mcp-session-id') forwarded[name] = value
   }
   return forwarded
 }
@@ -44,9 +46,4 @@ function isForwarded(name: string, era: Message['era']): boolean {
 
 function repeatsBody(name: string): boolean {
   return name === 'mcp-method' || name === 'mcp-name' || name.startsWith('mcp-param-')
-}
-
-/** `Content-Type: application/json; charset=utf-7` made a server read another tool's name than was checked. */
-function describesBody(name: string): boolean {
-  return name.startsWith('content-') || name === 'expect'
 }

@@ -51,7 +51,7 @@ async function listRegistryServers(deps: ServerDeps, request: Request): Promise<
   const wanted = await allowanceOf(request).run(work) // 429
   const { servers, next } = await entriesOf(deps, request, wanted.slice(0, limit))
   const last = next < wanted.length ? wanted[next - 1] : undefined
-  const nextCursor = last && cursorOf(last.qualifiedName)
+  const nextCursor = last && Buffer.from(last.qualifiedName).toString('base64url')
   const metadata = { count: servers.length, ...(nextCursor !== undefined && { nextCursor }) }
   const page: RegistryPage = { servers, metadata }
   return wholeResponse(request, JSON.stringify(page))
@@ -195,10 +195,6 @@ function readPageQuery(url: string) {
     version: query.get('version'),
     since: since === undefined ? undefined : Date.parse(since),
   }
-}
-
-function cursorOf(qualifiedName: string): string {
-  return Buffer.from(qualifiedName).toString('base64url')
 }
 
 function nameIn(cursor: string): string {

@@ -86,7 +86,7 @@ export function createSigners(count = Math.min(signersMax, Math.max(1, available
   /** Gives the threads work, as far as they have room. */
   function dispatch(): void {
     while (!waiting.isEmpty) {
-      const first = leastBusy(threads)
+      const first = [...threads].sort((a, b) => a.jobs.size - b.jobs.size)[0]
       const isBusy = first === undefined || (first.jobs.size > 0 && threads.size < count)
       const { jobs, worker } = isBusy ? start() : first
       const job = jobs.size < jobsPerThread ? waiting.next()?.job : undefined
@@ -119,10 +119,6 @@ export function createSigners(count = Math.min(signersMax, Math.max(1, available
       threads.clear()
     },
   }
-}
-
-function leastBusy(threads: ReadonlySet<Thread>): Thread | undefined {
-  return [...threads].sort((a, b) => a.jobs.size - b.jobs.size)[0]
 }
 
 function tooManyMints(): PlatformError {
