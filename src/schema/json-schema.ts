@@ -80,28 +80,40 @@ export class UnknownPattern extends Error {
 
 const unsupported = { program: undefined, size: 0 }
 
+const noBudget = { left: Number.POSITIVE_INFINITY, steps: Number.POSITIVE_INFINITY }
+
 /** A value has too many parts for its schema: checking it would take too long. */
 class TooCostly extends Error {}
 
+/** Holds schemas to the meta-schema, which takes 20 ms to compile: once for all. The check throws Error. */
+export function createSchemaCheck(): typeof anySchema {
+  const instance = ajv(false, { ...noBudget, digests: new Map() }, 0, new Set())
+  return (schema) => {
+    // Only the first error is shown; the others repeat it for each form that a keyword may take.
+    const [wrong] = instance.validateSchema(schema) === true ? [] : (instance.errors ?? [])
+    if (wrong !== undefined) throw new Error(inWords(wrong, 'schema'))
+  }
+}
+
+function anySchema(_: JsonSchema): void {}
+
 /**
  * Compiles a schema, which takes up to 50 ms: the user of this file has it done in turns, and keeps the check
- * (`kept-checks.ts`). `name` is the root of the paths in errors. `isStrict` also validates the schema itself, against
- * the meta-schema. Throws UnknownPattern, and Error for a schema that is too large, or that ajv cannot compile.
+ * (`kept-checks.ts`). `name` is the root of the paths in errors. `requireValid`: as `createSchemaCheck` makes it. Throws
+ * UnknownPattern, and Error for a schema that is too large, or that ajv cannot compile.
  */
-export function checkOf(schema: JsonSchema, name: 'arguments' | 'result' | 'input', { isStrict = false } = {}): Check {
+export function checkOf(schema: JsonSchema, name: 'arguments' | 'result' | 'input', requireValid = anySchema): Check {
   const size = schemaSize(schema)
   if (size > schemaSizeMax) throw new Error(`it has ${size} keywords and names; at most ${schemaSizeMax} are checked`)
   // Always read as 2020-12, whatever draft it names. Its own `$id` is dropped: references are resolved within the
   // schema.
   const { $schema: _, $id: __, ...rest } = schema
+  requireValid(rest)
   // The base of references such as `#/$defs/…`.
   const own = { ...(countedReferences(rest) as object), $id: 'tool:schema' }
   const unknown = new Set<string>()
-  const budget: Budget = { left: Number.POSITIVE_INFINITY, steps: Number.POSITIVE_INFINITY, digests: new Map() }
+  const budget: Budget = { ...noBudget, digests: new Map() }
   const instance = ajv(false, budget, size, unknown)
-  // Only the first error is shown; the others repeat it for each form that a keyword may take.
-  const [wrong] = isStrict && instance.validateSchema({ ...rest, $id: own.$id }) !== true ? (instance.errors ?? []) : []
-  if (wrong !== undefined) throw new Error(inWords(wrong, 'schema'))
   const first = instance.compile(own)
   let all: ValidateFunction | undefined
   if (name === 'result' && unknown.size > 0) {

@@ -4,7 +4,7 @@ import { specTypeSchemas } from '@modelcontextprotocol/server'
 import type { RecordedAnswer } from '../../model/recorded-answer.ts'
 import type { ServerDetail } from '../../model/server.ts'
 import { placeOf } from '../../schema/check.ts'
-import { type Check, checkOf, type JsonSchema, UnknownPattern } from '../../schema/json-schema.ts'
+import { type Check, checkOf, createSchemaCheck, type JsonSchema, UnknownPattern } from '../../schema/json-schema.ts'
 
 /** The content types of MCP. */
 const contentTypes = new Set(['text', 'image', 'audio', 'resource', 'resource_link'])
@@ -30,6 +30,7 @@ export function lintMocks({ servers, mocks, places }: MockFixtures): MockAdvice[
   const doubtful = (line: string) => void advice.push({ line, isWrong: false })
   const inputs = new Map<string, JsonSchema>()
   const outputs = new Map<string, Check>()
+  const requireValid = createSchemaCheck()
   for (const server of servers) {
     for (const [index, tool] of (server.tools ?? []).entries()) {
       const { outputSchema } = tool as { outputSchema?: JsonSchema }
@@ -37,10 +38,10 @@ export function lintMocks({ servers, mocks, places }: MockFixtures): MockAdvice[
       const lineOf = (field: string, what: string) =>
         `${places.get(server)}.tools[${index}].${field} (${name}): cannot be used${what}`
       inputs.set(name, tool.inputSchema)
-      const input = tryCheck(tool.inputSchema, 'arguments')
+      const input = tryCheck(tool.inputSchema, 'arguments', requireValid)
       if (input instanceof Error) wrong(lineOf('inputSchema', `: ${input.message}`))
       if (outputSchema === undefined) continue
-      const output = tryCheck(outputSchema, 'result')
+      const output = tryCheck(outputSchema, 'result', requireValid)
       if (output instanceof Error) {
         // A pattern that RE2 does not support is still valid JSON Schema, so it is not reported as a mistake.
         const say = output instanceof UnknownPattern ? doubtful : wrong
@@ -83,9 +84,9 @@ function invalidResultPaths(result: object): string[] {
   )
 }
 
-function tryCheck(schema: JsonSchema, name: 'arguments' | 'result'): Check | Error {
+function tryCheck(...asked: Parameters<typeof checkOf>): Check | Error {
   try {
-    return checkOf(schema, name, { isStrict: true })
+    return checkOf(...asked)
   } catch (error) {
     return error as Error
   }
