@@ -1,7 +1,7 @@
 /** What a request may write of a connection, and what it makes of the one that is there. */
 
 import { describe, expect, test } from 'bun:test'
-import { openHeaders, sealHeaders } from '../../../src/auth/sealed-parts.ts'
+import { openHeaders, sealHeaders, sealPart } from '../../../src/auth/sealed-parts.ts'
 import { draftChange, draftNew, readWrite, requireWritable } from '../../../src/features/connections/draft.ts'
 import { connectionBytesMax } from '../../../src/limits.ts'
 import type { Connection, ConnectionStatus } from '../../../src/model/connection.ts'
@@ -107,6 +107,19 @@ describe('a connection that is there', () => {
       metadata: { a: 'b' },
     })
   })
+})
+
+test('a client stays when its tokens end, unless none is to be there', () => {
+  const client = sealPart('oauth', { clientId: 'mine' }, ref, keys.signInKey)
+  const one = { ...connection('one'), mcpUrl: url, status: { state: 'connected' } as const }
+  const privatePart = { oauth: client, tokens: 'sealed' }
+  const before = { connection: one, privatePart, bytes: connectionBytes(one), privateBytes: undefined }
+  const after = (write: object) => draftChange(keys, { write, ref }, before, []).privatePart
+  expect(after({})).toEqual(privatePart)
+  const withHeader = after({ headers: { Authorization: 'Bearer x' } })
+  expect([withHeader.oauth, withHeader.tokens]).toEqual([client, undefined])
+  const without = after({ oauth: null })
+  expect([without.oauth, without.tokens]).toEqual([undefined, undefined])
 })
 
 test('a connection is written up to its last byte', () => {

@@ -502,4 +502,9 @@ test('a stream may begin with a byte order mark', async () => {
   const reader = createOutcomeReader(1, 'text/event-stream')
   await reader.add(Buffer.from('\ufeffdata: {"jsonrpc":"2.0","id":1,"result":{}}\n\n'))
   expect(reader.stated()).toEqual({ outcome: 'ok' })
+  // Later it is a part of a field that nobody knows.
+  const other = createOutcomeReader(1, 'text/event-stream')
+  await other.add(Buffer.from('data: {"jsonrpc":"2.0","method":"ping"}\n\n'))
+  await other.add(Buffer.from('\ufeffdata: {"jsonrpc":"2.0","id":1,"result":{}}\n\n'))
+  expect(other.stated()).toBeUndefined()
 })

@@ -296,15 +296,20 @@ describe('what is answered counts until it was read', () => {
 
   test('a stream: as long as it is open, also where it carries nothing', async () => {
     const streams: ReadableStreamDefaultController<Uint8Array>[] = []
+    let cancelled = 0
+    const cancel = () => {
+      cancelled += 1
+    }
     const headers = { 'content-type': 'text/event-stream' }
     // A quarter of it is one token's share: enough for two.
     const { send } = proxyTo(
-      () => ({ status: 200, headers, body: new ReadableStream({ start: (one) => void streams.push(one) }) }),
+      () => ({ status: 200, headers, body: new ReadableStream({ start: (one) => void streams.push(one), cancel }) }),
       4 * 80_000,
     )
     const reading = (await send(initialize)).text()
     const other = (await send(initialize)).text()
     await expect(send(initialize)).rejects.toThrow('Too many responses to this caller wait to be read')
+    expect(cancelled).toBe(1)
     for (const stream of streams.slice(0, 2)) stream.close()
     await Promise.all([reading, other])
     expect((await send(initialize)).status).toBe(200)
