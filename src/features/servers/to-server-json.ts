@@ -22,7 +22,7 @@ export function registryFactsOf(listing: ServerListing) {
 /** A name there has a slash, so a namespace-only server has its namespace twice. */
 function nameFor({ qualifiedName }: ServerListing): string | undefined {
   const name = qualifiedName.includes('/') ? qualifiedName : `${qualifiedName}/${qualifiedName}`
-  return /^[a-zA-Z0-9.-]+\/[a-zA-Z0-9._-]+$/.test(name) && name.length >= 3 ? name : undefined
+  return /^[a-zA-Z0-9.-]+\/[a-zA-Z0-9._-]+$/.test(name) ? name : undefined
 }
 
 function updatedAtOf(listing: ServerListing): string {

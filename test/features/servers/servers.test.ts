@@ -509,6 +509,14 @@ describe('a server', () => {
     expect((await token('PATCH /servers/acme-one/thing', { verified: true })).status).toBe(403)
   })
 
+  test("that is unlisted is not seen by an operator's token for another organization", async () => {
+    await operator('PUT /organizations/acme', { owner: 'ada' })
+    await priya('PUT /servers/lumen/hidden', { unlisted: true })
+    const found = async (api: Api) => (await api('GET /servers?namespace=lumen&q=hidden')).body.servers.length
+    expect(await found(operator)).toBe(1)
+    expect(await found(await mint({ organizationId: 'acme' }, sampleKeys.operator))).toBe(0)
+  })
+
   test('is written by who leads its namespace: others are told what they may know', async () => {
     await ada('PUT /servers/lab-one/thing')
     for (const [api, request, status, error] of [
@@ -593,6 +601,7 @@ describe('a release', () => {
     const made = await publish({ type: 'external', upstreamUrl: url, configSchema: { type: 'object' } })
     const deploymentId = (made.body as { deploymentId: string }).deploymentId
     expect(made).toEqual({ status: 202, body: { deploymentId, status: 'SUCCESS', mcpUrl: url } })
+    expect(platform.audited.at(-1)).toMatchObject({ event: 'server.changed', release: deploymentId })
     expect((await ada('GET /servers/lab-one/thing')).body).toMatchObject({
       connections: [{ type: 'http', deploymentUrl: url, configSchema: { type: 'object' } }],
       tools: [{}, {}],
