@@ -86,7 +86,7 @@ const noBudget = { left: Number.POSITIVE_INFINITY, steps: Number.POSITIVE_INFINI
 class TooCostly extends Error {}
 
 /** Holds schemas to the meta-schema, which takes 20 ms to compile: once for all. The check throws Error. */
-export function createSchemaCheck(): typeof anySchema {
+export function createSchemaCheck(): (schema: JsonSchema) => void {
   const instance = ajv(false, { ...noBudget, digests: new Map() }, 0, new Set())
   return (schema) => {
     // Only the first error is shown; the others repeat it for each form that a keyword may take.
@@ -95,14 +95,14 @@ export function createSchemaCheck(): typeof anySchema {
   }
 }
 
-function anySchema(_: JsonSchema): void {}
+type CheckedName = 'arguments' | 'result' | 'input'
 
 /**
  * Compiles a schema, which takes up to 50 ms: the user of this file has it done in turns, and keeps the check
  * (`kept-checks.ts`). `name` is the root of the paths in errors. `requireValid`: as `createSchemaCheck` makes it. Throws
  * UnknownPattern, and Error for a schema that is too large, or that ajv cannot compile.
  */
-export function checkOf(schema: JsonSchema, name: 'arguments' | 'result' | 'input', requireValid = anySchema): Check {
+export function checkOf(schema: JsonSchema, name: CheckedName, requireValid = (_: JsonSchema) => {}): Check {
   const size = schemaSize(schema)
   if (size > schemaSizeMax) throw new Error(`it has ${size} keywords and names; at most ${schemaSizeMax} are checked`)
   // Always read as 2020-12, whatever draft it names. Its own `$id` is dropped: references are resolved within the

@@ -124,7 +124,9 @@ export class Exchange implements ResponseHandler {
     this.#headers = headers
     if (this.#isParsed) this.spend(documentMs)
     const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = headers
-    if ((!isSmall && !isBodyUsed(status)) || encoding !== 'identity') {
+    // Nobody reads the body of another response, unless it is a small document.
+    const isRead = isSmall || ((status < 300 || status >= 400) && status < 500 && status !== 401)
+    if (!isRead || encoding !== 'identity') {
       this.#answer.resolve({ status, headers, body: undefined })
       return this.#stop(new UpstreamError('down', 'nobody reads on'))
     }
@@ -182,11 +184,6 @@ export class Exchange implements ResponseHandler {
     this.#clock.end(this)
     this.#signal?.removeEventListener('abort', this)
   }
-}
-
-/** Whether anybody reads the body of a response with this status, unless it is a small document. */
-function isBodyUsed(status: number): boolean {
-  return (status < 300 || status >= 400) && status < 500 && status !== 401
 }
 
 function tooManyRequests(): UpstreamError {

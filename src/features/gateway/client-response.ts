@@ -10,7 +10,7 @@ import { asBuffer } from '../../storage/bytes.ts'
 import type { UpstreamResponse } from '../../upstream/upstream.ts'
 import { parsingResponse } from './filter-tools.ts'
 import { discardBody } from './platform-session.ts'
-import { errorsAsMessages, messageEvent, type Rewrite, relayStream } from './relayed-stream.ts'
+import { errorsAsMessages, messageEvent, relayStream } from './relayed-stream.ts'
 import { wantedScope } from './send-with-credentials.ts'
 import { sessionExpired, tooMany, type UpstreamCall, unusableUpstream } from './upstream-call.ts'
 
@@ -78,7 +78,10 @@ function usableResponse(
   // An array of messages is not a valid response to a single request.
   if (!startsAsObject(bytes)) throw unusableUpstream('does not speak MCP', message)
   if (call.rewrite === undefined) return sendWhole(asBuffer(bytes), call, options)
-  return rewriteWhole(asBuffer(bytes).toString(), call.rewrite, call, options)
+  const rewritten = call.rewrite(asBuffer(bytes).toString()).catch((error) => {
+    throw error instanceof SyntaxError ? unusableUpstream('does not speak MCP', message) : error
+  })
+  return rewritten.then((text) => sendWhole(Buffer.from(text), call, options))
 }
 
 function authorizationRequired(call: UpstreamCall) {
@@ -157,19 +160,6 @@ async function errorOf(
   if (error !== undefined) return sendWhole(Buffer.from(error), call, options, status)
   if (status === 404 && options.hasClientSession) throw sessionExpired(message)
   throw unusableUpstream(`answered ${status} and no JSON-RPC`, message)
-}
-
-/** Throws PlatformError. */
-async function rewriteWhole(
-  received: string,
-  rewrite: Rewrite,
-  call: UpstreamCall,
-  options: ClientResponseOptions,
-): Promise<Response> {
-  const text = await rewrite(received).catch((error) => {
-    throw error instanceof SyntaxError ? unusableUpstream('does not speak MCP', call.message) : error
-  })
-  return sendWhole(Buffer.from(text), call, options)
 }
 
 /** Responses above `responseInOnePieceBytesMax` are sent in pieces, so that we know when the client has read them. */
