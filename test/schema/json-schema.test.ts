@@ -40,6 +40,13 @@ describe('a schema is counted before it is compiled', () => {
     expect(() => checkOf(schema, 'arguments')).toThrow(String(schemaSize(schema)))
   })
 
+  test('and the largest is compiled', () => {
+    const others = schemaSizeMax - schemaSize({ enum: [] })
+    const schema = { enum: times(others, (index) => index) }
+    expect(schemaSize(schema)).toBe(schemaSizeMax)
+    expect(checkOf(schema, 'arguments')(others - 1)).toBeUndefined()
+  })
+
   test('and texts for people cost nothing', () => {
     const words = 'word '.repeat(10_000)
     const schema = { title: words, description: words, properties: named(100, () => ({ description: words })) }
