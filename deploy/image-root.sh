@@ -1,11 +1,13 @@
 #!/bin/sh
 # Makes the root folder of the image: image-root.sh EXECUTABLE FOLDER. What is in it, is in the image.
 set -eu
+# A user without rights runs it, whoever makes it.
+umask 022
 executable=$1
 root=$2
 
 mkdir -p "$root/usr/local/bin" "$root/etc"
-cp "$executable" "$root/usr/local/bin/postern"
+install -m 755 "$executable" "$root/usr/local/bin/postern"
 
 # What the executable is linked with, and what LMDB's library inside it needs besides.
 machine_libraries=$(dirname "$(ldd "$executable" | sed -n 's/.*libc\.so\.6 => \([^ ]*\).*/\1/p')")

@@ -267,7 +267,9 @@ test.if(isHere('root that may isolate'))(
   () => {
     using place = workplace()
     const root = join(place.folder, 'root')
-    const made = Bun.spawnSync([join(deploy, 'image-root.sh'), executable, root])
+    // As of somebody whose files are nobody else's.
+    const making = `umask 077; exec ${join(deploy, 'image-root.sh')} ${executable} ${root}`
+    const made = Bun.spawnSync(['sh', '-c', making])
     expect({ code: made.exitCode, stderr: made.stderr.toString() }).toEqual({ code: 0, stderr: '' })
     // The engine brings these.
     for (const name of ['proc', 'dev', 'data']) mkdirSync(join(root, name))
