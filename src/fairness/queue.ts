@@ -29,7 +29,8 @@ export class Queue {
 
   /**
    * Waits for a place, and resolves with a function that leaves it. `isRemoval`: the task takes access away, and comes
-   * before those that do not, `removalsInARowMax` times. Rejects with `rate_limited` if too many tasks of the holder wait already.
+   * before those that do not, `removalsInARowMax` times. Rejects with `rate_limited` if too many tasks of the holder
+   * wait already.
    */
   async enter(holder: Holder, isRemoval = false): Promise<() => void> {
     const isFirst = this.#removals.isEmpty && this.#others.isEmpty

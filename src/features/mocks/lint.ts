@@ -53,7 +53,7 @@ export function lintMocks({ servers, mocks, places }: MockFixtures): MockAdvice[
     const { server, tool, result, arguments: wanted } = mock
     const name = `${server}/${tool}`
     const lineOf = (path: string, what: string) => `${places.get(mock)}.${path} (${name}): ${what}`
-    const impossible = wanted === undefined ? undefined : impossibleArguments(wanted, inputs.get(name))
+    const impossible = wanted === undefined ? undefined : impossibleArguments(wanted, inputs.get(name), requireValid)
     if (impossible !== undefined) doubtful(lineOf('arguments', `no call can have these: ${impossible}`))
     if (result === undefined) continue
     const { content, structuredContent, isError } = result
@@ -96,9 +96,9 @@ function tryCheck(...asked: Parameters<typeof checkOf>): Check | Error {
  * Why no valid call can match these recorded arguments; undefined if one can. A call may have more arguments than were
  * recorded, so the schema is relaxed first.
  */
-function impossibleArguments(wanted: object, schema: JsonSchema | undefined): string | undefined {
+function impossibleArguments(wanted: object, schema: JsonSchema | undefined, requireValid: (_: JsonSchema) => void) {
   if (schema === undefined) return undefined
-  const check = tryCheck(partialSchema(schema) as JsonSchema, 'arguments')
+  const check = tryCheck(partialSchema(schema) as JsonSchema, 'arguments', requireValid)
   return check instanceof Error ? undefined : check(wanted)
 }
 

@@ -405,16 +405,20 @@ describe('the consent page', () => {
     expect(await response.text()).toContain('GoodName (not verified)')
   })
 
+  async function mockOf(name: string, tools: readonly object[]): Promise<void> {
+    const as = { authorization: `Bearer ${sampleKeys.ada}`, 'content-type': 'application/json' }
+    const send = (path: string, body: object) =>
+      platform.fetch(path, { method: 'PUT', headers: as, body: JSON.stringify(body) })
+    expect((await send(`/servers/ada/${name}`, { tools })).status).toBe(201)
+    expect((await send(`/connect/ada/${name}`, { server: `ada/${name}`, mock: { enabled: true } })).status).toBe(201)
+  }
+
   test('shows what hides in the name of a tool, and allows the tool of that very name', async () => {
     const tools = ['list_issues', 'list_\u200bissues', 'eteled\u202e'].map((name) => ({
       name,
       inputSchema: { type: 'object' },
     }))
-    const as = { authorization: `Bearer ${sampleKeys.ada}`, 'content-type': 'application/json' }
-    const send = (path: string, body: object) =>
-      platform.fetch(path, { method: 'PUT', headers: as, body: JSON.stringify(body) })
-    expect((await send('/servers/ada/hidden', { tools })).status).toBe(201)
-    expect((await send('/connect/ada/hidden', { server: 'ada/hidden', mock: { enabled: true } })).status).toBe(201)
+    await mockOf('hidden', tools)
     const of = `${issuer}/connect/ada/hidden/mcp`
     const { response } = await opened({ resource: of })
     const page = await response.text()
@@ -434,11 +438,7 @@ describe('the consent page', () => {
       name: `tool_${i}`.padEnd(128, '_'),
       inputSchema: { type: 'object' },
     }))
-    const as = { authorization: `Bearer ${sampleKeys.ada}`, 'content-type': 'application/json' }
-    const send = (path: string, body: object) =>
-      platform.fetch(path, { method: 'PUT', headers: as, body: JSON.stringify(body) })
-    expect((await send('/servers/ada/wordy', { tools })).status).toBe(201)
-    expect((await send('/connect/ada/wordy', { server: 'ada/wordy', mock: { enabled: true } })).status).toBe(201)
+    await mockOf('wordy', tools)
     const { response } = await opened({ resource: `${issuer}/connect/ada/wordy/mcp` })
     expect(await response.text()).toContain('Names of tools')
   })
