@@ -43,9 +43,10 @@ function copied(): Workplace {
   return place
 }
 
-/** Those that go different ways to the folder. */
+const serve = ['serve', '--port', '0']
+/** Those that open the folder differently. One look at a file finds its kind, its owner and its mode. */
 const commands = (place: Workplace) => [
-  ['serve', '--port', '0'],
+  serve,
   ['keys', 'list'],
   ['keys', 'create', '--user', 'ada'],
   ['backup', join(place.folder, 'backup')],
@@ -53,10 +54,12 @@ const commands = (place: Workplace) => [
 ]
 
 async function expectRefused(place: Workplace, line: string): Promise<void> {
-  for (const args of commands(place)) {
-    const ran = await run(place, [...args, '--data', place.data])
-    expect({ args, ...ran }).toEqual({ args, code: 1, stdout: '', stderr: `${line}\n` })
-  }
+  for (const args of commands(place)) await expectRefusedBy(args, place, line)
+}
+
+async function expectRefusedBy(args: readonly string[], place: Workplace, line: string): Promise<void> {
+  const ran = await run(place, [...args, '--data', place.data])
+  expect({ args, ...ran }).toEqual({ args, code: 1, stdout: '', stderr: `${line}\n` })
 }
 
 describe('a data folder that somebody else can change is refused, by the superuser too', () => {
@@ -85,14 +88,15 @@ describe('a data folder that somebody else can change is refused, by the superus
     test.if(isHere('root'))(`${name} belongs to another user (needs root)`, async () => {
       using place = copied()
       chownSync(join(place.data, name), somebody, somebody)
-      await expectRefused(place, `${join(place.data, name)} ${foreign}`)
+      await expectRefusedBy(serve, place, `${join(place.data, name)} ${foreign}`)
     })
 
     test(`${name} can be read by others`, async () => {
       using place = copied()
       const path = join(place.data, name)
       chmodSync(path, isFolder ? 0o755 : 0o640)
-      await expectRefused(
+      await expectRefusedBy(
+        serve,
         place,
         `${path} is accessible to other users: run \`chmod ${isFolder ? '700' : '600'} ${path}\``,
       )
@@ -117,7 +121,7 @@ describe('a data folder that somebody else can change is refused, by the superus
       rmSync(path, { recursive: true })
       // Opened, a pipe would wait for whoever writes to it.
       Bun.spawnSync(['mkfifo', '-m', '600', path])
-      const ran = await run(place, ['serve', '--port', '0', '--data', place.data])
+      const ran = await run(place, [...serve, '--data', place.data])
       expect(ran).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining(`${path} is not a `) })
     })
   }
@@ -130,7 +134,7 @@ describe('a data folder that somebody else can change is refused, by the superus
     const log = join(place.data, 'audit.jsonl')
     symlinkSync(target, log)
     if (isHere('root')) lchownSync(log, somebody, somebody)
-    const ran = await run(place, ['serve', '--port', '0', '--data', place.data])
+    const ran = await run(place, [...serve, '--data', place.data])
     expect(ran).toMatchObject({ code: 1, stderr: expect.stringContaining('audit.jsonl is a symbolic link') })
     rmSync(log)
     const planted = join(place.data, 'signing-keys.json')

@@ -39,9 +39,9 @@ const reportBy = ['--reporter=junit', '--reporter-outfile']
 
 /** One after the other; the stages of one line at once, so that no core waits for the last test of another. */
 const stages: readonly (readonly Stage[])[] = [
-  [{ name: 'types', command: [program('tsc'), '--noEmit'] }],
-  [{ name: 'style', command: [program('biome'), 'ci', '.'] }],
   [
+    { name: 'types', command: [program('tsc'), '--noEmit'] },
+    { name: 'style', command: [program('biome'), 'ci', '.'] },
     { name: 'tests', command: tests, reportBy },
     {
       // Without it: the suites of what the fast lane keeps, which are callers, admissions and lists.
