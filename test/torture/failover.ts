@@ -160,6 +160,7 @@ async function drill({
       }
     } else {
       refused += 1
+      await Bun.sleep(10)
       // `unavailable`: surely not written. Anything else must not happen at all.
       if (code === 'lost' || code === 'outcome_unknown') one.unknown.push(sent)
       else expect(code === 'unavailable' || code === 'conflict', () => `a write got ${response?.status} ${code}`)
@@ -190,6 +191,12 @@ async function drill({
     }
   }
 
+  /** Now and then: a command takes more of the processor than all writers. */
+  async function revokeOn(): Promise<void> {
+    await revoke()
+    await Bun.sleep(300)
+  }
+
   /** Reads for the time that they take: writers may all wait for their outcome. */
   async function readOn(at: number): Promise<void> {
     await read(at, state[0] as Written)
@@ -205,7 +212,7 @@ async function drill({
     // A replica that is being killed answers nobody; a moment later another try is due.
     while (!isOver) await act().catch(() => Bun.sleep(20))
   }
-  const load = [...state.map(writing), repeat(revoke), ...[0, 1].map((at) => repeat(() => readOn(at)))]
+  const load = [...state.map(writing), repeat(revokeOn), ...[0, 1].map((at) => repeat(() => readOn(at)))]
   const more = (count: number) => {
     const before = writes
     return until(() => writes >= before + count || broken.length > 0)
