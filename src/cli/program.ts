@@ -77,7 +77,7 @@ function pointToHelp(command: Command, name: string, context: Context): void {
   for (const child of command.commands) pointToHelp(child, `${name} ${child.name()}`, context)
 }
 
-/** `serve` and `dev`, the two that stay until a signal stops them. */
+/** `serve` and `dev`, which stay until a signal stops them, and `health`, which asks for one of them. */
 function addServeCommands(postern: Command, { terminal }: Context): void {
   const serve = onData(postern, 'serve', 'serve the platform from a data folder, or from a database', dataOption())
   withServeOptions(serve, { isReplica: true })
@@ -96,6 +96,16 @@ function addServeCommands(postern: Command, { terminal }: Context): void {
       const { dev } = await import('./dev.ts')
       await dev(config, terminal)
     })
+
+  postern
+    .command('health')
+    .argument('[url]', 'the platform (default: the one on this machine, by --host and --port)')
+    .description('ask whether a platform answers; exit code 1 if not')
+    .addOption(new Option('--host <address>', 'address that it listens on').env('POSTERN_HOST').default('127.0.0.1'))
+    .addOption(new Option('--port <number>', 'port that it listens on').env('POSTERN_PORT').default('8787'))
+    .action(async (url: string | undefined, flags) =>
+      (await import('./health-command.ts')).askHealth(url, flags, terminal),
+    )
 
   // Warns about POSTERN_ variables that no flag has: a misspelt setting of a server would be ignored silently.
   postern.hook('preAction', (_, command) => {

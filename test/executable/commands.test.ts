@@ -5,6 +5,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { mintToken } from '../api/cases.ts'
 import { get, run, sampleFolder, sendTo, startServer, workplace } from '../support/executable.ts'
+import { freePort } from '../support/free-port.ts'
 import { sampleKeys } from '../support/sample.ts'
 import { sharedServer } from '../support/shared-server.ts'
 
@@ -27,6 +28,23 @@ describe('commands', () => {
       expect({ args, code: ran.code, stderr: ran.stderr }).toEqual({ args, code: 0, stderr: '' })
       expect(ran.stdout).toStartWith('Usage: postern')
     }
+  })
+
+  test('health: of this machine by its port, of a URL, and of nothing that answers', async () => {
+    const { place, server } = shared
+    const { port } = new URL(server.url)
+    const answers = { code: 0, stdout: `http://127.0.0.1:${port} answers\n`, stderr: '' }
+    expect(await run(place, ['health'], { POSTERN_PORT: port, POSTERN_HOST: '0.0.0.0' })).toEqual(answers)
+    expect(await run(place, ['health', `${server.url}/`])).toEqual(answers)
+    expect(await run(place, ['health', `${server.url}/docs`])).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `${server.url}/docs answers with 404\n`,
+    })
+    const closed = `http://127.0.0.1:${await freePort()}`
+    const { code, stderr } = await run(place, ['health', closed])
+    expect({ code, stderr }).toEqual({ code: 1, stderr: `${closed} does not answer (ECONNREFUSED)\n` })
+    expect((await run(place, ['health', 'here'])).code).toBe(2)
   })
 
   test('keys: created and revoked while the server runs, in force at once', async () => {

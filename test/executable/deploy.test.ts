@@ -288,6 +288,7 @@ test.if(isHere('root that may isolate'))(
     image $1 serve --port 0 >told &
     while read -r _ _ said url; do [ "$said" = on ] && break; done <told
     curl -sf "\${url/0.0.0.0/127.0.0.1}/health"
+    image $1 health --port "\${url##*:}"
     image $1 keys create --user ada
     image $1 verify`
     const ran = Bun.spawnSync(['unshare', '-mp', '-f', 'bash', '-ec', script, 'bash', user], { cwd: place.folder })
@@ -295,6 +296,8 @@ test.if(isHere('root that may isolate'))(
       code: 0,
       stderr: expect.stringMatching(/^(?:\{.*\}\n)*key_\S+ belongs to ada\. The key is not shown again\.\n$/),
     })
-    expect(ran.stdout.toString()).toMatch(/^\{"status":"ok".*\}pst_\S+\n\d+ records and 0 index entries, all correct/)
+    expect(ran.stdout.toString()).toMatch(
+      /^\{"status":"ok".*\}http\S+ answers\npst_\S+\n\d+ records and 0 index entries, all correct/,
+    )
   },
 )

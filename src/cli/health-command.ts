@@ -1,0 +1,29 @@
+/** `postern health`: asks whether a platform answers, for scripts and for health checks inside an image. */
+
+import { CommandError } from '../errors.ts'
+import { cleanUrl } from './client/api-client.ts'
+import { urlOf } from './config.ts'
+import type { Terminal } from './terminal.ts'
+
+/** Time for the answer. Past it: the platform does not answer. */
+const healthMs = 5000
+
+/** The addresses that stand for all of a machine, by the one that reaches them from the machine itself. */
+const loopbackOf: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1', '[::]': '::1' }
+
+/** Resolves if `GET /health` answers 200. Throws CommandError otherwise. Without a URL: the platform on this machine. */
+export async function askHealth(
+  given: string | undefined,
+  { host, port }: { readonly host: string; readonly port: string },
+  { stdout }: Terminal,
+): Promise<void> {
+  const url = cleanUrl(given ?? urlOf(loopbackOf[host] ?? host, Number(port)))
+  const init = { redirect: 'manual', signal: AbortSignal.timeout(healthMs) } as const
+  const status = await fetch(`${url}/health`, init).then(
+    (response) => response.status,
+    (error: NodeJS.ErrnoException) => error.code ?? error.name,
+  )
+  if (typeof status === 'string') throw new CommandError(`${url} does not answer (${status})`)
+  if (status !== 200) throw new CommandError(`${url} answers with ${status}`)
+  stdout(`${url} answers\n`)
+}
