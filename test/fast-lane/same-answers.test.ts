@@ -7,6 +7,7 @@ import { apiKeyDigest, revokeApiKey } from '../../src/auth/api-key.ts'
 import { revokeToken } from '../../src/auth/revocation.ts'
 import type { Connection } from '../../src/model/connection.ts'
 import { directoryVersionKey, keyOf } from '../../src/storage/keys.ts'
+import type { Store } from '../../src/storage/store.ts'
 import { newVersion } from '../../src/storage/versions.ts'
 import { mintToken } from '../api/cases.ts'
 import { idsOf, pickConnection, pickPolicy, write } from '../features/connections/world.ts'
@@ -33,7 +34,9 @@ const seeds =
 for (const seed of seeds) {
   test(`both ways give the same bytes, whatever changes underneath (seed ${seed})`, async () => {
     const chance = random(seed)
-    const store = openMemoryStore()
+    const { local, ...remote } = openMemoryStore()
+    // A store in another process has no reads that wait for nothing: what was kept is then asked for its version.
+    const store: Store = seed % 2 === 0 && local !== undefined ? { ...remote, local } : remote
     const fast = await createTestPlatform({ store, sources: [world], fastLane: true })
     const ordinary = await createTestPlatform({ store, sources: [world], fastLane: false })
     const rows = new Map<string, Connection>()

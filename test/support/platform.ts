@@ -96,6 +96,8 @@ export interface TestPlatformOptions {
   readonly fastLane?: boolean
   /** As in a server by default. */
   readonly fairness?: Fairness
+  /** None by default. */
+  readonly tracing?: AppDeps['tracing']
 }
 
 const sample = sampleSources()
@@ -184,6 +186,7 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
     },
     signers: options.signers ?? { sign: async (text, { secretKey }) => signatureOf(text, secretKey) },
     fairness,
+    tracing: options.tracing,
     clock: clockOf(() => platform.now),
     log,
     audit: {

@@ -46,7 +46,6 @@ export function clientResponse(
   // With the token of somebody who has signed in: that person must allow more.
   return wantedScope(response).then((wanted) => {
     if (wanted === undefined) return usableResponse(response, call, options)
-    discardBody(response)
     throw authorizationRequired(call)
   })
 }
@@ -59,7 +58,10 @@ function usableResponse(
   const { message } = call
   const { status, body } = response
   const { 'content-type': type, 'content-encoding': encoding = 'identity' } = response.headers
-  if (encoding !== 'identity') throw unusableUpstream('sent a compressed response although none was requested', message)
+  if (encoding !== 'identity') {
+    discardBody(response)
+    throw unusableUpstream('sent a compressed response although none was requested', message)
+  }
   if (status >= 300 && status < 400) {
     throw unusableUpstream(`answered with a redirect (${status}), which is not followed`, message)
   }

@@ -5,7 +5,7 @@ import { revokeApiKey } from '../../../src/auth/api-key.ts'
 import { changeSigningKeys } from '../../../src/auth/signing-keys.ts'
 import { writeAttemptsMax } from '../../../src/storage/decide-again.ts'
 import { openPostgresStore } from '../../../src/storage/postgres/store.ts'
-import type { Store, Write } from '../../../src/storage/store.ts'
+import { type Store, StoreError, type Write } from '../../../src/storage/store.ts'
 import { UpstreamError } from '../../../src/upstream/upstream.ts'
 import { apiOf } from '../../support/api.ts'
 import { openMemoryStore } from '../../support/memory-store.ts'
@@ -60,6 +60,29 @@ describe.skipIf(!isHere('PostgreSQL'))('on PostgreSQL (needs PostgreSQL)', () =>
     await writeAtOnce(store)
     await store.close()
   })
+})
+
+test('a connection that is written again waits for no other that is', async () => {
+  const commits = { one: 0, two: 0 }
+  const held = Promise.withResolvers<never>()
+  const { store } = watched(openMemoryStore(), (write) => {
+    const key = [...(write.puts ?? [])].find(({ key }) =>
+      /[^a-z](one|two)$/.test(Buffer.from(key).toString('latin1')),
+    )?.key
+    if (key === undefined) return undefined
+    const name = Buffer.from(key).toString('latin1').endsWith('one') ? 'one' : 'two'
+    commits[name] += 1
+    // Somebody was faster; and then the store takes its time with one of them.
+    if (commits[name] === 1) return Promise.resolve({ ok: false, conflicts: [key], full: [] })
+    return name === 'one' ? held.promise : undefined
+  })
+  const platform = await createTestPlatform({ store })
+  const first = ada(platform)('PUT /connect/ada/one', mocked({}))
+  await settled()
+  expect((await ada(platform)('PUT /connect/ada/two', mocked({}))).status).toBe(201)
+  expect(commits).toEqual({ one: 2, two: 2 })
+  held.reject(new StoreError('unavailable', 'it is away'))
+  expect((await first).status).toBe(503)
 })
 
 test('a server that takes its time to answer a probe keeps no other write waiting, and is asked once', async () => {

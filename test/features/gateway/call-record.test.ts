@@ -244,11 +244,11 @@ describe('the outcome of a call', () => {
     const token = await mintToken(platform.fetch, sampleKeys.ada, { policy: [{ ttl: '10s' }] })
     expect((await call('ada/up', 'do', {}, token)).status).toBe(200)
     answer = () => {
-      platform.now += 11_000
+      platform.now += 11_000.26
       return JSON.stringify(result({ secret: 1 }))
     }
     expect((await call('ada/up', 'do', {}, token)).status).toBe(401)
-    expect(lines().at(-1)).toMatchObject({ outcome: 'cancelled', code: 'unauthorized', bytesOut: 0 })
+    expect(lines().at(-1)).toMatchObject({ outcome: 'cancelled', code: 'unauthorized', ms: 11_000.3, bytesOut: 0 })
     let isAway = false
     const get: Store['get'] = async (key) => {
       if (isAway) throw new StoreError('unavailable', 'it is away')

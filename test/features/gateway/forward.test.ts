@@ -5,6 +5,7 @@ import { createFairness } from '../../../src/fairness/fairness.ts'
 import { Shares } from '../../../src/fairness/shares.ts'
 import { bodyMemoryFactor, parsedResponseMemoryFactor } from '../../../src/limits.ts'
 import type { ConnectionStatus } from '../../../src/model/connection.ts'
+import type { Tracing } from '../../../src/ops/tracing.ts'
 import { connectionChange, findConnection } from '../../../src/storage/connections.ts'
 import type { Store } from '../../../src/storage/store.ts'
 import type { Upstream, UpstreamRequest, UpstreamResponse } from '../../../src/upstream/upstream.ts'
@@ -216,4 +217,38 @@ describe('nothing is sent', () => {
     expect((await send(sampleKeys.ada, { via: '1.1 other' })).status).toBe(202)
     expect(sent).toBe(1)
   })
+})
+
+test('each message is a span within that of its request, named after its tool, with the trace of its sender', async () => {
+  const spans: object[] = []
+  const tracing: Tracing = {
+    async span(options, work) {
+      spans.push(options)
+      return work()
+    },
+    headers: () => ({}),
+    close: async () => {},
+  }
+  const traced = await createTestPlatform({ tracing })
+  const _meta = { traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01' }
+  const response = await traced.fetch('/connect/northwind/weather-ada/mcp', {
+    method: 'POST',
+    headers: { authorization: `Bearer ${sampleKeys.ada}`, 'content-type': 'application/json' },
+    body: JSON.stringify({
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'tools/call',
+      params: { name: 'get_current_conditions', arguments: { latitude: 45.3, longitude: -121.7 }, _meta },
+    }),
+  })
+  expect(response.status).toBe(200)
+  expect(spans).toEqual([
+    expect.objectContaining({ name: 'POST /connect/{namespace}/{connectionId}/mcp', kind: 'SERVER' }),
+    {
+      name: 'tools/call get_current_conditions',
+      kind: 'INTERNAL',
+      attributes: { 'mcp.method.name': 'tools/call', 'gen_ai.tool.name': 'get_current_conditions' },
+      given: _meta,
+    },
+  ])
 })

@@ -5,9 +5,17 @@ import { listApiKeys, revokeApiKey } from '../../../src/auth/api-key.ts'
 import { revokeToken } from '../../../src/auth/revocation.ts'
 import { createOpenStreams, everyMoment, streamsCheckedPerTurn } from '../../../src/features/gateway/open-streams.ts'
 import { directoryVersionKey, keyOf } from '../../../src/storage/keys.ts'
+import { StoreError } from '../../../src/storage/store.ts'
 import { UpstreamError } from '../../../src/upstream/upstream.ts'
 import { mintToken } from '../../api/cases.ts'
-import { createTestPlatform, seed, startOfTime, type TestPlatform } from '../../support/platform.ts'
+import { openMemoryStore } from '../../support/memory-store.ts'
+import {
+  createTestPlatform,
+  seed,
+  startOfTime,
+  type TestPlatform,
+  type TestPlatformOptions,
+} from '../../support/platform.ts'
 import { sampleKeys } from '../../support/sample.ts'
 
 let platform: TestPlatform
@@ -21,12 +29,12 @@ const settle = () => new Promise((resolve) => setImmediate(resolve))
 
 beforeEach(() => start())
 
-async function start(rates: { failures?: number } = {}): Promise<void> {
+async function start(options: TestPlatformOptions = {}): Promise<void> {
   isLetGo = false
   ticks = []
   let isThere = false
   platform = await createTestPlatform({
-    rates,
+    ...options,
     every: (_, act) => {
       ticks.push(act)
       return () => void ticks.splice(ticks.indexOf(act), 1)
@@ -132,9 +140,27 @@ describe('a stream ends', () => {
   }
 })
 
+test('a stream goes on while the store cannot be asked, and ends when it answers wrongly', async () => {
+  const store = openMemoryStore()
+  let failure: StoreError | undefined
+  const getMany: typeof store.getMany = (keys) =>
+    failure === undefined ? store.getMany(keys) : Promise.reject(failure)
+  await start({ store: { ...store, getMany }, fastLane: false })
+  const { read, reader } = await opened(await mintToken(platform.fetch, sampleKeys.ada))
+  failure = new StoreError('unavailable', 'the database is away')
+  await tick()
+  say('second')
+  expect(await read()).toBe('data: second\n\n')
+  failure = new StoreError('damaged', 'a record is damaged')
+  const next = read()
+  await tick()
+  expect(await next).toContain('cannot be checked right now')
+  expect((await reader.read()).done).toBe(true)
+})
+
 test('those that end with their token do not use up what the address may get wrong', async () => {
   const refusedBeforeTheLimit = async (streams: number) => {
-    await start({ failures: 1 })
+    await start({ rates: { failures: 1 } })
     const token = await mintToken(platform.fetch, sampleKeys.ada)
     const open = []
     for (let i = 0; i < streams; i += 1) open.push(await opened(token))

@@ -248,6 +248,19 @@ test('a connection that answers again is connected again, and one that is connec
   expect(refusing.seen.statuses).toEqual([])
 })
 
+test('a compressed stream is refused, and let go', async () => {
+  let isLetGo = false
+  const body = new ReadableStream<Uint8Array>({
+    cancel() {
+      isLetGo = true
+    },
+  })
+  const headers = { 'content-type': 'text/event-stream', 'content-encoding': 'gzip' }
+  const { send } = proxyTo(() => ({ status: 200, headers, body }))
+  await expect(send(initialize)).rejects.toThrow('sent a compressed response')
+  expect(isLetGo).toBe(true)
+})
+
 test('an answer without a body is one, and what came with it is let go', async () => {
   for (const status of [202, 204]) {
     let isLetGo = false
