@@ -60,8 +60,14 @@ interface Proxy {
 }
 
 /** Runs a file of deploy/ with other addresses, on a socket and without a certificate. */
-function nginxSettings(folder: string, socket: string, file: string, hosts: Readonly<Record<string, string>>) {
-  let own = readFileSync(join(deploy, file), 'utf8')
+function nginxSettings(
+  folder: string,
+  socket: string,
+  file: string,
+  hosts: Readonly<Record<string, string>>,
+  change = (text: string) => text,
+) {
+  let own = change(readFileSync(join(deploy, file), 'utf8'))
     .replace('listen 443 ssl', `listen unix:${socket}`)
     .replaceAll(/^ *ssl_.*$/gm, '')
   for (const [name, host] of Object.entries(hosts)) own = own.replace(name, host)
@@ -124,6 +130,17 @@ async function startProxy(
 async function passesEverything(ask: Ask): Promise<void> {
   using upstream = slowUpstream()
   expect((await ask('/connect/northwind?limit=2')).status).toBe(200)
+  const asked = new URLSearchParams({
+    response_type: 'code',
+    client_id: 'client',
+    redirect_uri: `https://client.example.com/${'&'.repeat(600)}`,
+    state: '&'.repeat(1000),
+    code_challenge: 'A'.repeat(43),
+    code_challenge_method: 'S256',
+    resource: 'https://mcp.example.com/connect/northwind/any/mcp',
+  })
+  const longest = `/oauth/authorize?${asked}`
+  expect((await ask(longest, { redirect: 'manual' })).status).toBe(303)
   const made = await ask('/connect/ada/slow', { method: 'PUT', body: JSON.stringify({ mcpUrl: upstream.url }) })
   expect(made.status).toBe(201)
   const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'any', arguments: {} } }
@@ -161,6 +178,23 @@ for (const { program, settings } of proxies) {
   )
 }
 
+/** `fetch` sends no such method. */
+function statusOfUnknownMethod(unix: string): Promise<string | undefined> {
+  const { promise, resolve } = Promise.withResolvers<string | undefined>()
+  void Bun.connect({
+    unix,
+    socket: {
+      open: (socket) => void socket.write('FOO /health HTTP/1.1\r\nHost: mcp.example.com\r\n\r\n'),
+      data(socket, bytes) {
+        resolve(bytes.toString('latin1').split(' ')[1])
+        socket.end()
+      },
+      close: () => resolve(undefined),
+    },
+  })
+  return promise
+}
+
 /** How many connections to a server hold bytes that it has not read: proc(5), and tcp's queues in hexadecimal. */
 function unreadAt({ url }: Server): number {
   const port = Number(new URL(url).port).toString(16).toUpperCase().padStart(4, '0')
@@ -190,6 +224,7 @@ test.if(isHere('nginx') && isHere('PostgreSQL'))(
     const settings = nginxSettings(place.folder, socket, 'nginx.replicas.conf', Object.fromEntries(hosts))
     using proxy = await startProxy(place, socket, ['nginx', ...settings])
     await passesEverything(proxy.ask)
+    expect(await statusOfUnknownMethod(socket)).toBe('501')
 
     /** Statuses of requests that are sent together, and how many replicas have answered. */
     const several = async (count: number, path: string, init?: RequestInit) => {
@@ -201,6 +236,21 @@ test.if(isHere('nginx') && isHere('PostgreSQL'))(
     const list = '/connect/northwind?limit=2'
     const mint = ['/tokens', { method: 'POST', body: '{}' }] as const
     expect(await several(6, list)).toEqual({ statuses: [200, 200, 200, 200, 200, 200], replicas: 3 })
+
+    // Were such requests to reach the replicas, which close them without an answer, nobody else would notice.
+    const open = join(place.folder, 'open')
+    mkdirSync(open)
+    const unguarded = nginxSettings(
+      open,
+      join(open, 'socket'),
+      'nginx.replicas.conf',
+      Object.fromEntries(hosts),
+      (text) => text.replace(/if \(\$request_method[^}]*\}/, ''),
+    )
+    using careless = await startProxy({ ...place, folder: open }, join(open, 'socket'), ['nginx', ...unguarded])
+    expect(await statusOfUnknownMethod(join(open, 'socket'))).toBe('502')
+    const others = await Promise.all(Array.from({ length: 6 }, () => careless.ask(list)))
+    expect(others.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200, 200])
 
     // It takes requests and dies before it answers: nginx cannot know what it did.
     const [, second] = replicas as [Server, Server, Server]

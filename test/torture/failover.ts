@@ -279,7 +279,7 @@ async function drill({
 /** nginx in front of replicas, as deploy/nginx.replicas.conf has it, without TLS. */
 async function startProxy(folder: string, ports: readonly number[]): Promise<AsyncDisposable & Pick<Server, 'url'>> {
   const port = await freePort()
-  const servers = ports.map((one) => `server 127.0.0.1:${one} max_fails=1 fail_timeout=1s;`).join(' ')
+  const servers = ports.map((one) => `server 127.0.0.1:${one} max_fails=0;`).join(' ')
   const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
     (name) => `${name}_temp_path ${folder}/${name};`,
   )
