@@ -74,7 +74,7 @@ export class Allowance {
 
   /**
    * Says whose the request is, once. Waits for a pass of the event loop in which the owner has room, and for one of its
-   * places if the operation reads many records. Rejects with `rate_limited`.
+   * places if the operation reads many records. Rejects with `rate_limited`, or throws it at once.
    */
   belongsTo(holder: Holder): Promise<void> | undefined {
     if (this.#holder !== undefined) return undefined
