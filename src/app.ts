@@ -71,6 +71,7 @@ import {
   cliLoginsPerMinuteMax,
   grantsPerMinuteMax,
   newClientsPerHourMax,
+  organizationNewKeysPerHourMax,
   ownerSetupsPerMinuteMax,
   registrationsPerMinuteMax,
   sessionsPerMinuteMax,
@@ -195,6 +196,7 @@ function createParts(deps: AppDeps, middleware: Middleware, lists: ConnectionLis
     sessions: createBrowserSessions(records, directory, signInKey, issuer),
     links: createSetupLinks(base, signInKey, clock),
     namespacesPerUser: deps.namespacesPerUser,
+    newKeys: atMost(organizationNewKeysPerHourMax, 3600, deps.clock),
     hasDocument: deps.authorization.hasClientDocument,
     catalogue: createCatalogue(store),
   }
@@ -257,20 +259,19 @@ function createHandlers(deps: AppDeps, parts: HandlerParts): Handlers {
 function createSignInHandlers(deps: AppDeps, parts: HandlerParts) {
   const { clock, authorization: settings } = deps
   const { authenticator, base, gateway, mint } = parts
-  const atMost = (most: number, seconds: number) => createRateLimit({ perSecond: most / seconds, burst: most, clock })
   return {
-    ...signInHandlers({ ...parts, signIns: atMost(sessionsPerMinuteMax, 60) }),
+    ...signInHandlers({ ...parts, signIns: atMost(sessionsPerMinuteMax, 60, clock) }),
     ...cliLoginHandlers({
       ...parts,
       mintForDay: async (of, requireAllowed) => (await mint({ policy: [{ ttl: '24h' }] }, of, requireAllowed)).token,
-      begins: atMost(cliLoginsPerMinuteMax, 60),
+      begins: atMost(cliLoginsPerMinuteMax, 60, clock),
       isPossible: isSignInPossible(base, settings),
     }),
     ...setupHandlers({
       ...parts,
       setups: createRateLimit({ perSecond: setupsPerMinuteMax / 60, clock }),
-      setupsOfOwner: atMost(ownerSetupsPerMinuteMax, 60),
-      newClients: atMost(newClientsPerHourMax, 3600),
+      setupsOfOwner: atMost(ownerSetupsPerMinuteMax, 60, clock),
+      newClients: atMost(newClientsPerHourMax, 3600, clock),
     }),
     ...callbackHandlers(parts),
     clientDocument: () =>
@@ -285,11 +286,16 @@ function createSignInHandlers(deps: AppDeps, parts: HandlerParts) {
         return `${text}.${await deps.signers.sign(text, active, caller)}`
       },
       listTools: (context, connection) => toolNames(gateway, context, connection),
-      registrations: atMost(registrationsPerMinuteMax, 60),
-      documents: atMost(clientDocumentsPerMinuteMax, 60),
-      newGrants: atMost(grantsPerMinuteMax, 60),
+      registrations: atMost(registrationsPerMinuteMax, 60, clock),
+      documents: atMost(clientDocumentsPerMinuteMax, 60, clock),
+      newGrants: atMost(grantsPerMinuteMax, 60, clock),
     }),
   }
+}
+
+/** So many in so many seconds, at once or one after the other. */
+function atMost(most: number, seconds: number, clock: Clock) {
+  return createRateLimit({ perSecond: most / seconds, burst: most, clock })
 }
 
 function fastLaneOf({ store, clock }: AppDeps, lists: ConnectionLists): FastLane {

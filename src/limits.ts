@@ -36,6 +36,8 @@ export const namespacesPerUserDefault = 3
 export const namespacesPerOrganizationMax = 1000
 /** Ours: live API keys of an organization; they are revoked with it in one write. Past it: 403. */
 export const organizationApiKeysMax = 100
+/** Ours: API keys that an organization makes in an hour; a revoked one leaves 0.7 kB, so that no import brings it back. Past it: 429. */
+export const organizationNewKeysPerHourMax = 100
 /** Ours: members of an organization; they are removed with it in one write. Past it: 403. */
 export const organizationMembersMax = 10_000
 /** Ours: members of an organization read from the store at once. Past it: in several reads. */
@@ -95,7 +97,7 @@ export const usedClientSeconds = 180 * 24 * 60 * 60
 export const userClientsMax = 200
 /** Ours: grants of a user; each has up to 15 kB. Past it: within an hour the oldest one ends. */
 export const userGrantsMax = 1000
-/** Ours: grants that a user makes in a minute, more than a person can. Past it: 429. */
+/** Ours: times that a user allows a client something in a minute, more than a person can; each leaves up to 10 kB for a minute, or a grant. Past it: 429. */
 export const grantsPerMinuteMax = 60
 /** Ours: documents of clients that are fetched in a minute for one user; each is a request to a server that somebody names. Past it: 429. */
 export const clientDocumentsPerMinuteMax = 30

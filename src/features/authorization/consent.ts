@@ -6,6 +6,7 @@
 import { requireFormToken } from '../../auth/browser-sessions.ts'
 import type { Grant } from '../../auth/grants.ts'
 import { invalidRequest, PlatformError } from '../../errors.ts'
+import { requireRate } from '../../fairness/rate-limit.ts'
 import { type Form, readForm } from '../../http/form.ts'
 import { handlersOf } from '../../http/handler.ts'
 import { redirect } from '../../http/html-page.ts'
@@ -64,6 +65,8 @@ async function decideConsent(deps: OAuthDeps, request: Request): Promise<Respons
   if (decision === 'deny') return answer({ error: 'access_denied' })
   const { namespace, connectionId, stored } = connection
   const { userId, keyId } = session.caller
+  // Each becomes a grant, or is kept until it has expired.
+  requireRate(deps.newGrants.take(userId), 'This user allows clients something too often') // 429
   const record: CodeRecord = {
     ...{ clientId: client.clientId, redirectUri, challenge, namespace, connectionId, userId, keyId },
     // Another connection of the same name is not the one that was allowed.

@@ -32,6 +32,6 @@ export interface OAuthDeps extends SharedParts {
   readonly registrations: RateLimit
   /** Limits the fetches of documents, by owner: each is a request to somebody's server. */
   readonly documents: RateLimit
-  /** Limits the grants of each user. */
+  /** Limits the codes, and so the grants, of each user. */
   readonly newGrants: RateLimit
 }

@@ -13,7 +13,6 @@ import {
   refreshTokenOf,
 } from '../../auth/grants.ts'
 import { secondsOf } from '../../clock.ts'
-import { requireRate } from '../../fairness/rate-limit.ts'
 import { type Form, readForm } from '../../http/form.ts'
 import { jsonResponse, noStoreJson } from '../../http/respond.ts'
 import { accessTokenSeconds } from '../../limits.ts'
@@ -67,7 +66,6 @@ async function redeemCode(deps: OAuthDeps, form: Form, clientId: string): Promis
   if (!isVerifier(required(form, 'code_verifier'), code.challenge)) throw invalidGrant('code_verifier: does not match')
   requireResource(deps, form, code)
   const caller = await callerOf(deps, code)
-  requireRate(deps.newGrants.take(code.userId), 'Too many clients have been allowed something by this user') // 429
   // Only now: a client document is fetched for nobody who has no code.
   const client = await findClient(deps, clientId, caller)
   const grant = grantOf(grantId, code, client, deps.clock.now())

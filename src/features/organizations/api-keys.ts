@@ -7,6 +7,7 @@ import { auditedCaller, isOrganizationAdmin } from '../../auth/authenticate.ts'
 import type { RequestContext } from '../../auth/authorizer.ts'
 import { namesUnder } from '../../auth/namespace-access.ts'
 import { notFound, PlatformError } from '../../errors.ts'
+import { requireRate } from '../../fairness/rate-limit.ts'
 import { readOptionalBody } from '../../http/body.ts'
 import { handlersOf } from '../../http/handler.ts'
 import { namesInPath } from '../../http/path.ts'
@@ -34,6 +35,7 @@ async function createApiKey(deps: OrganizationDeps, request: Request): Promise<R
   const { key, record } = await change(async () => {
     if ((await liveKeys(store, organizationId)).length >= organizationApiKeysMax)
       throw new PlatformError('forbidden', `An organization has at most ${organizationApiKeysMax} API keys`)
+    requireRate(deps.newKeys.take(organizationId), 'This organization makes API keys too often') // 429
     const made = makeApiKey(deps.pepper, { ...wanted, now: new Date(clock.now()) })
     return { write: { puts: made.puts }, result: made }
   })
