@@ -5,10 +5,10 @@
  */
 
 import { rateLimited } from '../errors.ts'
-import { bodyMemoryFactor, parsedResponseMemoryFactor } from '../limits.ts'
+import { bodyMemoryFactor, chunkedBodyBytesMax, parsedResponseMemoryFactor } from '../limits.ts'
 import type { Costs, OperationId } from '../operations.ts'
 import type { Fairness } from './fairness.ts'
-import { type Holder, ownerOf } from './owner.ts'
+import { type Holder, ownerOf, strangerAt } from './owner.ts'
 import { Slices } from './slices.ts'
 import type { Work } from './turns.ts'
 
@@ -41,6 +41,13 @@ const unqueuedCharsMax = 64 * 1024
 const parseMs = 0.04
 const parseMsPerMegabyte = 10
 
+/**
+ * Bytes of memory of a request that waits for a pass, without its body. A client may have many: where another request
+ * follows on its connection, the runtime closes that, the client begins the next one at once, and the request goes on
+ * waiting. Past it: as for `pendingBytesMax`.
+ */
+const waitingRequestBytes = 8 * 1024
+
 /** `removal`: it takes access away. */
 export type WriteKind = 'ordinary' | 'removal'
 
@@ -49,9 +56,12 @@ export class Allowance {
   readonly operation: OperationId | undefined
   readonly costs: Costs
   readonly #fairness: Fairness
-  readonly #stranger: () => Holder
+  readonly #request: Request
+  readonly #addressOf: (request: Request) => string
   #holder: Holder | undefined
-  /** Bytes of memory for the body, and the holder that they were taken for. */
+  /** Bytes of the body as it was announced; undefined until their memory is taken. */
+  #announced: number | undefined
+  /** Bytes of memory for the request and its body, and the holder that they were taken for. */
   #bodyBytes = 0
   #bodyHolder: Holder | undefined
   /** Leaves the place for reads of many records. */
@@ -60,16 +70,23 @@ export class Allowance {
   #holds = 0
   #hasEnded = false
 
-  /** `stranger`: the holder until the request is authenticated; asked only if something is taken before. */
-  constructor(fairness: Fairness, costs: Costs, stranger: () => Holder, operation?: OperationId) {
+  /** `addressOf`: the client's address, whose network is the holder until the request is authenticated. */
+  constructor(
+    fairness: Fairness,
+    costs: Costs,
+    request: Request,
+    addressOf: (request: Request) => string,
+    operation?: OperationId,
+  ) {
     this.#fairness = fairness
     this.costs = costs
     this.operation = operation
-    this.#stranger = stranger
+    this.#request = request
+    this.#addressOf = addressOf
   }
 
   get holder(): Holder {
-    return this.#holder ?? this.#stranger()
+    return this.#holder ?? strangerAt(this.#addressOf(this.#request))
   }
 
   /**
@@ -79,7 +96,12 @@ export class Allowance {
   belongsTo(holder: Holder): Promise<void> | undefined {
     if (this.#holder !== undefined) return undefined
     this.#holder = holder
-    const pass = this.#fairness.passes.enter(holder)
+    const { passes } = this.#fairness
+    if (passes.isFull(holder)) {
+      this.#takeBodyMemory(waitingRequestBytes)
+      this.takeAnnouncedBody()
+    }
+    const pass = passes.enter(holder)
     return this.costs.reads === 'many' ? this.#enter(holder, pass) : pass
   }
 
@@ -93,6 +115,18 @@ export class Allowance {
     this.#leave = await this.#fairness.reads.enter(holder)
     // Inside the place, so that an owner has few requests that wait here.
     await this.#fairness.time.pause(ownerOf(holder))
+  }
+
+  /** Takes the memory of the body that the request announces, once, and returns its bytes. Throws `rate_limited`. */
+  takeAnnouncedBody(): number {
+    if (this.#announced !== undefined) return this.#announced
+    const { headers } = this.#request
+    const announced = Number(headers.get('content-length') ?? Number.NaN)
+    const isChunked = Number.isNaN(announced) && headers.has('transfer-encoding')
+    const expected = isChunked ? chunkedBodyBytesMax / bodyMemoryFactor : announced || 0
+    this.takeBody(expected)
+    this.#announced = expected
+    return expected
   }
 
   /** Takes the memory of a body of so many bytes, and of what it is parsed into. Throws `rate_limited`. */

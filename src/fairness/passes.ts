@@ -5,15 +5,12 @@
  * another request arrives meanwhile, and drops the rest of what was sent ahead.
  */
 
-import { rateLimited } from '../errors.ts'
 import { type Holder, ownerOf } from './owner.ts'
 
 /** Ours: requests answered in one pass of the event loop, ten microseconds each or more; a client that waits for its answers has one on each connection. Past it: they are answered in the next pass, and a connection that has sent further requests ahead is closed. */
 export const requestsPerPassMax = 100
 /** Ours: requests of one owner that are handled in one pass of the event loop. Past it: the next ones wait for the next pass. */
 export const ownerRequestsPerPassMax = 8
-/** Ours: requests of one owner that wait for a pass of the event loop. A client whose connection the runtime has closed may begin the next one at once, and its request goes on waiting: a hundred thousand took 1 GB. Past it: 429. */
-export const ownerRequestsWaitingMax = 256
 
 type Answer = (request: Request) => Promise<Response> | Response
 
@@ -64,15 +61,12 @@ export function createOwnerPasses(atEnd: (run: () => void) => void = setImmediat
   }
 
   return {
-    /**
-     * Waits for the next pass in which the holder's owner has room; undefined in this one. In the order of the calls.
-     * Throws `rate_limited` if `ownerRequestsWaitingMax` of its requests wait already.
-     */
+    /** Whether the holder's next request has to wait. */
+    isFull: (holder: Holder) => (parts.get(ownerOf(holder))?.count ?? 0) >= ownerRequestsPerPassMax,
+    /** Waits for the next pass in which the holder's owner has room; undefined in this one. In the order of the calls. */
     enter(holder: Holder): Promise<void> | undefined {
       const owner = ownerOf(holder)
       const part = parts.get(owner) ?? { count: 0, waiting: [] }
-      if (part.waiting.length >= ownerRequestsWaitingMax)
-        throw rateLimited('This caller has too many requests in progress', 1)
       part.count += 1
       if (part.count === 1) parts.set(owner, part)
       // Not at the first: most passes have few requests, and would pay for a function at their end.

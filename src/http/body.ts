@@ -4,7 +4,7 @@
 
 import { invalidRequest } from '../errors.ts'
 import { allowanceOf } from '../fairness/allowance.ts'
-import { bodyMemoryFactor, chunkedBodyBytesMax, jsonDepthMax, rpcKeysMax, rpcValuesMax } from '../limits.ts'
+import { jsonDepthMax, rpcKeysMax, rpcValuesMax } from '../limits.ts'
 import { bodyProblemText, type Validator } from '../schema/check.ts'
 import { type JsonBounds, parsing } from '../schema/json.ts'
 
@@ -71,11 +71,8 @@ export async function refuseBody(request: Request, hint = ''): Promise<void> {
 export async function readBytes(request: Request, tooLarge: TooLarge): Promise<Uint8Array<ArrayBuffer>> {
   const allowance = allowanceOf(request)
   const { bodyBytesMax } = allowance.costs
-  const announced = Number(request.headers.get('content-length') ?? Number.NaN)
-  if (announced > bodyBytesMax) throw tooLarge(bodyBytesMax)
-  const isChunked = Number.isNaN(announced) && request.headers.has('transfer-encoding')
-  const expected = isChunked ? chunkedBodyBytesMax / bodyMemoryFactor : announced || 0
-  allowance.takeBody(expected)
+  if (Number(request.headers.get('content-length')) > bodyBytesMax) throw tooLarge(bodyBytesMax)
+  const expected = allowance.takeAnnouncedBody()
   // By the runtime, no further than `Content-Length` or `chunkedBodyBytesMax`. Never chunk by chunk: a client may send a
   // megabyte in chunks of one byte, each of which would be an object and a turn of its own.
   const bytes = (await request.bytes().catch(() => {

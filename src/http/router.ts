@@ -8,7 +8,6 @@ import { Elysia } from 'elysia'
 import { notFound, PlatformError, unauthorized } from '../errors.ts'
 import { Allowance, openAllowance } from '../fairness/allowance.ts'
 import type { Fairness } from '../fairness/fairness.ts'
-import { strangerAt } from '../fairness/owner.ts'
 import { type Operation, type OperationId, operationEntries, operations } from '../operations.ts'
 import type { ClientSockets } from './client-sockets.ts'
 import { contradictsBearer } from './credential.ts'
@@ -68,7 +67,7 @@ export function createRouter(
   function within(id: OperationId, { costs, errors }: Operation): (request: Request) => Promise<Response> {
     const handle = handlers[id]
     return async (request) => {
-      const allowance = new Allowance(fairness, costs, () => strangerAt(addressOf(request)), id)
+      const allowance = new Allowance(fairness, costs, request, addressOf, id)
       openAllowance(request, allowance)
       try {
         return await handle(request)

@@ -5,6 +5,7 @@ import { Allowance, answerMsPerMegabyte } from '../../src/fairness/allowance.ts'
 import { createFairness, type Fairness, readsAtOnceMax } from '../../src/fairness/fairness.ts'
 import { ownerOf, strangerAt, ticketHolder } from '../../src/fairness/owner.ts'
 import { Paces } from '../../src/fairness/pace.ts'
+import { ownerRequestsPerPassMax } from '../../src/fairness/passes.ts'
 import { Shares } from '../../src/fairness/shares.ts'
 import type { Work } from '../../src/fairness/turns.ts'
 import { bodyMemoryFactor, parsedResponseMemoryFactor, pendingBytesMax, sliceCost } from '../../src/limits.ts'
@@ -16,8 +17,13 @@ import { sampleKeys } from '../support/sample.ts'
 import { until } from '../support/until.ts'
 
 const ada = { keyId: 'key', family: 'key', userId: 'ada' }
-const open = (fairness: Fairness, reads: 'few' | 'many' = 'few') =>
-  new Allowance(fairness, { bodyBytesMax: 1000, bodyMsPerMegabyte: 50, reads }, () => strangerAt('192.0.2.1'))
+const open = (fairness: Fairness, reads: 'few' | 'many' = 'few', headers = {}) =>
+  new Allowance(
+    fairness,
+    { bodyBytesMax: 1000, bodyMsPerMegabyte: 50, reads },
+    new Request('http://localhost/', { headers }),
+    () => '192.0.2.1',
+  )
 
 test('an owner is a user with all keys, an organization, a namespace of tickets, or a network', () => {
   const owners = [
@@ -50,6 +56,25 @@ test('what was taken for a stranger is given back to the stranger, whoever it tu
   allowance.end()
   expect(fairness.memory.take(strangerAt('192.0.2.1'), 1000 * bodyMemoryFactor)).toBe(true)
   expect(fairness.memory.take(ada, 100)).toBe(true)
+})
+
+test('requests that wait for a pass take memory of their owner with their bodies, until they are answered', async () => {
+  const fairness = { ...createFairness(), memory: new Shares(64 * 1024) }
+  const waits = (one: Allowance) => ({ one, place: one.belongsTo(ada) })
+  const long = () => open(fairness, 'few', { 'content-length': '1000' })
+  for (let i = 0; i < ownerRequestsPerPassMax; i += 1) expect(waits(open(fairness)).place).toBeUndefined()
+  // A token has a quarter of all.
+  const first = waits(long())
+  const second = long()
+  expect(() => waits(second)).toThrow('Too many request bodies of this caller')
+  second.end()
+  expect(open(fairness).belongsTo({ ...ada, userId: 'bob' })).toBeUndefined()
+  await first.place
+  // Read now, its body takes nothing more.
+  expect(first.one.takeAnnouncedBody()).toBe(1000)
+  expect(fairness.memory.take(ada, 10_000)).toBe(false)
+  first.one.end()
+  expect(fairness.memory.take(ada, 10_000)).toBe(true)
 })
 
 test('a request that reads many records has one of its owner’s places until it is answered', async () => {

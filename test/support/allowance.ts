@@ -2,12 +2,11 @@
 
 import { Allowance, openAllowance } from '../../src/fairness/allowance.ts'
 import { createFairness } from '../../src/fairness/fairness.ts'
-import { strangerAt } from '../../src/fairness/owner.ts'
 import type { Costs } from '../../src/operations.ts'
 
 /** Opens an allowance for the request, of a platform of its own unless one is given. */
 export function withAllowance(request: Request, costs: Partial<Costs> = {}, fairness = createFairness()): Request {
   const whole: Costs = { bodyBytesMax: 65_536, bodyMsPerMegabyte: 0, reads: 'few', ...costs }
-  openAllowance(request, new Allowance(fairness, whole, () => strangerAt('192.0.2.1')))
+  openAllowance(request, new Allowance(fairness, whole, request, () => '192.0.2.1'))
   return request
 }

@@ -9,7 +9,7 @@ import { type Operation, type OperationId, operationEntries, operations } from '
 import { type Store, StoreError } from '../../../src/storage/store.ts'
 import { type Upstream, UpstreamError } from '../../../src/upstream/upstream.ts'
 import { mintToken, readCases, runCase, titleOf } from '../../api/cases.ts'
-import { apiOf } from '../../support/api.ts'
+import { type Api, apiOf } from '../../support/api.ts'
 import { openMemoryStore } from '../../support/memory-store.ts'
 import { createTestPlatform, issuer, type TestPlatform } from '../../support/platform.ts'
 import { sampleKeys } from '../../support/sample.ts'
@@ -427,10 +427,14 @@ describe('every operation gives every status that the document names', () => {
       body: form,
     })
     const { deploymentId } = (await released.json()) as { deploymentId: string }
-    const key = await api('POST /organizations/made/api-keys', { name: 'ci' })
-    const { apiKeys } = (await api('GET /organizations/made/api-keys')).body
-    for (const { id } of apiKeys) if (id !== key.body.id) await api(`DELETE /organizations/made/api-keys/${id}`)
-    return { release: deploymentId, key: key.body.id }
+    return { release: deploymentId, key: await keyOfMade(api) }
+  }
+
+  /** The only key of the organization, which makes so many in an hour. */
+  async function keyOfMade(api: Api): Promise<string> {
+    const [first, ...others] = (await api('GET /organizations/made/api-keys')).body.apiKeys
+    for (const { id } of others) await api(`DELETE /organizations/made/api-keys/${id}`)
+    return first?.id ?? (await api('POST /organizations/made/api-keys', { name: 'ci' })).body.id
   }
 
   async function ask(id: OperationId, { path, body, form }: Walk, asked: Asked): Promise<Response> {
