@@ -3,7 +3,7 @@
 import { describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { executable, run, startServer, type Workplace, workplace } from '../support/executable.ts'
+import { executable, run, startServer, type Workplace, withoutProgress, workplace } from '../support/executable.ts'
 
 describe('the command line', () => {
   test('tells its version however it is asked', async () => {
@@ -74,7 +74,7 @@ async function piped(place: Workplace, args: readonly string[], stdin: Uint8Arra
     new Response(child.stderr).text(),
     child.exited,
   ])
-  return { stdout, stderr, code }
+  return { stdout, stderr: withoutProgress(stderr), code }
 }
 
 /** As a shell has it: its pipes hold 64 kB. */

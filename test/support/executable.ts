@@ -42,14 +42,18 @@ export async function run(
   return endOf(child)
 }
 
-/** What a child process printed until its end. */
+/** A command that takes longer than a second says how far it is, as any may on a busy machine. */
+export const withoutProgress = (stderr: string) =>
+  stderr.replace(/^\{"time":"[^"]*","level":"info","event":"progress".*\n/gm, '')
+
+/** What a child process printed until its end, without its progress. */
 export async function endOf(child: Bun.ReadableSubprocess): Promise<Ran> {
   const [stdout, stderr, code] = await Promise.all([
     new Response(child.stdout).text(),
     new Response(child.stderr).text(),
     child.exited,
   ])
-  return { code, stdout, stderr }
+  return { code, stdout, stderr: withoutProgress(stderr) }
 }
 
 export interface Server extends AsyncDisposable {

@@ -1,16 +1,16 @@
 /**
  * Asks a server for a path every few milliseconds. For each line that it is sent it prints the longest wait since the
- * line before, in milliseconds, without the time in which the server's first thread or this one had no core.
+ * line before, in milliseconds, without the time in which this process or the server had no core: its first thread, or
+ * another of its threads, which that may wait for while garbage is collected.
  */
 
-import { waitedForCore } from '../bench/measure.ts'
+import { readdirSync, readFileSync } from 'node:fs'
 
 const [port, pid, path, credential] = process.argv.slice(2)
 const request = `GET ${path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${credential}\r\n\r\n`
 const everyMs = 10
-const withoutCore = () => waitedForCore(Number(pid), process.pid)
 let longest = 0
-let sent: { at: number; withoutCore: number } | undefined
+let sent: { readonly at: number; readonly withoutCore: ReadonlyMap<string, number> } | undefined
 
 const socket = await Bun.connect({
   hostname: '127.0.0.1',
@@ -36,5 +36,34 @@ for await (const _ of console) {
 }
 
 function waited(): number {
-  return sent === undefined ? 0 : performance.now() - sent.at - (withoutCore() - sent.withoutCore)
+  if (sent === undefined) return 0
+  const { at, withoutCore: before } = sent
+  const milliseconds = performance.now() - at
+  const since = [...withoutCore()].map(([thread, waited]) => [thread, waited - (before.get(thread) ?? waited)] as const)
+  const of = (thread: unknown) => since.find(([one]) => one === String(thread))?.[1] ?? 0
+  const others = since.filter(([thread]) => thread !== pid && thread !== String(process.pid))
+  return milliseconds - of(pid) - of(process.pid) - Math.max(0, ...others.map(([, waited]) => waited))
+}
+
+/** Milliseconds that each thread was ready to run and had no core so far; Linux counts it. */
+function withoutCore(): Map<string, number> {
+  const threads = [...threadsOf(pid ?? ''), String(process.pid)]
+  return new Map(threads.map((thread) => [thread, waitedForCoreOf(thread)]))
+}
+
+function threadsOf(process: string): string[] {
+  try {
+    return readdirSync(`/proc/${process}/task`)
+  } catch {
+    return []
+  }
+}
+
+/** 0 for a thread that has ended, and where the system does not count. */
+function waitedForCoreOf(thread: string): number {
+  try {
+    return Number(readFileSync(`/proc/${thread}/schedstat`, 'latin1').split(' ')[1]) / 1e6
+  } catch {
+    return 0
+  }
 }
