@@ -27,11 +27,7 @@ function refuseStore({ store }: { readonly store?: string }): void {
  * the records alone, for another version or another system.
  */
 export function addDataCommands(postern: Command, { terminal }: Context): void {
-  onData(
-    postern,
-    'backup',
-    'write all records and secrets of a data folder to one file, whether or not the server runs',
-  )
+  onData(postern, 'backup', 'write all records and secrets of a data folder to one file')
     .argument('<file>', 'the file to make; - for stdout')
     .action(async (file: string, flags) => {
       refuseStore(flags)
@@ -49,7 +45,7 @@ export function addDataCommands(postern: Command, { terminal }: Context): void {
       const { withInputFile } = await import('./streamed-files.ts')
       await withInputFile(file, 'backup', (path) => restoreCommand(path, flags, terminal))
     })
-  onData(postern, 'export', 'write all records as JSON lines, without secrets, whether or not the server runs')
+  onData(postern, 'export', 'write all records as JSON lines, without secrets')
     .argument('[file]', 'the file to make; - for stdout, as without it')
     .action(async (file: string | undefined, flags) =>
       (await import('./export-import.ts')).exportCommand(file === '-' ? undefined : file, flags, terminal),
@@ -61,23 +57,23 @@ export function addDataCommands(postern: Command, { terminal }: Context): void {
       const { withInputFile } = await import('./streamed-files.ts')
       await withInputFile(file, 'export', (path) => importCommand(path, flags, terminal))
     })
-  onData(postern, 'verify', 'check every record and index entry, whether or not the server runs')
+  onData(postern, 'verify', 'check every record and index entry')
     .option('--repair', 'rebuild the index if it does not match the records')
     .action(async (flags) => (await import('./verify-command.ts')).verify(flags, terminal))
 }
 
 /** `calls`: who called which tool. */
 export function addCallCommands(postern: Command, { terminal }: Context): void {
-  onData(postern, 'calls', 'show recorded calls of tools, whether or not the server runs')
-    .option('--since <duration>', 'not older than this, like 1h')
-    .option('-n, --namespace <name>', 'of this namespace')
-    .option('--connection <id>', 'through this connection, or NAMESPACE/ID')
-    .option('--tool <name>', 'of this tool')
-    .option('--user <id>', 'by this user')
-    .option('--token <jti>', 'with this token, or one minted with it')
-    .addOption(new Option('--outcome <outcome>', 'that ended so').choices(callOutcomes))
-    .option('--args <file>', 'with the arguments in this file; - for stdin')
-    .option('--follow', 'wait for more')
+  onData(postern, 'calls', 'show recorded calls of tools')
+    .option('--since <duration>', 'only calls that are not older, like 1h')
+    .option('-n, --namespace <name>', 'only calls in this namespace')
+    .option('--connection <id>', 'only calls through this connection, or NAMESPACE/ID')
+    .option('--tool <name>', 'only calls of this tool')
+    .option('--user <id>', 'only calls by this user')
+    .option('--token <jti>', 'only calls with this token, or one minted with it')
+    .addOption(new Option('--outcome <outcome>', 'only calls with this outcome').choices(callOutcomes))
+    .option('--args <file>', 'only calls with the arguments in this file; - for stdin')
+    .option('--follow', 'keep printing new calls')
     .option('--json', 'print the lines as they are recorded')
     .action(async (flags) => (await import('./calls.ts')).showCalls(flags, new Date(), terminal))
 }
@@ -88,7 +84,7 @@ export function addServerCommands(postern: Command, { terminal }: Context): Comm
   onNamedData(
     server,
     'import',
-    'register servers from server.json or a dump of an MCP registry, whether or not the server runs',
+    'register servers from server.json or a dump of an MCP registry, on the server’s machine',
   )
     .argument('<file>', 'server.json documents, or pages of an MCP registry; - for stdin')
     .option('-n, --namespace <name>', 'put all into this namespace (default: that of each name)')
@@ -114,9 +110,9 @@ export function addStoreCommands(postern: Command, { terminal }: Context): void 
     .command('copy')
     .description('copy a store with everything in it; the source may be in use')
     .requiredOption('--from <store>', 'data folder, or postgres://user@host:5432/database')
-    .requiredOption('--to <store>', 'the same, which must be new or empty')
+    .requiredOption('--to <store>', 'data folder or database URL, which must be new or empty')
     .addOption(dataOption('folder of the audit log, if neither is a data folder'))
-    .addOption(instanceSecretOption('file with the secret of the store, if it comes from a database'))
+    .addOption(instanceSecretOption('file with the instance secret, if the source is a database'))
     .addOption(storePasswordOption('file with the password of a database whose URL has none'))
     .addHelpText('after', copyHelp)
     .action(async (flags) => (await import('./store-command.ts')).copyStore(flags, terminal))

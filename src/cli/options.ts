@@ -38,7 +38,7 @@ export function onData(parent: Command, name: string, description: string, data 
     .addOption(data)
     .addOption(new Option('--store <url>', store).env('POSTERN_STORE'))
     .addOption(storePasswordOption('file with the password of the user of --store'))
-    .addOption(instanceSecretOption('file with the secret of the store (default: in the data folder)'))
+    .addOption(instanceSecretOption('file with the instance secret (default: in the data folder)'))
 }
 
 /**

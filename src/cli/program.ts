@@ -36,25 +36,28 @@ export function createProgram(context: Context): Command {
       getErrHelpWidth: columns,
     })
     .exitOverride()
+  postern.commandsGroup('Start:')
   addServeCommands(postern, context)
-  addKeyCommands(postern, context)
-  addSignInCommands(postern, context)
-  addCheckCommand(postern, context)
-  const token = addTokenCommands(postern, context)
-  addAuditCommand(postern, context)
-  addDataCommands(postern, context)
-  addStoreCommands(postern, context)
-  addCallCommands(postern, context)
-  const server = addServerCommands(postern, context)
+  postern.commandsGroup('Daily work, over HTTP:')
   const remotes = remoteCommands(context)
   addLoginCommands(postern, remotes, context.terminal)
-  addServerActions(server, remotes)
+  addToolCommands(postern, remotes)
+  addConnectionCommands(postern, remotes)
+  addServerActions(addServerCommands(postern, context), remotes)
   addNamespaceCommands(postern, remotes)
   addOrganizationCommands(postern, remotes)
-  addConnectionCommands(postern, remotes)
-  addToolCommands(postern, remotes)
-  addMintCommand(token, remotes)
+  addMintCommand(addTokenCommands(postern, context), remotes)
+  postern.commandsGroup('On the server’s machine, whether or not the server runs:')
+  addKeyCommands(postern, context)
+  addSignInCommands(postern, context)
+  addCallCommands(postern, context)
+  addAuditCommand(postern, context)
   addSigningKeyCommands(postern, context)
+  postern.commandsGroup('Data, on the server’s machine:')
+  addDataCommands(postern, context)
+  addStoreCommands(postern, context)
+  addCheckCommand(postern, context)
+  postern.commandsGroup('Help:')
   addHelpCommands(postern, context)
   // Last: it visits each command that was added.
   pointToHelp(postern, 'postern', context)
@@ -70,7 +73,7 @@ function pointToHelp(command: Command, name: string, context: Context): void {
         .replace(/^error: /, '')
         .replace(/\.$/, '')
         .replaceAll('\n', ' ')
-      const error = new CommandError(`${problem}; run \`${name} --help\` for the list`, 2)
+      const error = new CommandError(`${problem}; run \`${name} --help\` for usage`, 2)
       write(`${context.json ? JSON.stringify(error) : error.message}\n`)
     },
   })
@@ -88,7 +91,7 @@ function addServeCommands(postern: Command, { terminal }: Context): void {
       await run(config, flags.data, terminal)
     })
 
-  const devWords = 'serve sample or own fixtures from a temporary data folder, reloading on change'
+  const devWords = 'start a local platform with sample or own fixtures, reloaded on change; nothing is kept'
   withServeOptions(postern.command('dev').description(devWords), { isReplica: false })
     .addHelpText('after', devHelp)
     .action(async (flags: ServeFlags) => {
@@ -117,7 +120,7 @@ function addServeCommands(postern: Command, { terminal }: Context): void {
 
 /** `keys`. `create` alone may make a data folder, so that a key can be made before the first start. */
 function addKeyCommands(postern: Command, { terminal }: Context): void {
-  const keys = group(postern, 'keys').description('create, list and revoke API keys, whether or not the server runs')
+  const keys = group(postern, 'keys').description('create, list and revoke API keys')
   onNamedData(keys, 'create', 'create a key and print it, once, on stdout')
     // Required: a key without a user could not be told from others in the audit log, nor ended with its owner.
     .requiredOption('--user <id>', 'the user it belongs to')
@@ -135,12 +138,10 @@ function addKeyCommands(postern: Command, { terminal }: Context): void {
 
 /** `login-link` and `grants`: sign-in from the operator's side. Users see their own grants nowhere else yet. */
 function addSignInCommands(postern: Command, { terminal }: Context): void {
-  onData(postern, 'login-link', 'print a link that signs somebody in to the pages, once, within ten minutes')
+  onData(postern, 'login-link', 'create a one-time sign-in link for a browser, valid for ten minutes')
     .argument('<key-id>', 'the id of the key to sign in with, as `keys list` shows it')
     .action(async (keyId: string, flags) => (await import('./sign-in-commands.ts')).loginLink(keyId, flags, terminal))
-  const grants = group(postern, 'grants').description(
-    'list and revoke what users have allowed clients, whether or not the server runs',
-  )
+  const grants = group(postern, 'grants').description('list and revoke the access that users gave to MCP clients')
   onData(grants, 'list', 'list all grants that have not expired').action(async (flags) =>
     (await import('./sign-in-commands.ts')).listGrantsCommand(flags, terminal),
   )
@@ -165,7 +166,11 @@ function addCheckCommand(postern: Command, { terminal }: Context): void {
 /** `token`. Both take `-`: an argument can be read by all users of the machine, in the list of processes. */
 function addTokenCommands(postern: Command, { terminal, exit }: Context): Command {
   const token = group(postern, 'token').description('mint, explain and revoke service tokens')
-  onData(token, 'explain', "show a token's constraints in words, and which of them allow or refuse a described request")
+  onData(
+    token,
+    'explain',
+    "show a token's constraints in words, and which of them allow or refuse a described request, on the server’s machine",
+  )
     .argument('<token>', 'the token; - reads it from stdin, hidden from other users of the machine')
     .option('--namespace <name>', 'the namespace of the request')
     .option('--resource <type>', 'connections, servers, namespaces or skills (default: connections)')
@@ -176,7 +181,7 @@ function addTokenCommands(postern: Command, { terminal, exit }: Context): Comman
     .action(async (token: string, flags) =>
       exit(await (await import('./token-explain.ts')).explainToken(token, flags, terminal)),
     )
-  onData(token, 'revoke', 'revoke a token and every token minted with it')
+  onData(token, 'revoke', 'revoke a token and every token minted with it, on the server’s machine')
     .argument('<token>', 'the token, or its id (jti); - reads it from stdin')
     .action(async (token: string, flags) =>
       (await import('./token-revoke.ts')).revokeTokenCommand(token, flags, terminal),
@@ -194,7 +199,7 @@ function addAuditCommand(postern: Command, { terminal }: Context): void {
       'files of one or several logs, oldest first; - for stdin (default: audit.jsonl in the data folder)',
     )
     .description('check that no line was changed, removed or inserted')
-    .option('--hash <hash>', 'the hash of an entry, as an earlier check printed it: it must still be there')
+    .option('--hash <hash>', 'also check that the entry with this hash, from an earlier check, still exists')
     .addOption(dataOption('data folder'))
     .addHelpText('after', auditHelp)
     .action(async (files: string[], flags) => (await import('./audit.ts')).verifyAudit(files, flags, terminal))
@@ -202,9 +207,7 @@ function addAuditCommand(postern: Command, { terminal }: Context): void {
 
 /** `signing-key`. Rotating is routine and refuses no token; revoking is for a leak and refuses many. */
 function addSigningKeyCommands(postern: Command, { terminal }: Context): void {
-  const signingKey = group(postern, 'signing-key').description(
-    'list, rotate and revoke the keys that sign tokens, whether or not the server runs',
-  )
+  const signingKey = group(postern, 'signing-key').description('list, rotate and revoke the keys that sign tokens')
   onData(signingKey, 'list', 'list the keys that are published, and what each is for').action(async (flags) =>
     (await import('./signing-key.ts')).listSigningKeys(flags, terminal),
   )
@@ -241,7 +244,7 @@ function addHelpCommands(postern: Command, { terminal }: Context): void {
       for (const name of names) {
         const next = command.commands.find((one) => one.name() === name)
         if (next === undefined)
-          throw new CommandError(`unknown command '${names.join(' ')}'; run \`postern --help\` for the list`, 2)
+          throw new CommandError(`unknown command '${names.join(' ')}'; run \`postern --help\` for usage`, 2)
         command = next
       }
       command.outputHelp()
@@ -263,7 +266,7 @@ function columns(): number {
 const serveHelp = `
 The first start prints one operator key; POSTERN_API_KEY (at least 32 characters) supplies it instead.
 Logs are JSON lines on stderr. SIGINT and SIGTERM finish the requests in flight; a second one exits at once.
-SIGHUP ends nothing: it opens the audit log anew, and loads the fixtures again where their files have changed.
+SIGHUP reopens the logs and reloads fixtures that have changed.
 
 Example:
   postern serve --data ./platform --fixtures ./fixtures --base-url https://mcp.example.com`

@@ -118,7 +118,7 @@ test('from an empty folder to who called what', async () => {
   expect(keys).toMatch(/^key_\S+ +organization:acme +organization +/m)
   expect(keys).toMatch(/^key_\S+ +ada +user +/m)
   const token = (
-    await works('ci', 'token mint --operations execute --rpc params.name=^get_ --ttl 10m', {
+    await works('ci', 'token mint --operation execute --rpc params.name=^get_ --ttl 10m', {
       env: { POSTERN_URL: server.url, POSTERN_TOKEN: key },
     })
   ).trim()
@@ -246,21 +246,21 @@ test('a token that may call tools of one namespace needs no more to call them', 
   expect(await works('op4', 'connection list -n narrow --metadata team=a', { env })).toMatch(
     /^one\tconnected\t[^\n]*\n$/,
   )
-  const token = (await works('op4', 'token mint --namespaces narrow --operations execute', { env })).trim()
+  const token = (await works('op4', 'token mint --namespace narrow --operation execute', { env })).trim()
   const holder = { env: { POSTERN_URL: server.url, POSTERN_TOKEN: token } }
   expect(await works('x', 'tool call one.get_forecast', holder)).toContain('get_forecast')
   expect(await works('x', 'tool list one', holder)).toContain('one.get_forecast')
   expect((await as('x', ['tool', 'list'], holder)).stderr).toBe(
     'The token does not allow this: policy[0].operations. It may not list connections: name one, `postern tool list CONNECTION`\n',
   )
-  const reader = (await works('op4', 'token mint --namespaces narrow --operations read', { env })).trim()
+  const reader = (await works('op4', 'token mint --namespace narrow --operation read', { env })).trim()
   expect(await as('x', ['tool', 'list'], { env: { ...holder.env, POSTERN_TOKEN: reader } })).toMatchObject({
     code: 1,
     stderr: expect.stringMatching(
       /^one: The token[^\n]*\ntwo: The token[^\n]*\nno connection could be asked for its tools\n$/,
     ),
   })
-  expect((await as('x', ['token', 'mint', '--operations', 'exec'], { env })).code).toBe(2)
+  expect((await as('x', ['token', 'mint', '--operation', 'exec'], { env })).code).toBe(2)
 })
 
 test('what is not there is named, with the command that lists what is', async () => {

@@ -26,12 +26,17 @@ const before = {
 const mark = '-----'
 const listed = (words: readonly string[]) => words.map((word) => `'${word}'`).join(' ')
 
-/** What a help page lists, in its order. */
-function inHelp(page: string, heading: string): string[] {
-  const [, part = ''] = page.split(`${heading}:\n`)
-  return [...(part.split('\n\n')[0] ?? '').matchAll(/^ {2}(?:-\w, )?(--[a-z-]+|[a-z][a-z-]*)/gm)].map(
-    ([, name = '']) => name,
-  )
+/** The flags or the commands that a help page lists, in its order. Commands are below several headings. */
+function inHelp(page: string, kind: 'Options' | 'Commands'): string[] {
+  const parts = page.split('\n\n').map((part) => part.split('\n'))
+  const isWanted = (heading = '') =>
+    kind === 'Options'
+      ? heading === 'Options:'
+      : /^\S.*:$/.test(heading) && !/^(?:Options|Arguments|Examples?):$/.test(heading)
+  return parts
+    .filter(([heading]) => isWanted(heading))
+    .flatMap((lines) => [...lines.join('\n').matchAll(/^ {2}(?:-\w, )?(--[a-z-]+|[a-z][a-z-]*)/gm)])
+    .map(([, name = '']) => name)
 }
 
 const helps = new Map<string, Promise<string>>()

@@ -212,7 +212,7 @@ describe('examples', () => {
     })
     expect(Object.fromEntries(counts)).toEqual({
       'CONTRIBUTING.md': { run: 0, notRun: 1 },
-      'README.md': { run: 8, notRun: 1 },
+      'README.md': { run: 5, notRun: 2 },
       'docs/audit.md': { run: 4, notRun: 0 },
       'docs/company.md': { run: 13, notRun: 0 },
       'docs/deployment.md': { run: 1, notRun: 4 },
@@ -282,5 +282,5 @@ describe('links', () => {
 })
 
 test('the README fits on a few screens', () => {
-  expect(textOf('README.md').split('\n').length).toBeLessThan(180)
+  expect(textOf('README.md').split('\n').length).toBeLessThanOrEqual(165)
 })

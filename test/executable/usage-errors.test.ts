@@ -17,7 +17,7 @@ describe('one clear line and an exit code', () => {
     [
       'an unknown flag',
       2,
-      /^unknown option '--nope'; run `postern serve --help` for the list\n$/,
+      /^unknown option '--nope'; run `postern serve --help` for usage\n$/,
       () => ['serve', '--nope'],
     ],
     ['no command', 2, /Usage: postern/, () => []],

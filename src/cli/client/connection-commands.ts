@@ -24,7 +24,7 @@ const states: Readonly<Record<string, string>> = {
 
 export function addConnectionCommands(postern: Command, { inNamespace }: RemoteCommands): void {
   const connection = group(postern, 'connection').description('make, list and delete connections')
-  inNamespace(connection, 'add', 'make a connection, or change it')
+  inNamespace(connection, 'add', 'create a connection, or change it')
     .argument('<id>', 'the id of the connection')
     .argument('<target>', 'the URL of an MCP server, or NAMESPACE/NAME of a registered one')
     .option('--header-file <file>', 'headers to send, one "Name: value" a line; - for stdin')

@@ -10,9 +10,9 @@ import type { Terminal } from '../terminal.ts'
 import { type ClientFlags, openClient } from './api-client.ts'
 
 const urlOption = () =>
-  new Option('--url <url>', 'the platform (default: the one logged in to last)').env('POSTERN_URL')
+  new Option('--url <url>', 'URL of the platform (default: where you last logged in)').env('POSTERN_URL')
 const namespaceOption = () =>
-  new Option('-n, --namespace <name>', 'the namespace (default: the only one there is)').env('POSTERN_NAMESPACE')
+  new Option('-n, --namespace <name>', 'namespace (default: yours, if you have only one)').env('POSTERN_NAMESPACE')
 export const jsonOption = () => new Option('--json', 'print what the platform answered, as JSON')
 export const many = (flag: string, words: string, choices?: readonly string[]) =>
   new Option(flag, `${words}; repeatable`).argParser((value: string, previous?: readonly string[]) => {

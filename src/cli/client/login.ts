@@ -20,7 +20,7 @@ export function addLoginCommands(postern: Command, { remote }: RemoteCommands, t
     .argument('[url]', 'the platform (default: the one logged in to last)')
     .description('forget the API key of a platform')
     .action((url: string | undefined) => logout(url, terminal))
-  remote(postern, 'whoami', 'print whose key commands use, and what it may access').run(
+  remote(postern, 'whoami', 'show who you are logged in as, and what you have access to').run(
     async ({ url, request, show }) => {
       const me = await request('GET', '/me', { reads: Me })
       const rows = [

@@ -7,8 +7,8 @@ import { allPages, noNamespace, pathSegment } from './api-client.ts'
 import { type CommandContext, confirmDeletion, type RemoteCommands } from './context.ts'
 
 export function addNamespaceCommands(postern: Command, { remote }: RemoteCommands): void {
-  const namespace = group(postern, 'namespace').description('make, list and delete namespaces')
-  remote(namespace, 'add', 'make a namespace')
+  const namespace = group(postern, 'namespace').description('create, list and delete namespaces')
+  remote(namespace, 'add', 'create a namespace')
     .argument('<name>', '3 to 39 of a-z, 0-9 and -')
     .option('--organization <id>', 'for this organization (default: for yourself)')
     .run(async ({ flags, request, say }: CommandContext<{ organization?: string }>, name: string) => {

@@ -21,7 +21,7 @@ const pathOf = (id: string) => `/organizations/${pathSegment(id)}`
 export function addOrganizationCommands(postern: Command, remotes: RemoteCommands): void {
   const { remote } = remotes
   const org = group(postern, 'org').description('manage organizations, their members and API keys')
-  remote(org, 'add', 'make an organization, as an operator')
+  remote(org, 'add', 'create an organization (operators only)')
     .argument('<id>', 'the id of the organization')
     .option('--owner <user>', 'its owner (default: yourself)')
     .option('--name <name>', 'its name')
@@ -58,7 +58,7 @@ export function addOrganizationCommands(postern: Command, remotes: RemoteCommand
 function addMemberCommands(org: Command, { remote }: RemoteCommands): void {
   const member = group(org, 'member').description('manage the members of an organization')
   const memberOf = (organization: string, user: string) => `${pathOf(organization)}/members/${pathSegment(user)}`
-  remote(member, 'add', 'make a user a member, or change the role')
+  remote(member, 'add', 'add a member, or change the role')
     .argument('<organization>', 'the id of the organization')
     .argument('<user>', 'the id of the user')
     .addOption(
@@ -79,7 +79,7 @@ function addMemberCommands(org: Command, { remote }: RemoteCommands): void {
 function addKeyCommands(org: Command, { remote }: RemoteCommands): void {
   const key = group(org, 'key').description('manage the API keys of an organization')
   const keysOf = (organization: string) => `${pathOf(organization)}/api-keys`
-  remote(key, 'create', 'make a key that acts for the organization, and print it, once')
+  remote(key, 'create', 'create a key that acts for the organization, and print it, once')
     .argument('<organization>', 'the id of the organization')
     .argument('<name>', 'what it is for')
     .run(async ({ request, say, stderr }, organization: string, name: string) => {

@@ -8,8 +8,8 @@ import { oneLine } from '../../ops/escape-control.ts'
 import { nullable } from '../../schema/shapes.ts'
 import { countText } from '../count-text.ts'
 import { readJsonFile } from '../json-input.ts'
-import { allPages, noNamespace, noServer, pathSegment } from './api-client.ts'
-import type { RemoteCommands } from './context.ts'
+import { allPages, type ClientFlags, noNamespace, noServer, pathSegment } from './api-client.ts'
+import type { CommandContext, RemoteCommands } from './context.ts'
 
 // The fields that the commands read of answers.
 const ServerMade = Type.Object({ warnings: Type.Optional(Type.Array(Type.String())) })
@@ -39,28 +39,17 @@ export function addServerActions(server: Command, { remote }: RemoteCommands): v
       for (const warning of flags.json === true ? [] : (made.warnings ?? [])) stderr(`warning: ${oneLine(warning)}\n`)
       say(made, `${name} is registered`)
     })
+  remote(server, 'list', 'list the registered servers')
+    .option('-n, --namespace <name>', 'in this namespace alone (default: in all)')
+    .run((context) => showServers(context, []))
   remote(server, 'search', 'search the registered servers')
     .argument('[words...]', 'what to search for; all servers without it')
     .option('-n, --namespace <name>', 'in this namespace alone (default: in all)')
-    .run(async (context, words: string[]) => {
-      const { namespace } = context.flags
-      const query = new URLSearchParams({
-        ...(words.length > 0 && { q: words.join(' ') }),
-        ...(namespace && { namespace }),
-      })
-      const found = await allPages(context, `/servers?${query}`, ['servers', ServerItem], 100)
-      const rows = found.servers.map(({ qualifiedName, displayName, isDeployed, description }) => [
-        qualifiedName,
-        displayName,
-        isDeployed ? 'http' : '',
-        description,
-      ])
-      context.show(found, ['SERVER', 'NAME', 'REACHED BY', 'DESCRIPTION'], rows)
-    })
+    .run(showServers)
   remote(server, 'get', 'print a server’s details')
     .argument('<name>', 'NAMESPACE/NAME')
     .run(async ({ request, print }, name: string) => print(await request('GET', pathOf(name), noServer(name))))
-  remote(server, 'introspect', 'ask a server again what it has')
+  remote(server, 'introspect', 'refresh a server’s tools, resources and prompts')
     .argument('<name>', 'NAMESPACE/NAME')
     .run(async ({ request, say }, name: string) => {
       const made = await request('POST', `${pathOf(name)}/.introspect`, { reads: ServerDetail })
@@ -73,4 +62,20 @@ export function addServerActions(server: Command, { remote }: RemoteCommands): v
     .run(async ({ request, say }, name: string) =>
       say(await request('DELETE', pathOf(name), noServer(name)), `${name} is deleted; connections to it stay`),
     )
+}
+
+async function showServers(context: CommandContext<ClientFlags>, words: readonly string[]): Promise<void> {
+  const { namespace } = context.flags
+  const query = new URLSearchParams({
+    ...(words.length > 0 && { q: words.join(' ') }),
+    ...(namespace && { namespace }),
+  })
+  const found = await allPages(context, `/servers?${query}`, ['servers', ServerItem], 100)
+  const rows = found.servers.map(({ qualifiedName, displayName, isDeployed, description }) => [
+    qualifiedName,
+    displayName,
+    isDeployed ? 'http' : '',
+    description,
+  ])
+  context.show(found, ['SERVER', 'NAME', 'REACHED BY', 'DESCRIPTION'], rows)
 }

@@ -6,7 +6,7 @@ import { operationKinds, resourceTypes } from '../../model/constraint.ts'
 import { readJsonFile, readPairs } from '../json-input.ts'
 import { type CommandContext, many, type RemoteCommands } from './context.ts'
 
-type Rule = 'namespaces' | 'resources' | 'operations' | 'metadata' | 'rpc'
+type Rule = 'namespace' | 'resource' | 'operation' | 'metadata' | 'rpc'
 
 interface MintFlags extends Readonly<Partial<Record<Rule, readonly string[]>>> {
   readonly policy?: string
@@ -19,9 +19,9 @@ const Minted = Type.Object({ token: Type.String() })
 export function addMintCommand(token: Command, { remote }: RemoteCommands): void {
   remote(token, 'mint', 'mint a service token and print it')
     .option('--policy <file>', 'a policy as JSON: a file, or - for stdin')
-    .addOption(many('--namespaces <name>', 'only this namespace'))
-    .addOption(many('--resources <type>', `only ${resourceTypes.join(', ')}`, resourceTypes))
-    .addOption(many('--operations <kind>', `only ${operationKinds.join(', ')}`, operationKinds))
+    .addOption(many('-n, --namespace <name>', 'only this namespace'))
+    .addOption(many('--resource <type>', `only ${resourceTypes.join(', ')}`, resourceTypes))
+    .addOption(many('--operation <kind>', `only ${operationKinds.join(', ')}`, operationKinds))
     .addOption(many('--metadata <key=value>', 'only connections with this metadata'))
     .addOption(many('--rpc <path=pattern>', 'only MCP requests that match, like params.name=^get_'))
     .option('--ttl <duration>', 'how long it is good, like 30m (default: 1h)')
@@ -31,9 +31,9 @@ export function addMintCommand(token: Command, { remote }: RemoteCommands): void
 
 /** Prints the token alone, so that a script can keep it. */
 async function mintToken({ flags, request, say }: CommandContext<MintFlags>): Promise<void> {
-  const { policy: file, organization, namespaces, resources, operations, metadata, rpc, ttl } = flags
+  const { policy: file, organization, namespace, resource, operation, metadata, rpc, ttl } = flags
   const rules = { metadata: metadata && readPairs(metadata), rpcReqMatch: rpc && readPairs(rpc) }
-  const constraint = { namespaces, resources, operations, ...rules, ttl }
+  const constraint = { namespaces: namespace, resources: resource, operations: operation, ...rules, ttl }
   const whole = file === undefined ? [] : [readJsonFile(file)].flat()
   const isEmpty = Object.values(constraint).every((field) => field === undefined)
   const policy = isEmpty ? whole : [...whole, constraint]
