@@ -24,7 +24,8 @@ const ownerShape = validatorOf(UserId)
 /** `file`: JSON, or one JSON document a line. Throws CommandError. */
 export async function importServersCommand(file: string, flags: ImportServersFlags, terminal: Terminal): Promise<void> {
   const { namespace, owner } = flags
-  if (namespace !== undefined && !isSlug(namespace)) throw new CommandError('--namespace: is not a namespace', 2)
+  if (namespace !== undefined && !isSlug(namespace))
+    throw new CommandError(`--namespace ${namespace}: must be 1 to 64 letters, digits, ".", "_" or "-"`, 2)
   requireShape('--owner', ownerShape, owner)
   const documents = readDocuments(file)
   await using folder = await openNamedDataFolder(flags, terminal.stderr)

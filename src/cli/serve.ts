@@ -190,7 +190,7 @@ async function loadAtStart(
   await load(fixtures.map(sourceFile)).catch((error: unknown) => {
     if (!(error instanceof FixtureConflict)) throw error
     // Somebody's things over HTTP must not keep the server from starting (door contract, 4.2).
-    log.warn('the fixtures were not loaded, and the server goes on with what it has', { problems: error.message })
+    log.warn('fixtures not loaded; the existing records stay', { problems: error.message })
   })
 }
 
@@ -266,7 +266,9 @@ function repeatSweeps(store: Store, audit: Audit, log: Log): () => void {
     try {
       await Promise.all([sweepAllGrants(), sweepUpstreamClients(store), removeAllDeleted(store)])
     } catch (error) {
-      log.warn('expired grants or deleted connections stay', { error: String(error) })
+      log.warn('cleanup of expired grants and deleted connections failed; it is tried again every hour', {
+        error: String(error),
+      })
     }
   }, grantSweepIntervalMs)
 }

@@ -86,7 +86,10 @@ export async function copyStore(flags: CopyFlags, terminal: Terminal): Promise<v
   if (source !== undefined) requireDataFolder(source)
   const secretFile = instanceSecretFile ?? (source && join(source, 'instance-secret'))
   if (secretFile === undefined) {
-    throw new CommandError('a database has no secret: name its file with --instance-secret-file', 2)
+    throw new CommandError(
+      'the instance secret is not stored in the database: name its file with --instance-secret-file',
+      2,
+    )
   }
   if (source !== undefined && instanceSecretFile !== undefined) requireSecretOf(source, instanceSecretFile)
   const audited = target ?? source ?? data

@@ -26,7 +26,9 @@ export async function revokeTokenCommand(named: string, place: Place, { stdout, 
     // Verified as of its own issue time and issuer: an expired token of this instance may be revoked too.
     const verified = keys && verifyToken(token, { keys, issuer: claims.iss, path: undefined, nowSeconds: claims.iat })
     if (verified === undefined || 'refused' in verified)
-      throw new CommandError(`this token is not of ${data}, so it is not accepted there anyway`)
+      throw new CommandError(
+        `this token was not issued by ${data}: there is nothing to revoke; --data names another folder`,
+      )
   }
   const jti = claims?.jti ?? token
   // An id alone says nothing about its expiry: it is then revoked for the longest lifetime.

@@ -161,7 +161,7 @@ export class Allowance {
   /** Takes the memory of an answer until its client has read it. Returns the function that gives it back. */
   takeAnswer(bytes: number): () => void {
     const { holder } = this
-    this.#take(holder, bytes, 'Too many responses to this caller wait to be read')
+    this.#take(holder, bytes, 'You have too many unread responses open: read or close some')
     this.#fairness.time.spend(ownerOf(holder), (bytes / 2 ** 20) * answerMsPerMegabyte)
     return () => this.#fairness.memory.giveBack(holder, bytes)
   }
@@ -191,7 +191,7 @@ export class Allowance {
     const { holder } = this
     let bytes = 0
     const take = (more: number) => {
-      this.#take(holder, more, 'Too many responses to this caller are being read')
+      this.#take(holder, more, 'You have too many unread responses open: read or close some')
       bytes += more
     }
     let leave: (() => void) | undefined

@@ -93,7 +93,7 @@ export function refusalOf(url: URL, addressText: string, policy: AddressPolicy):
   const port = Number(url.port || (url.protocol === 'https:' ? 443 : 80))
   // A translator (NAT64, 6to4) on the way would connect to the embedded IPv4 address, so it is checked too.
   const inside = embeddedIpv4(address)
-  if (isSelf(address.toString(), port, url)) return 'is this platform itself'
+  if (isSelf(address.toString(), port, url)) return 'leads back to this postern: name another server'
   if (isNever(address) || (inside !== undefined && (isNever(inside) || isSelf(inside.toString(), port, url)))) {
     return 'is an address that no connection may point to'
   }

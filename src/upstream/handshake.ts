@@ -60,7 +60,7 @@ export class Handshake {
 }
 
 const privateAuthority =
-  'its certificate is not of an authority that this machine trusts: name that of a private one with --upstream-ca'
+  'its certificate is signed by an authority that this machine does not trust: if it is a private one, start postern with --upstream-ca FILE'
 const certificateProblems: Readonly<Record<string, string>> = {
   ERR_TLS_CERT_ALTNAME_INVALID: 'its certificate is for another name',
   CERT_HAS_EXPIRED: 'its certificate has expired',

@@ -39,7 +39,6 @@ test('advice fits the error: a key does not help where the upstream wants a sign
   const errors: Record<string, object> = {
     '/me': { error: 'unauthorized', message: 'The key is invalid' },
     '/upstream': { error: 'upstream_unauthorized', message: 'It requires authorization' },
-    '/setup': { error: 'upstream_unauthorized', message: 'It requires authorization', setupUrl: 'http://x/setup' },
     '/servers': { error: 'The key is invalid' },
   }
   using server = Bun.serve({
@@ -53,7 +52,6 @@ test('advice fits the error: a key does not help where the upstream wants a sign
   const login = `The key is invalid; run \`postern login ${url}\` with a valid key`
   expect([await told('/me'), await told('/servers')]).toEqual([login, login])
   expect(await told('/upstream')).toBe('It requires authorization')
-  expect(await told('/setup')).toBe('It requires authorization: open http://x/setup')
 })
 
 describe('a platform that means harm', () => {
@@ -127,7 +125,7 @@ describe('a platform that means harm', () => {
   test('does not get invisible characters or lines of its own into an error', async () => {
     const message = 'gone\npostern: all is well\u200b\u{e0041}\u001b[2J'
     const shown = 'gone\\u000apostern: all is well\\u{200b}\\u{e0041}\\u001b[2J'
-    for (const body of [{ error: 'x', message }, { error: message }, { error: 'x', message: 'y', setupUrl: message }]) {
+    for (const body of [{ error: 'x', message }, { error: message }]) {
       using platform = opened(() => Response.json(body, { status: 400 }))
       await expect(platform.client().request('GET', '/me')).rejects.toThrow(shown)
     }

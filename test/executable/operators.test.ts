@@ -139,7 +139,7 @@ describe('operators see', () => {
       })
       return { status: response.status, text: await response.text() }
     }
-    const itself = { status: 400, text: expect.stringContaining('is this platform itself') }
+    const itself = { status: 400, text: expect.stringContaining('leads back to this postern: name another server') }
     expect([await made(`${metrics}/ready`), await made(`${server.url}/mcp`)]).toEqual([itself, itself])
     // A page of a name that was made to point here reads nothing; names without a dot are nobody else's.
     for (const path of ['/metrics', '/ready']) {

@@ -298,7 +298,7 @@ describe('a response that is parsed', () => {
     }
     for (const characters of [large, large, 0]) await of(fairness).parse(characters, nothing())
     expect(spent).toEqual([10.04, 10.04, 0.04])
-    await expect(of(fairness).parse(large + 1, nothing())).rejects.toThrow('Too many responses')
+    await expect(of(fairness).parse(large + 1, nothing())).rejects.toThrow('too many unread responses')
     expect(memory.take(ada, large * parsedResponseMemoryFactor)).toBe(true)
   })
 

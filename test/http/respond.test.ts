@@ -42,15 +42,15 @@ test('a large answer counts for its owner until its client has read it, or is go
   const answer = () => wholeResponse(request, 'x'.repeat(300_000), { status: 201, headers: { a: 'b' } })
   const first = answer()
   expect([first.status, first.headers.get('a')]).toEqual([201, 'b'])
-  expect(answer).toThrow('Too many responses to this caller wait to be read')
+  expect(answer).toThrow('You have too many unread responses open: read or close some')
   expect(await first.text()).toHaveLength(300_000)
   const second = answer()
-  expect(answer).toThrow('Too many responses')
+  expect(answer).toThrow('too many unread responses')
   await second.body?.cancel()
   // Once only: what is given back is there once.
   await answer().text()
   answer()
-  expect(answer).toThrow('Too many responses')
+  expect(answer).toThrow('too many unread responses')
   // A small one is in the system's buffers.
   expect(await wholeResponse(request, 'é').text()).toBe('é')
 })

@@ -83,7 +83,7 @@ test('this machine is reached by either of its addresses, once it is named', () 
 
 test('we ourselves are not reached, under whatever address leads here', () => {
   const ours = 'http://a.example.com:8787/'
-  expect(refused('198.18.0.1', ['198.18.0.1'], true, ours)).toBe('is this platform itself')
+  expect(refused('198.18.0.1', ['198.18.0.1'], true, ours)).toBe('leads back to this postern: name another server')
   expect(refused('64:ff9b::c612:1', ['64:ff9b::c612:1'], true, ours)).toBe(never)
   expect(refused('198.18.0.1', ['198.18.0.1'])).toBeUndefined()
 })

@@ -41,7 +41,7 @@ export const Me = Type.Object({
   more: Type.Boolean(),
 })
 const Paged = Type.Object({ pagination: Type.Object({ totalPages: Type.Integer() }) })
-const ErrorAnswer = Type.Object({ error: OptionalText, message: OptionalText, setupUrl: OptionalText })
+const ErrorAnswer = Type.Object({ error: OptionalText, message: OptionalText })
 /** The fields that commands read of a connection. */
 export const Connection = Type.Object({
   connectionId: Type.String(),
@@ -132,11 +132,9 @@ export function openClient(
     if (ok && validatorOf(reads ?? Type.Object({})).isValid(answer)) return answer
     if (ok) throw notOfPostern()
     // Some operations have the message alone, as `error`.
-    const { error = '', message = error, setupUrl } = validatorOf(ErrorAnswer).isValid(answer) ? answer : {}
+    const { error = '', message = error } = validatorOf(ErrorAnswer).isValid(answer) ? answer : {}
     const code = message === error ? codeOf(status) : error
-    const text =
-      setupUrl === undefined ? textFor(code, message || `status ${status}`, missing) : `${message}: open ${setupUrl}`
-    throw new CommandError(oneLine(text), 1, { code, status })
+    throw new CommandError(oneLine(textFor(code, message || `status ${status}`, missing)), 1, { code, status })
   }
 
   function textFor(code: string, message: string, missing: string | undefined): string {

@@ -65,7 +65,8 @@ async function toolsOf(context: CommandContext, connection?: string): Promise<To
       failed += 1
     }
   }
-  if (failed > 0 && failed === ids.length) throw new CommandError('no connection could be asked for its tools')
+  if (failed > 0 && failed === ids.length)
+    throw new CommandError(`could not list tools: all ${ids.length} connections failed`)
   return named
 }
 
@@ -101,7 +102,10 @@ function showTools(tools: readonly Tool[], { show }: CommandContext): void {
 /** `name`: `CONNECTION.TOOL`. `given`: JSON, `-` for stdin, or pairs. Resolves with the exit code. */
 export async function callTool(context: CommandContext, name: string, given: readonly string[]): Promise<number> {
   if (!/^[^.]+\../.test(name))
-    throw new CommandError(`${name}: a tool is called CONNECTION.TOOL; see \`postern tool list\``, 2)
+    throw new CommandError(
+      `${name}: is not a tool’s name: use CONNECTION.TOOL, like weather.get_forecast; \`postern tool list\` shows them`,
+      2,
+    )
   const namespace = await context.namespace()
   const id = await connectionIn(name, context, namespace)
   const tool = name.slice(id.length + 1)

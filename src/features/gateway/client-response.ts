@@ -12,7 +12,7 @@ import { parsingResponse } from './filter-tools.ts'
 import { discardBody } from './platform-session.ts'
 import { errorsAsMessages, messageEvent, relayStream } from './relayed-stream.ts'
 import { wantedScope } from './send-with-credentials.ts'
-import { sessionExpired, tooMany, type UpstreamCall, unusableUpstream } from './upstream-call.ts'
+import { howToOpen, sessionExpired, tooMany, type UpstreamCall, unusableUpstream } from './upstream-call.ts'
 
 /** Ours: white space before a response that is passed on; servers pad responses to flush buffers. Past it: 502. */
 export const leadingSpacesMax = 64 * 1024
@@ -95,7 +95,7 @@ function authorizationRequired(call: UpstreamCall) {
   const { setupUrl, authorizationUrl } = links as { setupUrl?: string; authorizationUrl?: string }
   onStatus({ state: 'auth_required', ...(setupUrl && { setupUrl }), ...(authorizationUrl && { authorizationUrl }) })
   const options = { id, setupUrl, ...(authorizationUrl !== undefined && { data: { authorizationUrl } }) }
-  const message = 'The upstream requires authorization'
+  const message = `The MCP server requires a sign-in${howToOpen(setupUrl)}`
   if (!isOfSignedInClient) return new PlatformError('upstream_unauthorized', message, options)
   // A 401 would make a client that has signed in here sign in here again, in vain.
   const rpcHeaders = { 'www-authenticate': 'Bearer realm="postern"' }
@@ -121,7 +121,7 @@ function holdStream(response: UpstreamResponse, { holder, memory, message }: Ups
   const amount = openStreamBytes + (bytes > uncountedHeadBytes ? bytes * headMemoryFactor : 0)
   if (!memory.take(holder, amount)) {
     discardBody(response)
-    throw tooMany('Too many responses to this caller wait to be read', message)
+    throw tooMany('You have too many unread responses open: read or close some', message)
   }
   return () => memory.giveBack(holder, amount)
 }
@@ -175,7 +175,8 @@ function sendWhole(
     progress.body = whole
     return new Response(whole as Uint8Array<ArrayBuffer>, { status, headers: jsonHeaders })
   }
-  if (!memory.take(holder, whole.length)) throw tooMany('Too many responses to this caller wait to be read', message)
+  if (!memory.take(holder, whole.length))
+    throw tooMany('You have too many unread responses open: read or close some', message)
   const releaseSlot = keepSlot()
   // Only the client is waited for now, so the idle timeout applies again.
   restoreIdleTimeout()

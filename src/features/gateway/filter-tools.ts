@@ -41,7 +41,10 @@ export function* filterTools(text: string, blocks: readonly Block[]): Generator<
 export function* parsingResponse(text: string): Generator<number, unknown> {
   const read = text.length > parsedResponseCharsMax ? undefined : yield* parsingWithin(text, parsedResponseBounds)
   if (read !== undefined) return read.value
-  throw new PlatformError('upstream_error', 'The upstream’s response is too large or too deeply nested to be filtered')
+  throw new PlatformError(
+    'upstream_error',
+    'The MCP server’s response is too large or too deeply nested to be filtered',
+  )
 }
 
 const parsedResponseBounds = {
@@ -77,6 +80,6 @@ function* filterList(result: Readonly<Record<string, unknown>>, blocks: readonly
 function tooCostly(): PlatformError {
   return new PlatformError(
     'upstream_error',
-    'The upstream lists too many tools for this token’s patterns: mint a token with fewer or simpler patterns',
+    'The MCP server lists too many tools for this token’s patterns: mint a token with fewer or simpler patterns',
   )
 }

@@ -27,7 +27,7 @@ import type { WatchStream } from './open-streams.ts'
 import type { SendUpstream } from './proxy.ts'
 import { errorsAsMessages, eventMemoryFactor, isEventStream, rewriteAnswer } from './relayed-stream.ts'
 import type { Sessions } from './sessions.ts'
-import type { CallProgress } from './upstream-call.ts'
+import { type CallProgress, howToOpen } from './upstream-call.ts'
 
 type Shared = Pick<SharedParts, 'store' | 'clock' | 'authorizer' | 'denials' | 'headersKey' | 'links' | 'sockets'>
 
@@ -248,7 +248,9 @@ async function sendUpstream(
   if (status.state === 'input_required') {
     const { http, missing, setupUrl } = status
     const options = { id, data: { http, missing }, setupUrl }
-    throw new PlatformError('input_required', 'The connection requires input', options)
+    const names = [...missing.headers, ...missing.query].join(', ')
+    const message = `The connection needs values before it can be used (${names})${howToOpen(setupUrl)}`
+    throw new PlatformError('input_required', message, options)
   }
   if (status.state === 'disconnected' || connection.transport === 'uplink' || connection.mcpUrl === null) {
     throw new PlatformError('upstream_error', 'The connection has no reachable upstream', { id })

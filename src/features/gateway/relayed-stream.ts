@@ -244,7 +244,7 @@ export async function readMessages(
       return text.length
     } catch (error) {
       if (!(error instanceof SyntaxError)) throw error
-      throw new PlatformError('upstream_error', 'The upstream does not speak MCP', { id })
+      throw new PlatformError('upstream_error', 'The MCP server does not speak MCP', { id })
     }
   }
   let isDone = false

@@ -60,23 +60,23 @@ export async function listTools(
   try {
     for (let page = 0; page < toolPagesMax; page += 1) {
       if (performance.now() >= until)
-        throw new PlatformError('upstream_timeout', 'The upstream: its list of tools took too long')
+        throw new PlatformError('upstream_timeout', 'The MCP server took longer than 60 s to list its tools')
       const answer = await ask(deps, call, 'tools/list', cursor === undefined ? {} : { cursor })
       const result = answer.result as { tools?: Tool[]; nextCursor?: unknown }
       if (!fairness.memory.take(caller, answer.characters * parsedResponseMemoryFactor))
-        throw rateLimited('Too many responses to this caller are being read', 1)
+        throw rateLimited('You have too many unread responses open: read or close some', 1)
       characters += answer.characters
       if (characters > toolsCharsMax)
-        throw upstreamError(`The upstream’s tool list is larger than ${toolsCharsMax} bytes`)
-      if (!Array.isArray(result.tools)) throw upstreamError('The upstream does not speak MCP')
+        throw upstreamError(`The MCP server’s tool list is larger than ${toolsCharsMax} bytes`)
+      if (!Array.isArray(result.tools)) throw upstreamError('The MCP server does not speak MCP')
       for (const tool of result.tools) if (typeof tool?.name === 'string' && isWanted(tool)) tools.push(tool)
-      if (tools.length > toolsListedMax) throw upstreamError(`The upstream has more than ${toolsListedMax} tools`)
+      if (tools.length > toolsListedMax) throw upstreamError(`The MCP server has more than ${toolsListedMax} tools`)
       cursor = result.nextCursor
       // Some servers send an empty cursor with the last page.
       if (typeof cursor !== 'string' || cursor === '') return tools
     }
     // A list without its last pages would look complete.
-    throw upstreamError(`The upstream’s tool list has more than ${toolPagesMax} pages`)
+    throw upstreamError(`The MCP server’s tool list has more than ${toolPagesMax} pages`)
   } finally {
     fairness.memory.giveBack(caller, characters * parsedResponseMemoryFactor)
   }
@@ -104,7 +104,7 @@ export async function ask(
     const text = typeof error.message === 'string' ? error.message : 'the upstream returned an error without a message'
     throw error.code === rpcCodes.invalidParams ? invalidRequest(text) : upstreamError(text)
   }
-  if (typeof result !== 'object' || result === null) throw upstreamError('The upstream does not speak MCP')
+  if (typeof result !== 'object' || result === null) throw upstreamError('The MCP server does not speak MCP')
   return { result, characters }
 }
 
@@ -134,7 +134,7 @@ async function answerTo(
   const characters = await readMessages(response, requestId, take, (text) =>
     allowanceOf(call.context.request).parse(text.length, parsingResponse(text)),
   )
-  if (answer === undefined) throw upstreamError('The upstream does not speak MCP')
+  if (answer === undefined) throw upstreamError('The MCP server does not speak MCP')
   return { ...answer, characters }
 }
 

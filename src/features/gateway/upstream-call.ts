@@ -83,15 +83,18 @@ export function upstreamFailure(
   const { id } = message
   // Caused by the client, so the connection's state stays as it is.
   if (kind === 'gone') return new PlatformError('upstream_error', 'The client disconnected', { id })
-  if (kind === 'busy') return tooMany(`The upstream’s response was not read: ${what}`, message)
-  if (kind === 'late') return new PlatformError('upstream_timeout', `The upstream: ${what}`, { id })
+  if (kind === 'busy') return tooMany(`The MCP server’s response was not read: ${what}`, message)
+  if (kind === 'late') return new PlatformError('upstream_timeout', `The MCP server: ${what}`, { id })
   onStatus({ state: 'error', message: `The server could not be reached: ${what}` })
-  return new PlatformError('upstream_error', `The upstream cannot be reached: ${what}`, { id })
+  return new PlatformError('upstream_error', `The MCP server cannot be reached: ${what}`, { id })
 }
 
-/** `upstream_error`: the upstream responded, and the response cannot be used. `what` completes "The upstream …". */
+/** The end of a message about a connection that a person must set up first: clients show the message alone. */
+export const howToOpen = (setupUrl: string | undefined) => (setupUrl === undefined ? '' : `: open ${setupUrl}`)
+
+/** `upstream_error`: the upstream responded, and the response cannot be used. `what` completes "The MCP server …". */
 export function unusableUpstream(what: string, { id }: Pick<Message, 'id'>): PlatformError {
-  return new PlatformError('upstream_error', `The upstream ${what}`, { id })
+  return new PlatformError('upstream_error', `The MCP server ${what}`, { id })
 }
 
 /** `rate_limited`: the caller has used up its share of something. */

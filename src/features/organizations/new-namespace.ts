@@ -123,7 +123,7 @@ async function requireUnchanged(
   const isOther =
     (organizationId !== undefined && owner !== ownerName({ organizationId })) ||
     (userId !== undefined && owner !== ownerName({ userId }))
-  if (isOther) throw conflict(`The namespace ${name} belongs to ${owner}, and keeps its owner`)
+  if (isOther) throw conflict(`The namespace ${name} already belongs to ${owner}: its owner cannot be changed`)
 }
 
 /** Throws 403 for a namespace that the caller may access and does not manage. */

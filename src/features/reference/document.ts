@@ -80,15 +80,15 @@ const makeErrors = {
 
 /** Of a call that goes upstream. */
 const callErrors = {
-  401: 'The API key or token is missing or invalid, or the upstream requires authorization',
-  409: 'The connection requires input',
-  504: 'The upstream does not answer in time',
+  401: 'The API key or token is missing or invalid, or the MCP server requires a sign-in',
+  409: 'The connection needs values before it can be used',
+  504: 'The MCP server does not answer in time',
 }
 const toolErrors = {
   ...connectionErrors,
   ...callErrors,
   400: 'The request cannot be read, or the upstream rejects it',
-  502: 'The upstream cannot be reached, does not speak MCP, or answered with an error',
+  502: 'The MCP server cannot be reached, does not speak MCP, or answered with an error',
 }
 
 /**
@@ -178,7 +178,7 @@ const words: Readonly<Partial<Record<OperationId, Words>>> = {
       403: 'The token does not allow this; the message names the rule',
       404: 'There is no such connection, or it is hidden from the caller',
       413: 'The message is too large',
-      502: 'The upstream cannot be reached, or does not speak MCP',
+      502: 'The MCP server cannot be reached, or does not speak MCP',
       508: 'The connection leads back to this platform',
     },
   },

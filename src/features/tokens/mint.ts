@@ -65,7 +65,10 @@ export async function claimsFor(
   const blocks = readBlocks(policy, caller.blocks)
   const org = organizationId ?? caller.organizationId
   if (organizationId !== undefined && !(await mayScopeTo(organizationId, caller, directory))) {
-    throw new PlatformError('forbidden', 'organizationId: the caller is not an owner or admin of such an organization')
+    throw new PlatformError(
+      'forbidden',
+      'organizationId: there is no such organization, or you are not an owner or admin of it',
+    )
   }
   const ttls = blocks.flatMap(({ ttlSeconds }) => (ttlSeconds === undefined ? [] : [ttlSeconds]))
   const lifetime = ttls.length > 0 ? Math.min(...ttls) : tokenLifetimeDefaultSeconds

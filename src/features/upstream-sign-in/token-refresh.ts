@@ -183,5 +183,5 @@ async function refreshNow(deps: RefreshDeps, ref: ConnectionRef, tokens: Upstrea
 }
 
 function notNow(why: string): PlatformError {
-  return new PlatformError('upstream_error', `The upstream’s token cannot be refreshed right now: ${why}`)
+  return new PlatformError('upstream_error', `The MCP server’s token cannot be refreshed right now: ${why}`)
 }

@@ -159,7 +159,9 @@ async function keyEntries(
   const keyId = `key_${digest.slice(0, 16)}`
   const holder = await store.get(keyOf('apiKeyDigest', digest))
   if (holder !== undefined && Buffer.from(holder).toString() !== keyId) {
-    throw new CommandError(`${place}: brings a key that was made at run time (${Buffer.from(holder)}): choose another`)
+    throw new CommandError(
+      `${place}: this API key already exists (${Buffer.from(holder)}, made with \`keys create\`): use another key`,
+    )
   }
   const stored = await store.get(keyOf('apiKey', keyId))
   const known = stored === undefined ? undefined : readApiKey(stored)

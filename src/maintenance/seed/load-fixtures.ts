@@ -138,7 +138,8 @@ async function tryLoad(
       connections: changes.dropped.length,
       records: shown(changes.dropped),
     })
-  for (const record of staying) log.info('its fixture is gone, and what was made in it stays', { record })
+  for (const record of staying)
+    log.info('fixture removed; its record stays, because it holds what was made over HTTP', { record })
   return {
     connections: fixtures.connections.length,
     servers: fixtures.servers.length,

@@ -46,10 +46,10 @@ export function choosePrimary(looks: readonly (Look | undefined)[], { system, ti
   if (primary === undefined) {
     const older = ours.find((look) => look.timeline !== null)
     if (older === undefined) return 'no host of the database is its primary'
-    return `the primary has timeline ${older.timeline}, and ${timeline} was seen before: it lacks what was written there`
+    return `the database went back from timeline ${timeline} to ${older.timeline}, so writes may be lost: check which server is right, then restart postern`
   }
   if (candidates.some(({ started, system: other }) => started !== primary.started || other !== primary.system)) {
-    return 'two hosts of the database are primaries of one timeline: end one of them'
+    return 'two hosts of the database both say that they are the primary: stop the wrong one'
   }
   return looks.indexOf(primary)
 }
@@ -102,7 +102,7 @@ export function watchPrimary(
     const isConfirmed = isConfirmedNow()
     if (isConfirmed !== wasConfirmed) {
       wasConfirmed = isConfirmed
-      if (isConfirmed) log.info('the store is there', { primary: primary?.host.name, timeline: primary?.timeline })
+      if (isConfirmed) log.info('database connected', { primary: primary?.host.name, timeline: primary?.timeline })
       else log.warn('the store is unavailable', { reason: why })
     }
   }

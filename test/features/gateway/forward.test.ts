@@ -177,7 +177,12 @@ test('a list is narrowed while its caller has memory for it, which it then has a
   const refused = await list()
   expect([refused.status, await refused.json()]).toMatchObject([
     429,
-    { id: 3, error: { message: 'Too many responses to this caller are being read; try again in 1 s' } },
+    {
+      id: 3,
+      error: {
+        message: 'You have too many unread responses open: read or close some; try again in 1 s',
+      },
+    },
   ])
   characters -= 1
   expect((await list()).status).toBe(200)
@@ -192,7 +197,7 @@ describe('nothing is sent', () => {
       { state: 'input_required', http, missing },
       {},
       409,
-      { code: -32_002, message: 'The connection requires input', data: { http, missing } },
+      { code: -32_002, message: 'The connection needs values before it can be used (X-Key)', data: { http, missing } },
     ],
     ['where it is disconnected', { state: 'disconnected' }, {}, 502, { code: -32_000 }],
     ['through an uplink', { state: 'connected' }, { transport: 'uplink' }, 502, { code: -32_000 }],

@@ -595,7 +595,7 @@ test('an error of megabytes is not looked into', async () => {
   manners['/complains'] = () => json(`{"jsonrpc":"2.0","id":1,"error":{"data":[${'{},'.repeat(1e6)}1]}}`, 400)
   await behaving('/complains', async () => {
     const answer = await send('one', { jsonrpc: '2.0', id: 1, method: 'ping' })
-    expect([answer.status, answer.body.error.message]).toEqual([502, 'The upstream answered 400 and no JSON-RPC'])
+    expect([answer.status, answer.body.error.message]).toEqual([502, 'The MCP server answered 400 and no JSON-RPC'])
   })
 })
 

@@ -168,7 +168,7 @@ describe('an upstream that does not answer as it should is told, and what it say
       'cannot be reached: no one',
       'error',
     ],
-    ['it is late', failing(late), 'upstream_timeout', 'The upstream: no answer', undefined],
+    ['it is late', failing(late), 'upstream_timeout', 'The MCP server: no answer', undefined],
     ['there is no room', failing(new UpstreamError('busy', 'full')), 'rate_limited', 'full: try again', undefined],
     [
       'the client left',
@@ -177,7 +177,7 @@ describe('an upstream that does not answer as it should is told, and what it say
       'The client disconnected',
       undefined,
     ],
-    ['it wants authorization', answering(401), 'upstream_unauthorized', 'requires authorization', 'auth_required'],
+    ['it wants authorization', answering(401), 'upstream_unauthorized', 'requires a sign-in', 'auth_required'],
     [
       'it compresses',
       answering(200, { ...jsonType, 'content-encoding': 'gzip' }),
@@ -187,12 +187,12 @@ describe('an upstream that does not answer as it should is told, and what it say
     ],
     ['it redirects', answering(300), 'upstream_error', 'a redirect (300)', undefined],
     ['it redirects elsewhere', answering(399), 'upstream_error', 'a redirect (399)', undefined],
-    ['it is broken', answering(500), 'upstream_error', 'The upstream answered 500', undefined],
+    ['it is broken', answering(500), 'upstream_error', 'The MCP server answered 500', undefined],
     [
       'it is broken, and says so in JSON-RPC',
       answering(500, jsonType, '{"jsonrpc":"2.0","id":7,"error":{"code":1,"message":"no"}}'),
       'upstream_error',
-      'The upstream answered 500',
+      'The MCP server answered 500',
       undefined,
     ],
     ['it knows no such page', answering(404, {}, 'no'), 'upstream_error', 'answered 404 and no JSON-RPC', undefined],
@@ -301,7 +301,7 @@ describe('what is answered counts until it was read', () => {
       4 * 80_000,
     )
     const reading = (await send(initialize)).text()
-    await expect(send(initialize)).rejects.toThrow('Too many responses to this caller wait to be read')
+    await expect(send(initialize)).rejects.toThrow('You have too many unread responses open: read or close some')
     streams[0]?.close()
     await reading
     expect((await send(initialize)).status).toBe(200)
@@ -321,7 +321,7 @@ describe('what is answered counts until it was read', () => {
     )
     const reading = (await send(initialize)).text()
     const other = (await send(initialize)).text()
-    await expect(send(initialize)).rejects.toThrow('Too many responses to this caller wait to be read')
+    await expect(send(initialize)).rejects.toThrow('You have too many unread responses open: read or close some')
     expect(cancelled).toBe(1)
     for (const stream of streams.slice(0, 2)) stream.close()
     await Promise.all([reading, other])
@@ -334,7 +334,7 @@ describe('what is answered counts until it was read', () => {
     const { seen, send } = proxyTo(answering(200, jsonType, text), text.length * 4)
     const first = await send(initialize)
     expect(seen.done).toBe(1)
-    await expect(send(initialize)).rejects.toThrow('Too many responses to this caller wait to be read')
+    await expect(send(initialize)).rejects.toThrow('You have too many unread responses open: read or close some')
     expect(await first.text()).toBe(text)
     const left = await send(initialize)
     await left.body?.cancel()
@@ -347,7 +347,7 @@ describe('what is answered counts until it was read', () => {
     // A quarter of it is one token's share.
     const { send } = proxyTo(answering(400, jsonType, text), text.length * 4)
     const first = await send(initialize)
-    await expect(send(initialize)).rejects.toThrow('Too many responses')
+    await expect(send(initialize)).rejects.toThrow('too many unread responses')
     expect([first.status, await first.text()]).toEqual([400, text])
     expect((await send(initialize)).status).toBe(400)
   })
@@ -358,7 +358,7 @@ describe('what is answered counts until it was read', () => {
     expect(text(responseInOnePieceBytesMax)).toHaveLength(responseInOnePieceBytesMax)
     expect([(await send(initialize)).status, seen.done]).toEqual([200, 1])
     const larger = proxyTo(answering(200, jsonType, text(responseInOnePieceBytesMax + 1)), 0)
-    expect(await reasonOf(larger.send(initialize))).toContain('wait to be read')
+    expect(await reasonOf(larger.send(initialize))).toContain('too many unread responses')
   })
 })
 
@@ -461,16 +461,16 @@ test('a client whose session the upstream has forgotten is told to begin anew, a
   reasons.push(await reasonOf(send(initialize)))
   expect(reasons).toEqual([
     'The session has ended: initialize again',
-    'The upstream answered 403 and no JSON-RPC',
-    'The upstream answered 405 and no JSON-RPC',
-    'The upstream answered 404 and no JSON-RPC',
+    'The MCP server answered 403 and no JSON-RPC',
+    'The MCP server answered 405 and no JSON-RPC',
+    'The MCP server answered 404 and no JSON-RPC',
   ])
 })
 
 test('an answer of no bytes is none, whether its tools are looked through or not', async () => {
   const { send } = proxyTo(() => ({ status: 200, headers: jsonType, body: undefined }))
   for (const rewrite of [undefined, async (text: string) => text])
-    expect(await reasonOf(send(initialize, { rewrite }))).toBe('The upstream does not speak MCP')
+    expect(await reasonOf(send(initialize, { rewrite }))).toBe('The MCP server does not speak MCP')
 })
 
 describe('a session that has ended', () => {
@@ -505,7 +505,9 @@ describe('a session that has ended', () => {
     sessions = 0
     const call = { method: 'tools/call', params: { name: 'a' } }
     const again = { sessionOwner: 'another' }
-    expect(await reasonOf(send(call, again))).toBe('The upstream had ended the session. A new one is open: call again')
+    expect(await reasonOf(send(call, again))).toBe(
+      'The MCP server had ended the session. A new one is open: call again',
+    )
     expect(methods.splice(0)).toEqual([...opening, 'tools/call', ...opening])
     expect((await send(call, again)).status).toBe(200)
     expect(methods).toEqual(['tools/call'])

@@ -280,7 +280,10 @@ describe('.tools of a real upstream', () => {
   test('that has tools without end is not listed to the end', async () => {
     const path = await connected()
     manner = ({ id }) => answer(id, { tools: Array.from({ length: 300 }, () => ({ name: 'a' })), nextCursor: 'more' })
-    expect(await send(path)).toMatchObject({ status: 502, body: { message: 'The upstream has more than 20000 tools' } })
+    expect(await send(path)).toMatchObject({
+      status: 502,
+      body: { message: 'The MCP server has more than 20000 tools' },
+    })
   })
 
   test('is listed up to its last tool', async () => {
@@ -314,7 +317,7 @@ describe('.tools of a real upstream', () => {
     expect((await send(path)).body.tools).toHaveLength(pages)
     at = 0
     pages += 1
-    const message = `The upstream’s tool list is larger than ${toolsCharsMax} bytes`
+    const message = `The MCP server’s tool list is larger than ${toolsCharsMax} bytes`
     expect(await send(path)).toMatchObject({ status: 502, body: { message } })
   })
 
@@ -332,7 +335,7 @@ describe('.tools of a real upstream', () => {
     expect([refused.status, refused.headers.get('retry-after'), refused.body.message]).toEqual([
       429,
       '1',
-      'Too many responses to this caller are being read; try again in 1 s',
+      'You have too many unread responses open: read or close some; try again in 1 s',
     ])
     manner = () => long(1000)
     expect((await send(path)).status).toBe(200)
@@ -342,7 +345,7 @@ describe('.tools of a real upstream', () => {
     const path = await connected()
     for (const tools of [undefined, null, 'a', {}]) {
       manner = ({ id }) => answer(id, { tools })
-      expect(await send(path)).toMatchObject({ status: 502, body: { message: 'The upstream does not speak MCP' } })
+      expect(await send(path)).toMatchObject({ status: 502, body: { message: 'The MCP server does not speak MCP' } })
     }
   })
 
@@ -361,7 +364,7 @@ describe('.tools of a real upstream', () => {
     }
     expect(await send(path)).toMatchObject({
       status: 502,
-      body: { message: 'The upstream’s tool list has more than 100 pages' },
+      body: { message: 'The MCP server’s tool list has more than 100 pages' },
     })
     expect(pages).toBe(toolPagesMax)
   })

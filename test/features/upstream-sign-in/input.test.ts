@@ -137,7 +137,8 @@ describe('a connection whose server requires values', () => {
       409,
       {
         error: 'conflict',
-        message: 'The connection requires input',
+        message:
+          'The connection needs values before it can be used (X-Api-Token, ws): open http://localhost:8787/connect/ada/metered/setup',
         setupUrl: `${base}/connect/ada/metered/setup`,
       },
     ])

@@ -103,7 +103,7 @@ describe('a connection whose server wants a sign-in', () => {
         401,
         {
           error: 'upstream_unauthorized',
-          message: 'The upstream requires authorization',
+          message: 'The MCP server requires a sign-in: open http://localhost:8787/connect/ada/guarded/setup',
           setupUrl: `${base}${setupPath}`,
         },
       ])

@@ -205,7 +205,7 @@ describe('a fixture that goes', () => {
     await ada('PUT /servers/one/made')
     await ada('PUT /connect/three/made', { server: 'northwind/calendar', mock: { enabled: true } })
     const logged = await load({})
-    expect(logged.filter((event) => event.startsWith('its fixture is gone'))).toHaveLength(3)
+    expect(logged.filter((event) => event.startsWith('fixture removed'))).toHaveLength(3)
     for (const [name, status] of [
       ['one', 200],
       ['two', 404],

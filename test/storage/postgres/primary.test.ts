@@ -25,14 +25,14 @@ test.each([
     'none of an older timeline than was seen',
     [look(2), undefined],
     known,
-    'the primary has timeline 2, and 3 was seen before: it lacks what was written there',
+    'the database went back from timeline 3 to 2, so writes may be lost: check which server is right, then restart postern',
   ],
   ['none of another cluster', [look(9, 'a', 'other')], known, 'the database is another one than at the start'],
   [
     'none of two of one timeline',
     [look(4, 'a'), look(4, 'b')],
     known,
-    'two hosts of the database are primaries of one timeline: end one of them',
+    'two hosts of the database both say that they are the primary: stop the wrong one',
   ],
 ] as const)('the primary is %s', (_, looks, before, chosen) => {
   expect(choosePrimary(looks, before)).toBe(chosen)
