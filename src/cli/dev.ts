@@ -42,7 +42,7 @@ export async function dev(config: ServeConfig, terminal: Terminal): Promise<void
   terminal.stdout('Stopped. The data folder is gone.\n')
 }
 
-const nothingKept = 'Nothing is kept: the data folder goes when this stops.'
+const nothingKept = 'Sample data only: everything is deleted when you stop it.'
 
 const loopback = ['127.0.0.0/8', '::1', 'localhost'].flatMap((text) => readAllowedUpstream(text) ?? [])
 

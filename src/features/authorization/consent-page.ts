@@ -41,7 +41,7 @@ export function consentPage(base: string, asked: Asked, tools?: readonly string[
 ${row('Client', client.host ?? `${client.name ?? 'without a name'} (not verified)`)}
 ${row('Connection', path)}
 ${row('Acts as', session.caller.userId, html`<a href="${base}/signin">Not you?</a>`)}
-${row('You return to', targetOf(redirectUri))}
+${row('You will be sent back to', targetOf(redirectUri))}
 </dl>
 ${
   isLoopbackUri(redirectUri) &&

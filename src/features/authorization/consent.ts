@@ -148,7 +148,7 @@ function readDecision(form: Form, { namespace, connectionId }: ConnectionRef) {
   const days = grantDays.find((one) => String(one) === form.one('days'))
   if (days === undefined) throw invalidRequest(`days: must be one of ${grantDays.join(', ')}`)
   const access = form.one('access')
-  if (access === undefined) return { problem: 'Choose what it may use.' }
+  if (access === undefined) return { problem: 'Choose which tools the client may use.' }
   if (access !== 'all' && access !== 'some') throw invalidRequest('access: must be all or some')
   // Typed names are separated by commas or spaces. That of a box is taken as it is: a server may choose any.
   const given = form.getAll('tool')

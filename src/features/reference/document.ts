@@ -263,7 +263,7 @@ function describeOperation(operationId: string, operation: Operation, words: Wor
   })
   const responses: Record<string, { readonly description: string; readonly content?: Content }> = {
     ...(answer && { 200: { description: 'OK', content: json(answer) } }),
-    ...(made && { 201: { description: 'Made', content: json(made) } }),
+    ...(made && { 201: { description: 'Created', content: json(made) } }),
     ...(accepted && {
       202: { description: accepted.description, ...(accepted.body && { content: json(accepted.body) }) },
     }),

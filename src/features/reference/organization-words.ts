@@ -61,7 +61,7 @@ export const organizationWords: Readonly<Partial<Record<OperationId, Words>>> = 
     errors: { 403: 'The token does not allow this' },
   },
   createNamespace: {
-    summary: 'Make a namespace with a name that is made up',
+    summary: 'Create a namespace with a generated name',
     description: 'For a caller that owns none yet.',
     made: model.NamespaceMade,
     errors: {

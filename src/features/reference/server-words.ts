@@ -81,7 +81,7 @@ export const serverWords: Readonly<Partial<Record<OperationId, Words>>> = {
     errors: { ...writeErrors, ...ofFixture, ...tooLarge, 404: 'Namespace not found' },
   },
   changeServer: {
-    summary: 'Change what a server says of itself',
+    summary: 'Update a server’s description',
     description: '`verified` is set by operators alone.',
     body: model.ServerChange,
     example: { description: 'Weather of the whole world', unlisted: true },
@@ -95,7 +95,7 @@ export const serverWords: Readonly<Partial<Record<OperationId, Words>>> = {
     errors: { ...writeErrors, ...ofFixture },
   },
   introspectServer: {
-    summary: 'Ask a server again what it has',
+    summary: 'Refresh a server’s tools',
     description: 'Its tools, resources and prompts become what the server at its URL answers.',
     answer: model.ServerDetail,
     errors: {

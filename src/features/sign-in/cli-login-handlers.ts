@@ -163,7 +163,7 @@ function decisionPage(
     title: 'Log in on a command line?',
     body: html`<dl>
 ${row('Acts as', operator ? `${userId}, an operator` : userId, html`<a href="${base}/signin">Not you?</a>`)}
-${row('May do', `all that ${userId} may, for 24 hours`)}
+${row('Access', `everything that ${userId} can do, for 24 hours`)}
 ${row('Begun at', begunAt)}
 </dl>
 ${

@@ -66,7 +66,7 @@ ${form(about, html`<button class="main">Continue</button>${takesInput && changeV
       row('Since', minuteOf(tokens.obtainedAt)),
       signedInUntil === undefined ? html`` : row('Until', minuteOf(Date.parse(signedInUntil))),
     )}
-${wantedScope !== undefined && html`<p class="warning">A call was refused. The server wants: ${wantedScope}</p>`}
+${wantedScope !== undefined && html`<p class="warning">A call was refused because it needs more permissions: ${wantedScope}</p>`}
 ${form(
   about,
   html`<button name="again" value="1"${wantedScope !== undefined && html` class="main"`}>Sign in again</button>
@@ -91,7 +91,7 @@ export function inputPage(
   const { stored, fields, values, problem, status = 200 } = about
   const isConnected = stored.connection.status.state === 'connected'
   return page({
-    title: isConnected ? 'This server is connected' : 'Set this connection up',
+    title: isConnected ? 'This server is connected' : 'Set up this connection',
     status,
     body: html`${rowsOf(about, row('Server', new URL(mcpUrlOf(about)).host))}
 ${problem !== undefined && html`<p class="warning" role="alert">${problem}</p>`}
@@ -161,16 +161,16 @@ export function continuePage(
       about,
       row('Server', mcpUrlOf(about)),
       row('You sign in at', issuer),
-      row('postern asks for', scope ?? 'what it gives without a scope'),
-      row('You return to', host),
+      row('Permissions requested', scope ?? 'the server’s default'),
+      row('You will be sent back to', host),
     )}
-<p>Whoever may use this connection acts as you at that server from then on.</p>
+<p>Everybody who can use this connection will act as you on that server.</p>
 <p><a class="button" id="continue" href="${href}" rel="noreferrer">Go to ${new URL(href).host}</a></p>
 ${
   remedy !== undefined &&
   form(
     about,
-    html`<p>If that page does not know this client: ${
+    html`<p>If the next page says that the client is unknown: ${
       remedy === 'register again'
         ? html`<button name="register" value="again">Register again</button>`
         : html`<button name="client" value="other">Enter another client</button>`

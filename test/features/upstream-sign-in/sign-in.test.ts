@@ -1201,7 +1201,7 @@ test('a server that wants more scopes has them asked for at the next sign-in; it
   expect((await read()).status.state).toBe('auth_required')
   const session = cookieIn(await post(platform, '/signin', { key: sampleKeys.ada }))
   const opened = await (await platform.fetch(setupPath, { headers: { cookie: session } })).text()
-  expect(opened).toContain('The server wants: read write admin')
+  expect(opened).toContain('needs more permissions: read write admin')
   const begun = await begin(setupPath, session)
   expect(begun.url.searchParams.get('scope')).toBe('read write admin')
   expect((await comeBack(servers.authorize(begun.url), begun.cookie)).status).toBe(303)
