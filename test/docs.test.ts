@@ -35,13 +35,27 @@ describe('flags', () => {
 })
 
 test('the glossary is in the order of the alphabet', () => {
-  const words = [...textOf('docs/glossary.md').matchAll(/^\| \*\*([^*]+)\*\*/gm)].map(([, word = '']) => word)
-  expect(words.length).toBeGreaterThan(40)
+  for (const file of ['docs/glossary.md', 'docs/internals/glossary.md']) expectInOrder(textOf(file))
+})
+
+function expectInOrder(glossary: string): void {
+  const words = [...glossary.matchAll(/^\| \*\*([^*]+)\*\*/gm)].map(([, word = '']) => word)
+  expect(words.length).toBeGreaterThan(20)
   expect(words).toEqual([...words].sort((a, b) => a.toLowerCase().localeCompare(b.toLowerCase(), 'en')))
+}
+
+test('the messages that docs/troubleshooting.md explains are messages of the source', () => {
+  const source = [...new Bun.Glob('src/**/*.ts').scanSync(root)].map(textOf).join('\n')
+  const rows = textOf('docs/troubleshooting.md').match(/^\| [^|]+/gm) ?? []
+  const messages = rows.flatMap((row) => [...row.matchAll(/`([^`]+)`/g)].map(([, message = '']) => message))
+  expect(messages.length).toBeGreaterThan(15)
+  for (const message of messages.filter((one) => one.includes(' ')))
+    for (const part of message.split(/ ?…[ )]?/).filter((one) => one.length > 4))
+      expect({ message, part, isThere: source.includes(part) }).toEqual({ message, part, isThere: true })
 })
 
 test('every part of a decision begins with a capital', () => {
-  const decisions = textOf('docs/decisions.md')
+  const decisions = textOf('docs/internals/decisions.md')
   expect(decisions.match(/\*\*(?:Context|Choice|Given up)\.\*\*\s+[a-z].{0,30}/g) ?? []).toEqual([])
 })
 
