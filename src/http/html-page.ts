@@ -3,34 +3,30 @@
  * never cached (sign-in contract, 2.3).
  */
 
-import { createHash } from 'node:crypto'
 import { Html, html } from './html.ts'
+import { brand, look, sourceOf } from './look.ts'
 
-const style = `
-:root { color-scheme: light dark; }
-* { box-sizing: border-box; }
-body { font: 17px/1.5 system-ui, sans-serif; max-width: 34rem; margin: 0 auto; padding: 1rem; overflow-wrap: anywhere; }
-header { font-weight: 700; padding: .5rem 0 1rem; }
-h1 { font-size: 1.35rem; line-height: 1.3; margin: 0 0 1rem; }
-dl { margin: 1rem 0; border-top: 1px solid #8885; }
-dl div { padding: .45rem 0; border-bottom: 1px solid #8885; }
-dt { font-size: .85rem; opacity: .75; }
+const style = `${look}
+body > header { padding: 16px 16px 8px; max-width: 36rem; margin: 0 auto; }
+main { max-width: 36rem; margin: 0 auto; padding: 8px 16px 32px; }
+dl { margin: 16px 0; border-top: 1px solid var(--line); }
+dl div { padding: 8px 0; border-bottom: 1px solid var(--line); }
+dt { font-size: 14px; line-height: 20px; color: var(--muted); }
 dd { margin: 0; font-weight: 600; }
-fieldset { border: 1px solid #8888; border-radius: 8px; margin: 1rem 0; padding: .5rem 1rem 1rem; }
-legend { font-weight: 600; padding: 0 .3rem; }
-label { display: block; padding: .3rem 0; }
+fieldset { border: 1px solid var(--line); border-radius: 6px; margin: 16px 0; padding: 8px 16px 16px; }
+legend { font-weight: 600; padding: 0 4px; }
+label { display: block; padding: 4px 0; }
 label.field { font-weight: 600; }
-label small { display: block; font-weight: 400; opacity: .75; }
-input:not([type=checkbox], [type=radio]), select { width: 100%; padding: .5rem; margin-top: .2rem; }
+label small { display: block; font-weight: 400; color: var(--muted); }
+label:has(input[name=tool]) { padding-left: 24px; }
+input:not([type=checkbox], [type=radio]), select { width: 100%; padding: 8px; margin-top: 4px; }
 input:not([type=checkbox], [type=radio]), select { font: inherit; font-weight: 400; }
-button, a.button { font: inherit; font-weight: 600; padding: .6rem 1.2rem; margin: .5rem .5rem .5rem 0; }
-button, a.button { border: 1px solid #888; border-radius: 8px; cursor: pointer; }
-a.button { display: inline-block; text-decoration: none; }
-button.main, a.button { background: #1756b8; border-color: #1756b8; color: #fff; }
-p.warning { border-left: 4px solid #c77700; padding: .3rem .8rem; background: #c7770018; }
-:focus-visible { outline: 3px solid #1a73e8; outline-offset: 2px; }
+input:not([type=checkbox], [type=radio]), select { border: 1px solid var(--control-line); border-radius: 6px; }
+input:not([type=checkbox], [type=radio]), select { background: var(--ground); color: var(--text); }
+form button { margin: 8px 8px 8px 0; }
+p.warning { border-left: 4px solid var(--attention); padding: 4px 12px; background: var(--surface); }
 `
-const styleSource = `'sha256-${createHash('sha256').update(style).digest('base64')}'`
+const styleSource = sourceOf(style)
 
 export interface PageOptions {
   readonly title: string
@@ -44,7 +40,7 @@ export interface PageOptions {
 export function page({ title, body, status = 200, formTargets = [], headers = {} }: PageOptions): Response {
   const document = html`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${title} - postern</title><style>${new Html(style)}</style></head><body><header>postern</header><main>
+<title>${title} - postern</title><style>${new Html(style)}</style></head><body><header>${brand()}</header><main>
 <h1>${title}</h1>
 ${body}
 </main></body></html>

@@ -2,10 +2,10 @@
 
 import { escapeHtml as text } from '../../http/html.ts'
 import type { Content, Described, OpenApiDocument } from './document.ts'
-import { contentsList, framed } from './frame.ts'
+import { contentsList, framed, type PageList } from './frame.ts'
 
 /** `basePath`: the path of the base URL, without a trailing slash, not escaped. */
-export function apiPage(document: OpenApiDocument, basePath: string): string {
+export function apiPage(document: OpenApiDocument, basePath: string, pages: PageList): string {
   const { info, servers, paths, components } = document
   const operations = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ method, path, ...operation })),
@@ -25,7 +25,8 @@ ${contentsList([...contents, { id: 'schemas', title: 'Schemas' }])}
 ${sections.join('\n')}
 <h2 id="schemas">Schemas</h2>
 ${schemas.join('\n')}`
-  return framed({ title: `API reference - ${info.title} ${info.version}`, basePath: text(basePath), body })
+  const title = `API reference - ${info.title} ${info.version}`
+  return framed({ title, basePath: text(basePath), body, pages, href: '/docs/api' })
 }
 
 type Placed = Described & { readonly method: string; readonly path: string }
@@ -43,7 +44,7 @@ function section(operation: Placed, baseUrl: string): string {
   return `<h2 id="${text(operationId)}">${text(summary)}</h2>
 <p><code><span class="method">${text(method)}</span> ${text(path)}</code></p>
 <p>${words(description)}</p>
-<pre>${text(exampleOf(operation, baseUrl))}</pre>
+<pre class="command">${text(exampleOf(operation, baseUrl))}</pre>
 ${rows.length > 0 ? `<div class="wide"><table><tr><th>Parameter</th><th>In</th><th>Meaning</th></tr>${rows.join('')}</table></div>` : ''}
 ${requestBody === undefined ? '' : `<p>Body: ${reference(requestBody.content)}</p>`}
 <div class="wide"><table><tr><th>Status</th><th>Meaning</th><th>Body</th></tr>${answers.join('')}</table></div>`

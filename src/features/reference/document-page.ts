@@ -1,16 +1,25 @@
 /** Renders a document of `docs/` from Markdown to an HTML page. */
 
 import { Marked, Renderer, type Tokens } from 'marked'
-import { contentsList, framed, type Heading } from './frame.ts'
+import { escapeHtml } from '../../http/html.ts'
+import { contentsList, framed, type Heading, type PageList } from './frame.ts'
 
 /** A page with at least this many sections has a table of contents. */
 const partsListedFrom = 3
 
-/**
- * The document's first line must be its title, `# …`. `names`: of the documents that have pages; links to other files
- * are rendered as plain text. `basePath`: of the base URL, without a trailing slash; escaped for HTML.
- */
-export function documentPage(markdown: string, names: ReadonlySet<string>, basePath: string): string {
+/** The site that a page belongs to. */
+export interface Site {
+  /** Names of the documents that have pages; links to other files are rendered as plain text. */
+  readonly names: ReadonlySet<string>
+  /** `data:` URLs of pictures by the name of the file. Of others the words that describe them are shown. */
+  readonly pictures: ReadonlyMap<string, string>
+  readonly pages: PageList
+  /** Of the base URL, without a trailing slash; escaped for HTML. */
+  readonly basePath: string
+}
+
+/** The document's first line must be its title, `# …`. `href`: of the page, below the base path. */
+export function documentPage(markdown: string, href: string, { names, pictures, pages, basePath }: Site): string {
   const parts: Heading[] = []
   const idOf = createHeadingIds()
   const marked = new Marked({
@@ -31,13 +40,28 @@ export function documentPage(markdown: string, names: ReadonlySet<string>, baseP
       },
       // The only HTML in the documents is comments for readers and generators of the Markdown.
       html: () => '',
-      image: () => '',
+      image({ href: file, text }) {
+        const picture = pictures.get(file.replace(/^images\//, ''))
+        const words = escapeHtml(text)
+        return picture === undefined
+          ? `<i>${words}</i>`
+          : `<span class="picture"><img src="${picture}" alt="${words}"></span>`
+      },
+      // A command is told apart from what it prints.
+      code({ text, lang }) {
+        const kind = lang === 'sh' ? 'command' : lang === 'text' ? 'output' : 'data'
+        return `<pre class="${kind}"><code>${escapeHtml(text)}\n</code></pre>\n`
+      },
     },
   })
   const [, title = 'Documentation', rest = ''] = /^# (.*)\n([^]*)$/.exec(markdown) ?? []
   const html = marked.parse(rest, { async: false })
   const contents = parts.length < partsListedFrom ? '' : `${contentsList(parts)}\n`
-  return framed({ title: `${title} - postern`, basePath, body: `<h1>${title}</h1>\n${contents}${html}` })
+  return framed({
+    title: `${title} - postern`,
+    body: `<h1>${title}</h1>\n${contents}${html}`,
+    ...{ basePath, pages, href },
+  })
 }
 
 /** The link target on the site; undefined for files that exist only in the repository. */

@@ -1,39 +1,101 @@
-/** The common frame of all pages under `/docs`: HTML and one style sheet, without scripts, fonts or other resources. */
+/** The common frame of all pages under `/docs`: the list of pages beside the page, one style sheet and one script. */
 
-import { createHash } from 'node:crypto'
 import { escapeHtml } from '../../http/html.ts'
+import { brand, look, sourceOf } from '../../http/look.ts'
+import { script } from './page-script.ts'
 
-const style = `
-:root { color-scheme: light dark; }
-body { font: 16px/1.55 system-ui, sans-serif; max-width: 50rem; margin: 0 auto 3rem; padding: 0 1rem; }
-body { overflow-wrap: anywhere; }
-header { padding: 1rem 0; border-bottom: 1px solid #8883; margin-bottom: 2rem; }
-header a { margin-right: 1.2rem; }
-h2 { margin-top: 3rem; font-size: 1.2rem; }
-h3 { margin-top: 2rem; font-size: 1rem; }
-code, pre { font: 13px/1.5 ui-monospace, monospace; }
-pre { overflow: auto; padding: .8rem; border: 1px solid #8885; border-radius: 6px; overflow-wrap: normal; }
-table { border-collapse: collapse; width: 100%; }
-td, th { text-align: left; vertical-align: top; padding: .35rem .8rem .35rem 0; border-bottom: 1px solid #8883; }
+const style = `${look}
+.top { display: flex; align-items: center; gap: 16px; padding: 12px 16px; border-bottom: 1px solid var(--line); }
+.top search { margin-left: auto; position: relative; }
+.top input { font: inherit; font-size: 14px; padding: 4px 8px; width: 14rem; max-width: 32vw; }
+.top input { border: 1px solid var(--control-line); border-radius: 6px; background: var(--ground); color: var(--text); }
+.found { position: absolute; right: 0; top: 40px; width: 24rem; max-width: 90vw; max-height: 70vh; overflow: auto; }
+.found { margin: 0; padding: 8px; list-style: none; z-index: 1; }
+.found { background: var(--ground); border: 1px solid var(--line); border-radius: 6px; }
+.found a { display: block; padding: 4px 8px; text-decoration: none; }
+.found small { display: block; color: var(--muted); font-size: 12px; line-height: 16px; }
+.to-pages { font-size: 14px; white-space: nowrap; }
+.room { display: flex; flex-direction: column; }
+.pages { order: 1; padding: 16px; font-size: 14px; line-height: 20px; border-top: 1px solid var(--line); }
+.pages b { display: block; margin: 12px 0 4px; color: var(--muted); font-weight: 600; }
+.pages ul { list-style: none; margin: 0; padding: 0; }
+.pages a { display: block; padding: 4px 8px; border-radius: 6px; color: var(--text); text-decoration: none; }
+.pages a[aria-current] { background: var(--surface); font-weight: 600; }
+main { padding: 24px 16px 48px; max-width: 60rem; min-width: 0; }
+main p, main li, main > nav { max-width: 72ch; }
+h1 { font-size: 28px; line-height: 36px; }
+h2 { margin: 48px 0 12px; font-size: 20px; line-height: 28px; }
+h3 { margin: 32px 0 8px; font-size: 16px; }
+pre { overflow: auto; padding: 12px; border: 1px solid var(--line); border-radius: 6px; overflow-wrap: normal; }
+pre.command { background: var(--surface); border-color: var(--control-line); margin-bottom: 0; }
+pre.output { border-style: dashed; margin-top: 8px; color: var(--muted); }
+.copied { position: relative; }
+.copied button { position: absolute; right: 8px; top: 8px; padding: 0 8px; background: var(--ground); font-size: 12px; }
+table { border-collapse: collapse; width: 100%; font-size: 14px; line-height: 20px; }
+td, th { text-align: left; vertical-align: top; padding: 8px 12px 8px 0; border-bottom: 1px solid var(--line); }
 .wide { overflow-x: auto; }
-.wide td, .wide th { min-width: 4.5rem; overflow-wrap: normal; }
-nav ul { columns: 18rem; padding-left: 1.2rem; }
+.wide td, .wide th { min-width: 6rem; overflow-wrap: normal; }
+img { max-width: 100%; height: auto; border-radius: 6px; }
+.picture { display: block; overflow-x: auto; }
+.picture img[src^='data:image/svg'] { min-width: 560px; }
+.contents ul { columns: 18rem; padding-left: 20px; }
+.turn { display: flex; justify-content: space-between; gap: 16px; margin-top: 48px; }
+.turn { padding-top: 16px; border-top: 1px solid var(--line); }
 .method { font-weight: 700; text-transform: uppercase; }
 summary { cursor: pointer; }
+@media (min-width: 960px) {
+  .room { display: grid; grid-template-columns: 240px minmax(0, 1fr); }
+  .to-pages { display: none; }
+  .pages { order: 0; border: 0; border-right: 1px solid var(--line); min-height: 100vh; }
+  main { padding: 32px 48px 64px; }
+}
+@media (pointer: coarse) { .pages a { padding: 12px 8px; } }
 `
-/** The `Content-Security-Policy`: only this style sheet. No scripts, no resources, no framing by other pages. */
+/** The `Content-Security-Policy`: this style sheet, this script, pictures within the page, the index. No framing. */
 export const docsPolicy =
-  `default-src 'none'; style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'; ` +
-  "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+  `default-src 'none'; style-src ${sourceOf(style)}; script-src ${sourceOf(script)}; img-src data:; ` +
+  "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-/** A complete HTML document. `basePath`: of the base URL, without a trailing slash. All but `title` is escaped HTML. */
-export function framed({ title, basePath, body }: Record<'title' | 'basePath' | 'body', string>): string {
+/** A page in the list of pages. `href`: below the base path. */
+export interface Listed {
+  readonly title: string
+  readonly href: string
+}
+/** The list of pages by section, in the order in which they are read. */
+export type PageList = readonly { readonly section: string; readonly pages: readonly Listed[] }[]
+
+interface Framed {
+  readonly title: string
+  /** Of the base URL, without a trailing slash. */
+  readonly basePath: string
+  /** HTML. */
+  readonly body: string
+  readonly pages: PageList
+  /** The page's own place in the list. */
+  readonly href: string
+}
+
+/** A complete HTML document. All but `title` is escaped HTML. */
+export function framed({ title, basePath, body, pages, href }: Framed): string {
+  const flat = pages.flatMap((section) => section.pages)
+  const at = flat.findIndex((one) => one.href === href)
+  const link = (one: Listed | undefined, before: string, after: string) =>
+    one === undefined ? '<span></span>' : `<a href="${basePath}${one.href}">${before}${one.title}${after}</a>`
+  const item = (one: Listed) =>
+    `<li><a href="${basePath}${one.href}"${one.href === href ? ' aria-current="page"' : ''}>${one.title}</a></li>`
+  const list = pages.map(
+    ({ section, pages: some }) =>
+      `${section === '' ? '' : `<b>${section}</b>`}<ul>\n${some.map(item).join('\n')}\n</ul>`,
+  )
+  const turn = at < 0 ? '' : `<div class="turn">${link(flat[at - 1], '← ', '')}${link(flat[at + 1], '', ' →')}</div>`
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${escapeHtml(title)}</title><style>${style}</style></head><body>
-<header><a href="${basePath}/docs">Documentation</a><a href="${basePath}/docs/api">API reference</a></header><main>
+<header class="top">${brand(`${basePath}/docs`).text}<a class="to-pages" href="#pages">Pages</a><search data-base="${basePath}"></search></header><div class="room">
+<nav class="pages" id="pages" aria-label="Pages">${list.join('\n')}</nav><main>
 ${body}
-</main></body></html>
+${turn}
+</main></div><script>${script}</script></body></html>
 `
 }
 
@@ -43,5 +105,5 @@ export type Heading = Readonly<Record<'id' | 'title', string>>
 /** A table of contents. */
 export function contentsList(headings: readonly Heading[]): string {
   const items = headings.map(({ id, title }) => `<li><a href="#${escapeHtml(id)}">${title}</a></li>`)
-  return `<nav aria-label="Contents"><ul>\n${items.join('\n')}\n</ul></nav>`
+  return `<nav class="contents" aria-label="Contents"><ul>\n${items.join('\n')}\n</ul></nav>`
 }

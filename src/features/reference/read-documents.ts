@@ -1,4 +1,4 @@
-/** Reads the documents of `docs/` where the source is: a macro, which runs when the program is compiled. */
+/** Reads the documents of `docs/` where the source is: macros, which run when the program is compiled. */
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
@@ -8,4 +8,16 @@ export function readDocuments(): Record<string, string> {
   const folder = resolve(import.meta.dir, '../../../docs')
   const names = readdirSync(folder).filter((name) => name.endsWith('.md'))
   return Object.fromEntries(names.sort().map((name) => [name.slice(0, -3), readFileSync(`${folder}/${name}`, 'utf8')]))
+}
+
+/** The pictures of the documents as `data:` URLs, by the name of the file. */
+export function readPictures(): Record<string, string> {
+  const folder = resolve(import.meta.dir, '../../../docs/images')
+  const types: Record<string, string> = { svg: 'image/svg+xml', png: 'image/png' }
+  return Object.fromEntries(
+    readdirSync(folder).map((name) => [
+      name,
+      `data:${types[name.slice(-3)]};base64,${readFileSync(`${folder}/${name}`).toString('base64')}`,
+    ]),
+  )
 }

@@ -33,12 +33,20 @@ export function referenceHandlers(baseUrl: string): ReferenceHandlers {
 
   /** Undefined for a document that does not exist. */
   async function pageOf(name: string | undefined): Promise<Blob | undefined> {
-    const { documents } = await import('./documents.ts')
+    const { documents, pageList: pages, pictures } = await import('./documents.ts')
     const markdown = name === 'README' ? undefined : documents.get(name ?? 'README')
     if (markdown === undefined) return undefined
     const { documentPage } = await import('./document-page.ts')
-    const names = new Set(documents.keys())
-    return kept(`/docs/${name ?? ''}`, () => documentPage(markdown, names, escapeHtml(basePath)))
+    const site = { names: new Set(documents.keys()), pictures, pages, basePath: escapeHtml(basePath) }
+    const path = name === undefined ? '/docs' : `/docs/${name}`
+    return kept(path, () => documentPage(markdown, path, site))
+  }
+
+  /** The index of the pages' search. */
+  async function searchResponse(): Promise<Response> {
+    const { searchIndex } = await import('./documents.ts')
+    const index = kept('/docs/index.json', () => JSON.stringify(searchIndex()))
+    return new Response(index, { headers: { ...cached, 'content-type': json } })
   }
 
   return {
@@ -55,12 +63,14 @@ export function referenceHandlers(baseUrl: string): ReferenceHandlers {
       refuseQuery(request.url)
       return pageResponse(await pageOf(undefined))
     },
-    apiReference(request) {
+    async apiReference(request) {
       refuseQuery(request.url)
-      return pageResponse(kept('/docs/api', () => apiPage(openApiDocument(baseUrl), basePath)))
+      const { pageList } = await import('./documents.ts')
+      return pageResponse(kept('/docs/api', () => apiPage(openApiDocument(baseUrl), basePath, pageList)))
     },
     async document(request) {
       const [page = ''] = namesInPath(request.url)
+      if (page === 'index.json') return searchResponse()
       const html = await pageOf(page) // 404
       refuseQuery(request.url) // 400
       return pageResponse(html)

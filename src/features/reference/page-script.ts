@@ -1,0 +1,47 @@
+/**
+ * The script of the pages under `/docs`: a button that copies a command, and a search over all pages, whose index comes
+ * from this platform. Without it the pages have neither, and lack nothing else.
+ */
+
+export const script = `
+const make = (name, more) => Object.assign(document.createElement(name), more)
+for (const block of document.querySelectorAll('pre.command')) {
+  const frame = make('div', { className: 'copied' })
+  const button = make('button', { type: 'button', textContent: 'Copy' })
+  button.onclick = async () => {
+    const { textContent } = block
+    await navigator.clipboard?.writeText(textContent).catch(() => {})
+    getSelection().selectAllChildren(block)
+    button.textContent = navigator.clipboard ? 'Copied' : 'Selected'
+    setTimeout(() => { button.textContent = 'Copy' }, 2000)
+  }
+  block.replaceWith(frame)
+  frame.append(block, button)
+}
+const place = document.querySelector('search')
+const field = make('input', { type: 'search', placeholder: 'Search', ariaLabel: 'Search the documentation' })
+const found = make('ul', { className: 'found', hidden: true })
+place.append(field, found)
+let index
+field.onfocus = () => { index ??= fetch(place.dataset.base + '/docs/index.json').then((answer) => answer.json()) }
+field.oninput = async () => {
+  const words = field.value.toLowerCase().split(/\\s+/).filter(Boolean)
+  const parts = words.length ? await index : []
+  const rank = ({ title, part, text }) => {
+    const head = (title + ' ' + part).toLowerCase()
+    const all = head + ' ' + text.toLowerCase()
+    return words.every((word) => all.includes(word)) ? words.filter((word) => head.includes(word)).length + 1 : 0
+  }
+  const best = parts.map((one) => [rank(one), one]).filter(([score]) => score).sort(([a], [b]) => b - a).slice(0, 12)
+  found.replaceChildren(...best.map(([, { title, part, href }]) => {
+    const link = make('a', { href: place.dataset.base + href, textContent: part || title })
+    link.append(make('small', { textContent: title }))
+    const item = make('li')
+    item.append(link)
+    return item
+  }))
+  if (words.length && !best.length) found.append(make('li', { textContent: 'Nothing was found' }))
+  found.hidden = !words.length
+}
+field.onkeydown = ({ key }) => { if (key === 'Escape') { field.value = ''; found.hidden = true } }
+`
