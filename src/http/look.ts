@@ -23,7 +23,8 @@ code, pre, kbd { font: 13px/20px ui-monospace, monospace; }
 .brand { display: inline-flex; align-items: center; gap: 8px; font-weight: 600; color: var(--text); }
 .brand { text-decoration: none; white-space: nowrap; }
 .brand small { font-size: 12px; font-weight: 400; color: var(--muted); }
-button, a.button { font: inherit; font-size: 14px; font-weight: 600; line-height: 20px; padding: 6px 16px; cursor: pointer; }
+button, a.button { font: inherit; font-size: 14px; font-weight: 600; line-height: 20px; }
+button, a.button { padding: 6px 16px; cursor: pointer; }
 button, a.button { border: 1px solid var(--control-line); border-radius: 6px; background: none; color: var(--text); }
 button.main, a.button { background: var(--accent); border-color: var(--accent); color: var(--on-accent); }
 a.button { display: inline-block; text-decoration: none; }
