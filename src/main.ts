@@ -20,11 +20,16 @@ async function main(argv: readonly string[]): Promise<number> {
     },
   })
   try {
+    const group = groupOf(argv, postern)
+    if (group !== undefined) {
+      group.outputHelp()
+      return 0
+    }
     requireCommandFirst(argv, postern)
     await postern.parseAsync(argv, { from: 'user' })
     return code
   } catch (error) {
-    // Help that was requested is a success; help that is shown because the command is missing is wrong usage.
+    // Help that was requested is a success.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
     if (error instanceof CommandError) {
       terminal.stderr(`${json ? JSON.stringify(error) : error.message}\n`)
@@ -35,6 +40,13 @@ async function main(argv: readonly string[]): Promise<number> {
     terminal.stderr(error instanceof StoreError ? `${message}\n` : `postern failed: ${message}\n`)
     return 1
   }
+}
+
+/** The command that `argv` ends at, if it is one that only has others: its help says which. */
+function groupOf(argv: readonly string[], postern: Command): Command | undefined {
+  let group: Command | undefined = postern
+  for (const word of argv) group = group?.commands.find((one) => one.name() === word)
+  return group !== undefined && group.commands.length > 0 ? group : undefined
 }
 
 /** Throws CommandError for a flag of a command that was given before it, and says where it belongs. */

@@ -11,13 +11,19 @@ const healthMs = 5000
 /** The addresses that stand for all of a machine, by the one that reaches them from the machine itself. */
 const loopbackOf: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1', '[::]': '::1' }
 
-/** Resolves if `GET /health` answers 200. Throws CommandError otherwise. Without a URL: the platform on this machine. */
-export async function askHealth(
-  given: string | undefined,
-  { host, port }: { readonly host: string; readonly port: string },
-  { stdout }: Terminal,
-): Promise<void> {
-  const url = cleanUrl(given ?? urlOf(loopbackOf[host] ?? host, Number(port)))
+interface Address {
+  readonly host: string
+  readonly port: string
+}
+
+/** Without a URL: that of the platform on this machine. Throws CommandError 2 for no URL. */
+export function platformUrl(given: string | undefined, { host, port }: Address): string {
+  return cleanUrl(given ?? urlOf(loopbackOf[host] ?? host, Number(port)))
+}
+
+/** Resolves if `GET /health` answers 200. Throws CommandError otherwise. */
+export async function askHealth(given: string | undefined, address: Address, { stdout }: Terminal): Promise<void> {
+  const url = platformUrl(given, address)
   const init = { redirect: 'manual', signal: AbortSignal.timeout(healthMs) } as const
   const status = await fetch(`${url}/health`, init).then(
     (response) => response.status,

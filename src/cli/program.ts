@@ -80,13 +80,18 @@ function pointToHelp(command: Command, name: string, context: Context): void {
   for (const child of command.commands) pointToHelp(child, `${name} ${child.name()}`, context)
 }
 
-/** `serve` and `dev`, which stay until a signal stops them, and `health`, which asks for one of them. */
-function addServeCommands(postern: Command, { terminal }: Context): void {
+/** `serve` and `dev`, which stay until a signal stops them, and `health` and `status`, which ask for one of them. */
+function addServeCommands(postern: Command, { terminal, exit }: Context): void {
   const serve = onData(postern, 'serve', 'serve the platform from a data folder, or from a database', dataOption())
   withServeOptions(serve, { isReplica: true })
+    .option('--check', 'check the settings and the fixtures, and serve nothing')
     .addHelpText('after', serveHelp)
-    .action(async (flags: ServeFlags & { data: string }) => {
+    .action(async (flags: ServeFlags & { data: string; check?: boolean }) => {
       const config = readServeConfig(flags, process.env)
+      if (flags.check === true) {
+        if (config.fixtures.length > 0) await (await import('./check-command.ts')).check(config.fixtures, {}, terminal)
+        return terminal.stdout('the settings are fine\n')
+      }
       const { serve: run } = await import('./serve.ts')
       await run(config, flags.data, terminal)
     })
@@ -108,6 +113,14 @@ function addServeCommands(postern: Command, { terminal }: Context): void {
     .addOption(new Option('--port <number>', 'port that it listens on').env('POSTERN_PORT').default('8787'))
     .action(async (url: string | undefined, flags) =>
       (await import('./health-command.ts')).askHealth(url, flags, terminal),
+    )
+
+  onData(postern, 'status', 'show what runs here, and what is unwell; exit code 1 if it does not answer')
+    .argument('[url]', 'the platform (default: the one on this machine, by --host and --port)')
+    .addOption(new Option('--host <address>', 'address that it listens on').env('POSTERN_HOST').default('127.0.0.1'))
+    .addOption(new Option('--port <number>', 'port that it listens on').env('POSTERN_PORT').default('8787'))
+    .action(async (url: string | undefined, flags) =>
+      exit(await (await import('./status-command.ts')).status(url, flags, terminal)),
     )
 
   // Warns about POSTERN_ variables that no flag has: a misspelt setting of a server would be ignored silently.
@@ -227,6 +240,11 @@ function addHelpCommands(postern: Command, { terminal }: Context): void {
     .command('version')
     .description('print the version')
     .action(() => terminal.stdout(`${version}\n`))
+  postern
+    .command('docs')
+    .argument('[page]', 'the page, like policy (default: the list of pages)')
+    .description('print a page of the documentation, as /docs has it')
+    .action(async (page: string | undefined) => (await import('./docs-command.ts')).printDocs(page, terminal))
   postern
     .command('completions')
     .alias('completion')

@@ -1,7 +1,7 @@
 /** What each command does when all is well. */
 
 import { describe, expect, test } from 'bun:test'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { mintToken } from '../api/cases.ts'
 import { get, run, sampleFolder, sendTo, startServer, workplace } from '../support/executable.ts'
@@ -16,6 +16,8 @@ describe('commands', () => {
     using place = workplace()
     expect(await run(place, ['--version'])).toEqual({ code: 0, stdout: '0.1.0\n', stderr: '' })
     for (const args of [
+      [],
+      ['keys'],
       ['--help'],
       ['help'],
       ['help', 'serve'],
@@ -45,6 +47,46 @@ describe('commands', () => {
     const { code, stderr } = await run(place, ['health', closed])
     expect({ code, stderr }).toEqual({ code: 1, stderr: `${closed} does not answer (ECONNREFUSED)\n` })
     expect((await run(place, ['health', 'here'])).code).toBe(2)
+  })
+
+  test('status: of a platform here with its store, and of none', async () => {
+    const { place, server } = shared
+    const { port } = new URL(server.url)
+    const { code, stdout } = await run(place, ['status', '--data', place.data], { POSTERN_PORT: port })
+    expect(code).toBe(0)
+    expect(stdout).toMatch(
+      /^platform +http:\/\/127\.0\.0\.1:\d+\nanswers +yes\nversion +0\.1\.0\nsign-in of clients +on\n/,
+    )
+    expect(stdout).toContain('durability')
+    using empty = workplace()
+    const none = await run(empty, ['status', '--port', String(await freePort()), '--data', join(empty.folder, 'none')])
+    expect({ code: none.code, stderr: none.stderr }).toEqual({ code: 1, stderr: '' })
+    expect(none.stdout).toMatch(/^platform .*\nanswers +no: .* does not answer \(ECONNREFUSED\)\n$/)
+  })
+
+  test('docs: the list of pages, a page, and none', async () => {
+    const { place } = shared
+    expect((await run(place, ['docs'])).stdout).toStartWith('concepts\nconnect-a-client\n')
+    expect((await run(place, ['docs', 'policy'])).stdout).toStartWith('# Policy\n')
+    expect(await run(place, ['docs', 'polcy'])).toMatchObject({
+      code: 1,
+      stderr: 'there is no page polcy; did you mean "policy"?\n',
+    })
+  })
+
+  test('serve --check: the settings and the fixtures, and nothing is served or made', async () => {
+    using place = workplace()
+    const checked = (...more: string[]) => run(place, ['serve', '--check', '--data', place.data, ...more])
+    expect(await checked('--fixtures', sampleFolder)).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/the settings are fine\n$/),
+    })
+    expect(await checked('--port', '99999')).toMatchObject({ code: 2, stdout: '' })
+    const wrong = join(place.folder, 'wrong')
+    mkdirSync(wrong)
+    writeFileSync(join(wrong, 'a.json'), '{"namespaces":[{"namespace":1}]}')
+    expect((await checked('--fixtures', wrong)).code).toBe(1)
+    expect(existsSync(place.data)).toBe(false)
   })
 
   test('keys: created and revoked while the server runs, in force at once', async () => {

@@ -20,7 +20,6 @@ describe('one clear line and an exit code', () => {
       /^unknown option '--nope'; run `postern serve --help` for usage\n$/,
       () => ['serve', '--nope'],
     ],
-    ['no command', 2, /Usage: postern/, () => []],
     ['a write rate that is none', 2, /--write-rate -1: must be a number/, () => ['serve', '--write-rate', '-1']],
     [
       'a bound of a namespace that is none',
@@ -170,7 +169,7 @@ describe('one clear line and an exit code', () => {
     const ran = await run(place, ['serve', '--data', place.data, '--port', '0', '--fixtures', fixtures])
     expect(ran).toMatchObject({ code: 1, stdout: '' })
     expect(ran.stderr).toMatch(
-      /a\.json: apiKeys\[0\]: brings a key that was made at run time \(key_\S+\): choose another\n$/,
+      /a\.json: apiKeys\[0\]: this API key already exists \(key_\S+, made with `keys create`\): use another key\n$/,
     )
   })
 

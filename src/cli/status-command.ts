@@ -1,0 +1,37 @@
+/** `postern status`: what runs on this machine, or behind a URL, and what is unwell. */
+
+import { existsSync } from 'node:fs'
+import { askHealth, platformUrl } from './health-command.ts'
+import { storeStatus } from './store-command.ts'
+import { table } from './table.ts'
+import type { Terminal } from './terminal.ts'
+
+type StatusFlags = Parameters<typeof platformUrl>[1] & Parameters<typeof storeStatus>[0]
+
+/** Resolves with the exit code: 1 if the platform does not answer. Throws CommandError and StoreError of the store. */
+export async function status(given: string | undefined, flags: StatusFlags, terminal: Terminal): Promise<number> {
+  const url = platformUrl(given, flags)
+  const problem = await askHealth(given, flags, { ...terminal, stdout: () => {} }).then(
+    () => undefined,
+    ({ message }: Error) => message,
+  )
+  const read = (path: string) =>
+    fetch(`${url}${path}`, { redirect: 'manual' }).then(
+      (response) => (response.ok ? (response.json() as Promise<Record<string, unknown>>) : undefined),
+      () => undefined,
+    )
+  const facts = [
+    ['platform', url],
+    ['answers', problem === undefined ? 'yes' : `no: ${problem}`],
+  ]
+  if (problem === undefined) {
+    const document = (await read('/openapi.json')) as { info?: { version?: string } } | undefined
+    const signIn = await read('/.well-known/oauth-authorization-server')
+    facts.push(['version', document?.info?.version ?? 'unknown'])
+    facts.push(['sign-in of clients', signIn === undefined ? 'off' : 'on'])
+  }
+  terminal.stdout(table(facts))
+  // Its store, where it is on this machine or named.
+  if (given === undefined && (flags.store !== undefined || existsSync(flags.data))) await storeStatus(flags, terminal)
+  return problem === undefined ? 0 : 1
+}
