@@ -1,7 +1,8 @@
 /**
  * Builds the release: `bun src/tools/release.ts [TARGET…]`, into dist/release. For each target, an archive with the
- * executable, its bill of materials (CycloneDX), completions and the files for deployment; and SHA256SUMS. Everything
- * comes from npm packages, each checked against the lockfile's digest.
+ * executable, its bill of materials (CycloneDX), completions and the files for deployment; an npm package, and for some
+ * a Debian package; the npm package with the command; and SHA256SUMS. Everything comes from npm packages, each checked
+ * against the lockfile's digest.
  */
 
 import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -9,6 +10,8 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { version } from '../version.ts'
 import { build, sha256 } from './build.ts'
+import { debianMachines, debianTree } from './debian-package.ts'
+import { commandPackage, targetPackage } from './npm-packages.ts'
 import { carriedPackages, type LockedPackage, packageOf } from './packages.ts'
 import { sbom } from './sbom.ts'
 
@@ -44,8 +47,8 @@ function folderOf({ name, version, integrity }: LockedPackage): string {
   return folder
 }
 
-/** Builds the archive of a target. Resolves with its line of SHA256SUMS. */
-async function release([target, runtimeName, addonName, addonFile]: (typeof targets)[number]): Promise<string> {
+/** Builds all that a target has. Resolves with the names of the files. */
+async function release([target, runtimeName, addonName, addonFile]: (typeof targets)[number]): Promise<string[]> {
   const [runtime, addon] = [packageOf(runtimeName), packageOf(addonName)]
   const name = `postern-${version}-${target}`
   const folder = join(out, name)
@@ -59,15 +62,12 @@ async function release([target, runtimeName, addonName, addonFile]: (typeof targ
     runtime: { file: runtimeFile, target: `bun-${target.replace('macos', 'darwin')}` },
     addon: join(folderOf(addon), addonFile),
   })
-  const papers = ['LICENSE', 'THIRD-PARTY-LICENCES.md', 'README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md']
   for (const file of [...papers, 'docs', 'deploy']) cpSync(join(root, file), join(folder, file), { recursive: true })
   const parts = [packageOf('bun'), runtime, addon, ...carriedPackages()]
   writeFileSync(join(folder, 'postern.cdx.json'), sbom(target, parts))
   mkdirSync(join(folder, 'completions'))
-  for (const shell of ['bash', 'zsh', 'fish']) {
-    const text = run([process.execPath, join(root, 'src/main.ts'), 'completions', shell])
+  for (const [shell, text] of Object.entries(completions))
     writeFileSync(join(folder, 'completions', `postern.${shell}`), text)
-  }
   // If the target's runtime is the one that runs this, try the executable; others can only be built.
   const isOfThisMachine = (await sha256(runtimeFile)) === (await sha256(process.execPath))
   const tried = isOfThisMachine ? tryOut(executable) : 'only built'
@@ -75,9 +75,31 @@ async function release([target, runtimeName, addonName, addonFile]: (typeof targ
   // Sorted names, no owner, no time: the same files give the same archive.
   const anonymous = ['--sort=name', '--mtime=@0', '--owner=0', '--group=0', '--numeric-owner', '--mode=u+rwX,go=rX']
   run(['bash', '-c', '"$@" | gzip -n9', 'bash', 'tar', ...anonymous, '-C', out, '-c', name], join(out, archive))
+  const made = [archive, packed(`postern-${target}`, (tree) => targetPackage(tree, target, executable, licences))]
+  const machine = debianMachines[target]
+  if (machine !== undefined && Bun.which('dpkg-deb') !== null) made.push(debian(machine, executable))
   rmSync(folder, { recursive: true })
-  console.log(`${archive}: ${tried}`)
-  return `${await sha256(join(out, archive))}  ${archive}\n`
+  for (const one of made) console.log(`${one}: ${tried}`)
+  return made
+}
+
+/** An npm package of the tree that `make` makes. Returns the name of the file. */
+function packed(name: string, make: (tree: string) => void): string {
+  const tree = join(out, name)
+  make(tree)
+  run(['npm', 'pack', '--silent', '--ignore-scripts', '--pack-destination', out, tree])
+  rmSync(tree, { recursive: true })
+  return `${name}-${version}.tgz`
+}
+
+/** Returns the name of the file. The same content gives the same bytes. */
+function debian(machine: string, executable: string): string {
+  const tree = join(out, 'debian')
+  const file = `postern_${version}_${machine}.deb`
+  debianTree(tree, machine, { executable, deploy: join(root, 'deploy'), completions, papers: licences })
+  run(['env', 'SOURCE_DATE_EPOCH=0', 'dpkg-deb', '--root-owner-group', '-Zxz', '-z1', '--build', tree, join(out, file)])
+  rmSync(tree, { recursive: true })
+  return file
 }
 
 /** Starts the executable, creates a store and verifies it: this covers the runtime, the addon and the disk. */
@@ -103,9 +125,16 @@ function run(command: string[], file?: string): string {
   return stdout?.toString() ?? ''
 }
 
+const licences = ['LICENSE', 'THIRD-PARTY-LICENCES.md'].map((file) => join(root, file))
+const papers = ['LICENSE', 'THIRD-PARTY-LICENCES.md', 'README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md']
+const completion = (shell: string) => run([process.execPath, join(root, 'src/main.ts'), 'completions', shell])
+const completions = { bash: completion('bash'), zsh: completion('zsh'), fish: completion('fish') }
 const chosen = targets.filter(([name]) => process.argv.length === 2 || process.argv.slice(2).includes(name))
 rmSync(out, { recursive: true, force: true })
 mkdirSync(out, { recursive: true })
-const sums: string[] = []
-for (const target of chosen) sums.push(await release(target))
+const files: string[] = []
+for (const target of chosen) files.push(...(await release(target)))
+const names = chosen.map(([name]) => name)
+files.push(packed('postern', (tree) => commandPackage(tree, names, [...licences, join(root, 'README.md')])))
+const sums = await Promise.all(files.map(async (file) => `${await sha256(join(out, file))}  ${file}\n`))
 writeFileSync(join(out, 'SHA256SUMS'), sums.join(''))

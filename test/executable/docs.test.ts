@@ -216,7 +216,7 @@ describe('examples', () => {
       'docs/audit.md': { run: 4, notRun: 0 },
       'docs/company.md': { run: 13, notRun: 0 },
       'docs/connect-a-client.md': { run: 3, notRun: 3 },
-      'docs/deployment.md': { run: 1, notRun: 4 },
+      'docs/deployment.md': { run: 1, notRun: 5 },
       'docs/fixtures.md': { run: 5, notRun: 0 },
       'docs/http-api.md': { run: 12, notRun: 0 },
       'docs/mocks.md': { run: 2, notRun: 0 },

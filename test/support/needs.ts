@@ -30,6 +30,7 @@ const needs = {
   caddy: () => Bun.which('caddy') !== null,
   PostgreSQL: () => isPostgresInstalled,
   PgBouncer: () => isPostgresInstalled && existsSync('/usr/sbin/pgbouncer'),
+  'dpkg-deb': () => Bun.which('dpkg-deb') !== null,
   'systemd-analyze': () => Bun.which('systemd-analyze') !== null,
   /** With `--json`. */
   'curl 7.82': () => succeeds('curl', '--json', '', '--version'),

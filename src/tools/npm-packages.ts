@@ -1,0 +1,84 @@
+/**
+ * npm packages, in the way of esbuild and biome: a small one with the command, and one with the executable for each
+ * target, of which npm installs the one that fits. No install script runs.
+ */
+
+import { chmodSync, cpSync, mkdirSync, writeFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import { version } from '../version.ts'
+
+const about = {
+  version,
+  description: 'An MCP platform in one executable',
+  license: 'MIT',
+  engines: { node: '>=20' },
+} as const
+
+/** By target: where npm installs its package. */
+const machines: Readonly<Record<string, { os: string[]; cpu: string[]; libc?: string[] }>> = {
+  'linux-x64': { os: ['linux'], cpu: ['x64'], libc: ['glibc'] },
+  'linux-arm64': { os: ['linux'], cpu: ['arm64'], libc: ['glibc'] },
+  'linux-x64-musl': { os: ['linux'], cpu: ['x64'], libc: ['musl'] },
+  'linux-arm64-musl': { os: ['linux'], cpu: ['arm64'], libc: ['musl'] },
+  'macos-x64': { os: ['darwin'], cpu: ['x64'] },
+  'macos-arm64': { os: ['darwin'], cpu: ['arm64'] },
+  'windows-x64': { os: ['win32'], cpu: ['x64'] },
+}
+
+const nameOf = (target: string) => `postern-${target}`
+
+/** Makes the folder of the package of a target. */
+export function targetPackage(folder: string, target: string, executable: string, licences: readonly string[]): void {
+  mkdirSync(join(folder, 'bin'), { recursive: true })
+  const file = join(folder, 'bin', basename(executable))
+  cpSync(executable, file)
+  chmodSync(file, 0o755)
+  for (const licence of licences) cpSync(licence, join(folder, basename(licence)))
+  write(folder, { name: nameOf(target), ...about, ...machines[target] })
+}
+
+/** Makes the folder of the package with the command, for these targets. */
+export function commandPackage(folder: string, targets: readonly string[], papers: readonly string[]): void {
+  mkdirSync(join(folder, 'bin'), { recursive: true })
+  writeFileSync(join(folder, 'bin/postern.js'), launcher, { mode: 0o755 })
+  for (const paper of papers) cpSync(paper, join(folder, basename(paper)))
+  write(folder, {
+    name: 'postern',
+    ...about,
+    bin: { postern: 'bin/postern.js' },
+    optionalDependencies: Object.fromEntries(targets.map((target) => [nameOf(target), version])),
+  })
+}
+
+function write(folder: string, manifest: object): void {
+  writeFileSync(join(folder, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`)
+}
+
+/** Starts the executable of the package that npm has installed. Signals reach both; the child decides when to end. */
+const launcher = `#!/usr/bin/env node
+'use strict'
+const { spawn } = require('node:child_process')
+const { constants } = require('node:os')
+
+const system = { linux: 'linux', darwin: 'macos', win32: 'windows' }[process.platform] ?? process.platform
+const ending = process.platform === 'win32' ? '.exe' : ''
+const name = \`postern-\${system}-\${process.arch}\`
+
+function executable() {
+  for (const one of [name, \`\${name}-musl\`]) {
+    try {
+      return require.resolve(\`\${one}/bin/postern\${ending}\`)
+    } catch {}
+  }
+  console.error(\`postern: the package \${name} is missing: install postern without --omit=optional, on a machine that it is made for\`)
+  process.exit(1)
+}
+
+const child = spawn(executable(), process.argv.slice(2), { stdio: 'inherit' })
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal))
+child.on('error', (error) => {
+  console.error(\`postern: \${error.message}\`)
+  process.exit(1)
+})
+child.on('exit', (code, signal) => process.exit(signal === null ? code : 128 + constants.signals[signal]))
+`
