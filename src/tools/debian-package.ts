@@ -16,12 +16,17 @@ interface Content {
   readonly papers: readonly string[]
 }
 
-/** Makes the tree that `dpkg-deb --build --root-owner-group` packs. */
-export function debianTree(
-  folder: string,
-  machine: string,
-  { executable, deploy, completions, papers }: Content,
-): void {
+/** Makes the tree that `dpkg-deb --build --root-owner-group` packs, which is everybody's to read. */
+export function debianTree(folder: string, machine: string, content: Content): void {
+  const before = process.umask(0o022)
+  try {
+    writeTree(folder, machine, content)
+  } finally {
+    process.umask(before)
+  }
+}
+
+function writeTree(folder: string, machine: string, { executable, deploy, completions, papers }: Content): void {
   const put = (path: string, text: string, mode = 0o644) => {
     mkdirSync(join(folder, path, '..'), { recursive: true })
     writeFileSync(join(folder, path), text, { mode })
