@@ -32,7 +32,7 @@ import { createOpenStreams, type Every } from './features/gateway/open-streams.t
 import { createProxy } from './features/gateway/proxy.ts'
 import { createSessions } from './features/gateway/sessions.ts'
 import { toolHandlers } from './features/gateway/tool-handlers.ts'
-import { toolNames } from './features/gateway/tool-requests.ts'
+import { shownTools } from './features/gateway/tool-requests.ts'
 import { createMocks } from './features/mocks/mocks.ts'
 import { apiKeyHandlers } from './features/organizations/api-keys.ts'
 import { meHandlers } from './features/organizations/me.ts'
@@ -285,7 +285,7 @@ function createSignInHandlers(deps: AppDeps, parts: HandlerParts) {
         const text = signingInput(claims, active)
         return `${text}.${await deps.signers.sign(text, active, caller)}`
       },
-      listTools: (context, connection) => toolNames(gateway, context, connection),
+      listTools: (context, connection) => shownTools(gateway, context, connection),
       registrations: atMost(registrationsPerMinuteMax, 60, clock),
       documents: atMost(clientDocumentsPerMinuteMax, 60, clock),
       newGrants: atMost(grantsPerMinuteMax, 60, clock),

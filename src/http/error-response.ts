@@ -54,6 +54,7 @@ function errorPage(error: PlatformError, status: number, home: string | undefine
     status,
     body: html`<p>${message}</p>
 ${options.setupUrl !== undefined && html`<p><a class="button" href="${options.setupUrl}">Try again</a></p>`}
+${!isMissing && options.setupUrl === undefined && html`<p>You can close this page, and begin again in your application.</p>`}
 ${isMissing && home !== undefined && html`<p><a href="${home}">Documentation</a></p>`}`,
     headers: { ...retryHeader(error), ...options.headers },
   })

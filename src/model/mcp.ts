@@ -51,3 +51,12 @@ export function namedBy(method: string, params: unknown): unknown {
   if (parameter === undefined || typeof params !== 'object' || params === null) return undefined
   return Object.hasOwn(params, parameter) ? (params as Record<string, unknown>)[parameter] : undefined
 }
+
+/** A tool as a person sees it who decides about it. */
+export interface ShownTool {
+  readonly name: string
+  /** The server's own words; long ones are cut. */
+  readonly description: string
+  /** By its annotations, which are the server's own claim. */
+  readonly risk: string
+}

@@ -4,6 +4,7 @@ import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer
 import type { BrowserSession } from '../../auth/browser-sessions.ts'
 import { html } from '../../http/html.ts'
 import { page, row } from '../../http/html-page.ts'
+import type { ShownTool } from '../../model/mcp.ts'
 import type { Client } from './oauth-deps.ts'
 import { formTarget, isLoopbackUri } from './redirect-uris.ts'
 
@@ -26,7 +27,7 @@ export interface Asked {
  * `tools`: undefined if they are not known; then their names are typed. `problem`: with the user's last choice; then the
  * page is 400.
  */
-export function consentPage(base: string, asked: Asked, tools?: readonly string[], problem?: string): Response {
+export function consentPage(base: string, asked: Asked, tools?: readonly ShownTool[], problem?: string): Response {
   const { client, redirectUri, session, context, connection } = asked
   const { state } = connection.stored.connection.status
   // The request's own URL, query included.
@@ -63,7 +64,10 @@ ${
   tools === undefined || tools.length === 0
     ? html`<label class="field">Names of tools, separated by spaces<input type="text" name="tool"></label>
 <input type="hidden" name="typed" value="1">`
-    : tools.map((tool) => html`<label><input type="checkbox" name="tool" value="${tool}"> ${tool}</label>`)
+    : tools.map(
+        ({ name, description, risk }) =>
+          html`<label><input type="checkbox" name="tool" value="${name}"> ${name}<small>${description} (${risk})</small></label>`,
+      )
 }
 </fieldset>
 <fieldset><legend>For how long</legend>

@@ -79,7 +79,10 @@ async function decideConsent(deps: OAuthDeps, request: Request): Promise<Respons
 /** The page, with the tools of the connection if they can be listed. `problem`: with the user's last choice. */
 async function show({ base, listTools }: OAuthDeps, asked: Asked, problem?: string): Promise<Response> {
   const tools = await listTools(asked.context, asked.connection)
-  const isListed = tools !== undefined && tools.length <= grantToolsMax && tools.join('').length <= listedToolsCharsMax
+  const isListed =
+    tools !== undefined &&
+    tools.length <= grantToolsMax &&
+    tools.map(({ name }) => name).join('').length <= listedToolsCharsMax
   return consentPage(base, asked, isListed ? tools : undefined, problem)
 }
 

@@ -6,6 +6,7 @@ import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer
 import type { StoredClient } from '../../auth/grants.ts'
 import type { SharedParts } from '../../auth/shared-parts.ts'
 import type { RateLimit } from '../../fairness/rate-limit.ts'
+import type { ShownTool } from '../../model/mcp.ts'
 import type { ServiceTokenClaims } from '../../model/token.ts'
 import type { Upstream } from '../../upstream/upstream.ts'
 import type { AuthorizationSettings } from './oauth-metadata.ts'
@@ -26,8 +27,8 @@ export interface OAuthDeps extends SharedParts {
   readonly keptDocuments: KeptDocuments
   /** Signs the claims into a token. */
   readonly sign: (claims: ServiceTokenClaims, caller: Caller) => Promise<string>
-  /** Names of the tools behind a connection; undefined if the server does not list them in time. */
-  readonly listTools: (context: RequestContext, connection: AuthorizedConnection) => Promise<string[] | undefined>
+  /** The tools behind a connection; undefined if the server does not list them in time. */
+  readonly listTools: (context: RequestContext, connection: AuthorizedConnection) => Promise<ShownTool[] | undefined>
   /** Limits registrations per address. */
   readonly registrations: RateLimit
   /** Limits the fetches of documents, by owner: each is a request to somebody's server. */

@@ -4,7 +4,7 @@ import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer
 import { invalidRequest, PlatformError, rateLimited } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { parsedResponseMemoryFactor, toolsCharsMax, upstreamBodyTimeoutMs } from '../../limits.ts'
-import { rpcCodes, statelessHeaders, statelessMeta } from '../../model/mcp.ts'
+import { rpcCodes, type ShownTool, statelessHeaders, statelessMeta } from '../../model/mcp.ts'
 import { within } from '../../within.ts'
 import { parsingResponse } from './filter-tools.ts'
 import { type AuthorizedCall, forward, type GatewayDeps } from './forward.ts'
@@ -21,24 +21,41 @@ const consentToolsTimeoutMs = 3000
 
 export interface Tool {
   readonly name: string
+  readonly description?: unknown
+  readonly annotations?: { readonly readOnlyHint?: unknown; readonly destructiveHint?: unknown } | null
 }
 
+/** Characters of a tool's description that the consent page shows. Past it: it is cut. */
+const shownCharsMax = 160
+
 /**
- * The names of the tools behind a connection, for a person who decides about them. Undefined if the server does not
+ * The tools behind a connection, for a person who decides about them. Undefined if the server does not
  * list them within `consentToolsTimeoutMs`, or cannot.
  */
-export async function toolNames(
+export async function shownTools(
   deps: GatewayDeps,
   context: RequestContext,
   connection: AuthorizedConnection,
-): Promise<string[] | undefined> {
+): Promise<ShownTool[] | undefined> {
   // The person was authenticated by a browser session just now, and is not asked again within this request.
   const call: AuthorizedCall = { context, connection, at: deps.clock.monotonic(), renew: async () => call }
-  const names = listTools(deps, call, () => true).then(
-    (tools) => tools.map(({ name }) => name),
+  const tools = listTools(deps, call, () => true).then(
+    (all) => all.map(shown),
     () => undefined,
   )
-  return within(consentToolsTimeoutMs, names, () => undefined)
+  return within(consentToolsTimeoutMs, tools, () => undefined)
+}
+
+/** `readOnlyHint` and `destructiveHint` (MCP, tool annotations): without them a tool may do everything. */
+export function shown({ name, description, annotations }: Tool): ShownTool {
+  const text = typeof description === 'string' ? description.trim() : ''
+  const { readOnlyHint, destructiveHint } = annotations ?? {}
+  const change = destructiveHint === false ? 'changes data, and deletes none' : 'may change or delete data'
+  return {
+    name,
+    description: text.length > shownCharsMax ? `${text.slice(0, shownCharsMax)}…` : text,
+    risk: readOnlyHint === true ? 'only reads' : change,
+  }
 }
 
 /**

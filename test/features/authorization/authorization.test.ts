@@ -395,6 +395,9 @@ describe('the consent page', () => {
       'reserve_stock',
       'transfer_stock',
     ])
+    expect(page).toContain(
+      'find_product<small>Looks products up by words in the title, by brand or by category. (may change or delete data)</small>',
+    )
     expect(page).toContain('name="days" value="30" checked')
     expect(page).not.toContain('name="access" value="all" checked')
     expect(response.headers.get('content-security-policy')).toContain("form-action 'self' http://127.0.0.1:4444")
