@@ -11,7 +11,12 @@ export function apiPage(document: OpenApiDocument, basePath: string, pages: Page
     Object.entries(methods).map(([method, operation]) => ({ method, path, ...operation })),
   )
   const baseUrl = servers[0]?.url ?? ''
-  const contents = operations.map(({ operationId, summary }) => ({ id: operationId, title: text(summary) }))
+  const contents = groups.map(([name, begin]) => ({
+    name,
+    headings: operations
+      .filter(({ path }) => groups.find(([, one]) => one.test(path))?.[1] === begin)
+      .map(({ operationId, summary }) => ({ id: operationId, title: text(summary) })),
+  }))
   const sections = operations.map((operation) => section(operation, baseUrl))
   const schemas = Object.entries(components.schemas).map(
     ([name, schema]) =>
@@ -21,13 +26,23 @@ export function apiPage(document: OpenApiDocument, basePath: string, pages: Page
 <p>${text(info.description)}</p>
 <p>Base URL <code>${text(baseUrl)}</code>. Send an API key or a service token as
 <code>Authorization: Bearer …</code>. The same as a document: <a href="${text(basePath)}/openapi.json"><code>openapi.json</code></a>.</p>
-${contentsList([...contents, { id: 'schemas', title: 'Schemas' }])}
+${contentsList(...contents, { name: 'Shapes', headings: [{ id: 'schemas', title: 'Schemas' }] })}
 ${sections.join('\n')}
 <h2 id="schemas">Schemas</h2>
 ${schemas.join('\n')}`
   const title = `API reference - ${info.title} ${info.version}`
   return framed({ title, basePath: text(basePath), body, pages, href: '/docs/api' })
 }
+
+/** The groups of the contents, by the beginning of a path; an operation is in the first that fits. */
+const groups: readonly (readonly [name: string, begin: RegExp])[] = [
+  ['Tokens', /^\/(?:tokens|me)/],
+  ['Connections and calls', /^\/connect/],
+  ['Servers', /^\/(?:servers|v0\.1)/],
+  ['Namespaces', /^\/namespaces/],
+  ['Organizations', /^\/organizations/],
+  ['The platform', /./],
+]
 
 type Placed = Described & { readonly method: string; readonly path: string }
 

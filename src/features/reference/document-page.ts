@@ -56,7 +56,7 @@ export function documentPage(markdown: string, href: string, { names, pictures, 
   })
   const [, title = 'Documentation', rest = ''] = /^# (.*)\n([^]*)$/.exec(markdown) ?? []
   const html = marked.parse(rest, { async: false })
-  const contents = parts.length < partsListedFrom ? '' : `${contentsList(parts)}\n`
+  const contents = parts.length < partsListedFrom ? '' : `${contentsList({ headings: parts })}\n`
   return framed({
     title: `${title} - postern`,
     body: `<h1>${title}</h1>\n${contents}${html}`,

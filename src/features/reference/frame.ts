@@ -102,8 +102,14 @@ ${turn}
 /** `title`: HTML. */
 export type Heading = Readonly<Record<'id' | 'title', string>>
 
-/** A table of contents. */
-export function contentsList(headings: readonly Heading[]): string {
-  const items = headings.map(({ id, title }) => `<li><a href="#${escapeHtml(id)}">${title}</a></li>`)
-  return `<nav class="contents" aria-label="Contents"><ul>\n${items.join('\n')}\n</ul></nav>`
+/** A table of contents, in groups if it is long. */
+export function contentsList(
+  ...groups: readonly { readonly name?: string; readonly headings: readonly Heading[] }[]
+): string {
+  const item = ({ id, title }: Heading) => `<li><a href="#${escapeHtml(id)}">${title}</a></li>`
+  const lists = groups.map(
+    ({ name, headings }) =>
+      `${name === undefined ? '' : `<b>${name}</b>`}<ul>\n${headings.map(item).join('\n')}\n</ul>`,
+  )
+  return `<nav class="contents" aria-label="Contents">${lists.join('\n')}</nav>`
 }
