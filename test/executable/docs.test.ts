@@ -214,7 +214,7 @@ describe('examples', () => {
       'CONTRIBUTING.md': { run: 0, notRun: 1 },
       'README.md': { run: 5, notRun: 2 },
       'docs/audit.md': { run: 4, notRun: 0 },
-      'docs/company.md': { run: 13, notRun: 0 },
+      'docs/company.md': { run: 14, notRun: 2 },
       'docs/connect-a-client.md': { run: 3, notRun: 3 },
       'docs/deployment.md': { run: 1, notRun: 5 },
       'docs/fixtures.md': { run: 5, notRun: 0 },
