@@ -26,6 +26,7 @@ async function main(argv: readonly string[]): Promise<number> {
       return 0
     }
     requireCommandFirst(argv, postern)
+    requireMeant(argv, postern)
     await postern.parseAsync(argv, { from: 'user' })
     return code
   } catch (error) {
@@ -58,6 +59,17 @@ function requireCommandFirst(argv: readonly string[], { commands, options }: Com
   const command = argv.find((word) => commands.some((one) => one.name() === word))
   if (command === undefined) return
   throw new CommandError(`flags come after the command: \`postern ${command} ${flag} …\``, 2)
+}
+
+/** Throws CommandError where `serve` and `server`, a letter apart, were probably taken for each other. */
+function requireMeant([command, next = '']: readonly string[], { commands }: Command): void {
+  const named = (name: string) => commands.find((one) => one.name() === name)
+  const isFlagOfServe = named('serve')?.options.some(({ long }) => long === next.replace(/=.*/, ''))
+  const isOfServer = named('server')?.commands.some((one) => one.name() === next)
+  if (command === 'server' && isFlagOfServe)
+    throw new CommandError(`\`postern server\` is for MCP servers: did you mean \`postern serve ${next} …\`?`, 2)
+  if (command === 'serve' && isOfServer)
+    throw new CommandError(`\`postern serve\` starts postern: did you mean \`postern server ${next} …\`?`, 2)
 }
 
 const argv = process.argv.slice(2)

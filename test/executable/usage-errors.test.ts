@@ -86,6 +86,8 @@ describe('one clear line and an exit code', () => {
     ],
     ['a file to check', 1, /: it is a file: name the folder/, () => ['check', executable]],
     ['a folder to check without files', 1, /there is no \*\.json file/, (place) => ['check', place.folder]],
+    ['server for serve', 2, /did you mean `postern serve --port …`\?\n$/, () => ['server', '--port', '9000']],
+    ['serve for server', 2, /did you mean `postern server add …`\?\n$/, () => ['serve', 'add', 'a/b', 'x']],
     ['a command whose help is not there', 2, /unknown command 'keys nope'/, () => ['help', 'keys', 'nope']],
     ['a token that is none', 1, /this is not a service token/, () => ['token', 'explain', 'nope']],
   ]
