@@ -140,7 +140,7 @@ function threatRow({ row, threat, control, tests, choice }: Threat): string {
 
 export const generated: readonly (readonly [file: string, write: () => string])[] = [
   ['fixtures/fixtures.schema.json', fixturesSchema],
-  ['test/features/reference/openapi.json', openApi],
+  ['docs/openapi.json', openApi],
   page('docs/limits.md', { bounds: limitsTable }),
   page('docs/configuration.md', { serve: settingsTable, commands: commandReference }),
   page('docs/trust.md', { threats: threatTables }),

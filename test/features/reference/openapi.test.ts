@@ -3,6 +3,7 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import Ajv from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
+import document from '../../../docs/openapi.json' with { type: 'json' }
 import { referenceHandlers } from '../../../src/features/reference/reference-handlers.ts'
 import { operationOf } from '../../../src/http/route.ts'
 import { type Operation, type OperationId, operationEntries, operations } from '../../../src/operations.ts'
@@ -13,7 +14,6 @@ import { type Api, apiOf } from '../../support/api.ts'
 import { openMemoryStore } from '../../support/memory-store.ts'
 import { createTestPlatform, issuer, type TestPlatform } from '../../support/platform.ts'
 import { sampleKeys } from '../../support/sample.ts'
-import document from './openapi.json' with { type: 'json' }
 
 interface Body {
   readonly content?: { readonly 'application/json': { readonly schema: object; readonly example?: object } }
