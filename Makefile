@@ -78,6 +78,10 @@ format: install ## Put the source in the house's format
 generated: install ## Write the generated files again: tables of the documents, the JSON Schema of fixtures, the licences
 	$(BUN) src/tools/generate.ts
 
+.PHONY: messages
+messages: install ## Print every message that a user can meet, with its place
+	@$(BUN) src/tools/messages.ts
+
 .PHONY: torture
 torture: install build ## Put every promise to the test for about half an hour; `make test` does so for one minute
 	$(BUN) test/torture/run.ts
