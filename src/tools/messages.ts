@@ -5,8 +5,10 @@ import { resolve } from 'node:path'
 
 const root = resolve(import.meta.dir, '../..')
 /** The functions and classes that take a message. */
-const takers =
-  /\b(?:CommandError|PlatformError|StoreError|UpstreamError|OAuthError|invalidRequest|notFound|conflict|rateLimited|requireRate|invalidGrant|upstreamError|unusableUpstream|tooMany|unusable)\(/g
+const errors = ['CommandError', 'PlatformError', 'StoreError', 'UpstreamError', 'OAuthError']
+const refusals = ['invalidRequest', 'notFound', 'conflict', 'rateLimited', 'requireRate', 'invalidGrant', 'tooMany']
+const upstreams = ['upstreamError', 'unusableUpstream', 'unusable']
+const takers = new RegExp(`\\b(?:${[...errors, ...refusals, ...upstreams].join('|')})\\(`, 'g')
 /** A text in quotes, or a template. */
 const texts = /'((?:[^'\\\n]|\\.)*)'|`((?:[^`\\]|\\.)*)`/g
 
@@ -26,7 +28,7 @@ export function messages(): { readonly place: string; readonly text: string }[] 
   })
 }
 
-/** What stands between a parenthesis and the one that closes it. */
+/** The code between a parenthesis and the one that closes it. */
 function argumentsAt(code: string, open: number): string {
   let depth = 0
   for (let at = open; at < code.length; at += 1) {
