@@ -257,7 +257,7 @@ test('a token that may call tools of one namespace needs no more to call them', 
   expect(await as('x', ['tool', 'list'], { env: { ...holder.env, POSTERN_TOKEN: reader } })).toMatchObject({
     code: 1,
     stderr: expect.stringMatching(
-      /^one: The token[^\n]*\ntwo: The token[^\n]*\nno connection could be asked for its tools\n$/,
+      /^one: The token[^\n]*\ntwo: The token[^\n]*\ncould not list tools: all 2 connections failed\n$/,
     ),
   })
   expect((await as('x', ['token', 'mint', '--operation', 'exec'], { env })).code).toBe(2)

@@ -113,7 +113,7 @@ describe.skipIf(!isHere('PostgreSQL'))('three replicas on a database (needs Post
         headers: { ...as(sampleKeys.ada).headers, 'content-type': 'application/json' },
         body: JSON.stringify({ mcpUrl: `http://127.0.0.1:${port}/mcp`, name: 'circle' }),
       })
-      return response.status === 400 && (await response.text()).includes('this platform itself')
+      return response.status === 400 && (await response.text()).includes('leads back to this postern')
     })
   })
 
@@ -258,10 +258,22 @@ describe.skipIf(!isHere('PostgreSQL'))('three replicas on a database (needs Post
       1,
       'a database is backed up with its own tools',
     ],
-    [['store', 'copy', '--from', 'postgres://a:hush@db/b', '--to', 'x'], 2, 'a database has no secret'],
-    [['store', 'copy', '--from', 'postgres://a:hush@db/b', '--to', 'ftp://a:hush@b/c'], 2, 'a database has no secret'],
+    [
+      ['store', 'copy', '--from', 'postgres://a:hush@db/b', '--to', 'x'],
+      2,
+      'the instance secret is not stored in the database',
+    ],
+    [
+      ['store', 'copy', '--from', 'postgres://a:hush@db/b', '--to', 'ftp://a:hush@b/c'],
+      2,
+      'the instance secret is not stored in the database',
+    ],
     [['store', 'copy', '--from', 'own', '--to', 'MYSQL://a:hush@b/c'], 1, 'there is no data folder at own'],
-    [['store', 'copy', '--from', 'postgres://a:hush@db/b', '--to', 'ftp://a:hush@b/c'], 2, 'a database has no secret'],
+    [
+      ['store', 'copy', '--from', 'postgres://a:hush@db/b', '--to', 'ftp://a:hush@b/c'],
+      2,
+      'the instance secret is not stored in the database',
+    ],
     [['store', 'copy', '--from', 'own', '--to', 'MYSQL://a:hush@b/c'], 1, 'there is no data folder at own'],
   ] as const)('%p ends with %i', async (args, expected, problem) => {
     const { code, stdout, stderr } = await run(place, [...args])

@@ -82,7 +82,7 @@ describe('starting', () => {
     mkdirSync(mine)
     writeFileSync(join(mine, 'mine.json'), '{"namespaces": [{"namespace": "lab-one", "userId": "grace"}]}')
     await using second = await startServer(place, ['--fixtures', sampleFolder, '--fixtures', mine, ...samePort(first)])
-    expect(second.stderr()).toContain('the fixtures were not loaded')
+    expect(second.stderr()).toContain('fixtures not loaded')
     expect(second.stderr()).toContain('namespaces[0]: the namespace lab-one was made over HTTP and belongs to user ada')
     expect((await api('GET /namespaces/lab-one')).status).toBe(200)
     expect((await api('GET /connect/northwind')).status).toBe(200)
