@@ -21,11 +21,14 @@ export function platformUrl(given: string | undefined, { host, port }: Address):
   return cleanUrl(given ?? urlOf(loopbackOf[host] ?? host, Number(port)))
 }
 
+/** Waits for `healthMs` at most, for the body too. */
+export const ask = (url: string, path: string) =>
+  fetch(`${url}${path}`, { redirect: 'manual', signal: AbortSignal.timeout(healthMs) })
+
 /** Resolves if `GET /health` answers 200. Throws CommandError otherwise. */
 export async function askHealth(given: string | undefined, address: Address, { stdout }: Terminal): Promise<void> {
   const url = platformUrl(given, address)
-  const init = { redirect: 'manual', signal: AbortSignal.timeout(healthMs) } as const
-  const status = await fetch(`${url}/health`, init).then(
+  const status = await ask(url, '/health').then(
     (response) => response.status,
     (error: NodeJS.ErrnoException) => error.code ?? error.name,
   )

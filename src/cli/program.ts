@@ -105,23 +105,15 @@ function addServeCommands(postern: Command, { terminal, exit }: Context): void {
       await dev(config, terminal)
     })
 
-  postern
-    .command('health')
-    .argument('[url]', 'the platform (default: the one on this machine, by --host and --port)')
-    .description('ask whether a platform answers; exit code 1 if not')
-    .addOption(new Option('--host <address>', 'address that it listens on').env('POSTERN_HOST').default('127.0.0.1'))
-    .addOption(new Option('--port <number>', 'port that it listens on').env('POSTERN_PORT').default('8787'))
-    .action(async (url: string | undefined, flags) =>
-      (await import('./health-command.ts')).askHealth(url, flags, terminal),
-    )
+  askingOne(postern.command('health').description('ask whether a platform answers; exit code 1 if not')).action(
+    async (url: string | undefined, flags) => (await import('./health-command.ts')).askHealth(url, flags, terminal),
+  )
 
-  onData(postern, 'status', 'show what runs here, and what is unwell; exit code 1 if it does not answer')
-    .argument('[url]', 'the platform (default: the one on this machine, by --host and --port)')
-    .addOption(new Option('--host <address>', 'address that it listens on').env('POSTERN_HOST').default('127.0.0.1'))
-    .addOption(new Option('--port <number>', 'port that it listens on').env('POSTERN_PORT').default('8787'))
-    .action(async (url: string | undefined, flags) =>
-      exit(await (await import('./status-command.ts')).status(url, flags, terminal)),
-    )
+  askingOne(
+    onData(postern, 'status', 'show what runs here, and what is unwell; exit code 1 if it does not answer'),
+  ).action(async (url: string | undefined, flags) =>
+    exit(await (await import('./status-command.ts')).status(url, flags, terminal)),
+  )
 
   // Warns about POSTERN_ variables that no flag has: a misspelt setting of a server would be ignored silently.
   postern.hook('preAction', (_, command) => {
@@ -129,6 +121,14 @@ function addServeCommands(postern: Command, { terminal, exit }: Context): void {
     const log = createLog(terminal.stderr)
     for (const warning of unknownSettings(process.env, variablesOf(postern))) log.warn(warning)
   })
+}
+
+/** A command that asks a platform by its URL, or the one on this machine by its address. */
+function askingOne(command: Command): Command {
+  return command
+    .argument('[url]', 'the platform (default: the one on this machine, by --host and --port)')
+    .addOption(new Option('--host <address>', 'address that it listens on').env('POSTERN_HOST').default('127.0.0.1'))
+    .addOption(new Option('--port <number>', 'port that it listens on').env('POSTERN_PORT').default('8787'))
 }
 
 /** `keys`. `create` alone may make a data folder, so that a key can be made before the first start. */

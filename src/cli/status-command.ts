@@ -1,7 +1,7 @@
 /** `postern status`: what runs on this machine, or behind a URL, and what is unwell. */
 
 import { existsSync } from 'node:fs'
-import { askHealth, platformUrl } from './health-command.ts'
+import { ask, askHealth, platformUrl } from './health-command.ts'
 import { storeStatus } from './store-command.ts'
 import { table } from './table.ts'
 import type { Terminal } from './terminal.ts'
@@ -16,10 +16,9 @@ export async function status(given: string | undefined, flags: StatusFlags, term
     ({ message }: Error) => message,
   )
   const read = (path: string) =>
-    fetch(`${url}${path}`, { redirect: 'manual' }).then(
-      (response) => (response.ok ? (response.json() as Promise<Record<string, unknown>>) : undefined),
-      () => undefined,
-    )
+    ask(url, path)
+      .then((response) => (response.ok ? (response.json() as Promise<Record<string, unknown>>) : undefined))
+      .catch(() => undefined)
   const facts = [
     ['platform', url],
     ['answers', problem === undefined ? 'yes' : `no: ${problem}`],

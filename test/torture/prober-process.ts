@@ -4,7 +4,8 @@
  * another of its threads, which that may wait for while garbage is collected.
  */
 
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
+import { waitedForCore } from '../bench/measure.ts'
 
 const [port, pid, path, credential] = process.argv.slice(2)
 const request = `GET ${path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${credential}\r\n\r\n`
@@ -48,7 +49,7 @@ function waited(): number {
 /** Milliseconds that each thread was ready to run and had no core so far; Linux counts it. */
 function withoutCore(): Map<string, number> {
   const threads = [...threadsOf(pid ?? ''), String(process.pid)]
-  return new Map(threads.map((thread) => [thread, waitedForCoreOf(thread)]))
+  return new Map(threads.map((thread) => [thread, waitedForCore(Number(thread))]))
 }
 
 function threadsOf(process: string): string[] {
@@ -56,14 +57,5 @@ function threadsOf(process: string): string[] {
     return readdirSync(`/proc/${process}/task`)
   } catch {
     return []
-  }
-}
-
-/** 0 for a thread that has ended, and where the system does not count. */
-function waitedForCoreOf(thread: string): number {
-  try {
-    return Number(readFileSync(`/proc/${thread}/schedstat`, 'latin1').split(' ')[1]) / 1e6
-  } catch {
-    return 0
   }
 }

@@ -77,7 +77,10 @@ export async function listTools(
   try {
     for (let page = 0; page < toolPagesMax; page += 1) {
       if (performance.now() >= until)
-        throw new PlatformError('upstream_timeout', 'The MCP server took longer than 60 s to list its tools')
+        throw new PlatformError(
+          'upstream_timeout',
+          `The MCP server took longer than ${upstreamBodyTimeoutMs / 1000} s to list its tools`,
+        )
       const answer = await ask(deps, call, 'tools/list', cursor === undefined ? {} : { cursor })
       const result = answer.result as { tools?: Tool[]; nextCursor?: unknown }
       if (!fairness.memory.take(caller, answer.characters * parsedResponseMemoryFactor))

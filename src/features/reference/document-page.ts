@@ -47,7 +47,7 @@ export function documentPage(markdown: string, href: string, { names, pictures, 
           ? `<i>${words}</i>`
           : `<span class="picture"><img src="${picture}" alt="${words}"></span>`
       },
-      // A command is told apart from what it prints.
+      // Readers see which block they type, and which one the command prints.
       code({ text, lang }) {
         const kind = lang === 'sh' ? 'command' : lang === 'text' ? 'output' : 'data'
         return `<pre class="${kind}"><code>${escapeHtml(text)}\n</code></pre>\n`

@@ -70,10 +70,10 @@ export function referenceHandlers(baseUrl: string): ReferenceHandlers {
     },
     async document(request) {
       const [page = ''] = namesInPath(request.url)
-      if (page === 'index.json') return searchResponse()
-      const html = await pageOf(page) // 404
+      const isSearch = page === 'index.json'
+      const html = isSearch ? undefined : await pageOf(page) // 404
       refuseQuery(request.url) // 400
-      return pageResponse(html)
+      return isSearch ? searchResponse() : pageResponse(html)
     },
     icon: () => new Response(null, { status: 204, headers: cached }),
   }

@@ -10,6 +10,7 @@ import { connectionChange, findConnection } from '../../../src/storage/connectio
 import type { Store } from '../../../src/storage/store.ts'
 import type { Upstream, UpstreamRequest, UpstreamResponse } from '../../../src/upstream/upstream.ts'
 import { mintToken } from '../../api/cases.ts'
+import { apiOf } from '../../support/api.ts'
 import { openMemoryStore } from '../../support/memory-store.ts'
 import { createTestPlatform, type TestPlatform } from '../../support/platform.ts'
 import { sampleKeys } from '../../support/sample.ts'
@@ -236,15 +237,11 @@ test('each message is a span within that of its request, named after its tool, w
   }
   const traced = await createTestPlatform({ tracing })
   const _meta = { traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01' }
-  const response = await traced.fetch('/connect/northwind/weather-ada/mcp', {
-    method: 'POST',
-    headers: { authorization: `Bearer ${sampleKeys.ada}`, 'content-type': 'application/json' },
-    body: JSON.stringify({
-      jsonrpc: '2.0',
-      id: 1,
-      method: 'tools/call',
-      params: { name: 'get_current_conditions', arguments: { latitude: 45.3, longitude: -121.7 }, _meta },
-    }),
+  const response = await apiOf(traced.fetch, sampleKeys.ada)('POST /connect/northwind/weather-ada/mcp', {
+    jsonrpc: '2.0',
+    id: 1,
+    method: 'tools/call',
+    params: { name: 'get_current_conditions', arguments: { latitude: 45.3, longitude: -121.7 }, _meta },
   })
   expect(response.status).toBe(200)
   expect(spans).toEqual([
