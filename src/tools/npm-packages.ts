@@ -54,7 +54,10 @@ function write(folder: string, manifest: object): void {
   writeFileSync(join(folder, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`)
 }
 
-/** Starts the executable of the package that npm has installed. Signals reach both; the child decides when to end. */
+/**
+ * Starts the executable of the package that npm has installed. A signal is passed on and the child decides when to end:
+ * the handlers stand before the child does, so that none ends the launcher alone.
+ */
 const launcher = `#!/usr/bin/env node
 'use strict'
 const { spawn } = require('node:child_process')
@@ -74,8 +77,9 @@ function executable() {
   process.exit(1)
 }
 
-const child = spawn(executable(), process.argv.slice(2), { stdio: 'inherit' })
+const file = executable()
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal))
+const child = spawn(file, process.argv.slice(2), { stdio: 'inherit' })
 child.on('error', (error) => {
   console.error(\`postern: \${error.message}\`)
   process.exit(1)

@@ -40,6 +40,17 @@ test('the npm command runs the executable of its target, with its exit code and 
   waiting.kill('SIGTERM')
   expect(await waiting.exited).toBe(7)
 
+  // A signal that arrives while the child is being started reaches the child too.
+  const early = join(place.folder, 'early.cjs')
+  writeFileSync(
+    early,
+    `const processes = require('node:child_process'), { spawn } = processes
+processes.spawn = (...args) => { const child = spawn(...args); process.kill(process.pid, 'SIGTERM'); return child }`,
+  )
+  const interrupted = Bun.spawn(['node', '--require', early, launcher, 'wait'], { stdout: 'ignore' })
+  expect([7, 143]).toContain(await interrupted.exited)
+  expect(interrupted.signalCode).toBeNull()
+
   rmSync(join(modules, `postern-${target}`), { recursive: true })
   const missing = Bun.spawnSync(['node', launcher])
   expect(missing.exitCode).toBe(1)
