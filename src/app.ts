@@ -22,6 +22,7 @@ import { createFastLane, type FastLane } from './fast-lane/fast-lane.ts'
 import { createVersionedLane } from './fast-lane/versioned-lane.ts'
 import { authorizationHandlers } from './features/authorization/authorization-handlers.ts'
 import { createKeptDocuments } from './features/authorization/clients.ts'
+import { grantHandlers } from './features/authorization/grant-handlers.ts'
 import { type AuthorizationSettings, challengeOf, isSignInPossible } from './features/authorization/oauth-metadata.ts'
 import { connectionHandlers } from './features/connections/connection-handlers.ts'
 import { type ConnectionLists, createConnectionLists } from './features/connections/connection-lists.ts'
@@ -40,6 +41,8 @@ import { memberHandlers } from './features/organizations/members.ts'
 import { namespaceHandlers } from './features/organizations/namespaces.ts'
 import { newNamespaceHandlers } from './features/organizations/new-namespace.ts'
 import { organizationHandlers } from './features/organizations/organizations.ts'
+import { auditHandlers } from './features/records/audit-handlers.ts'
+import { callHandlers } from './features/records/call-handlers.ts'
 import { referenceHandlers } from './features/reference/reference-handlers.ts'
 import { createCatalogue } from './features/servers/catalogue.ts'
 import { registryReadHandlers } from './features/servers/mcp-registry.ts'
@@ -71,7 +74,7 @@ import {
   cliLoginsPerMinuteMax,
   grantsPerMinuteMax,
   newClientsPerHourMax,
-  organizationNewKeysPerHourMax,
+  newKeysPerHourMax,
   ownerSetupsPerMinuteMax,
   registrationsPerMinuteMax,
   sessionsPerMinuteMax,
@@ -196,7 +199,7 @@ function createParts(deps: AppDeps, middleware: Middleware, lists: ConnectionLis
     sessions: createBrowserSessions(records, directory, signInKey, issuer),
     links: createSetupLinks(base, signInKey, clock),
     namespacesPerUser: deps.namespacesPerUser,
-    newKeys: atMost(organizationNewKeysPerHourMax, 3600, deps.clock),
+    newKeys: atMost(newKeysPerHourMax, 3600, deps.clock),
     hasDocument: deps.authorization.hasClientDocument,
     catalogue: createCatalogue(store),
   }
@@ -228,6 +231,8 @@ function createHandlers(deps: AppDeps, parts: HandlerParts): Handlers {
   const { authenticator, base, gateway, fastLane } = parts
   const noop = () => {}
   const onAnswer = fastLane?.rememberDetails ?? noop
+  const { callLog, audit, secrets } = deps
+  const records = { ...parts, callsPath: callLog?.path, auditPath: audit.path, cursorKey: secrets.cursorKey }
   const servers: ServerDeps = { ...parts, isRegistryOpen, onAnswer }
   return {
     ...connectionHandlers({ ...parts, onPage: fastLane?.rememberPage ?? noop }),
@@ -243,6 +248,9 @@ function createHandlers(deps: AppDeps, parts: HandlerParts): Handlers {
     ...memberHandlers(parts),
     ...organizationHandlers(parts),
     ...apiKeyHandlers(parts),
+    ...grantHandlers(parts),
+    ...callHandlers(records),
+    ...auditHandlers(records),
     ...tokenHandlers({
       ...parts,
       authenticator: { ...authenticator, authenticate: parts.authorizer.authenticate },

@@ -34,10 +34,12 @@ export const namespacesPageMax = 50
 export const namespacesPerUserDefault = 3
 /** Ours: namespaces that an organization may own before making another is refused; each member's `/me` and lists look at all. Past it: 403 for all but operators; fixtures and imports are not refused. */
 export const namespacesPerOrganizationMax = 1000
-/** Ours: live API keys of an organization; they are revoked with it in one write. Past it: 403. */
-export const organizationApiKeysMax = 100
-/** Ours: API keys that an organization makes in an hour; a revoked one leaves 0.7 kB, so that no import brings it back. Past it: 429. */
-export const organizationNewKeysPerHourMax = 100
+/** Ours: live API keys of a user or an organization, when one is made over HTTP; those of an organization are revoked with it in one write. Past it: 403. */
+export const holderApiKeysMax = 100
+/** Ours: API keys that a user or an organization makes in an hour; a revoked one leaves 0.7 kB, so that no import brings it back. Past it: 429. */
+export const newKeysPerHourMax = 100
+/** Ours: API keys, grants, calls or audit entries on a page. Past it: 400. */
+export const listPageMax = 100
 /** Ours: members of an organization; they are removed with it in one write. Past it: 403. */
 export const organizationMembersMax = 10_000
 /** Ours: members of an organization read from the store at once. Past it: in several reads. */

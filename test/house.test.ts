@@ -39,6 +39,7 @@ const floors: readonly (readonly string[])[] = [
     'features/organizations',
     'features/servers',
     'features/gateway',
+    'features/records',
     'features/reference',
   ],
   // What the gateway calls in place of an upstream.

@@ -58,6 +58,19 @@ export interface Authorizer {
 /** An operation on namespaces or servers. */
 export type ResourceAccess = Pick<Access, 'resource' | 'operation'>
 
+/** Throws 403 for a token, and for an organization's key: neither may make what outlives it (door contract, 1.3). */
+export function requireApiKey({ caller }: RequestContext, things = 'Organizations'): void {
+  const start = `${things} are managed with the API key of a user`
+  if (caller.token !== undefined) throw new PlatformError('forbidden', `${start}, not with a token`)
+  if (caller.organizationId !== undefined) throw new PlatformError('forbidden', `${start}, not of an organization`)
+}
+
+/** Throws 403 for everybody but operators with their API key. */
+export function requireOperator(context: RequestContext, message = 'Only operators may do this'): undefined {
+  requireApiKey(context, 'Things of the platform')
+  if (!context.caller.operator) throw new PlatformError('forbidden', message)
+}
+
 /** `denials` records every denial. */
 export function createAuthorizer(
   authenticator: Pick<Authenticator, 'authenticate'>,

@@ -4,6 +4,7 @@
  */
 
 import { createHmac, timingSafeEqual } from 'node:crypto'
+import type { Slices } from '../fairness/slices.ts'
 import { accessTokenSeconds, grantsPerRead, usedClientSeconds, userClientsMax, userGrantsMax } from '../limits.ts'
 import { textOf } from '../storage/bytes.ts'
 import { revocationEntry } from '../storage/directory-records.ts'
@@ -39,6 +40,8 @@ export interface Grant {
 export type GrantEnd =
   | 'revoked by client'
   | 'revoked by operator'
+  | 'revoked by its user'
+  | 'its key was revoked'
   | 'code used twice'
   | 'refresh token used twice'
   | 'too many grants of the user'
@@ -61,25 +64,40 @@ export async function findGrant(store: Pick<Store, 'get'>, grantId: string, nowS
   return grant.expires > nowSeconds ? { grant, bytes } : undefined
 }
 
-/** Ends a grant and all its access tokens, durably. False if there is no such grant. */
-export async function endGrant(store: Store, grantId: string, nowSeconds: number): Promise<boolean> {
-  const key = keyOf('grant', grantId)
-  const bytes = await store.get(key)
-  if (bytes === undefined) return false
-  await store.commit({
-    owner: readGrant(bytes).userId,
-    deletes: [key],
+/** The write that ends a grant and all its access tokens. */
+export function endOf({ grantId, userId }: Grant, nowSeconds: number) {
+  return {
+    owner: userId,
+    deletes: [keyOf('grant', grantId)],
     // No access token of it lives longer.
-    puts: [revocationEntry(grantId, nowSeconds + accessTokenSeconds), newVersion(directoryVersionKey)],
+    puts: [revocationEntry(grantId, nowSeconds + accessTokenSeconds)],
     fromReserve: 'revocation',
-  })
+  } as const
+}
+
+/** Ends a grant, durably. False if there is no such grant. */
+export async function endGrant(store: Store, grantId: string, nowSeconds: number): Promise<boolean> {
+  const bytes = await store.get(keyOf('grant', grantId))
+  if (bytes === undefined) return false
+  const { puts, ...write } = endOf(readGrant(bytes), nowSeconds)
+  await store.commit({ ...write, puts: [...puts, newVersion(directoryVersionKey)] })
   return true
 }
 
-/** All grants that have not expired, oldest first. */
-export async function listGrants(store: Store, nowSeconds: number): Promise<Grant[]> {
+/** Ends the grants that a key's sessions gave, after the key was revoked. Returns their ids. */
+export async function endGrantsOfKey(store: Store, keyId: string, nowSeconds: number): Promise<string[]> {
+  const grants = await listGrants(store, nowSeconds)
+  const ended: string[] = []
+  for (const grant of grants.filter((one) => one.keyId === keyId))
+    if (await endGrant(store, grant.grantId, nowSeconds)) ended.push(grant.grantId)
+  return ended
+}
+
+/** All grants that have not expired, oldest first. `slices`: those of a request. */
+export async function listGrants(store: Store, nowSeconds: number, slices?: Slices): Promise<Grant[]> {
   const found: Grant[] = []
-  for await (const { value } of everyEntry(store, prefixOf('grant'), grantsPerRead)) found.push(readGrant(value))
+  for await (const { value } of everyEntry(store, prefixOf('grant'), grantsPerRead, slices))
+    found.push(readGrant(value))
   return found.filter(({ expires }) => expires > nowSeconds).sort((a, b) => a.createdAt.localeCompare(b.createdAt))
 }
 

@@ -7,7 +7,8 @@ import { openSecrets } from '../auth/secrets.ts'
 import { CommandError } from '../errors.ts'
 import { rpcDepthMax } from '../limits.ts'
 import { parseLine } from '../ops/audit-chain.ts'
-import { argumentsHash, type CallRecord, recordedTool } from '../ops/call-log.ts'
+import { matchesCall, type RecordedCall } from '../ops/call-filter.ts'
+import { argumentsHash } from '../ops/call-log.ts'
 import { followLines } from './growing-file.ts'
 import { readJsonFile } from './json-input.ts'
 import { table } from './table.ts'
@@ -24,9 +25,6 @@ export interface CallsFlags extends Readonly<Partial<Record<Filter, string>>> {
 
 /** How soon a new call is shown. */
 const followPauseMs = 300
-
-/** A line of the record. Another version may have written it. */
-type Call = Partial<CallRecord> & { readonly event?: string; readonly time?: string }
 
 /** Prints the calls that match, oldest first; with `follow`, also those to come, until stopped. Throws CommandError. */
 export async function showCalls(flags: CallsFlags, now: Date, terminal: Terminal): Promise<void> {
@@ -45,27 +43,19 @@ export async function showCalls(flags: CallsFlags, now: Date, terminal: Terminal
 }
 
 /** The call in a line; none in a line of another kind, or one that was not written so (`audit verify` tells of it). */
-function callIn(line: string): Call[] {
+function callIn(line: string): RecordedCall[] {
   if (parseLine(line) === undefined) return []
-  const call = JSON.parse(line) as Call
+  const call = JSON.parse(line) as RecordedCall
   return call.event === 'call' ? [call] : []
 }
 
 /** Throws CommandError for a bad flag. */
-function filterOf(flags: CallsFlags, now: Date): (call: Call) => boolean {
-  const { namespace, connection, tool, user, token, outcome } = flags
-  const since = flags.since === undefined ? undefined : now.getTime() - millisecondsOf(flags.since)
-  const args = flags.args === undefined ? undefined : hashOfFile(flags.data, flags.args)
-  const same = (wanted: string | undefined, is: string | undefined) => wanted === undefined || wanted === is
-  return (call) =>
-    same(namespace, call.namespace) &&
-    (same(connection, call.connectionId) || connection === `${call.namespace}/${call.connectionId}`) &&
-    same(tool && recordedTool(tool), call.tool) &&
-    same(user, call.userId) &&
-    (token === undefined || token === call.jti || call.par?.includes(token) === true) &&
-    same(outcome, call.outcome) &&
-    same(args, call.args) &&
-    (since === undefined || Date.parse(call.time ?? '') >= since)
+function filterOf({ data, since, args, ...names }: CallsFlags, now: Date): (call: RecordedCall) => boolean {
+  return matchesCall({
+    ...names,
+    ...(since !== undefined && { since: now.getTime() - millisecondsOf(since) }),
+    ...(args !== undefined && { args: hashOfFile(data, args) }),
+  })
 }
 
 function millisecondsOf(duration: string): number {
@@ -83,10 +73,10 @@ function hashOfFile(data: string, file: string): string {
   return argumentsHash(callKey, readJsonFile(file, rpcDepthMax))
 }
 
-const jsonLines = (calls: readonly Call[]) => calls.map((call) => `${JSON.stringify(call)}\n`).join('')
+const jsonLines = (calls: readonly RecordedCall[]) => calls.map((call) => `${JSON.stringify(call)}\n`).join('')
 
 /** Makes a function that gives calls as a table, whose heading is with the first of them. */
-function tablePrinter(): (calls: readonly Call[]) => string {
+function tablePrinter(): (calls: readonly RecordedCall[]) => string {
   let heading = [['TIME', 'USER', 'CONNECTION', 'TOOL', 'OUTCOME', 'TIME TAKEN']]
   return (calls) => {
     if (calls.length === 0) return ''

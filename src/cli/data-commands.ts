@@ -2,7 +2,7 @@
 
 import { type Command, Option } from 'commander'
 import { CommandError } from '../errors.ts'
-import { callOutcomes } from '../ops/call-log.ts'
+import { callOutcomes } from '../model/recorded-call.ts'
 import {
   type Context,
   dataOption,

@@ -15,6 +15,11 @@ export function namesInPath(url: string): string[] {
   }
 }
 
+/** The last of them. */
+export function lastNameInPath(url: string): string {
+  return namesInPath(url).findLast((name) => name !== '') ?? ''
+}
+
 /** The rest of the path after `prefix`, percent-decoded once. Undefined without that prefix, or if decoding fails. */
 export function nameAfter(prefix: string, url: string): string | undefined {
   const path = pathOf(url)

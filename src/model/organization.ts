@@ -105,6 +105,23 @@ export const ApiKeyMade = closedObject({ ...shownKey, key: Type.String() })
 export type ApiKeyMade = Static<typeof ApiKeyMade>
 export const ApiKeyList = closedObject({ apiKeys: Type.Array(closedObject(shownKey)) })
 export type ApiKeyList = Static<typeof ApiKeyList>
+/** `name`: a note for people. */
+export const AnyApiKeyWrite = closedObject({
+  userId: UserId,
+  name: Type.Optional(ApiKeyName),
+  operator: Type.Optional(Type.Boolean()),
+})
+const anyKey = { ...shownKey, userId: Type.String(), operator: Type.Boolean(), revokedAt: nullable(Type.String()) }
+export const ApiKeyPage = closedObject({ apiKeys: Type.Array(closedObject(anyKey)), pagination: Pagination })
+export type ApiKeyPage = Static<typeof ApiKeyPage>
+/** What a user has allowed a client. `tools`: null for all. */
+const shownGrant = closedObject({
+  ...{ id: Type.String(), userId: Type.String(), client: Type.String() },
+  ...{ namespace: Type.String(), connectionId: Type.String(), tools: nullable(Type.Array(Type.String())) },
+  ...{ createdAt: Type.String(), expiresAt: Type.String() },
+})
+export const GrantPage = closedObject({ grants: Type.Array(shownGrant), pagination: Pagination })
+export type GrantPage = Static<typeof GrantPage>
 
 /** The caller, and the operations that it may perform (door contract, 1.4). */
 export const Me = closedObject({

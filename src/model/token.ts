@@ -23,6 +23,13 @@ export const TokenError = closedObject({ error: Type.String(), message: Optional
 /** The syntax of a token's id, `jti`. */
 export const tokenIdShape = /^tok_[A-Za-z0-9_-]{22}$/
 
+/** The token to revoke: its text, or for operators its id. */
+export const TokenRevocation = closedObject({
+  token: Type.Optional(Type.String()),
+  tokenId: Type.Optional(Type.String({ pattern: tokenIdShape.source })),
+})
+export const TokenRevoked = closedObject({ success: Type.Literal(true), tokenId: Type.String() })
+
 /** Up to the end of the year 9999, the last that a date can show. */
 const EpochSeconds = Type.Integer({ minimum: 0, maximum: 253_402_300_799 })
 

@@ -18,10 +18,11 @@ export type AuditFields = Readonly<Record<string, string | number | boolean | nu
 /** Opens the audit log of a data folder. Throws StoreError `damaged` for an invalid lock file. */
 export function openAuditLog(folder: string, options: LogOptions) {
   const lock = openAuditLock(join(folder, 'audit.lock'))
+  const path = join(folder, 'audit.jsonl')
   const log = new ChainedLog({
     ...options,
     folder,
-    path: join(folder, 'audit.jsonl'),
+    path,
     name: 'the audit log',
     lock,
     lookMs: 0,
@@ -31,6 +32,7 @@ export function openAuditLog(folder: string, options: LogOptions) {
   let owed: Entry[] = []
 
   return {
+    path,
     /** Throws StoreError `unavailable` if the disk has room for revocations only: for acts that write a line alone. */
     requireRoom: () => log.requireRoom(),
     /** Asked before an act. Writes lines that are owed; throws StoreError `unavailable` while none can be written. */

@@ -6,6 +6,7 @@
 
 import { createHash, createHmac } from 'node:crypto'
 import { dirname } from 'node:path'
+import type { CallRecord } from '../model/recorded-call.ts'
 import { writingCanonical } from '../schema/canonical-json.ts'
 import { drained } from '../schema/steps.ts'
 import { ChainedLog, type LogOptions } from './chained-log.ts'
@@ -17,38 +18,6 @@ export const callLogCheckMs = 500
 const recordedToolCharsMax = 256
 /** Contract (door 9.1): refused calls a second that are recorded one by one, beyond the first of each caller. Past it: only their number is, by caller. */
 const callRefusalsPerSecond = 100
-
-/**
- * How a call ended. `refused`: it never reached the server. `cancelled`: the answer did not reach the caller, who
- * disconnected, lost the right to it meanwhile, or has no share of memory left for it (`code`: `rate_limited`).
- */
-export type CallOutcome = (typeof callOutcomes)[number]
-export const callOutcomes = [
-  ...(['ok', 'tool_error', 'rpc_error', 'refused'] as const),
-  ...(['upstream_error', 'timeout', 'cancelled'] as const),
-] as const
-
-/** A line, without time, number and hashes. Times in milliseconds, sizes in bytes. */
-export interface CallRecord {
-  readonly requestId: string
-  readonly userId: string
-  readonly keyId: string
-  readonly jti?: string
-  readonly par?: readonly string[]
-  readonly namespace: string
-  readonly connectionId: string
-  /** The tool's own name. */
-  readonly tool: string
-  readonly via: 'mcp' | 'tools'
-  readonly outcome: CallOutcome
-  /** The JSON-RPC code, or the code of the platform's error. */
-  readonly code?: number | string
-  readonly ms: number
-  readonly bytesIn: number
-  readonly bytesOut: number
-  /** A keyed hash of the arguments: the same for the same arguments. */
-  readonly args: string
-}
 
 /** HMAC-SHA-256 of the arguments' canonical form (RFC 8785): the same for the same arguments in any order. */
 export function argumentsHash(key: Buffer, args: unknown): string {
@@ -96,6 +65,7 @@ export function openCallLog(path: string, options: LogOptions) {
     })
 
   return {
+    path,
     /**
      * Asked before a call. Throws StoreError `unavailable` if the disk has room for revocations only, and while lines
      * that could not be written still cannot; where they can be again, a line says how many are missing.

@@ -2,8 +2,8 @@
 
 import { STATUS_CODES } from 'node:http'
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import type { CallOutcome } from '../model/recorded-call.ts'
 import type { Store } from '../storage/store.ts'
-import type { CallOutcome } from './call-log.ts'
 
 /** Connections whose calls are counted one by one, since the server started. Past it: they are counted together. */
 const callConnectionsMax = 1000

@@ -109,7 +109,7 @@ export function listingsChangedSince(version: Uint8Array, changes: Uint8Array): 
 
 /**
  * The index entries of a record of the directory: of a member by user, of a namespace by owner, of a live API key by
- * its organization. They are written and deleted with the record.
+ * its user or organization. They are written and deleted with the record.
  */
 export function indexKeysOf({ key, value }: Entry): Key[] {
   const parsed = parseKey(key)
@@ -122,9 +122,8 @@ export function indexKeysOf({ key, value }: Entry): Key[] {
         ...(/[A-Z]/.test(parsed.namespace) ? [foldedKey(parsed.namespace)] : []),
       ]
     case 'apiKey': {
-      const { organizationId, revokedAt } = readApiKey(value)
-      const isListed = organizationId !== undefined && revokedAt === null
-      return isListed ? [keyOf('organizationApiKey', organizationId, parsed.keyId)] : []
+      const { userId, revokedAt } = readApiKey(value)
+      return revokedAt === null ? [keyOf('heldApiKey', userId, parsed.keyId)] : []
     }
     default:
       return []

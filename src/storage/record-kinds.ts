@@ -70,7 +70,7 @@ export const recordKinds = {
   endedNamespace: small('E', 'namespace', 'end of a namespace {namespace}'),
   place: large('P', 'record', 'fixture of {record}'),
   apiKey: small('k', 'keyId', 'API key {keyId}', ApiKey),
-  organizationApiKey: index('K', 'organizationId keyId', 'API key {keyId} of organization {organizationId}'),
+  heldApiKey: index('K', 'userId keyId', 'API key {keyId} of {userId}'),
   apiKeyDigest: small('h', 'digest', 'hash of an API key {digest}'),
   server: large('s', 'qualifiedName', 'server {qualifiedName}', ServerDetail),
   listing: large('t', 'group qualifiedName', 'listing of server {qualifiedName}', ServerListing),

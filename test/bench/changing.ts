@@ -38,6 +38,7 @@ const app = createApp({
   issuer,
   guard,
   audit: {
+    path: '/dev/null',
     requireWritable() {},
     requireRoom() {},
     record: async () => {},

@@ -5,8 +5,9 @@ import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freeBytesMin } from '../../src/limits.ts'
+import type { CallRecord } from '../../src/model/recorded-call.ts'
 import { auditVerifier } from '../../src/ops/audit-verifier.ts'
-import { type CallRecord, callLogCheckMs, openCallLog } from '../../src/ops/call-log.ts'
+import { callLogCheckMs, openCallLog } from '../../src/ops/call-log.ts'
 import { clockOf } from '../support/clock.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'postern-test-call-log-'))

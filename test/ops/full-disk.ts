@@ -1,7 +1,8 @@
 /** Writes calls to a record whose file cannot grow past a limit, and moves it away. For `call-log.test.ts`. */
 
 import { renameSync } from 'node:fs'
-import { type CallRecord, openCallLog } from '../../src/ops/call-log.ts'
+import type { CallRecord } from '../../src/model/recorded-call.ts'
+import { openCallLog } from '../../src/ops/call-log.ts'
 import { clockOf } from '../support/clock.ts'
 
 const [path = '', after] = process.argv.slice(2)

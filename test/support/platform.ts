@@ -83,6 +83,8 @@ export interface TestPlatformOptions {
   readonly namespacesPerUser?: number
   /** None by default. */
   readonly callLog?: CallLog
+  /** Of an audit log for `GET /audit`; an empty one by default. */
+  readonly auditPath?: string
   /** False by default. */
   readonly isRegistryOpen?: boolean
   /** None by default. */
@@ -190,6 +192,7 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
     clock: clockOf(() => platform.now),
     log,
     audit: {
+      path: options.auditPath ?? '/dev/null',
       requireWritable() {},
       requireRoom() {},
       record: async (event, fields) => void audited.push({ event, ...fields }),

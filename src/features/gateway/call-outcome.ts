@@ -3,7 +3,7 @@
 import type { RpcId } from '../../errors.ts'
 import { mediaType } from '../../http/body.ts'
 import { eventBytesAtOnce } from '../../limits.ts'
-import type { CallOutcome } from '../../ops/call-log.ts'
+import type { CallOutcome } from '../../model/recorded-call.ts'
 import { parseForeign } from '../../schema/json.ts'
 import { asBuffer } from '../../storage/bytes.ts'
 

@@ -8,14 +8,8 @@ import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer
 import type { Clock } from '../../clock.ts'
 import { inSlices } from '../../fairness/turns.ts'
 import { asPlatformError } from '../../http/error-response.ts'
-import {
-  argumentsHash,
-  type CallLog,
-  type CallOutcome,
-  type CallRecord,
-  hashingArguments,
-  recordedTool,
-} from '../../ops/call-log.ts'
+import type { CallOutcome, CallRecord } from '../../model/recorded-call.ts'
+import { argumentsHash, type CallLog, hashingArguments, recordedTool } from '../../ops/call-log.ts'
 import { StoreError } from '../../storage/store.ts'
 import { createOutcomeReader, type OutcomeReader, type Stated, statedIn, unanswered } from './call-outcome.ts'
 import type { Message } from './message.ts'

@@ -1,94 +1,178 @@
 /**
- * API keys of organizations (door contract, 3.7 and 3.8). Such a key acts for the organization, and outlives its maker.
+ * API keys over HTTP: those of an organization, which act for it and outlive their maker (door contract, 3.7 and 3.8),
+ * a user's own, and for operators everybody's.
  */
 
-import { makeApiKey, revocationOf } from '../../auth/api-key.ts'
+import { apiKeysPerRead, makeApiKey, revocationOf } from '../../auth/api-key.ts'
 import { auditedCaller, isOrganizationAdmin } from '../../auth/authenticate.ts'
-import type { RequestContext } from '../../auth/authorizer.ts'
+import { type RequestContext, requireApiKey, requireOperator } from '../../auth/authorizer.ts'
+import { endGrantsOfKey } from '../../auth/grants.ts'
 import { namesUnder } from '../../auth/namespace-access.ts'
+import { secondsOf } from '../../clock.ts'
 import { notFound, PlatformError } from '../../errors.ts'
+import { allowanceOf } from '../../fairness/allowance.ts'
 import { requireRate } from '../../fairness/rate-limit.ts'
 import { readOptionalBody } from '../../http/body.ts'
-import { handlersOf } from '../../http/handler.ts'
-import { namesInPath } from '../../http/path.ts'
-import { refuseQuery } from '../../http/query.ts'
+import { type Handler, handlersOf } from '../../http/handler.ts'
+import { pageOf, paginationOf, readPageNumber } from '../../http/numbered-pages.ts'
+import { lastNameInPath, namesInPath } from '../../http/path.ts'
+import { readQuery, refuseQuery } from '../../http/query.ts'
 import { doneResponse, noStoreJson, privateJson } from '../../http/respond.ts'
-import { organizationApiKeysMax } from '../../limits.ts'
+import { holderApiKeysMax, listPageMax } from '../../limits.ts'
 import { organizationUserId } from '../../model/names.ts'
-import { type ApiKey, type ApiKeyList, type ApiKeyMade, ApiKeyWrite } from '../../model/organization.ts'
+import {
+  AnyApiKeyWrite,
+  type ApiKey,
+  type ApiKeyList,
+  type ApiKeyMade,
+  type ApiKeyPage,
+  ApiKeyWrite,
+} from '../../model/organization.ts'
 import { validatorOf } from '../../schema/check.ts'
 import { readApiKey } from '../../storage/directory-records.ts'
+import { everyEntry } from '../../storage/every-entry.ts'
 import { keyOf, prefixOf } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
-import { requireApiKey } from './members.ts'
 import type { OrganizationDeps } from './organization-deps.ts'
 
 const writeShape = validatorOf(ApiKeyWrite)
+const anyWriteShape = validatorOf(AnyApiKeyWrite)
 
-export const apiKeyHandlers = handlersOf({ createApiKey, listApiKeys, deleteApiKey })
+export const apiKeyHandlers = handlersOf({
+  createApiKey: createFor(organizationInPath),
+  listApiKeys: listFor(organizationInPath),
+  deleteApiKey: revokeFor(organizationInPath),
+  createOwnApiKey: createFor(userOf),
+  listOwnApiKeys: listFor(userOf),
+  deleteOwnApiKey: revokeFor(userOf),
+  createAnyApiKey,
+  listAllApiKeys,
+  deleteAnyApiKey: revokeFor(requireOperator),
+})
 
-async function createApiKey(deps: OrganizationDeps, request: Request): Promise<Response> {
-  const { store, audit, clock, writes } = deps
-  const { caller, allowed: organizationId, change } = await writes.begin(request, requireAdmin) // 401, 429, 403, 400
-  const { name } = await readOptionalBody(request, writeShape) // 400
-  const wanted = { userId: organizationUserId(organizationId), organizationId, name, operator: false }
-  const { key, record } = await change(async () => {
-    if ((await liveKeys(store, organizationId)).length >= organizationApiKeysMax)
-      throw new PlatformError('forbidden', `An organization has at most ${organizationApiKeysMax} API keys`)
-    requireRate(deps.newKeys.take(organizationId), 'This organization makes API keys too often') // 429
-    const made = makeApiKey(deps.pepper, { ...wanted, now: new Date(clock.now()) })
-    return { write: { puts: made.puts }, result: made }
-  })
-  // Audited before it is answered: a key that is not in the log is never shown.
-  await audit.recordDone('key.created', { ...auditedCaller(caller), organizationId, created: record.keyId })
-  const made: ApiKeyMade = { id: record.keyId, name, key, createdAt: record.createdAt }
+/** The user or the organization that the keys of a request act for, as a key's record names it. */
+type Holder = Pick<ApiKey, 'userId' | 'organizationId'>
+type HolderOf<H> = (context: RequestContext) => H | Promise<H>
+type Answer = (deps: OrganizationDeps, request: Request) => ReturnType<Handler>
+
+function createFor(holderOf: HolderOf<Holder>): Answer {
+  return async (deps, request) => {
+    const { store, writes } = deps
+    const { caller, allowed: holder, change } = await writes.begin(request, holderOf) // 401, 429, 403, 400
+    const { name } = await readOptionalBody(request, writeShape) // 400
+    const { key, record } = await change(async () => {
+      if ((await liveKeys(store, holder.userId)).length >= holderApiKeysMax)
+        throw new PlatformError('forbidden', `${nameOf(holder)} has at most ${holderApiKeysMax} API keys`)
+      requireRate(deps.newKeys.take(holder.userId), `${nameOf(holder)} makes API keys too often`) // 429
+      return newKey(deps, { ...holder, name, operator: false })
+    })
+    return answerMade(deps, key, record, auditedCaller(caller))
+  }
+}
+
+async function createAnyApiKey(deps: OrganizationDeps, request: Request): Promise<Response> {
+  const { caller, change } = await deps.writes.begin(request, requireOperator) // 401, 429, 403, 400
+  const { userId, name = null, operator = false } = await readOptionalBody(request, anyWriteShape) // 400
+  const { key, record } = await change(async () => newKey(deps, { userId, name, operator }))
+  return answerMade(deps, key, record, { ...auditedCaller(caller), operator })
+}
+
+function newKey({ pepper, clock }: OrganizationDeps, wanted: Holder & Pick<ApiKey, 'name' | 'operator'>) {
+  const made = makeApiKey(pepper, { ...wanted, now: new Date(clock.now()) })
+  return { write: { puts: made.puts }, result: made }
+}
+
+/** The audit entry comes before the answer: a key that is not in the log is never shown. */
+async function answerMade({ audit }: OrganizationDeps, key: string, record: ApiKey, caller: object): Promise<Response> {
+  const { keyId, userId, organizationId, createdAt } = record
+  await audit.recordDone('key.created', { ...caller, organizationId, created: keyId, holder: userId })
+  const made: ApiKeyMade = { id: keyId, name: record.name ?? '', key, createdAt }
   return new Response(JSON.stringify(made), { status: 201, headers: noStoreJson })
 }
 
-async function listApiKeys(deps: OrganizationDeps, request: Request): Promise<Response> {
-  const { authorizer, store } = deps
-  const organizationId = await requireAdmin(await authorizer.authenticate(request)) // 401, 429, 403
-  refuseQuery(request.url) // 400
-  const records = await liveKeys(store, organizationId)
-  const list: ApiKeyList = {
-    apiKeys: records.map(({ keyId, name, createdAt }) => ({ id: keyId, name: name ?? '', createdAt })),
+function listFor(holderOf: HolderOf<Holder>): Answer {
+  return async ({ authorizer, store }, request) => {
+    const { userId } = await holderOf(await authorizer.authenticate(request)) // 401, 429, 403
+    refuseQuery(request.url) // 400
+    const records = await liveKeys(store, userId)
+    const list: ApiKeyList = {
+      apiKeys: records.map(({ keyId, name, createdAt }) => ({ id: keyId, name: name ?? '', createdAt })),
+    }
+    return new Response(JSON.stringify(list), { headers: privateJson })
   }
-  return new Response(JSON.stringify(list), { headers: privateJson })
 }
 
-async function deleteApiKey(deps: OrganizationDeps, request: Request): Promise<Response> {
-  const { store, audit, clock, writes } = deps
-  // 401, 429, 403, 400
-  const { caller, allowed: organizationId, change } = await writes.begin(request, requireAdmin, 'removal')
-  const keyId = namesInPath(request.url)[2] ?? ''
-  await change(async () => {
-    const record = (await liveKeys(store, organizationId)).find((one) => one.keyId === keyId)
-    if (record === undefined) throw notFound('API key not found')
-    return { write: { ...revocationOf(record, new Date(clock.now())), fromReserve: 'revocation' }, result: undefined }
-  })
-  await audit.recordDone('key.revoked', { ...auditedCaller(caller), organizationId, revoked: keyId })
-  return doneResponse()
+async function listAllApiKeys({ authorizer, store }: OrganizationDeps, request: Request): Promise<Response> {
+  requireOperator(await authorizer.authenticate(request)) // 401, 429, 403
+  const query = readQuery(request.url, ['page', 'pageSize', 'userId']) // 400
+  const page = readPageNumber(query, { sizeDefault: listPageMax, sizeMax: listPageMax }) // 400
+  const wanted = query.get('userId')
+  const records: ApiKey[] = []
+  const slices = allowanceOf(request).slices()
+  for await (const { value } of everyEntry(store, prefixOf('apiKey'), apiKeysPerRead, slices)) {
+    const record = readApiKey(value)
+    if (wanted === undefined || record.userId === wanted) records.push(record)
+  }
+  const body: ApiKeyPage = {
+    apiKeys: pageOf(records.sort(byAge), page).map(({ keyId, userId, name, operator, createdAt, revokedAt }) => {
+      return { id: keyId, userId, name: name ?? '', operator, createdAt, revokedAt }
+    }),
+    pagination: paginationOf(page, records.length),
+  }
+  return new Response(JSON.stringify(body), { headers: privateJson })
+}
+
+/** `holderOf`: without a result, the key may be anybody's. */
+function revokeFor(holderOf: HolderOf<Holder | undefined>): Answer {
+  return async (deps, request) => {
+    const { store, audit, clock, writes } = deps
+    // 401, 429, 403, 400
+    const { caller, allowed: holder, change } = await writes.begin(request, holderOf, 'removal')
+    const keyId = lastNameInPath(request.url)
+    const now = new Date(clock.now())
+    await change(async () => {
+      const stored = await store.get(keyOf('apiKey', keyId))
+      const record = stored && readApiKey(stored)
+      const isOthers = holder !== undefined && record?.userId !== holder.userId
+      if (record === undefined || record.revokedAt !== null || isOthers) throw notFound('API key not found')
+      return { write: { ...revocationOf(record, now), fromReserve: 'revocation' }, result: undefined }
+    })
+    const about = { ...auditedCaller(caller), organizationId: holder?.organizationId, revoked: keyId }
+    await audit.recordDone('key.revoked', about)
+    for (const grantId of await endGrantsOfKey(store, keyId, secondsOf(clock)))
+      await audit.recordDone('grant.ended', { grantId, reason: 'its key was revoked' })
+    return doneResponse()
+  }
 }
 
 /** The organization in the path. Throws the same 403 for a caller who may not and for a missing organization. */
-async function requireAdmin(context: RequestContext): Promise<string> {
+async function organizationInPath(context: RequestContext): Promise<Holder> {
   requireApiKey(context)
   const [organizationId = ''] = namesInPath(context.request.url)
-  if (await isOrganizationAdmin(context.caller, organizationId, context.directory)) return organizationId
+  if (await isOrganizationAdmin(context.caller, organizationId, context.directory))
+    return { userId: organizationUserId(organizationId), organizationId }
   throw new PlatformError('forbidden', 'Only an owner or admin of the organization manages its API keys')
 }
 
-/** The keys of an organization that are not revoked, oldest first. */
-async function liveKeys(store: Store, organizationId: string): Promise<ApiKey[]> {
-  const ids = await namesUnder(store, prefixOf('organizationApiKey', organizationId))
+/** The user of the caller's API key. Throws 403 for another credential. */
+function userOf(context: RequestContext): Holder {
+  requireApiKey(context, 'API keys')
+  return { userId: context.caller.userId }
+}
+
+const nameOf = ({ organizationId }: Holder) => (organizationId === undefined ? 'A user' : 'An organization')
+const byAge = (a: ApiKey, b: ApiKey) => a.createdAt.localeCompare(b.createdAt)
+
+/** The keys of a user or an organization that are not revoked, oldest first. */
+async function liveKeys(store: Store, userId: string): Promise<ApiKey[]> {
+  const ids = await namesUnder(store, prefixOf('heldApiKey', userId))
   const records = await store.getMany(ids.map((id) => keyOf('apiKey', id)))
-  return records
-    .flatMap((value) => (value === undefined ? [] : [readApiKey(value)]))
-    .sort((a, b) => a.createdAt.localeCompare(b.createdAt))
+  return records.flatMap((value) => (value === undefined ? [] : [readApiKey(value)])).sort(byAge)
 }
 
 /** The write that revokes all keys of an organization. */
 export async function revocationsOfKeys(store: Store, organizationId: string, now: Date) {
-  const writes = (await liveKeys(store, organizationId)).map((record) => revocationOf(record, now))
+  const keys = await liveKeys(store, organizationUserId(organizationId))
+  const writes = keys.map((record) => revocationOf(record, now))
   return { puts: writes.flatMap(({ puts }) => puts), deletes: writes.flatMap(({ deletes }) => deletes) }
 }

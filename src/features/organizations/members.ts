@@ -1,7 +1,7 @@
 /** The members of an organization over HTTP, and what their roles let them do (door contract, 3.5 and 3.6). */
 
 import { auditedCaller } from '../../auth/authenticate.ts'
-import type { RequestContext } from '../../auth/authorizer.ts'
+import { type RequestContext, requireApiKey } from '../../auth/authorizer.ts'
 import { conflict, notFound, PlatformError } from '../../errors.ts'
 import type { Slices } from '../../fairness/slices.ts'
 import { readOptionalBody } from '../../http/body.ts'
@@ -84,14 +84,6 @@ function userIn(request: Request): string {
 }
 
 export const organizationMissing = 'Organization not found'
-
-/** Throws 403 for a token, and for an organization's key: neither may make what outlives it (door contract, 1.3). */
-export function requireApiKey({ caller }: RequestContext): void {
-  if (caller.token !== undefined)
-    throw new PlatformError('forbidden', 'Organizations are managed with the API key of a user, not with a token')
-  if (caller.organizationId !== undefined)
-    throw new PlatformError('forbidden', 'Organizations are managed with the API key of a user, not of an organization')
-}
 
 async function roleOf(store: Store, organizationId: string, userId: string): Promise<Role | undefined> {
   const value = await store.get(keyOf('member', organizationId, userId))

@@ -1,8 +1,8 @@
 /** Organizations over HTTP (door contract, 3.5). API keys only: organizations outlive tokens. */
 
 import { auditedCaller } from '../../auth/authenticate.ts'
-import type { RequestContext } from '../../auth/authorizer.ts'
-import { conflict, notFound, PlatformError } from '../../errors.ts'
+import { type RequestContext, requireOperator } from '../../auth/authorizer.ts'
+import { conflict, notFound } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { readOptionalBody } from '../../http/body.ts'
 import { handlersOf } from '../../http/handler.ts'
@@ -22,14 +22,7 @@ import { refuseFixture } from '../../storage/fixture-places.ts'
 import { keyOf, namespacesOwnedBy } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
 import { revocationsOfKeys } from './api-keys.ts'
-import {
-  everyMember,
-  organizationIn,
-  organizationMissing,
-  requireApiKey,
-  requireRole,
-  requireRoomForMember,
-} from './members.ts'
+import { everyMember, organizationIn, organizationMissing, requireRole, requireRoomForMember } from './members.ts'
 import type { OrganizationDeps } from './organization-deps.ts'
 
 const organizationShape = validatorOf(OrganizationWrite)
@@ -47,7 +40,7 @@ async function getOrganization(deps: OrganizationDeps, request: Request): Promis
 async function putOrganization(deps: OrganizationDeps, request: Request): Promise<Response> {
   const { store, audit, writes } = deps
   // 401, 429, 403, 404, 400
-  const { caller, allowed: organizationId, change } = await writes.begin(request, requireOperator)
+  const { caller, allowed: organizationId, change } = await writes.begin(request, organizationForOperator)
   const { name, owner } = await readOptionalBody(request, organizationShape) // 400
   const event = await change(async () => {
     const key = keyOf('organization', organizationId)
@@ -90,9 +83,8 @@ async function deleteOrganization(deps: OrganizationDeps, request: Request): Pro
 }
 
 /** The organization in the path. Throws 403, 404. */
-function requireOperator(context: RequestContext): string {
-  requireApiKey(context)
-  if (!context.caller.operator) throw new PlatformError('forbidden', 'Only an operator makes and changes organizations')
+function organizationForOperator(context: RequestContext): string {
+  requireOperator(context, 'Only an operator makes and changes organizations')
   return organizationIn(context.request)
 }
 

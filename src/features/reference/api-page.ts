@@ -36,11 +36,13 @@ ${schemas.join('\n')}`
 
 /** The groups of the contents, by the beginning of a path; an operation is in the first that fits. */
 const groups: readonly (readonly [name: string, begin: RegExp])[] = [
-  ['Tokens', /^\/(?:tokens|me)/],
+  ['Tokens', /^\/(?:tokens|me$)/],
   ['Connections and calls', /^\/connect/],
   ['Servers', /^\/(?:servers|v0\.1)/],
   ['Namespaces', /^\/namespaces/],
   ['Organizations', /^\/organizations/],
+  ['API keys and grants', /^\/(?:me\/|api-keys|grants)/],
+  ['What happened', /^\/(?:calls|audit)/],
   ['The platform', /./],
 ]
 

@@ -4,12 +4,19 @@ import { type TSchema, Type } from '@sinclair/typebox'
 import { pageItemsDefault, pageItemsMax } from '../../limits.ts'
 import { Connection, ConnectionPage, ConnectionWrite, Deleted } from '../../model/connection.ts'
 import { Constraint } from '../../model/constraint.ts'
-import { CreateTokenRequest, CreateTokenResponse, TokenError } from '../../model/token.ts'
+import {
+  CreateTokenRequest,
+  CreateTokenResponse,
+  TokenError,
+  TokenRevocation,
+  TokenRevoked,
+} from '../../model/token.ts'
 import { type Operation, type OperationId, operations } from '../../operations.ts'
 import { closedObject, OptionalText, openObject } from '../../schema/shapes.ts'
 import { version } from '../../version.ts'
 import { commonErrors, integer, parametersIn, query, type Words } from './operation-words.ts'
 import { organizationSchemas, organizationWords } from './organization-words.ts'
+import { recordSchemas, recordWords } from './record-words.ts'
 import { serverSchemas, serverWords } from './server-words.ts'
 
 const setupWords = 'Where a person signs in to the connection’s server, or enters what the connection requires.'
@@ -44,6 +51,8 @@ const schemas: Readonly<Record<string, TSchema>> = {
   Constraint,
   CreateTokenResponse,
   TokenError,
+  TokenRevocation,
+  TokenRevoked,
   ConnectionPage,
   Connection,
   ConnectionWrite,
@@ -57,6 +66,7 @@ const schemas: Readonly<Record<string, TSchema>> = {
   ToolResult,
   ...serverSchemas,
   ...organizationSchemas,
+  ...recordSchemas,
   Error: ErrorBody,
   ServerError,
   Health,
@@ -108,6 +118,16 @@ const words: Readonly<Partial<Record<OperationId, Words>>> = {
       400: 'The request or its policy cannot be read; the message names the place (`invalid_request`, `policy_too_large`)',
       403: 'The caller does not manage the organization',
     },
+  },
+  revokeToken: {
+    summary: 'Revoke a service token',
+    description:
+      'With every token minted with it, at once and at every replica. Whoever has the token may revoke it; operators also by its id alone.',
+    body: TokenRevocation,
+    example: { token: 'eyJ…' },
+    answer: TokenRevoked,
+    error: TokenError,
+    errors: { 403: 'An id was sent, and the caller is not an operator with an API key' },
   },
   listConnections: {
     summary: 'List the connections of a namespace',
@@ -206,6 +226,7 @@ const words: Readonly<Partial<Record<OperationId, Words>>> = {
   },
   ...serverWords,
   ...organizationWords,
+  ...recordWords,
   health: {
     summary: 'Is the server alive?',
     description: 'Needs no credential.',

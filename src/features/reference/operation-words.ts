@@ -55,6 +55,7 @@ const pathParameters: Readonly<Record<string, string>> = {
   organizationId: 'The organization',
   userId: 'The member',
   keyId: 'The key',
+  grantId: 'The grant',
 }
 
 /** A query parameter that is on or off. */

@@ -1,6 +1,6 @@
 /** The OpenAPI words for the operations of the directory: `/me`, namespaces, organizations and their keys. */
 
-import { namespacesPageMax } from '../../limits.ts'
+import { listPageMax, namespacesPageMax } from '../../limits.ts'
 import * as model from '../../model/organization.ts'
 import type { OperationId } from '../../operations.ts'
 import { flag, integer, query, type Words } from './operation-words.ts'
@@ -22,6 +22,9 @@ export const organizationSchemas = {
   ApiKeyList: model.ApiKeyList,
   ApiKeyMade: model.ApiKeyMade,
   ApiKeyWrite: model.ApiKeyWrite,
+  ApiKeyPage: model.ApiKeyPage,
+  AnyApiKeyWrite: model.AnyApiKeyWrite,
+  GrantPage: model.GrantPage,
   Done: model.Done,
 }
 
@@ -36,6 +39,13 @@ const organizationErrors = {
 const keyErrors = {
   403: 'The caller is not an owner or admin of such an organization, or a token was sent',
 }
+const ownErrors = { 403: 'A token or an organization’s own key was sent' }
+const operatorErrors = { 403: 'The caller is not an operator with an API key' }
+const pages = [
+  query('page', 'From 1', integer(1, undefined, 1)),
+  query('pageSize', 'Items on a page', integer(1, listPageMax, listPageMax)),
+]
+const ofUser = query('userId', 'Those of this user')
 const ofFixture = 'A fixture defines it: it is changed there'
 
 export const organizationWords: Readonly<Partial<Record<OperationId, Words>>> = {
@@ -159,5 +169,72 @@ export const organizationWords: Readonly<Partial<Record<OperationId, Words>>> = 
     description: 'With all tokens that were minted with it.',
     answer: model.Done,
     errors: { ...keyErrors, 404: 'API key not found' },
+  },
+  createOwnApiKey: {
+    summary: 'Make an API key of your own',
+    description: 'It acts for you, never as an operator, and is shown once.',
+    body: model.ApiKeyWrite,
+    example: { name: 'laptop' },
+    made: model.ApiKeyMade,
+    errors: ownErrors,
+  },
+  listOwnApiKeys: {
+    summary: 'List your API keys',
+    description: 'Those that are not revoked, oldest first, without the keys themselves.',
+    answer: model.ApiKeyList,
+    errors: ownErrors,
+  },
+  deleteOwnApiKey: {
+    summary: 'Revoke an API key of your own',
+    description: 'With all tokens that were minted with it, and all grants of its sessions.',
+    answer: model.Done,
+    errors: { ...ownErrors, 404: 'API key not found' },
+  },
+  createAnyApiKey: {
+    summary: 'Make an API key for somebody',
+    description: 'Operators only. With `operator`, the key may access everything. It is shown once.',
+    body: model.AnyApiKeyWrite,
+    example: { userId: 'bob', name: 'laptop' },
+    made: model.ApiKeyMade,
+    errors: operatorErrors,
+  },
+  listAllApiKeys: {
+    summary: 'List everybody’s API keys',
+    description: 'Operators only. All keys, oldest first, those of organizations and revoked ones included.',
+    parameters: [...pages, ofUser],
+    answer: model.ApiKeyPage,
+    errors: operatorErrors,
+  },
+  deleteAnyApiKey: {
+    summary: 'Revoke anybody’s API key',
+    description: 'Operators only. With all tokens that were minted with it, and all grants of its sessions.',
+    answer: model.Done,
+    errors: { ...operatorErrors, 404: 'API key not found' },
+  },
+  listOwnGrants: {
+    summary: 'List what you have allowed clients',
+    description: 'Your grants, oldest first: which client may use which connection, with which tools, until when.',
+    parameters: pages,
+    answer: model.GrantPage,
+    errors: ownErrors,
+  },
+  deleteOwnGrant: {
+    summary: 'End a grant of your own',
+    description: 'The client’s tokens are refused at once. You may allow it again.',
+    answer: model.Done,
+    errors: { ...ownErrors, 404: 'Grant not found' },
+  },
+  listAllGrants: {
+    summary: 'List everybody’s grants',
+    description: 'Operators only. Oldest first.',
+    parameters: [...pages, ofUser],
+    answer: model.GrantPage,
+    errors: operatorErrors,
+  },
+  deleteAnyGrant: {
+    summary: 'End anybody’s grant',
+    description: 'Operators only. The client’s tokens are refused at once.',
+    answer: model.Done,
+    errors: { ...operatorErrors, 404: 'Grant not found' },
   },
 }

@@ -1,17 +1,22 @@
 /** `POST /tokens` (specification 4.1), and the public keys that verify its tokens, as a JWK Set (RFC 7517). */
 
-import type { Caller } from '../../auth/authenticate.ts'
+import { auditedCaller, type Caller } from '../../auth/authenticate.ts'
+import { requireOperator } from '../../auth/authorizer.ts'
+import { revocationOfToken } from '../../auth/revocation.ts'
 import type { SharedParts } from '../../auth/shared-parts.ts'
 import { publishedKeys } from '../../auth/signing-keys.ts'
 import { secondsOf } from '../../clock.ts'
+import { invalidRequest } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { type HolderRateLimit, requireRate } from '../../fairness/rate-limit.ts'
-import { readJsonBody } from '../../http/body.ts'
+import { readJsonBody, readOptionalBody } from '../../http/body.ts'
 import { asPlatformError } from '../../http/error-response.ts'
 import { handlersOf } from '../../http/handler.ts'
 import { refuseQuery } from '../../http/query.ts'
-import { jsonResponse } from '../../http/respond.ts'
+import { jsonResponse, noStoreJson } from '../../http/respond.ts'
 import { jwksMaxAgeSeconds } from '../../limits.ts'
+import { TokenRevocation } from '../../model/token.ts'
+import { validatorOf } from '../../schema/check.ts'
 import { compilingPatterns, type Mint } from './mint.ts'
 
 export interface TokenDeps extends SharedParts {
@@ -21,7 +26,9 @@ export interface TokenDeps extends SharedParts {
   readonly observer: { refused(reason: string): void } | undefined
 }
 
-export const tokenHandlers = handlersOf({ createToken, jwks })
+const revocationShape = validatorOf(TokenRevocation)
+
+export const tokenHandlers = handlersOf({ createToken, revokeToken, jwks })
 
 async function createToken(deps: TokenDeps, request: Request): Promise<Response> {
   const { authenticator, mint, mints, denials, observer } = deps
@@ -45,6 +52,24 @@ async function createToken(deps: TokenDeps, request: Request): Promise<Response>
     if (known !== undefined) denials.recordMintRefusal(request, known, code)
     throw thrown
   }
+}
+
+/** Whoever has a token may revoke it; an operator also by its id alone. */
+async function revokeToken(deps: TokenDeps, request: Request): Promise<Response> {
+  const { authenticator, store, audit, clock, writes } = deps
+  const { caller, change } = await writes.begin(request, () => {}, 'removal') // 401, 429, 400
+  const { token, tokenId } = await readOptionalBody(request, revocationShape) // 400
+  const claims = token === undefined ? undefined : await authenticator.claimsOf(token)
+  const jti = claims?.jti ?? tokenId
+  if (jti === undefined || (token !== undefined && tokenId !== undefined))
+    throw invalidRequest('the body must have `token`, a token of this platform, or `tokenId`')
+  await change(async (context) => {
+    if (claims === undefined) requireOperator(context, 'Only operators revoke a token by its id: send the token') // 403
+    const write = await revocationOfToken(store, jti, { exp: claims?.exp, nowSeconds: secondsOf(clock) })
+    return { write, result: undefined }
+  })
+  await audit.recordDone('token.revoked', { ...auditedCaller(caller), revoked: jti })
+  return jsonResponse(JSON.stringify({ success: true, tokenId: jti }), noStoreJson)
 }
 
 async function jwks({ authenticator, clock }: TokenDeps): Promise<Response> {

@@ -4,11 +4,14 @@
  */
 
 import { namespacesPerRead } from '../../limits.ts'
+import { organizationUserId } from '../../model/names.ts'
 import { indexKeysOf } from '../../storage/directory-records.ts'
 import { everyKey } from '../../storage/every-entry.ts'
 import { keyOf, latin1Key, namespacesOwnedBy, prefixOf, prefixRange, serversIn } from '../../storage/keys.ts'
 import { parseKey } from '../../storage/record-kinds.ts'
 import type { Key, Store } from '../../storage/store.ts'
+
+const heldBy = (organizationId: string) => prefixOf('heldApiKey', organizationUserId(organizationId))
 
 /**
  * Takes the records that stay, with their index entries, out of `going` (keys as `latin1Key` text). Returns their names
@@ -46,8 +49,7 @@ export async function retainInUse(store: Store, going: Set<string>): Promise<str
     const { organizationId } = parsed
     const owned = namespacesOwnedBy({ organizationId }).gte
     const ownsOther = await hasOther(owned, (one) => latin1Key(keyOf('namespace', latin1Key(one).slice(owned.length))))
-    const hasKeys =
-      (await store.keys({ ...prefixRange(prefixOf('organizationApiKey', organizationId)), limit: 1 })).keys.length > 0
+    const hasKeys = (await store.keys({ ...prefixRange(heldBy(organizationId)), limit: 1 })).keys.length > 0
     if (ownsOther || hasKeys || (await hasOther(prefixOf('member', organizationId), latin1Key)))
       await stay(keyOf('organization', organizationId), `organization ${organizationId}`)
   }

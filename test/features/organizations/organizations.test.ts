@@ -1,7 +1,7 @@
 /** Organizations, members and their keys over HTTP (door contract, 3.5 to 3.8), and `/me` (1.4). */
 
 import { beforeEach, describe, expect, test } from 'bun:test'
-import { organizationMembersMax, organizationNewKeysPerHourMax } from '../../../src/limits.ts'
+import { newKeysPerHourMax, organizationMembersMax } from '../../../src/limits.ts'
 import { memberEntry, withIndex } from '../../../src/storage/directory-records.ts'
 import type { Store } from '../../../src/storage/store.ts'
 import { mintToken } from '../../api/cases.ts'
@@ -218,16 +218,16 @@ describe('an API key of an organization', () => {
 
   test('is made so many times in an hour, revoked or not', async () => {
     const statuses = new Map<number, number>()
-    for (let i = 0; i <= organizationNewKeysPerHourMax; i += 1) {
+    for (let i = 0; i <= newKeysPerHourMax; i += 1) {
       const { status, body } = await api.ada('POST /organizations/acme/api-keys', { name: 'ci' })
       statuses.set(status, (statuses.get(status) ?? 0) + 1)
       if (status === 201) await api.ada(`DELETE /organizations/acme/api-keys/${body.id}`)
     }
     expect([...statuses]).toEqual([
-      [201, organizationNewKeysPerHourMax],
+      [201, newKeysPerHourMax],
       [429, 1],
     ])
-    platform.now += 3_600_000 / organizationNewKeysPerHourMax
+    platform.now += 3_600_000 / newKeysPerHourMax
     expect((await api.ada('POST /organizations/acme/api-keys', { name: 'ci' })).status).toBe(201)
   })
 

@@ -4,6 +4,7 @@ import { beforeAll, describe, expect, test } from 'bun:test'
 import Ajv from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import document from '../../../docs/openapi.json' with { type: 'json' }
+import { grantEntry } from '../../../src/auth/grants.ts'
 import { referenceHandlers } from '../../../src/features/reference/reference-handlers.ts'
 import { operationOf } from '../../../src/http/route.ts'
 import { type Operation, type OperationId, operationEntries, operations } from '../../../src/operations.ts'
@@ -12,7 +13,7 @@ import { type Upstream, UpstreamError } from '../../../src/upstream/upstream.ts'
 import { mintToken, readCases, runCase, titleOf } from '../../api/cases.ts'
 import { type Api, apiOf } from '../../support/api.ts'
 import { openMemoryStore } from '../../support/memory-store.ts'
-import { createTestPlatform, issuer, type TestPlatform } from '../../support/platform.ts'
+import { createTestPlatform, issuer, keyIdOf, startOfTime, type TestPlatform } from '../../support/platform.ts'
 import { sampleKeys } from '../../support/sample.ts'
 
 interface Body {
@@ -346,6 +347,40 @@ const walks: Readonly<Partial<Record<OperationId, Walk>>> = {
     path: '/organizations/made/api-keys/last',
     statuses: { 403: { as: 'linus' }, 404: { path: '/organizations/made/api-keys/none' } },
   },
+  createOwnApiKey: {
+    path: '/me/api-keys',
+    body: { name: 'laptop' },
+    statuses: { 403: { as: { policy: [{ ttl: '1h' }] } } },
+  },
+  listOwnApiKeys: { path: '/me/api-keys', statuses: { 403: { as: { policy: [{ ttl: '1h' }] } } } },
+  deleteOwnApiKey: {
+    path: '/me/api-keys/own',
+    statuses: { 403: { as: { policy: [{ ttl: '1h' }] } }, 404: { path: '/me/api-keys/none' } },
+  },
+  createAnyApiKey: { path: '/api-keys', body: { userId: 'bob' }, statuses: { 403: { as: 'linus' } } },
+  listAllApiKeys: { path: '/api-keys', statuses: { 403: { as: 'linus' } } },
+  deleteAnyApiKey: {
+    path: '/api-keys/last',
+    statuses: { 403: { as: 'linus' }, 404: { path: '/api-keys/none' } },
+  },
+  listOwnGrants: { path: '/me/grants', statuses: { 403: { as: { policy: [{ ttl: '1h' }] } } } },
+  deleteOwnGrant: {
+    path: '/me/grants/grant_made',
+    statuses: { 403: { as: { policy: [{ ttl: '1h' }] } }, 404: { path: '/me/grants/none' } },
+  },
+  listAllGrants: { path: '/grants', statuses: { 403: { as: 'linus' } } },
+  deleteAnyGrant: {
+    path: '/grants/grant_made',
+    statuses: { 403: { as: 'linus' }, 404: { path: '/grants/none' } },
+  },
+  revokeToken: {
+    path: '/tokens/revoke',
+    body: { tokenId: `tok_${'a'.repeat(22)}` },
+    statuses: { 403: { as: 'linus' } },
+  },
+  listCalls: { path: '/calls' },
+  listAudit: { path: '/audit', statuses: { 403: { as: 'linus' } } },
+  verifyAudit: { path: '/audit/verification', statuses: { 403: { as: 'linus' } } },
   health: { path: '/health' },
   jwks: { path: '/.well-known/jwks.json' },
 }
@@ -412,7 +447,7 @@ describe('every operation gives every status that the document names', () => {
   })
 
   /** What the walks of the directory need, as other walks may have left it. Returns the ids of what was made last. */
-  async function prepareRegistry(): Promise<{ readonly release: string; readonly key: string }> {
+  async function prepareRegistry(): Promise<{ readonly release: string; readonly key: string; readonly own: string }> {
     const api = apiOf(platforms.usual.fetch, sampleKeys.operator)
     for (const organization of ['made', 'made-to-go']) await api(`PUT /organizations/${organization}`, { owner: 'ada' })
     await api('PUT /organizations/made/members/to-go', { role: 'member' })
@@ -427,7 +462,19 @@ describe('every operation gives every status that the document names', () => {
       body: form,
     })
     const { deploymentId } = (await released.json()) as { deploymentId: string }
-    return { release: deploymentId, key: await keyOfMade(api) }
+    const made = { client: 'c', clientId: 'c', namespace: 'made', connectionId: 'c', connectionMade: '' }
+    const times = { createdAt: new Date(startOfTime).toISOString(), expires: startOfTime / 1000 + 3600 }
+    const keyId = await keyIdOf(platforms.usual, 'operator')
+    const grant = { grantId: 'grant_made', userId: 'operator', keyId, ...made, ...times }
+    await platforms.usual.store.commit({ puts: [grantEntry(grant)] })
+    return { release: deploymentId, key: await keyOfMade(api), own: await ownKey(api) }
+  }
+
+  /** A key of the operator beside the one in use. */
+  async function ownKey(api: Api): Promise<string> {
+    const { apiKeys } = (await api('GET /me/api-keys')).body as { apiKeys: { id: string; name: string }[] }
+    const made = apiKeys.find(({ name }) => name === 'laptop')
+    return made?.id ?? (await api('POST /me/api-keys', { name: 'laptop' })).body.id
   }
 
   /** The only key of the organization, which makes so many in an hour. */
@@ -439,7 +486,7 @@ describe('every operation gives every status that the document names', () => {
 
   async function ask(id: OperationId, { path, body, form }: Walk, asked: Asked): Promise<Response> {
     manner = 'works'
-    const { release, key } = await prepareRegistry()
+    const { release, key, own } = await prepareRegistry()
     const { method } = operations[id]
     const platform = platforms[asked.platform ?? 'usual']
     const usual = holding(platforms.usual)
@@ -474,6 +521,7 @@ describe('every operation gives every status that the document names', () => {
       .replace('/waiting', `/${waitingId}`)
       .replace(/releases\/last$/, `releases/${release}`)
       .replace(/api-keys\/last$/, `api-keys/${key}`)
+      .replace(/api-keys\/own$/, `api-keys/${own}`)
     return holding(platform)(there, init)
   }
 

@@ -1,0 +1,79 @@
+/** Grants over HTTP: a user lists and ends the own ones, and an operator everybody's. */
+
+import { auditedCaller, isLive } from '../../auth/authenticate.ts'
+import { type RequestContext, requireApiKey, requireOperator } from '../../auth/authorizer.ts'
+import { endOf, findGrant, type Grant, type GrantEnd, listGrants } from '../../auth/grants.ts'
+import type { SharedParts } from '../../auth/shared-parts.ts'
+import { secondsOf } from '../../clock.ts'
+import { notFound } from '../../errors.ts'
+import { allowanceOf } from '../../fairness/allowance.ts'
+import { type Handler, handlersOf } from '../../http/handler.ts'
+import { pageOf, paginationOf, readPageNumber } from '../../http/numbered-pages.ts'
+import { lastNameInPath } from '../../http/path.ts'
+import { readQuery } from '../../http/query.ts'
+import { doneResponse, privateJson } from '../../http/respond.ts'
+import { listPageMax } from '../../limits.ts'
+import type { GrantPage } from '../../model/organization.ts'
+
+export const grantHandlers = handlersOf({
+  listOwnGrants: listFor(userOf),
+  deleteOwnGrant: endFor(userOf, 'revoked by its user'),
+  listAllGrants: listFor(requireOperator),
+  deleteAnyGrant: endFor(requireOperator, 'revoked by operator'),
+})
+
+/** The user whose grants a request is about; undefined for everybody's. Throws 403. */
+type UserOf = (context: RequestContext) => string | undefined
+type Answer = (deps: SharedParts, request: Request) => ReturnType<Handler>
+
+function userOf(context: RequestContext): string {
+  requireApiKey(context, 'Grants')
+  return context.caller.userId
+}
+
+function listFor(user: UserOf): Answer {
+  return async ({ authorizer, store, clock }, request) => {
+    const context = await authorizer.authenticate(request) // 401, 429
+    const own = user(context) // 403
+    const query = readQuery(request.url, ['page', 'pageSize', ...(own === undefined ? ['userId'] : [])]) // 400
+    const page = readPageNumber(query, { sizeDefault: listPageMax, sizeMax: listPageMax }) // 400
+    const wanted = own ?? query.get('userId')
+    const live: Grant[] = []
+    for (const grant of await listGrants(store, secondsOf(clock), allowanceOf(request).slices())) {
+      const isWanted = wanted === undefined || grant.userId === wanted
+      // A grant ends when the API key of the user who allowed it is revoked.
+      if (isWanted && isLive(await context.directory.apiKey(grant.keyId))) live.push(grant)
+    }
+    const body: GrantPage = { grants: pageOf(live, page).map(shown), pagination: paginationOf(page, live.length) }
+    return new Response(JSON.stringify(body), { headers: privateJson })
+  }
+}
+
+function shown({ grantId, userId, client, namespace, connectionId, tools, createdAt, expires }: Grant) {
+  const expiresAt = new Date(expires * 1000).toISOString()
+  return {
+    id: grantId,
+    userId,
+    client,
+    namespace,
+    connectionId,
+    tools: tools === undefined ? null : [...tools],
+    createdAt,
+    expiresAt,
+  }
+}
+
+function endFor(user: UserOf, reason: GrantEnd): Answer {
+  return async ({ store, audit, clock, writes }, request) => {
+    const { caller, allowed: own, change } = await writes.begin(request, user, 'removal') // 401, 429, 403, 400
+    const grantId = lastNameInPath(request.url)
+    await change(async () => {
+      const nowSeconds = secondsOf(clock)
+      const { grant } = (await findGrant(store, grantId, nowSeconds)) ?? {}
+      if (grant === undefined || (own !== undefined && grant.userId !== own)) throw notFound('Grant not found')
+      return { write: endOf(grant, nowSeconds), result: undefined }
+    })
+    await audit.recordDone('grant.ended', { ...auditedCaller(caller), grantId, reason })
+    return doneResponse()
+  }
+}

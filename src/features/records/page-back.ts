@@ -1,0 +1,87 @@
+/** A page of a chained file, the newest lines first, within a bound of lines that a request looks at. */
+
+import { type FileHandle, open } from 'node:fs/promises'
+import { openText, sealText } from '../../auth/secrets.ts'
+import { invalidRequest } from '../../errors.ts'
+import { allowanceOf } from '../../fairness/allowance.ts'
+import { readInteger } from '../../http/query.ts'
+import { listPageMax } from '../../limits.ts'
+import { type Line, linesBefore } from '../../ops/lines-backwards.ts'
+
+/** Contract (console 5.3): lines that a request looks at. Past it: its page ends, with a cursor and `stopped`. */
+const linesPerRequestMax = 100_000
+
+export interface PageBack<T> {
+  readonly items: T[]
+  readonly nextCursor: string | null
+  /** Whether the page ended because the request had looked at as many lines as it may. */
+  readonly stopped: boolean
+}
+
+/**
+ * `path`: undefined, or of no file, where nothing is recorded. `read`: the item of a line, if it is wanted. The cursor
+ * is sealed, because where a line stands in the file tells how much others do. Throws `invalid_request`, `rate_limited`.
+ */
+export async function pageBack<T>(
+  request: Request,
+  { path, query, key }: { path: string | undefined; query: ReadonlyMap<string, string>; key: Buffer },
+  read: (line: string) => Promise<T | undefined> | T | undefined,
+): Promise<PageBack<T>> {
+  const limit = readInteger(query, 'limit', { least: 1, most: listPageMax, otherwise: listPageMax })
+  const file = path === undefined ? undefined : await open(path, 'r').catch(() => undefined)
+  if (file === undefined) return { items: [], nextCursor: null, stopped: false }
+  try {
+    const { ino, size } = await file.stat()
+    const binding = `lines of ${ino}`
+    const cursor = query.get('cursor')
+    const from = cursor === undefined ? size : Number(openText(key, cursor, binding) ?? Number.NaN)
+    if (!(from <= size)) throw invalidRequest('cursor: is none of this list, or the file was moved away since')
+    const { items, next, stopped } = await take(request, file, from, limit, read)
+    return { items, nextCursor: next === 0 ? null : sealText(key, String(next), binding), stopped }
+  } finally {
+    await file.close()
+  }
+}
+
+async function take<T>(
+  request: Request,
+  file: FileHandle,
+  from: number,
+  limit: number,
+  read: (line: string) => Promise<T | undefined> | T | undefined,
+) {
+  const slices = allowanceOf(request).slices()
+  const items: T[] = []
+  let next = from
+  let looked = 0
+  for await (const lines of linesBefore(file, from)) {
+    for (const { text, start } of lines) {
+      if (items.length === limit || looked === linesPerRequestMax)
+        return { items, next, stopped: looked === linesPerRequestMax }
+      const item = await read(text)
+      if (item !== undefined) items.push(item)
+      next = start
+      looked += 1
+    }
+    if (slices.isOver) await slices.next()
+  }
+  return { items, next: 0, stopped: false }
+}
+
+/** The fields of a line; undefined for a line that is none of ours (`audit verify` tells of it). */
+export function fieldsOf({ text }: Pick<Line, 'text'>): Record<string, unknown> | undefined {
+  try {
+    return JSON.parse(text) as Record<string, unknown>
+  } catch {
+    return undefined
+  }
+}
+
+/** A time in a query, in milliseconds since 1970. Throws `invalid_request`. */
+export function readTime(query: ReadonlyMap<string, string>, name: string): number | undefined {
+  const text = query.get(name)
+  if (text === undefined) return undefined
+  const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?Z$/.test(text) ? Date.parse(text) : Number.NaN
+  if (Number.isNaN(time)) throw invalidRequest(`${name}: must be a time like 2026-03-02T09:00:00Z`)
+  return time
+}

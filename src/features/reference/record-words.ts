@@ -1,0 +1,64 @@
+/** The OpenAPI words for what is recorded: calls of tools, and the audit log. */
+
+import { listPageMax } from '../../limits.ts'
+import * as model from '../../model/recorded-call.ts'
+import type { OperationId } from '../../operations.ts'
+import { integer, query, type Words } from './operation-words.ts'
+
+/** Schemas by their name in the document. */
+export const recordSchemas = {
+  CallPage: model.CallPage,
+  AuditPage: model.AuditPage,
+  AuditVerification: model.AuditVerification,
+}
+
+const time = { type: 'string', format: 'date-time' }
+const page = [
+  query('since', 'Not before this time', time),
+  query('until', 'Not after this time', time),
+  query('limit', 'Items on a page', integer(1, listPageMax, listPageMax)),
+  query('cursor', '`nextCursor` of the page before'),
+]
+const narrowed =
+  'A page may end early, with `stopped`, because a request looks at no more than 100,000 lines: go on with `nextCursor`. ' +
+  'With several replicas, each answers with its own file.'
+const operatorErrors = { 403: 'The caller is not an operator with an API key' }
+
+export const recordWords: Readonly<Partial<Record<OperationId, Words>>> = {
+  listCalls: {
+    summary: 'List recorded calls of tools',
+    description:
+      'The newest first. You see the calls of your own user and of the namespaces that you manage; operators see all. ' +
+      `A token’s \`namespaces\` and \`metadata\` narrow that. ${narrowed}`,
+    parameters: [
+      query('namespace', 'Calls in this namespace'),
+      query('connection', 'Calls through this connection: its id, or `NAMESPACE/ID`'),
+      query('tool', 'Calls of this tool'),
+      query('user', 'Calls by this user'),
+      query('token', 'Calls with the token of this id, or one minted with it'),
+      query('outcome', 'Calls with this outcome', { type: 'string', enum: [...model.callOutcomes] }),
+      query('via', 'Calls over MCP, or with `.tools`', { type: 'string', enum: ['mcp', 'tools'] }),
+      ...page,
+    ],
+    answer: model.CallPage,
+  },
+  listAudit: {
+    summary: 'List the audit log',
+    description: `Operators only. The newest first. ${narrowed}`,
+    parameters: [
+      query('event', 'Entries of this event, like `key.created`'),
+      query('user', 'Entries of this user'),
+      ...page,
+    ],
+    answer: model.AuditPage,
+    errors: operatorErrors,
+  },
+  verifyAudit: {
+    summary: 'Check the audit log',
+    description:
+      'Operators only. Whether no line of the file was changed, removed or inserted, and the hash of its last entry: keep it elsewhere.',
+    parameters: [query('hash', 'Also check that the entry with this hash exists')],
+    answer: model.AuditVerification,
+    errors: operatorErrors,
+  },
+}

@@ -1,0 +1,62 @@
+/** Recorded calls and audit entries, as the interface shows them (console contract, 5.3 and 5.4). */
+
+import { type Static, Type } from '@sinclair/typebox'
+import { closedObject, nullable, oneOf } from '../schema/shapes.ts'
+
+/**
+ * How a call ended. `refused`: it never reached the server. `cancelled`: the answer did not reach the caller, who
+ * disconnected, lost the right to it meanwhile, or has no share of memory left for it (`code`: `rate_limited`).
+ */
+export const callOutcomes = [
+  ...(['ok', 'tool_error', 'rpc_error', 'refused'] as const),
+  ...(['upstream_error', 'timeout', 'cancelled'] as const),
+] as const
+export type CallOutcome = (typeof callOutcomes)[number]
+
+/** A line, without number and hashes. Times in milliseconds, sizes in bytes. */
+export const CallRecord = closedObject({
+  requestId: Type.String(),
+  userId: Type.String(),
+  keyId: Type.String(),
+  jti: Type.Optional(Type.String()),
+  par: Type.Optional(Type.Readonly(Type.Array(Type.String()))),
+  namespace: Type.String(),
+  connectionId: Type.String(),
+  /** The tool's own name. */
+  tool: Type.String(),
+  via: oneOf(['mcp', 'tools']),
+  outcome: oneOf(callOutcomes),
+  /** The JSON-RPC code, or the code of the platform's error. */
+  code: Type.Optional(Type.Union([Type.Number(), Type.String()])),
+  ms: Type.Number(),
+  bytesIn: Type.Integer(),
+  bytesOut: Type.Integer(),
+  /** A keyed hash of the arguments: the same for the same arguments. */
+  args: Type.String(),
+})
+export type CallRecord = Static<typeof CallRecord>
+
+const shownCall = closedObject({
+  time: Type.String({ format: 'date-time' }),
+  ...CallRecord.properties,
+  replica: Type.Optional(Type.String()),
+})
+const paging = { nextCursor: nullable(Type.String()), stopped: Type.Boolean() }
+export const CallPage = closedObject({ calls: Type.Array(shownCall), ...paging })
+
+/** An entry has `seq`, `time`, `event`, `prev` and `hash`, and the fields of its event. */
+export const AuditPage = closedObject({ entries: Type.Array(Type.Object({})), ...paging })
+
+const verifiedLog = closedObject({
+  replica: nullable(Type.String()),
+  ...{ entries: Type.Integer(), first: Type.Integer(), last: Type.Integer() },
+  /** Of the last entry. */
+  hash: Type.String(),
+})
+export const AuditVerification = closedObject({
+  ok: Type.Boolean(),
+  problems: Type.Array(Type.String()),
+  truncatedLines: Type.Array(Type.String()),
+  logs: Type.Array(verifiedLog),
+})
+export type AuditVerification = Static<typeof AuditVerification>
