@@ -45,6 +45,7 @@ import { auditHandlers } from './features/records/audit-handlers.ts'
 import { callHandlers } from './features/records/call-handlers.ts'
 import { referenceHandlers } from './features/reference/reference-handlers.ts'
 import { createCatalogue } from './features/servers/catalogue.ts'
+import { importHandlers } from './features/servers/import-handlers.ts'
 import { registryReadHandlers } from './features/servers/mcp-registry.ts'
 import { releaseHandlers } from './features/servers/releases.ts'
 import type { ServerDeps } from './features/servers/server-deps.ts'
@@ -242,6 +243,7 @@ function createHandlers(deps: AppDeps, parts: HandlerParts): Handlers {
     ...serverListHandlers(servers),
     ...releaseHandlers(servers),
     ...serverHandlers(servers),
+    ...importHandlers(servers),
     ...meHandlers(parts),
     ...namespaceHandlers(parts),
     ...newNamespaceHandlers(parts),

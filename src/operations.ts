@@ -64,6 +64,7 @@ export const operations = {
   setupPage: get('/connect/{namespace}/{connectionId}/setup', small, 'page'),
   startSetup: post('/connect/{namespace}/{connectionId}/setup', form, 'page'),
   listServers: get('/servers', many, 'text'),
+  importServers: post('/servers/.import', server, 'text'),
   introspectServer: post('/servers/{+qualifiedName}/.introspect', json, 'server'),
   createRelease: put('/servers/{+qualifiedName}/releases', server, 'server'),
   getRelease: get('/servers/{+qualifiedName}/releases/{id}', many, 'server'),

@@ -53,16 +53,19 @@ function callIn(line: string): RecordedCall[] {
 function filterOf({ data, since, args, ...names }: CallsFlags, now: Date): (call: RecordedCall) => boolean {
   return matchesCall({
     ...names,
-    ...(since !== undefined && { since: now.getTime() - millisecondsOf(since) }),
+    since: sinceOf(since, now)?.getTime(),
     ...(args !== undefined && { args: hashOfFile(data, args) }),
   })
 }
 
-function millisecondsOf(duration: string): number {
+/** `duration`: like 1h, before now. Throws CommandError. */
+export function sinceOf(duration: string | undefined, now: Date): Date | undefined {
+  if (duration === undefined) return undefined
   const [, count, unit] = /^(\d{1,6})([smhd])$/.exec(duration) ?? []
   if (count === undefined || unit === undefined)
     throw new CommandError('--since: must be a duration like 90s, 30m, 1h or 7d', 2)
-  return Number(count) * { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }[unit as 's' | 'm' | 'h' | 'd']
+  const unitMs = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }[unit as 's' | 'm' | 'h' | 'd']
+  return new Date(now.getTime() - Number(count) * unitMs)
 }
 
 function hashOfFile(data: string, file: string): string {
@@ -75,20 +78,26 @@ function hashOfFile(data: string, file: string): string {
 
 const jsonLines = (calls: readonly RecordedCall[]) => calls.map((call) => `${JSON.stringify(call)}\n`).join('')
 
+export const callHeading = ['TIME', 'USER', 'CONNECTION', 'TOOL', 'OUTCOME', 'TIME TAKEN']
+
+export function callRow(call: RecordedCall): string[] {
+  const { time = '', userId = '', namespace, connectionId, tool = '', outcome = '', code, ms } = call
+  return [
+    time,
+    userId,
+    `${namespace}/${connectionId}`,
+    tool,
+    code === undefined ? outcome : `${outcome} (${code})`,
+    ms === undefined ? '' : `${ms} ms`,
+  ]
+}
+
 /** Makes a function that gives calls as a table, whose heading is with the first of them. */
 function tablePrinter(): (calls: readonly RecordedCall[]) => string {
-  let heading = [['TIME', 'USER', 'CONNECTION', 'TOOL', 'OUTCOME', 'TIME TAKEN']]
+  let heading = [callHeading]
   return (calls) => {
     if (calls.length === 0) return ''
-    const rows = calls.map(({ time = '', userId = '', namespace, connectionId, tool = '', outcome = '', code, ms }) => [
-      time,
-      userId,
-      `${namespace}/${connectionId}`,
-      tool,
-      code === undefined ? outcome : `${outcome} (${code})`,
-      ms === undefined ? '' : `${ms} ms`,
-    ])
-    const text = table([...heading, ...rows])
+    const text = table([...heading, ...calls.map(callRow)])
     heading = []
     return text
   }

@@ -2,7 +2,12 @@
 
 import { type Command, Option } from 'commander'
 import { CommandError } from '../errors.ts'
+import type { NamedFolder } from '../maintenance/data-folder.ts'
 import { callOutcomes } from '../model/recorded-call.ts'
+import type { CallsFlags } from './calls.ts'
+import { type CommandContext, either } from './client/context.ts'
+import { showCalls } from './client/record-commands.ts'
+import type { ImportServersFlags } from './import-servers-command.ts'
 import {
   type Context,
   dataOption,
@@ -63,8 +68,9 @@ export function addDataCommands(postern: Command, { terminal }: Context): void {
 }
 
 /** `calls`: who called which tool. */
-export function addCallCommands(postern: Command, { terminal }: Context): void {
-  onData(postern, 'calls', 'show recorded calls of tools')
+export function addCallCommands(postern: Command, context: Context): void {
+  const { terminal } = context
+  const calls = onData(postern, 'calls', 'show recorded calls of tools')
     .option('--since <duration>', 'only calls that are not older, like 1h')
     .option('-n, --namespace <name>', 'only calls in this namespace')
     .option('--connection <id>', 'only calls through this connection, or NAMESPACE/ID')
@@ -75,26 +81,35 @@ export function addCallCommands(postern: Command, { terminal }: Context): void {
     .option('--args <file>', 'only calls with the arguments in this file; - for stdin')
     .option('--follow', 'keep printing new calls')
     .option('--json', 'print the lines as they are recorded')
-    .action(async (flags) => (await import('./calls.ts')).showCalls(flags, new Date(), terminal))
+  either(
+    calls,
+    context,
+    async (flags) => (await import('./calls.ts')).showCalls(flags, new Date(), terminal),
+    (one: CommandContext<CallsFlags>) => showCalls(one, new Date()),
+  )
 }
 
 /** `server`: the registry of servers, from outside of it. */
-export function addServerCommands(postern: Command, { terminal }: Context): Command {
+export function addServerCommands(postern: Command, context: Context): Command {
   const server = group(postern, 'server').description('register, search and import MCP servers')
-  onNamedData(
-    server,
-    'import',
-    'register servers from server.json or a dump of an MCP registry, on the server’s machine',
-  )
+  const take = onNamedData(server, 'import', 'register servers from server.json or a dump of an MCP registry')
     .argument('<file>', 'server.json documents, or pages of an MCP registry; - for stdin')
     .option('-n, --namespace <name>', 'put all into this namespace (default: that of each name)')
-    .option('--owner <user>', 'owner of namespaces that are made', 'operator')
-    .action(async (file: string, flags) => {
-      const { importServersCommand } = await import('./import-servers-command.ts')
-      const { withInputFile } = await import('./streamed-files.ts')
-      await withInputFile(file, 'servers', (path) => importServersCommand(path, flags, terminal))
-    })
+    .option('--owner <user>', 'owner of namespaces that are made (default: operator; over HTTP, yourself)')
+  type Flags = NamedFolder & ImportServersFlags
+  const onMachine = async (flags: Flags, file: string) =>
+    importing(file, (path, { importServersCommand }) => importServersCommand(path, flags, context.terminal))
+  either(take, context, onMachine, (one: CommandContext<ImportServersFlags>, file: string) =>
+    importing(file, (path, { importOverHttp }) => importOverHttp(path, one)),
+  )
   return server
+}
+
+type Importing = typeof import('./import-servers-command.ts')
+
+async function importing(file: string, work: (path: string, commands: Importing) => Promise<void>): Promise<void> {
+  const commands = await import('./import-servers-command.ts')
+  await (await import('./streamed-files.ts')).withInputFile(file, 'servers', (path) => work(path, commands))
 }
 
 /** `store`: moving from one machine to several, and back, and what a database does for us. */

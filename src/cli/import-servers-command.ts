@@ -1,45 +1,97 @@
 /** `postern server import`: registers servers from `server.json` documents or a dump of an MCP registry. */
 
+import type { Static } from '@sinclair/typebox'
 import { CommandError } from '../errors.ts'
+import { importServers, serversIn } from '../features/servers/import-servers.ts'
 import { fixtureDepthMax } from '../limits.ts'
 import { type NamedFolder, openNamedDataFolder } from '../maintenance/data-folder.ts'
-import { importServers } from '../maintenance/import-servers.ts'
 import { isSlug, UserId } from '../model/names.ts'
+import { ServersImported } from '../model/server-json.ts'
 import { oneLine } from '../ops/escape-control.ts'
 import { problemText, validatorOf } from '../schema/check.ts'
 import { readJsonBytes } from '../schema/json.ts'
 import { auditCommand } from './audit.ts'
+import type { CommandContext } from './client/context.ts'
 import { countText } from './count-text.ts'
 import { readInput, requireShape } from './json-input.ts'
 import type { Terminal } from './terminal.ts'
 
 /** `namespace`: of all servers. `owner`: who owns namespaces that are made. */
-export interface ImportServersFlags extends NamedFolder {
+export interface ImportServersFlags {
   readonly namespace?: string
-  readonly owner: string
+  readonly owner?: string
 }
+
+/** Ours: bytes of servers that are sent at once; the platform takes a little more. Past it: in several writes. */
+const batchBytes = 900_000
 
 const ownerShape = validatorOf(UserId)
 
-/** `file`: JSON, or one JSON document a line. Throws CommandError. */
-export async function importServersCommand(file: string, flags: ImportServersFlags, terminal: Terminal): Promise<void> {
-  const { namespace, owner } = flags
-  if (namespace !== undefined && !isSlug(namespace))
-    throw new CommandError(`--namespace ${namespace}: must be 1 to 64 letters, digits, ".", "_" or "-"`, 2)
-  requireShape('--owner', ownerShape, owner)
+type Imported = Static<typeof ServersImported>
+
+/** On the server's machine. `file`: JSON, or one JSON document a line. Throws CommandError. */
+export async function importServersCommand(
+  file: string,
+  flags: NamedFolder & ImportServersFlags,
+  terminal: Terminal,
+): Promise<void> {
+  requireFlags(flags)
+  const { namespace, owner = 'operator' } = flags
   const documents = readDocuments(file)
   await using folder = await openNamedDataFolder(flags, terminal.stderr)
   const { store } = folder
   const options = { userId: owner, now: new Date(), ...(namespace !== undefined && { namespace }) }
-  const { servers, namespaces, leftOut } = await importServers(store, documents, options)
-  const [serverCount, namespaceCount] = [servers.length, namespaces.length]
-  await auditCommand(flags.data, 'servers.imported', { servers: serverCount, namespaces: namespaceCount })
-  terminal.stdout(`imported ${countText(serverCount, 'server')}${someOf(servers)}\n`)
-  if (namespaceCount > 0)
-    terminal.stdout(`made ${countText(namespaceCount, 'namespace')} of ${owner}${someOf(namespaces)}\n`)
-  for (const line of leftOut.slice(0, shownAtMost)) terminal.stderr(`left out: ${oneLine(line)}\n`)
-  if (leftOut.length > shownAtMost) terminal.stderr(`and ${leftOut.length - shownAtMost} more\n`)
-  if (serverCount === 0)
+  const imported = await importServers(store, documents, options)
+  const { servers, namespaces } = imported
+  await auditCommand(flags.data, 'servers.imported', { servers: servers.length, namespaces: namespaces.length })
+  report(imported, owner, terminal)
+}
+
+/** With a platform. Large files are sent in parts, each of which is taken whole. Throws CommandError. */
+export async function importOverHttp(file: string, context: CommandContext<ImportServersFlags>): Promise<void> {
+  const { flags, request, stdout, stderr } = context
+  requireFlags(flags)
+  const { namespace, owner } = flags
+  const imported: Imported = { servers: [], namespaces: [], leftOut: [] }
+  for (const servers of batchesOf(serversIn(readDocuments(file)))) {
+    const body = { servers, namespace, owner }
+    const part = await request('POST', '/servers/.import', { body, reads: ServersImported })
+    for (const name of ['servers', 'namespaces', 'leftOut'] as const) imported[name].push(...part[name])
+  }
+  report(imported, owner ?? 'yourself', { stdout, stderr })
+}
+
+function requireFlags({ namespace, owner }: ImportServersFlags): void {
+  if (namespace !== undefined && !isSlug(namespace))
+    throw new CommandError(`--namespace ${namespace}: must be 1 to 64 letters, digits, ".", "_" or "-"`, 2)
+  if (owner !== undefined) requireShape('--owner', ownerShape, owner)
+}
+
+/** Versions of one server stay together where the file has them one after another, as registries do. */
+function* batchesOf(servers: readonly unknown[]): Generator<unknown[]> {
+  let batch: unknown[] = []
+  let bytes = 0
+  for (const server of servers) {
+    const size = Buffer.byteLength(JSON.stringify(server))
+    if (bytes + size > batchBytes && batch.length > 0) {
+      yield batch
+      batch = []
+      bytes = 0
+    }
+    batch.push(server)
+    bytes += size
+  }
+  if (batch.length > 0) yield batch
+}
+
+function report(imported: Imported, owner: string, { stdout, stderr }: Pick<Terminal, 'stdout' | 'stderr'>): void {
+  const { servers, namespaces, leftOut } = imported
+  stdout(`imported ${countText(servers.length, 'server')}${someOf(servers)}\n`)
+  if (namespaces.length > 0)
+    stdout(`made ${countText(namespaces.length, 'namespace')} of ${owner}${someOf(namespaces)}\n`)
+  for (const line of leftOut.slice(0, shownAtMost)) stderr(`left out: ${oneLine(line)}\n`)
+  if (leftOut.length > shownAtMost) stderr(`and ${leftOut.length - shownAtMost} more\n`)
+  if (servers.length === 0)
     throw new CommandError('no server was imported; `postern server add` takes a file with the details of one')
 }
 

@@ -23,7 +23,7 @@ const nameShape = validatorOf(ApiKey.properties.name)
 
 /** `user`: the id of the user that the key acts for. `name`: a note for people. */
 export interface CreateFlags extends NamedFolder {
-  readonly user: string
+  readonly user?: string
   readonly name?: string
   readonly operator?: boolean
 }
@@ -31,6 +31,8 @@ export interface CreateFlags extends NamedFolder {
 /** Creates a key and prints it alone on stdout, for scripts. Throws CommandError 2 for an invalid flag. */
 export async function createKey(flags: CreateFlags, terminal: Terminal): Promise<void> {
   const { data, user, name = null, operator = false } = flags
+  // A key without a user could not be told from others in the audit log, nor ended with its owner.
+  if (user === undefined) throw new CommandError('--user: name the user that the key belongs to', 2)
   requireShape('--user', userShape, user)
   requireShape('--name', nameShape, name)
   const { store, secrets, isNew } = await openNamedDataFolder(flags, terminal.stderr)

@@ -10,11 +10,13 @@ import { Command, Option } from 'commander'
 import { CommandError } from '../errors.ts'
 import { createLog } from '../ops/log.ts'
 import { version } from '../version.ts'
+import * as access from './client/access-commands.ts'
 import { addConnectionCommands } from './client/connection-commands.ts'
-import { remoteCommands } from './client/context.ts'
+import { type CommandContext, either, type RemoteCommands, remoteCommands } from './client/context.ts'
 import { addLoginCommands } from './client/login.ts'
 import { addNamespaceCommands } from './client/namespace-commands.ts'
 import { addOrganizationCommands } from './client/organization-commands.ts'
+import * as records from './client/record-commands.ts'
 import { addServerActions } from './client/server-commands.ts'
 import { addMintCommand } from './client/token-mint.ts'
 import { addToolCommands } from './client/tool-commands.ts'
@@ -51,7 +53,7 @@ export function createProgram(context: Context): Command {
   addKeyCommands(postern, context)
   addSignInCommands(postern, context)
   addCallCommands(postern, context)
-  addAuditCommand(postern, context)
+  addAuditCommands(postern, context, remotes)
   addSigningKeyCommands(postern, context)
   postern.commandsGroup('Data, on the server’s machine:')
   addDataCommands(postern, context)
@@ -132,37 +134,58 @@ function askingOne(command: Command): Command {
 }
 
 /** `keys`. `create` alone may make a data folder, so that a key can be made before the first start. */
-function addKeyCommands(postern: Command, { terminal }: Context): void {
+function addKeyCommands(postern: Command, context: Context): void {
+  const { terminal } = context
   const keys = group(postern, 'keys').description('create, list and revoke API keys')
-  onNamedData(keys, 'create', 'create a key and print it, once, on stdout')
-    // Required: a key without a user could not be told from others in the audit log, nor ended with its owner.
-    .requiredOption('--user <id>', 'the user it belongs to')
+  const create = onNamedData(keys, 'create', 'create a key and print it, once, on stdout')
+    .option('--user <id>', 'the user it belongs to (default: over HTTP, yourself)')
     .option('--name <name>', 'what it is for')
     .option('--operator', 'may access everything and mint for any organization')
     .addHelpText('after', '\nExample:\n  KEY=$(postern keys create --user ada --name laptop)')
-    .action(async (flags) => (await import('./keys-command.ts')).createKey(flags, terminal))
-  onData(keys, 'list', 'list all keys, including revoked ones').action(async (flags) =>
-    (await import('./keys-command.ts')).listKeys(flags, terminal),
+  const list = onData(
+    keys,
+    'list',
+    'list all keys, including revoked ones; over HTTP, your own unless you are an operator',
   )
-  onData(keys, 'revoke', 'revoke a key and every token minted with it')
-    .argument('<id>', 'the id of the key, as `keys list` shows it')
-    .action(async (id: string, flags) => (await import('./keys-command.ts')).revokeKey(id, flags, terminal))
+  const revoke = onData(keys, 'revoke', 'revoke a key and every token minted with it').argument(
+    '<id>',
+    'the id of the key, as `keys list` shows it',
+  )
+  const onMachine = () => import('./keys-command.ts')
+  either(create, context, async (flags) => (await onMachine()).createKey(flags, terminal), access.createKey)
+  either(list, context, async (flags) => (await onMachine()).listKeys(flags, terminal), access.listKeys)
+  either(
+    revoke,
+    context,
+    async (flags, id: string) => (await onMachine()).revokeKey(id, flags, terminal),
+    access.revokeKey,
+  )
 }
 
-/** `login-link` and `grants`: sign-in from the operator's side. Users see their own grants nowhere else yet. */
-function addSignInCommands(postern: Command, { terminal }: Context): void {
+/** `login-link` and `grants`. */
+function addSignInCommands(postern: Command, context: Context): void {
+  const { terminal } = context
   onData(postern, 'login-link', 'create a one-time sign-in link for a browser, valid for ten minutes')
     .argument('<key-id>', 'the id of the key to sign in with, as `keys list` shows it')
     .action(async (keyId: string, flags) => (await import('./sign-in-commands.ts')).loginLink(keyId, flags, terminal))
   const grants = group(postern, 'grants').description('list and revoke the access that users gave to MCP clients')
-  onData(grants, 'list', 'list all grants that have not expired').action(async (flags) =>
-    (await import('./sign-in-commands.ts')).listGrantsCommand(flags, terminal),
+  const list = onData(
+    grants,
+    'list',
+    'list all grants that have not expired; over HTTP, your own unless you are an operator',
   )
-  onData(grants, 'revoke', 'revoke a grant and every token of it')
-    .argument('<id>', 'the id of the grant, as `grants list` shows it')
-    .action(async (id: string, flags) =>
-      (await import('./sign-in-commands.ts')).revokeGrantCommand(id, flags, terminal),
-    )
+  const revoke = onData(grants, 'revoke', 'revoke a grant and every token of it').argument(
+    '<id>',
+    'the id of the grant, as `grants list` shows it',
+  )
+  const onMachine = () => import('./sign-in-commands.ts')
+  either(list, context, async (flags) => (await onMachine()).listGrantsCommand(flags, terminal), access.listGrants)
+  either(
+    revoke,
+    context,
+    async (flags, id: string) => (await onMachine()).revokeGrantCommand(id, flags, terminal),
+    access.revokeGrant,
+  )
 }
 
 /** `check`, which needs no data folder: it runs in a pipeline, before anything is deployed. */
@@ -177,7 +200,8 @@ function addCheckCommand(postern: Command, { terminal }: Context): void {
 }
 
 /** `token`. Both take `-`: an argument can be read by all users of the machine, in the list of processes. */
-function addTokenCommands(postern: Command, { terminal, exit }: Context): Command {
+function addTokenCommands(postern: Command, context: Context): Command {
+  const { terminal, exit } = context
   const token = group(postern, 'token').description('mint, explain and revoke service tokens')
   onData(
     token,
@@ -194,18 +218,27 @@ function addTokenCommands(postern: Command, { terminal, exit }: Context): Comman
     .action(async (token: string, flags) =>
       exit(await (await import('./token-explain.ts')).explainToken(token, flags, terminal)),
     )
-  onData(token, 'revoke', 'revoke a token and every token minted with it, on the server’s machine')
-    .argument('<token>', 'the token, or its id (jti); - reads it from stdin')
-    .action(async (token: string, flags) =>
-      (await import('./token-revoke.ts')).revokeTokenCommand(token, flags, terminal),
-    )
+  either(
+    onData(token, 'revoke', 'revoke a token and every token minted with it').argument(
+      '<token>',
+      'the token, or for operators its id (jti); - reads it from stdin',
+    ),
+    context,
+    async (flags, token: string) => (await import('./token-revoke.ts')).revokeTokenCommand(token, flags, terminal),
+    access.revokeToken,
+  )
   return token
 }
 
-/** `audit verify`. It takes files in place of the data folder, because old ones are usually kept elsewhere. */
-function addAuditCommand(postern: Command, { terminal }: Context): void {
-  group(postern, 'audit')
-    .description('check the audit log')
+/** `audit`. `verify` takes files in place of the data folder, because old ones are usually kept elsewhere. */
+function addAuditCommands(postern: Command, context: Context, { remote }: RemoteCommands): void {
+  const { terminal } = context
+  const audit = group(postern, 'audit').description('read and check the audit log')
+  remote(audit, 'list', 'print the last entries as JSON lines, over HTTP (operators only)')
+    .option('--since <duration>', 'only entries that are not older, like 1h')
+    .option('--event <event>', 'only entries of this event, like key.created')
+    .run((one: CommandContext<{ since?: string; event?: string }>) => records.listAudit(one, new Date()))
+  const verify = audit
     .command('verify')
     .argument(
       '[file...]',
@@ -215,7 +248,11 @@ function addAuditCommand(postern: Command, { terminal }: Context): void {
     .option('--hash <hash>', 'also check that the entry with this hash, from an earlier check, still exists')
     .addOption(dataOption('data folder'))
     .addHelpText('after', auditHelp)
-    .action(async (files: string[], flags) => (await import('./audit.ts')).verifyAudit(files, flags, terminal))
+  const onMachine = async (flags: { data: string; hash?: string }, files: string[]) =>
+    (await import('./audit.ts')).verifyAudit(files, flags, terminal)
+  either(verify, context, onMachine, (one: CommandContext<{ hash?: string }>, files: string[]) =>
+    files.length > 0 ? onMachine(one.flags as never, files) : records.verifyAudit(one),
+  )
 }
 
 /** `signing-key`. Rotating is routine and refuses no token; revoking is for a leak and refuses many. */

@@ -5,6 +5,7 @@
 
 import { type Static, Type } from '@sinclair/typebox'
 import { closedObject, OptionalText, oneOf, openObject } from '../schema/shapes.ts'
+import { Slug, UserId } from './names.ts'
 
 const Transport = openObject({ type: Type.String(), url: OptionalText })
 const Package = openObject({
@@ -45,6 +46,19 @@ const Official = openObject({
 
 export const RegistryEntry = closedObject({ server: ServerJson, _meta: openObject({ [officialMeta]: Official }) })
 export type RegistryEntry = Static<typeof RegistryEntry>
+
+/** `servers`: `server.json` documents, lists of them, or pages of a registry. `namespace`: of all of them. */
+export const ServersImport = closedObject({
+  servers: Type.Array(Type.Unknown()),
+  namespace: Type.Optional(Slug),
+  owner: Type.Optional(UserId),
+})
+/** The qualified names, the namespaces that were made, and what was left out: `NAME: reason`. */
+export const ServersImported = closedObject({
+  servers: Type.Array(Type.String()),
+  namespaces: Type.Array(Type.String()),
+  leftOut: Type.Array(Type.String()),
+})
 
 export const RegistryPage = closedObject({
   servers: Type.Array(RegistryEntry),

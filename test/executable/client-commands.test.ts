@@ -182,6 +182,66 @@ test('from an empty folder to who called what', async () => {
   expect(await as('ada', ['whoami'])).toMatchObject({ code: 1, stderr: expect.stringContaining('postern login URL') })
 })
 
+test('what is done on the server’s machine is done over HTTP by who is logged in', async () => {
+  await works('boss', `login ${server.url}`, { stdin: operatorKey })
+  const bobKey = await works('boss', 'keys create --user bob --name first')
+  expect(bobKey).toMatch(/^pst_\S+\n$/)
+  await works('bob', `login ${server.url}`, { stdin: bobKey })
+  // An operator reaches everybody's keys, others their own.
+  expect(await works('boss', 'keys list')).toMatch(/^key_\S+\tbob\t\t\S+\tactive\tfirst$/m)
+  expect((await works('bob', 'keys list')).trim().split('\n')).toHaveLength(1)
+  const own = JSON.parse(await works('bob', 'keys create --name laptop --json')) as { id: string; key: string }
+  expect((await as('bob', ['keys', 'create', '--user', 'eve'])).stderr).toContain('Only operators')
+  expect(await works('bob', `keys revoke ${own.id}`)).toBe(`${own.id} is revoked, and every token minted with it\n`)
+  expect((await as('bob', ['keys', 'revoke', own.id])).stderr).toContain('see `postern keys list`')
+
+  // Tokens and grants.
+  const minted = (await works('bob', 'token mint')).trim()
+  const { jti } = JSON.parse(Buffer.from(minted.split('.')[1] ?? '', 'base64url').toString())
+  expect(await works('bob', 'token revoke -', { stdin: minted })).toContain(`${jti} is revoked`)
+  expect((await as('x', ['whoami'], { env: { POSTERN_URL: server.url, POSTERN_TOKEN: minted } })).code).toBe(1)
+  expect((await as('bob', ['token', 'revoke', jti])).stderr).toContain('Only operators revoke a token by its id')
+  expect(await works('boss', `token revoke ${jti}`)).toContain('is revoked')
+  for (const who of ['bob', 'boss']) expect(await works(who, 'grants list')).toBe('')
+  expect((await as('bob', ['grants', 'revoke', 'none'])).stderr).toContain('there is no grant none')
+
+  // Servers of another registry, and a connection that is tried.
+  const documents = ['a', 'b'].map((name) => ({ name: `com.example/${name}`, description: 'One', version: '1.0.0' }))
+  const file = join(place.folder, 'registry.json')
+  writeFileSync(file, JSON.stringify({ servers: [...documents.map((server) => ({ server })), { server: {} }] }))
+  const taken = await as('boss', ['server', 'import', file, '-n', 'others'])
+  expect(taken).toMatchObject({ code: 0, stderr: expect.stringContaining('left out: ') })
+  expect(taken.stdout).toBe(
+    'imported 2 servers: others/com.example.a, others/com.example.b\nmade 1 namespace of yourself: others\n',
+  )
+  expect((await as('bob', ['server', 'import', file])).stderr).toContain('Only operators')
+  await works('boss', `connection add up http://127.0.0.1:${upstream.port}/mcp -n others`)
+  expect(await works('boss', 'connection test up -n others')).toBe('up answers, with 2 tools\n')
+  expect((await as('boss', ['connection', 'test', 'none', '-n', 'others'])).code).toBe(1)
+
+  // What happened.
+  await works('boss', 'tool call up.get_forecast -n others')
+  expect(await works('boss', 'calls --tool get_forecast -n others')).toMatch(
+    /^\S+\toperator\tothers\/up\tget_forecast\tok\t[\d.]+ ms\n$/,
+  )
+  expect(await works('bob', 'calls --since 1h')).toBe('')
+  expect(JSON.parse(await works('boss', 'calls -n others --json')).connectionId).toBe('up')
+  expect((await as('boss', ['calls', '--follow'])).stderr).toContain('on the server’s machine')
+  expect(await works('boss', 'audit list --event token.revoked')).toMatch(new RegExp(`"revoked":"${jti}"`))
+  expect(await works('boss', 'audit verify')).toContain('none changed')
+  expect((await as('bob', ['audit', 'verify'])).stderr).toContain('Only operators')
+
+  for (const name of ['a', 'b']) await works('boss', `server rm others/com.example.${name}`)
+  await works('boss', 'namespace rm others --yes')
+
+  // `--data` names the machine's own, whoever is logged in; a default folder that is there comes first.
+  expect(await works('bob', `keys list --data ${place.data}`)).toContain('operator')
+  expect((await as('bob', ['keys', 'list', '--data', place.data, '--json'])).stderr).toContain(
+    '--json: is for a platform',
+  )
+  expect((await as('nobody', ['keys', 'create', '--data', place.data])).stderr).toContain('--user: name the user')
+})
+
 describe('says what to do', () => {
   test('where nobody has logged in, the key is wrong, or the platform is not there', async () => {
     expect((await as('nobody', ['namespace', 'list'])).stderr).toBe(

@@ -64,7 +64,7 @@ describe('one clear line and an exit code', () => {
       () => ['serve'],
       { POSTERN_API_KEY: 'short' },
     ],
-    ['a missing flag', 2, /required option '--user <id>'/, () => ['keys', 'create']],
+    ['a missing flag', 2, /--user: name the user that the key belongs to/, () => ['keys', 'create']],
     ['a user that is none', 2, /--user: must be 1 to 128 characters/, () => ['keys', 'create', '--user', '']],
     [
       'no data folder to list keys of',

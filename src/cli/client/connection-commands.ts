@@ -1,8 +1,10 @@
 /** `postern connection`: the connections of a namespace. */
 
+import { Type } from '@sinclair/typebox'
 import type { Command } from 'commander'
 import { CommandError } from '../../errors.ts'
 import { ConnectionId, isConnectionId } from '../../model/names.ts'
+import { countText } from '../count-text.ts'
 import { readInput, readPairs } from '../json-input.ts'
 import { group } from '../options.ts'
 import { allConnections, Connection, noConnection, pathSegment } from './api-client.ts'
@@ -13,6 +15,8 @@ interface ConnectionFlags {
   readonly metadata?: readonly string[]
   readonly mock?: boolean
 }
+
+const Tools = Type.Object({ tools: Type.Array(Type.Unknown()) })
 
 const states: Readonly<Record<string, string>> = {
   connected: 'is connected',
@@ -58,6 +62,14 @@ export function addConnectionCommands(postern: Command, { inNamespace }: RemoteC
     .run(async (context, id: string) => {
       const namespace = await context.namespace()
       context.print(await context.request('GET', pathOf(namespace, id), noConnection(namespace, id)))
+    })
+  inNamespace(connection, 'test', 'contact the server of a connection; exit code 1 if it cannot be used')
+    .argument('<id>', 'the connection')
+    .run(async (context, id: string) => {
+      const namespace = await context.namespace()
+      const options = { ...noConnection(namespace, id), reads: Tools }
+      const found = await context.request('GET', `${pathOf(namespace, id)}/.tools`, options)
+      context.say(found, `${id} answers, with ${countText(found.tools.length, 'tool')}`)
     })
   inNamespace(connection, 'rm', 'delete a connection')
     .argument('<id>', 'the connection')

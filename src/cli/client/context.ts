@@ -1,5 +1,6 @@
 /** The flags that commands of a running platform share, and what their actions get. */
 
+import { existsSync } from 'node:fs'
 import { createInterface } from 'node:readline/promises'
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { CommandError } from '../../errors.ts'
@@ -8,6 +9,7 @@ import { type Context, collect } from '../options.ts'
 import { table } from '../table.ts'
 import type { Terminal } from '../terminal.ts'
 import { type ClientFlags, openClient } from './api-client.ts'
+import { readHosts } from './hosts.ts'
 
 const urlOption = () =>
   new Option('--url <url>', 'URL of the platform (default: where you last logged in)').env('POSTERN_URL')
@@ -33,6 +35,37 @@ export function remoteCommands(context: Context) {
 }
 
 export type RemoteCommands = ReturnType<typeof remoteCommands>
+
+/**
+ * Runs a command that was made for the server's machine over HTTP too. `--data` and `--store` choose the first, `--url`
+ * the second. Without any, it is the default data folder where that is, and otherwise the platform of the last login.
+ */
+export function either<Flags, Given extends readonly unknown[]>(
+  command: Command,
+  { terminal }: Context,
+  onMachine: (flags: never, ...given: Given) => Promise<void>,
+  overHttp: (context: CommandContext<Flags>, ...given: Given) => Promise<void>,
+): Command {
+  const hasJson = command.options.some(({ long }) => long === '--json')
+  command.addOption(urlOption())
+  if (!hasJson) command.addOption(jsonOption())
+  return command.action(async (...given: unknown[]) => {
+    const [flags] = given.splice(-2) as [ClientFlags & Flags, Command]
+    const names = given as unknown as Given
+    if (isOverHttp(command)) return overHttp(contextOf(flags, terminal), ...names)
+    if (flags.json === true && !hasJson)
+      throw new CommandError('--json: is for a platform: name it with --url, or log in to it', 2)
+    return onMachine(flags as never, ...names)
+  })
+}
+
+function isOverHttp(command: Command): boolean {
+  const source = (name: string) => command.getOptionValueSource(name)
+  if (source('url') === 'cli') return true
+  if (source('data') !== 'default' || source('store') !== undefined) return false
+  if (source('url') !== undefined) return true
+  return !existsSync(command.opts()['data']) && readHosts(process.env).current !== undefined
+}
 
 class RemoteCommand extends Command {
   readonly #context: Context

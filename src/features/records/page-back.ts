@@ -19,8 +19,9 @@ export interface PageBack<T> {
 }
 
 /**
- * `path`: undefined, or of no file, where nothing is recorded. `read`: the item of a line, if it is wanted. The cursor
- * is sealed, because where a line stands in the file tells how much others do. Throws `invalid_request`, `rate_limited`.
+ * `path`: undefined, or the path of no file, where nothing is recorded. `read`: the item of a line, if it is wanted.
+ * The cursor is sealed, because where a line stands in the file tells how much others do. Throws `invalid_request` and
+ * `rate_limited`.
  */
 export async function pageBack<T>(
   request: Request,

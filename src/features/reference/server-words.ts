@@ -2,7 +2,7 @@
 
 import * as limits from '../../limits.ts'
 import * as model from '../../model/server.ts'
-import { RegistryEntry, RegistryPage, ServerJson } from '../../model/server-json.ts'
+import { RegistryEntry, RegistryPage, ServerJson, ServersImport, ServersImported } from '../../model/server-json.ts'
 import type { OperationId } from '../../operations.ts'
 import { flag, integer, query, type Words } from './operation-words.ts'
 
@@ -19,6 +19,8 @@ export const serverSchemas = {
   ReleaseMade: model.ReleaseMade,
   Release: model.Release,
   ServerJson,
+  ServersImport,
+  ServersImported,
   RegistryEntry,
   RegistryPage,
 }
@@ -93,6 +95,18 @@ export const serverWords: Readonly<Partial<Record<OperationId, Words>>> = {
     description: 'Connections that were made to it stay.',
     answer: model.ServerChanged,
     errors: { ...writeErrors, ...ofFixture },
+  },
+  importServers: {
+    summary: 'Register the servers of another registry',
+    description:
+      'Operators only. All in one write: `server.json` documents, or pages of a registry. Each is in the namespace of its name, or all are in `namespace`; namespaces that are missing are made and belong to `owner`, or to you. A server that cannot be taken is left out, with the reason.',
+    body: ServersImport,
+    example: {
+      servers: [{ name: 'com.example/weather', description: 'Weather', version: '1.0.0' }],
+      namespace: 'tools',
+    },
+    answer: ServersImported,
+    errors: { 403: 'The caller is not an operator with an API key', ...tooLarge },
   },
   introspectServer: {
     summary: 'Refresh a server’s tools',

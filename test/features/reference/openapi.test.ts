@@ -381,6 +381,11 @@ const walks: Readonly<Partial<Record<OperationId, Walk>>> = {
   listCalls: { path: '/calls' },
   listAudit: { path: '/audit', statuses: { 403: { as: 'linus' } } },
   verifyAudit: { path: '/audit/verification', statuses: { 403: { as: 'linus' } } },
+  importServers: {
+    path: '/servers/.import',
+    body: { servers: [] },
+    statuses: { 403: { as: 'linus' }, 413: { body: { servers: ['x'.repeat(2 ** 21)] } } },
+  },
   health: { path: '/health' },
   jwks: { path: '/.well-known/jwks.json' },
 }

@@ -4,12 +4,13 @@
  * name in `/v0.1/servers`. Its qualifiedName is the same, or is in one namespace for all.
  */
 
-import { isPlainUrl } from '../model/connection.ts'
-import { isQualifiedName, namespaceOf } from '../model/names.ts'
-import type { Namespace } from '../model/organization.ts'
-import { extrasOf, isSamePlace, listingOf, noExtras, type ServerDetail } from '../model/server.ts'
-import { officialMeta, ServerJson } from '../model/server-json.ts'
-import { problemText, validatorOf } from '../schema/check.ts'
+import type { Slices } from '../../fairness/slices.ts'
+import { isPlainUrl } from '../../model/connection.ts'
+import { isQualifiedName, namespaceOf } from '../../model/names.ts'
+import type { Namespace } from '../../model/organization.ts'
+import { extrasOf, isSamePlace, listingOf, noExtras, type ServerDetail } from '../../model/server.ts'
+import { officialMeta, ServerJson } from '../../model/server-json.ts'
+import { problemText, validatorOf } from '../../schema/check.ts'
 import {
   listingEntry,
   namespaceEntry,
@@ -18,60 +19,70 @@ import {
   readServer,
   serverEntry,
   withIndex,
-} from '../storage/directory-records.ts'
-import { changeDirectory } from '../storage/directory-write.ts'
-import { foldedLike, idOfKey, keyOf, listingKey, placeKey, prefixRange } from '../storage/keys.ts'
-import type { Entry, Store } from '../storage/store.ts'
-import { createUsages } from '../storage/usage.ts'
+} from '../../storage/directory-records.ts'
+import { changeDirectory } from '../../storage/directory-write.ts'
+import { foldedLike, idOfKey, keyOf, listingKey, placeKey, prefixRange } from '../../storage/keys.ts'
+import type { Entry, Store } from '../../storage/store.ts'
+import { createUsages } from '../../storage/usage.ts'
 
 /** Bytes of a `server.json` that is imported. Past it: it is left out, and the command says so. */
 const serverJsonBytesMax = 64 * 1024
 
 const serverShape = validatorOf(ServerJson)
 
+interface ImportOptions {
+  /** Of all servers. Without it, each has that of its name. */
+  readonly namespace?: string | undefined
+  /** The owner of namespaces that are made. */
+  readonly userId: string
+  readonly now: Date
+  /** Those of a request: an import has hundreds of servers to check and to write. */
+  readonly slices?: Slices
+}
+
 /**
- * `documents`: the values of a file, one or more. `namespace`: of all; without it each has that of its name. `userId`:
- * the owner of namespaces that are made. Resolves when all are durable, in one write, with qualifiedNames, the
+ * `documents`: the values of a file, one or more. Resolves when all are durable, in one write, with qualifiedNames, the
  * namespaces that were made, and the servers that were left out, each with the reason: `NAME: reason`.
  */
-export async function importServers(
-  store: Store,
-  documents: readonly unknown[],
-  { namespace, userId, now }: { readonly namespace?: string; readonly userId: string; readonly now: Date },
-) {
-  const { chosen, leftOut } = chooseVersions(documents)
-  return changeDirectory(store, async () => {
-    const puts: Entry[] = []
-    const usages = createUsages()
-    const names = new Set<string>()
-    /** New namespaces, by their names in small letters. */
-    const namespaces = new Map<string, string>()
-    const problems = [...leftOut]
-    for (const one of chosen) {
-      const place = await placeOf(store, qualifiedNameOf(one.json.name, namespace))
-      const problem = await refusalOf(store, one, place, { names, namespaces })
-      if (problem !== undefined) {
-        problems.push(`${one.json.name}: ${problem}`)
-        continue
-      }
-      const { qualifiedName, stored, storedListing } = place
-      if (place.isNew) namespaces.set(place.namespace.toLowerCase(), place.namespace)
-      const entries = entriesOf(one, place, now)
-      for (const entry of entries) usages.add(entry)
-      usages.remove(keyOf('server', qualifiedName), stored)
-      usages.remove(listingKey(qualifiedName), storedListing)
-      puts.push(...entries)
-      names.add(qualifiedName)
+export function importServers(store: Store, documents: readonly unknown[], options: ImportOptions) {
+  return changeDirectory(store, () => planImport(store, documents, options))
+}
+
+/** The write of an import, and what `importServers` resolves with. */
+export async function planImport(store: Store, documents: readonly unknown[], options: ImportOptions) {
+  const { namespace, userId, now, slices } = options
+  const { chosen, leftOut } = await chooseVersions(documents, slices)
+  const puts: Entry[] = []
+  const usages = createUsages()
+  const names = new Set<string>()
+  /** New namespaces, by their names in small letters. */
+  const namespaces = new Map<string, string>()
+  const problems = [...leftOut]
+  for (const one of chosen) {
+    if (slices?.isOver) await slices.next()
+    const place = await placeOf(store, qualifiedNameOf(one.json.name, namespace))
+    const problem = await refusalOf(store, one, place, { names, namespaces })
+    if (problem !== undefined) {
+      problems.push(`${one.json.name}: ${problem}`)
+      continue
     }
-    for (const name of namespaces.values()) {
-      const made: Namespace = { namespace: name, userId, createdAt: now.toISOString() }
-      puts.push(...withIndex(namespaceEntry(made)))
-    }
-    const servers = [...names]
-    const result = { servers, namespaces: [...namespaces.values()], leftOut: problems }
-    if (servers.length === 0) return { result }
-    return { write: { puts: [...puts, ...newListingVersions(servers)], counts: usages.counts() }, result }
-  })
+    const { qualifiedName, stored, storedListing } = place
+    if (place.isNew) namespaces.set(place.namespace.toLowerCase(), place.namespace)
+    const entries = entriesOf(one, place, now)
+    for (const entry of entries) usages.add(entry)
+    usages.remove(keyOf('server', qualifiedName), stored)
+    usages.remove(listingKey(qualifiedName), storedListing)
+    puts.push(...entries)
+    names.add(qualifiedName)
+  }
+  for (const name of namespaces.values()) {
+    const made: Namespace = { namespace: name, userId, createdAt: now.toISOString() }
+    puts.push(...withIndex(namespaceEntry(made)))
+  }
+  const servers = [...names]
+  const result = { servers, namespaces: [...namespaces.values()], leftOut: problems }
+  if (servers.length === 0) return { result }
+  return { write: { puts: [...puts, ...newListingVersions(servers)], counts: usages.counts() }, result }
 }
 
 /** A version that is imported. */
@@ -81,13 +92,14 @@ interface Chosen {
 }
 
 /** One version of each server, and why others are left out. */
-function chooseVersions(documents: readonly unknown[]) {
+async function chooseVersions(documents: readonly unknown[], slices: Slices | undefined) {
   const leftOut: string[] = []
   const chosen = new Map<string, Chosen>()
   const given = serversIn(documents).map(givenBy)
   const deleted = new Set(given.filter(({ isLatest, isActive }) => isLatest && !isActive).map(nameOf))
   for (const name of deleted) leftOut.push(`${name}: it was deleted`)
   for (const one of given) {
+    if (slices?.isOver) await slices.next()
     const name = nameOf(one)
     // An older version does not stand for a server whose latest is deleted.
     if (deleted.has(name) || !one.isActive) continue
@@ -155,7 +167,7 @@ function entriesOf({ json, publishedAt }: Chosen, { qualifiedName, stored, kept 
 }
 
 /** The servers in a document, whichever of the forms it has. */
-function serversIn(document: unknown): unknown[] {
+export function serversIn(document: unknown): unknown[] {
   if (Array.isArray(document)) return document.flatMap(serversIn)
   const { servers } = (document ?? {}) as { readonly servers?: unknown }
   return Array.isArray(servers) ? servers.flatMap(serversIn) : [document]

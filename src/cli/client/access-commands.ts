@@ -1,0 +1,87 @@
+/** Keys, grants and tokens of a running platform: an operator's commands reach everybody's, others their own. */
+
+import { Type } from '@sinclair/typebox'
+import { tokenIdShape } from '../../model/token.ts'
+import { oneLine } from '../../ops/escape-control.ts'
+import { nullable, OptionalText } from '../../schema/shapes.ts'
+import { readToken } from '../json-input.ts'
+import { allPages, Me, pathSegment } from './api-client.ts'
+import type { CommandContext } from './context.ts'
+
+// The fields that the commands read of answers.
+const Key = Type.Object({
+  ...{ id: Type.String(), name: Type.String(), createdAt: Type.String(), userId: OptionalText },
+  operator: Type.Optional(Type.Boolean()),
+  revokedAt: Type.Optional(nullable(Type.String())),
+})
+const KeyList = Type.Object({ apiKeys: Type.Array(Key) })
+const KeyMade = Type.Object({ id: Type.String(), key: Type.String() })
+const Grant = Type.Object({
+  ...{ id: Type.String(), userId: Type.String(), client: Type.String(), namespace: Type.String() },
+  ...{ connectionId: Type.String(), tools: nullable(Type.Array(Type.String())), expiresAt: Type.String() },
+})
+const Revoked = Type.Object({ tokenId: Type.String() })
+
+/** The beginning of the paths of everybody's things for an operator, and of the own ones for others. */
+async function scopeOf({ request }: Pick<CommandContext, 'request'>): Promise<'' | '/me'> {
+  const { operator, token } = await request('GET', '/me', { reads: Me })
+  return operator && token === null ? '' : '/me'
+}
+
+export interface CreateKeyFlags {
+  readonly user?: string
+  readonly name?: string
+  readonly operator?: boolean
+}
+
+/** Without `--user`, the key is the caller's own. */
+export async function createKey(context: CommandContext<CreateKeyFlags>): Promise<void> {
+  const { flags, request, say, stderr } = context
+  const { user, name, operator } = flags
+  const isOwn = user === undefined && operator !== true
+  const body = isOwn ? { name: name ?? 'command line' } : { userId: user, name, operator }
+  const made = await request('POST', isOwn ? '/me/api-keys' : '/api-keys', { body, reads: KeyMade })
+  say(made, made.key)
+  const holder = `${user ?? 'you'}${operator === true ? ', as an operator' : ''}`
+  stderr(`${oneLine(made.id)} acts for ${oneLine(holder)}. The key is not shown again.\n`)
+}
+
+export async function listKeys(context: CommandContext): Promise<void> {
+  const isEverybodys = (await scopeOf(context)) === ''
+  const found = isEverybodys
+    ? await allPages(context, '/api-keys?', ['apiKeys', Key], 100)
+    : await context.request('GET', '/me/api-keys', { reads: KeyList })
+  const rows = found.apiKeys.map(({ id, userId = 'you', createdAt, operator, revokedAt = null, name }) => {
+    const state = revokedAt === null ? 'active' : `revoked ${revokedAt}`
+    return [id, userId, operator === true ? 'operator' : '', createdAt, state, name]
+  })
+  context.show(found, ['ID', 'USER', 'KIND', 'CREATED', 'STATE', 'NAME'], rows)
+}
+
+export async function revokeKey(context: CommandContext, id: string): Promise<void> {
+  const missing = `there is no key ${id}, or it is not yours: see \`postern keys list\``
+  const path = `${await scopeOf(context)}/api-keys/${pathSegment(id)}`
+  context.say(await context.request('DELETE', path, { missing }), `${id} is revoked, and every token minted with it`)
+}
+
+export async function listGrants(context: CommandContext): Promise<void> {
+  const found = await allPages(context, `${await scopeOf(context)}/grants?`, ['grants', Grant], 100)
+  const rows = found.grants.map(({ id, userId, client, namespace, connectionId, tools, expiresAt }) => {
+    return [id, userId, client, `${namespace}/${connectionId}`, tools === null ? 'all' : tools.join(','), expiresAt]
+  })
+  context.show(found, ['ID', 'USER', 'CLIENT', 'CONNECTION', 'TOOLS', 'EXPIRES'], rows)
+}
+
+export async function revokeGrant(context: CommandContext, id: string): Promise<void> {
+  const missing = `there is no grant ${id}, or it is not yours: see \`postern grants list\``
+  const path = `${await scopeOf(context)}/grants/${pathSegment(id)}`
+  context.say(await context.request('DELETE', path, { missing }), `${id} is revoked, and every token of it`)
+}
+
+/** `named`: a token, or for operators its id; `-` reads stdin. */
+export async function revokeToken({ request, say }: CommandContext, named: string): Promise<void> {
+  const token = readToken(named)
+  const body = tokenIdShape.test(token) ? { tokenId: token } : { token }
+  const revoked = await request('POST', '/tokens/revoke', { body, reads: Revoked })
+  say(revoked, `${revoked.tokenId} is revoked, and every token minted with it`)
+}

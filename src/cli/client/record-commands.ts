@@ -1,0 +1,77 @@
+/** The record of calls and the audit log of a running platform. */
+
+import { Type } from '@sinclair/typebox'
+import { CommandError } from '../../errors.ts'
+import { oneLine } from '../../ops/escape-control.ts'
+import { nullable } from '../../schema/shapes.ts'
+import { type CallsFlags, callHeading, callRow, sinceOf } from '../calls.ts'
+import { countText } from '../count-text.ts'
+import type { CommandContext } from './context.ts'
+
+/** Ours: calls that one command fetches. Past it: older ones are left out, and the command says so. */
+const callsMax = 1000
+
+// The fields that the commands read of answers.
+const CallPage = Type.Object({ calls: Type.Array(Type.Object({})), nextCursor: nullable(Type.String()) })
+const AuditPage = Type.Object({ entries: Type.Array(Type.Object({})), nextCursor: nullable(Type.String()) })
+const Verification = Type.Object({
+  ok: Type.Boolean(),
+  problems: Type.Array(Type.String()),
+  logs: Type.Array(Type.Object({ replica: nullable(Type.String()), entries: Type.Integer(), hash: Type.String() })),
+})
+
+/** Prints the calls that match, oldest first, as `postern calls` does of a file. */
+export async function showCalls(context: CommandContext<CallsFlags>, now: Date): Promise<void> {
+  const { flags, request, show, stdout, stderr } = context
+  const { follow, args, since, namespace, connection, tool, user, token, outcome } = flags
+  if (follow !== undefined || args !== undefined)
+    throw new CommandError(
+      '--follow and --args read the record itself: use them on the server’s machine, with --data',
+      2,
+    )
+  const wanted = { namespace, connection, tool, user, token, outcome, since: sinceOf(since, now)?.toISOString() }
+  const given = Object.entries(wanted).filter((pair): pair is [string, string] => pair[1] !== undefined)
+  const calls: object[] = []
+  let cursor: string | null | undefined
+  while (cursor !== null && calls.length < callsMax) {
+    const query = new URLSearchParams(given)
+    if (cursor !== undefined) query.set('cursor', cursor)
+    const page = await request('GET', `/calls?${query}`, { reads: CallPage })
+    calls.push(...page.calls)
+    cursor = page.nextCursor
+  }
+  calls.reverse()
+  if (flags.json === true) stdout(calls.map((call) => `${JSON.stringify(call)}\n`).join(''))
+  else show(calls, callHeading, calls.map(callRow))
+  if (cursor !== null) stderr(`these are the last ${calls.length}; --since and the other flags find others\n`)
+}
+
+/** Prints entries of the audit log as JSON lines, oldest first. */
+export async function listAudit(
+  { flags, request, stdout }: CommandContext<{ since?: string; event?: string }>,
+  now: Date,
+) {
+  const { since, event } = flags
+  const query = { since: sinceOf(since, now)?.toISOString(), event }
+  const given = Object.entries(query).filter((pair): pair is [string, string] => pair[1] !== undefined)
+  const { entries } = await request('GET', `/audit?${new URLSearchParams(given)}`, { reads: AuditPage })
+  stdout(
+    entries
+      .reverse()
+      .map((entry) => `${JSON.stringify(entry)}\n`)
+      .join(''),
+  )
+}
+
+/** Throws CommandError with the problems. */
+export async function verifyAudit({ flags, request, say }: CommandContext<{ hash?: string }>): Promise<void> {
+  const { hash } = flags
+  const path = `/audit/verification${hash === undefined ? '' : `?hash=${encodeURIComponent(hash)}`}`
+  const found = await request('GET', path, { reads: Verification })
+  if (!found.ok) throw new CommandError(found.problems.map(oneLine).join('\n'))
+  const lines = found.logs.map(({ replica, entries, hash }) => {
+    const counted = `${replica === null ? '' : `${replica}: `}${countText(entries, 'entry', 'entries')}`
+    return `${counted}, none changed, none missing between them. The last has the hash ${hash}`
+  })
+  say(found, lines.length === 0 ? 'no entries yet' : lines.join('; '))
+}

@@ -1,0 +1,32 @@
+/** `POST /servers/.import`: an operator registers what another registry has, all servers in one write. */
+
+import { auditedCaller } from '../../auth/authenticate.ts'
+import { requireOperator } from '../../auth/authorizer.ts'
+import { allowanceOf } from '../../fairness/allowance.ts'
+import { readOptionalBody } from '../../http/body.ts'
+import { handlersOf } from '../../http/handler.ts'
+import { wholeResponse } from '../../http/respond.ts'
+import { ServersImport } from '../../model/server-json.ts'
+import { validatorOf } from '../../schema/check.ts'
+import { planImport } from './import-servers.ts'
+import type { ServerDeps } from './server-deps.ts'
+import { serverBody } from './server-handlers.ts'
+
+const importShape = validatorOf(ServersImport)
+
+export const importHandlers = handlersOf({ importServers })
+
+async function importServers({ store, audit, clock, writes }: ServerDeps, request: Request): Promise<Response> {
+  const { caller, change } = await writes.begin(request, (context) => requireOperator(context)) // 401, 429, 403, 400
+  const {
+    servers: documents,
+    namespace,
+    owner = caller.userId,
+  } = await readOptionalBody(request, importShape, serverBody) // 400, 413
+  const slices = allowanceOf(request).slices()
+  const options = { namespace, userId: owner, now: new Date(clock.now()), slices }
+  const imported = await change(() => planImport(store, documents, options)) // 401, 403
+  const counts = { servers: imported.servers.length, namespaces: imported.namespaces.length }
+  if (counts.servers > 0) await audit.recordDone('servers.imported', { ...auditedCaller(caller), ...counts })
+  return wholeResponse(request, JSON.stringify(imported))
+}
