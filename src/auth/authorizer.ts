@@ -29,7 +29,7 @@ export interface Authorizer {
   /** The namespace, if the caller may perform the operation on at least some of its connections. Throws 404 and 403. */
   requireNamespace(context: RequestContext, name: string | undefined, operation: Access['operation']): Promise<string>
   /**
-   * The namespace, for an operation on itself or on its servers (door contract, 1.2). Only its managers may change it.
+   * The namespace, for an operation on itself or on its servers (contract, 4.5). Only its managers may change it.
    * Throws 404, then 403.
    */
   requireManager(context: RequestContext, name: string | undefined, access: ResourceAccess): Promise<Namespace>

@@ -1,5 +1,5 @@
 /**
- * API keys of organizations (door contract, 3.7 and 3.8). Such a key acts for the organization, and outlives its maker.
+ * API keys of organizations (contract, 10.7 and 10.8). Such a key acts for the organization, and outlives its maker.
  */
 
 import { makeApiKey, revocationOf } from '../../auth/api-key.ts'

@@ -1,4 +1,4 @@
-/** The members of an organization over HTTP, and what their roles let them do (door contract, 3.5 and 3.6). */
+/** The members of an organization over HTTP, and what their roles let them do (contract, 10.5 and 10.6). */
 
 import { auditedCaller } from '../../auth/authenticate.ts'
 import type { RequestContext } from '../../auth/authorizer.ts'
@@ -85,7 +85,7 @@ function userIn(request: Request): string {
 
 export const organizationMissing = 'Organization not found'
 
-/** Throws 403 for a token, and for an organization's key: neither may make what outlives it (door contract, 1.3). */
+/** Throws 403 for a token, and for an organization's key: neither may make what outlives it (contract, 4.6). */
 export function requireApiKey({ caller }: RequestContext): void {
   if (caller.token !== undefined)
     throw new PlatformError('forbidden', 'Organizations are managed with the API key of a user, not with a token')
