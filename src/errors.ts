@@ -87,7 +87,7 @@ export function unauthorized(): PlatformError {
 /** The text for a namespace that does not exist, or that the caller does not see. */
 export const namespaceMissing = 'Namespace not found'
 
-/** The same response for what does not exist and for what the caller may not see (contract 4). */
+/** The same response for what does not exist and for what the caller may not see (contract, 4.4). */
 export function notFound(message = 'The resource was not found'): PlatformError {
   return new PlatformError('not_found', message)
 }

@@ -1,7 +1,7 @@
 /**
  * The bounds of the whole: the source of each, the reason for its value, and after "Past it" what happens beyond it. A
  * bound of one part alone stands in its file, written the same way. `docs/limits.md` has a table of all (`make
- * generated`). Names end with their unit. "Spec 8" and "Contract 3" are given; "Ours" were chosen here.
+ * generated`). Names end with their unit. "Spec 8" and "Contract 3.1" are given; "Ours" were chosen here.
  */
 
 const kB = 1024
@@ -13,7 +13,7 @@ const MB = 1024 * kB
 export const tokenLifetimeDefaultSeconds = 60 * 60
 /** Spec 8: the longest lifetime of a constraint, and so of a token. Past it: 400 when the token is minted. */
 export const tokenLifetimeMaxSeconds = 24 * 60 * 60
-/** Contract 3: a token must fit a request header of common proxies (8 KiB) and leave room for other headers. Past it: 400 `policy_too_large` when it is minted; a longer token in a request is not parsed. */
+/** Contract 3.1: a token must fit a request header of common proxies (8 KiB) and leave room for other headers. Past it: 400 `policy_too_large` when it is minted; a longer token in a request is not parsed. */
 export const tokenCharsMax = 6144
 /** Ours: clocks of one company's servers differ by seconds. Past it: a token issued further in the future is 401. */
 export const clockSkewMaxSeconds = 30
@@ -28,9 +28,9 @@ export const revocationRetentionSeconds = 7 * 24 * 60 * 60
 
 /** Ours: names of namespaces read from the store at once. Past it: in several reads. */
 export const namespacesPerRead = 1000
-/** Contract (door 3.1): namespaces on a page. Past it: 400. */
+/** Contract 10.1: namespaces on a page. Past it: 400. */
 export const namespacesPageMax = 50
-/** Contract (door 3.3): namespaces that a user may own before making another is refused. Past it: 403. */
+/** Contract 10.3: namespaces that a user may own before making another is refused. Past it: 403. */
 export const namespacesPerUserDefault = 3
 /** Ours: namespaces that an organization may own before making another is refused; each member's `/me` and lists look at all. Past it: 403 for all but operators; fixtures and imports are not refused. */
 export const namespacesPerOrganizationMax = 1000
@@ -44,9 +44,9 @@ export const listPageMax = 100
 export const organizationMembersMax = 10_000
 /** Ours: members of an organization read from the store at once. Past it: in several reads. */
 export const membersPerRead = 1000
-/** Contract (door 2.1): servers on a page. Past it: 400. */
+/** Contract 9.2: servers on a page. Past it: 400. */
 export const serversPageMax = 100
-/** Contract (door 2.1): servers on a page without `pageSize`. Past it: they are on the next page. */
+/** Contract 9.2: servers on a page without `pageSize`. Past it: they are on the next page. */
 export const serversPageDefault = 10
 /** Ours: different words of a server that are indexed, of its name first and its description last. Past it: the rest is not found. */
 export const searchedWordsMax = 2000
@@ -56,15 +56,15 @@ export const namespaceSearchedWordsMax = 50_000
 export const allSearchedWordsMax = 330_000
 /** Ours: characters of each field of a server that are indexed, its tools' names counted together. Past it: the rest is not found. */
 export const searchedCharsMax = 16 * kB
-/** Contract (door 2.5): bytes of the body of `PUT /servers`. Past it: 413. */
+/** Contract 9.6: bytes of the body of `PUT /servers`. Past it: 413. */
 export const serverBodyBytesMax = MB
-/** Contract (door 2.3): hits of a search, and those without `topK`. Past it: 400. */
+/** Contract 9.4: hits of a search, and those without `topK`. Past it: 400. */
 export const searchHitsMax = 500
-/** Contract (door 2.3): the least `topK`. Past it: 400. */
+/** Contract 9.4: the least `topK`. Past it: 400. */
 export const searchHitsMin = 10
-/** Contract (door 2.4): characters of a search. Past it: 400. */
+/** Contract 9.5: characters of a search. Past it: 400. */
 export const searchCharsMax = 256
-/** Contract (door 2.4): letters from which the last word of a search is also the beginning of one. Below it: it is a word alone. */
+/** Contract 9.5: letters from which the last word of a search is also the beginning of one. Below it: it is a word alone. */
 export const searchBeginningCharsMin = 3
 /** Ours: servers on a page of `/v0.1/servers`; the public MCP Registry has as many. Past it: 400. */
 export const registryPageMax = 100
@@ -77,19 +77,19 @@ export const introspectionPagesMax = 64
 
 // Sign-in
 
-/** Contract (sign-in 2.1): lifetime of a browser session. Past it: sign in again. */
+/** Contract 12.1: lifetime of a browser session. Past it: sign in again. */
 export const browserSessionSeconds = 12 * 60 * 60
-/** Contract (sign-in 2.2): lifetime of a login link. Past it: 400. */
+/** Contract 12.2: lifetime of a login link. Past it: 400. */
 export const loginLinkSeconds = 10 * 60
-/** Contract (door 8.4), as the original's command line waits: lifetime of a login on a command line. Past it: 404. */
+/** Contract 12.4, as the original's command line waits: lifetime of a login on a command line. Past it: 404. */
 export const cliLoginSeconds = 5 * 60
 /** Ours: browser sessions that a user begins in a minute. Past it: 429. */
 export const sessionsPerMinuteMax = 30
 /** Ours: such logins begun in a minute from one address. Past it: 429. */
 export const cliLoginsPerMinuteMax = 30
-/** Contract (sign-in 3.6): lifetime of an authorization code. Past it: `invalid_grant`. */
+/** Contract 13.6: lifetime of an authorization code. Past it: `invalid_grant`. */
 export const codeSeconds = 60
-/** Contract (sign-in 3.8): lifetime of an access token that a client got by signing in. Past it: it is refreshed. */
+/** Contract 13.8: lifetime of an access token that a client got by signing in. Past it: it is refreshed. */
 export const accessTokenSeconds = 60 * 60
 /** Ours: bytes of a form; the largest names a few hundred tools. Past it: 400. */
 export const formBytesMax = 64 * kB
@@ -103,7 +103,7 @@ export const userGrantsMax = 1000
 export const grantsPerMinuteMax = 60
 /** Ours: documents of clients that are fetched in a minute for one user; each is a request to a server that somebody names. Past it: 429. */
 export const clientDocumentsPerMinuteMax = 30
-/** Contract (sign-in 3.3): registrations a minute from one address. Past it: 429. */
+/** Contract 13.3: registrations a minute from one address. Past it: 429. */
 export const registrationsPerMinuteMax = 30
 /** Ours: forms of one connection's setup page that are sent in a minute; each asks other servers, and leaves a record. Past it: 429. */
 export const setupsPerMinuteMax = 60
@@ -113,11 +113,11 @@ export const ownerSetupsPerMinuteMax = 120
 export const newClientsPerHourMax = 1
 /** Ours: characters of a redirect URI, a client id that is a URL, or another URL of a client. Past it: 400. */
 export const clientUrlCharsMax = 2000
-/** Contract (sign-in 1.9): time for a fetch of metadata, a client document, or a token. Past it: 502, or 400. */
+/** Contract 14.9: time for a fetch of metadata, a client document, or a token. Past it: 502, or 400. */
 export const oauthFetchTimeoutMs = 10_000
-/** Contract (sign-in 1.1): lifetime of the ticket in a setup link. Past it: a key is needed. */
+/** Contract 14.1: lifetime of the ticket in a setup link. Past it: a key is needed. */
 export const setupTicketSeconds = 60 * 60
-/** Contract (sign-in 1.5): time that a person has to sign in at an authorization server. Past it: 400, start again. */
+/** Contract 14.5: time that a person has to sign in at an authorization server. Past it: 400, start again. */
 export const attemptSeconds = 10 * 60
 /** Ours: characters of a client id, a client secret or a scope that a connection is given. Past it: 400. */
 export const oauthTextCharsMax = 2000
@@ -153,11 +153,11 @@ export const outgoingRequestsMax = 20_000
 
 // Names and records
 
-/** Contract 2: characters in a namespace, and in each part of a qualifiedName. Past it: not a valid name; 404 in a path, 400 in a body. */
+/** Contract 2.5: characters in a namespace, and in each part of a qualifiedName. Past it: not a valid name; 404 in a path, 400 in a body. */
 export const slugCharsMax = 64
-/** Contract 2: characters in a connection id. Past it: not a valid id. */
+/** Contract 2.5: characters in a connection id. Past it: not a valid id. */
 export const connectionIdCharsMax = 128
-/** Contract 2: characters in a key chosen by the user. Below it: refused at the start, a problem of the fixtures. */
+/** Contract 2.1: characters in a key chosen by the user. Below it: refused at the start, a problem of the fixtures. */
 export const apiKeyCharsMin = 32
 /** Ours: four times a generated key; anything longer is a token or a mistake. Past it: refused at the start. */
 export const apiKeyCharsMax = 256
@@ -180,13 +180,13 @@ export const ownerServersMax = 5000
 export const sharedReadKeysMax = 100
 /** Ours: entries that one statement of a load writes to PostgreSQL. Past it: the next statement. */
 export const postgresEntriesPerStatement = 1000
-/** Stores contract 4.1: milliseconds until a read of PostgreSQL must be answered. Past it: 503. */
+/** Contract 16.5: milliseconds until a read of PostgreSQL must be answered. Past it: 503. */
 export const storeReadMs = 2000
-/** Stores contract 5.2: milliseconds until the outcome of a commit must be certain. Past it: 503, `outcome_unknown`. */
+/** Contract 16.8: milliseconds until the outcome of a commit must be certain. Past it: 503, `outcome_unknown`. */
 export const storeOutcomeMs = 10_000
 /** Ours: connections that commits leave to reads, and that long transactions have for themselves; reads of large records have half of the others, and one is left to small reads. Past it: commits wait, and large reads for a second; then 503. */
 export const storePoolReserved = 2
-/** Stores contract 6.2: milliseconds that a primary is confirmed without a commit that it acknowledged. Past it: 503. */
+/** Contract 16.10: milliseconds that a primary is confirmed without a commit that it acknowledged. Past it: 503. */
 export const storeBeliefMs = 5000
 /** Ours: milliseconds that a command waits for the database. Past it: exit 1. */
 export const storeCommandMs = 5000
@@ -194,9 +194,9 @@ export const storeCommandMs = 5000
 export const replicaGoneMs = 10_000
 /** Ours: milliseconds between two looks at the hosts after a connection was lost. Past it: the next look. */
 export const storeLookAgainMs = 100
-/** Stores contract 2: the default of `--store-pool`. Past it: statements wait for a connection. */
+/** Contract 16.1: the default of `--store-pool`. Past it: statements wait for a connection. */
 export const storePoolDefault = 10
-/** Stores contract 4.4: the same at a start. Past it: it ends. */
+/** Contract 16.7: the same at a start. Past it: it ends. */
 export const clockOffsetMaxMs = 20_000
 /** Ours: entries that a scan of a store reads at once. Past it: the next read. */
 export const scannedPerRead = 1000
@@ -233,7 +233,7 @@ export const shutdownTimeoutMs = 5000
 
 // The gateway
 
-/** Contract (gateway): time until the head of an upstream's response. `--upstream-timeout`. Past it: 504. */
+/** Contract 7.4: time until the head of an upstream's response. `--upstream-timeout`. Past it: 504. */
 export const upstreamTimeoutDefaultSeconds = 60
 /** Ours: one JSON-RPC request, large enough for a document in its arguments. Past it: 413. */
 export const rpcBodyBytesMax = MB

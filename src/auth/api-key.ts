@@ -1,4 +1,4 @@
-/** API keys: 256 random bits; the store has only their keyed hash (contract 2). */
+/** API keys: 256 random bits; the store has only their keyed hash (contract, 2.1). */
 
 import { createHmac, randomBytes } from 'node:crypto'
 import { apiKeyCharsMax, apiKeyCharsMin } from '../limits.ts'

@@ -1,7 +1,7 @@
 /**
  * Authenticates a credential as a caller. Roles, memberships and the key's status are looked up in the current version
  * of the directory at every use. So a demoted admin's organization token, and every token of a revoked key, stop
- * working at once (contract 2).
+ * working at once (contract, 2.4).
  */
 
 import { LRUCache } from 'lru-cache'
@@ -149,8 +149,8 @@ export async function canAccessNamespace(caller: Caller, namespace: Namespace, d
 }
 
 /**
- * Whether the user is an admin or owner; an operator is one of every organization (specification 2.1; contract 2), and
- * an organization's key of its own.
+ * Whether the user is an admin or owner; an operator is one of every organization (specification 2.1; contract, 2.1),
+ * and an organization's key of its own.
  */
 export async function isOrganizationAdmin(
   { userId, operator }: Pick<Caller, 'userId' | 'operator'>,

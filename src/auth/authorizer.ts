@@ -29,7 +29,7 @@ export interface Authorizer {
   /** The namespace, if the caller may perform the operation on at least some of its connections. Throws 404 and 403. */
   requireNamespace(context: RequestContext, name: string | undefined, operation: Access['operation']): Promise<string>
   /**
-   * The namespace, for an operation on itself or on its servers (door contract, 1.2). Only its managers may change it.
+   * The namespace, for an operation on itself or on its servers (contract, 4.5). Only its managers may change it.
    * Throws 404, then 403.
    */
   requireManager(context: RequestContext, name: string | undefined, access: ResourceAccess): Promise<Namespace>
@@ -58,7 +58,7 @@ export interface Authorizer {
 /** An operation on namespaces or servers. */
 export type ResourceAccess = Pick<Access, 'resource' | 'operation'>
 
-/** Throws 403 for a token, and for an organization's key: neither may make what outlives it (door contract, 1.3). */
+/** Throws 403 for a token, and for an organization's key: neither may make what outlives it (contract, 4.6). */
 export function requireApiKey({ caller }: RequestContext, things = 'Organizations'): void {
   const start = `${things} are managed with the API key of a user`
   if (caller.token !== undefined) throw new PlatformError('forbidden', `${start}, not with a token`)

@@ -1,5 +1,5 @@
 /**
- * Which namespaces a caller may access, and which it manages (door contract, 1.1). Policies are evaluated elsewhere.
+ * Which namespaces a caller may access, and which it manages (contract, 2.6). Policies are evaluated elsewhere.
  */
 
 import { namespacesPerRead } from '../limits.ts'

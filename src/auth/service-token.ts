@@ -1,5 +1,5 @@
 /**
- * Encodes and verifies service tokens: compact JWS with the caller, the policy and the expiry (contract 3). No I/O, no
+ * Encodes and verifies service tokens: compact JWS with the caller, the policy and the expiry (contract, 3). No I/O, no
  * clock. `verifyToken` checks the token itself; authenticate.ts then checks, at every use, that neither it nor its API
  * key was revoked.
  */

@@ -1,6 +1,6 @@
 /**
  * The links that are given for connections which need a sign-in or input: `{base}/connect/NAMESPACE/ID/setup`. With a
- * ticket, who opens one needs no key (sign-in contract, 1.1).
+ * ticket, who opens one needs no key (contract, 14.1).
  */
 
 import { createHash } from 'node:crypto'

@@ -52,7 +52,7 @@ export function isAccepted({ state, since }: SigningKey, nowSeconds: number): bo
   return state === 'active' || (state === 'retired' && nowSeconds < since + keyRetirementSeconds)
 }
 
-/** The public keys for verifiers (contract 3). */
+/** The public keys for verifiers (contract, 3.1). */
 export function publishedKeys({ all }: KeyRing, nowSeconds: number): SigningKey['jwk'][] {
   return all.filter((key) => key.state === 'next' || isAccepted(key, nowSeconds)).map(({ jwk }) => jwk)
 }

@@ -45,7 +45,7 @@ import { ignoredHangUp, stopSignal } from './stop-signals.ts'
 import type { Terminal } from './terminal.ts'
 import { isThisServer } from './this-server.ts'
 
-/** Stores contract 4.4: milliseconds that this machine's clock may differ from the database's. Past it: the log warns. */
+/** Contract 16.7: milliseconds that this machine's clock may differ from the database's. Past it: the log warns. */
 const clockOffsetWarnMs = 5000
 
 /** Time between deletions of expired grants and clients. Past it: they are kept until the next. */
@@ -189,7 +189,7 @@ async function loadAtStart(
   if (fixtures.length === 0) return
   await load(fixtures.map(sourceFile)).catch((error: unknown) => {
     if (!(error instanceof FixtureConflict)) throw error
-    // Somebody's things over HTTP must not keep the server from starting (door contract, 4.2).
+    // Somebody's things over HTTP must not keep the server from starting (contract, 11.4).
     log.warn('fixtures not loaded; the existing records stay', { problems: error.message })
   })
 }

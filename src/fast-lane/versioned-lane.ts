@@ -1,7 +1,7 @@
 /**
  * The fast lane of a store that runs elsewhere. It repeats pages and details that were answered before, if one read of
- * versions, which waiting requests share, says that nothing has changed since (stores contract, 4.1). A request that
- * was not answered before costs no read here.
+ * versions, which waiting requests share, says that nothing has changed since (contract, 16.5). A request that was not
+ * answered before costs no read here.
  */
 
 import type { Clock } from '../clock.ts'

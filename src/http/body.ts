@@ -1,5 +1,6 @@
 /**
- * Reads JSON bodies strictly. A body that cannot be read is always an error, and never treated as absent (contract 3).
+ * Reads JSON bodies strictly. A body that cannot be read is always an error, and never treated as absent (contract,
+ * 3.5).
  */
 
 import { invalidRequest } from '../errors.ts'

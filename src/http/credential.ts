@@ -1,5 +1,5 @@
 /**
- * Reads the credential from the `Authorization` header, strictly (contract 2). The framework's bearer plugin is too
+ * Reads the credential from the `Authorization` header, strictly (contract, 2.2). The framework's bearer plugin is too
  * lenient for this: it also accepts `?access_token=` and `Bearerabc`, and only one spelling of the scheme.
  */
 

@@ -1,7 +1,7 @@
 /**
- * Protects against requests that another site makes a browser send here (contract 1), among them DNS rebinding: a name
- * of that site that resolves to this machine. A request's `Host` must be one of our names, and its `Origin` absent or
- * allowed.
+ * Protects against requests that another site makes a browser send here (contract, 1.9), among them DNS rebinding: a
+ * name of that site that resolves to this machine. A request's `Host` must be one of our names, and its `Origin` absent
+ * or allowed.
  */
 
 import { PlatformError } from '../errors.ts'

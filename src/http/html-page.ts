@@ -1,6 +1,6 @@
 /**
  * The pages on which people sign in and consent: HTML and one style sheet. No script, nothing loaded, never framed,
- * never cached (sign-in contract, 2.3).
+ * never cached (contract, 12.3).
  */
 
 import { Html, html } from './html.ts'

@@ -1,4 +1,4 @@
-/** Lists that are read by the number of a page (door contract, 2.1, 3.1). */
+/** Lists that are read by the number of a page (contract, 9.2, 10.1). */
 
 import { readInteger } from './query.ts'
 

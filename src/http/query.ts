@@ -1,4 +1,4 @@
-/** Parses query strings strictly: unknown and repeated parameters are errors (contract 5). */
+/** Parses query strings strictly: unknown and repeated parameters are errors (contract, 5.4). */
 
 import { invalidRequest } from '../errors.ts'
 

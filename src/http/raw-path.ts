@@ -1,7 +1,8 @@
 /**
  * Restores backslashes in paths. The runtime normalizes dots and backslashes in a request's URL, so `/connect/a\..\b`
  * arrives as `/connect/b`, another resource. The parameters of the runtime's own router still have the original path.
- * If it contains a backslash, which no name may (contract 2), the request is passed on with the original name, encoded.
+ * If it contains a backslash, which no name may (contract, 2.5), the request is passed on with the original name,
+ * encoded.
  */
 
 import { type Operation, operations } from '../operations.ts'

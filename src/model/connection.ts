@@ -1,11 +1,11 @@
-/** Connections as lists return them (spec 2.5, 2.6; contract 5). */
+/** Connections as lists return them (spec 2.5, 2.6; contract, 5.1). */
 
 import { FormatRegistry, type Static, Type } from '@sinclair/typebox'
 import { oauthTextCharsMax, urlCharsMax } from '../limits.ts'
 import { closedObject, nullable, OptionalText, oneOf } from '../schema/shapes.ts'
 import { ConnectionId, QualifiedName } from './names.ts'
 
-/** Contract 5: characters in a connection's name. Past it: a problem of the fixtures. */
+/** Contract 6.2: characters in a connection's name. Past it: a problem of the fixtures. */
 const connectionNameCharsMax = 255
 /** Ours: long enough for any kind of credential. Past it: 400. */
 const headerValueCharsMax = 4096
@@ -57,7 +57,7 @@ const SignedInUntil = Type.String({
   description: 'When the sign-in ends, where the server gave nothing to renew it with: somebody signs in again then.',
 })
 
-/** Contract 5: five states, each with what a person needs to resolve it. */
+/** Contract 5.1: five states, each with what a person needs to resolve it. */
 export const ConnectionStatus = Type.Union([
   closedObject({ state: Type.Literal('connected'), signedInUntil: Type.Optional(SignedInUntil) }),
   closedObject({ state: Type.Literal('disconnected') }),
@@ -165,7 +165,7 @@ export function isRefusedHeader(name: string): boolean {
 export const Deleted = closedObject({ success: Type.Literal(true) })
 export type Deleted = Static<typeof Deleted>
 
-/** A page of a list (spec 4.2). `nextCursor` is null on the last page (contract 5). */
+/** A page of a list (spec 4.2). `nextCursor` is null on the last page (contract, 5.2). */
 export const ConnectionPage = closedObject({ connections: Type.Array(Connection), nextCursor: nullable(Type.String()) })
 export type ConnectionPage = Static<typeof ConnectionPage>
 

@@ -1,5 +1,5 @@
 /**
- * The values that a person must enter before the server of a connection can be reached (sign-in contract, 1.10): the
+ * The values that a person must enter before the server of a connection can be reached (contract, 14.10): the
  * `configSchema` of a registered server's HTTP option, as the fields of a form. Pure.
  */
 

@@ -1,4 +1,4 @@
-/** Names and ids: their syntax (contract 2), and how a qualifiedName is split. */
+/** Names and ids: their syntax (contract, 2.5), and how a qualifiedName is split. */
 
 import { type Static, type TString, Type } from '@sinclair/typebox'
 import { connectionIdCharsMax, slugCharsMax } from '../limits.ts'
@@ -62,7 +62,7 @@ export const isSlug = matcherOf(Slug)
 export const isQualifiedName = matcherOf(QualifiedName)
 export const isConnectionId = matcherOf(ConnectionId)
 
-/** The part before `/`, or the whole name for a namespace-only server (contract 4). */
+/** The part before `/`, or the whole name for a namespace-only server (contract, 4.2). */
 export function namespaceOf(name: QualifiedName): string {
   const slash = name.indexOf('/')
   return slash < 0 ? name : name.slice(0, slash)

@@ -1,4 +1,4 @@
-/** Organizations, namespaces, roles and API keys (contract 2). */
+/** Organizations, namespaces, roles and API keys (contract, 2.1 and 2.3). */
 
 import { type Static, Type } from '@sinclair/typebox'
 import { closedObject, nullable, oneOf } from '../schema/shapes.ts'
@@ -57,7 +57,7 @@ export const ApiKey = closedObject({
 })
 export type ApiKey = Static<typeof ApiKey>
 
-// Bodies of requests and responses (door contract, 3)
+// Bodies of requests and responses (contract, 10)
 
 /** The page of a list that is read by its number. */
 export const Pagination = closedObject({
@@ -123,7 +123,7 @@ const shownGrant = closedObject({
 export const GrantPage = closedObject({ grants: Type.Array(shownGrant), pagination: Pagination })
 export type GrantPage = Static<typeof GrantPage>
 
-/** The caller, and the operations that it may perform (door contract, 1.4). */
+/** The caller, and the operations that it may perform (contract, 2.7). */
 export const Me = closedObject({
   userId: Type.String(),
   operator: Type.Boolean(),

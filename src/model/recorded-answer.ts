@@ -1,4 +1,4 @@
-/** A recorded answer of a mocked connection (contract 7 and gateway, mocks). */
+/** A recorded answer of a mocked connection (contract, 8 and 11.1). */
 
 import { type Static, Type } from '@sinclair/typebox'
 import { closedObject } from '../schema/shapes.ts'

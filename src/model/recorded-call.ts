@@ -1,4 +1,4 @@
-/** Recorded calls and audit entries, as the interface shows them (console contract, 5.3 and 5.4). */
+/** Recorded calls and audit entries, as the interface shows them (contract, 18.5). */
 
 import { type Static, Type } from '@sinclair/typebox'
 import { closedObject, nullable, oneOf } from '../schema/shapes.ts'

@@ -1,4 +1,4 @@
-/** The details of a registered server (spec 2.7 to 2.11; contract 6). */
+/** The details of a registered server (spec 2.7 to 2.11; contract, 9.1). */
 
 import { isDeepStrictEqual } from 'node:util'
 import { type Static, type TObject, Type } from '@sinclair/typebox'
@@ -108,7 +108,7 @@ export const ServerListing = closedObject({
 })
 export type ServerListing = Static<typeof ServerListing>
 
-/** A server in a list (door contract, 2.2). */
+/** A server in a list (contract, 9.3). */
 export const ServerItem = closedObject({
   id: Type.String({ format: 'uuid' }),
   qualifiedName: QualifiedName,
@@ -191,7 +191,7 @@ const displayName = Type.String({ minLength: 1, maxLength: serverNameCharsMax })
 const description = Type.String({ maxLength: serverDescriptionCharsMax })
 const link = nullable(Url)
 
-/** The fields of a server that its people write (door contract, 2.5). */
+/** The fields of a server that its people write (contract, 9.6). */
 const written = {
   displayName: Type.Optional(displayName),
   description: Type.Optional(description),
@@ -233,8 +233,8 @@ export const ServerChanged = closedObject({ success: Type.Literal(true), ...name
 export type ServerChanged = Static<typeof ServerChanged>
 
 /**
- * The payload of a release (door contract, 2.9). Other types than `external` would be built and hosted.
- * Nothing here scans a server with credentials, so fields for such scans are ignored.
+ * The payload of a release (contract, 9.10). Other types than `external` would be built and hosted. Nothing here scans
+ * a server with credentials, so fields for such scans are ignored.
  */
 export const ReleasePayload = openObject({
   type: Type.Literal('external', { errorMessage: 'must be "external"; nothing is built or hosted here' }),

@@ -1,4 +1,4 @@
-/** The bodies of `POST /tokens` (spec 2.1, 2.3), and the claims of a service token (contract 3). */
+/** The bodies of `POST /tokens` (spec 2.1, 2.3), and the claims of a service token (contract, 3.1). */
 
 import { type Static, Type } from '@sinclair/typebox'
 import { closedObject, OptionalText } from '../schema/shapes.ts'
@@ -7,7 +7,7 @@ import { OrganizationId, OrganizationUserId, UserId } from './names.ts'
 
 export const CreateTokenRequest = closedObject({
   policy: Type.Optional(Policy),
-  // Any text is accepted: one that is not an id gets the same response as an unknown organization (contract 3).
+  // Any text is accepted: one that is not an id gets the same response as an unknown organization (contract, 3.4).
   organizationId: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })),
 })
 export type CreateTokenRequest = Static<typeof CreateTokenRequest>

@@ -43,8 +43,8 @@ export type Decision =
     }
 
 /**
- * Decides in the order of contract 4: `namespaces` of all blocks come first, because an invisible namespace is 404
- * whatever else is wrong.
+ * Decides in the order of the contract, 4.4: `namespaces` of all blocks come first, because an invisible namespace is
+ * 404 whatever else is wrong.
  */
 export function decide(blocks: readonly Block[], access: Access): Decision {
   return drained(decideInSteps(blocks, access, fieldsInOrder, hiding))

@@ -1,6 +1,6 @@
 /**
- * `rpcReqMatch`: rules on the body of an MCP JSON-RPC request (spec 2.2; contract 4). The value at a path must match a
- * pattern (`patterns.ts`).
+ * `rpcReqMatch`: rules on the body of an MCP JSON-RPC request (spec 2.2; contract, 4.3 and 7.6). The value at a path
+ * must match a pattern (`patterns.ts`).
  */
 
 import { costToAsk, matches } from '../schema/patterns.ts'

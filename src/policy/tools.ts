@@ -1,5 +1,5 @@
 /**
- * Which tools a token could call (contract, gateway). Each rule is evaluated on the call that would be made. A tool is
+ * Which tools a token could call (contract, 7.7). Each rule is evaluated on the call that would be made. A tool is
  * shown unless a block could never allow a call of it.
  */
 

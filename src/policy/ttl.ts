@@ -1,4 +1,4 @@
-/** Parses a constraint's ttl, a duration or a number of seconds (spec 2.2; contract 3). */
+/** Parses a constraint's ttl, a duration or a number of seconds (spec 2.2; contract, 3.3). */
 
 import { tokenLifetimeMaxSeconds } from '../limits.ts'
 

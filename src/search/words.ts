@@ -1,6 +1,6 @@
 /**
  * The words of a text, for search: without case and accents. Names of programs come apart: `createIssue` and
- * `create_issue` both give the words `create` and `issue` (door contract, 2.4).
+ * `create_issue` both give the words `create` and `issue` (contract, 9.5).
  */
 
 /**

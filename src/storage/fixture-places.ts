@@ -1,4 +1,4 @@
-/** Which records a fixture defines, and where. They are changed there, and not over HTTP (door contract, 4.1). */
+/** Which records a fixture defines, and where. They are changed there, and not over HTTP (contract, 11.3). */
 
 import { conflict } from '../errors.ts'
 import { placeKey } from './keys.ts'

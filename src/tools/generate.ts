@@ -42,7 +42,7 @@ function limitsTable(): string {
 function boundsTable(heading: string, source: string): string {
   const rows: string[] = []
   const bounds = source.matchAll(
-    /^\/\*\* ((?:Ours|Spec|Contract|Storage|Stores)\b.*) \*\/\n(?:export )?const (\w+) = ((?:[a-z\d]|[kM]B).*)$/gm,
+    /^\/\*\* ((?:Ours|Spec|Contract|Storage)\b.*) \*\/\n(?:export )?const (\w+) = ((?:[a-z\d]|[kM]B).*)$/gm,
   )
   for (const [, comment = '', name = '', value = ''] of bounds) {
     const [, why, past] = /^(.*?)\. (?:Past|Below|Within) it,?:? ?(.*)$/.exec(comment) ?? []

@@ -1,4 +1,4 @@
-/** Asks an MCP server what it has: tools, resources and prompts, all pages of each (door contract, 2.6). */
+/** Asks an MCP server what it has: tools, resources and prompts, all pages of each (contract, 9.7). */
 
 import type { Client, RequestOptions } from '@modelcontextprotocol/client'
 import { type Static, Type } from '@sinclair/typebox'
@@ -9,9 +9,9 @@ import { readJson } from '../schema/json.ts'
 import { type Initialization, IntrospectionError, initializeServer, readServerInfo, shortened } from './probe.ts'
 import type { Upstream } from './upstream.ts'
 
-/** Contract (door 2.6): milliseconds to learn what a server has. Past it: a warning, or 502. */
+/** Contract 9.7: milliseconds to learn what a server has. Past it: a warning, or 502. */
 const introspectionTimeoutMs = 5000
-/** Contract (door 2.6): bytes of all responses of a server that is asked what it has. Past it: a warning, or 502. */
+/** Contract 9.7: bytes of all responses of a server that is asked what it has. Past it: a warning, or 502. */
 export const introspectionBytesMax = 1024 * 1024
 /** Ours: tools, resources or prompts of a server. Past it: a warning, or 502. */
 const introspectionItemsMax = 5000

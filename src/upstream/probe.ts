@@ -12,7 +12,7 @@ import { createPartsCounter } from '../schema/json-parts.ts'
 import { version } from '../version.ts'
 import { toResponse, type Upstream, UpstreamError, type UpstreamRequest } from './upstream.ts'
 
-/** Contract (gateway): the probe of a new connection. Past it: the connection is created with the state `error`. */
+/** Contract 6.4: the probe of a new connection. Past it: the connection is created with the state `error`. */
 const probeTimeoutMs = 5000
 
 /** Levels of what a server answers to a greeting or an introspection, twice what is kept. Past it: it is not read. */

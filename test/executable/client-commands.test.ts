@@ -1,6 +1,6 @@
 /**
  * A company without a file or a curl line: organization, namespaces, servers, members, keys, connections and tokens by
- * commands alone (door contract, 8), found again, and who called what.
+ * commands alone (contract, 1.6 and 1.7), found again, and who called what.
  */
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'

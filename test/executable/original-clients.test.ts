@@ -1,6 +1,6 @@
 /**
  * The original's SDK 0.68 and command line 4.7.4, unchanged, against the executable: namespaces, servers, search,
- * publishing and keys (door contract, **compat**).
+ * publishing and keys (contract, **compat**).
  */
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'

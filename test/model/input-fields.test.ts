@@ -1,4 +1,4 @@
-/** A schema as the fields of a form (sign-in contract, 1.10). */
+/** A schema as the fields of a form (contract, 14.10). */
 
 import { describe, expect, test } from 'bun:test'
 import { defaultsFor, inputRequired, readInputFields, withInput } from '../../src/model/input-fields.ts'

@@ -1,4 +1,4 @@
-/** Words and ranking (door contract, 2.4). */
+/** Words and ranking (contract, 9.5). */
 
 import { describe, expect, test } from 'bun:test'
 import { sliceCost } from '../../src/limits.ts'

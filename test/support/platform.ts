@@ -217,8 +217,8 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
 }
 
 /**
- * The store, which refuses a commit that spans two namespaces, or a namespace and the directory (stores contract, 1.4):
- * so namespaces can be kept apart one day. One thing may stand with the directory: the usage of the namespace whose
+ * The store, which refuses a commit that spans two namespaces, or a namespace and the directory (contract, 15.5): so
+ * namespaces can be kept apart one day. One thing may stand with the directory: the usage of the namespace whose
  * servers are written, which counts them with connections. Loads are not made for requests.
  */
 function withinOnePart(store: Store): Store {

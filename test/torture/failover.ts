@@ -18,7 +18,7 @@ import { collector, type Trial } from './trial.ts'
 
 /** Writers, each with a connection of its own. */
 const writers = 6
-/** From the promotion to the first write that is acknowledged, in milliseconds (stores contract, 9.2). */
+/** From the promotion to the first write that is acknowledged, in milliseconds (contract, 19.2). */
 const writesAfterMs = 3000
 /**
  * Until a read is answered, whatever happens to the database. Times count in `make torture` alone: it is not for a busy

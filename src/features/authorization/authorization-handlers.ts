@@ -1,4 +1,4 @@
-/** All operations by which a client that knows only a connection's URL signs in (sign-in contract, section 3). */
+/** All operations by which a client that knows only a connection's URL signs in (contract, 13). */
 
 import { secondsOf } from '../../clock.ts'
 import { notFound, PlatformError } from '../../errors.ts'

@@ -1,6 +1,6 @@
 /**
  * Clients that may ask for access: registered ones (RFC 7591), and those whose `client_id` is the URL of a document
- * about them. All are public: none has a secret (sign-in contract, 3.3).
+ * about them. All are public: none has a secret (contract, 13.3).
  */
 
 import { createHmac, randomBytes } from 'node:crypto'
@@ -21,18 +21,18 @@ import type { Client, KeptDocuments, OAuthDeps } from './oauth-deps.ts'
 import { OAuthError } from './oauth-error.ts'
 import { redirectUriProblem } from './redirect-uris.ts'
 
-/** Contract (sign-in 3.3): time that a registered client has to be used. Past it: it is removed. */
+/** Contract 13.3: time that a registered client has to be used. Past it: it is removed. */
 export const unusedClientSeconds = 24 * 60 * 60
-/** Contract (sign-in 3.3): registered clients that nobody has used. Past it: the oldest of the network that has most is removed. */
+/** Contract 13.3: registered clients that nobody has used. Past it: the oldest of the network that has most is removed. */
 export const unusedClientsMax = 1000
 
 /** Ours: characters of a client's name. Past it: it is cut. */
 const clientNameCharsMax = 100
-/** Contract (sign-in 3.4): redirect URIs of a client. Past it: 400. */
+/** Contract 13.4: redirect URIs of a client. Past it: 400. */
 const redirectUrisMax = 10
-/** Contract (sign-in 3.3): bytes of a client's document. Past it: 400. */
+/** Contract 13.3: bytes of a client's document. Past it: 400. */
 export const clientDocumentBytesMax = 16 * 1024
-/** Contract (sign-in 3.3): longest time that a client's document is kept. Past it: it is fetched again. */
+/** Contract 13.3: longest time that a client's document is kept. Past it: it is fetched again. */
 export const clientDocumentSecondsMax = 24 * 60 * 60
 
 /** Client documents that are kept. Past it: the one unused longest is fetched again. */

@@ -1,5 +1,5 @@
 /**
- * `/oauth/authorize`: a client sends its user here, and the user allows or denies (sign-in contract, 3.5, 3.6). Nothing
+ * `/oauth/authorize`: a client sends its user here, and the user allows or denies (contract, 13.5, 13.6). Nothing
  * redirects to a client before the user has decided: a mistake in the request is a page.
  */
 

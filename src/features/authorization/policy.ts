@@ -1,4 +1,4 @@
-/** The policy of an access token: one connection, and perhaps only some of its tools (sign-in contract, 3.8). */
+/** The policy of an access token: one connection, and perhaps only some of its tools (contract, 13.8). */
 
 import type { Grant } from '../../auth/grants.ts'
 import { invalidRequest } from '../../errors.ts'

@@ -1,4 +1,4 @@
-/** Which redirect URIs a client may have, and whether a request's is one of them (sign-in contract, 3.4). */
+/** Which redirect URIs a client may have, and whether a request's is one of them (contract, 13.4). */
 
 import { clientUrlCharsMax } from '../../limits.ts'
 

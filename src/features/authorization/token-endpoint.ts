@@ -1,4 +1,6 @@
-/** `/oauth/token` and `/oauth/revoke`: codes and refresh tokens become access tokens, or end (sign-in contract, 3.7 to 3.9). */
+/**
+ * `/oauth/token` and `/oauth/revoke`: codes and refresh tokens become access tokens, or end (contract, 13.7 to 13.9).
+ */
 
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { type Caller, canAccessNamespace, liveCaller } from '../../auth/authenticate.ts'

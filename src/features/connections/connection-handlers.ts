@@ -1,5 +1,5 @@
 /**
- * The handlers for connections (specification 4.2; contract, gateway): list, read, create, replace, delete. A comment
+ * The handlers for connections (specification 4.2; contract, 5 and 6): list, read, create, replace, delete. A comment
  * beside a line lists the error statuses that the line can produce.
  */
 

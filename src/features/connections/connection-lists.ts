@@ -15,7 +15,7 @@ import { type PlanWork, successor } from './id-stream.ts'
 import { canonicalFilters, type ListQuery } from './list-query.ts'
 import { inScope, isNarrowed, planOf, type RowScope } from './plan.ts'
 
-/** Contract 5: index entries read for one page, so that no query scans a whole namespace. Past it: the page ends early, with a cursor. */
+/** Contract 5.2: index entries read for one page, so that no query scans a whole namespace. Past it: the page ends early, with a cursor. */
 const indexEntriesExaminedMax = 20_000
 
 export interface Page {

@@ -1,5 +1,5 @@
 /**
- * List cursors (contract 5): a sealed position in a list. A cursor contains the id where the next page starts. The
+ * List cursors (contract, 5.2): a sealed position in a list. A cursor contains the id where the next page starts. The
  * caller may not be allowed to see that id, so the cursor is encrypted, not only signed. It is bound to the namespace
  * and the filters. AES-256-GCM with a nonce derived from the sealed content, so the same page always has the same
  * bytes, and no two different contents share a nonce.

@@ -15,7 +15,7 @@ export const indexBatchMin = 8
 /** Ours: index entries read ahead where most are used. Past it: the next batch. */
 export const indexBatchMax = 256
 
-/** Stores contract 4.3: index entries read at once from a store on another machine. Past it: the next batch. */
+/** Contract 16.6: index entries read at once from a store on another machine. Past it: the next batch. */
 const indexBatchRemote = 1000
 
 /**

@@ -1,4 +1,7 @@
-/** The query parameters of `GET /connect/{namespace}`: filters, limit and cursor (specification 4.2; contract 5). */
+/**
+ * The query parameters of `GET /connect/{namespace}`: filters, limit and cursor (specification 4.2; contract, 5.2 to
+ * 5.4).
+ */
 
 import { invalidRequest } from '../../errors.ts'
 import { readQuery, unknownParameter } from '../../http/query.ts'

@@ -1,4 +1,4 @@
-/** How a call of a tool ended, read from its answer while that is passed on (door contract, 9.1). */
+/** How a call of a tool ended, read from its answer while that is passed on (contract, 18.1). */
 
 import type { RpcId } from '../../errors.ts'
 import { mediaType } from '../../http/body.ts'

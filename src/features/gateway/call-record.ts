@@ -1,6 +1,6 @@
 /**
- * Records tool calls: who called which tool and how it ended, never the arguments (door contract, 9). An answer is
- * given when its line is written; an event stream is ended when it is.
+ * Records tool calls: who called which tool and how it ended, never the arguments (contract, 18.1). An answer is given
+ * when its line is written; an event stream is ended when it is.
  */
 
 import { LRUCache } from 'lru-cache'

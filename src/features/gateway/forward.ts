@@ -1,4 +1,4 @@
-/** Forwards one JSON-RPC message through a connection if the token's policy allows it (contract, gateway). */
+/** Forwards one JSON-RPC message through a connection if the token's policy allows it (contract, 7.2 and 7.6). */
 
 import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
 import { findGrant } from '../../auth/grants.ts'
@@ -325,7 +325,7 @@ function sessionOwnerOf({
 }
 
 /**
- * Authorizes an open stream again. While a database cannot be asked, a stream goes on (stores contract, 6.3): it gives
+ * Authorizes an open stream again. While a database cannot be asked, a stream goes on (contract, 16.11): it gives
  * nobody access who had none. The first answer after that counts again.
  */
 async function renewIfPossible(call: AuthorizedCall, message: Message): Promise<void> {

@@ -1,4 +1,4 @@
-/** `POST /connect/{namespace}/{connectionId}/mcp`: one JSON-RPC message to a connection (contract, gateway). */
+/** `POST /connect/{namespace}/{connectionId}/mcp`: one JSON-RPC message to a connection (contract, 7). */
 
 import { PlatformError } from '../../errors.ts'
 import type { Handlers } from '../../http/handler.ts'

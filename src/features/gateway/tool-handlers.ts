@@ -1,6 +1,6 @@
 /**
- * `.tools` (contract, gateway): a connection's tools over plain HTTP, for callers that do not speak MCP. Each request
- * is translated into `tools/list` or `tools/call`, and the policy is evaluated on that. Errors are `{error, message}`.
+ * `.tools` (contract, 7.9): a connection's tools over plain HTTP, for callers that do not speak MCP. Each request is
+ * translated into `tools/list` or `tools/call`, and the policy is evaluated on that. Errors are `{error, message}`.
  */
 
 import { invalidRequest, notFound } from '../../errors.ts'

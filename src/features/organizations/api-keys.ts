@@ -1,5 +1,5 @@
 /**
- * API keys over HTTP: those of an organization, which act for it and outlive their maker (door contract, 3.7 and 3.8),
+ * API keys over HTTP: those of an organization, which act for it and outlive their maker (contract, 10.7 to 10.9),
  * a user's own, and for operators everybody's.
  */
 

@@ -1,4 +1,4 @@
-/** `GET /me`: who the caller is, and what its credential may access and do (door contract, 1.4). */
+/** `GET /me`: who the caller is, and what its credential may access and do (contract, 2.7). */
 
 import type { RequestContext } from '../../auth/authorizer.ts'
 import {
@@ -18,7 +18,7 @@ import type { Store } from '../../storage/store.ts'
 import { version } from '../../version.ts'
 import type { OrganizationDeps } from './organization-deps.ts'
 
-/** Contract (door 1.4): namespaces that `/me` lists. Past it: `more` is true. */
+/** Contract 2.7: namespaces that `/me` lists. Past it: `more` is true. */
 const meNamespacesMax = 100
 
 export const meHandlers = handlersOf({ getMe })

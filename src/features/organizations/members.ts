@@ -1,4 +1,4 @@
-/** The members of an organization over HTTP, and what their roles let them do (door contract, 3.5 and 3.6). */
+/** The members of an organization over HTTP, and what their roles let them do (contract, 10.5 and 10.6). */
 
 import { auditedCaller } from '../../auth/authenticate.ts'
 import { type RequestContext, requireApiKey } from '../../auth/authorizer.ts'

@@ -1,4 +1,4 @@
-/** Namespaces over HTTP: list, read, change, delete (door contract, 3.1 and 3.4). */
+/** Namespaces over HTTP: list, read, change, delete (contract, 10.1 and 10.4). */
 
 import { auditedCaller } from '../../auth/authenticate.ts'
 import type { RequestContext } from '../../auth/authorizer.ts'

@@ -1,5 +1,5 @@
 /**
- * Making a namespace over HTTP (door contract, 3.2 and 3.3): whose it is, its name, and how many a user may own.
+ * Making a namespace over HTTP (contract, 10.2 and 10.3): whose it is, its name, and how many a user may own.
  */
 
 import { auditedCaller, type Caller, canAccessNamespace, isOrganizationAdmin } from '../../auth/authenticate.ts'
@@ -21,7 +21,7 @@ import { foldedLike, keyOf, namespacesOwnedBy, type Owner, prefixRange } from '.
 import type { Store } from '../../storage/store.ts'
 import type { OrganizationDeps } from './organization-deps.ts'
 
-/** Contract (door 3.2): characters of a namespace that is made over HTTP. Past it: 400. */
+/** Contract 10.2: characters of a namespace that is made over HTTP. Past it: 400. */
 const madeNamespaceCharsMax = 39
 
 const writeShape = validatorOf(NamespaceWrite)

@@ -1,4 +1,4 @@
-/** Organizations over HTTP (door contract, 3.5). API keys only: organizations outlive tokens. */
+/** Organizations over HTTP (contract, 10.5). API keys only: organizations outlive tokens. */
 
 import { auditedCaller } from '../../auth/authenticate.ts'
 import { type RequestContext, requireOperator } from '../../auth/authorizer.ts'

@@ -122,7 +122,7 @@ const words: Readonly<Partial<Record<OperationId, Words>>> = {
   revokeToken: {
     summary: 'Revoke a service token',
     description:
-      'With every token minted with it, at once and at every replica. Whoever has the token may revoke it; operators also by its id alone.',
+      'With every token minted with it, at once and at every replica. Anybody who has the token may revoke it; operators also by its id alone.',
     body: TokenRevocation,
     example: { token: 'eyJ…' },
     answer: TokenRevoked,

@@ -1,4 +1,4 @@
-/** The server that a write makes of the stored one (door contract, 2.5 to 2.9). */
+/** The server that a write makes of the stored one (contract, 9.6 to 9.10). */
 
 import type { RequestContext } from '../../auth/authorizer.ts'
 import {
@@ -55,7 +55,7 @@ export function withChange(
   }
 }
 
-/** A server that nobody has said anything about yet (door contract, 2.5). */
+/** A server that nobody has said anything about yet (contract, 9.6). */
 export function newDetail(qualifiedName: string): StoredServer {
   const slug = qualifiedName.slice(qualifiedName.indexOf('/') + 1)
   const detail = {

@@ -1,6 +1,6 @@
 /**
- * Suspicious parts in the definition of a tool (door contract, 2.8 and 6.4). A finding is a hint: a harmless tool may
- * have one, and a harmful tool may have none.
+ * Suspicious parts in the definition of a tool (contract, 9.9). A finding is a hint: a harmless tool may have one, and
+ * a harmful tool may have none.
  */
 
 import type { ServerDetail } from '../../model/server.ts'

@@ -9,8 +9,8 @@ import { type Introspection, introspectServer } from '../../upstream/introspect.
 import { type Upstream, UpstreamError } from '../../upstream/upstream.ts'
 
 /**
- * The qualifiedName in a path: `ns/server` or `ns%2Fserver`, or `ns` for a namespace-only server (contract 6), which may
- * end in a slash: `/servers/ns%2F`. Undefined for a path that cannot name a server.
+ * The qualifiedName in a path: `ns/server` or `ns%2Fserver`, or `ns` for a namespace-only server (contract, 9.1), which
+ * may end in a slash: `/servers/ns%2F`. Undefined for a path that cannot name a server.
  */
 export function readQualifiedName(url: string): string | undefined {
   const name = nameAfter('/servers/', url)

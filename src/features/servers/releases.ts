@@ -1,6 +1,6 @@
 /**
  * Releases of servers, as the original's command line publishes them: `PUT …/releases` registers a server's URL, and
- * `GET …/releases/{id}` shows the last one (door contract, 2.9). Nothing is built or hosted.
+ * `GET …/releases/{id}` shows the last one (contract, 9.10). Nothing is built or hosted.
  */
 
 import { randomBytes } from 'node:crypto'

@@ -14,7 +14,7 @@ import { wordsOf } from '../../search/words.ts'
 /** Ours: different words of a server that are indexed however full its namespace is: enough for its names. Past it: the rest is not found. */
 const searchedNameWordsMax = 12
 
-/** How much a word says in each field (door contract, 2.4): qualifiedName, displayName, names of tools, description. */
+/** How much a word says in each field (contract, 9.5): qualifiedName, displayName, names of tools, description. */
 const weights = [4, 3, 2, 1]
 
 export function createSearchedWords() {

@@ -1,6 +1,6 @@
 /**
- * Servers over HTTP: read (specification 4.3), make or replace, change, delete, ask what they have (door contract, 2.5
- * to 2.8).
+ * Servers over HTTP: read (specification 4.3), make or replace, change, delete, ask what they have (contract, 9.6 to
+ * 9.9).
  */
 
 import type { RequestContext } from '../../auth/authorizer.ts'

@@ -1,4 +1,4 @@
-/** `GET /servers`: the servers that a caller may see, filtered, or found by words (door contract, 2.1 to 2.4). */
+/** `GET /servers`: the servers that a caller may see, filtered, or found by words (contract, 9.2 to 9.5). */
 
 import type { RequestContext } from '../../auth/authorizer.ts'
 import { accessOf, namespacesOf } from '../../auth/namespace-access.ts'
@@ -19,7 +19,7 @@ import { listingKey } from '../../storage/keys.ts'
 import { type Catalogue, type Listed, readingShown, serversPerStep, serversStepCost } from './catalogue.ts'
 import type { ServerDeps } from './server-deps.ts'
 
-/** Contract (door 2.4): words of a search that count. Past it: the others are left out. */
+/** Contract 9.5: words of a search that count. Past it: the others are left out. */
 const searchWordsMax = 8
 
 type ServerQuery = ReturnType<typeof readServerQuery>

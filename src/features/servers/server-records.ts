@@ -124,7 +124,7 @@ async function withSecurity(detail: ServerDetail, before: ServerDetail | undefin
   return { ...detail, security }
 }
 
-/** Whether nothing suspicious was found in its tools; null without tools (door contract, 2.8). As work in slices. */
+/** Whether nothing suspicious was found in its tools; null without tools (contract, 9.9). As work in slices. */
 function* scanning({ tools }: ServerDetail): Generator<number, ServerDetail['security']> {
   if (tools === null) return null
   const cost = (JSON.stringify(tools).length * findingsCharacterCost) / Math.max(1, tools.length)

@@ -1,8 +1,8 @@
 /**
- * Logging in on a command line through the browser (door contract, 8.4): the command line begins a login, its user
- * allows that on a page, and it fetches a token. As a device authorization (RFC 8628, 5.4), this can be turned against
- * the user: somebody else begins a login and sends the page. So the page says where the login was begun and when to
- * deny it, and what it gives away is a token that lasts a day and ends with the user's key.
+ * Logging in on a command line through the browser (contract, 12.4): the command line begins a login, its user allows
+ * that on a page, and it fetches a token. As a device authorization (RFC 8628, 5.4), this can be turned against the
+ * user: somebody else begins a login and sends the page. So the page says where the login was begun and when to deny
+ * it, and what it gives away is a token that lasts a day and ends with the user's key.
  */
 
 import { timingSafeEqual } from 'node:crypto'

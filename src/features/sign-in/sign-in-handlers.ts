@@ -1,5 +1,5 @@
 /**
- * `/signin`: a person signs in to a browser session with an API key, or with a login link (sign-in contract, 2.1, 2.2).
+ * `/signin`: a person signs in to a browser session with an API key, or with a login link (contract, 12.1, 12.2).
  */
 
 import { type Caller, liveCaller } from '../../auth/authenticate.ts'

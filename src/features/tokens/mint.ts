@@ -1,5 +1,5 @@
 /**
- * Makes a token whole: its claims (specification 4.1; contract 3), its signature, and its line in the audit log. A
+ * Makes a token whole: its claims (specification 4.1; contract, 3.1), its signature, and its line in the audit log. A
  * child token inherits its parent's policy and never outlives it.
  */
 
@@ -113,7 +113,7 @@ export function* compilingPatterns(body: unknown): Generator<number, void> {
     }
 }
 
-/** An empty body, `{}` and `null` mean "no policy"; the official client sends `null` (contract 3). */
+/** An empty body, `{}` and `null` mean "no policy"; the official client sends `null` (contract, 3.5). */
 function readCreateTokenRequest(body: unknown): CreateTokenRequest {
   if (body === undefined || body === null) return {}
   if (!requestShape.isValid(body)) {

@@ -54,7 +54,7 @@ async function createToken(deps: TokenDeps, request: Request): Promise<Response>
   }
 }
 
-/** Whoever has a token may revoke it; an operator also by its id alone. */
+/** The bearer of a token may revoke it; an operator also by its id alone. */
 async function revokeToken(deps: TokenDeps, request: Request): Promise<Response> {
   const { authenticator, store, audit, clock, writes } = deps
   const { caller, change } = await writes.begin(request, () => {}, 'removal') // 401, 429, 400

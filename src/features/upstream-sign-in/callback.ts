@@ -1,6 +1,6 @@
 /**
- * `/oauth/callback`: the authorization server of a connection's server sends the browser back (sign-in contract, 1.5).
- * A request that does not belong to an attempt of this very browser is refused, and nothing of it is shown or sent on.
+ * `/oauth/callback`: the authorization server of a connection's server sends the browser back (contract, 14.5). A
+ * request that does not belong to an attempt of this very browser is refused, and nothing of it is shown or sent on.
  */
 
 import { isStillGood } from '../../auth/maker.ts'

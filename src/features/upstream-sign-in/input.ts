@@ -1,6 +1,6 @@
 /**
- * The values that a person enters for the server of a connection on its setup page (sign-in contract, 1.10): read from
- * the form, checked by the server's schema, kept sealed, and tried at once.
+ * The values that a person enters for the server of a connection on its setup page (contract, 14.10): read from the
+ * form, checked by the server's schema, kept sealed, and tried at once.
  */
 
 import type { DirectorySnapshot } from '../../auth/directory.ts'

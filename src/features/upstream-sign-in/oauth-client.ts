@@ -1,4 +1,4 @@
-/** As which client postern asks an authorization server (sign-in contract, 1.4). */
+/** As which client postern asks an authorization server (contract, 14.4). */
 
 import { createHash } from 'node:crypto'
 import { type ClientAuth, ClientSecretPost, dynamicClientRegistrationRequest, None } from 'oauth4webapi'

@@ -1,6 +1,6 @@
 /**
  * Requests to authorization servers: over our own upstream client, so that they reach only allowed addresses, follow no
- * redirect, and are bounded (sign-in contract, 1.9).
+ * redirect, and are bounded (contract, 14.9).
  */
 
 import { allowInsecureRequests, customFetch } from 'oauth4webapi'
@@ -11,7 +11,7 @@ import { oauthFetchTimeoutMs } from '../../limits.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
 import { toResponse, type Upstream, UpstreamError } from '../../upstream/upstream.ts'
 
-/** Contract (sign-in 1.9): bytes of metadata, a registration or a token response. Past it: 502. */
+/** Contract 14.9: bytes of metadata, a registration or a token response. Past it: 502. */
 export const oauthResponseBytesMax = 64 * 1024
 
 /** The shape in which OAuth libraries take a fetch. */

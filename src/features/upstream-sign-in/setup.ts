@@ -1,6 +1,6 @@
 /**
  * `/connect/NAMESPACE/ID/setup`: a person signs in to the server behind a connection, or out, or enters what the server
- * must be told (sign-in contract, 1.3, 1.4, 1.10). Opening the page contacts nobody; its form does.
+ * must be told (contract, 14.3, 14.4, 14.10). Opening the page contacts nobody; its form does.
  */
 
 import { formTokenOf, requireFormToken } from '../../auth/browser-sessions.ts'

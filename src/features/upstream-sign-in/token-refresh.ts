@@ -1,7 +1,7 @@
 /**
  * The token for a call through a connection that somebody has signed in: refreshed ahead of its end and after a 401
- * (sign-in contract, 1.6), once for all calls that wait, in whichever process. The refresh is claimed in the store, and
- * the new tokens are durable before anybody uses them.
+ * (contract, 14.6), once for all calls that wait, in whichever process. The refresh is claimed in the store, and the
+ * new tokens are durable before anybody uses them.
  */
 
 import { sealPart } from '../../auth/sealed-parts.ts'
@@ -16,12 +16,12 @@ import { createOAuthFetch, SignInProblem } from './oauth-fetch.ts'
 import { createStoredTokens, type StoredTokens } from './stored-tokens.ts'
 import { refreshTokens, type UpstreamTokens } from './tokens.ts'
 
-/** Contract (sign-in 1.6): a token is refreshed with less left than this, or than half of a shorter life. Past it: it is used as it is. */
+/** Contract 14.6: a token is refreshed with less left than this, or than half of a shorter life. Past it: it is used as it is. */
 const refreshAheadMs = 60_000
 
-/** Contract (sign-in 1.6): time for which one process refreshes a connection's tokens, and others wait. Past it: another one tries. */
+/** Contract 14.6: time for which one process refreshes a connection's tokens, and others wait. Past it: another one tries. */
 export const refreshClaimMs = 15_000
-/** Contract (sign-in 1.6): pause after a refresh that failed for now. Past it: the next call tries again. */
+/** Contract 14.6: pause after a refresh that failed for now. Past it: the next call tries again. */
 export const refreshRetryMs = 5_000
 
 /** Time between looks at a refresh that another process makes. Past it: the next look. */

@@ -1,4 +1,4 @@
-/** Defaults for the fields that a fixture may leave out, as the contract defines them. */
+/** Defaults for the fields that a fixture may leave out, as the contract defines them (11.1). */
 
 import type { Connection } from '../../model/connection.ts'
 import type { ServerDetail } from '../../model/server.ts'

@@ -40,7 +40,7 @@ export class FixtureConflict extends CommandError {}
 
 /**
  * All entries, whether or not they have changed. Throws CommandError for an API key that was created at run time, and
- * FixtureConflict (door contract, 4.2).
+ * FixtureConflict (contract, 11.4).
  */
 export async function desiredEntries(store: Store, fixtures: Fixtures, options: DesiredOptions): Promise<Entry[]> {
   const { now, pepper, isFromFixture } = options

@@ -1,6 +1,6 @@
 /**
- * The fixture format (contract 7): the model's own schemas, with the fields that a fixture may leave out made optional.
- * `fixtures/fixtures.schema.json` is generated from it for editors.
+ * The fixture format (contract, 11.1): the model's own schemas, with the fields that a fixture may leave out made
+ * optional. `fixtures/fixtures.schema.json` is generated from it for editors.
  */
 
 import { type Static, Type } from '@sinclair/typebox'

@@ -1,8 +1,8 @@
 /**
- * Loads fixtures into the store: all or nothing, and idempotent (contract 7). A fixture replaces the record of the same
- * id. A record that came from a fixture is removed with its fixture. A record written at run time is never removed, and
- * the log warns if one is replaced. The store keeps a manifest of the keys that the fixtures brought, to know which
- * records are theirs.
+ * Loads fixtures into the store: all or nothing, and idempotent (contract, 11.2). A fixture replaces the record of the
+ * same id. A record that came from a fixture is removed with its fixture. A record written at run time is never
+ * removed, and the log warns if one is replaced. The store keeps a manifest of the keys that the fixtures brought, to
+ * know which records are theirs.
  */
 
 import type { ConnectionRef } from '../../model/connection.ts'

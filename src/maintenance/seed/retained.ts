@@ -1,6 +1,6 @@
 /**
  * Records that stay although their fixture is gone: a namespace or an organization in which something was made over
- * HTTP. From then on it is as if it had been made over HTTP itself (door contract, 4.3).
+ * HTTP. From then on it is as if it had been made over HTTP itself (contract, 11.5).
  */
 
 import { namespacesPerRead } from '../../limits.ts'

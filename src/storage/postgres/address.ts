@@ -1,6 +1,7 @@
 /**
- * The URL of a store in PostgreSQL: `postgres://user:password@h1:5432,h2:5432/db?sslmode=…`, as libpq writes it (stores
- * contract, 2). Parts that are not understood are refused: a setting that has no effect is worse than none.
+ * The URL of a store in PostgreSQL: `postgres://user:password@h1:5432,h2:5432/db?sslmode=…`, as libpq writes it
+ * (contract, 16.1 and 16.2). Parts that are not understood are refused: a setting that has no effect is worse than
+ * none.
  */
 
 import { readFileSync } from 'node:fs'

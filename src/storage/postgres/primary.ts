@@ -1,5 +1,5 @@
 /**
- * Which of the hosts is the primary, and whether it may be confirmed (stores contract, 6). All hosts are looked at
+ * Which of the hosts is the primary, and whether it may be confirmed (contract, 16.9 to 16.11). All hosts are looked at
  * every second. A primary is confirmed while it acknowledges commits of ours: one that was superseded and lost its
  * standbys cannot, and so is left within seconds. Nobody is answered from memory meanwhile.
  */
@@ -10,7 +10,7 @@ import { within } from '../../within.ts'
 import { type Health, StoreError } from '../store.ts'
 import type { Client } from './database-client.ts'
 
-/** Stores contract 6.1: milliseconds between two looks at the hosts of a database, and until a look must be answered. Past it: the host counts as away. */
+/** Contract 16.9: milliseconds between two looks at the hosts of a database, and until a look must be answered. Past it: the host counts as away. */
 const storeLookMs = 1000
 
 /** The result of a look at a host. `timeline`: of its WAL; null for a standby, and where nothing may be written. */

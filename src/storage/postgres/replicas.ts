@@ -1,6 +1,6 @@
 /**
  * The replicas that share a database, by their heartbeats: every second, a process writes about itself on the primary,
- * and reads there about the others (stores contract, 6.2): a replica under its name; a command without one.
+ * and reads there about the others (contract, 16.10): a replica under its name; a command without one.
  */
 
 import type { Clock } from '../../clock.ts'

@@ -1,5 +1,5 @@
 /**
- * The schema in PostgreSQL: a table of records, and a function that is a commit (stores contract, 1.3 and 3).
+ * The schema in PostgreSQL: a table of records, and a function that is a commit (contract, 15.4 and 15.6).
  *
  * The function locks all keys that it checks, counts or writes, always in the same order, and then looks at them. At
  * READ COMMITTED each of its statements sees what was committed before that statement began, so what it sees after

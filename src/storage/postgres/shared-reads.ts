@@ -1,6 +1,6 @@
 /**
- * Reads of small records that share statements (stores contract, 4.1). Each caller gets what was there at some moment
- * after it asked, so it sees every commit that was acknowledged before. One statement is under way; callers that ask
+ * Reads of small records that share statements (contract, 16.5). Each caller gets what was there at some moment after
+ * it asked, so it sees every commit that was acknowledged before. One statement is under way; callers that ask
  * meanwhile share the next. So a busy replica asks the database once a round trip, and not once a request.
  */
 

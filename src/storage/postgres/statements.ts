@@ -1,6 +1,6 @@
 /**
  * Sends statements to whatever is primary when they are sent. A read is sent again if its connection is lost; a commit
- * until its outcome is certain (stores contract, 5).
+ * until its outcome is certain (contract, 16.8).
  */
 
 import { randomBytes } from 'node:crypto'

@@ -1,7 +1,6 @@
 /**
- * The engine on PostgreSQL (stores contract, 1). All replicas of postern share one database: there are no synchronous
- * reads, and each read asks the primary. Where none can be confirmed, reads and writes fail; nothing is remembered
- * here.
+ * The engine on PostgreSQL (contract, 15). All replicas of postern share one database: there are no synchronous reads,
+ * and each read asks the primary. Where none can be confirmed, reads and writes fail; nothing is remembered here.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -18,7 +17,7 @@ import { createHeartbeats, joinReplicas, listReplicas, type Replica } from './re
 import { createStatements, type Statements } from './statements.ts'
 import { loadWith } from './write.ts'
 
-/** Stores contract 6.3: milliseconds that a start waits for the database. Past it: it ends. */
+/** Contract 16.11: milliseconds that a start waits for the database. Past it: it ends. */
 const storeStartMs = 30_000
 
 /**

@@ -1,4 +1,4 @@
-/** Clients that sign in with nothing but a URL (sign-in contract, section 3), in process. */
+/** Clients that sign in with nothing but a URL (contract, 13), in process. */
 
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { revokeApiKey } from '../../../src/auth/api-key.ts'

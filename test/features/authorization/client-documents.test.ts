@@ -1,4 +1,4 @@
-/** Clients that name themselves by a document on the web (sign-in contract, 3.3). */
+/** Clients that name themselves by a document on the web (contract, 13.3). */
 
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { clientDocumentBytesMax, clientDocumentSecondsMax } from '../../../src/features/authorization/clients.ts'

@@ -1,4 +1,4 @@
-/** The record of calls (door contract, 9): every call of a tool, how it ended, and never with what. */
+/** The record of calls (contract, 18.1): every call of a tool, how it ended, and never with what. */
 
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'

@@ -1,4 +1,4 @@
-/** Namespaces over HTTP (door contract, 3.1 to 3.4). */
+/** Namespaces over HTTP (contract, 10.1 to 10.4). */
 
 import { afterEach, beforeEach, describe, expect, jest, test } from 'bun:test'
 import { deletionAnswerMs } from '../../../src/features/organizations/namespaces.ts'

@@ -1,4 +1,4 @@
-/** Organizations, members and their keys over HTTP (door contract, 3.5 to 3.8), and `/me` (1.4). */
+/** Organizations, members and their keys over HTTP (contract, 10.5 to 10.8), and `/me` (2.7). */
 
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { newKeysPerHourMax, organizationMembersMax } from '../../../src/limits.ts'

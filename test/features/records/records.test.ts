@@ -1,4 +1,4 @@
-/** The record of calls and the audit log over HTTP (console contract, 5.3 and 5.4). */
+/** The record of calls and the audit log over HTTP (contract, 18.5). */
 
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { appendFileSync, renameSync, writeFileSync } from 'node:fs'

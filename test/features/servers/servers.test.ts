@@ -1,4 +1,4 @@
-/** Servers over HTTP (door contract, 2). */
+/** Servers over HTTP (contract, 9). */
 
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { listingKey } from '../../../src/storage/keys.ts'

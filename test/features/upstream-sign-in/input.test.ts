@@ -1,4 +1,4 @@
-/** What a person enters for the server of a connection (sign-in contract, 1.10), in process. */
+/** What a person enters for the server of a connection (contract, 14.10), in process. */
 
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { configSchemaCharsMax, inputFieldsMax } from '../../../src/model/input-fields.ts'

@@ -1,4 +1,4 @@
-/** Signing in to the server behind a connection (sign-in contract, section 1), in process. */
+/** Signing in to the server behind a connection (contract, 14), in process. */
 
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { revokeApiKey } from '../../../src/auth/api-key.ts'

@@ -1,4 +1,4 @@
-/** Fixtures beside what was made over HTTP (door contract, 4). */
+/** Fixtures beside what was made over HTTP (contract, 11.3 to 11.5). */
 
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { loadFixtures } from '../../../src/maintenance/seed/load-fixtures.ts'

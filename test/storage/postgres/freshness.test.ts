@@ -1,6 +1,6 @@
 /**
  * Two replicas on one database: whatever one has acknowledged, the other knows for each request that comes after it,
- * whatever their clocks say (stores contract, 4).
+ * whatever their clocks say (contract, 16.5 to 16.7).
  */
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
