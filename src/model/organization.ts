@@ -114,7 +114,7 @@ export const AnyApiKeyWrite = closedObject({
 const anyKey = { ...shownKey, userId: Type.String(), operator: Type.Boolean(), revokedAt: nullable(Type.String()) }
 export const ApiKeyPage = closedObject({ apiKeys: Type.Array(closedObject(anyKey)), pagination: Pagination })
 export type ApiKeyPage = Static<typeof ApiKeyPage>
-/** What a user has allowed a client. `tools`: null for all. */
+/** The permission that a user gave a client. `tools`: null for all. */
 const shownGrant = closedObject({
   ...{ id: Type.String(), userId: Type.String(), client: Type.String() },
   ...{ namespace: Type.String(), connectionId: Type.String(), tools: nullable(Type.Array(Type.String())) },
