@@ -53,6 +53,9 @@ export function createBrowserSessions(
   }
 }
 
+/** Ours: cookies of a request; browsers keep 180 for a host. Past it: nobody is signed in. */
+const cookiesMax = 200
+
 /** Cookies of an https base URL get the `__Host-` prefix, which no other host or path can set. */
 export function ourCookie(baseUrl: string, plainName: string) {
   const isSecure = baseUrl.startsWith('https:')
@@ -60,7 +63,8 @@ export function ourCookie(baseUrl: string, plainName: string) {
   return {
     /** The value; undefined if it is absent or sent twice, since one of the two may be somebody else's. */
     of({ headers }: Request): string | undefined {
-      const pairs = (headers.get('cookie') ?? '').split(/; */)
+      const pairs = (headers.get('cookie') ?? '').split(/; */, cookiesMax + 1)
+      if (pairs.length > cookiesMax) return undefined
       const values = pairs.filter((pair) => pair.startsWith(start)).map((pair) => pair.slice(start.length))
       return values.length === 1 ? values[0] : undefined
     },

@@ -24,8 +24,11 @@ export async function readForm(request: Request): Promise<Form> {
   if (mediaType(request.headers.get('content-type')) !== 'application/x-www-form-urlencoded') {
     throw invalidRequest('content-type: must be application/x-www-form-urlencoded')
   }
-  const form = new Form(Buffer.from(bytes).toString())
-  if (form.size > formFieldsMax) throw invalidRequest(`the form has more than ${formFieldsMax} fields`)
+  const text = Buffer.from(bytes).toString()
+  // Before they are parsed: thirty thousand take five milliseconds.
+  if (text.split('&', formFieldsMax + 1).length > formFieldsMax)
+    throw invalidRequest(`the form has more than ${formFieldsMax} fields`)
+  const form = new Form(text)
   // The runtime puts this character where bytes are not UTF-8.
   for (const [name, value] of form) {
     if (`${name}${value}`.includes('\ufffd'))

@@ -10,6 +10,7 @@ import type { Log } from '../ops/log.ts'
 import { type Guard, preflight } from './guard.ts'
 import type { Handler } from './handler.ts'
 import { pathOf } from './path.ts'
+import { refuseManyParameters } from './query.ts'
 import { operationOf } from './route.ts'
 
 /** Ours: announced bytes of a body that was not read because its request was refused, which the runtime would receive all the same. Past it, or without `Content-Length`: the connection is closed after a 404, 413 or 429. */
@@ -85,6 +86,7 @@ export function createMiddleware({ guard, log, observe, clock }: MiddlewareOptio
       }
       try {
         corsHeaders = guard.check(request.headers, request.url)
+        refuseManyParameters(request.url)
         const ready = corsHeaders === undefined ? respond?.(request, () => idOf(request)) : undefined
         if (ready === undefined) return ordinary()
         if (!(ready instanceof Promise)) return finish(request, ready, started)
@@ -128,9 +130,9 @@ export function createMiddleware({ guard, log, observe, clock }: MiddlewareOptio
     // The runtime would go on receiving a body that nobody reads. Not for other errors: the close may overtake a body
     // that is still under way, and then the client sees no response.
     const isRefused = operation === undefined || response.status === 413 || response.status === 429
-    if (response.status >= 400 && isRefused && !request.bodyUsed && mayBeLong(request)) {
-      response.headers.set('connection', 'close')
-    }
+    const isUnread = response.status >= 400 && isRefused && !request.bodyUsed && mayBeLong(request)
+    // After CONNECT the runtime reads no further request, and a proxy would send somebody's next one.
+    if (isUnread || request.method === 'CONNECT') response.headers.set('connection', 'close')
     observe?.(operation ?? 'other', response.status, (now - started) / 1000)
     return response
   }

@@ -174,17 +174,23 @@ for (const { program, settings } of proxies) {
       const socket = join(place.folder, 'socket')
       using proxy = await startProxy(place, socket, [program, ...settings(place, socket, server)])
       await passesEverything(proxy.ask)
+      // After CONNECT a connection to postern answers nobody else: a proxy that passed it on would give it to somebody.
+      for (const start of ['CONNECT mcp.example.com:443', 'FOO /health', 'TRACE /health'])
+        expect(await statusOf(socket, start)).toMatch(/^40|^501/)
+      expect(await statusOf(socket, 'CONNECT 127.0.0.1:80')).not.toBe('404')
+      const others = await Promise.all(Array.from({ length: 6 }, () => proxy.ask('/health')))
+      expect(others.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200, 200])
     },
   )
 }
 
 /** `fetch` sends no such method. */
-function statusOfUnknownMethod(unix: string): Promise<string | undefined> {
+function statusOf(unix: string, start = 'FOO /health'): Promise<string | undefined> {
   const { promise, resolve } = Promise.withResolvers<string | undefined>()
   void Bun.connect({
     unix,
     socket: {
-      open: (socket) => void socket.write('FOO /health HTTP/1.1\r\nHost: mcp.example.com\r\n\r\n'),
+      open: (socket) => void socket.write(`${start} HTTP/1.1\r\nHost: mcp.example.com\r\n\r\n`),
       data(socket, bytes) {
         resolve(bytes.toString('latin1').split(' ')[1])
         socket.end()
@@ -224,7 +230,7 @@ test.if(isHere('nginx') && isHere('PostgreSQL'))(
     const settings = nginxSettings(place.folder, socket, 'nginx.replicas.conf', Object.fromEntries(hosts))
     using proxy = await startProxy(place, socket, ['nginx', ...settings])
     await passesEverything(proxy.ask)
-    expect(await statusOfUnknownMethod(socket)).toBe('501')
+    expect(await statusOf(socket)).toBe('501')
 
     /** Statuses of requests that are sent together, and how many replicas have answered. */
     const several = async (count: number, path: string, init?: RequestInit) => {
@@ -248,7 +254,7 @@ test.if(isHere('nginx') && isHere('PostgreSQL'))(
       (text) => text.replace(/if \(\$request_method[^}]*\}/, ''),
     )
     using careless = await startProxy({ ...place, folder: open }, join(open, 'socket'), ['nginx', ...unguarded])
-    expect(await statusOfUnknownMethod(join(open, 'socket'))).toBe('502')
+    expect(await statusOf(join(open, 'socket'))).toBe('502')
     const others = await Promise.all(Array.from({ length: 6 }, () => careless.ask(list)))
     expect(others.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200, 200])
 
@@ -347,7 +353,7 @@ test.if(isHere('root that may isolate'))(
       stderr: expect.stringMatching(/^(?:\{.*\}\n)*key_\S+ belongs to ada\. The key is not shown again\.\n$/),
     })
     expect(ran.stdout.toString()).toMatch(
-      /^\{"status":"ok".*\}http\S+ answers\npst_\S+\n\d+ records and 0 index entries, all correct/,
+      /^\{"status":"ok".*\}http\S+ answers\npst_\S+\n\d+ records and 2 index entries, all correct/,
     )
   },
 )

@@ -181,12 +181,15 @@ function exchange(server: Server, request: string): Promise<string> {
   return promise
 }
 
-describe('a body that nobody reads', () => {
+describe('after a request that is refused', () => {
   const heads: [what: string, target: string, header: string, closes: boolean][] = [
-    ['in chunks, at a path that does not exist', 'POST /nowhere', 'Transfer-Encoding: chunked', true],
-    ['that is long, at a path that does not exist', 'POST /nowhere', 'Content-Length: 200000', true],
-    ['that is short, at a path that does not exist', 'POST /nowhere', 'Content-Length: 20', false],
-    ['in chunks, without a credential', 'POST /connect/ada/x/mcp', 'Transfer-Encoding: chunked', false],
+    // The runtime would read no further request: a proxy would give the connection to somebody.
+    ['CONNECT', 'CONNECT 127.0.0.1:80', 'Accept: */*', true],
+    ['CONNECT to a path', 'CONNECT /health', 'Accept: */*', true],
+    ['a body in chunks, at a path that does not exist', 'POST /nowhere', 'Transfer-Encoding: chunked', true],
+    ['a long body, at a path that does not exist', 'POST /nowhere', 'Content-Length: 200000', true],
+    ['a short body, at a path that does not exist', 'POST /nowhere', 'Content-Length: 20', false],
+    ['a body in chunks, without a credential', 'POST /connect/ada/x/mcp', 'Transfer-Encoding: chunked', false],
   ]
   for (const [what, target, header, closes] of heads) {
     test(`${what}: ${closes ? 'the connection is closed' : 'the connection stays'}`, async () => {

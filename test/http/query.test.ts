@@ -1,7 +1,7 @@
 /** Query strings, read strictly. */
 
 import { expect, test } from 'bun:test'
-import { readQuery, refuseQuery } from '../../src/http/query.ts'
+import { queryParametersMax, readQuery, refuseManyParameters, refuseQuery } from '../../src/http/query.ts'
 
 const pairs = (query: string) => [...readQuery(`http://a/x${query}`)]
 
@@ -56,6 +56,13 @@ test('of a text that cannot be read the beginning is told', () => {
   const text = `%zz${'x'.repeat(97)}`
   for (const query of [`?${text}`, `?${text}y`, `?${text}${'y'.repeat(1000)}`])
     expect(() => pairs(query)).toThrow(new Error(`${text}: is not percent-encoded UTF-8`))
+})
+
+test('more parameters than any operation has are refused before they are read', () => {
+  const query = (count: number) => `http://here/a?${Array.from({ length: count }, () => 'a').join('&')}`
+  for (const url of ['http://here/a', 'http://here/a?', query(queryParametersMax)]) refuseManyParameters(url)
+  for (const count of [queryParametersMax + 1, 7500])
+    expect(() => refuseManyParameters(query(count))).toThrow(`the query has more than ${queryParametersMax} parameters`)
 })
 
 test('an operation without parameters takes none', () => {

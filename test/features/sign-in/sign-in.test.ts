@@ -170,6 +170,8 @@ describe('a session', () => {
     const cookie = await cookieOfAda()
     expect(await isSignedIn(`a=b; ${cookie}; c=d`)).toBe(true)
     expect(await isSignedIn(`${cookie}; ${cookie}`)).toBe(false)
+    expect(await isSignedIn(`${'a; '.repeat(199)}${cookie}`)).toBe(true)
+    expect(await isSignedIn(`${'a; '.repeat(200)}${cookie}`)).toBe(false)
     expect(await isSignedIn(`${cookie}x`)).toBe(false)
     expect(await isSignedIn(`postern=${(await linkFor(await keyIdOf(platform, 'ada'))).split('=')[1]}`)).toBe(false)
   })
