@@ -187,23 +187,26 @@ export class Allowance {
    * Rejects with `rate_limited` if the share is used up.
    */
   async parse<T>(characters: number, work: Work<T>): Promise<T> {
-    const { parses, memory, time, turns } = this.#fairness
+    const { parsers, parses, memory, time, turns } = this.#fairness
     const { holder } = this
     let bytes = 0
     const take = (more: number) => {
       this.#take(holder, more, 'You have too many unread responses open: read or close some')
       bytes += more
     }
-    let leave: (() => void) | undefined
+    const isLarge = characters > unqueuedCharsMax
+    const left: (() => void)[] = []
     try {
       take(characters)
-      if (characters > unqueuedCharsMax) leave = await parses.enter(holder)
+      if (isLarge) left.push(await parsers.enter(holder))
       await time.pause(ownerOf(holder))
+      // After the pause: an owner that waits for its time holds up nobody else.
+      if (isLarge) left.push(await parses.enter(holder))
       time.spend(ownerOf(holder), parseMs + (characters / 2 ** 20) * parseMsPerMegabyte)
       take(characters * (parsedResponseMemoryFactor - 1))
       return await turns.run(holder, work)
     } finally {
-      leave?.()
+      for (const leave of left) leave()
       memory.giveBack(holder, bytes)
     }
   }

@@ -12,8 +12,10 @@ import { Turns } from './turns.ts'
 
 /** Ours: requests that read many records at once, or a server's details, one owner half of them; each holds the event loop for `eventLoopSliceMs` at a time. Past it: they wait. */
 export const readsAtOnceMax = 8
-/** Ours: large responses of other servers that are parsed at once, one of each owner; each takes up to 30 MB meanwhile. Past it: they wait. */
-const parsesAtOnceMax = 32
+/** Ours: owners whose large responses of other servers wait to be parsed, one of each. Past it: they wait. */
+const parsersAtOnceMax = 32
+/** Ours: large responses of other servers that are parsed at once; each takes up to 30 MB meanwhile, and more would leave too little for any to be parsed. Past it: they wait. */
+const parsesAtOnceMax = 2
 /** Ours: writes that are decided and committed at once, eight of each owner. Past it: they wait. */
 const commitsAtOnceMax = 64
 /** Ours: TLS handshakes with other servers in which certificates are read, two of each owner. Past it: they wait. */
@@ -34,7 +36,9 @@ export function createFairness() {
     passes: createOwnerPasses(),
     /** Places for requests that read as many records as somebody has stored. */
     reads: new Queue(readsAtOnceMax, readsAtOnceMax / 2),
-    /** Places for large responses of other servers that are parsed. */
+    /** Places for owners whose large responses of other servers are parsed, when they have time for it. */
+    parsers: new Queue(parsersAtOnceMax, 1),
+    /** Places for those that are parsed. */
     parses: new Queue(parsesAtOnceMax, 1),
     /** Writes that wait for one another: of the directory, or of one record. */
     writes: new Queues(),

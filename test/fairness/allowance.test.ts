@@ -314,6 +314,16 @@ describe('a response that is parsed', () => {
     expect(memory.take(ada, large * (parsedResponseMemoryFactor + 2))).toBe(true)
   })
 
+  test('of each of many owners is parsed, a few at once: together they would leave no memory for any', async () => {
+    const fairness = createFairness()
+    function* work(): Work<void> {
+      for (let step = 0; step < 5; step += 1) yield sliceCost
+    }
+    const owners = Array.from({ length: 12 }, (_, i) => ({ keyId: `${i}`, family: `${i}`, userId: `${i}` }))
+    const parsed = await Promise.allSettled(owners.map((owner) => of(fairness, owner).parse(3 * large, work())))
+    expect(parsed.filter(({ status }) => status === 'rejected')).toEqual([])
+  })
+
   test('waits until its owner has time again', async () => {
     let left = 2
     class Behind extends Paces {

@@ -1,5 +1,5 @@
 /**
- * One owner does its worst, with as many requests at once as sixteen kinds of clients would send, of shapes of chance:
+ * One owner does its worst, with as many requests at once as seventeen kinds of clients would send, of shapes of chance:
  * with several keys, tokens and sockets. Meanwhile others list and revoke as before, memory stays within a bound, and
  * the record of calls tells what was executed.
  */
@@ -35,7 +35,7 @@ const [mallory, alice, operator] = ['mallory', 'alice', 'operator'].map(
 export const oneOwner: Trial = {
   name: 'one-owner',
   promise: `Beside one owner's worst, ${atOnce} at once, others wait no more than ${waitMaxMs} ms, revocations come first, and memory stays within ${memoryMaxMegabytes} MB`,
-  times: { full: 160, short: 16 },
+  times: { full: 170, short: 17 },
 
   async run(times, seed) {
     const { broken, expect } = collector()
@@ -286,6 +286,18 @@ const worsts: Readonly<Record<string, Worst>> = {
       const head = `POST ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 65000\r\n\r\n`
       return held(server, head + 'a'.repeat(64_999), 1)
     }),
+  'queries and cookies of many parts': ({ server, chance }) => {
+    const query = chance.pick(['a&', 'a=b&', '%41=%42&']).repeat(7000).slice(0, 14_000)
+    const requests = [
+      `/oauth/callback?${query}`,
+      `/nowhere?${query}`,
+      `/signin HTTP/1.1\r\nCookie: ${'a;'.repeat(7000)}`,
+    ]
+    const [target = '', cookies = 'Accept: */*'] = chance
+      .pick([...requests, ...requests.slice(0, 1)])
+      .split(' HTTP/1.1\r\n')
+    return times(atOnce * 5, () => held(server, `GET ${target} HTTP/1.1\r\nHost: localhost\r\n${cookies}\r\n\r\n`, 1))
+  },
   'forms of setup pages': ({ ask, chance }) => {
     // Some that are short enough, and some that a page must not show.
     const [options, characters] = chance.pick([
