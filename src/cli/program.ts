@@ -49,11 +49,13 @@ export function createProgram(context: Context): Command {
   addNamespaceCommands(postern, remotes)
   addOrganizationCommands(postern, remotes)
   addMintCommand(addTokenCommands(postern, context), remotes)
-  postern.commandsGroup('On the server’s machine, whether or not the server runs:')
+  postern.commandsGroup('Access and records, over HTTP or on the server’s machine:')
   addKeyCommands(postern, context)
-  addSignInCommands(postern, context)
+  addGrantCommands(postern, context)
   addCallCommands(postern, context)
   addAuditCommands(postern, context, remotes)
+  postern.commandsGroup('On the server’s machine, whether or not the server runs:')
+  addLoginLinkCommand(postern, context)
   addSigningKeyCommands(postern, context)
   postern.commandsGroup('Data, on the server’s machine:')
   addDataCommands(postern, context)
@@ -162,12 +164,14 @@ function addKeyCommands(postern: Command, context: Context): void {
   )
 }
 
-/** `login-link` and `grants`. */
-function addSignInCommands(postern: Command, context: Context): void {
-  const { terminal } = context
+function addLoginLinkCommand(postern: Command, { terminal }: Context): void {
   onData(postern, 'login-link', 'create a one-time sign-in link for a browser, valid for ten minutes')
     .argument('<key-id>', 'the id of the key to sign in with, as `keys list` shows it')
     .action(async (keyId: string, flags) => (await import('./sign-in-commands.ts')).loginLink(keyId, flags, terminal))
+}
+
+function addGrantCommands(postern: Command, context: Context): void {
+  const { terminal } = context
   const grants = group(postern, 'grants').description('list and revoke the access that users gave to MCP clients')
   const list = onData(
     grants,

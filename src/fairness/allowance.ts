@@ -9,6 +9,7 @@ import { bodyMemoryFactor, chunkedBodyBytesMax, parsedResponseMemoryFactor } fro
 import type { Costs, OperationId } from '../operations.ts'
 import type { Fairness } from './fairness.ts'
 import { type Holder, ownerOf, strangerAt } from './owner.ts'
+import type { Shares } from './shares.ts'
 import { Slices } from './slices.ts'
 import type { Work } from './turns.ts'
 
@@ -166,8 +167,8 @@ export class Allowance {
     return () => this.#fairness.memory.giveBack(holder, bytes)
   }
 
-  #take(holder: Holder, bytes: number, refusal: string): void {
-    if (!this.#fairness.memory.take(holder, bytes)) throw rateLimited(refusal, 1)
+  #take(holder: Holder, bytes: number, refusal: string, shares: Shares = this.#fairness.memory): void {
+    if (!shares.take(holder, bytes)) throw rateLimited(refusal, 1)
   }
 
   /** Slices of the event loop, for work that waits in between. */
@@ -187,27 +188,25 @@ export class Allowance {
    * Rejects with `rate_limited` if the share is used up.
    */
   async parse<T>(characters: number, work: Work<T>): Promise<T> {
-    const { parsers, parses, memory, time, turns } = this.#fairness
+    const { parsers, parses, memory, parsed, time, turns } = this.#fairness
     const { holder } = this
-    let bytes = 0
-    const take = (more: number) => {
-      this.#take(holder, more, 'You have too many unread responses open: read or close some')
-      bytes += more
-    }
     const isLarge = characters > unqueuedCharsMax
-    const left: (() => void)[] = []
+    const ends: (() => void)[] = []
+    const take = (bytes: number, shares: Shares) => {
+      this.#take(holder, bytes, 'You have too many unread responses open: read or close some', shares)
+      ends.push(() => shares.giveBack(holder, bytes))
+    }
     try {
-      take(characters)
-      if (isLarge) left.push(await parsers.enter(holder))
+      take(characters, memory)
+      if (isLarge) ends.push(await parsers.enter(holder))
       await time.pause(ownerOf(holder))
       // After the pause: an owner that waits for its time holds up nobody else.
-      if (isLarge) left.push(await parses.enter(holder))
+      if (isLarge) ends.push(await parses.enter(holder))
       time.spend(ownerOf(holder), parseMs + (characters / 2 ** 20) * parseMsPerMegabyte)
-      take(characters * (parsedResponseMemoryFactor - 1))
+      take(characters * (parsedResponseMemoryFactor - 1), isLarge ? parsed : memory)
       return await turns.run(holder, work)
     } finally {
-      for (const leave of left) leave()
-      memory.giveBack(holder, bytes)
+      for (const end of ends) end()
     }
   }
 

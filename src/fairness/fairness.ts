@@ -14,7 +14,7 @@ import { Turns } from './turns.ts'
 export const readsAtOnceMax = 8
 /** Ours: owners whose large responses of other servers wait to be parsed, one of each. Past it: they wait. */
 const parsersAtOnceMax = 32
-/** Ours: large responses of other servers that are parsed at once; each takes up to 30 MB meanwhile, and more would leave too little for any to be parsed. Past it: they wait. */
+/** Ours: large responses of other servers that are parsed at once; each takes up to a quarter of `pendingBytesMax` meanwhile. Past it: they wait. */
 const parsesAtOnceMax = 2
 /** Ours: writes that are decided and committed at once, eight of each owner. Past it: they wait. */
 const commitsAtOnceMax = 64
@@ -30,6 +30,11 @@ export function createFairness() {
   return {
     /** Bytes of bodies that are being read or are in use, and of answers that their clients have not taken. */
     memory: new Shares(pendingBytesMax),
+    /**
+     * Bytes of large responses in their parsed form. Of their own, as those that wait would leave too little in `memory`
+     * for any to be parsed.
+     */
+    parsed: new Shares(pendingBytesMax),
     /** The event loop, for work whose cost grows with what somebody sent or stored. */
     turns: new Turns(time),
     /** The part of each pass of the event loop that an owner's requests have. */

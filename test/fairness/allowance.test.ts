@@ -291,27 +291,29 @@ describe('a response that is parsed', () => {
         spent.push(milliseconds)
       }
     }
-    const memory = new Shares(4 * large * parsedResponseMemoryFactor)
-    const fairness = { ...createFairness(), memory, time: new Noted() }
+    const memory = new Shares(4 * large)
+    const parsed = new Shares(4 * large * (parsedResponseMemoryFactor - 1))
+    const fairness = { ...createFairness(), memory, parsed, time: new Noted() }
     function* nothing(): Work<void> {
       yield 1
     }
     for (const characters of [large, large, 0]) await of(fairness).parse(characters, nothing())
     expect(spent).toEqual([10.04, 10.04, 0.04])
     await expect(of(fairness).parse(large + 1, nothing())).rejects.toThrow('too many unread responses')
-    expect(memory.take(ada, large * parsedResponseMemoryFactor)).toBe(true)
+    expect(memory.take(ada, large)).toBe(true)
+    expect(parsed.take(ada, large * (parsedResponseMemoryFactor - 1))).toBe(true)
   })
 
   test('counts while it waits for its place', async () => {
-    // The parsed form of one, and the text of two: a quarter is one key's.
-    const memory = new Shares(4 * large * (parsedResponseMemoryFactor + 2))
+    // The texts of three: a quarter is one key's.
+    const memory = new Shares(4 * large * 3)
     const fairness = { ...createFairness(), memory }
     function* work(): Work<void> {
       yield sliceCost
     }
     const parsed = await Promise.allSettled(Array.from({ length: 4 }, () => of(fairness).parse(large, work())))
     expect(parsed.filter(({ status }) => status === 'rejected')).toHaveLength(1)
-    expect(memory.take(ada, large * (parsedResponseMemoryFactor + 2))).toBe(true)
+    expect(memory.take(ada, large * 3)).toBe(true)
   })
 
   test('of each of many owners is parsed, a few at once: together they would leave no memory for any', async () => {
@@ -319,7 +321,7 @@ describe('a response that is parsed', () => {
     function* work(): Work<void> {
       for (let step = 0; step < 5; step += 1) yield sliceCost
     }
-    const owners = Array.from({ length: 12 }, (_, i) => ({ keyId: `${i}`, family: `${i}`, userId: `${i}` }))
+    const owners = Array.from({ length: 30 }, (_, i) => ({ keyId: `${i}`, family: `${i}`, userId: `${i}` }))
     const parsed = await Promise.allSettled(owners.map((owner) => of(fairness, owner).parse(3 * large, work())))
     expect(parsed.filter(({ status }) => status === 'rejected')).toEqual([])
   })

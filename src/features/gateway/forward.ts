@@ -37,7 +37,7 @@ export interface GatewayDeps extends Shared {
   /** Tokens of connections that somebody has signed in. */
   readonly credentials: UpstreamCredentials
   readonly sessions: Sessions
-  readonly fairness: Pick<Fairness, 'memory' | 'turns'>
+  readonly fairness: Pick<Fairness, 'memory' | 'parsed' | 'turns'>
   readonly answerMock: AnswerMock
   readonly watchStream: WatchStream
   /** Our name in `Via` (RFC 9110, 7.6.3). A request that already carries it is a loop. */

@@ -83,7 +83,7 @@ export async function listTools(
         )
       const answer = await ask(deps, call, 'tools/list', cursor === undefined ? {} : { cursor })
       const result = answer.result as { tools?: Tool[]; nextCursor?: unknown }
-      if (!fairness.memory.take(caller, answer.characters * parsedResponseMemoryFactor))
+      if (!fairness.parsed.take(caller, answer.characters * parsedResponseMemoryFactor))
         throw rateLimited('You have too many unread responses open: read or close some', 1)
       characters += answer.characters
       if (characters > toolsCharsMax)
@@ -98,7 +98,7 @@ export async function listTools(
     // A list without its last pages would look complete.
     throw upstreamError(`The MCP server’s tool list has more than ${toolPagesMax} pages`)
   } finally {
-    fairness.memory.giveBack(caller, characters * parsedResponseMemoryFactor)
+    fairness.parsed.giveBack(caller, characters * parsedResponseMemoryFactor)
   }
 }
 

@@ -305,7 +305,8 @@ describe('.tools of a real upstream', () => {
   }
 
   test('is listed up to its last character', async () => {
-    platform = await createTestPlatform({ upstream, fairness: { ...createFairness(), memory: new Shares(2 ** 40) } })
+    const roomy = { memory: new Shares(2 ** 40), parsed: new Shares(2 ** 40) }
+    platform = await createTestPlatform({ upstream, fairness: { ...createFairness(), ...roomy } })
     const path = await connected()
     let pages = toolsCharsMax / parsedResponseCharsMax
     let at = 0
@@ -323,10 +324,9 @@ describe('.tools of a real upstream', () => {
 
   test('is listed while its caller has memory for it, which it then has again', async () => {
     // A quarter is one caller's.
-    platform = await createTestPlatform({
-      upstream,
-      fairness: { ...createFairness(), memory: new Shares(4 * 1000 * parsedResponseMemoryFactor) },
-    })
+    const scarce = () => new Shares(4 * 1000 * parsedResponseMemoryFactor)
+    const fairness = { ...createFairness(), memory: scarce(), parsed: scarce() }
+    platform = await createTestPlatform({ upstream, fairness })
     const path = await connected()
     manner = () => long(1000)
     for (let i = 0; i < 3; i += 1) expect((await send(path)).status).toBe(200)
