@@ -9,6 +9,7 @@ import { createProgram } from '../src/cli/program.ts'
 
 const root = resolve(import.meta.dir, '..')
 const textOf = (file: string) => readFileSync(join(root, file), 'utf8')
+const shippedPages = [...new Bun.Glob('docs/*.md').scanSync(root)].sort()
 const nothing = () => undefined
 const program = createProgram({
   terminal: { stdout: nothing, stderr: nothing, isStdoutClosed: () => false },
@@ -60,12 +61,40 @@ test('every part of a decision begins with a capital', () => {
   expect(decisions.match(/\*\*(?:Context|Choice|Given up)\.\*\*\s+[a-z].{0,30}/g) ?? []).toEqual([])
 })
 
-test('docs/performance.md says how many goals are not held', () => {
-  const text = textOf('docs/performance.md')
+test('the evidence page says how many goals are not held', () => {
+  const text = textOf('docs/internals/evidence.md')
   const count = text.match(/\| not held \|$/gm)?.length ?? 0
   const words = ['No row of the table is', 'One row of the table is', 'Two rows of the table are']
   const more = ['Three rows of the table are', 'Four rows of the table are', 'Five rows of the table are']
   expect(text).toContain(`${[...words, ...more][count]} past`)
+})
+
+test('results are on the evidence page, and on no page of the executable', () => {
+  for (const file of shippedPages) {
+    const found = textOf(file).match(/^\|.*\| (?:not )?held \|$/m)
+    expect({ file, found }).toEqual({ file, found: null })
+  }
+})
+
+test('each result of the torture is one of a trial, and each trial has one or is said to have none yet', () => {
+  const [, text = ''] = textOf('docs/internals/evidence.md').split('\n## Promises\n')
+  const table = text.split('\n## ')[0] ?? ''
+  const rows = [...table.matchAll(/^\| ([^|]+) \| [^|]+ \| held \|$/gm)].map(([, promise = '']) => promise)
+  const trials = [...new Bun.Glob('test/torture/*.ts').scanSync(root)].flatMap((file) => {
+    const [, name = '', promise] = /^ {2}name: '(.*)',\n {2}promise:\s+['`](.*)['`],$/m.exec(textOf(file)) ?? []
+    return promise === undefined ? [] : [{ name, promise }]
+  })
+  expect(trials.length).toBeGreaterThan(20)
+  // Some promises have a number of the source in them.
+  const isOf = (promise: string, row: string) =>
+    promise.split(/\$\{\w+\}/).every((part) => row.includes(part)) && row.length < promise.length + 20
+  for (const row of rows)
+    expect({ row, trials: trials.filter(({ promise }) => isOf(promise, row)).length }).toEqual({ row, trials: 1 })
+  for (const { name, promise } of trials)
+    expect({ name, isThere: rows.some((row) => isOf(promise, row)) || table.includes(`\`${name}\``) }).toEqual({
+      name,
+      isThere: true,
+    })
 })
 
 test('every way to deploy postern gives it as many file descriptors', () => {

@@ -104,7 +104,10 @@ interface Threat {
   readonly threat: string
   readonly control: string
   readonly tests: readonly string[]
+  /** What a user should know besides. */
   readonly choice?: string
+  /** What the tests do not show. */
+  readonly tested?: string
 }
 
 /** Headings, by the first letter of a threat's number. */
@@ -120,22 +123,33 @@ const threatHeadings: Readonly<Record<string, string>> = {
   P: 'Replicas on a database',
 }
 
-/** The threats of `test/threats.json`, each with its control and the files of its tests. */
-export function threatTables(): string {
-  const threats = JSON.parse(readFileSync(resolve(root, 'test/threats.json'), 'utf8')) as readonly Threat[]
+const threats = JSON.parse(readFileSync(resolve(root, 'test/threats.json'), 'utf8')) as readonly Threat[]
+
+/** The threats of `test/threats.json`, each with its control. */
+function threatTables(): string {
+  return threatTablesOf('| | Threat | Control |\n|---|---|---|', ({ row, threat, control, choice }) => {
+    return `| ${row} | ${threat} | ${control}${choice === undefined ? '' : `. ${choice}`} |`
+  })
+}
+
+/** The same threats, each with the files of its tests, as links of `docs/internals`. */
+function threatTestTables(): string {
+  const tables = threatTablesOf('| | Threat | Tests |\n|---|---|---|', ({ row, threat, tests, tested }) => {
+    const files = [...new Set(tests.map((named) => named.split(': ')[0] ?? ''))]
+    const links = files.map((file) => `[${file.replace(/\.test\.ts$/, '')}](../../test/${file})`)
+    return `| ${row} | ${threat} | ${links.join(', ')}${tested === undefined ? '' : `. ${tested}`} |`
+  })
+  return `Made from [test/threats.json](../../test/threats.json), which names each test.\n\n${tables}`
+}
+
+function threatTablesOf(head: string, rowOf: (threat: Threat) => string): string {
   const unknown = threats.find(({ row }) => !(row.charAt(0) in threatHeadings))
   if (unknown !== undefined) throw new Error(`${unknown.row}: no heading for threats of this letter`)
   const tables = Object.entries(threatHeadings).map(([letter, heading]) => {
-    const rows = threats.filter(({ row }) => row.startsWith(letter)).map(threatRow)
-    return [`### ${heading}`, '', '| | Threat | Control | Tests |', '|---|---|---|---|', ...rows].join('\n')
+    const rows = threats.filter(({ row }) => row.startsWith(letter)).map(rowOf)
+    return [`### ${heading}`, '', head, ...rows].join('\n')
   })
-  return ['Made from [test/threats.json](../test/threats.json), which names each test.', ...tables].join('\n\n')
-}
-
-function threatRow({ row, threat, control, tests, choice }: Threat): string {
-  const files = [...new Set(tests.map((named) => named.split(': ')[0] ?? ''))]
-  const links = files.map((file) => `[${file.replace(/\.test\.ts$/, '')}](../test/${file})`)
-  return `| ${row} | ${threat} | ${control}${choice === undefined ? '' : `. ${choice}`} | ${links.join(', ')} |`
+  return tables.join('\n\n')
 }
 
 export const generated: readonly (readonly [file: string, write: () => string])[] = [
@@ -144,6 +158,7 @@ export const generated: readonly (readonly [file: string, write: () => string])[
   page('docs/limits.md', { bounds: limitsTable }),
   page('docs/configuration.md', { serve: settingsTable, commands: commandReference }),
   page('docs/trust.md', { threats: threatTables }),
+  page('docs/internals/evidence.md', { 'threat-tests': threatTestTables }),
   ['THIRD-PARTY-LICENCES.md', thirdPartyLicences],
 ]
 
