@@ -6,6 +6,10 @@ import { join, resolve } from 'node:path'
 import type { Command } from 'commander'
 import { variableOf } from '../src/cli/config.ts'
 import { createProgram } from '../src/cli/program.ts'
+import { type ErrorCode, errorTable } from '../src/errors.ts'
+import * as limits from '../src/limits.ts'
+import { rpcCodes } from '../src/model/mcp.ts'
+import { type Operation, operations } from '../src/operations.ts'
 
 const root = resolve(import.meta.dir, '..')
 const textOf = (file: string) => readFileSync(join(root, file), 'utf8')
@@ -121,4 +125,91 @@ test('docs/audit.md has every event of the audit log, and no other', () => {
   const rows = [...table.matchAll(/^\| (`[^|]+) \|/gm)].map(([, first = '']) => first)
   const told = rows.flatMap((row) => [...row.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name))
   expect(told.sort()).toEqual(eventsInSource().sort())
+})
+
+/** Cells of each row of the first table under a heading of a page. */
+function rowsUnder(file: string, heading: string): string[][] {
+  const [, after = ''] = textOf(file).split(`\n${heading}\n`)
+  const [table = ''] = /(?:^\|.*\n)+/m.exec(after.split(/\n#+ /)[0] ?? '') ?? []
+  const lines = table.trimEnd().split('\n').slice(2)
+  return lines.map((line) =>
+    line
+      .split('|')
+      .slice(1, -1)
+      .map((cell) => cell.trim()),
+  )
+}
+
+describe('docs/http-api.md has', () => {
+  const page = 'docs/http-api.md'
+  const errors = Object.entries(errorTable).map(([code, row]) => ({ code: code as ErrorCode, ...row }))
+
+  test('every code of an error, with its status, and no other', () => {
+    const rows = rowsUnder(page, '### Codes').flatMap(([status = '', codes = '']) =>
+      [...codes.matchAll(/`(\w+)`/g)].map(([, code]) => `${status} ${code}`),
+    )
+    const outside = errors.filter((row) => !('outsideRpc' in row)).map(({ status, code }) => `${status} ${code}`)
+    expect(rows.sort()).toEqual(outside.sort())
+  })
+
+  test('every code of JSON-RPC, with its status, and no other', () => {
+    const rows = rowsUnder(page, '### JSON-RPC errors').flatMap(([code = '', statuses = '']) =>
+      statuses.split(', ').map((status) => `${code} ${status}`),
+    )
+    // Neither is an answer of `/mcp`: it stores nothing, and an internal error is no answer to a message.
+    const others: readonly ErrorCode[] = ['conflict', 'internal']
+    const known = [
+      ...errors.filter(({ code }) => !others.includes(code)).map(({ rpcCode, status }) => `${rpcCode} ${status}`),
+      // What the headers of the stateless revision need.
+      `${rpcCodes.headerMismatch} 400`,
+      `${rpcCodes.invalidParams} 400`,
+    ]
+    expect([...new Set(rows)].sort()).toEqual([...new Set(known)].sort())
+  })
+
+  test('every endpoint and error of OAuth', () => {
+    const text = textOf(page)
+    const paths = Object.values(operations).filter(({ path }) =>
+      /^\/oauth\/(?:authorize|token|register|revoke)|^\/\.well-known\/oauth/.test(path),
+    )
+    expect(paths.length).toBeGreaterThan(6)
+    for (const { method, path } of paths.filter(
+      (one) => !('errors' in one && one.method === 'POST' && one.errors === 'page'),
+    ))
+      expect({ path, isThere: text.includes(`\`${method} ${path.replace(/\/\{\+path\}$/, '')}\``) }).toEqual({
+        path,
+        isThere: true,
+      })
+    const [, union = ''] = /OAuthErrorCode =([^]*?)\n\n/.exec(textOf('src/features/authorization/oauth-error.ts')) ?? []
+    const codes = [...union.matchAll(/'(\w+)'/g)].map(([, code = '']) => code)
+    const rows = [...text.matchAll(/^\| (`[a-z_`, ]+`) \| 40[01] \|/gm)].map(([, names = '']) => names)
+    expect(rows.flatMap((names) => names.split(', ')).sort()).toEqual(codes.map((code) => `\`${code}\``).sort())
+  })
+
+  test('the shape of the errors of every path', () => {
+    const [, where = ''] = rowsUnder(page, '## Errors').find(([shape]) => shape === '`{"error": text}`') ?? []
+    const beginnings = [...where.matchAll(/`([^`]+)`/g)].map(([, path = '']) => path)
+    for (const { path, errors: shape } of Object.values<Operation>(operations)) {
+      const isText = shape === 'text' || shape === 'server'
+      expect({ path, isText: beginnings.some((one) => path === one || path.startsWith(`${one}/`)) }).toEqual({
+        path,
+        isText,
+      })
+    }
+  })
+
+  test('the sizes of pages', () => {
+    const rows = rowsUnder(page, '### Two kinds of pages').map(([list = '', ask = '']) => [list, ask.match(/\d+/g)])
+    expect(rows).toEqual([
+      ['`GET /connect/{namespace}`', ['1', `${limits.pageItemsMax}`, `${limits.pageItemsDefault}`]],
+      ['`GET /v0.1/servers`', ['1', `${limits.registryPageMax}`, `${limits.registryPageDefault}`]],
+      ['`GET /calls`, `GET /audit`', ['1', `${limits.listPageMax}`, `${limits.listPageMax}`]],
+      ['`GET /servers`', ['1', '1', `${limits.serversPageMax}`, `${limits.serversPageDefault}`]],
+      ['`GET /namespaces`', ['1', '1', `${limits.namespacesPageMax}`, `${limits.namespacesPageMax}`]],
+      [
+        '`GET /api-keys`, `GET /grants`, `GET /me/grants`',
+        ['1', '1', `${limits.listPageMax}`, `${limits.listPageMax}`],
+      ],
+    ])
+  })
 })

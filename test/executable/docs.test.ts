@@ -218,7 +218,7 @@ describe('examples', () => {
       'docs/connect-a-client.md': { run: 3, notRun: 3 },
       'docs/deployment.md': { run: 1, notRun: 5 },
       'docs/fixtures.md': { run: 5, notRun: 0 },
-      'docs/http-api.md': { run: 12, notRun: 0 },
+      'docs/http-api.md': { run: 18, notRun: 0 },
       'docs/mocks.md': { run: 2, notRun: 0 },
       'docs/offline.md': { run: 2, notRun: 0 },
       'docs/operating.md': { run: 10, notRun: 0 },
