@@ -128,7 +128,7 @@ const threats = JSON.parse(readFileSync(resolve(root, 'test/threats.json'), 'utf
 /** The threats of `test/threats.json`, each with its control. */
 function threatTables(): string {
   return threatTablesOf('| | Threat | Control |\n|---|---|---|', ({ row, threat, control, choice }) => {
-    return `| ${row} | ${threat} | ${control}${choice === undefined ? '' : `. ${choice}`} |`
+    return `| ${row} | ${threat} | ${control}${choice === undefined ? '' : ` ${choice}`} |`
   })
 }
 
