@@ -36,7 +36,7 @@ function limitsTable(): string {
   const shared = parts.map((part) => boundsTable(part.split('\n')[0] ?? '', part))
   const files = [...new Bun.Glob('**/*.ts').scanSync(source)].filter((file) => file !== 'limits.ts').sort()
   const others = files.map((file) => readFileSync(join(source, file), 'utf8')).join('\n')
-  return [...shared, boundsTable('Of one part alone', others)].join('\n').trim()
+  return [...shared, boundsTable('Of single parts', others)].join('\n').trim()
 }
 
 function boundsTable(heading: string, source: string): string {
@@ -48,10 +48,12 @@ function boundsTable(heading: string, source: string): string {
     const [, why, past] = /^(.*?)\. (?:Past|Below|Within) it,?:? ?(.*)$/.exec(comment) ?? []
     if (why === undefined || past === undefined)
       throw new Error(`${name}: its comment does not say what happens past it`)
-    rows.push(`| \`${name}\` | ${boundText(name, value)} | ${why} | ${past.replace(/\.$/, '')} |`)
+    // Users need not know which contract a bound comes from.
+    const reason = why.replace(/^[^:]*: /, '')
+    rows.push(`| \`${name}\` | ${boundText(name, value)} | ${reason} | ${past.replace(/\.$/, '')} |`)
   }
   if (rows.length === 0) return ''
-  return ['', `### ${heading}`, '', '| Bound | | From and why | Past it |', '|---|---|---|---|', ...rows].join('\n')
+  return ['', `### ${heading}`, '', '| Bound | | What and why | Past it |', '|---|---|---|---|', ...rows].join('\n')
 }
 
 /** The value with the unit at the end of its name. `written`: in the source, a product of numbers outside limits.ts. */
@@ -59,6 +61,7 @@ function boundText(name: string, written: string): string {
   const product = written.split('*').reduce((value, factor) => value * Number(factor.replaceAll('_', '')), 1)
   const value = (limits as Readonly<Record<string, number>>)[name] ?? product
   const [unit = ''] = /Seconds|Ms|Bytes|Chars|$/.exec(name.replace(/(Max|Min|Default)$/, '').slice(-7)) ?? []
+  if (unit === 'Bytes' && value % 1024 !== 0) return `${value.toLocaleString('en')} bytes`
   if (unit === 'Bytes') return value >= 2 ** 20 ? `${value / 2 ** 20} MB` : `${value / 1024} kB`
   const words: Readonly<Record<string, string>> = { Seconds: ' s', Ms: ' ms', Chars: ' characters', '': '' }
   return `${value.toLocaleString('en')}${words[unit]}`
@@ -104,9 +107,9 @@ interface Threat {
   readonly threat: string
   readonly control: string
   readonly tests: readonly string[]
-  /** What a user should know besides. */
+  /** More that a user should know. */
   readonly choice?: string
-  /** What the tests do not show. */
+  /** Limits of the tests. */
   readonly tested?: string
 }
 
