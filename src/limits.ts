@@ -64,7 +64,7 @@ export const searchHitsMax = 500
 export const searchHitsMin = 10
 /** Contract 9.5: characters of a search. Past it: 400. */
 export const searchCharsMax = 256
-/** Contract 9.5: letters from which the last word of a search is also the beginning of one. Below it: it is a word alone. */
+/** Contract 9.5: letters from which the last word of a search is also the beginning of one. Below it: it is a whole word. */
 export const searchBeginningCharsMin = 3
 /** Ours: servers on a page of `/v0.1/servers`; the public MCP Registry has as many. Past it: 400. */
 export const registryPageMax = 100
@@ -81,7 +81,7 @@ export const introspectionPagesMax = 64
 export const browserSessionSeconds = 12 * 60 * 60
 /** Contract 12.2: lifetime of a login link. Past it: 400. */
 export const loginLinkSeconds = 10 * 60
-/** Contract 12.4, as the original's command line waits: lifetime of a login on a command line. Past it: 404. */
+/** Contract 12.4, as Smithery's command line waits: lifetime of a login on a command line. Past it: 404. */
 export const cliLoginSeconds = 5 * 60
 /** Ours: browser sessions that a user begins in a minute. Past it: 429. */
 export const sessionsPerMinuteMax = 30
@@ -176,7 +176,7 @@ export const namespaceServersMax = 1000
 /** Ours: servers of one owner, in all of its namespaces; each takes 1 to 10 kB of memory, for the filters and the words of lists. Past it: 403 for another over HTTP; fixtures and imports are counted, not refused. */
 export const ownerServersMax = 5000
 
-/** Ours: keys of small records in a read that shares its statement with others. Past it: a statement of its own. */
+/** Ours: keys of small records in a read that shares its statement with others. Past it: its own statement. */
 export const sharedReadKeysMax = 100
 /** Ours: entries that one statement of a load writes to PostgreSQL. Past it: the next statement. */
 export const postgresEntriesPerStatement = 1000
@@ -233,7 +233,7 @@ export const shutdownTimeoutMs = 5000
 
 // The gateway
 
-/** Contract 7.4: time until the head of an upstream's response. `--upstream-timeout`. Past it: 504. */
+/** Contract 7.4: time until the head of an MCP server's response. `--upstream-timeout`. Past it: 504. */
 export const upstreamTimeoutDefaultSeconds = 60
 /** Ours: one JSON-RPC request, large enough for a document in its arguments. Past it: 413. */
 export const rpcBodyBytesMax = MB
@@ -245,7 +245,7 @@ export const rpcDepthMax = 64
 export const rpcKeysMax = 20_000
 /** Ours: values in the objects and arrays of one body. Past it: 400. */
 export const rpcValuesMax = 150_000
-/** Ours: the head of an upstream's response. Past it: 502. */
+/** Ours: the head of an MCP server's response. Past it: 502. */
 export const upstreamHeadBytesMax = 32 * kB
 /** Ours: a response that is not a stream is held in memory; a stream may be this far ahead of its reader. Past it: 502, or the stream ends. */
 export const upstreamResponseBytesMax = 16 * MB
@@ -269,11 +269,11 @@ export const streamLifetimeMs = 60 * 60_000
 export const streamCheckIntervalMs = 500
 /** Ours: requests in progress through one connection, streams included. One owner may have half of what the others leave, one token half of that. Past it: 429. */
 export const concurrentCallsMax = 8000
-/** Stores 7: an upstream's session id, so that the sealed id fits 1,024 characters. Past it: 502. */
+/** Stores 7: the session id of an MCP server, so that the sealed id fits 1,024 characters. Past it: 502. */
 export const upstreamSessionIdCharsMax = 512
 /** Ours: a larger response is written in pieces, to know when the client has read it. Within it: the system's socket buffers hold it. */
 export const responseInOnePieceBytesMax = 256 * kB
-/** Ours: an idle connection to an upstream, unless the upstream's keep-alive timeout minus a second is shorter. Past it: it is closed. */
+/** Ours: an idle connection to an MCP server, unless its own keep-alive timeout minus a second is shorter. Past it: it is closed. */
 export const socketIdleMs = 4000
 /** Ours: all pages of a server's tools that `.tools` reads, together. Past it: 502. */
 export const toolsCharsMax = 16 * MB

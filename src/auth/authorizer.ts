@@ -67,7 +67,7 @@ export function requireApiKey({ caller }: RequestContext, things = 'Organization
 
 /** Throws 403 for everybody but operators with their API key. */
 export function requireOperator(context: RequestContext, message = 'Only operators may do this'): undefined {
-  requireApiKey(context, 'Things of the platform')
+  requireApiKey(context, 'Keys, grants and logs of all users')
   if (!context.caller.operator) throw new PlatformError('forbidden', message)
 }
 

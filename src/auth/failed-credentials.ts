@@ -15,7 +15,7 @@ export const refusalLogIntervalMs = 10_000
 const words = {
   missing: 'there is no Authorization header',
   not_bearer: 'the Authorization header is not "Bearer" followed by one key or token',
-  unknown: 'it is neither an API key nor a token of this platform',
+  unknown: 'it is neither an API key nor a token of postern',
   issuer: 'the token was issued under another base URL (--base-url)',
   audience: 'the token is good at another URL only',
   not_yet: 'the token was issued in the future: one of two clocks is wrong',

@@ -137,7 +137,7 @@ const settings = {
     'host, HOST:PORT or CIDR on the LAN or this machine that connections may reach',
     (text) => readAllowedUpstream(text) ?? refuse('must be a host, HOST:PORT or a CIDR like 10.0.0.0/8'),
   ),
-  isPublicUpstreamAllowed: onOff('--no-public-upstream', 'allow only the upstreams listed in --allow-upstream'),
+  isPublicUpstreamAllowed: onOff('--no-public-upstream', 'allow only the servers listed in --allow-upstream'),
   upstreamAuthorities: list(
     '--upstream-ca <file>',
     'PEM file of a private certificate authority to trust for MCP servers',

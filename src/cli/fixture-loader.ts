@@ -61,7 +61,7 @@ export async function checkSampleKeys({ store, secrets }: DataFolder, config: Se
 function requireSampleKeysAllowed({ host, areSampleKeysAllowed }: ServeConfig): void {
   if (isLoopback(host) || areSampleKeysAllowed) return
   throw new CommandError(
-    `anyone who can reach ${host} could use the publicly known keys of the sample fixtures: load fixtures of your own ` +
+    `anyone who can reach ${host} could use the publicly known keys of the sample fixtures: load your own fixtures ` +
       'and revoke those keys (postern keys revoke), or allow them with --allow-sample-keys',
   )
 }

@@ -27,7 +27,7 @@ import { type Context, collect, dataOption, group, onData, onNamedData } from '.
 /** All commands. Parsing never exits; it throws CommanderError for wrong usage and after help, and CommandError. */
 export function createProgram(context: Context): Command {
   const postern = new Command('postern')
-    .description('An MCP platform in one executable: servers, connections and scoped service tokens.')
+    .description('An MCP gateway in one executable: servers, connections and scoped service tokens.')
     .version(version, '-v, --version', 'print the version')
     .helpOption('-h, --help', 'print this help')
     .helpCommand(false)
@@ -86,7 +86,7 @@ function pointToHelp(command: Command, name: string, context: Context): void {
 
 /** `serve` and `dev`, which stay until a signal stops them, and `health` and `status`, which ask for one of them. */
 function addServeCommands(postern: Command, { terminal, exit }: Context): void {
-  const serve = onData(postern, 'serve', 'serve the platform from a data folder, or from a database', dataOption())
+  const serve = onData(postern, 'serve', 'start the server, on a data folder or on a database', dataOption())
   withServeOptions(serve, { isReplica: true })
     .option('--check', 'check the settings and the fixtures, and serve nothing')
     .addHelpText('after', serveHelp)
@@ -100,7 +100,7 @@ function addServeCommands(postern: Command, { terminal, exit }: Context): void {
       await run(config, flags.data, terminal)
     })
 
-  const devWords = 'start a local platform with sample or own fixtures, reloaded on change; nothing is kept'
+  const devWords = 'start a local server with sample or own fixtures, reloaded on change; nothing is kept'
   withServeOptions(postern.command('dev').description(devWords), { isReplica: false })
     .addHelpText('after', devHelp)
     .action(async (flags: ServeFlags) => {
@@ -109,7 +109,7 @@ function addServeCommands(postern: Command, { terminal, exit }: Context): void {
       await dev(config, terminal)
     })
 
-  askingOne(postern.command('health').description('ask whether a platform answers; exit code 1 if not')).action(
+  askingOne(postern.command('health').description('ask whether postern answers; exit code 1 if not')).action(
     async (url: string | undefined, flags) => (await import('./health-command.ts')).askHealth(url, flags, terminal),
   )
 
@@ -130,7 +130,7 @@ function addServeCommands(postern: Command, { terminal, exit }: Context): void {
 /** A command that asks a platform by its URL, or the one on this machine by its address. */
 function askingOne(command: Command): Command {
   return command
-    .argument('[url]', 'the platform (default: the one on this machine, by --host and --port)')
+    .argument('[url]', 'base URL (default: that of this machine, by --host and --port)')
     .addOption(new Option('--host <address>', 'address that it listens on').env('POSTERN_HOST').default('127.0.0.1'))
     .addOption(new Option('--port <number>', 'port that it listens on').env('POSTERN_PORT').default('8787'))
 }

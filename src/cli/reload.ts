@@ -15,7 +15,7 @@ export function createReload(logs: readonly ({ reopen(): void } | undefined)[], 
   return oneAtATime(async (folders: readonly string[]) => {
     for (const one of logs) one?.reopen()
     if (folders.length === 0) {
-      log.info('the logs were opened anew; there are no fixtures to load')
+      log.info('the logs were opened again; there are no fixtures to load')
       return
     }
     try {

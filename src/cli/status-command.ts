@@ -20,7 +20,7 @@ export async function status(given: string | undefined, flags: StatusFlags, term
       .then((response) => (response.ok ? (response.json() as Promise<Record<string, unknown>>) : undefined))
       .catch(() => undefined)
   const facts = [
-    ['platform', url],
+    ['base URL', url],
     ['answers', problem === undefined ? 'yes' : `no: ${problem}`],
   ]
   if (problem === undefined) {

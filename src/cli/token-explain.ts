@@ -69,10 +69,10 @@ export async function explainToken(given: string, flags: ExplainFlags, { stdout,
 
 /** The reason why the token is refused for every request, or undefined. */
 function reasonItIsRefused(claims: ServiceTokenClaims, known: Known, now: Date): string | undefined {
-  if (known?.isForged === true) return 'was not signed by this platform'
+  if (known?.isForged === true) return 'was not signed here'
   if (clockRefusal(claims, Math.floor(now.getTime() / 1000)) === 'expired') return 'has expired'
   if (known !== undefined && known.revoked.length > 0) return 'is revoked'
-  return known?.otherUrl === undefined ? undefined : 'is of another base URL'
+  return known?.otherUrl === undefined ? undefined : 'was issued under another base URL'
 }
 
 /** The token's claims: who, from whom, until when. Times in UTC, as in the audit log. */

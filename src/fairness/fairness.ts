@@ -30,10 +30,7 @@ export function createFairness() {
   return {
     /** Bytes of bodies that are being read or are in use, and of answers that their clients have not taken. */
     memory: new Shares(pendingBytesMax),
-    /**
-     * Bytes of large responses in their parsed form. Of their own, as those that wait would leave too little in `memory`
-     * for any to be parsed.
-     */
+    /** Bytes of large responses in their parsed form: those that wait would leave too little in `memory` for any. */
     parsed: new Shares(pendingBytesMax),
     /** The event loop, for work whose cost grows with what somebody sent or stored. */
     turns: new Turns(time),

@@ -5,7 +5,7 @@
 
 import { readFileSync } from 'node:fs'
 
-/** Ours: memory that the process may gain before garbage is collected and memory returned. Past it: a collection begins beside the work that goes on. */
+/** Ours: memory that the process may gain before garbage is collected and memory returned. Past it: a collection begins beside the other work. */
 export const garbageBytesMax = 64 * 1024 * 1024
 /** Ours: memory that the process may gain although garbage is being collected. Past it, and past `garbageBytesMax` since the last time: everything stops until it is collected, for 10 to 120 ms. */
 export const garbageUrgentBytes = 300 * 1024 * 1024

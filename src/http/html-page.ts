@@ -66,7 +66,7 @@ export function impossiblePage(): Response {
   return page({
     title: 'Nobody can sign in here',
     status: 409,
-    body: html`<p>This platform is reached over plain HTTP: the network would see keys and tokens. The operator can set an
+    body: html`<p>postern is reached over plain HTTP, so the network would see keys and tokens. The operator can set an
 https address with <code>--base-url</code>.</p>`,
   })
 }

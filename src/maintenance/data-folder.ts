@@ -119,7 +119,7 @@ export async function openDatabaseFolder(
 ): Promise<DataFolder & { readonly database: PostgresStore }> {
   if (hasStore(path)) {
     throw new CommandError(
-      `${path} has a store of its own: copy it with \`postern store copy --from ${path} --to URL\`, or name another --data`,
+      `${path} has its own store: copy it with \`postern store copy --from ${path} --to URL\`, or name another --data`,
     )
   }
   // A command that cannot open the store leaves no folder behind; a start puts its secret there.

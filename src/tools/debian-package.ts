@@ -57,7 +57,7 @@ Maintainer: postern <postern@localhost>
 Section: net
 Priority: optional
 Depends: libc6 (>= 2.36), libgcc-s1, libstdc++6, adduser
-Description: MCP platform in one executable
+Description: MCP gateway in one executable
  Registers MCP servers, keeps connections to them, and calls them for people and
  agents under narrow, short-lived tokens, with a record of each call.
 `

@@ -36,7 +36,7 @@ function limitsTable(): string {
   const shared = parts.map((part) => boundsTable(part.split('\n')[0] ?? '', part))
   const files = [...new Bun.Glob('**/*.ts').scanSync(source)].filter((file) => file !== 'limits.ts').sort()
   const others = files.map((file) => readFileSync(join(source, file), 'utf8')).join('\n')
-  return [...shared, boundsTable('Of one part alone', others)].join('\n').trim()
+  return [...shared, boundsTable('Of single parts', others)].join('\n').trim()
 }
 
 function boundsTable(heading: string, source: string): string {
@@ -48,10 +48,12 @@ function boundsTable(heading: string, source: string): string {
     const [, why, past] = /^(.*?)\. (?:Past|Below|Within) it,?:? ?(.*)$/.exec(comment) ?? []
     if (why === undefined || past === undefined)
       throw new Error(`${name}: its comment does not say what happens past it`)
-    rows.push(`| \`${name}\` | ${boundText(name, value)} | ${why} | ${past.replace(/\.$/, '')} |`)
+    // Users need not know which contract a bound comes from.
+    const reason = why.replace(/^[^:]*: /, '')
+    rows.push(`| \`${name}\` | ${boundText(name, value)} | ${reason} | ${past.replace(/\.$/, '')} |`)
   }
   if (rows.length === 0) return ''
-  return ['', `### ${heading}`, '', '| Bound | | From and why | Past it |', '|---|---|---|---|', ...rows].join('\n')
+  return ['', `### ${heading}`, '', '| Bound | | What and why | Past it |', '|---|---|---|---|', ...rows].join('\n')
 }
 
 /** The value with the unit at the end of its name. `written`: in the source, a product of numbers outside limits.ts. */
@@ -59,6 +61,7 @@ function boundText(name: string, written: string): string {
   const product = written.split('*').reduce((value, factor) => value * Number(factor.replaceAll('_', '')), 1)
   const value = (limits as Readonly<Record<string, number>>)[name] ?? product
   const [unit = ''] = /Seconds|Ms|Bytes|Chars|$/.exec(name.replace(/(Max|Min|Default)$/, '').slice(-7)) ?? []
+  if (unit === 'Bytes' && value % 1024 !== 0) return `${value.toLocaleString('en')} bytes`
   if (unit === 'Bytes') return value >= 2 ** 20 ? `${value / 2 ** 20} MB` : `${value / 1024} kB`
   const words: Readonly<Record<string, string>> = { Seconds: ' s', Ms: ' ms', Chars: ' characters', '': '' }
   return `${value.toLocaleString('en')}${words[unit]}`
@@ -104,7 +107,10 @@ interface Threat {
   readonly threat: string
   readonly control: string
   readonly tests: readonly string[]
+  /** More that a user should know. */
   readonly choice?: string
+  /** Limits of the tests. */
+  readonly tested?: string
 }
 
 /** Headings, by the first letter of a threat's number. */
@@ -120,22 +126,33 @@ const threatHeadings: Readonly<Record<string, string>> = {
   P: 'Replicas on a database',
 }
 
-/** The threats of `test/threats.json`, each with its control and the files of its tests. */
-export function threatTables(): string {
-  const threats = JSON.parse(readFileSync(resolve(root, 'test/threats.json'), 'utf8')) as readonly Threat[]
+const threats = JSON.parse(readFileSync(resolve(root, 'test/threats.json'), 'utf8')) as readonly Threat[]
+
+/** The threats of `test/threats.json`, each with its control. */
+function threatTables(): string {
+  return threatTablesOf('| | Threat | Control |\n|---|---|---|', ({ row, threat, control, choice }) => {
+    return `| ${row} | ${threat} | ${control}${choice === undefined ? '' : ` ${choice}`} |`
+  })
+}
+
+/** The same threats, each with the files of its tests, as links of `docs/internals`. */
+function threatTestTables(): string {
+  const tables = threatTablesOf('| | Threat | Tests |\n|---|---|---|', ({ row, threat, tests, tested }) => {
+    const files = [...new Set(tests.map((named) => named.split(': ')[0] ?? ''))]
+    const links = files.map((file) => `[${file.replace(/\.test\.ts$/, '')}](../../test/${file})`)
+    return `| ${row} | ${threat} | ${links.join(', ')}${tested === undefined ? '' : `. ${tested}`} |`
+  })
+  return `Made from [test/threats.json](../../test/threats.json), which names each test.\n\n${tables}`
+}
+
+function threatTablesOf(head: string, rowOf: (threat: Threat) => string): string {
   const unknown = threats.find(({ row }) => !(row.charAt(0) in threatHeadings))
   if (unknown !== undefined) throw new Error(`${unknown.row}: no heading for threats of this letter`)
   const tables = Object.entries(threatHeadings).map(([letter, heading]) => {
-    const rows = threats.filter(({ row }) => row.startsWith(letter)).map(threatRow)
-    return [`### ${heading}`, '', '| | Threat | Control | Tests |', '|---|---|---|---|', ...rows].join('\n')
+    const rows = threats.filter(({ row }) => row.startsWith(letter)).map(rowOf)
+    return [`### ${heading}`, '', head, ...rows].join('\n')
   })
-  return ['Made from [test/threats.json](../test/threats.json), which names each test.', ...tables].join('\n\n')
-}
-
-function threatRow({ row, threat, control, tests, choice }: Threat): string {
-  const files = [...new Set(tests.map((named) => named.split(': ')[0] ?? ''))]
-  const links = files.map((file) => `[${file.replace(/\.test\.ts$/, '')}](../test/${file})`)
-  return `| ${row} | ${threat} | ${control}${choice === undefined ? '' : `. ${choice}`} | ${links.join(', ')} |`
+  return tables.join('\n\n')
 }
 
 export const generated: readonly (readonly [file: string, write: () => string])[] = [
@@ -144,6 +161,7 @@ export const generated: readonly (readonly [file: string, write: () => string])[
   page('docs/limits.md', { bounds: limitsTable }),
   page('docs/configuration.md', { serve: settingsTable, commands: commandReference }),
   page('docs/trust.md', { threats: threatTables }),
+  page('docs/internals/evidence.md', { 'threat-tests': threatTestTables }),
   ['THIRD-PARTY-LICENCES.md', thirdPartyLicences],
 ]
 

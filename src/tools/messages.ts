@@ -4,11 +4,12 @@ import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 
 const root = resolve(import.meta.dir, '../..')
-/** The functions and classes that take a message. */
+/** The functions and classes that take a message. Lines of the log are messages to operators. */
 const errors = ['CommandError', 'PlatformError', 'StoreError', 'UpstreamError', 'OAuthError']
 const refusals = ['invalidRequest', 'notFound', 'conflict', 'rateLimited', 'requireRate', 'invalidGrant', 'tooMany']
 const upstreams = ['upstreamError', 'unusableUpstream', 'unusable']
-const takers = new RegExp(`\\b(?:${[...errors, ...refusals, ...upstreams].join('|')})\\(`, 'g')
+const lines = ['log\\.info', 'log\\.warn', 'log\\.error']
+const takers = new RegExp(`\\b(?:${[...errors, ...refusals, ...upstreams, ...lines].join('|')})\\(`, 'g')
 /** A text in quotes, or a template. */
 const texts = /'((?:[^'\\\n]|\\.)*)'|`((?:[^`\\]|\\.)*)`/g
 

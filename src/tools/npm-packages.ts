@@ -9,7 +9,7 @@ import { version } from '../version.ts'
 
 const about = {
   version,
-  description: 'An MCP platform in one executable',
+  description: 'An MCP gateway in one executable',
   license: 'MIT',
   engines: { node: '>=20' },
 } as const

@@ -101,7 +101,7 @@ export function refusalOf(url: URL, addressText: string, policy: AddressPolicy):
   // A host in the form that the flag reads, with brackets around IPv6.
   const remedy = `to allow it, restart postern with --allow-upstream ${url.hostname}:${port}`
   if (!isPublic(address)) return `is not a public address: ${remedy}`
-  return isPublicAllowed ? undefined : `is not among the upstreams that are allowed: ${remedy}`
+  return isPublicAllowed ? undefined : `is not among the addresses that are allowed: ${remedy}`
 }
 
 function isNever(address: Address): boolean {

@@ -4,7 +4,7 @@ import { socketIdleMs, upstreamHeadBytesMax } from '../limits.ts'
 import { headersOf, keepMsOf } from './head.ts'
 import type { ResponseHandler } from './http-connection.ts'
 
-/** Ours: headers of an upstream's response; each takes some hundred bytes of memory until the head is complete. Past it: 502. */
+/** Ours: headers of an MCP server's response; each takes some hundred bytes of memory until the head is complete. Past it: 502. */
 export const upstreamHeadersMax = 200
 
 /** Ours: bytes of a chunked body that carry nothing: extensions of chunks, zeros before their sizes, trailers. Past it: 502. */

@@ -237,7 +237,7 @@ test('what is done on the server’s machine is done over HTTP by who is logged 
   // `--data` names the machine's own, whoever is logged in; a default folder that is there comes first.
   expect(await works('bob', `keys list --data ${place.data}`)).toContain('operator')
   expect((await as('bob', ['keys', 'list', '--data', place.data, '--json'])).stderr).toContain(
-    '--json: is for a platform',
+    '--json: is for answers over HTTP',
   )
   expect((await as('nobody', ['keys', 'create', '--data', place.data])).stderr).toContain('--user: name the user')
 })
@@ -245,7 +245,7 @@ test('what is done on the server’s machine is done over HTTP by who is logged 
 describe('says what to do', () => {
   test('where nobody has logged in, the key is wrong, or the platform is not there', async () => {
     expect((await as('nobody', ['namespace', 'list'])).stderr).toBe(
-      'no platform is set: run `postern login URL`, or set POSTERN_URL and POSTERN_TOKEN\n',
+      'no base URL is set: run `postern login URL`, or set POSTERN_URL and POSTERN_TOKEN\n',
     )
     const wrong = await as('nobody', ['login', server.url], { stdin: 'nonsense' })
     expect(wrong).toMatchObject({ code: 1, stderr: expect.stringContaining('with a valid key') })

@@ -131,7 +131,7 @@ describe('commands', () => {
     const { policy: _, ...rest } = JSON.parse(Buffer.from(claims, 'base64url').toString()) as { policy: unknown }
     const forged = `${head}.${Buffer.from(JSON.stringify({ ...rest, policy: [] })).toString('base64url')}.${signature}`
     const about = await run(place, ['token', 'explain', forged, '--data', place.data, '--namespace', 'northwind'])
-    expect(about).toMatchObject({ code: 1, stdout: expect.stringContaining('was not signed by this platform, 401.') })
+    expect(about).toMatchObject({ code: 1, stdout: expect.stringContaining('was not signed here, 401.') })
     const plain = await explain()
     expect(plain.stdout).toContain('acts for ada')
     expect(plain.stdout).toContain('signature is of a key in')

@@ -136,7 +136,7 @@ describe('the log and token explain say why a credential is not accepted', () =>
     expect(plain).toMatchObject({ code: 0, stdout: expect.stringContaining('served under: http://localhost:9001\n') })
     expect(await explain('--namespace', 'ada')).toMatchObject({
       code: 1,
-      stdout: expect.stringContaining('Refused: the token is of another base URL, 401.\n'),
+      stdout: expect.stringContaining('Refused: the token was issued under another base URL, 401.\n'),
       stderr: '',
     })
     // The new kind of record is known to who looks at all of them.

@@ -152,7 +152,7 @@ describe('SIGHUP ends nothing', () => {
     await using server = await startServer(place, [])
     process.kill(server.pid, 'SIGHUP')
     await until(async () =>
-      server.stderr().includes('"event":"the logs were opened anew; there are no fixtures to load"'),
+      server.stderr().includes('"event":"the logs were opened again; there are no fixtures to load"'),
     )
     expect(await server.kill('SIGTERM')).toBe(0)
   })

@@ -31,7 +31,7 @@ const refused = (
 const never = 'is an address that no connection may point to'
 const remedy = 'to allow it, restart postern with --allow-upstream a.example.com:80'
 const notPublic = `is not a public address: ${remedy}`
-const notNamed = `is not among the upstreams that are allowed: ${remedy}`
+const notNamed = `is not among the addresses that are allowed: ${remedy}`
 
 describe('without a word of the operator', () => {
   const rows: [address: string, refusal: string | undefined][] = [

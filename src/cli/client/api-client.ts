@@ -91,7 +91,7 @@ export function openClient(
   // An empty variable counts as unset.
   const named = given || environment['POSTERN_URL'] || hosts.current
   if (named === undefined)
-    throw new CommandError('no platform is set: run `postern login URL`, or set POSTERN_URL and POSTERN_TOKEN')
+    throw new CommandError('no base URL is set: run `postern login URL`, or set POSTERN_URL and POSTERN_TOKEN')
   const url = cleanUrl(named)
   const credential = key ?? (environment['POSTERN_TOKEN'] || hosts.keys[url])
   if (credential === undefined)

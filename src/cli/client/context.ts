@@ -12,10 +12,10 @@ import { type ClientFlags, openClient } from './api-client.ts'
 import { readHosts } from './hosts.ts'
 
 const urlOption = () =>
-  new Option('--url <url>', 'URL of the platform (default: where you last logged in)').env('POSTERN_URL')
+  new Option('--url <url>', 'base URL of postern (default: where you last logged in)').env('POSTERN_URL')
 const namespaceOption = () =>
   new Option('-n, --namespace <name>', 'namespace (default: yours, if you have only one)').env('POSTERN_NAMESPACE')
-export const jsonOption = () => new Option('--json', 'print what the platform answered, as JSON')
+export const jsonOption = () => new Option('--json', 'print what postern answered, as JSON')
 export const many = (flag: string, words: string, choices?: readonly string[]) =>
   new Option(flag, `${words}; repeatable`).argParser((value: string, previous?: readonly string[]) => {
     if (choices?.includes(value) === false) throw new InvalidArgumentError(`Allowed choices are ${choices.join(', ')}.`)
@@ -54,7 +54,7 @@ export function either<Flags, Given extends readonly unknown[]>(
     const names = given as unknown as Given
     if (isOverHttp(command)) return overHttp(contextOf(flags, terminal), ...names)
     if (flags.json === true && !hasJson)
-      throw new CommandError('--json: is for a platform: name it with --url, or log in to it', 2)
+      throw new CommandError('--json: is for answers over HTTP: name the base URL with --url, or log in', 2)
     return onMachine(flags as never, ...names)
   })
 }

@@ -11,20 +11,20 @@ import { readHosts, writeHosts } from './hosts.ts'
 export function addLoginCommands(postern: Command, { remote }: RemoteCommands, terminal: Terminal): void {
   postern
     .command('login')
-    .argument('<url>', 'the platform, like https://mcp.example.com')
-    .description('keep an API key, from the terminal or stdin, for the commands that speak to a platform')
+    .argument('<url>', 'base URL of postern, like https://mcp.example.com')
+    .description('keep an API key, from the terminal or stdin, for the commands that speak to postern')
     .addOption(jsonOption())
     .action((url: string, flags) => login(url, flags, terminal))
   postern
     .command('logout')
-    .argument('[url]', 'the platform (default: the one logged in to last)')
-    .description('forget the API key of a platform')
+    .argument('[url]', 'base URL (default: where you last logged in)')
+    .description('forget the API key of a base URL')
     .action((url: string | undefined) => logout(url, terminal))
   remote(postern, 'whoami', 'show who you are logged in as, and what you have access to').run(
     async ({ url, request, show }) => {
       const me = await request('GET', '/me', { reads: Me })
       const rows = [
-        ['platform', url],
+        ['base URL', url],
         ['user', me.userId + (me.operator ? ', an operator' : '')],
         ['key', [me.key.id, me.key.name].filter((part) => part !== null).join(' ')],
         ...(me.token === null ? [] : [['token', `${me.token.jti}, until ${me.token.expiresAt}`]]),

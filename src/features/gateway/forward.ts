@@ -157,7 +157,7 @@ async function authorizeMessage(
   const { request, caller } = call.context
   // A connection that leads back here, perhaps through a proxy, would multiply one request endlessly.
   if (request.headers.get('via')?.includes(deps.pseudonym) === true) {
-    const text = 'The connection leads back to this platform: point it to another server'
+    const text = 'The connection leads back to this postern: point it to another server'
     throw new PlatformError('loop_detected', text, { id: message.id })
   }
   for (let current = call; ; ) {
@@ -253,7 +253,7 @@ async function sendUpstream(
     throw new PlatformError('input_required', message, options)
   }
   if (status.state === 'disconnected' || connection.transport === 'uplink' || connection.mcpUrl === null) {
-    throw new PlatformError('upstream_error', 'The connection has no reachable upstream', { id })
+    throw new PlatformError('upstream_error', 'The connection has no MCP server that can be reached', { id })
   }
   const ref = { namespace, connectionId }
   const { url, headers: connectionHeaders } = targetOf(stored, ref, deps.headersKey)

@@ -65,7 +65,7 @@ export function* parsingMessage(
   if ('problem' in read) throw new PlatformError('parse_error', bodyProblemText(read.problem))
   const { value } = read
   if (Array.isArray(value))
-    throw new PlatformError('invalid_request', 'batches are not supported: send each message in a request of its own')
+    throw new PlatformError('invalid_request', 'batches are not supported: send each message in its own request')
   if (typeof value !== 'object' || value === null)
     throw new PlatformError('invalid_request', 'the body must be a JSON-RPC object')
   const body = value as Record<string, unknown>

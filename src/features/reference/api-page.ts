@@ -43,7 +43,7 @@ const groups: readonly (readonly [name: string, begin: RegExp])[] = [
   ['Organizations', /^\/organizations/],
   ['API keys and grants', /^\/(?:me\/|api-keys|grants)/],
   ['What happened', /^\/(?:calls|audit)/],
-  ['The platform', /./],
+  ['The server itself', /./],
 ]
 
 type Placed = Described & { readonly method: string; readonly path: string }

@@ -19,7 +19,8 @@ import { organizationSchemas, organizationWords } from './organization-words.ts'
 import { recordSchemas, recordWords } from './record-words.ts'
 import { serverSchemas, serverWords } from './server-words.ts'
 
-const setupWords = 'Where a person signs in to the connection’s server, or enters what the connection requires.'
+const setupWords =
+  'The page where a person signs in to the connection’s server, or enters what the connection requires.'
 const ErrorBody = closedObject({
   error: Type.String(),
   message: Type.String(),
@@ -97,7 +98,7 @@ const callErrors = {
 const toolErrors = {
   ...connectionErrors,
   ...callErrors,
-  400: 'The request cannot be read, or the upstream rejects it',
+  400: 'The request cannot be read, or the MCP server rejects it',
   502: 'The MCP server cannot be reached, does not speak MCP, or answered with an error',
 }
 
@@ -122,7 +123,7 @@ const words: Readonly<Partial<Record<OperationId, Words>>> = {
   revokeToken: {
     summary: 'Revoke a service token',
     description:
-      'With every token minted with it, at once and at every replica. Anybody who has the token may revoke it; operators also by its id alone.',
+      'With every token minted with it, at once and at every replica. Anybody who has the token may revoke it; operators may also name only its id.',
     body: TokenRevocation,
     example: { token: 'eyJ…' },
     answer: TokenRevoked,
@@ -154,9 +155,9 @@ const words: Readonly<Partial<Record<OperationId, Words>>> = {
     },
   },
   createConnection: {
-    summary: 'Make a connection',
+    summary: 'Create a connection',
     description:
-      'Its id is made up. The upstream is contacted once, for a few seconds at most, and what it told is in `status` and `serverInfo`. `headers` go upstream and are in no answer.',
+      'postern generates the id. It contacts the MCP server once, for a few seconds at most; `status` and `serverInfo` have the outcome. `headers` are sent to the server, and are in no answer.',
     body: ConnectionWrite,
     example: { mcpUrl: 'https://mcp.example.com/mcp', metadata: { team: 'sales' } },
     made: Connection,
@@ -169,9 +170,9 @@ const words: Readonly<Partial<Record<OperationId, Words>>> = {
     errors: connectionErrors,
   },
   replaceConnection: {
-    summary: 'Make a connection of this id, or change it',
+    summary: 'Create a connection with this id, or change it',
     description:
-      'A field that is left out keeps its value; `metadata` and `headers` are replaced whole, and null clears them; `server` and `mock` stay as they were made.',
+      'A field that is left out keeps its value; `metadata` and `headers` are replaced whole, and null clears them; `server` and `mock` stay as they are.',
     body: ConnectionWrite,
     example: { mcpUrl: 'https://mcp.example.com/mcp', name: 'Notes' },
     answer: Connection,
@@ -180,7 +181,7 @@ const words: Readonly<Partial<Record<OperationId, Words>>> = {
   },
   deleteConnection: {
     summary: 'Delete a connection',
-    description: 'It is gone when this is answered.',
+    description: 'It no longer exists when this is answered.',
     answer: Deleted,
     errors: writeErrors,
   },
@@ -199,19 +200,19 @@ const words: Readonly<Partial<Record<OperationId, Words>>> = {
       404: 'There is no such connection, or it is hidden from the caller',
       413: 'The message is too large',
       502: 'The MCP server cannot be reached, or does not speak MCP',
-      508: 'The connection leads back to this platform',
+      508: 'The connection leads back to this postern',
     },
   },
   listTools: {
     summary: 'List a connection’s tools',
-    description: 'Those that the token could call: `tools/list` for callers that speak no MCP.',
+    description: 'Those that the token could call: `tools/list` for callers without MCP.',
     answer: McpTools,
     errors: toolErrors,
   },
   getTool: {
     summary: 'Read one tool, or those below a prefix',
     description:
-      'Dots in the name may be slashes. The tool of this name, or `{tools}` with those whose names go on after it.',
+      'Dots in the name may be slashes. The tool of this name, or `{tools}` with those whose names begin with it.',
     answer: Type.Union([McpTools, McpTool]),
     errors: toolErrors,
   },
@@ -235,7 +236,7 @@ const words: Readonly<Partial<Record<OperationId, Words>>> = {
   },
   jwks: {
     summary: 'The public keys of tokens',
-    description: 'For whoever verifies service tokens (EdDSA, Ed25519). Needs no credential.',
+    description: 'For programs that verify service tokens (EdDSA, Ed25519). Needs no credential.',
     open: true,
     answer: Jwks,
   },
@@ -260,7 +261,7 @@ export function openApiDocument(baseUrl: string) {
     info: {
       title: 'postern',
       version,
-      description: 'An MCP platform in one executable: servers, connections and scoped service tokens.',
+      description: 'An MCP gateway in one executable: servers, connections and scoped service tokens.',
     },
     servers: [{ url: baseUrl }],
     security: [{ bearer: [] }],

@@ -101,7 +101,7 @@ export const organizationWords: Readonly<Partial<Record<OperationId, Words>>> = 
   changeNamespace: {
     summary: 'Change a namespace',
     description:
-      '`pins`: what shall happen when a pinned tool changes. It is stored and shown; tools are not compared yet.',
+      '`pins`: what should happen when a pinned tool changes. It is stored and shown; tools are not compared yet.',
     body: model.NamespaceChange,
     example: { pins: 'block' },
     answer: model.NamespaceDetail,
@@ -171,7 +171,7 @@ export const organizationWords: Readonly<Partial<Record<OperationId, Words>>> = 
     errors: { ...keyErrors, 404: 'API key not found' },
   },
   createOwnApiKey: {
-    summary: 'Make an API key of your own',
+    summary: 'Create your own API key',
     description: 'It acts for you, never as an operator, and is shown once.',
     body: model.ApiKeyWrite,
     example: { name: 'laptop' },
@@ -185,7 +185,7 @@ export const organizationWords: Readonly<Partial<Record<OperationId, Words>>> = 
     errors: ownErrors,
   },
   deleteOwnApiKey: {
-    summary: 'Revoke an API key of your own',
+    summary: 'Revoke one of your API keys',
     description: 'With all tokens that were minted with it, and all grants of its sessions.',
     answer: model.Done,
     errors: { ...ownErrors, 404: 'API key not found' },
@@ -219,7 +219,7 @@ export const organizationWords: Readonly<Partial<Record<OperationId, Words>>> = 
     errors: ownErrors,
   },
   deleteOwnGrant: {
-    summary: 'End a grant of your own',
+    summary: 'End one of your grants',
     description: 'The client’s tokens are refused at once. You may allow it again.',
     answer: model.Done,
     errors: { ...ownErrors, 404: 'Grant not found' },

@@ -20,7 +20,7 @@ const page = [
   query('cursor', '`nextCursor` of the page before'),
 ]
 const narrowed =
-  'A page may end early, with `stopped`, because a request looks at no more than 100,000 lines: go on with `nextCursor`. ' +
+  'A page may end early, with `stopped`, because a request looks at no more than 100,000 lines: continue with `nextCursor`. ' +
   'With several replicas, each answers with its own file.'
 const operatorErrors = { 403: 'The caller is not an operator with an API key' }
 
@@ -28,7 +28,7 @@ export const recordWords: Readonly<Partial<Record<OperationId, Words>>> = {
   listCalls: {
     summary: 'List recorded calls of tools',
     description:
-      'The newest first. You see the calls of your own user and of the namespaces that you manage; operators see all. ' +
+      'The newest first. You see your calls, and those of the namespaces that you manage; operators see all. ' +
       `A token’s \`namespaces\` and \`metadata\` narrow that. ${narrowed}`,
     parameters: [
       query('namespace', 'Calls in this namespace'),

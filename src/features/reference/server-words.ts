@@ -76,7 +76,7 @@ export const serverWords: Readonly<Partial<Record<OperationId, Words>>> = {
   putServer: {
     summary: 'Register a server, or change it',
     description:
-      'What is left out stays. With `mcpUrl`, the server is asked for its tools, resources and prompts, and a new one for its title and description; what cannot be learnt is said in `warnings`, and stays as it was.',
+      'Fields that are left out stay. With `mcpUrl`, the server is asked for its tools, resources and prompts, and a new one for its title and description; `warnings` says what it did not answer, which stays as it was.',
     body: model.ServerWrite,
     example: { displayName: 'Weather', mcpUrl: 'https://mcp.example.com/mcp' },
     made: model.ServerMade,
@@ -84,7 +84,7 @@ export const serverWords: Readonly<Partial<Record<OperationId, Words>>> = {
   },
   changeServer: {
     summary: 'Update a server’s description',
-    description: '`verified` is set by operators alone.',
+    description: 'Only operators set `verified`.',
     body: model.ServerChange,
     example: { description: 'Weather of the whole world', unlisted: true },
     answer: model.ServerChanged,

@@ -46,7 +46,7 @@ async function startCliLogin(deps: CliLoginDeps, request: Request): Promise<Resp
   const { sockets, base, records } = deps
   refuseQuery(request.url) // 400
   if (!deps.isPossible)
-    throw conflict('Nobody can log in here: the platform is reached over plain HTTP, or runs with --no-sign-in')
+    throw conflict('Nobody can log in here: postern is reached over plain HTTP, or runs with --no-sign-in')
   const address = sockets.addressOf(request)
   requireRate(deps.begins.take(address), 'Too many logins were begun from this address') // 429
   const login = await records.add(purpose, { address } satisfies CliLogin, cliLoginSeconds)

@@ -62,7 +62,7 @@ async function revokeToken(deps: TokenDeps, request: Request): Promise<Response>
   const claims = token === undefined ? undefined : await authenticator.claimsOf(token)
   const jti = claims?.jti ?? tokenId
   if (jti === undefined || (token !== undefined && tokenId !== undefined))
-    throw invalidRequest('the body must have `token`, a token of this platform, or `tokenId`')
+    throw invalidRequest('the body must have `token`, a token of this server, or `tokenId`')
   await change(async (context) => {
     if (claims === undefined) requireOperator(context, 'Only operators revoke a token by its id: send the token') // 403
     const write = await revocationOfToken(store, jti, { exp: claims?.exp, nowSeconds: secondsOf(clock) })

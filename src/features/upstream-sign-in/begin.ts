@@ -52,7 +52,7 @@ export function signInTarget({ headersKey }: Pick<BeginDeps, 'headersKey'>, { re
   }
   const target = targetOf(stored, ref, headersKey)
   if (hasAuthorization(target.headers)) {
-    throw conflict('This connection sends an authorization header of its own: remove it to sign in here')
+    throw conflict('This connection sends its own authorization header: remove it to sign in here')
   }
   return target
 }

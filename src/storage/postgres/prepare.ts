@@ -90,6 +90,6 @@ async function requireSchema(client: Client, until: number): Promise<void> {
     throw new StoreError('fatal', 'the store was upgraded by a newer postern: use that version')
   }
   if (found.version < schemaVersion) {
-    throw new StoreError('fatal', 'the store is of an older postern: run `postern store migrate` first')
+    throw new StoreError('fatal', 'an older postern wrote the store: run `postern store migrate` first')
   }
 }
