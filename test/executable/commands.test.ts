@@ -55,7 +55,7 @@ describe('commands', () => {
     const { code, stdout } = await run(place, ['status', '--data', place.data], { POSTERN_PORT: port })
     expect(code).toBe(0)
     expect(stdout).toMatch(
-      /^platform +http:\/\/127\.0\.0\.1:\d+\nanswers +yes\nversion +0\.1\.0\nsign-in of clients +on\n/,
+      /^base URL +http:\/\/127\.0\.0\.1:\d+\nanswers +yes\nversion +0\.1\.0\nsign-in of clients +on\n/,
     )
     expect(stdout).toContain('durability')
     using empty = workplace()
