@@ -61,7 +61,7 @@ describe('commands', () => {
     using empty = workplace()
     const none = await run(empty, ['status', '--port', String(await freePort()), '--data', join(empty.folder, 'none')])
     expect({ code: none.code, stderr: none.stderr }).toEqual({ code: 1, stderr: '' })
-    expect(none.stdout).toMatch(/^platform .*\nanswers +no: .* does not answer \(ECONNREFUSED\)\n$/)
+    expect(none.stdout).toMatch(/^base URL .*\nanswers +no: .* does not answer \(ECONNREFUSED\)\n$/)
   })
 
   test('docs: the list of pages, a page, and none', async () => {
