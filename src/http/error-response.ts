@@ -4,7 +4,7 @@ import { type ErrorCode, errorTable, PlatformError, type RpcId } from '../errors
 import type { Operation } from '../operations.ts'
 import { StoreError } from '../storage/store.ts'
 import { html } from './html.ts'
-import { isNavigation, page } from './html-page.ts'
+import { isNavigation, page, row } from './html-page.ts'
 import { noStoreJson } from './respond.ts'
 
 /** The PlatformError itself, or, for any other thrown value, `internal` with a fixed text that reveals no details. */
@@ -19,13 +19,19 @@ export function isMissingPage(request: Request, { code }: PlatformError): boolea
   return (code === 'not_found' || code === 'method_not_allowed') && isNavigation(request)
 }
 
-/** `shape`: the error format of the operation that failed. `home`: where the page for a 404 leads. */
-export function errorResponse(error: PlatformError, shape?: Operation['errors'], home?: string): Response {
+/** Where an error happened, for a page: the URL of the request, and the documentation. */
+interface Place {
+  readonly url: string
+  readonly docs: string
+}
+
+/** `shape`: the error format of the operation that failed. */
+export function errorResponse(error: PlatformError, shape?: Operation['errors'], place?: Place): Response {
   // An internal error is not a response to the JSON-RPC message, so it is sent as plain HTTP.
   if (shape === 'rpc' && error.code !== 'internal') return rpcErrorResponse(error)
   const row = errorTable[error.code]
   const code = 'outsideRpc' in row ? row.outsideRpc : error.code
-  if (shape === 'page') return errorPage(error, errorTable[code].status, home)
+  if (shape === 'page') return errorPage(error, errorTable[code].status, place)
   return new Response(JSON.stringify(bodyOf(error, code, shape)), {
     status: errorTable[code].status,
     headers: {
@@ -45,20 +51,37 @@ function bodyOf({ message, options }: PlatformError, code: ErrorCode, shape: Ope
   return shape === 'text' ? { error: message } : { error: code, message, setupUrl: options.setupUrl }
 }
 
+/** The titles of pages, where the status says more than that something did not work. */
+const titles: Readonly<Record<number, string>> = {
+  403: 'You may not do this',
+  404: 'There is no such page',
+  429: 'Too many requests',
+  502: 'The MCP server did not answer as it should',
+  503: 'postern cannot do this right now',
+  504: 'The MCP server did not answer in time',
+}
+
 /** For people who opened a page or sent a form. The message is text of ours, and escaped all the same. */
-function errorPage(error: PlatformError, status: number, home: string | undefined): Response {
+function errorPage(error: PlatformError, status: number, place: Place | undefined): Response {
   const { message, options } = error
-  const isMissing = status === 404
+  const connection = place === undefined ? undefined : connectionIn(place.url)
   return page({
-    title: isMissing ? 'There is no such page' : 'This did not work',
+    title: titles[status] ?? 'This did not work',
     status,
-    body: html`<p>${message}</p>
+    body: html`${connection !== undefined && html`<dl>${row('Connection', connection)}</dl>`}<p>${message}</p>
 ${options.setupUrl !== undefined && html`<p><a class="button" href="${options.setupUrl}">Try again</a></p>`}
-${!isMissing && options.setupUrl === undefined && html`<p>You can close this page, and begin again in your application.</p>`}
-${isMissing && home !== undefined && html`<p><a href="${home}">Documentation</a></p>`}`,
+${status !== 404 && options.setupUrl === undefined && html`<p>You can close this page, and begin again in your application.</p>`}
+${place !== undefined && html`<p><a href="${place.docs}${status === 404 ? '' : '/troubleshooting'}">Documentation</a></p>`}`,
     headers: { ...retryHeader(error), ...options.headers },
   })
 }
+
+/** The connection that a URL is about: in its path, or in a parameter of it. It may not be there. */
+function connectionIn(url: string): string | undefined {
+  const [, namespace, id] = connectionInUrl.exec(url) ?? []
+  return namespace === undefined ? undefined : `${namespace}/${id}`
+}
+const connectionInUrl = /(?:\/|%2F)connect(?:\/|%2F)([\w.-]{1,64})(?:\/|%2F)([\w.-]{1,128})(?:\/|%2F)(?:mcp|setup)/i
 
 function rpcErrorResponse(error: PlatformError): Response {
   const { code, options } = error

@@ -39,17 +39,31 @@ test('an error about a server says no more than that it is not there, or why', a
   expect(await answered('invalid_request', 'server')).toEqual([400, { error: 'why' }, {}])
 })
 
-test('an error of a page is a page, whose title says whether there is one', async () => {
+test('an error of a page is a page that says what happened, at which connection, and where to go on', async () => {
   for (const [code, status, title] of [
     ['not_found', 404, 'There is no such page'],
     ['invalid_request', 400, 'This did not work'],
+    ['forbidden', 403, 'You may not do this'],
+    ['rate_limited', 429, 'Too many requests'],
+    ['upstream_error', 502, 'The MCP server did not answer as it should'],
   ] as const) {
-    const response = errorResponse(new PlatformError(code, 'why <b>'), 'page')
+    const place = { url: 'http://a/connect/acme/crm/setup?ticket=x', docs: 'http://a/docs' }
+    const response = errorResponse(new PlatformError(code, 'why <b>'), 'page', place)
     expect([response.status, response.headers.get('content-type')]).toEqual([status, 'text/html; charset=utf-8'])
     const text = await response.text()
     expect(text).toContain(`<h1>${title}</h1>`)
     expect(text).toContain('why &lt;b&gt;')
+    expect(text).toContain('<dd>acme/crm</dd>')
+    expect(text).toContain(`href="http://a/docs${status === 404 ? '' : '/troubleshooting'}"`)
   }
+  const of = async (path: string) => {
+    const place = { url: `http://a${path}`, docs: 'http://a/docs' }
+    return /<dd>(.*)<\/dd>/.exec(await errorResponse(new PlatformError('forbidden', 'why'), 'page', place).text())?.[1]
+  }
+  expect(await of('/oauth/authorize?resource=http%3A%2F%2Fa%2Fconnect%2Facme%2Fcrm%2Fmcp&state=b')).toBe('acme/crm')
+  for (const path of ['/signin', '/connect/a%3Cb/c/setup', '/connect/a/setup']) expect(await of(path)).toBeUndefined()
+  const answers = { setupUrl: 'http://a/connect/acme/crm/setup?ticket=x' }
+  expect(await errorResponse(new PlatformError('upstream_error', 'why', answers), 'page').text()).toContain('Try again')
 })
 
 test('an error of a message is JSON-RPC, unless it is ours', async () => {
