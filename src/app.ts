@@ -151,7 +151,7 @@ export function createApp(deps: AppDeps) {
     // Only our own failures are logged; an upstream's show in the connection's state.
     if (['internal', 'unavailable', 'outcome_unknown'].includes(error.code)) middleware.noteError(request, thrown)
     const isPage = shape === undefined && isMissingPage(request, error)
-    return errorResponse(error, isPage ? 'page' : shape, { url: request.url, docs: `${parts.base}/docs` })
+    return errorResponse(error, isPage ? 'page' : shape, { url: request.url, base: parts.base })
   }
 
   const route = createRouter(createHandlers(deps, parts), fairness, sockets, answerError)

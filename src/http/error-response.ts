@@ -1,6 +1,6 @@
 /** Error responses for HTTP and JSON-RPC, from the table of errors (`errors.ts`). */
 
-import { type ErrorCode, errorTable, PlatformError, type RpcId } from '../errors.ts'
+import { type ErrorCode, errorTable, notFound, PlatformError, type RpcId } from '../errors.ts'
 import type { Operation } from '../operations.ts'
 import { StoreError } from '../storage/store.ts'
 import { html } from './html.ts'
@@ -19,10 +19,10 @@ export function isMissingPage(request: Request, { code }: PlatformError): boolea
   return (code === 'not_found' || code === 'method_not_allowed') && isNavigation(request)
 }
 
-/** Where an error happened, for a page: the URL of the request, and the documentation. */
+/** Where an error happened, for a page: the URL of the request, and the base URL without a slash at its end. */
 interface Place {
   readonly url: string
-  readonly docs: string
+  readonly base: string
 }
 
 /** `shape`: the error format of the operation that failed. */
@@ -64,14 +64,20 @@ const titles: Readonly<Record<number, string>> = {
 /** For people who opened a page or sent a form. The message is text of ours, and escaped all the same. */
 function errorPage(error: PlatformError, status: number, place: Place | undefined): Response {
   const { message, options } = error
-  const connection = place === undefined ? undefined : connectionIn(place.url)
+  const { url = '', base = '' } = place ?? {}
+  const connection = connectionIn(url)
+  const missing =
+    connection === undefined
+      ? 'postern has nothing at this address.'
+      : html`There is no such connection, or you have no access to it: <a href="${base}/signin">sign in</a> as somebody who has.`
   return page({
     title: titles[status] ?? 'This did not work',
     status,
-    body: html`${connection !== undefined && html`<dl>${row('Connection', connection)}</dl>`}<p>${message}</p>
+    body: html`${connection !== undefined && html`<dl>${row('Connection', connection)}</dl>`}
+<p>${message === notFound().message ? missing : message}</p>
 ${options.setupUrl !== undefined && html`<p><a class="button" href="${options.setupUrl}">Try again</a></p>`}
 ${status !== 404 && options.setupUrl === undefined && html`<p>You can close this page, and begin again in your application.</p>`}
-${place !== undefined && html`<p><a href="${place.docs}${status === 404 ? '' : '/troubleshooting'}">Documentation</a></p>`}`,
+${place !== undefined && html`<p><a href="${base}/docs${status === 404 ? '' : '/troubleshooting'}">Documentation</a></p>`}`,
     headers: { ...retryHeader(error), ...options.headers },
   })
 }

@@ -1,7 +1,7 @@
 /** Errors as responses, in the three shapes that there are. */
 
 import { expect, test } from 'bun:test'
-import { type ErrorCode, PlatformError, type PlatformErrorOptions } from '../../src/errors.ts'
+import { type ErrorCode, notFound, PlatformError, type PlatformErrorOptions } from '../../src/errors.ts'
 import { asPlatformError, errorResponse, rpcErrorBody } from '../../src/http/error-response.ts'
 import type { Operation } from '../../src/operations.ts'
 
@@ -47,7 +47,7 @@ test('an error of a page is a page that says what happened, at which connection,
     ['rate_limited', 429, 'Too many requests'],
     ['upstream_error', 502, 'The MCP server did not answer as it should'],
   ] as const) {
-    const place = { url: 'http://a/connect/acme/crm/setup?ticket=x', docs: 'http://a/docs' }
+    const place = { url: 'http://a/connect/acme/crm/setup?ticket=x', base: 'http://a' }
     const response = errorResponse(new PlatformError(code, 'why <b>'), 'page', place)
     expect([response.status, response.headers.get('content-type')]).toEqual([status, 'text/html; charset=utf-8'])
     const text = await response.text()
@@ -57,12 +57,14 @@ test('an error of a page is a page that says what happened, at which connection,
     expect(text).toContain(`href="http://a/docs${status === 404 ? '' : '/troubleshooting'}"`)
   }
   const of = async (path: string) => {
-    const place = { url: `http://a${path}`, docs: 'http://a/docs' }
+    const place = { url: `http://a${path}`, base: 'http://a' }
     return /<dd>(.*)<\/dd>/.exec(await errorResponse(new PlatformError('forbidden', 'why'), 'page', place).text())?.[1]
   }
   expect(await of('/oauth/authorize?resource=http%3A%2F%2Fa%2Fconnect%2Facme%2Fcrm%2Fmcp&state=b')).toBe('acme/crm')
   for (const path of ['/signin', '/connect/a%3Cb/c/setup', '/connect/a/setup']) expect(await of(path)).toBeUndefined()
   const answers = { setupUrl: 'http://a/connect/acme/crm/setup?ticket=x' }
+  const missing = { url: 'http://a/connect/acme/crm/setup', base: 'http://a' }
+  expect(await errorResponse(notFound(), 'page', missing).text()).toContain('or you have no access to it')
   expect(await errorResponse(new PlatformError('upstream_error', 'why', answers), 'page').text()).toContain('Try again')
 })
 
