@@ -14,15 +14,17 @@ export interface Costs {
   readonly bodyMsPerMegabyte: number
   /**
    * `many`: it reads as many records as somebody has stored, or one of a megabyte, and waits for one of its owner's
-   * places to do so.
+   * places to do so. `log`: the same for the lines of a log, which takes longer.
    */
-  readonly reads: 'few' | 'many'
+  readonly reads: 'few' | 'many' | 'log'
 }
 
 /** No body, and few records. */
 const small: Costs = { bodyBytesMax: 0, bodyMsPerMegabyte: 0, reads: 'few' }
 /** A list, or another answer that much is read for. */
 const many: Costs = { bodyBytesMax: 0, bodyMsPerMegabyte: 0, reads: 'many' }
+/** Lines of a log. */
+const log: Costs = { bodyBytesMax: 0, bodyMsPerMegabyte: 0, reads: 'log' }
 /** A small JSON body, which may have to be empty. */
 const json: Costs = { bodyBytesMax: requestBodyBytesMax, bodyMsPerMegabyte: 50, reads: 'few' }
 const form: Costs = { bodyBytesMax: formBytesMax, bodyMsPerMegabyte: 50, reads: 'few' }
@@ -100,9 +102,9 @@ export const operations = {
   deleteOwnGrant: remove('/me/grants/{grantId}', small, 'text'),
   listAllGrants: get('/grants', many, 'text'),
   deleteAnyGrant: remove('/grants/{grantId}', small, 'text'),
-  listCalls: get('/calls', many),
-  listAudit: get('/audit', many),
-  verifyAudit: get('/audit/verification', many),
+  listCalls: get('/calls', log),
+  listAudit: get('/audit', log),
+  verifyAudit: get('/audit/verification', log),
   signInPage: get('/signin', small, 'page'),
   signIn: post('/signin', form, 'page'),
   startCliLogin: post('/api/auth/cli/session', small, 'text'),

@@ -103,7 +103,7 @@ export class Allowance {
       this.takeAnnouncedBody()
     }
     const pass = passes.enter(holder)
-    return this.costs.reads === 'many' ? this.#enter(holder, pass) : pass
+    return this.costs.reads === 'few' ? pass : this.#enter(holder, pass)
   }
 
   /** Says that the request has no credential: it is a stranger's. Waits and rejects as `belongsTo`. */
@@ -113,7 +113,8 @@ export class Allowance {
 
   async #enter(holder: Holder, pass: Promise<void> | undefined): Promise<void> {
     await pass
-    this.#leave = await this.#fairness.reads.enter(holder)
+    const { reads, logReads } = this.#fairness
+    this.#leave = await (this.costs.reads === 'log' ? logReads : reads).enter(holder)
     // Inside the place, so that an owner has few requests that wait here.
     await this.#fairness.time.pause(ownerOf(holder))
   }

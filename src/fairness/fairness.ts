@@ -12,6 +12,8 @@ import { Turns } from './turns.ts'
 
 /** Ours: requests that read many records at once, or a server's details, one owner half of them; each holds the event loop for `eventLoopSliceMs` at a time. Past it: they wait. */
 export const readsAtOnceMax = 8
+/** Ours: requests that read the lines of a log at once, one of each owner; each looks at 100,000 for a second. Past it: they wait. */
+const logReadsAtOnceMax = 4
 /** Ours: owners whose large responses of other servers wait to be parsed, one of each. Past it: they wait. */
 const parsersAtOnceMax = 32
 /** Ours: large responses of other servers that are parsed at once; each takes up to a quarter of `pendingBytesMax` meanwhile. Past it: they wait. */
@@ -38,6 +40,8 @@ export function createFairness() {
     passes: createOwnerPasses(),
     /** Places for requests that read as many records as somebody has stored. */
     reads: new Queue(readsAtOnceMax, readsAtOnceMax / 2),
+    /** Places for requests that read the lines of a log: apart, so that nobody's lists wait for them. */
+    logReads: new Queue(logReadsAtOnceMax, 1),
     /** Places for owners whose large responses of other servers are parsed, when they have time for it. */
     parsers: new Queue(parsersAtOnceMax, 1),
     /** Places for those that are parsed. */

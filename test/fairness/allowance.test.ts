@@ -17,7 +17,7 @@ import { sampleKeys } from '../support/sample.ts'
 import { until } from '../support/until.ts'
 
 const ada = { keyId: 'key', family: 'key', userId: 'ada' }
-const open = (fairness: Fairness, reads: 'few' | 'many' = 'few', headers = {}) =>
+const open = (fairness: Fairness, reads: 'few' | 'many' | 'log' = 'few', headers = {}) =>
   new Allowance(
     fairness,
     { bodyBytesMax: 1000, bodyMsPerMegabyte: 50, reads },
@@ -75,6 +75,13 @@ test('requests that wait for a pass take memory of their owner with their bodies
   expect(fairness.memory.take(ada, 10_000)).toBe(false)
   first.one.end()
   expect(fairness.memory.take(ada, 10_000)).toBe(true)
+})
+
+test('requests that read logs take no place of those that read many records', async () => {
+  const fairness = createFairness()
+  const readers = Array.from({ length: 20 }, (_, i) => ({ keyId: `${i}`, family: `${i}`, userId: `${i}` }))
+  for (const reader of readers) void open(fairness, 'log').belongsTo(reader)
+  await open(fairness, 'many').belongsTo(ada)
 })
 
 test('a request that reads many records has one of its owner’s places until it is answered', async () => {

@@ -7,6 +7,7 @@ import type { SharedParts } from '../../auth/shared-parts.ts'
 import { handlersOf } from '../../http/handler.ts'
 import { readQuery } from '../../http/query.ts'
 import { wholeResponse } from '../../http/respond.ts'
+import { createdAtOf } from '../../model/organization.ts'
 import { CallPage } from '../../model/recorded-call.ts'
 import { matchesCall, type RecordedCall } from '../../ops/call-filter.ts'
 import { decide } from '../../policy/decide.ts'
@@ -51,37 +52,47 @@ function shown(call: RecordedCall): object {
   return Object.fromEntries(Object.entries(call).filter(([name]) => shownFields.includes(name)))
 }
 
+const always = Number.NEGATIVE_INFINITY
+const never = Number.POSITIVE_INFINITY
+
 /**
  * Everybody may read the calls of their own user, those who manage a namespace its calls, and operators all; an
  * organization's key or token, those of its namespaces. A token's constraints on connections narrow that: one on
- * metadata hides the calls of a connection that is gone, because nobody knows its metadata any more.
+ * metadata hides the calls of a connection that is gone, or was made again, because nobody knows its metadata any more.
  */
 function readableCalls({ store }: RecordsDeps, context: RequestContext): (call: RecordedCall) => Promise<boolean> {
   const { caller, directory } = context
   const isEverybodys = caller.operator && caller.organizationId === undefined
 
-  async function managed(name: string): Promise<boolean> {
+  /** When the namespace was made, if the caller manages it: calls before that are of another one of its name. */
+  async function managedSince(name: string): Promise<number> {
     const namespace = await directory.namespace(name)
-    if (namespace === undefined || !(await canAccessNamespace(caller, namespace, directory))) return false
-    return managesNamespace(caller, namespace, directory)
+    if (namespace === undefined || !(await canAccessNamespace(caller, namespace, directory))) return never
+    return (await managesNamespace(caller, namespace, directory)) ? Date.parse(createdAtOf(namespace)) : never
   }
 
-  async function allowed(namespace: string, connectionId: string): Promise<boolean> {
+  /** Since when the token's constraints allow the connection. */
+  async function allowedSince(namespace: string, connectionId: string): Promise<number> {
     const access = { namespace, resource: 'connections', operation: 'read' } as const
-    if (!decide(caller.blocks, { ...access, metadata: 'narrowed' }).allowed) return false
-    if (caller.metadataFingerprint === '') return true
-    const found = await findConnection(store, namespace, connectionId)
-    if (found === undefined) return false
-    return decide(caller.blocks, { ...access, metadata: { connectionId, metadata: found.connection.metadata } }).allowed
+    if (!decide(caller.blocks, { ...access, metadata: 'narrowed' }).allowed) return never
+    if (caller.metadataFingerprint === '') return always
+    const { connection } = (await findConnection(store, namespace, connectionId)) ?? {}
+    if (connection === undefined) return never
+    const metadata = { connectionId, metadata: connection.metadata }
+    return decide(caller.blocks, { ...access, metadata }).allowed ? Date.parse(connection.createdAt) : never
   }
 
   /** The lines of a page are of few namespaces and connections. */
-  const isManaged = new Map<string, Promise<boolean>>()
-  const isAllowed = new Map<string, Promise<boolean>>()
-  return async ({ userId, namespace = '', connectionId = '' }) => {
+  const managed = new Map<string, Promise<number>>()
+  const allowed = new Map<string, Promise<number>>()
+  return async ({ time = '', userId, namespace = '', connectionId = '' }) => {
+    const at = Date.parse(time)
     const isOwn = caller.organizationId === undefined && userId === caller.userId
-    if (!isOwn && !isEverybodys && !(await isManaged.getOrInsertComputed(namespace, managed))) return false
+    if (!isOwn && !isEverybodys && !(at > (await managed.getOrInsertComputed(namespace, managedSince)))) return false
     if (caller.blocks.length === 0) return true
-    return isAllowed.getOrInsertComputed(`${namespace}/${connectionId}`, () => allowed(namespace, connectionId))
+    const since = allowed.getOrInsertComputed(`${namespace}/${connectionId}`, () =>
+      allowedSince(namespace, connectionId),
+    )
+    return at > (await since)
   }
 }

@@ -91,11 +91,13 @@ describe('recorded calls', () => {
     const { connections } = (await api.ada('GET /connect/northwind')).body as {
       connections: { connectionId: string; metadata?: Record<string, unknown> }[]
     }
-    record([
+    // After the connections of the sample were made.
+    const calls = [
       ...connections.map(({ connectionId }) => call('ada', 'northwind', connectionId, connectionId)),
       call('ada', 'northwind', 'deleted', 'deleted'),
       call('ada', 'ada', 'x', 'mine'),
-    ])
+    ]
+    appendFileSync(callsPath, linesOf('call', calls, 4e7))
     const as = async (...policy: object[]) => api.ada.as(await mintToken(platform.fetch, sampleKeys.ada, { policy }))
     const wholesale = connections.filter(({ metadata }) => metadata?.['team'] === 'wholesale')
     expect(wholesale.length).toBeGreaterThan(0)
@@ -105,6 +107,36 @@ describe('recorded calls', () => {
     expect(await toolsOf(await as({ resources: 'servers' }))).toEqual([])
     expect(await toolsOf(await as({ operations: ['write', 'execute'] }))).toEqual([])
     expect(await toolsOf(await as({ operations: 'read', namespaces: 'northwind' }))).toContain('deleted')
+  })
+
+  test('of an earlier namespace or connection of the same name are not those of the new one', async () => {
+    const times = (calls: readonly Call[]) => linesOf('call', calls)
+    // The platform's clock stands at nine; lines have a second more each.
+    appendFileSync(callsPath, times([call('ada', 'shared', 'x', 'earlier')]))
+    platform.now += 1000
+    expect((await api.jonas('PUT /namespaces/shared')).status).toBe(201)
+    expect(await toolsOf(api.jonas)).toEqual([])
+    appendFileSync(callsPath, linesOf('call', [call('ada', 'shared', 'x', 'later')], 1))
+    expect(await toolsOf(api.jonas)).toEqual(['later'])
+    expect(await toolsOf(api.ada)).toEqual(['later', 'earlier'])
+    await api.jonas('PUT /connect/shared/x', {
+      server: 'northwind/calendar',
+      mock: { enabled: true },
+      metadata: { a: 'b' },
+    })
+    const policy = [{ metadata: { a: 'b' } }]
+    const narrowed = api.ada.as(await mintToken(platform.fetch, sampleKeys.jonas, { policy }))
+    appendFileSync(callsPath, linesOf('call', [call('ada', 'shared', 'x', 'last')], 10))
+    platform.now += 1000
+    expect(await toolsOf(narrowed)).toEqual(['last', 'later'])
+    expect((await api.jonas('DELETE /connect/shared/x')).status).toBe(200)
+    platform.now += 3000
+    await api.jonas('PUT /connect/shared/x', {
+      server: 'northwind/calendar',
+      mock: { enabled: true },
+      metadata: { a: 'b' },
+    })
+    expect(await toolsOf(narrowed)).toEqual(['last'])
   })
 
   test('are filtered by everything that a line has', async () => {
