@@ -39,6 +39,8 @@ export type CallRecord = Static<typeof CallRecord>
 const shownCall = closedObject({
   time: Type.String({ format: 'date-time' }),
   ...CallRecord.properties,
+  /** Of one's own calls alone, but for operators. */
+  args: Type.Optional(Type.String()),
   replica: Type.Optional(Type.String()),
 })
 const paging = { nextCursor: nullable(Type.String()), stopped: Type.Boolean() }

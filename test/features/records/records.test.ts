@@ -79,6 +79,14 @@ describe('recorded calls', () => {
     expect(await toolsOf(api.operator)).toEqual(['d', 'c', 'b', 'a'])
     const { key } = (await api.ada('POST /organizations/org_northwind/api-keys', { name: 'ci' })).body
     expect(await toolsOf(api.ada.as(key))).toEqual(['b', 'a'])
+    // The hash of arguments is for who called, and for operators: others could try what it was.
+    for (const [who, args] of [
+      [api.grace, undefined],
+      [api.ada, undefined],
+      [api.linus, 'a'],
+      [api.operator, 'a'],
+    ] as const)
+      expect((await who('GET /calls?tool=b')).body.calls[0].args).toBe(args)
     const { body } = await api.linus('GET /calls')
     expect(body).toEqual({
       calls: [{ time: '2026-03-02T09:00:02.000Z', ...call('linus', 'northwind', 'crm-ada', 'b') }],
