@@ -42,7 +42,8 @@ async function listCalls(deps: RecordsDeps, request: Request): Promise<Response>
     if (call?.event !== 'call' || !matches(call) || !(await mayRead(call))) return undefined
     // The hash would let others try which arguments somebody called with.
     const { operator, userId } = context.caller
-    return shown(operator || call.userId === userId ? call : { ...call, args: undefined })
+    const { args, ...others } = call
+    return shown(operator || call.userId === userId ? call : others)
   }) // 400, 429
   return wholeResponse(request, JSON.stringify({ calls: items, nextCursor, stopped }))
 }
