@@ -71,7 +71,9 @@ export function sinceOf(duration: string | undefined, now: Date): Date | undefin
 function hashOfFile(data: string, file: string): string {
   const secret = join(data, 'instance-secret')
   if (!existsSync(secret))
-    throw new CommandError(`${secret}: no such file: --args needs the secret of the instance that recorded the calls`)
+    throw new CommandError(
+      `${secret}: no such file: --args needs the instance secret; name the folder that has it with --data`,
+    )
   const { callKey } = openSecrets(secret)
   return argumentsHash(callKey, readJsonFile(file, rpcDepthMax))
 }

@@ -70,7 +70,7 @@ const settings = {
     'URL that clients use; also the issuer of tokens (default: http://HOST:PORT)',
     readBaseUrl,
   ),
-  corsOrigins: list('--cors-origin <origin>', 'origin of a web page that may call this server (CORS)', readOrigin),
+  corsOrigins: list('--cors-origin <origin>', 'origin of a web page that may call postern (CORS)', readOrigin),
   // A listener of its own, so that metrics are never reachable where clients are.
   metrics: optional('--metrics-listen <host:port>', 'address for /metrics and /ready (default: none)', readListen),
   trustedProxies: list(
@@ -117,7 +117,7 @@ const settings = {
   ),
   namespacesPerUser: setting(
     '--namespaces-per-user <number>',
-    'namespaces that a user may own before making another is refused; 0 for no limit',
+    'namespaces that a user may own until creating another is refused; 0 for no limit',
     limits.namespacesPerUserDefault,
     readMost,
   ),
@@ -150,11 +150,11 @@ const settings = {
     readTimeout,
   ),
   // How people sign clients in, and how postern presents itself where it signs in to MCP servers.
-  isSignInOn: onOff('--no-sign-in', 'do not let clients sign in with nothing but a URL (OAuth)'),
+  isSignInOn: onOff('--no-sign-in', 'turn off the sign-in of clients with OAuth'),
   // Authorization servers fetch that document, which they cannot where this server is not reachable for them.
   hasClientDocument: onOff(
     '--no-client-document',
-    'register with authorization servers of MCP servers instead of pointing them to a document of this server',
+    'register with authorization servers of MCP servers instead of pointing them to a document of postern',
   ),
   // Any application of the user's device may claim a scheme, so each one that is accepted is listed.
   redirectSchemes: list(
@@ -168,7 +168,7 @@ const settings = {
 const replicaSettings = {
   storePool: setting(
     '--store-pool <number>',
-    'connections to the database at most',
+    'connections to the database that postern may open',
     limits.storePoolDefault,
     numberFrom(storePoolMin, storePoolMax, /^\d{1,3}$/),
   ),

@@ -33,7 +33,7 @@ function refuseStore({ store }: { readonly store?: string }): void {
  */
 export function addDataCommands(postern: Command, { terminal }: Context): void {
   onData(postern, 'backup', 'write all records and secrets of a data folder to one file')
-    .argument('<file>', 'the file to make; - for stdout')
+    .argument('<file>', 'file to create; - for stdout')
     .action(async (file: string, flags) => {
       refuseStore(flags)
       // A backup is checked as a whole before it is handed out, so stdout gets it from a private temporary file.
@@ -41,9 +41,9 @@ export function addDataCommands(postern: Command, { terminal }: Context): void {
       else await (await import('./backup-command.ts')).backUpCommand(file, flags, terminal)
     })
   // No default: restore creates the folder, so the operator must name it.
-  const made = new Option('--data <dir>', 'data folder to make, which must be empty or missing').env('POSTERN_DATA')
-  onData(postern, 'restore', 'make a data folder from a backup', made.makeOptionMandatory())
-    .argument('<file>', 'the backup; - for stdin')
+  const made = new Option('--data <dir>', 'data folder to create, which must be empty or missing').env('POSTERN_DATA')
+  onData(postern, 'restore', 'create a data folder from a backup', made.makeOptionMandatory())
+    .argument('<file>', 'a backup; - for stdin')
     .action(async (file: string, flags) => {
       refuseStore(flags)
       const { restoreCommand } = await import('./backup-command.ts')
@@ -51,7 +51,7 @@ export function addDataCommands(postern: Command, { terminal }: Context): void {
       await withInputFile(file, 'backup', (path) => restoreCommand(path, flags, terminal))
     })
   onData(postern, 'export', 'write all records as JSON lines, without secrets')
-    .argument('[file]', 'the file to make; - for stdout, as without it')
+    .argument('[file]', 'file to create; - for stdout (default: stdout)')
     .action(async (file: string | undefined, flags) =>
       (await import('./export-import.ts')).exportCommand(file === '-' ? undefined : file, flags, terminal),
     )
@@ -71,7 +71,7 @@ export function addDataCommands(postern: Command, { terminal }: Context): void {
 export function addCallCommands(postern: Command, context: Context): void {
   const { terminal } = context
   const calls = onData(postern, 'calls', 'show recorded calls of tools')
-    .option('--since <duration>', 'only calls that are not older, like 1h')
+    .option('--since <duration>', 'only calls made within this time, like 1h')
     .option('-n, --namespace <name>', 'only calls in this namespace')
     .option('--connection <id>', 'only calls through this connection, or NAMESPACE/ID')
     .option('--tool <name>', 'only calls of this tool')
@@ -94,8 +94,8 @@ export function addServerCommands(postern: Command, context: Context): Command {
   const server = group(postern, 'server').description('register, search and import MCP servers')
   const take = onNamedData(server, 'import', 'register servers from server.json or a dump of an MCP registry')
     .argument('<file>', 'server.json documents, or pages of an MCP registry; - for stdin')
-    .option('-n, --namespace <name>', 'put all into this namespace (default: that of each name)')
-    .option('--owner <user>', 'owner of namespaces that are made (default: operator; over HTTP, yourself)')
+    .option('-n, --namespace <name>', 'namespace for all servers (default: that of each name)')
+    .option('--owner <user>', 'owner of the namespaces that are created (default: operator; over HTTP, yourself)')
   type Flags = NamedFolder & ImportServersFlags
   const onMachine = async (flags: Flags, file: string) =>
     importing(file, (path, { importServersCommand }) => importServersCommand(path, flags, context.terminal))
@@ -114,12 +114,12 @@ async function importing(file: string, work: (path: string, commands: Importing)
 
 /** `store`: moving from one machine to several, and back, and what a database does for us. */
 export function addStoreCommands(postern: Command, { terminal }: Context): void {
-  const store = group(postern, 'store').description('show, upgrade and copy the store itself')
+  const store = group(postern, 'store').description('show, upgrade and copy the store')
   onData(store, 'status', 'print where the store is, whether it is replicated, and which replicas use it').action(
     async (flags) => (await import('./store-command.ts')).storeStatus(flags, terminal),
   )
-  onData(store, 'migrate', 'make or upgrade the schema of a database, as the next start would').action(async (flags) =>
-    (await import('./store-command.ts')).migrateStore(flags, terminal),
+  onData(store, 'migrate', 'create or upgrade the schema of a database, as the next start would').action(
+    async (flags) => (await import('./store-command.ts')).migrateStore(flags, terminal),
   )
   store
     .command('copy')

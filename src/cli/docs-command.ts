@@ -10,6 +10,7 @@ export function printDocs(page: string | undefined, { stdout }: Terminal): void 
   const names = pageList.flatMap(({ pages }) => pages.map(({ href }) => href.slice('/docs/'.length)))
   const list = names.filter((name) => documents.has(name)).map((name) => `${name}\n`)
   const markdown = page === undefined ? list.join('') : documents.get(page)
-  if (markdown === undefined) throw new CommandError(`there is no page ${page}${didYouMean(page ?? '', names)}`)
+  if (markdown === undefined)
+    throw new CommandError(`there is no page ${page}${didYouMean(page ?? '', names) || '; `postern docs` lists all'}`)
   stdout(markdown)
 }

@@ -54,7 +54,8 @@ export async function serveMetrics(
         ),
         '/ready': guarded(ready),
       },
-      fetch: () => Response.json({ error: 'not_found', message: 'Here are /metrics and /ready' }, { status: 404 }),
+      fetch: () =>
+        Response.json({ error: 'not_found', message: 'This address has /metrics and /ready only' }, { status: 404 }),
     })
     const listener = { host, port: server.port ?? 0 }
     return { observer: metrics.observer, url: urlOf(host, listener.port), listener, stop: () => void server.stop(true) }

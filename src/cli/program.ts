@@ -109,12 +109,14 @@ function addServeCommands(postern: Command, { terminal, exit }: Context): void {
       await dev(config, terminal)
     })
 
-  askingOne(postern.command('health').description('ask whether postern answers; exit code 1 if not')).action(
-    async (url: string | undefined, flags) => (await import('./health-command.ts')).askHealth(url, flags, terminal),
+  askingOne(
+    postern.command('health').description('ask whether postern answers; exit with code 1 if it does not'),
+  ).action(async (url: string | undefined, flags) =>
+    (await import('./health-command.ts')).askHealth(url, flags, terminal),
   )
 
   askingOne(
-    onData(postern, 'status', 'show what runs here, and what is unwell; exit code 1 if it does not answer'),
+    onData(postern, 'status', 'show what runs here and what is wrong; exit with code 1 if postern does not answer'),
   ).action(async (url: string | undefined, flags) =>
     exit(await (await import('./status-command.ts')).status(url, flags, terminal)),
   )
@@ -131,25 +133,27 @@ function addServeCommands(postern: Command, { terminal, exit }: Context): void {
 function askingOne(command: Command): Command {
   return command
     .argument('[url]', 'base URL (default: that of this machine, by --host and --port)')
-    .addOption(new Option('--host <address>', 'address that it listens on').env('POSTERN_HOST').default('127.0.0.1'))
-    .addOption(new Option('--port <number>', 'port that it listens on').env('POSTERN_PORT').default('8787'))
+    .addOption(
+      new Option('--host <address>', 'address that postern listens on').env('POSTERN_HOST').default('127.0.0.1'),
+    )
+    .addOption(new Option('--port <number>', 'port that postern listens on').env('POSTERN_PORT').default('8787'))
 }
 
 /** `keys`. `create` alone may make a data folder, so that a key can be made before the first start. */
 function addKeyCommands(postern: Command, context: Context): void {
   const { terminal } = context
   const keys = group(postern, 'keys').description('create, list and revoke API keys')
-  const create = onNamedData(keys, 'create', 'create a key and print it, once, on stdout')
-    .option('--user <id>', 'the user it belongs to (default: over HTTP, yourself)')
-    .option('--name <name>', 'what it is for')
-    .option('--operator', 'may access everything and mint for any organization')
+  const create = onNamedData(keys, 'create', 'create an API key and print it once, on stdout')
+    .option('--user <id>', 'user that the key belongs to (default: over HTTP, yourself)')
+    .option('--name <name>', 'what the key is for')
+    .option('--operator', 'let the key access everything, and mint for any organization')
     .addHelpText('after', '\nExample:\n  KEY=$(postern keys create --user ada --name laptop)')
   const list = onData(
     keys,
     'list',
-    'list all keys, including revoked ones; over HTTP, your own unless you are an operator',
+    'list all API keys, including revoked ones; over HTTP, your own unless you are an operator',
   )
-  const revoke = onData(keys, 'revoke', 'revoke a key and every token minted with it').argument(
+  const revoke = onData(keys, 'revoke', 'revoke an API key and every token minted with it').argument(
     '<id>',
     'the id of the key, as `keys list` shows it',
   )
@@ -216,7 +220,11 @@ function addTokenCommands(postern: Command, context: Context): Command {
     .option('--namespace <name>', 'the namespace of the request')
     .option('--resource <type>', 'connections, servers, namespaces or skills (default: connections)')
     .option('--operation <kind>', 'read, write or execute (default: read; execute with --rpc)')
-    .addOption(new Option('--metadata <key=value>', 'a fact of the connection; repeatable').argParser(collect))
+    .addOption(
+      new Option('--metadata <key=value>', 'metadata of the connection, or its connectionId; repeatable').argParser(
+        collect,
+      ),
+    )
     .option('--rpc <file>', 'a JSON-RPC request to match: a file, - for stdin, or the JSON itself')
     .addHelpText('after', explainHelp)
     .action(async (token: string, flags) =>
@@ -239,7 +247,7 @@ function addAuditCommands(postern: Command, context: Context, { remote }: Remote
   const { terminal } = context
   const audit = group(postern, 'audit').description('read and check the audit log')
   remote(audit, 'list', 'print the last entries as JSON lines, over HTTP (operators only)')
-    .option('--since <duration>', 'only entries that are not older, like 1h')
+    .option('--since <duration>', 'only entries written within this time, like 1h')
     .option('--event <event>', 'only entries of this event, like key.created')
     .run((one: CommandContext<{ since?: string; event?: string }>) => records.listAudit(one, new Date()))
   const verify = audit
@@ -268,7 +276,7 @@ function addSigningKeyCommands(postern: Command, { terminal }: Context): void {
   onData(signingKey, 'rotate', 'sign with the next key; the old one is accepted until its last token expires')
     .addHelpText('after', rotateHelp)
     .action(async (flags) => (await import('./signing-key.ts')).rotateSigningKeys(flags, terminal))
-  onData(signingKey, 'revoke', 'revoke a key: every token it signed is refused at once')
+  onData(signingKey, 'revoke', 'revoke a signing key and every token that it signed')
     .argument('<kid>', 'the id of the key, as `signing-key list` shows it')
     // A key id may begin with a dash, which would look like an option.
     .allowUnknownOption()
@@ -356,4 +364,4 @@ const explainHelp = `
 Example:
   echo "$TOKEN" | postern token explain - --namespace northwind --metadata team=store-ops
 
-Exit code 1 where the described request is refused.`
+The exit code is 1 if the described request is refused.`

@@ -242,7 +242,7 @@ function listen({ host, port }: ServeConfig, log: Log) {
     })
     const unbounded = boundReceiveBuffers()
     if (unbounded !== undefined)
-      log.warn('received bytes are not bounded: one client may make others wait', { error: unbounded })
+      log.warn('received bytes cannot be limited here, so one client may make others wait', { error: unbounded })
     return server
   } catch (error) {
     throw listenError(error, host, port, '--host and --port')

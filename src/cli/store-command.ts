@@ -60,7 +60,7 @@ export async function storeStatus(place: Place, { stdout, stderr }: Terminal): P
 export async function migrateStore(place: Place, { stdout }: Terminal): Promise<void> {
   const database = databaseOf(place)
   if (database === undefined) {
-    throw new CommandError('a store in a data folder has no schema to make: name a database with --store', 2)
+    throw new CommandError('only a database is migrated: name it with --store', 2)
   }
   const store = await openForSchema(database, 'postern store migrate')
   await store.close()
@@ -103,12 +103,16 @@ export async function copyStore(flags: CopyFlags, terminal: Terminal): Promise<v
 
 /** Throws CommandError if the file has another secret than the folder: nothing in the copy could be opened with it. */
 function requireSecretOf(folder: string, file: string): void {
-  if (!existsSync(file)) throw new CommandError(`${file} is missing`)
+  if (!existsSync(file)) throw new CommandError(secretMissing(file))
   const [own, given] = [join(folder, 'instance-secret'), file].map((path) => readFileSync(path, 'utf8').trim())
   if (own === given) return
   throw new CommandError(
     `${file} is not the secret of ${folder}: leave --instance-secret-file (POSTERN_INSTANCE_SECRET_FILE) out`,
   )
+}
+
+function secretMissing(file: string): string {
+  return `${file} is missing, and the store needs its instance secret: name its file with --instance-secret-file`
 }
 
 /** The data folder that `--from` or `--to` names; undefined for a database. */
@@ -145,7 +149,7 @@ async function copyBetween(
     makeFolder(target)
     write = toFolder(join(target, 'store'))
   } else {
-    if (!existsSync(instanceSecretFile)) throw new CommandError(`${instanceSecretFile} is missing`)
+    if (!existsSync(instanceSecretFile)) throw new CommandError(secretMissing(instanceSecretFile))
     const store = await openForSchema(placeOf(to, '--to'), 'postern store copy')
     opened.defer(() => store.close())
     write = toDatabase(store, secretCheckOf(openSecrets(instanceSecretFile)))

@@ -163,7 +163,7 @@ export class Allowance {
   /** Takes the memory of an answer until its client has read it. Returns the function that gives it back. */
   takeAnswer(bytes: number): () => void {
     const { holder } = this
-    this.#take(holder, bytes, 'You have too many unread responses open: read or close some')
+    this.#take(holder, bytes, 'This caller has too many unread responses open: read or close some')
     this.#fairness.time.spend(ownerOf(holder), (bytes / 2 ** 20) * answerMsPerMegabyte)
     return () => this.#fairness.memory.giveBack(holder, bytes)
   }
@@ -194,7 +194,7 @@ export class Allowance {
     const isLarge = characters > unqueuedCharsMax
     const ends: (() => void)[] = []
     const take = (bytes: number, shares: Shares) => {
-      this.#take(holder, bytes, 'You have too many unread responses open: read or close some', shares)
+      this.#take(holder, bytes, 'This caller has too many unread responses open: read or close some', shares)
       ends.push(() => shares.giveBack(holder, bytes))
     }
     try {

@@ -26,7 +26,7 @@ export function readQuery(url: string, known?: readonly string[]): Map<string, s
   const start = url.indexOf('?')
   if (start < 0) return pairs
   // A fragment is never sent, so this is an unescaped character. Dropping the rest silently could drop a filter.
-  if (url.includes('#', start)) throw invalidRequest('#: must be percent-encoded')
+  if (url.includes('#', start)) throw invalidRequest('the query has an unescaped "#": write it as %23')
   for (const part of url.slice(start + 1).split('&')) {
     if (part === '') continue
     const equals = part.indexOf('=')
@@ -61,8 +61,8 @@ export function readInteger(
   if (text === undefined) return otherwise
   const number = /^(?:0|[1-9]\d{0,15})$/.test(text) ? Number(text) : Number.NaN
   if (number >= least && number <= most) return number
-  const range = most === Number.MAX_SAFE_INTEGER ? `${least} or more` : `${least} to ${most}`
-  throw invalidRequest(`${name}: must be ${range}, in decimal digits`)
+  const range = most === Number.MAX_SAFE_INTEGER ? `, ${least} or more` : ` from ${least} to ${most}`
+  throw invalidRequest(`${name}: must be a whole number${range}`)
 }
 
 /** Throws `invalid_request`. Undefined if it is not given. */

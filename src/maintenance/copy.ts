@@ -30,7 +30,7 @@ export interface Copied {
 /** `store`: the folder of a store, which is made. It appears complete or not at all. */
 export function toFolder(store: string): Target {
   return async (source) => {
-    if (existsSync(store)) throw new CommandError(`${store} is there already: name a new folder`)
+    if (existsSync(store)) throw new CommandError(`${store} already exists: name a new folder with --to`)
     // No dot in the name: lmdb-js takes a path with an extension for a file.
     const draft = `${store}-draft`
     rmSync(draft, { recursive: true, force: true })
@@ -58,7 +58,7 @@ export function toDatabase(database: PostgresStore, check: Uint8Array): Target {
     database.transaction('BEGIN', async (run) => {
       await run('LOCK TABLE postern_records IN EXCLUSIVE MODE')
       if ((await run('SELECT 1 FROM postern_records LIMIT 1')).length > 0) {
-        throw new CommandError('the database of --to is not empty: name a new one')
+        throw new CommandError('the database of --to is not empty: name an empty one')
       }
       const given = await sumOf(source, (entries) => insertEntries(run, entries))
       await run('UPDATE postern_instance SET secret_check = $1', [asBuffer(check)])
@@ -69,7 +69,7 @@ export function toDatabase(database: PostgresStore, check: Uint8Array): Target {
 function requireSame(given: Copied, written: Copied): Copied {
   if (given.records === written.records && given.sha256 === written.sha256) return written
   throw new CommandError(
-    `the copy is not what was read (${written.records} of ${given.records} records): nothing was kept`,
+    `the copy has ${written.records} of ${given.records} records, or differs in one, so nothing was kept: try again`,
   )
 }
 

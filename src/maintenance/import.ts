@@ -114,7 +114,8 @@ function newPlan(store: Store, file: string, deletes: Spool) {
  */
 async function requireNamed(plan: Plan): Promise<void> {
   for (const name of plan.servers) {
-    if (!plan.listed.has(name)) throw new CommandError(`${plan.file}: has the server ${name}, and not its listing`)
+    if (!plan.listed.has(name))
+      throw new CommandError(`${plan.file}: lacks the listing of the server ${name}: export again`)
   }
   for (const organizationId of plan.organizations) {
     if (!(await belongsToOthers(plan.store, organizationId, plan.owners.get(organizationId) ?? new Set()))) continue
@@ -124,7 +125,9 @@ async function requireNamed(plan: Plan): Promise<void> {
   }
   for (const [what, key] of plan.named) {
     if (!plan.loaded.has(what) && (await plan.store.get(key)) === undefined) {
-      throw new CommandError(`${plan.file}: names the ${what}, which is neither in the file nor in the store`)
+      throw new CommandError(
+        `${plan.file}: names the ${what}, which is neither in the file nor in the store: create it first`,
+      )
     }
   }
 }

@@ -52,7 +52,7 @@ export function createPartsCounter({ depthMax, keysMax, valuesMax }: Counted) {
       if (isInString) addInString(byte)
       else addOutside(byte)
       if (depth > depthMax) return `is nested deeper than ${depthMax}`
-      if (haveOneHash) return 'has too many texts with one hash'
+      if (haveOneHash) return 'has too many texts that share one hash'
     }
     if (keys > keysMax) return `has more than ${keysMax} keys`
     return values > valuesMax ? `has more than ${valuesMax} values` : undefined

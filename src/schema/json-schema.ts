@@ -126,7 +126,7 @@ export function checkOf(schema: JsonSchema, name: CheckedName, requireValid = (_
     try {
       if (budget.steps < 0) throw new TooCostly()
       if (first(value)) return undefined
-      if (budget.left < 0) return `${name}: take too long to be held to the patterns of the schema: send less text`
+      if (budget.left < 0) return `${name}: take too long to check against the patterns of the schema: send less text`
       let { errors } = first
       // There might be an error for each part of the value and each keyword.
       if (cost <= schemaStepsForAllErrors) {
@@ -141,9 +141,9 @@ export function checkOf(schema: JsonSchema, name: CheckedName, requireValid = (_
         .join('; ')
     } catch (error) {
       if (error instanceof TooCostly || error instanceof RangeError)
-        return `${name}: are too large to be held to this schema: send fewer values`
+        return `${name}: are too large to check by this schema: send fewer values`
       // ajv makes code that fails, of some schemas with `patternProperties` beside `anyOf`.
-      return `${name}: cannot be held to this schema: simplify its patternProperties, or what is beside them`
+      return `${name}: cannot be checked by this schema: simplify its patternProperties, or what is beside them`
     } finally {
       budget.digests.clear()
     }
@@ -317,7 +317,7 @@ function digestOf(value: unknown, budget: Budget): string {
 }
 
 /** An ajv error as text, with the path in dot notation. */
-function inWords({ instancePath, keyword, params, message = 'is not as it should be' }: ErrorObject, name: string) {
+function inWords({ instancePath, keyword, params, message = 'does not fit the schema' }: ErrorObject, name: string) {
   const place = [name, ...instancePath.split('/').slice(1)].join('.')
   if (keyword === 'additionalProperties')
     return `${place} has an unknown field ${JSON.stringify(params['additionalProperty'])}`

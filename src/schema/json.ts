@@ -100,7 +100,7 @@ function* parsingText(
   if (tooMany(parts.keys, keysMax)) return { problem: { place: '', message: `has more than ${keysMax} keys` } }
   if (tooMany(parts.values, valuesMax)) return { problem: { place: '', message: `has more than ${valuesMax} values` } }
   if (yield* haveOneHash(text, parts.strings))
-    return { problem: { place: '', message: 'has too many texts with one hash' } }
+    return { problem: { place: '', message: 'has too many texts that share one hash' } }
   owner?.takeValues(parts.values + valuesPerKey * parts.keys)
   let value: unknown
   try {
@@ -135,7 +135,7 @@ export function* parsingWithin(text: string, { keysMax, valuesMax, depthMax }: C
 /** Parses a small text of somebody else. Throws SyntaxError. */
 export function parseForeign(text: string): unknown {
   if (drained(haveOneHash(text, drained(countingParts(text)).strings)))
-    throw new SyntaxError('too many texts with one hash')
+    throw new SyntaxError('too many texts that share one hash')
   return JSON.parse(text)
 }
 

@@ -162,6 +162,9 @@ export class StoreError extends Error {
 /** Throws StoreError `too_large` for an empty key and for a key longer than `storeKeyBytesMax`. */
 export function checkKey(key: Key): void {
   if (key.length === 0 || key.length > storeKeyBytesMax) {
-    throw new StoreError('too_large', `a key has ${key.length} bytes; 1 to ${storeKeyBytesMax} are kept`)
+    throw new StoreError(
+      'too_large',
+      `the names of a record take ${key.length} bytes together; 1 to ${storeKeyBytesMax} can be stored`,
+    )
   }
 }

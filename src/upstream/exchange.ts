@@ -192,7 +192,7 @@ function tooManyRequests(): UpstreamError {
 }
 
 function tooManyBytes(): UpstreamError {
-  return new UpstreamError('busy', 'too many bytes of this caller’s other responses are pending')
+  return new UpstreamError('busy', 'this caller has too many unread responses open')
 }
 
 function tooLarge(what: string, bytesMax: number): UpstreamError {

@@ -96,7 +96,10 @@ describe('a platform that means harm', () => {
         const program = createProgram({ terminal, json: false, exit() {} })
         const ran = program.parseAsync([...line.split(' '), '--url', platform.url], { from: 'user' })
         const failed = await ran.then(() => 'nothing', String)
-        expect([line, failed]).toEqual([line, `CommandError: the answer of ${platform.url} is not one of postern`])
+        expect([line, failed]).toEqual([
+          line,
+          `CommandError: ${platform.url} does not answer as postern does: check the URL`,
+        ])
       }
     }
     expect(printed).toEqual([])
@@ -115,7 +118,7 @@ describe('a platform that means harm', () => {
     expect(await allConnections(platform.client(), 'acme')).toEqual({ connections: [], nextCursor: null })
     expect(requests).toBe(1)
     answer = { connections: [], nextCursor: 'again' }
-    await expect(allConnections(platform.client(), 'acme')).rejects.toThrow('is not one of postern')
+    await expect(allConnections(platform.client(), 'acme')).rejects.toThrow('does not answer as postern does')
     expect(requests).toBe(3)
     answer = { servers: [], pagination: { totalPages: 1e9 } }
     expect((await allPages(platform.client(), '/servers', ['servers', Type.Object({})], 10)).servers).toEqual([])

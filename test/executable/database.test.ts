@@ -207,12 +207,12 @@ describe.skipIf(!isHere('PostgreSQL'))('three replicas on a database (needs Post
     [
       'a database that is not empty',
       () => ['--from', folder('two-copies'), '--to', url],
-      'is not empty: name a new one',
+      'is not empty: name an empty one',
     ],
     [
       'a folder that has a store',
       () => ['--from', url, '--to', folder('two-copies')],
-      'is there already: name a new folder',
+      'already exists: name a new folder with --to',
     ],
   ] as const)('nothing is copied over %s', async (_, args, problem) => {
     const secret = join(folder('one'), 'instance-secret')

@@ -163,7 +163,7 @@ describe('files of other people', () => {
     const ready = await fetch(`${metricsOf(server)}/ready`)
     expect({ status: ready.status, body: await ready.json() }).toEqual({
       status: 503,
-      body: { status: 'unavailable', message: 'the store was moved' },
+      body: { status: 'unavailable', message: 'the data folder was moved away while the server runs: restart postern' },
     })
   })
 })

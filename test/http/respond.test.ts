@@ -42,7 +42,7 @@ test('a large answer counts for its owner until its client has read it, or is go
   const answer = () => wholeResponse(request, 'x'.repeat(300_000), { status: 201, headers: { a: 'b' } })
   const first = answer()
   expect([first.status, first.headers.get('a')]).toEqual([201, 'b'])
-  expect(answer).toThrow('You have too many unread responses open: read or close some')
+  expect(answer).toThrow('This caller has too many unread responses open: read or close some')
   expect(await first.text()).toHaveLength(300_000)
   const second = answer()
   expect(answer).toThrow('too many unread responses')

@@ -56,7 +56,7 @@ describe('a schema is counted before it is compiled', () => {
 })
 
 describe('a value costs no more than a bound', () => {
-  const tooLarge = 'arguments: are too large to be held to this schema: send fewer values'
+  const tooLarge = 'arguments: are too large to check by this schema: send fewer values'
   /** At each level it looks at the value below twice. */
   const twice: JsonSchema = {
     properties: { a: { anyOf: [{ $ref: '#' }, { $ref: '#' }] } },
@@ -102,7 +102,7 @@ describe('a value costs no more than a bound', () => {
 describe('a long text', () => {
   test('counts as many values', () => {
     const check = checkOf({ allOf: times(400, () => ({ maxLength: 10 })) }, 'arguments')
-    expect(check('x'.repeat(900_000))).toContain('too large to be held')
+    expect(check('x'.repeat(900_000))).toContain('too large to check')
     expect(checkOf({ maxLength: 1e6, minLength: 1 }, 'arguments')('x'.repeat(900_000))).toBeUndefined()
   })
 
@@ -140,7 +140,7 @@ test('a schema that ajv makes broken code of refuses the value', () => {
     { patternProperties: { '^a': { type: 'integer' } }, anyOf: [{ additionalProperties: false }] },
     { not: { anyOf: [{ required: ['a'] }, { unevaluatedProperties: false }], patternProperties: { '^a': true } } },
   ])
-    expect(checkOf(schema, 'arguments')({ a: {} })).toContain('arguments: cannot be held to this schema')
+    expect(checkOf(schema, 'arguments')({ a: {} })).toContain('arguments: cannot be checked by this schema')
 })
 
 test('a schema is compiled once for its content', () => {

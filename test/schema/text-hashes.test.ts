@@ -32,7 +32,7 @@ const shapes: Record<string, string> = {
 }
 for (const [what, text] of Object.entries(shapes)) {
   test(`JSON is not parsed if ${what} have one hash`, () => {
-    const message = 'has too many texts with one hash'
+    const message = 'has too many texts that share one hash'
     expect(readJson(text, bounds)).toEqual({ problem: { place: '', message } })
     expect(drained(parsingWithin(text, bounds))).toBeUndefined()
     expect(() => parseForeign(text)).toThrow(SyntaxError)

@@ -97,7 +97,7 @@ export function openClient(
   if (credential === undefined)
     throw new CommandError(`no key for ${url}: run \`postern login ${url}\`, or set POSTERN_TOKEN`)
 
-  const notOfPostern = () => new CommandError(`the answer of ${url} is not one of postern`)
+  const notOfPostern = () => new CommandError(`${url} does not answer as postern does: check the URL`)
 
   /** The body of a successful response. Throws CommandError for any other, and for one without what is read. */
   async function request<S extends TSchema>(
@@ -128,7 +128,7 @@ export function openClient(
     if (elsewhere !== null)
       throw new CommandError(`${url} redirects to ${oneLine(elsewhere)}: name that address if you trust it`)
     const answer = await readAnswer(response, url)
-    if (ok && answer === undefined) throw new CommandError(`${url} does not answer as postern does: check the URL`)
+    if (ok && answer === undefined) throw notOfPostern()
     if (ok && validatorOf(reads ?? Type.Object({})).isValid(answer)) return answer
     if (ok) throw notOfPostern()
     // Some operations have the message alone, as `error`.

@@ -27,13 +27,13 @@ const states: Readonly<Record<string, string>> = {
 }
 
 export function addConnectionCommands(postern: Command, { inNamespace }: RemoteCommands): void {
-  const connection = group(postern, 'connection').description('make, list and delete connections')
+  const connection = group(postern, 'connection').description('create, list, test and delete connections')
   inNamespace(connection, 'add', 'create a connection, or change it')
     .argument('<id>', 'the id of the connection')
     .argument('<target>', 'the URL of an MCP server, or NAMESPACE/NAME of a registered one')
-    .option('--header-file <file>', 'headers to send, one "Name: value" a line; - for stdin')
+    .option('--header-file <file>', 'file with headers to send, one "Name: value" a line; - for stdin')
     .addOption(many('--metadata <key=value>', 'metadata of the connection'))
-    .option('--mock', 'answer from the server’s definition, without reaching it')
+    .option('--mock', 'answer from the server’s schemas and recorded answers, and contact nothing')
     .run(async (context: CommandContext<ConnectionFlags>, id: string, target: string) => {
       const { headerFile, metadata, mock } = context.flags
       const body = {
@@ -50,7 +50,7 @@ export function addConnectionCommands(postern: Command, { inNamespace }: RemoteC
       context.say(made, `${id} ${states[state] ?? state}${next}${message === undefined ? '' : `: ${message}`}`)
     })
   inNamespace(connection, 'list', 'list connections')
-    .addOption(many('--metadata <key=value>', 'only those with this metadata'))
+    .addOption(many('--metadata <key=value>', 'only connections with this metadata'))
     .run(async (context: CommandContext<ConnectionFlags>) => {
       const metadata = readPairs(context.flags.metadata ?? [])
       const found = await allConnections(context, await context.namespace(), metadata)
@@ -58,13 +58,13 @@ export function addConnectionCommands(postern: Command, { inNamespace }: RemoteC
       context.show(found, ['CONNECTION', 'STATE', 'NAME', 'URL'], rows)
     })
   inNamespace(connection, 'get', 'print a connection')
-    .argument('<id>', 'the connection')
+    .argument('<id>', 'the id of the connection')
     .run(async (context, id: string) => {
       const namespace = await context.namespace()
       context.print(await context.request('GET', pathOf(namespace, id), noConnection(namespace, id)))
     })
-  inNamespace(connection, 'test', 'contact the server of a connection; exit code 1 if it cannot be used')
-    .argument('<id>', 'the connection')
+  inNamespace(connection, 'test', 'contact the server of a connection; exit with code 1 if it cannot be used')
+    .argument('<id>', 'the id of the connection')
     .run(async (context, id: string) => {
       const namespace = await context.namespace()
       const options = { ...noConnection(namespace, id), reads: Tools }
@@ -72,7 +72,7 @@ export function addConnectionCommands(postern: Command, { inNamespace }: RemoteC
       context.say(found, `${id} answers, with ${countText(found.tools.length, 'tool')}`)
     })
   inNamespace(connection, 'rm', 'delete a connection')
-    .argument('<id>', 'the connection')
+    .argument('<id>', 'the id of the connection')
     .run(async (context, id: string) => {
       const namespace = await context.namespace()
       const removed = await context.request('DELETE', pathOf(namespace, id), noConnection(namespace, id))

@@ -12,7 +12,7 @@ export function addLoginCommands(postern: Command, { remote }: RemoteCommands, t
   postern
     .command('login')
     .argument('<url>', 'base URL of postern, like https://mcp.example.com')
-    .description('keep an API key, from the terminal or stdin, for the commands that speak to postern')
+    .description('log in to postern with an API key, which is asked for or read from stdin')
     .addOption(jsonOption())
     .action((url: string, flags) => login(url, flags, terminal))
   postern
@@ -54,7 +54,7 @@ async function login(given: string, flags: ClientFlags, terminal: Terminal): Pro
 function logout(given: string | undefined, { stdout }: Terminal): void {
   const { current, keys } = readHosts(process.env)
   const url = given === undefined ? current : cleanUrl(given)
-  if (url === undefined || keys[url] === undefined) throw new CommandError('not logged in')
+  if (url === undefined || keys[url] === undefined) throw new CommandError('not logged in: there is no key to forget')
   const { [url]: _, ...rest } = keys
   const next = current === url ? undefined : current
   writeHosts(process.env, { keys: rest, ...(next !== undefined && { current: next }) })

@@ -9,8 +9,8 @@ import { type CommandContext, confirmDeletion, type RemoteCommands } from './con
 export function addNamespaceCommands(postern: Command, { remote }: RemoteCommands): void {
   const namespace = group(postern, 'namespace').description('create, list and delete namespaces')
   remote(namespace, 'add', 'create a namespace')
-    .argument('<name>', '3 to 39 of a-z, 0-9 and -')
-    .option('--organization <id>', 'for this organization (default: for yourself)')
+    .argument('<name>', 'the name of the namespace: 3 to 39 of a-z, 0-9 and -')
+    .option('--organization <id>', 'organization that owns the namespace (default: yourself)')
     .run(async ({ flags, request, say }: CommandContext<{ organization?: string }>, name: string) => {
       const { organization } = flags
       const body = organization === undefined ? undefined : { organizationId: organization }
@@ -23,8 +23,8 @@ export function addNamespaceCommands(postern: Command, { remote }: RemoteCommand
     context.show(found, ['NAMESPACE'], rows)
   })
   remote(namespace, 'rm', 'delete a namespace with all its connections')
-    .argument('<name>', 'the namespace')
-    .option('--yes', 'do not ask')
+    .argument('<name>', 'the name of the namespace')
+    .option('--yes', 'delete without asking')
     .run(async ({ flags, request, say }: CommandContext<{ yes?: boolean }>, name: string) => {
       await confirmDeletion(`Delete the namespace ${name} with all its connections?`, flags)
       const removed = await request('DELETE', `/namespaces/${pathSegment(name)}`, noNamespace(name))

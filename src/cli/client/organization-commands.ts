@@ -23,8 +23,8 @@ export function addOrganizationCommands(postern: Command, remotes: RemoteCommand
   const org = group(postern, 'org').description('manage organizations, their members and API keys')
   remote(org, 'add', 'create an organization (operators only)')
     .argument('<id>', 'the id of the organization')
-    .option('--owner <user>', 'its owner (default: yourself)')
-    .option('--name <name>', 'its name')
+    .option('--owner <user>', 'user who owns the organization (default: yourself)')
+    .option('--name <name>', 'name of the organization')
     .run(async ({ flags, request, say }: CommandContext<{ owner?: string; name?: string }>, id: string) => {
       const { name, owner = (await request('GET', '/me', { reads: Me })).userId } = flags
       const made = await request('PUT', pathOf(id), { body: { owner, name }, reads: OrganizationDetail })
@@ -38,15 +38,15 @@ export function addOrganizationCommands(postern: Command, remotes: RemoteCommand
   })
   // Only they see its members, and operators.
   remote(org, 'get', 'list the members of an organization')
-    .argument('<id>', 'the organization')
+    .argument('<id>', 'the id of the organization')
     .run(async ({ request, show }, id: string) => {
       const organization = await request('GET', pathOf(id), { reads: OrganizationDetail })
       const rows = organization.members.map(({ userId, role }) => [userId, role])
       show(organization, ['USER', 'ROLE'], rows)
     })
   remote(org, 'rm', 'delete an organization with its members and API keys')
-    .argument('<id>', 'the organization')
-    .option('--yes', 'do not ask')
+    .argument('<id>', 'the id of the organization')
+    .option('--yes', 'delete without asking')
     .run(async ({ flags, request, say }: CommandContext<{ yes?: boolean }>, id: string) => {
       await confirmDeletion(`Delete the organization ${id} with its members and API keys?`, flags)
       say(await request('DELETE', pathOf(id)), `the organization ${id} is deleted`)
@@ -58,7 +58,7 @@ export function addOrganizationCommands(postern: Command, remotes: RemoteCommand
 function addMemberCommands(org: Command, { remote }: RemoteCommands): void {
   const member = group(org, 'member').description('manage the members of an organization')
   const memberOf = (organization: string, user: string) => `${pathOf(organization)}/members/${pathSegment(user)}`
-  remote(member, 'add', 'add a member, or change the role')
+  remote(member, 'add', 'add a member, or change the role of one')
     .argument('<organization>', 'the id of the organization')
     .argument('<user>', 'the id of the user')
     .addOption(
@@ -79,22 +79,22 @@ function addMemberCommands(org: Command, { remote }: RemoteCommands): void {
 function addKeyCommands(org: Command, { remote }: RemoteCommands): void {
   const key = group(org, 'key').description('manage the API keys of an organization')
   const keysOf = (organization: string) => `${pathOf(organization)}/api-keys`
-  remote(key, 'create', 'create a key that acts for the organization, and print it, once')
+  remote(key, 'create', 'create an API key that acts for the organization, and print it once')
     .argument('<organization>', 'the id of the organization')
-    .argument('<name>', 'what it is for')
+    .argument('<name>', 'what the key is for')
     .run(async ({ request, say, stderr }, organization: string, name: string) => {
       const made = await request('POST', keysOf(organization), { body: { name }, reads: ApiKeyMade })
       say(made, made.key)
       stderr(`${oneLine(made.id)} acts for ${organization}. The key is not shown again.\n`)
     })
-  remote(key, 'list', 'list its keys')
+  remote(key, 'list', 'list the API keys of an organization')
     .argument('<organization>', 'the id of the organization')
     .run(async ({ request, show }, organization: string) => {
       const found = await request('GET', keysOf(organization), { reads: ApiKeyList })
       const rows = found.apiKeys.map(({ id, name, createdAt }) => [id, name, createdAt])
       show(found, ['ID', 'NAME', 'CREATED'], rows)
     })
-  remote(key, 'revoke', 'revoke a key and every token minted with it')
+  remote(key, 'revoke', 'revoke an API key and every token minted with it')
     .argument('<organization>', 'the id of the organization')
     .argument('<id>', 'the id of the key, as `org key list` shows it')
     .run(async ({ request, say }, organization: string, id: string) => {

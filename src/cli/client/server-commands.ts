@@ -26,7 +26,7 @@ const pathOf = (name: string) => `/servers/${pathSegment(name)}`
 
 export function addServerActions(server: Command, { remote }: RemoteCommands): void {
   remote(server, 'add', 'register a server, or change it')
-    .argument('<name>', 'NAMESPACE/NAME')
+    .argument('<name>', 'the name of the server: NAMESPACE/NAME')
     .argument('<source>', 'the URL of an MCP server, or a JSON file with its details; - for stdin')
     .run(async ({ flags, request, say, stderr }, name: string, source: string) => {
       const isUrl = /^https?:/i.test(source)
@@ -40,17 +40,17 @@ export function addServerActions(server: Command, { remote }: RemoteCommands): v
       say(made, `${name} is registered`)
     })
   remote(server, 'list', 'list the registered servers')
-    .option('-n, --namespace <name>', 'in this namespace alone (default: in all)')
+    .option('-n, --namespace <name>', 'only servers in this namespace (default: in all)')
     .run((context) => showServers(context, []))
   remote(server, 'search', 'search the registered servers')
     .argument('[words...]', 'what to search for; all servers without it')
-    .option('-n, --namespace <name>', 'in this namespace alone (default: in all)')
+    .option('-n, --namespace <name>', 'only servers in this namespace (default: in all)')
     .run(showServers)
-  remote(server, 'get', 'print a server’s details')
-    .argument('<name>', 'NAMESPACE/NAME')
+  remote(server, 'get', 'print the details of a server')
+    .argument('<name>', 'the name of the server: NAMESPACE/NAME')
     .run(async ({ request, print }, name: string) => print(await request('GET', pathOf(name), noServer(name))))
-  remote(server, 'introspect', 'refresh a server’s tools, resources and prompts')
-    .argument('<name>', 'NAMESPACE/NAME')
+  remote(server, 'introspect', 'ask a server again for its tools, resources and prompts')
+    .argument('<name>', 'the name of the server: NAMESPACE/NAME')
     .run(async ({ request, say }, name: string) => {
       const made = await request('POST', `${pathOf(name)}/.introspect`, { reads: ServerDetail })
       const count = (items: unknown[] | null, what: string) => countText(items?.length ?? 0, what)
@@ -58,7 +58,7 @@ export function addServerActions(server: Command, { remote }: RemoteCommands): v
       say(made, `${name} has ${has.join(', ')}`)
     })
   remote(server, 'rm', 'delete a server from the registry')
-    .argument('<name>', 'NAMESPACE/NAME')
+    .argument('<name>', 'the name of the server: NAMESPACE/NAME')
     .run(async ({ request, say }, name: string) =>
       say(await request('DELETE', pathOf(name), noServer(name)), `${name} is deleted; connections to it stay`),
     )

@@ -18,14 +18,14 @@ const Minted = Type.Object({ token: Type.String() })
 
 export function addMintCommand(token: Command, { remote }: RemoteCommands): void {
   remote(token, 'mint', 'mint a service token and print it')
-    .option('--policy <file>', 'a policy as JSON: a file, or - for stdin')
+    .option('--policy <file>', 'file with a policy as JSON; - for stdin')
     .addOption(many('-n, --namespace <name>', 'only this namespace'))
     .addOption(many('--resource <type>', `only ${resourceTypes.join(', ')}`, resourceTypes))
     .addOption(many('--operation <kind>', `only ${operationKinds.join(', ')}`, operationKinds))
     .addOption(many('--metadata <key=value>', 'only connections with this metadata'))
     .addOption(many('--rpc <path=pattern>', 'only MCP requests that match, like params.name=^get_'))
-    .option('--ttl <duration>', 'how long it is good, like 30m (default: 1h)')
-    .option('--organization <id>', 'act for this organization')
+    .option('--ttl <duration>', 'lifetime of the token, like 30m (default: 1h)')
+    .option('--organization <id>', 'organization that the token acts for')
     .run(mintToken)
 }
 

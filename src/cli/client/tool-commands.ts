@@ -33,15 +33,15 @@ const ToolResult = Type.Object({
 })
 
 export function addToolCommands(postern: Command, { inNamespace }: RemoteCommands): void {
-  const tool = group(postern, 'tool').description('find and call tools')
+  const tool = group(postern, 'tool').description('list, search and call tools')
   inNamespace(tool, 'list', 'list the tools of a namespace')
-    .argument('[connection]', 'only of this connection')
+    .argument('[connection]', 'only the tools of this connection')
     .run(async (context, connection?: string) => showTools(await toolsOf(context, connection), context))
   inNamespace(tool, 'search', 'search the tools of a namespace')
     .argument('<words...>', 'what to search for')
     .run(searchTools)
-  inNamespace(tool, 'call', 'call a tool and print its result; exit 1 if it says that it failed')
-    .argument('<tool>', 'CONNECTION.TOOL')
+  inNamespace(tool, 'call', 'call a tool and print its result; exit with code 1 if the tool reports an error')
+    .argument('<tool>', 'the name of the tool: CONNECTION.TOOL')
     .argument('[arguments...]', 'JSON, - for stdin, or KEY=VALUE pairs')
     .run(callTool)
 }

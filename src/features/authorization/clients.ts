@@ -132,7 +132,7 @@ async function findDocument(deps: OAuthDeps, url: string, holder: Holder): Promi
   const { documents, clock, keptDocuments } = deps
   const kept = keptDocuments.get(url)
   if (kept !== undefined && kept.until > clock.now()) return kept.client
-  requireRate(documents.take(ownerOf(holder)), 'Too many documents of clients are being fetched for you')
+  requireRate(documents.take(ownerOf(holder)), 'Too many documents of clients are being fetched for this user')
   const { client, seconds } = await fetchDocument(deps, url, holder)
   if (seconds > 0) keptDocuments.set(url, { client, until: clock.now() + seconds * 1000 })
   return client
@@ -155,7 +155,7 @@ export function readMetadata(body: unknown, redirectSchemes: readonly string[]):
   }
   for (const [index, uri] of body.redirect_uris.entries()) {
     const problem = redirectUriProblem(uri, redirectSchemes)
-    if (problem !== undefined) throw new OAuthError('invalid_redirect_uri', `redirect_uris[${index}] ${problem}`)
+    if (problem !== undefined) throw new OAuthError('invalid_redirect_uri', `redirect_uris[${index}]: ${problem}`)
   }
   // Without what would hide or turn around the words beside it.
   const name = body.client_name

@@ -66,7 +66,7 @@ async function decideConsent(deps: OAuthDeps, request: Request): Promise<Respons
   const { namespace, connectionId, stored } = connection
   const { userId, keyId } = session.caller
   // Each becomes a grant, or is kept until it has expired.
-  requireRate(deps.newGrants.take(userId), 'This user allows clients something too often') // 429
+  requireRate(deps.newGrants.take(userId), 'This user gives clients access too often') // 429
   const record: CodeRecord = {
     ...{ clientId: client.clientId, redirectUri, challenge, namespace, connectionId, userId, keyId },
     // Another connection of the same name is not the one that was allowed.

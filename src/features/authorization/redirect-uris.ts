@@ -20,7 +20,7 @@ export function redirectUriProblem(uri: string, schemes: readonly string[]): str
   // Written out: browsers also accept forms without slashes, and resolve them elsewhere.
   const isWeb = scheme === 'https' || scheme === 'http'
   if (isWeb && !/^https?:\/\/(?:[A-Za-z0-9.-]+|\[::1\])(?::\d{1,5})?(?:[/?]|$)/.test(uri))
-    return 'has a host that is not one'
+    return 'must have a host of letters, digits, dots and hyphens, or [::1]'
   if (scheme === 'https') return undefined
   if (scheme === 'http') {
     // As written: `127.1` is the same address, and not what people read.

@@ -64,8 +64,9 @@ async function redeemCode(deps: OAuthDeps, form: Form, clientId: string): Promis
   const { value: code } = found
   if (code.clientId !== clientId) throw invalidGrant('the code was given to another client')
   if (code.redirectUri !== required(form, 'redirect_uri'))
-    throw invalidGrant('redirect_uri: is not the one of the code')
-  if (!isVerifier(required(form, 'code_verifier'), code.challenge)) throw invalidGrant('code_verifier: does not match')
+    throw invalidGrant('redirect_uri: is not the one that the code was requested with')
+  if (!isVerifier(required(form, 'code_verifier'), code.challenge))
+    throw invalidGrant('code_verifier: does not match the code_challenge')
   requireResource(deps, form, code)
   const caller = await callerOf(deps, code)
   // Only now: a client document is fetched for nobody who has no code.

@@ -40,7 +40,7 @@ export function readListQuery(url: string): ListQuery {
     else if (name === 'cursor') cursor = value
     else throw unknownParameter(name, 'limit, cursor, name, mcpUrl and metadata.{key}')
   }
-  if (filters.length > listFiltersMax) throw invalidRequest(`at most ${listFiltersMax} filters in one query`)
+  if (filters.length > listFiltersMax) throw invalidRequest(`the query has more than ${listFiltersMax} filters`)
   return { limit, filters, cursor }
 }
 

@@ -121,7 +121,7 @@ function holdStream(response: UpstreamResponse, { holder, memory, message }: Ups
   const amount = openStreamBytes + (bytes > uncountedHeadBytes ? bytes * headMemoryFactor : 0)
   if (!memory.take(holder, amount)) {
     discardBody(response)
-    throw tooMany('You have too many unread responses open: read or close some', message)
+    throw tooMany('This caller has too many unread responses open: read or close some', message)
   }
   return () => memory.giveBack(holder, amount)
 }
@@ -176,7 +176,7 @@ function sendWhole(
     return new Response(whole as Uint8Array<ArrayBuffer>, { status, headers: jsonHeaders })
   }
   if (!memory.take(holder, whole.length))
-    throw tooMany('You have too many unread responses open: read or close some', message)
+    throw tooMany('This caller has too many unread responses open: read or close some', message)
   const releaseSlot = keepSlot()
   // Only the client is waited for now, so the idle timeout applies again.
   restoreIdleTimeout()

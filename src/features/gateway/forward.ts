@@ -221,7 +221,11 @@ async function answerFromMock(
     request,
   })
   if (answer === undefined) {
-    throw new PlatformError('upstream_error', 'The server that this connection mocks is no longer registered', { id })
+    throw new PlatformError(
+      'upstream_error',
+      'The server that this connection mocks is no longer registered: register it again',
+      { id },
+    )
   }
   const { status, headers: own, body } = answer
   const filter = toolFilter(call, message)

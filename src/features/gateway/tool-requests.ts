@@ -84,7 +84,7 @@ export async function listTools(
       const answer = await ask(deps, call, 'tools/list', cursor === undefined ? {} : { cursor })
       const result = answer.result as { tools?: Tool[]; nextCursor?: unknown }
       if (!fairness.parsed.take(caller, answer.characters * parsedResponseMemoryFactor))
-        throw rateLimited('You have too many unread responses open: read or close some', 1)
+        throw rateLimited('This caller has too many unread responses open: read or close some', 1)
       characters += answer.characters
       if (characters > toolsCharsMax)
         throw upstreamError(`The MCP server’s tool list is larger than ${toolsCharsMax} bytes`)
@@ -121,7 +121,8 @@ export async function ask(
     : first
   // Some servers send `"error": null` with a result.
   if (error !== undefined && error !== null) {
-    const text = typeof error.message === 'string' ? error.message : 'the upstream returned an error without a message'
+    const text =
+      typeof error.message === 'string' ? error.message : 'the MCP server returned an error without a message'
     throw error.code === rpcCodes.invalidParams ? invalidRequest(text) : upstreamError(text)
   }
   if (typeof result !== 'object' || result === null) throw upstreamError('The MCP server does not speak MCP')

@@ -99,7 +99,7 @@ export function unusableUpstream(what: string, { id }: Pick<Message, 'id'>): Pla
 
 /** `rate_limited`: the caller has used up its share of something. */
 export function tooMany(what: string, { id }: Pick<Message, 'id'>): PlatformError {
-  return new PlatformError('rate_limited', `${what}: try again`, { id })
+  return new PlatformError('rate_limited', `${what}; try again`, { id })
 }
 
 /** `session_not_found`: tells an MCP client to send `initialize` again. */

@@ -62,7 +62,10 @@ function createFor(holderOf: HolderOf<Holder>): Answer {
     const { name } = await readOptionalBody(request, writeShape) // 400
     const { key, record } = await change(async () => {
       if ((await liveKeys(store, holder.userId)).length >= holderApiKeysMax)
-        throw new PlatformError('forbidden', `${nameOf(holder)} has at most ${holderApiKeysMax} API keys`)
+        throw new PlatformError(
+          'forbidden',
+          `${nameOf(holder)} has at most ${holderApiKeysMax} API keys: revoke one first`,
+        )
       requireRate(deps.newKeys.take(holder.userId), `${nameOf(holder)} makes API keys too often`) // 429
       return newKey(deps, { ...holder, name, operator: false })
     })

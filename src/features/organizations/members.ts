@@ -128,7 +128,10 @@ async function requireAnotherOwner(store: Store, organizationId: string, userId:
 export async function requireRoomForMember(store: Store, organizationId: string): Promise<void> {
   const range = { ...prefixRange(prefixOf('member', organizationId)), limit: organizationMembersMax }
   if ((await store.keys(range)).keys.length >= organizationMembersMax)
-    throw new PlatformError('forbidden', `An organization has at most ${organizationMembersMax} members`)
+    throw new PlatformError(
+      'forbidden',
+      `An organization has at most ${organizationMembersMax} members: remove one first`,
+    )
 }
 
 /** Throws `not_found` for a path that names no organization. */

@@ -142,14 +142,14 @@ async function ownerOfNew({ caller, directory }: RequestContext, { organizationI
     if (isOther || !(await isOrganizationAdmin(caller, organizationId, directory)))
       throw new PlatformError(
         'forbidden',
-        'organizationId: there is no such organization, or you are not its owner or admin',
+        'organizationId: there is no such organization, or you are not an owner or admin of it',
       )
     return { organizationId }
   }
   if (userId === undefined) return defaultOwner(caller)
   const isOwn = userId === caller.userId
   if (caller.organizationId !== undefined || !(isOwn || caller.operator))
-    throw new PlatformError('forbidden', 'userId: only an operator makes namespaces for others')
+    throw new PlatformError('forbidden', 'userId: only an operator may create a namespace for somebody else')
   return { userId }
 }
 
@@ -176,7 +176,7 @@ async function requireRoom(store: Store, { caller }: RequestContext, owner: Owne
   const { keys } = await store.keys({ ...namespacesOwnedBy(owner), limit: most })
   if (keys.length < most) return
   const [who, flag] = isOrganization ? ['An organization', ''] : ['A user', ' (--namespaces-per-user)']
-  throw new PlatformError('forbidden', `${who} may own at most ${most} namespaces here${flag}`)
+  throw new PlatformError('forbidden', `${who} may own at most ${most} namespaces here${flag}: delete one first`)
 }
 
 function taken(name: string): PlatformError {

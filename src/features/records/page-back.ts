@@ -36,7 +36,8 @@ export async function pageBack<T>(
     const binding = `lines of ${ino}`
     const cursor = query.get('cursor')
     const from = cursor === undefined ? size : Number(openText(key, cursor, binding) ?? Number.NaN)
-    if (!(from <= size)) throw invalidRequest('cursor: is none of this list, or the file was moved away since')
+    if (!(from <= size))
+      throw invalidRequest('cursor: not valid for this list, or its file was moved away; start again without it')
     const { items, next, stopped } = await take(request, file, from, limit, read)
     return { items, nextCursor: next === 0 ? null : sealText(key, String(next), binding), stopped }
   } finally {

@@ -28,7 +28,8 @@ const serverValuesMax = 50_000
 export const serverBody = {
   depthMax: jsonDepthMax,
   valuesMax: serverValuesMax,
-  tooLarge: (bytesMax: number) => new PlatformError('too_large', `the body is too large: at most ${bytesMax} bytes`),
+  tooLarge: (bytesMax: number) =>
+    new PlatformError('too_large', `the body is too large: at most ${bytesMax} bytes are read`),
 }
 
 const writeShape = validatorOf(ServerWrite)

@@ -79,7 +79,7 @@ export function writeServer(
     await refuseFixture(store, keyOf('server', qualifiedName))
     const bytes = puts[0]?.value.length ?? 0
     if (bytes > serverBytesMax)
-      throw invalidRequest(`the server has ${bytes} bytes; at most ${serverBytesMax} are kept`)
+      throw invalidRequest(`the server is too large: at most ${serverBytesMax} bytes are kept`)
     const usages = usagesWithout(keys, values)
     for (const entry of puts) usages.add(entry)
     const versions = newListingVersions([qualifiedName], values[2])

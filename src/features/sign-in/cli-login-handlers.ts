@@ -46,7 +46,9 @@ async function startCliLogin(deps: CliLoginDeps, request: Request): Promise<Resp
   const { sockets, base, records } = deps
   refuseQuery(request.url) // 400
   if (!deps.isPossible)
-    throw conflict('Nobody can log in here: postern is reached over plain HTTP, or runs with --no-sign-in')
+    throw conflict(
+      'Nobody can log in here, because postern is reached over plain HTTP or runs with --no-sign-in: use an API key',
+    )
   const address = sockets.addressOf(request)
   requireRate(deps.begins.take(address), 'Too many logins were begun from this address') // 429
   const login = await records.add(purpose, { address } satisfies CliLogin, cliLoginSeconds)
@@ -121,7 +123,9 @@ function over() {
 }
 
 function missing() {
-  return notFound('There is no such login: it has expired, or its token was fetched already')
+  return notFound(
+    'There is no such login: it has expired, or its token was fetched already; run the login command again',
+  )
 }
 
 function toSignIn({ base }: CliLoginDeps, login: string): Response {

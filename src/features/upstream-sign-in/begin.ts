@@ -161,7 +161,8 @@ async function chooseClient(
   const fetch = createOAuthFetch(deps.upstream, 'Registering as a client', holderOf(visit.ref, visit.by))
   const client = await findClient(deps, server, fetch, registersAgain ? deps.newClients : undefined) // 502, 429
   if (typed === undefined) return client
-  if (client !== undefined) throw conflict('This server needs no client of yours: open the page again')
+  if (client !== undefined)
+    throw conflict('postern can register with this server itself, and needs no client ID: open the page again')
   await keepGivenClient(deps, visit, { ...typed, issuer, isTyped: true, isIssuerMet: true })
   return givenClientFor(server, typed)
 }
@@ -176,7 +177,7 @@ async function keepGivenClient({ store, signInKey }: BeginDeps, { ref, stored }:
   const oauth = sealPart('oauth', given, ref, signInKey)
   const after = { connection: stored.connection, privatePart: { ...stored.privatePart, oauth } }
   if ((await store.commit(connectionChange(ref, stored, after))).ok) return
-  throw conflict('The connection was changed in the meantime: open the page again')
+  throw conflict('The connection was changed meanwhile: open the page again')
 }
 
 export function hashOf(cookie: string): string {

@@ -184,8 +184,7 @@ async function keep(
   }
   const connection = { ...stored.connection, status, ...(serverInfo && { serverInfo }) }
   const change = connectionChange(ref, stored, { connection, privatePart })
-  if (!(await store.commit(change)).ok)
-    throw conflict('The connection was changed in the meantime: open the page again')
+  if (!(await store.commit(change)).ok) throw conflict('The connection was changed meanwhile: open the page again')
   await audit.record('connection.changed', { ...by, ...ref, what: 'input' })
   return status
 }

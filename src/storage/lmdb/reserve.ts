@@ -17,7 +17,10 @@ export function createReserve() {
     take(owner: string): void {
       const count = taken.get(owner) ?? 0
       if (count >= scarceRevocationsMax)
-        throw new StoreError('unavailable', 'the disk is full, and what is left of it is for others: free some space')
+        throw new StoreError(
+          'unavailable',
+          'the disk is nearly full, and this owner has used its share of the rest: free some space',
+        )
       taken.set(owner, count + 1)
     },
     /** There is space again: all have their part again. */

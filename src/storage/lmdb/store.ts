@@ -142,7 +142,8 @@ async function writing(target: WriteTarget, write: Write, transact: (work: () =>
  */
 function bytesOnDisk(file: string, openedIno: number): number {
   const found = statSync(file, { throwIfNoEntry: false })
-  if (found === undefined) throw new StoreError('unavailable', 'the store was moved')
+  if (found === undefined)
+    throw new StoreError('unavailable', 'the data folder was moved away while the server runs: restart postern')
   if (found.ino !== openedIno)
     throw new StoreError('unavailable', 'the data folder was replaced while the server runs: restart postern')
   return found.blocks * 512

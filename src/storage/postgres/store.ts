@@ -195,7 +195,7 @@ async function measure(read: Statements['read']): Promise<Pick<Health, 'bytes' |
 async function waitForLoads(run: Run, log: StoreLog): Promise<void> {
   const statement = `SELECT pg_try_advisory_xact_lock(${loadingLock}) AS is`
   for (let isSaid = false; (await run<{ is: boolean }>(statement))[0]?.is !== true; isSaid = true) {
-    if (!isSaid) log.info('waiting for the load of another replica')
+    if (!isSaid) log.info('waiting while another replica loads fixtures')
     await Bun.sleep(storeLookAgainMs)
   }
 }

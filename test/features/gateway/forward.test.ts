@@ -181,7 +181,7 @@ test('a list is narrowed while its caller has memory for it, which it then has a
     {
       id: 3,
       error: {
-        message: 'You have too many unread responses open: read or close some; try again in 1 s',
+        message: 'This caller has too many unread responses open: read or close some; try again in 1 s',
       },
     },
   ])

@@ -169,7 +169,7 @@ describe('an upstream that does not answer as it should is told, and what it say
       'error',
     ],
     ['it is late', failing(late), 'upstream_timeout', 'The MCP server: no answer', undefined],
-    ['there is no room', failing(new UpstreamError('busy', 'full')), 'rate_limited', 'full: try again', undefined],
+    ['there is no room', failing(new UpstreamError('busy', 'full')), 'rate_limited', 'full; try again', undefined],
     [
       'the client left',
       failing(new UpstreamError('gone', 'x')),
@@ -301,7 +301,7 @@ describe('what is answered counts until it was read', () => {
       4 * 80_000,
     )
     const reading = (await send(initialize)).text()
-    await expect(send(initialize)).rejects.toThrow('You have too many unread responses open: read or close some')
+    await expect(send(initialize)).rejects.toThrow('This caller has too many unread responses open: read or close some')
     streams[0]?.close()
     await reading
     expect((await send(initialize)).status).toBe(200)
@@ -321,7 +321,7 @@ describe('what is answered counts until it was read', () => {
     )
     const reading = (await send(initialize)).text()
     const other = (await send(initialize)).text()
-    await expect(send(initialize)).rejects.toThrow('You have too many unread responses open: read or close some')
+    await expect(send(initialize)).rejects.toThrow('This caller has too many unread responses open: read or close some')
     expect(cancelled).toBe(1)
     for (const stream of streams.slice(0, 2)) stream.close()
     await Promise.all([reading, other])
@@ -334,7 +334,7 @@ describe('what is answered counts until it was read', () => {
     const { seen, send } = proxyTo(answering(200, jsonType, text), text.length * 4)
     const first = await send(initialize)
     expect(seen.done).toBe(1)
-    await expect(send(initialize)).rejects.toThrow('You have too many unread responses open: read or close some')
+    await expect(send(initialize)).rejects.toThrow('This caller has too many unread responses open: read or close some')
     expect(await first.text()).toBe(text)
     const left = await send(initialize)
     await left.body?.cancel()

@@ -335,7 +335,7 @@ describe('.tools of a real upstream', () => {
     expect([refused.status, refused.headers.get('retry-after'), refused.body.message]).toEqual([
       429,
       '1',
-      'You have too many unread responses open: read or close some; try again in 1 s',
+      'This caller has too many unread responses open: read or close some; try again in 1 s',
     ])
     manner = () => long(1000)
     expect((await send(path)).status).toBe(200)

@@ -127,7 +127,7 @@ describe('no schema holds up the rest', () => {
     expect(await problemOf([1, '1', true, 'true', null, 'null', [1], ['1'], {}, []])).toBeUndefined()
     expect(await problemOf([{ a: [1.0] }, { a: [1] }])).toContain('twice')
     // Each look takes as long as a hundred keywords and more.
-    expect(await problemOf(Array.from({ length: 40_000 }, (_, a) => [a]))).toContain('too large to be held')
+    expect(await problemOf(Array.from({ length: 40_000 }, (_, a) => [a]))).toContain('too large to check')
   })
 
   test('patterns over much text are given up on', async () => {
@@ -136,7 +136,7 @@ describe('no schema holds up the rest', () => {
     const problemOf = async (x: unknown[]) => (await callTool(platform, 'ada/made', 'do', { x })).body.result
     expect(JSON.stringify(await problemOf(['a'.repeat(450)]))).not.toContain('isError')
     expect(JSON.stringify(await problemOf(['ab'.repeat(100_000)]))).toContain(
-      'take too long to be held to the patterns',
+      'take too long to check against the patterns',
     )
     const many = Array.from({ length: 500 }, () => 'a'.repeat(450))
     expect(JSON.stringify(await problemOf(many))).toContain('take too long')
@@ -458,7 +458,7 @@ describe('a mocked connection', () => {
     await store.commit({ deletes: [keyOf('server', 'ada/made')] })
     expect(await callTool(platform, 'ada/made', 'do', {})).toMatchObject({
       status: 502,
-      body: { error: { message: 'The server that this connection mocks is no longer registered' } },
+      body: { error: { message: 'The server that this connection mocks is no longer registered: register it again' } },
     })
   })
 

@@ -185,7 +185,7 @@ describe('a namespace', () => {
     for (const name of ['ada-2', 'ada-3']) expect((await ada(`PUT /namespaces/${name}`)).status).toBe(201)
     expect(await ada('PUT /namespaces/ada-4')).toMatchObject({
       status: 403,
-      body: { error: 'A user may own at most 3 namespaces here (--namespaces-per-user)' },
+      body: { error: 'A user may own at most 3 namespaces here (--namespaces-per-user): delete one first' },
     })
     expect((await ada('PUT /namespaces/nw-9', { organizationId: 'org_northwind' })).status).toBe(201)
   })
@@ -203,7 +203,7 @@ describe('a namespace', () => {
     const made = await Promise.all([put(ada, 'nw-last'), put(ada, 'nw-past')])
     expect(made.sort()).toEqual([
       [201, undefined],
-      [403, 'An organization may own at most 1000 namespaces here'],
+      [403, 'An organization may own at most 1000 namespaces here: delete one first'],
     ])
     expect(await put(ada, 'nw-0')).toEqual([201, undefined])
     expect(await put(operator, 'nw-of-operator')).toEqual([201, undefined])

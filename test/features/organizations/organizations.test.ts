@@ -39,7 +39,7 @@ describe('an organization', () => {
     expect(read).toBeLessThan(organizationMembersMax)
     expect(await ada('PUT /organizations/acme/members/one-more', { role: 'member' })).toMatchObject({
       status: 403,
-      body: { error: `An organization has at most ${organizationMembersMax} members` },
+      body: { error: `An organization has at most ${organizationMembersMax} members: remove one first` },
     })
     expect(await ada('PUT /organizations/acme/members/last', { role: 'admin' })).toMatchObject({ status: 200 })
     expect((await ada('DELETE /organizations/acme')).status).toBe(200)

@@ -100,7 +100,7 @@ test('the last of the disk is divided: one owner’s revocations leave room for 
       ...(owner !== undefined && { owner }),
     })
   for (let i = 0; i < scarceRevocationsMax; i += 1) expect((await revoke('mallory')).ok).toBe(true)
-  await expect(revoke('mallory')).rejects.toThrow('what is left of it is for others')
+  await expect(revoke('mallory')).rejects.toThrow('this owner has used its share of the rest')
   for (const owner of ['ada', undefined]) expect((await revoke(owner)).ok).toBe(true)
   free = freeBytesMin + 2 ** 20
   expect((await revoke('mallory')).ok).toBe(true)
