@@ -53,6 +53,8 @@ export interface PlatformErrorOptions extends ErrorOptions {
   readonly id?: RpcId
   /** `error.data` of JSON-RPC. */
   readonly data?: unknown
+  /** The constraint of the token that refused the request, for the record of calls. */
+  readonly constraint?: string
   /** Where a person sets the connection up, or tries again; shown by errors that are not JSON-RPC. */
   readonly setupUrl?: string | undefined
 }
@@ -70,7 +72,7 @@ export class PlatformError extends Error {
   }
 
   /** The same error for another JSON-RPC request, or with a link for a person. */
-  with(changed: Pick<PlatformErrorOptions, 'id' | 'setupUrl'>): PlatformError {
+  with(changed: Pick<PlatformErrorOptions, 'id' | 'setupUrl' | 'rpcHeaders'>): PlatformError {
     return new PlatformError(this.code, this.message, { ...this.options, ...changed })
   }
 }
@@ -118,7 +120,8 @@ export function constraintOf({ block, field, path }: Refusal): string {
 
 /** For something that the caller can see. Names the constraint, so that the token's owner can find the reason. */
 export function forbidden(refusal: Refusal): PlatformError {
-  return new PlatformError('forbidden', `The token does not allow this: ${constraintOf(refusal)}`)
+  const constraint = constraintOf(refusal)
+  return new PlatformError('forbidden', `The token does not allow this: ${constraint}`, { constraint })
 }
 
 export function invalidRequest(message: string): PlatformError {

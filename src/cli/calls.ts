@@ -83,13 +83,13 @@ const jsonLines = (calls: readonly RecordedCall[]) => calls.map((call) => `${JSO
 export const callHeading = ['TIME', 'USER', 'CONNECTION', 'TOOL', 'OUTCOME', 'TIME TAKEN']
 
 export function callRow(call: RecordedCall): string[] {
-  const { time = '', userId = '', namespace, connectionId, tool = '', outcome = '', code, ms } = call
+  const { time = '', userId = '', namespace, connectionId, tool = '', outcome = '', code, constraint, ms } = call
   return [
     time,
     userId,
     `${namespace}/${connectionId}`,
     tool,
-    code === undefined ? outcome : `${outcome} (${code})`,
+    code === undefined ? outcome : `${outcome} (${constraint ?? code})`,
     ms === undefined ? '' : `${ms} ms`,
   ]
 }

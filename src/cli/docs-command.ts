@@ -3,13 +3,16 @@
 import { CommandError } from '../errors.ts'
 import { documents, pageList } from '../features/reference/documents.ts'
 import { didYouMean } from '../schema/near-name.ts'
+import { table } from './table.ts'
 import type { Terminal } from './terminal.ts'
 
 /** A page as it is written, in Markdown; without a name, the list of pages. Throws CommandError for no such page. */
 export function printDocs(page: string | undefined, { stdout }: Terminal): void {
-  const names = pageList.flatMap(({ pages }) => pages.map(({ href }) => href.slice('/docs/'.length)))
-  const list = names.filter((name) => documents.has(name)).map((name) => `${name}\n`)
-  const markdown = page === undefined ? list.join('') : documents.get(page)
+  const pages = pageList.flatMap((part) => part.pages.map(({ href, title }) => [href.slice('/docs/'.length), title]))
+  const names = pages.map(([name = '']) => name)
+  const list = () => table(pages.filter(([name = '']) => documents.has(name)) as string[][])
+  // Links of the pages have the ending of their files.
+  const markdown = page === undefined ? list() : documents.get(page.replace(/\.md$/, ''))
   if (markdown === undefined)
     throw new CommandError(`there is no page ${page}${didYouMean(page ?? '', names) || '; `postern docs` lists all'}`)
   stdout(markdown)

@@ -21,6 +21,9 @@ export function readToken(given: string): string {
   return (given === '-' ? readInput('-').toString() : given).trim()
 }
 
+/** Of what should be a token. */
+export const noToken = 'this is neither a service token of postern nor a token id (tok_…), as `postern whoami` shows it'
+
 /** The value in a JSON file. `-` is stdin. Throws CommandError as `parseJson` does. */
 export function readJsonFile(file: string, depthMax = jsonDepthMax): unknown {
   return valueIn(readJsonBytes(readInput(file), { depthMax, numbers: 'exact' }), file === '-' ? 'stdin' : file)

@@ -8,7 +8,7 @@ import { CommandError } from '../errors.ts'
 import { openExistingDataFolder, type Place } from '../maintenance/data-folder.ts'
 import { tokenIdShape } from '../model/token.ts'
 import { auditCommand } from './audit.ts'
-import { readToken } from './json-input.ts'
+import { noToken, readToken } from './json-input.ts'
 import type { Terminal } from './terminal.ts'
 
 /** `named`: a token, its id, or `-` for stdin. Throws CommandError for another text, and another instance's token. */
@@ -16,7 +16,7 @@ export async function revokeTokenCommand(named: string, place: Place, { stdout, 
   const token = readToken(named)
   const claims = unverifiedClaims(token)
   if (claims === undefined && !tokenIdShape.test(token)) {
-    throw new CommandError('this is neither a service token of postern nor a token id (tok_…)', 2)
+    throw new CommandError(noToken, 2)
   }
   const { data } = place
   await using folder = await openExistingDataFolder(place, stderr)

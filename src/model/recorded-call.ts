@@ -28,6 +28,8 @@ export const CallRecord = closedObject({
   outcome: oneOf(callOutcomes),
   /** The JSON-RPC code, or the code of the platform's error. */
   code: Type.Optional(Type.Union([Type.Number(), Type.String()])),
+  /** The constraint of the token that refused it, like `policy[0].rpcReqMatch.params.name`. */
+  constraint: Type.Optional(Type.String()),
   ms: Type.Number(),
   bytesIn: Type.Integer(),
   bytesOut: Type.Integer(),

@@ -62,7 +62,8 @@ async function release([target, runtimeName, addonName, addonFile]: (typeof targ
     runtime: { file: runtimeFile, target: `bun-${target.replace('macos', 'darwin')}` },
     addon: join(folderOf(addon), addonFile),
   })
-  for (const file of [...papers, 'docs', 'deploy']) cpSync(join(root, file), join(folder, file), { recursive: true })
+  for (const file of [...papers, 'docs', 'deploy', 'fixtures'])
+    cpSync(join(root, file), join(folder, file), { recursive: true })
   const parts = [packageOf('bun'), runtime, addon, ...carriedPackages()]
   writeFileSync(join(folder, 'postern.cdx.json'), sbom(target, parts))
   mkdirSync(join(folder, 'completions'))

@@ -188,7 +188,7 @@ test('what is done on the server’s machine is done over HTTP by who is logged 
   expect(bobKey).toMatch(/^pst_\S+\n$/)
   await works('bob', `login ${server.url}`, { stdin: bobKey })
   // An operator reaches everybody's keys, others their own.
-  expect(await works('boss', 'keys list')).toMatch(/^key_\S+\tbob\t\t\S+\tactive\tfirst$/m)
+  expect(await works('boss', 'keys list')).toMatch(/^key_\S+\tbob\tuser\t\S+\tactive\tfirst$/m)
   expect((await works('bob', 'keys list')).trim().split('\n')).toHaveLength(1)
   const own = JSON.parse(await works('bob', 'keys create --name laptop --json')) as { id: string; key: string }
   expect((await as('bob', ['keys', 'create', '--user', 'eve'])).stderr).toContain('Only operators')

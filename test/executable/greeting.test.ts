@@ -17,6 +17,7 @@ describe('lines to paste, and dev', () => {
       .split('\n\n')
       .filter((block) => block.trim().startsWith('curl'))
     expect(curls.length).toBe(3)
+    expect(server.stdout()).toMatch(/^ {2}echo \S+ \| postern login \S+\n {2}postern tool list -n \S+\n/m)
     for (const curl of curls) {
       const { stdout } = Bun.spawnSync(['bash', '-c', curl.trim()])
       expect(stdout.toString()).toMatch(/^\{"(?:connections|token|tools)":/)

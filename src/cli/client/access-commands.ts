@@ -1,10 +1,13 @@
 /** Keys, grants and tokens of a running platform: an operator's commands reach everybody's, others their own. */
 
 import { Type } from '@sinclair/typebox'
+import { unverifiedClaims } from '../../auth/service-token.ts'
+import { CommandError } from '../../errors.ts'
+import { isOrganizationUser } from '../../model/names.ts'
 import { tokenIdShape } from '../../model/token.ts'
 import { oneLine } from '../../ops/escape-control.ts'
 import { nullable, OptionalText } from '../../schema/shapes.ts'
-import { readToken } from '../json-input.ts'
+import { noToken, readToken } from '../json-input.ts'
 import { allPages, Me, pathSegment } from './api-client.ts'
 import type { CommandContext } from './context.ts'
 
@@ -42,8 +45,8 @@ export async function createKey(context: CommandContext<CreateKeyFlags>): Promis
   const body = isOwn ? { name: name ?? 'command line' } : { userId: user, name, operator }
   const made = await request('POST', isOwn ? '/me/api-keys' : '/api-keys', { body, reads: KeyMade })
   say(made, made.key)
-  const holder = `${user ?? 'you'}${operator === true ? ', as an operator' : ''}`
-  stderr(`${oneLine(made.id)} acts for ${oneLine(holder)}. The key is not shown again.\n`)
+  const holder = `${user ?? 'you'}${operator === true ? ', an operator' : ''}`
+  stderr(`${oneLine(made.id)} belongs to ${oneLine(holder)}. The key is not shown again.\n`)
 }
 
 export async function listKeys(context: CommandContext): Promise<void> {
@@ -51,9 +54,16 @@ export async function listKeys(context: CommandContext): Promise<void> {
   const found = isEverybodys
     ? await allPages(context, '/api-keys?', ['apiKeys', Key], 100)
     : await context.request('GET', '/me/api-keys', { reads: KeyList })
-  const rows = found.apiKeys.map(({ id, userId = 'you', createdAt, operator, revokedAt = null, name }) => {
+  const rows = found.apiKeys.map(({ id, userId = 'you', createdAt, operator = false, revokedAt = null, name }) => {
     const state = revokedAt === null ? 'active' : `revoked ${revokedAt}`
-    return [id, userId, operator === true ? 'operator' : '', createdAt, state, name]
+    return [
+      id,
+      userId,
+      operator ? 'operator' : isOrganizationUser(userId) ? 'organization' : 'user',
+      createdAt,
+      state,
+      name,
+    ]
   })
   context.show(found, ['ID', 'USER', 'KIND', 'CREATED', 'STATE', 'NAME'], rows)
 }
@@ -81,6 +91,7 @@ export async function revokeGrant(context: CommandContext, id: string): Promise<
 /** `named`: a token, or for operators its id; `-` reads stdin. */
 export async function revokeToken({ request, say }: CommandContext, named: string): Promise<void> {
   const token = readToken(named)
+  if (unverifiedClaims(token) === undefined && !tokenIdShape.test(token)) throw new CommandError(noToken, 2)
   const body = tokenIdShape.test(token) ? { tokenId: token } : { token }
   const revoked = await request('POST', '/tokens/revoke', { body, reads: Revoked })
   say(revoked, `${revoked.tokenId} is revoked, and every token minted with it`)

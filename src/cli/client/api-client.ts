@@ -119,6 +119,12 @@ export function openClient(
     const response = await fetch(`${url}${path}`, init).catch((error: NodeJS.ErrnoException) => {
       if (error.name === 'TimeoutError') throw late(url)
       const reason = error.code ?? error.message
+      if (/CERT|SIGNATURE|ISSUER/.test(reason))
+        throw new CommandError(
+          `the certificate of ${url} is not trusted here (${reason}): name the file of its authority with SSL_CERT_FILE`,
+          1,
+          { code: 'unreachable' },
+        )
       throw new CommandError(`cannot reach ${url} (${reason}): does \`postern serve\` run there?`, 1, {
         code: 'unreachable',
       })

@@ -42,12 +42,17 @@ export function addConnectionCommands(postern: Command, { inNamespace }: RemoteC
         metadata: metadata && readPairs(metadata),
         mock: mock && { enabled: true },
       }
+      if (/^[\w.-]+:\d+/.test(target)) throw new CommandError(`${target}: a URL begins with http:// or https://`, 2)
       if (!isConnectionId(id)) throw new CommandError(`${id}: ${ConnectionId['errorMessage']}`, 2)
       const path = pathOf(await context.namespace(), id)
       const made = await context.request('PUT', path, { body, reads: Connection })
       const { state, setupUrl, message } = made.status
       const next = setupUrl === undefined ? '' : `: open ${setupUrl}`
-      context.say(made, `${id} ${states[state] ?? state}${next}${message === undefined ? '' : `: ${message}`}`)
+      const refusal = state === 'auth_required' && headerFile !== undefined ? 'refuses these headers, or ' : ''
+      context.say(
+        made,
+        `${id} ${refusal}${states[state] ?? state}${next}${message === undefined ? '' : `: ${message}`}`,
+      )
     })
   inNamespace(connection, 'list', 'list connections')
     .addOption(many('--metadata <key=value>', 'only connections with this metadata'))

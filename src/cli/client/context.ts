@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs'
 import { createInterface } from 'node:readline/promises'
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { CommandError } from '../../errors.ts'
+import { isLocalUrl } from '../../http/guard.ts'
 import { escapeControlCharacters, oneLine } from '../../ops/escape-control.ts'
 import { type Context, collect } from '../options.ts'
 import { table } from '../table.ts'
@@ -53,10 +54,20 @@ export function either<Flags, Given extends readonly unknown[]>(
     const [flags] = given.splice(-2) as [ClientFlags & Flags, Command]
     const names = given as unknown as Given
     if (isOverHttp(command)) return overHttp(contextOf(flags, terminal), ...names)
+    // A folder in which one happens to stand may have nothing to do with a base URL elsewhere.
+    const { current } = isChosen(command) ? {} : readHosts(process.env)
+    if (current !== undefined && !isLocalUrl(current))
+      terminal.stderr(`in ${command.opts()['data']}; --url ${current} is where you are logged in\n`)
     if (flags.json === true && !hasJson)
       throw new CommandError('--json: is for answers over HTTP: name the base URL with --url, or log in', 2)
     return onMachine(flags as never, ...names)
   })
+}
+
+/** Whether the caller has said which it shall be. */
+function isChosen(command: Command): boolean {
+  const source = (name: string) => command.getOptionValueSource(name)
+  return source('url') !== undefined || source('data') !== 'default' || source('store') !== undefined
 }
 
 function isOverHttp(command: Command): boolean {

@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { CommandError } from '../../errors.ts'
+import { isSecureUrl } from '../../http/guard.ts'
 import type { Terminal } from '../terminal.ts'
 import { type ClientFlags, cleanUrl, Me } from './api-client.ts'
 import { contextOf, jsonOption, type RemoteCommands } from './context.ts'
@@ -42,8 +43,10 @@ async function login(given: string, flags: ClientFlags, terminal: Terminal): Pro
   const url = cleanUrl(given)
   const key = (process.stdin.isTTY ? await readHidden('API key: ', terminal) : readFileSync(0, 'utf8')).trim()
   if (key === '') throw new CommandError('no key was given: type it, or send it to stdin')
+  if (!isSecureUrl(url)) terminal.stderr(`warning: ${url} is plain HTTP, so everybody on the way can read the key\n`)
   const { request, say } = contextOf({ ...flags, url }, terminal, key)
-  const me = await request('GET', '/me', { reads: Me })
+  const missing = `${url} does not answer as postern does: check the URL`
+  const me = await request('GET', '/me', { missing, reads: Me })
   const { keys } = readHosts(process.env)
   writeHosts(process.env, { current: url, keys: { ...keys, [url]: key } })
   const isOther = keys[url] !== undefined && keys[url] !== key

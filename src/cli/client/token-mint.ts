@@ -6,7 +6,7 @@ import { operationKinds, resourceTypes } from '../../model/constraint.ts'
 import { readJsonFile, readPairs } from '../json-input.ts'
 import { type CommandContext, many, type RemoteCommands } from './context.ts'
 
-type Rule = 'namespace' | 'resource' | 'operation' | 'metadata' | 'rpc'
+type Rule = 'namespace' | 'resource' | 'operation' | 'connection' | 'metadata' | 'rpc'
 
 interface MintFlags extends Readonly<Partial<Record<Rule, readonly string[]>>> {
   readonly policy?: string
@@ -22,6 +22,7 @@ export function addMintCommand(token: Command, { remote }: RemoteCommands): void
     .addOption(many('-n, --namespace <name>', 'only this namespace'))
     .addOption(many('--resource <type>', `only ${resourceTypes.join(', ')}`, resourceTypes))
     .addOption(many('--operation <kind>', `only ${operationKinds.join(', ')}`, operationKinds))
+    .addOption(many('--connection <id>', 'only this connection'))
     .addOption(many('--metadata <key=value>', 'only connections with this metadata'))
     .addOption(many('--rpc <path=pattern>', 'only MCP requests that match, like params.name=^get_'))
     .option('--ttl <duration>', 'lifetime of the token, like 30m (default: 1h)')
@@ -30,14 +31,21 @@ export function addMintCommand(token: Command, { remote }: RemoteCommands): void
 }
 
 /** Prints the token alone, so that a script can keep it. */
-async function mintToken({ flags, request, say }: CommandContext<MintFlags>): Promise<void> {
-  const { policy: file, organization, namespace, resource, operation, metadata, rpc, ttl } = flags
-  const rules = { metadata: metadata && readPairs(metadata), rpcReqMatch: rpc && readPairs(rpc) }
+async function mintToken({ flags, request, say, stderr }: CommandContext<MintFlags>): Promise<void> {
+  const { policy: file, organization, namespace, resource, operation, connection, rpc, ttl } = flags
+  const pairs = flags.metadata && readPairs(flags.metadata)
+  const metadata = connection?.map((connectionId) => ({ ...pairs, connectionId })) ?? pairs
+  const rules = { metadata, rpcReqMatch: rpc && readPairs(rpc) }
   const constraint = { namespaces: namespace, resources: resource, operations: operation, ...rules, ttl }
   const whole = file === undefined ? [] : [readJsonFile(file)].flat()
   const isEmpty = Object.values(constraint).every((field) => field === undefined)
   const policy = isEmpty ? whole : [...whole, constraint]
   const body = { policy: policy.length > 0 ? policy : undefined, organizationId: organization }
+  for (const path of Object.keys(rules.rpcReqMatch ?? {}))
+    if (!/^(?:method$|params\.)/.test(path))
+      stderr(`warning: --rpc ${path}: MCP requests have this below params, like params.${path}\n`)
   const minted = await request('POST', '/tokens', { body, reads: Minted })
   say(minted, minted.token)
+  if (policy.length === 0 && organization === undefined)
+    stderr('This token may do all that you may. --namespace, --connection, --operation and --rpc narrow one.\n')
 }

@@ -43,8 +43,12 @@ export function addToolCommands(postern: Command, { inNamespace }: RemoteCommand
   inNamespace(tool, 'call', 'call a tool and print its result; exit with code 1 if the tool reports an error')
     .argument('<tool>', 'the name of the tool: CONNECTION.TOOL')
     .argument('[arguments...]', 'JSON, - for stdin, or KEY=VALUE pairs')
+    .addHelpText('after', callHelp)
     .run(callTool)
 }
+
+const callHelp = `
+In a pair, a value that is JSON is sent as JSON, and any other as text: days=3 is a number, id='"7"' a text.`
 
 /** The tools of a connection, or of all of a namespace. Connections that cannot be asked are reported on stderr. */
 async function toolsOf(context: CommandContext, connection?: string): Promise<Tool[]> {
@@ -56,7 +60,8 @@ async function toolsOf(context: CommandContext, connection?: string): Promise<To
   for (const id of ids) {
     try {
       const path = `/connect/${pathSegment(namespace)}/${pathSegment(id)}/.tools`
-      const { tools } = await request('GET', path, { reads: Type.Object({ tools: Type.Array(Tool) }) })
+      const reads = Type.Object({ tools: Type.Array(Tool) })
+      const { tools } = await request('GET', path, { ...noConnection(namespace, id), reads })
       for (const tool of tools) named.push({ ...tool, name: `${id}.${tool.name}` })
     } catch (error) {
       if (connection !== undefined || !(error instanceof CommandError)) throw error

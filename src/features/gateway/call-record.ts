@@ -6,6 +6,7 @@
 import { LRUCache } from 'lru-cache'
 import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
 import type { Clock } from '../../clock.ts'
+import type { PlatformErrorOptions } from '../../errors.ts'
 import { inSlices } from '../../fairness/turns.ts'
 import { asPlatformError } from '../../http/error-response.ts'
 import type { CallOutcome, CallRecord } from '../../model/recorded-call.ts'
@@ -44,6 +45,7 @@ export interface CallRecorderOptions {
 interface Ending {
   readonly outcome: CallOutcome
   readonly code?: number | string
+  readonly constraint?: string
   readonly bytesOut: number
 }
 
@@ -64,7 +66,7 @@ export function createCallRecorder({ log, key, observe, requestId, clock }: Call
     const { token } = caller
     const { namespace, connectionId } = call.connection
     const { name, arguments: args = {} } = (message.body['params'] ?? {}) as { name?: unknown; arguments?: unknown }
-    const line = async ({ outcome, code, bytesOut }: Ending): Promise<CallRecord> => ({
+    const line = async ({ outcome, code, constraint, bytesOut }: Ending): Promise<CallRecord> => ({
       requestId: requestId(request),
       userId: caller.userId,
       keyId: caller.keyId,
@@ -75,6 +77,7 @@ export function createCallRecorder({ log, key, observe, requestId, clock }: Call
       via: request.url.includes('/.tools/') ? 'tools' : 'mcp',
       outcome,
       ...(code !== undefined && { code }),
+      ...(constraint !== undefined && { constraint }),
       ms: Math.round((clock.monotonic() - started) * 10) / 10,
       bytesIn: message.bytes.length,
       bytesOut,
@@ -135,11 +138,16 @@ const endedBy = ({ endedBy: error }: CallProgress): Omit<Ending, 'bytesOut'> =>
 
 /** How a call ended that was answered with an error. `isGone`: the caller has disconnected. */
 function endingOf(thrown: unknown, { isSent, isAnswered }: CallProgress, isGone: boolean): Ending {
-  const { code } = thrown instanceof StoreError ? { code: 'unavailable' } : asPlatformError(thrown)
+  const { code, options } =
+    thrown instanceof StoreError
+      ? { code: 'unavailable', options: {} as PlatformErrorOptions }
+      : asPlatformError(thrown)
   // The server may have executed it: then it was not refused, whatever became of its answer.
   if (isAnswered || isGone || (isSent && !isOfUpstream(code))) return { outcome: 'cancelled', code, bytesOut: 0 }
   if (code === 'upstream_timeout') return { outcome: 'timeout', code, bytesOut: 0 }
-  return { outcome: isOfUpstream(code) ? 'upstream_error' : 'refused', code, bytesOut: 0 }
+  if (isOfUpstream(code)) return { outcome: 'upstream_error', code, bytesOut: 0 }
+  const { constraint } = options
+  return { outcome: 'refused', code, ...(constraint !== undefined && { constraint }), bytesOut: 0 }
 }
 
 function isOfUpstream(code: string): boolean {

@@ -4,7 +4,7 @@ import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer
 import { findGrant } from '../../auth/grants.ts'
 import { hasAuthorization, targetOf } from '../../auth/sealed-parts.ts'
 import type { SharedParts } from '../../auth/shared-parts.ts'
-import { constraintOf, PlatformError, unauthorized } from '../../errors.ts'
+import { forbidden, PlatformError, unauthorized } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import type { Fairness } from '../../fairness/fairness.ts'
 import { type RateLimit, rateNameOf } from '../../fairness/rate-limit.ts'
@@ -180,11 +180,9 @@ async function authorizeMessage(
     if (!isUnchanged) continue
     if (decision.allowed) return current
     deps.denials.recordPolicyDenial(request, caller, access, decision)
-    throw new PlatformError('forbidden', `The token does not allow this: ${constraintOf(decision)}`, {
-      id: message.id,
-      // `error=` is left out: clients would take it for a missing OAuth scope, ask for it, and hide the message.
-      rpcHeaders: { 'www-authenticate': 'Bearer realm="postern"' },
-    })
+    // `error=` is left out: clients would take it for a missing OAuth scope, ask for it, and hide the message.
+    const rpcHeaders = { 'www-authenticate': 'Bearer realm="postern"' }
+    throw forbidden(decision).with({ id: message.id, rpcHeaders })
   }
 }
 

@@ -236,7 +236,7 @@ describe('the outcome of a call', () => {
     expect((await call('ada/up', 'drop', {}, token)).status).toBe(403)
     await call('ada/up', 'get', {}, token)
     expect(lines()).toMatchObject([
-      { tool: 'drop', outcome: 'refused', code: 'forbidden' },
+      { tool: 'drop', outcome: 'refused', code: 'forbidden', constraint: 'policy[0].rpcReqMatch.params.name' },
       { tool: 'get', outcome: 'ok' },
     ])
   })
