@@ -246,7 +246,7 @@ function addTokenCommands(postern: Command, context: Context): Command {
 function addAuditCommands(postern: Command, context: Context, { remote }: RemoteCommands): void {
   const { terminal } = context
   const audit = group(postern, 'audit').description('read and check the audit log')
-  remote(audit, 'list', 'print the last entries as JSON lines, over HTTP (operators only)')
+  remote(audit, 'list', 'print the last 100 entries as JSON lines, over HTTP (operators only)')
     .option('--since <duration>', 'only entries written within this time, like 1h')
     .option('--event <event>', 'only entries of this event, like key.created')
     .run((one: CommandContext<{ since?: string; event?: string }>) => records.listAudit(one, new Date()))
