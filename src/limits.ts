@@ -38,6 +38,8 @@ export const namespacesPerOrganizationMax = 1000
 export const holderApiKeysMax = 100
 /** Ours: API keys that a user or an organization makes in an hour; a revoked one leaves 0.7 kB, so that no import brings it back. Past it: 429. */
 export const newKeysPerHourMax = 100
+/** Ours: servers that one request imports; other writes of the directory wait a fifth of a millisecond for each. Past it: 400, and the command sends several. */
+export const importedServersMax = 500
 /** Ours: API keys, grants, calls or audit entries on a page. Past it: 400. */
 export const listPageMax = 100
 /** Ours: members of an organization; they are removed with it in one write. Past it: 403. */

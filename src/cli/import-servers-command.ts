@@ -3,7 +3,7 @@
 import type { Static } from '@sinclair/typebox'
 import { CommandError } from '../errors.ts'
 import { importServers, serversIn } from '../features/servers/import-servers.ts'
-import { fixtureDepthMax } from '../limits.ts'
+import { fixtureDepthMax, importedServersMax } from '../limits.ts'
 import { type NamedFolder, openNamedDataFolder } from '../maintenance/data-folder.ts'
 import { isSlug, UserId } from '../model/names.ts'
 import { ServersImported } from '../model/server-json.ts'
@@ -73,7 +73,7 @@ function* batchesOf(servers: readonly unknown[]): Generator<unknown[]> {
   let bytes = 0
   for (const server of servers) {
     const size = Buffer.byteLength(JSON.stringify(server))
-    if (bytes + size > batchBytes && batch.length > 0) {
+    if ((bytes + size > batchBytes && batch.length > 0) || batch.length === importedServersMax) {
       yield batch
       batch = []
       bytes = 0

@@ -99,7 +99,7 @@ export const serverWords: Readonly<Partial<Record<OperationId, Words>>> = {
   importServers: {
     summary: 'Register the servers of another registry',
     description:
-      'Operators only. All in one write: `server.json` documents, or pages of a registry. Each is in the namespace of its name, or all are in `namespace`; namespaces that are missing are made and belong to `owner`, or to you. A server that cannot be taken is left out, with the reason.',
+      'Operators only. At most 500, in one write: `server.json` documents, or pages of a registry. Each is in the namespace of its name, or all are in `namespace`; namespaces that are missing are made and belong to `owner`, or to you. A server that cannot be taken is left out, with the reason.',
     body: ServersImport,
     example: {
       servers: [{ name: 'com.example/weather', description: 'Weather', version: '1.0.0' }],

@@ -2,13 +2,15 @@
 
 import { auditedCaller } from '../../auth/authenticate.ts'
 import { requireOperator } from '../../auth/authorizer.ts'
+import { invalidRequest } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { readOptionalBody } from '../../http/body.ts'
 import { handlersOf } from '../../http/handler.ts'
 import { wholeResponse } from '../../http/respond.ts'
+import { importedServersMax } from '../../limits.ts'
 import { ServersImport } from '../../model/server-json.ts'
 import { validatorOf } from '../../schema/check.ts'
-import { planImport } from './import-servers.ts'
+import { planImport, serversIn } from './import-servers.ts'
 import type { ServerDeps } from './server-deps.ts'
 import { serverBody } from './server-handlers.ts'
 
@@ -18,11 +20,11 @@ export const importHandlers = handlersOf({ importServers })
 
 async function importServers({ store, audit, clock, writes }: ServerDeps, request: Request): Promise<Response> {
   const { caller, change } = await writes.begin(request, (context) => requireOperator(context)) // 401, 429, 403, 400
-  const {
-    servers: documents,
-    namespace,
-    owner = caller.userId,
-  } = await readOptionalBody(request, importShape, serverBody) // 400, 413
+  const body = await readOptionalBody(request, importShape, serverBody) // 400, 413
+  const { namespace, owner = caller.userId } = body
+  const documents = serversIn(body.servers)
+  if (documents.length > importedServersMax)
+    throw invalidRequest(`servers: has ${documents.length} servers; at most ${importedServersMax} are imported at once`)
   const slices = allowanceOf(request).slices()
   const options = { namespace, userId: owner, now: new Date(clock.now()), slices }
   const imported = await change(() => planImport(store, documents, options)) // 401, 403

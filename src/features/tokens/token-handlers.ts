@@ -63,12 +63,13 @@ async function revokeToken(deps: TokenDeps, request: Request): Promise<Response>
   const jti = claims?.jti ?? tokenId
   if (jti === undefined || (token !== undefined && tokenId !== undefined))
     throw invalidRequest('the body must have `token`, a token of this server, or `tokenId`')
-  await change(async (context) => {
+  const isChanged = await change(async (context) => {
     if (claims === undefined) requireOperator(context, 'Only operators revoke a token by its id: send the token') // 403
+    if (await context.directory.isRevoked(jti)) return { result: false }
     const write = await revocationOfToken(store, jti, { exp: claims?.exp, nowSeconds: secondsOf(clock) })
-    return { write, result: undefined }
+    return { write, result: true }
   })
-  await audit.recordDone('token.revoked', { ...auditedCaller(caller), revoked: jti })
+  if (isChanged) await audit.recordDone('token.revoked', { ...auditedCaller(caller), revoked: jti })
   return jsonResponse(JSON.stringify({ success: true, tokenId: jti }), noStoreJson)
 }
 

@@ -139,6 +139,8 @@ describe('a token', () => {
     })
     for (const token of [parent, child]) expect(await statusOf(api.ada.as(token)('GET /me'))).toBe(401)
     expect(await statusOf(api.ada.as(other)('GET /me'))).toBe(200)
+    // Again it is no other revocation, and has no line.
+    expect(await statusOf(api.grace('POST /tokens/revoke', { token: parent }))).toBe(200)
     expect(await statusOf(api.ada('POST /tokens/revoke', { tokenId: idOf(other) }))).toBe(403)
     expect(await statusOf(api.operator('POST /tokens/revoke', { tokenId: idOf(other) }))).toBe(200)
     expect(await statusOf(api.ada.as(other)('GET /me'))).toBe(401)

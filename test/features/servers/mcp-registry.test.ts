@@ -5,6 +5,7 @@ import Ajv from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import { importServers } from '../../../src/features/servers/import-servers.ts'
 import { registryPageBytesMax } from '../../../src/features/servers/mcp-registry.ts'
+import { importedServersMax } from '../../../src/limits.ts'
 import { mintToken } from '../../api/cases.ts'
 import { type Api, apiOf } from '../../support/api.ts'
 import { createTestPlatform, startOfTime, type TestPlatform } from '../../support/platform.ts'
@@ -405,4 +406,22 @@ test('a page ends when it was made from enough bytes, and the next one goes on',
     Array.from({ length: 12 }, (_, i) => `large/s${i}`).sort(),
   )
   expect(seen).toHaveLength(new Set(seen).size)
+})
+
+test('an operator imports servers over HTTP, so many at once', async () => {
+  const platform = await createTestPlatform()
+  const operator = apiOf(platform.fetch, sampleKeys.operator)
+  const servers = (count: number) =>
+    Array.from({ length: count }, (_, i) => ({ name: `com.example/s${i}`, description: 'One', version: '1.0.0' }))
+  const imported = await operator('POST /servers/.import', { servers: [{ servers: servers(importedServersMax) }] })
+  expect([imported.status, imported.body.servers.length]).toEqual([200, importedServersMax])
+  expect(imported.body).toMatchObject({ namespaces: ['com.example'], leftOut: [] })
+  expect((await operator('GET /servers/com.example%2Fs0')).status).toBe(200)
+  const tooMany = await operator('POST /servers/.import', { servers: servers(importedServersMax + 1) })
+  expect(tooMany).toMatchObject({ status: 400, body: { error: expect.stringContaining('at most 500') } })
+  const mine = { servers: servers(1), namespace: 'mirror', owner: 'ada' }
+  expect((await operator('POST /servers/.import', mine)).body.servers).toEqual(['mirror/com.example.s0'])
+  expect((await apiOf(platform.fetch, sampleKeys.ada)('GET /namespaces/mirror')).status).toBe(200)
+  expect((await apiOf(platform.fetch, sampleKeys.ada)('POST /servers/.import', mine)).status).toBe(403)
+  expect(platform.audited.at(-1)).toMatchObject({ event: 'servers.imported', userId: 'operator', servers: 1 })
 })
