@@ -214,7 +214,7 @@ function addTokenCommands(postern: Command, context: Context): Command {
   onData(
     token,
     'explain',
-    "show a token's constraints in words, and which of them allow or refuse a described request, on the server’s machine",
+    "show a token's constraints in words, and which of them allow or refuse a described request; check its signature where the data folder is",
   )
     .argument('<token>', 'the token; - reads it from stdin, hidden from other users of the machine')
     .option('--namespace <name>', 'the namespace of the request')
