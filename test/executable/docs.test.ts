@@ -212,18 +212,19 @@ describe('examples', () => {
     expect(Object.fromEntries(counts)).toEqual({
       'CONTRIBUTING.md': { run: 0, notRun: 1 },
       'README.md': { run: 5, notRun: 2 },
-      'docs/audit.md': { run: 4, notRun: 0 },
-      'docs/company.md': { run: 14, notRun: 2 },
+      'docs/audit.md': { run: 5, notRun: 0 },
+      'docs/company.md': { run: 18, notRun: 2 },
       'docs/connect-a-client.md': { run: 3, notRun: 3 },
       'docs/deployment.md': { run: 1, notRun: 7 },
-      'docs/fixtures.md': { run: 5, notRun: 0 },
+      'docs/fixtures.md': { run: 8, notRun: 0 },
       'docs/http-api.md': { run: 18, notRun: 0 },
       'docs/mocks.md': { run: 2, notRun: 0 },
-      'docs/offline.md': { run: 2, notRun: 0 },
+      'docs/offline.md': { run: 5, notRun: 1 },
       'docs/operating.md': { run: 10, notRun: 0 },
       'docs/policy.md': { run: 4, notRun: 0 },
       'docs/replicas.md': { run: 11, notRun: 1 },
       'docs/sign-in.md': { run: 2, notRun: 1 },
+      'docs/upgrade.md': { run: 0, notRun: 1 },
     })
   })
 
