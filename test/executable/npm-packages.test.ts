@@ -31,6 +31,7 @@ test('npx runs postern from the packages, which npm installs offline and without
     cwd,
     env: environment,
     stdout: 'pipe',
+    stderr: 'ignore',
   })
   let printed = ''
   const reading = (async () => {
