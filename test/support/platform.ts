@@ -94,6 +94,8 @@ export interface TestPlatformOptions {
   readonly signers?: AppDeps['signers']
   /** None can be reached by default. */
   readonly upstream?: Upstream
+  /** So long by default that no busy machine is late. */
+  readonly upstreamTimeoutMs?: number
   /** As in a server by default; `POSTERN_TEST_FAST_LANE=off` runs every suite without it. */
   readonly fastLane?: boolean
   /** As in a server by default. */
@@ -177,7 +179,7 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
     upstream: options.upstream ?? {
       send: () => Promise.reject(new UpstreamError('down', 'there is nothing here')),
     },
-    upstreamTimeoutMs: 1000,
+    upstreamTimeoutMs: options.upstreamTimeoutMs ?? 60_000,
     sockets: {
       async wait(milliseconds) {
         waited.push(milliseconds)

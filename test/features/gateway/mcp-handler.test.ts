@@ -419,7 +419,11 @@ describe('refusals', () => {
     test(`of an upstream that is ${path}`, async () => {
       await connect('one', path === '/slow' ? '/mcp' : path)
       const behave = manners['/mcp'] as (typeof manners)['x']
-      if (path === '/slow') manners['/mcp'] = manners['/slow'] as (typeof manners)['x']
+      if (path === '/slow') {
+        manners['/mcp'] = manners['/slow'] as (typeof manners)['x']
+        const reached = createUpstream(addresses, { pseudonym: 'postern-test' })
+        platform = await createTestPlatform({ store: platform.store, upstream: reached, upstreamTimeoutMs: 100 })
+      }
       const answer = await send('one', { jsonrpc: '2.0', id: 7, method: 'initialize', params: {} })
       manners['/mcp'] = behave
       expect([answer.status, answer.body.error.code]).toEqual([status, code])
