@@ -65,7 +65,7 @@ interface World {
   readonly resolve?: (host: string) => Promise<readonly string[]>
   readonly ours?: number | undefined
 }
-const asking = { holder: { keyId: 'key', family: 'key' }, timeoutMs: 500 }
+const asking = { holder: { keyId: 'key', family: 'key' }, timeoutMs: 60_000 }
 const nobody = () => Promise.reject(new Error('there is no such name'))
 function upstreamIn({ allow = [], isPublicAllowed = true, resolve = nobody, ours }: World) {
   const addresses = createAddresses({
@@ -79,7 +79,7 @@ function upstreamIn({ allow = [], isPublicAllowed = true, resolve = nobody, ours
 /** The status of the answer, or the kind of the error. */
 async function ask(world: World, url: string): Promise<number | string> {
   try {
-    const answer = await upstreamIn(world).send({ holder, url, headers: {}, body: '{}', timeoutMs: 500 })
+    const answer = await upstreamIn(world).send({ holder, url, headers: {}, body: '{}', timeoutMs: 60_000 })
     await toResponse(answer).body?.cancel()
     return answer.status
   } catch (error) {
@@ -278,7 +278,7 @@ describe('a server', () => {
       holder,
       url: `http://127.0.0.1:${server.port}/`,
       headers: {},
-      timeoutMs: 500,
+      timeoutMs: 60_000,
     })
     expect([response.headers['content-encoding'], response.body]).toEqual(['gzip', undefined])
     expect((process.memoryUsage.rss() - before) / 2 ** 20).toBeLessThan(20)
@@ -292,7 +292,7 @@ describe('a server', () => {
       url: `http://127.0.0.1:${target.port}/held`,
       headers: {},
       body: '{}',
-      timeoutMs: 500,
+      timeoutMs: 60_000,
       signal: () => gone.signal,
     })
     const reader = toResponse(response).body?.getReader()
@@ -303,7 +303,7 @@ describe('a server', () => {
       holder,
       url: `http://127.0.0.1:${target.port}/silent`,
       headers: {},
-      timeoutMs: 5000,
+      timeoutMs: 60_000,
       signal: () => AbortSignal.abort(),
     })
     await expect(early).rejects.toThrow('the client disconnected')
@@ -325,7 +325,7 @@ describe('a server', () => {
       holder,
       url: `http://127.0.0.1:${server.port}/`,
       headers: { via: '1.1 hidden' },
-      timeoutMs: 500,
+      timeoutMs: 60_000,
     }
     await upstreamIn(allow).send(request)
     await upstreamIn(allow).send({ ...request, via: '1.1 proxy' })
@@ -346,7 +346,7 @@ describe('a server', () => {
         ),
     })
     const url = `http://127.0.0.1:${server.port}/`
-    const { body } = toResponse(await upstreamIn(allow).send({ holder, url, headers: {}, timeoutMs: 500 }))
+    const { body } = toResponse(await upstreamIn(allow).send({ holder, url, headers: {}, timeoutMs: 60_000 }))
     const reader = body?.getReader()
     await reader?.read()
     let error: unknown
@@ -359,7 +359,7 @@ describe('a server', () => {
 
   test('may hold more streams than the runtime’s own fetch would let be', async () => {
     const upstream = upstreamIn(allow)
-    const request = { holder, url: `http://127.0.0.1:${target.port}/held`, headers: {}, body: '{}', timeoutMs: 5000 }
+    const request = { holder, url: `http://127.0.0.1:${target.port}/held`, headers: {}, body: '{}', timeoutMs: 60_000 }
     const all = await Promise.all(Array.from({ length: 400 }, () => upstream.send(request)))
     expect(all.every(({ status }) => status === 200)).toBe(true)
     await Promise.all(all.map((answer) => toResponse(answer).body?.cancel()))
