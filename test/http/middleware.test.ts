@@ -363,3 +363,10 @@ test('each answer is measured from its beginning to its end, under the name of i
     ['listConnections', 200, 0],
   ])
 })
+
+test('a query of very many parameters is refused before any operation sees it', async () => {
+  const platform = await createTestPlatform()
+  const query = Array.from({ length: 101 }, () => 'a').join('&')
+  for (const path of ['/oauth/callback', '/nowhere', '/health'])
+    expect({ path, status: (await platform.fetch(`${path}?${query}`)).status }).toEqual({ path, status: 400 })
+})
