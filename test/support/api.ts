@@ -1,5 +1,7 @@
 /** Requests of the HTTP API as a test writes them: a credential, a method, a path, a body. */
 
+import { type SampleUser, sampleKeys } from './sample.ts'
+
 export interface Answer {
   readonly status: number
   // biome-ignore lint/suspicious/noExplicitAny: a test says what it expects of it
@@ -31,4 +33,10 @@ export function apiOf(send: Send, credential: string): Api {
     return { status: response.status, body: text === '' ? undefined : JSON.parse(text), headers: response.headers }
   }
   return Object.assign(api, { as: (other: string) => apiOf(send, other) })
+}
+
+/** One for each user of the sample. */
+export function sampleApis(send: Send): Record<SampleUser, Api> {
+  const apis = Object.entries(sampleKeys).map(([user, key]) => [user, apiOf(send, key)])
+  return Object.fromEntries(apis) as Record<SampleUser, Api>
 }

@@ -26,7 +26,7 @@ async function listAudit(deps: RecordsDeps, request: Request): Promise<Response>
   const [event, user] = [query.get('event'), query.get('user')]
   const about = { path: deps.auditPath, query, key: deps.cursorKey }
   const { items, nextCursor, stopped } = await pageBack(request, about, (text) => {
-    const entry = fieldsOf({ text })
+    const entry = fieldsOf(text)
     const time = Date.parse(String(entry?.['time']))
     const isWanted =
       !(time < since || time > until) &&
@@ -34,6 +34,7 @@ async function listAudit(deps: RecordsDeps, request: Request): Promise<Response>
       (user === undefined || entry?.['userId'] === user)
     return isWanted ? entry : undefined
   }) // 400, 429
+  await deps.authorizer.authenticate(request, true) // 401, as for calls
   return wholeResponse(request, JSON.stringify({ entries: items, nextCursor, stopped }), { headers: noStoreJson })
 }
 
@@ -64,5 +65,6 @@ async function verifyAudit({ authorizer, auditPath }: RecordsDeps, request: Requ
       return { replica, entries, first: follows.seq + 1, last: last.seq, hash: last.hash }
     }),
   }
+  await authorizer.authenticate(request, true) // 401
   return wholeResponse(request, JSON.stringify(verification), { headers: noStoreJson })
 }

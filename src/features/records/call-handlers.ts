@@ -38,13 +38,15 @@ async function listCalls(deps: RecordsDeps, request: Request): Promise<Response>
   const mayRead = readableCalls(deps, context)
   const about = { path: deps.callsPath, query, key: deps.cursorKey }
   const { items, nextCursor, stopped } = await pageBack(request, about, async (text) => {
-    const call = fieldsOf({ text }) as RecordedCall | undefined
+    const call = fieldsOf(text) as RecordedCall | undefined
     if (call?.event !== 'call' || !matches(call) || !(await mayRead(call))) return undefined
     // The hash would let others try which arguments somebody called with.
     const { operator, userId } = context.caller
     const { args, ...others } = call
     return shown(operator || call.userId === userId ? call : others)
   }) // 400, 429
+  // It may have waited and read for seconds: a credential that was revoked meanwhile reads nothing.
+  await deps.authorizer.authenticate(request, true) // 401
   return wholeResponse(request, JSON.stringify({ calls: items, nextCursor, stopped }))
 }
 

@@ -6,7 +6,7 @@ import { invalidRequest } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { readInteger } from '../../http/query.ts'
 import { listPageMax } from '../../limits.ts'
-import { type Line, linesBefore } from '../../ops/lines-backwards.ts'
+import { linesBefore } from '../../ops/lines-backwards.ts'
 
 /** Contract 18.5: lines that a request looks at. Past it: its page ends, with a cursor and `stopped`. */
 const linesPerRequestMax = 100_000
@@ -71,7 +71,7 @@ async function take<T>(
 }
 
 /** The fields of a line; undefined for a line that is none of ours (`audit verify` tells of it). */
-export function fieldsOf({ text }: Pick<Line, 'text'>): Record<string, unknown> | undefined {
+export function fieldsOf(text: string): Record<string, unknown> | undefined {
   try {
     return JSON.parse(text) as Record<string, unknown>
   } catch {

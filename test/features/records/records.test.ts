@@ -6,9 +6,9 @@ import { join } from 'node:path'
 import { firstHash, formatLine } from '../../../src/ops/audit-chain.ts'
 import { openCallLog } from '../../../src/ops/call-log.ts'
 import { mintToken } from '../../api/cases.ts'
-import { type Api, apiOf } from '../../support/api.ts'
+import { type Api, apiOf, sampleApis } from '../../support/api.ts'
 import { clockOf } from '../../support/clock.ts'
-import { createTestPlatform, type TestPlatform } from '../../support/platform.ts'
+import { createTestPlatform, keyIdOf, type TestPlatform } from '../../support/platform.ts'
 import { random } from '../../support/random.ts'
 import { sampleKeys } from '../../support/sample.ts'
 import { workplace } from '../../support/workplace.ts'
@@ -18,7 +18,7 @@ let files = 0
 let platform: TestPlatform
 let callsPath: string
 let auditPath: string
-let api: Record<keyof typeof sampleKeys, Api>
+let api: ReturnType<typeof sampleApis>
 
 beforeEach(async () => {
   files += 1
@@ -27,9 +27,7 @@ beforeEach(async () => {
   writeFileSync(auditPath, '')
   const callLog = openCallLog(callsPath, { clock: clockOf(() => 0), onFailure: () => {} })
   platform = await createTestPlatform({ callLog, auditPath })
-  api = Object.fromEntries(
-    Object.entries(sampleKeys).map(([user, key]) => [user, apiOf(platform.fetch, key)]),
-  ) as typeof api
+  api = sampleApis(platform.fetch)
 })
 
 interface Call {
@@ -209,6 +207,16 @@ describe('recorded calls', () => {
     writeFileSync(callsPath, linesOf('call', [call('ada', 'northwind', 'c', 'c')]))
     expect(await api.ada(`GET /calls?cursor=${nextCursor}`)).toMatchObject({ status: 400 })
     expect(await toolsOf(api.ada)).toEqual(['c'])
+  })
+
+  test('are nothing to a key that was revoked while its request waited', async () => {
+    const { fairness } = platform
+    const keyId = await keyIdOf(platform, 'ada')
+    const leave = await fairness.logReads.enter({ keyId, family: keyId, userId: 'ada' })
+    const waiting = api.ada('GET /calls')
+    expect((await api.operator(`DELETE /api-keys/${keyId}`)).status).toBe(200)
+    leave()
+    expect((await waiting).status).toBe(401)
   })
 
   test('are none where none are recorded, and half a line is none', async () => {
