@@ -18,3 +18,14 @@ export function secondsOf(clock: Clock): number {
 export function timestampOf(clock: Clock): string {
   return new Date(clock.now()).toISOString()
 }
+
+interface Made {
+  /** As `timestampOf` writes it: its order is that of its characters. */
+  readonly createdAt: string
+}
+
+/** For `sort`, in place of `localeCompare`, which would hold others up where there are very many. */
+export function olderFirst(a: Made, b: Made): number {
+  if (a.createdAt === b.createdAt) return 0
+  return a.createdAt < b.createdAt ? -1 : 1
+}

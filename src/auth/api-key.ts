@@ -1,6 +1,7 @@
 /** API keys: 256 random bits; the store has only their keyed hash (contract, 2.1). */
 
 import { createHmac, randomBytes } from 'node:crypto'
+import { olderFirst } from '../clock.ts'
 import { apiKeyCharsMax, apiKeyCharsMin } from '../limits.ts'
 import type { ApiKey } from '../model/organization.ts'
 import { decideAgain } from '../storage/decide-again.ts'
@@ -58,7 +59,7 @@ export async function createApiKey(store: Store, pepper: Buffer, wanted: NewApiK
 export async function listApiKeys(store: Store): Promise<ApiKey[]> {
   const records: ApiKey[] = []
   for await (const { value } of everyEntry(store, prefixOf('apiKey'), apiKeysPerRead)) records.push(readApiKey(value))
-  return records.sort((a, b) => a.createdAt.localeCompare(b.createdAt))
+  return records.sort(olderFirst)
 }
 
 /** The write that revokes a key. Its record stays, without its place in the list of its organization. */

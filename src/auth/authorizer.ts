@@ -65,9 +65,13 @@ export function requireApiKey({ caller }: RequestContext, things = 'Organization
   if (caller.organizationId !== undefined) throw new PlatformError('forbidden', `${start}, not of an organization`)
 }
 
-/** Throws 403 for everybody but operators with their API key. */
-export function requireOperator(context: RequestContext, message = 'Only operators may do this'): undefined {
-  requireApiKey(context, 'Keys, grants and logs of all users')
+/** Throws 403 for everybody but operators with their API key. `things`: as for `requireApiKey`. */
+export function requireOperator(
+  context: RequestContext,
+  message = 'Only operators may do this',
+  things = 'Keys, grants and logs of all users',
+): undefined {
+  requireApiKey(context, things)
   if (!context.caller.operator) throw new PlatformError('forbidden', message)
 }
 

@@ -4,6 +4,7 @@
  */
 
 import { createHmac, timingSafeEqual } from 'node:crypto'
+import { olderFirst } from '../clock.ts'
 import type { Slices } from '../fairness/slices.ts'
 import { accessTokenSeconds, grantsPerRead, usedClientSeconds, userClientsMax, userGrantsMax } from '../limits.ts'
 import { textOf } from '../storage/bytes.ts'
@@ -64,6 +65,13 @@ export async function findGrant(store: Pick<Store, 'get'>, grantId: string, nowS
   return grant.expires > nowSeconds ? { grant, bytes } : undefined
 }
 
+/** A grant as the interface and commands show it. `tools`: null for all. */
+export function shownGrant({ grantId, userId, client, namespace, connectionId, tools, createdAt, expires }: Grant) {
+  const expiresAt = new Date(expires * 1000).toISOString()
+  const shownTools = tools === undefined ? null : [...tools]
+  return { id: grantId, userId, client, namespace, connectionId, tools: shownTools, createdAt, expiresAt }
+}
+
 /** The write that ends a grant and all its access tokens. */
 export function endOf({ grantId, userId }: Grant, nowSeconds: number) {
   return {
@@ -98,7 +106,7 @@ export async function listGrants(store: Store, nowSeconds: number, slices?: Slic
   const found: Grant[] = []
   for await (const { value } of everyEntry(store, prefixOf('grant'), grantsPerRead, slices))
     found.push(readGrant(value))
-  return found.filter(({ expires }) => expires > nowSeconds).sort((a, b) => a.createdAt.localeCompare(b.createdAt))
+  return found.filter(({ expires }) => expires > nowSeconds).sort(olderFirst)
 }
 
 /**

@@ -10,9 +10,10 @@ import {
   openNamedDataFolder,
   type Place,
 } from '../maintenance/data-folder.ts'
-import { isOrganizationUser, UserId } from '../model/names.ts'
+import { UserId } from '../model/names.ts'
 import { ApiKey } from '../model/organization.ts'
 import { validatorOf } from '../schema/check.ts'
+import { keyHeading, keyRow } from './access-rows.ts'
 import { auditCommand } from './audit.ts'
 import { requireShape } from './json-input.ts'
 import { table } from './table.ts'
@@ -51,15 +52,8 @@ export async function listKeys(place: Place, { stdout, stderr }: Terminal): Prom
   const { store } = await openExistingDataFolder(place, stderr)
   const keys = await listApiKeys(store)
   await store.close()
-  const rows = keys.map(({ keyId, userId, name, operator, createdAt, revokedAt }) => [
-    keyId,
-    userId,
-    operator ? 'operator' : isOrganizationUser(userId) ? 'organization' : 'user',
-    createdAt,
-    revokedAt === null ? 'active' : `revoked ${revokedAt}`,
-    name ?? '',
-  ])
-  stdout(table([['ID', 'USER', 'KIND', 'CREATED', 'STATE', 'NAME'], ...rows]))
+  const rows = keys.map((key) => keyRow({ ...key, id: key.keyId, name: key.name ?? '' }))
+  stdout(table([keyHeading, ...rows]))
 }
 
 /**

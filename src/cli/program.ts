@@ -262,9 +262,13 @@ function addAuditCommands(postern: Command, context: Context, { remote }: Remote
     .addHelpText('after', auditHelp)
   const onMachine = async (flags: { data: string; hash?: string }, files: string[]) =>
     (await import('./audit.ts')).verifyAudit(files, flags, terminal)
-  either(verify, context, onMachine, (one: CommandContext<{ hash?: string }>, files: string[]) =>
-    files.length > 0 ? onMachine(one.flags as never, files) : records.verifyAudit(one),
-  )
+  // Files are on this machine, whoever is logged in where.
+  verify.hook('preAction', () => {
+    if (verify.args.length === 0) return
+    if (verify.getOptionValueSource('url') === 'cli') throw new CommandError('name files or --url, not both', 2)
+    verify.setOptionValueWithSource('data', verify.opts()['data'], 'cli')
+  })
+  either(verify, context, onMachine, (one: CommandContext<{ hash?: string }>) => records.verifyAudit(one))
 }
 
 /** `signing-key`. Rotating is routine and refuses no token; revoking is for a leak and refuses many. */

@@ -5,7 +5,7 @@
 
 import { listApiKeys } from '../auth/api-key.ts'
 import { createExpiringRecords } from '../auth/expiring-records.ts'
-import { endGrant, listGrants } from '../auth/grants.ts'
+import { endGrant, listGrants, shownGrant } from '../auth/grants.ts'
 import { secondsOf, systemClock } from '../clock.ts'
 import { CommandError } from '../errors.ts'
 import type { LoginLink } from '../features/sign-in/sign-in-handlers.ts'
@@ -14,6 +14,7 @@ import { openExistingDataFolder, type Place } from '../maintenance/data-folder.t
 import { textOf } from '../storage/bytes.ts'
 import { readApiKey } from '../storage/directory-records.ts'
 import { keyOf } from '../storage/keys.ts'
+import { grantHeading, grantRow } from './access-rows.ts'
 import { auditCommand } from './audit.ts'
 import { table } from './table.ts'
 import type { Terminal } from './terminal.ts'
@@ -54,17 +55,8 @@ export async function listGrantsCommand(place: Place, { stdout, stderr }: Termin
   const all = await listGrants(store, secondsOf(systemClock))
   await store.close()
   // A grant ends when the API key of the user who allowed it is revoked.
-  const rows = all
-    .filter(({ keyId }) => live.has(keyId))
-    .map(({ grantId, userId, client, namespace, connectionId, tools, expires }) => [
-      grantId,
-      userId,
-      client,
-      `${namespace}/${connectionId}`,
-      tools === undefined ? 'all' : tools.join(','),
-      new Date(expires * 1000).toISOString(),
-    ])
-  stdout(table([['ID', 'USER', 'CLIENT', 'CONNECTION', 'TOOLS', 'EXPIRES'], ...rows]))
+  const rows = all.filter(({ keyId }) => live.has(keyId)).map((grant) => grantRow(shownGrant(grant)))
+  stdout(table([grantHeading, ...rows]))
 }
 
 /**

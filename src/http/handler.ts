@@ -8,7 +8,8 @@ export type Handler = (request: Request) => Promise<Response> | Response
 /** A handler for every operation. */
 export type Handlers = { readonly [Id in OperationId]: Handler }
 
-type Answer<Deps> = (deps: Deps, request: Request) => Promise<Response> | Response
+/** A handler before it has its dependencies. */
+export type Answer<Deps> = (deps: Deps, request: Request) => Promise<Response> | Response
 
 /** Makes handlers of functions that share dependencies. */
 export function handlersOf<Deps, Id extends OperationId>(answers: Record<Id, Answer<Deps>>) {

@@ -3,10 +3,10 @@
 import { Type } from '@sinclair/typebox'
 import { unverifiedClaims } from '../../auth/service-token.ts'
 import { CommandError } from '../../errors.ts'
-import { isOrganizationUser } from '../../model/names.ts'
 import { tokenIdShape } from '../../model/token.ts'
 import { oneLine } from '../../ops/escape-control.ts'
 import { nullable, OptionalText } from '../../schema/shapes.ts'
+import { grantHeading, grantRow, keyHeading, keyRow } from '../access-rows.ts'
 import { noToken, readToken } from '../json-input.ts'
 import { allPages, Me, pathSegment } from './api-client.ts'
 import type { CommandContext } from './context.ts'
@@ -54,18 +54,9 @@ export async function listKeys(context: CommandContext): Promise<void> {
   const found = isEverybodys
     ? await allPages(context, '/api-keys?', ['apiKeys', Key], 100)
     : await context.request('GET', '/me/api-keys', { reads: KeyList })
-  const rows = found.apiKeys.map(({ id, userId = 'you', createdAt, operator = false, revokedAt = null, name }) => {
-    const state = revokedAt === null ? 'active' : `revoked ${revokedAt}`
-    return [
-      id,
-      userId,
-      operator ? 'operator' : isOrganizationUser(userId) ? 'organization' : 'user',
-      createdAt,
-      state,
-      name,
-    ]
-  })
-  context.show(found, ['ID', 'USER', 'KIND', 'CREATED', 'STATE', 'NAME'], rows)
+  const own = { userId: 'you', operator: false, revokedAt: null }
+  const rows = found.apiKeys.map((key) => keyRow({ ...own, ...key }))
+  context.show(found, keyHeading, rows)
 }
 
 export async function revokeKey(context: CommandContext, id: string): Promise<void> {
@@ -76,10 +67,7 @@ export async function revokeKey(context: CommandContext, id: string): Promise<vo
 
 export async function listGrants(context: CommandContext): Promise<void> {
   const found = await allPages(context, `${await scopeOf(context)}/grants?`, ['grants', Grant], 100)
-  const rows = found.grants.map(({ id, userId, client, namespace, connectionId, tools, expiresAt }) => {
-    return [id, userId, client, `${namespace}/${connectionId}`, tools === null ? 'all' : tools.join(','), expiresAt]
-  })
-  context.show(found, ['ID', 'USER', 'CLIENT', 'CONNECTION', 'TOOLS', 'EXPIRES'], rows)
+  context.show(found, grantHeading, found.grants.map(grantRow))
 }
 
 export async function revokeGrant(context: CommandContext, id: string): Promise<void> {

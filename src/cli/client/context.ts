@@ -53,9 +53,10 @@ export function either<Flags, Given extends readonly unknown[]>(
   return command.action(async (...given: unknown[]) => {
     const [flags] = given.splice(-2) as [ClientFlags & Flags, Command]
     const names = given as unknown as Given
-    if (isOverHttp(command)) return overHttp(contextOf(flags, terminal), ...names)
+    const place = placeOf(command)
+    if (place === 'http') return overHttp(contextOf(flags, terminal), ...names)
     // A folder in which one happens to stand may have nothing to do with a base URL elsewhere.
-    const { current } = isChosen(command) ? {} : readHosts(process.env)
+    const { current } = place === 'folder here' ? readHosts(process.env) : {}
     if (current !== undefined && !isLocalUrl(current))
       terminal.stderr(`in ${command.opts()['data']}; --url ${current} is where you are logged in\n`)
     if (flags.json === true && !hasJson)
@@ -64,18 +65,14 @@ export function either<Flags, Given extends readonly unknown[]>(
   })
 }
 
-/** Whether the caller has said which it shall be. */
-function isChosen(command: Command): boolean {
+/** `folder here`: nothing was named, and the default data folder is there. */
+function placeOf(command: Command): 'http' | 'machine' | 'folder here' {
   const source = (name: string) => command.getOptionValueSource(name)
-  return source('url') !== undefined || source('data') !== 'default' || source('store') !== undefined
-}
-
-function isOverHttp(command: Command): boolean {
-  const source = (name: string) => command.getOptionValueSource(name)
-  if (source('url') === 'cli') return true
-  if (source('data') !== 'default' || source('store') !== undefined) return false
-  if (source('url') !== undefined) return true
-  return !existsSync(command.opts()['data']) && readHosts(process.env).current !== undefined
+  if (source('url') === 'cli') return 'http'
+  if (source('data') !== 'default' || source('store') !== undefined) return 'machine'
+  if (source('url') !== undefined) return 'http'
+  if (existsSync(command.opts()['data'])) return 'folder here'
+  return readHosts(process.env).current === undefined ? 'machine' : 'http'
 }
 
 class RemoteCommand extends Command {

@@ -20,6 +20,13 @@ const Verification = Type.Object({
   logs: Type.Array(Type.Object({ replica: nullable(Type.String()), entries: Type.Integer(), hash: Type.String() })),
 })
 
+/** A query of the parameters that have a value. */
+function queryOf(parameters: Readonly<Record<string, string | undefined>>): URLSearchParams {
+  return new URLSearchParams(
+    Object.entries(parameters).filter((pair): pair is [string, string] => pair[1] !== undefined),
+  )
+}
+
 /** Prints the calls that match, oldest first, as `postern calls` does of a file. */
 export async function showCalls(context: CommandContext<CallsFlags>, now: Date): Promise<void> {
   const { flags, request, show, stdout, stderr } = context
@@ -30,13 +37,10 @@ export async function showCalls(context: CommandContext<CallsFlags>, now: Date):
       2,
     )
   const wanted = { namespace, connection, tool, user, token, outcome, since: sinceOf(since, now)?.toISOString() }
-  const given = Object.entries(wanted).filter((pair): pair is [string, string] => pair[1] !== undefined)
   const calls: object[] = []
   let cursor: string | null | undefined
   while (cursor !== null && calls.length < callsMax) {
-    const query = new URLSearchParams(given)
-    if (cursor !== undefined) query.set('cursor', cursor)
-    const page = await request('GET', `/calls?${query}`, { reads: CallPage })
+    const page = await request('GET', `/calls?${queryOf({ ...wanted, cursor })}`, { reads: CallPage })
     calls.push(...page.calls)
     cursor = page.nextCursor
   }
@@ -52,9 +56,8 @@ export async function listAudit(
   now: Date,
 ) {
   const { since, event } = flags
-  const query = { since: sinceOf(since, now)?.toISOString(), event }
-  const given = Object.entries(query).filter((pair): pair is [string, string] => pair[1] !== undefined)
-  const { entries } = await request('GET', `/audit?${new URLSearchParams(given)}`, { reads: AuditPage })
+  const query = queryOf({ since: sinceOf(since, now)?.toISOString(), event })
+  const { entries } = await request('GET', `/audit?${query}`, { reads: AuditPage })
   stdout(
     entries
       .reverse()

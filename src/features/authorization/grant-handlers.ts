@@ -2,12 +2,12 @@
 
 import { auditedCaller, isLive } from '../../auth/authenticate.ts'
 import { type RequestContext, requireApiKey, requireOperator } from '../../auth/authorizer.ts'
-import { endOf, findGrant, type Grant, type GrantEnd, listGrants } from '../../auth/grants.ts'
+import { endOf, findGrant, type Grant, type GrantEnd, listGrants, shownGrant } from '../../auth/grants.ts'
 import type { SharedParts } from '../../auth/shared-parts.ts'
 import { secondsOf } from '../../clock.ts'
 import { notFound } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
-import { type Handler, handlersOf } from '../../http/handler.ts'
+import { type Answer, handlersOf } from '../../http/handler.ts'
 import { pageOf, paginationOf, readPageNumber } from '../../http/numbered-pages.ts'
 import { lastNameInPath } from '../../http/path.ts'
 import { readQuery } from '../../http/query.ts'
@@ -24,14 +24,13 @@ export const grantHandlers = handlersOf({
 
 /** The user whose grants a request is about; undefined for everybody's. Throws 403. */
 type UserOf = (context: RequestContext) => string | undefined
-type Answer = (deps: SharedParts, request: Request) => ReturnType<Handler>
 
 function userOf(context: RequestContext): string {
   requireApiKey(context, 'Grants')
   return context.caller.userId
 }
 
-function listFor(user: UserOf): Answer {
+function listFor(user: UserOf): Answer<SharedParts> {
   return async ({ authorizer, store, clock }, request) => {
     const context = await authorizer.authenticate(request) // 401, 429
     const own = user(context) // 403
@@ -44,26 +43,12 @@ function listFor(user: UserOf): Answer {
       // A grant ends when the API key of the user who allowed it is revoked.
       if (isWanted && isLive(await context.directory.apiKey(grant.keyId))) live.push(grant)
     }
-    const body: GrantPage = { grants: pageOf(live, page).map(shown), pagination: paginationOf(page, live.length) }
+    const body: GrantPage = { grants: pageOf(live, page).map(shownGrant), pagination: paginationOf(page, live.length) }
     return new Response(JSON.stringify(body), { headers: privateJson })
   }
 }
 
-function shown({ grantId, userId, client, namespace, connectionId, tools, createdAt, expires }: Grant) {
-  const expiresAt = new Date(expires * 1000).toISOString()
-  return {
-    id: grantId,
-    userId,
-    client,
-    namespace,
-    connectionId,
-    tools: tools === undefined ? null : [...tools],
-    createdAt,
-    expiresAt,
-  }
-}
-
-function endFor(user: UserOf, reason: GrantEnd): Answer {
+function endFor(user: UserOf, reason: GrantEnd): Answer<SharedParts> {
   return async ({ store, audit, clock, writes }, request) => {
     const { caller, allowed: own, change } = await writes.begin(request, user, 'removal') // 401, 429, 403, 400
     const grantId = lastNameInPath(request.url)

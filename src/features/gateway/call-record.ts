@@ -6,7 +6,7 @@
 import { LRUCache } from 'lru-cache'
 import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
 import type { Clock } from '../../clock.ts'
-import type { PlatformErrorOptions } from '../../errors.ts'
+import { PlatformError } from '../../errors.ts'
 import { inSlices } from '../../fairness/turns.ts'
 import { asPlatformError } from '../../http/error-response.ts'
 import type { CallOutcome, CallRecord } from '../../model/recorded-call.ts'
@@ -138,10 +138,8 @@ const endedBy = ({ endedBy: error }: CallProgress): Omit<Ending, 'bytesOut'> =>
 
 /** How a call ended that was answered with an error. `isGone`: the caller has disconnected. */
 function endingOf(thrown: unknown, { isSent, isAnswered }: CallProgress, isGone: boolean): Ending {
-  const { code, options } =
-    thrown instanceof StoreError
-      ? { code: 'unavailable', options: {} as PlatformErrorOptions }
-      : asPlatformError(thrown)
+  const error = thrown instanceof StoreError ? new PlatformError('unavailable', thrown.message) : thrown
+  const { code, options } = asPlatformError(error)
   // The server may have executed it: then it was not refused, whatever became of its answer.
   if (isAnswered || isGone || (isSent && !isOfUpstream(code))) return { outcome: 'cancelled', code, bytesOut: 0 }
   if (code === 'upstream_timeout') return { outcome: 'timeout', code, bytesOut: 0 }

@@ -8,12 +8,12 @@ import { auditedCaller, isOrganizationAdmin } from '../../auth/authenticate.ts'
 import { type RequestContext, requireApiKey, requireOperator } from '../../auth/authorizer.ts'
 import { endGrantsOfKey } from '../../auth/grants.ts'
 import { namesUnder } from '../../auth/namespace-access.ts'
-import { secondsOf } from '../../clock.ts'
+import { olderFirst, secondsOf } from '../../clock.ts'
 import { notFound, PlatformError } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { requireRate } from '../../fairness/rate-limit.ts'
 import { readOptionalBody } from '../../http/body.ts'
-import { type Handler, handlersOf } from '../../http/handler.ts'
+import { type Answer, handlersOf } from '../../http/handler.ts'
 import { pageOf, paginationOf, readPageNumber } from '../../http/numbered-pages.ts'
 import { lastNameInPath, namesInPath } from '../../http/path.ts'
 import { readQuery, refuseQuery } from '../../http/query.ts'
@@ -53,9 +53,8 @@ export const apiKeyHandlers = handlersOf({
 /** The user or the organization that the keys of a request act for, as a key's record names it. */
 type Holder = Pick<ApiKey, 'userId' | 'organizationId'>
 type HolderOf<H> = (context: RequestContext) => H | Promise<H>
-type Answer = (deps: OrganizationDeps, request: Request) => ReturnType<Handler>
 
-function createFor(holderOf: HolderOf<Holder>): Answer {
+function createFor(holderOf: HolderOf<Holder>): Answer<OrganizationDeps> {
   return async (deps, request) => {
     const { store, writes } = deps
     const { caller, allowed: holder, change } = await writes.begin(request, holderOf) // 401, 429, 403, 400
@@ -93,7 +92,7 @@ async function answerMade({ audit }: OrganizationDeps, key: string, record: ApiK
   return new Response(JSON.stringify(made), { status: 201, headers: noStoreJson })
 }
 
-function listFor(holderOf: HolderOf<Holder>): Answer {
+function listFor(holderOf: HolderOf<Holder>): Answer<OrganizationDeps> {
   return async ({ authorizer, store }, request) => {
     const { userId } = await holderOf(await authorizer.authenticate(request)) // 401, 429, 403
     refuseQuery(request.url) // 400
@@ -117,7 +116,7 @@ async function listAllApiKeys({ authorizer, store }: OrganizationDeps, request: 
     if (wanted === undefined || record.userId === wanted) records.push(record)
   }
   const body: ApiKeyPage = {
-    apiKeys: pageOf(records.sort(byAge), page).map(({ keyId, userId, name, operator, createdAt, revokedAt }) => {
+    apiKeys: pageOf(records.sort(olderFirst), page).map(({ keyId, userId, name, operator, createdAt, revokedAt }) => {
       return { id: keyId, userId, name: name ?? '', operator, createdAt, revokedAt }
     }),
     pagination: paginationOf(page, records.length),
@@ -126,7 +125,7 @@ async function listAllApiKeys({ authorizer, store }: OrganizationDeps, request: 
 }
 
 /** `holderOf`: without a result, the key may be anybody's. */
-function revokeFor(holderOf: HolderOf<Holder | undefined>): Answer {
+function revokeFor(holderOf: HolderOf<Holder | undefined>): Answer<OrganizationDeps> {
   return async (deps, request) => {
     const { store, audit, clock, writes } = deps
     // 401, 429, 403, 400
@@ -164,13 +163,12 @@ function userOf(context: RequestContext): Holder {
 }
 
 const nameOf = ({ organizationId }: Holder) => (organizationId === undefined ? 'A user' : 'An organization')
-const byAge = (a: ApiKey, b: ApiKey) => a.createdAt.localeCompare(b.createdAt)
 
 /** The keys of a user or an organization that are not revoked, oldest first. */
 async function liveKeys(store: Store, userId: string): Promise<ApiKey[]> {
   const ids = await namesUnder(store, prefixOf('heldApiKey', userId))
   const records = await store.getMany(ids.map((id) => keyOf('apiKey', id)))
-  return records.flatMap((value) => (value === undefined ? [] : [readApiKey(value)])).sort(byAge)
+  return records.flatMap((value) => (value === undefined ? [] : [readApiKey(value)])).sort(olderFirst)
 }
 
 /** The write that revokes all keys of an organization. */

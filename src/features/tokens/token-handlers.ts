@@ -54,6 +54,8 @@ async function createToken(deps: TokenDeps, request: Request): Promise<Response>
   }
 }
 
+const byIdAlone = 'Only operators revoke a token by its id: send the token'
+
 /** The bearer of a token may revoke it; an operator also by its id alone. */
 async function revokeToken(deps: TokenDeps, request: Request): Promise<Response> {
   const { authenticator, store, audit, clock, writes } = deps
@@ -62,9 +64,9 @@ async function revokeToken(deps: TokenDeps, request: Request): Promise<Response>
   const claims = token === undefined ? undefined : await authenticator.claimsOf(token)
   const jti = claims?.jti ?? tokenId
   if (jti === undefined || (token !== undefined && tokenId !== undefined))
-    throw invalidRequest('the body must have `token`, a token of this server, or `tokenId`')
+    throw invalidRequest('send `token`, a token that this postern minted, or `tokenId`, and not both')
   const isChanged = await change(async (context) => {
-    if (claims === undefined) requireOperator(context, 'Only operators revoke a token by its id: send the token') // 403
+    if (claims === undefined) requireOperator(context, byIdAlone, 'Tokens of others') // 403
     if (await context.directory.isRevoked(jti)) return { result: false }
     const write = await revocationOfToken(store, jti, { exp: claims?.exp, nowSeconds: secondsOf(clock) })
     return { write, result: true }

@@ -3,18 +3,16 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { holderApiKeysMax } from '../../../src/limits.ts'
 import { mintToken } from '../../api/cases.ts'
-import { type Api, apiOf } from '../../support/api.ts'
+import { sampleApis } from '../../support/api.ts'
 import { createTestPlatform, everythingKept, keyIdOf, type TestPlatform } from '../../support/platform.ts'
 import { sampleKeys } from '../../support/sample.ts'
 import { callTool, signInClient } from '../authorization/world.ts'
 
 let platform: TestPlatform
-let api: Record<keyof typeof sampleKeys, Api>
+let api: ReturnType<typeof sampleApis>
 beforeEach(async () => {
   platform = await createTestPlatform()
-  api = Object.fromEntries(
-    Object.entries(sampleKeys).map(([user, key]) => [user, apiOf(platform.fetch, key)]),
-  ) as typeof api
+  api = sampleApis(platform.fetch)
 })
 const statusOf = async (answer: Promise<{ status: number }>) => (await answer).status
 

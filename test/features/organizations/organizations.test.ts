@@ -5,17 +5,15 @@ import { newKeysPerHourMax, organizationMembersMax } from '../../../src/limits.t
 import { memberEntry, withIndex } from '../../../src/storage/directory-records.ts'
 import type { Store } from '../../../src/storage/store.ts'
 import { mintToken } from '../../api/cases.ts'
-import { type Api, apiOf } from '../../support/api.ts'
+import { apiOf, sampleApis } from '../../support/api.ts'
 import { createTestPlatform, everythingKept, type TestPlatform } from '../../support/platform.ts'
 import { sampleKeys } from '../../support/sample.ts'
 
 let platform: TestPlatform
-let api: Record<keyof typeof sampleKeys, Api>
+let api: ReturnType<typeof sampleApis>
 beforeEach(async () => {
   platform = await createTestPlatform()
-  api = Object.fromEntries(
-    Object.entries(sampleKeys).map(([user, key]) => [user, apiOf(platform.fetch, key)]),
-  ) as typeof api
+  api = sampleApis(platform.fetch)
 })
 const mint = async (key: string, body: object) => api.ada.as(await mintToken(platform.fetch, key, body))
 const made = async () => expect((await api.operator('PUT /organizations/acme', { owner: 'ada' })).status).toBe(201)
