@@ -55,8 +55,9 @@ function write(folder: string, manifest: object): void {
 }
 
 /**
- * Starts the executable of the package that npm has installed. A signal is passed on and the child decides when to end:
- * the handlers stand before the child does, so that none ends the launcher alone.
+ * Starts the executable of the package that npm has installed, which decides when both end: the handlers stand before
+ * it does, so that no signal ends the launcher alone. SIGTERM is passed on. SIGINT and SIGHUP are not: a terminal sends
+ * them to both, and the second of two signals would end the executable at once.
  */
 const launcher = `#!/usr/bin/env node
 'use strict'
@@ -78,7 +79,8 @@ function executable() {
 }
 
 const file = executable()
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal))
+process.on('SIGTERM', () => child.kill('SIGTERM'))
+for (const signal of ['SIGINT', 'SIGHUP']) process.on(signal, () => {})
 const child = spawn(file, process.argv.slice(2), { stdio: 'inherit' })
 child.on('error', (error) => {
   console.error(\`postern: \${error.message}\`)

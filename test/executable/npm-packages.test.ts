@@ -42,7 +42,7 @@ test('npx runs postern from the packages, which npm installs offline and without
   const health = Bun.spawnSync(['npx', '--offline', 'postern', 'health', url ?? ''], { cwd, env: environment })
   expect(health.stdout.toString()).toBe(`${url} answers\n`)
   // To all of its group, as a terminal does: npx passes no signal on.
-  process.kill(-dev.pid, 'SIGTERM')
+  process.kill(-dev.pid, 'SIGINT')
   await dev.exited
   await reading
   expect(printed).toEndWith('Stopped. The data folder is gone.\n')

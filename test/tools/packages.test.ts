@@ -23,7 +23,11 @@ function script(folder: string, text: string): string {
 test('the npm command runs the executable of its target, with its exit code and signals, and runs no install script', async () => {
   using place = workplace()
   const modules = join(place.folder, 'node_modules')
-  const said = 'echo "$@"; [ "$1" != wait ] || { trap "exit 7" TERM; echo ready; sleep 60 & wait; }; exit 3'
+  const said = `case $1 in
+wait) trap "exit 7" TERM; echo ready; sleep 60 >&2 & wait ;;
+count) n=0; trap 'n=$((n + 1)); echo interrupted' INT; trap 'exit $n' TERM; echo ready; sleep 60 >&2 & wait; wait; wait ;;
+*) echo "$@" ;;
+esac; exit 3`
   targetPackage(join(modules, `postern-${target}`), target, script(place.folder, said), licences)
   commandPackage(join(modules, 'postern'), [target], licences)
   const launcher = join(modules, 'postern/bin/postern.js')
@@ -39,6 +43,16 @@ test('the npm command runs the executable of its target, with its exit code and 
   for await (const bytes of waiting.stdout) if (Buffer.from(bytes).toString().includes('ready')) break
   waiting.kill('SIGTERM')
   expect(await waiting.exited).toBe(7)
+
+  // A terminal sends SIGINT to both: the child gets it once, and says how often when it ends.
+  const asked = Bun.spawn(['setsid', 'node', launcher, 'count'], { stdout: 'pipe' })
+  let printed = ''
+  for await (const bytes of asked.stdout) {
+    printed += Buffer.from(bytes).toString()
+    if (printed === 'ready\n') process.kill(-asked.pid, 'SIGINT')
+    if (printed === 'ready\ninterrupted\n') asked.kill('SIGTERM')
+  }
+  expect({ code: await asked.exited, printed }).toEqual({ code: 1, printed: 'ready\ninterrupted\n' })
 
   // A signal that arrives while the child is being started reaches the child too.
   const early = join(place.folder, 'early.cjs')
