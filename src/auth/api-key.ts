@@ -2,7 +2,6 @@
 
 import { createHmac, randomBytes } from 'node:crypto'
 import { olderFirst } from '../clock.ts'
-import { apiKeyCharsMax, apiKeyCharsMin } from '../limits.ts'
 import type { ApiKey } from '../model/organization.ts'
 import { decideAgain } from '../storage/decide-again.ts'
 import { apiKeyEntries, apiKeyEntry, indexKeysOf, readApiKey, withIndex } from '../storage/directory-records.ts'
@@ -17,14 +16,6 @@ export const apiKeysPerRead = 1000
 /** A new random key, with the prefix `pst_`. */
 export function newApiKey(): string {
   return `pst_${randomBytes(32).toString('base64url')}`
-}
-
-/** Why a key that a user chose is not acceptable, or undefined. Only the characters of a bearer token are allowed. */
-export function chosenKeyProblem(key: string): string | undefined {
-  if (key.length < apiKeyCharsMin) return `must have at least ${apiKeyCharsMin} characters`
-  if (key.length > apiKeyCharsMax) return `must have at most ${apiKeyCharsMax} characters`
-  if (!/^[A-Za-z0-9._~+/-]+=*$/.test(key)) return 'must be made of letters, digits and . _ ~ + / - only'
-  return undefined
 }
 
 /** The keyed hash in hex, which is a storage key. Attackers cannot predict it, so look-up times reveal nothing. */

@@ -6,7 +6,6 @@ import type { NamedFolder } from '../maintenance/data-folder.ts'
 import { callOutcomes } from '../model/recorded-call.ts'
 import type { CallsFlags } from './calls.ts'
 import { type CommandContext, either } from './client/context.ts'
-import { showCalls } from './client/record-commands.ts'
 import type { ImportServersFlags } from './import-servers-command.ts'
 import {
   type Context,
@@ -85,7 +84,7 @@ export function addCallCommands(postern: Command, context: Context): void {
     calls,
     context,
     async (flags) => (await import('./calls.ts')).showCalls(flags, new Date(), terminal),
-    (one: CommandContext<CallsFlags>) => showCalls(one, new Date()),
+    async (one: CommandContext<CallsFlags>) => (await import('./client/record-commands.ts')).showCalls(one, new Date()),
   )
 }
 

@@ -10,13 +10,12 @@ import { Command, Option } from 'commander'
 import { CommandError } from '../errors.ts'
 import { createLog } from '../ops/log.ts'
 import { version } from '../version.ts'
-import * as access from './client/access-commands.ts'
+import type { CreateKeyFlags } from './client/access-commands.ts'
 import { addConnectionCommands } from './client/connection-commands.ts'
 import { type CommandContext, either, type RemoteCommands, remoteCommands } from './client/context.ts'
 import { addLoginCommands } from './client/login.ts'
 import { addNamespaceCommands } from './client/namespace-commands.ts'
 import { addOrganizationCommands } from './client/organization-commands.ts'
-import * as records from './client/record-commands.ts'
 import { addServerActions } from './client/server-commands.ts'
 import { addMintCommand } from './client/token-mint.ts'
 import { addToolCommands } from './client/tool-commands.ts'
@@ -139,6 +138,8 @@ function askingOne(command: Command): Command {
     .addOption(new Option('--port <number>', 'port that postern listens on').env('POSTERN_PORT').default('8787'))
 }
 
+const access = () => import('./client/access-commands.ts')
+
 /** `keys`. `create` alone may make a data folder, so that a key can be made before the first start. */
 function addKeyCommands(postern: Command, context: Context): void {
   const { terminal } = context
@@ -158,13 +159,23 @@ function addKeyCommands(postern: Command, context: Context): void {
     'the id of the key, as `keys list` shows it',
   )
   const onMachine = () => import('./keys-command.ts')
-  either(create, context, async (flags) => (await onMachine()).createKey(flags, terminal), access.createKey)
-  either(list, context, async (flags) => (await onMachine()).listKeys(flags, terminal), access.listKeys)
+  either(
+    create,
+    context,
+    async (flags) => (await onMachine()).createKey(flags, terminal),
+    async (one: CommandContext<CreateKeyFlags>) => (await access()).createKey(one),
+  )
+  either(
+    list,
+    context,
+    async (flags) => (await onMachine()).listKeys(flags, terminal),
+    async (one) => (await access()).listKeys(one),
+  )
   either(
     revoke,
     context,
     async (flags, id: string) => (await onMachine()).revokeKey(id, flags, terminal),
-    access.revokeKey,
+    async (one, id: string) => (await access()).revokeKey(one, id),
   )
 }
 
@@ -187,12 +198,17 @@ function addGrantCommands(postern: Command, context: Context): void {
     'the id of the grant, as `grants list` shows it',
   )
   const onMachine = () => import('./sign-in-commands.ts')
-  either(list, context, async (flags) => (await onMachine()).listGrantsCommand(flags, terminal), access.listGrants)
+  either(
+    list,
+    context,
+    async (flags) => (await onMachine()).listGrantsCommand(flags, terminal),
+    async (one) => (await access()).listGrants(one),
+  )
   either(
     revoke,
     context,
     async (flags, id: string) => (await onMachine()).revokeGrantCommand(id, flags, terminal),
-    access.revokeGrant,
+    async (one, id: string) => (await access()).revokeGrant(one, id),
   )
 }
 
@@ -237,7 +253,7 @@ function addTokenCommands(postern: Command, context: Context): Command {
     ),
     context,
     async (flags, token: string) => (await import('./token-revoke.ts')).revokeTokenCommand(token, flags, terminal),
-    access.revokeToken,
+    async (one, token: string) => (await access()).revokeToken(one, token),
   )
   return token
 }
@@ -249,7 +265,9 @@ function addAuditCommands(postern: Command, context: Context, { remote }: Remote
   remote(audit, 'list', 'print the last 100 entries as JSON lines, over HTTP (operators only)')
     .option('--since <duration>', 'only entries written within this time, like 1h')
     .option('--event <event>', 'only entries of this event, like key.created')
-    .run((one: CommandContext<{ since?: string; event?: string }>) => records.listAudit(one, new Date()))
+    .run(async (one: CommandContext<{ since?: string; event?: string }>) =>
+      (await import('./client/record-commands.ts')).listAudit(one, new Date()),
+    )
   const verify = audit
     .command('verify')
     .argument(
@@ -268,7 +286,9 @@ function addAuditCommands(postern: Command, context: Context, { remote }: Remote
     if (verify.getOptionValueSource('url') === 'cli') throw new CommandError('name files or --url, not both', 2)
     verify.setOptionValueWithSource('data', verify.opts()['data'], 'cli')
   })
-  either(verify, context, onMachine, (one: CommandContext<{ hash?: string }>) => records.verifyAudit(one))
+  either(verify, context, onMachine, async (one: CommandContext<{ hash?: string }>) =>
+    (await import('./client/record-commands.ts')).verifyAudit(one),
+  )
 }
 
 /** `signing-key`. Rotating is routine and refuses no token; revoking is for a leak and refuses many. */

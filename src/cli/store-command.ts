@@ -13,7 +13,8 @@ import {
   type Place,
   requireDataFolder,
 } from '../maintenance/data-folder.ts'
-import { openDatabase, openForSchema, readDatabase, secretCheckOf } from '../maintenance/database.ts'
+import { openDatabase, openForSchema, secretCheckOf } from '../maintenance/database.ts'
+import { readDatabase } from '../maintenance/database-place.ts'
 import { type Scan, scanStore } from '../storage/lmdb/scan.ts'
 import { scanDatabase } from '../storage/postgres/scan.ts'
 import { schemaVersion } from '../storage/postgres/schema.ts'

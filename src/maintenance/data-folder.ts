@@ -15,13 +15,8 @@ import { openLmdbStore } from '../storage/lmdb/store.ts'
 import type { PostgresStore } from '../storage/postgres/store.ts'
 import { requireOwn, requirePrivate } from '../storage/private-file.ts'
 import type { Store } from '../storage/store.ts'
-import {
-  type DatabaseFlags,
-  type DatabasePlace,
-  type OpenDatabaseOptions,
-  openDatabase,
-  readDatabase,
-} from './database.ts'
+import { type OpenDatabaseOptions, openDatabase } from './database.ts'
+import { type DatabaseFlags, type DatabasePlace, readDatabase } from './database-place.ts'
 
 /** An open data folder, with its store or one in a database. Closes it when it is disposed. */
 export interface DataFolder extends AsyncDisposable {

@@ -54,6 +54,8 @@ async function compile(outfile: string, addon: string, runtime: Build['runtime']
     target: 'bun',
     format: 'esm',
     bytecode: true,
+    // A command loads its own code alone, by the imports that it makes when it runs. Starts are a third faster so.
+    splitting: true,
     // Not `identifiers`: the framework recognizes its errors by class name, and its checks would accept everything.
     minify: { whitespace: true, syntax: true, identifiers: false },
     plugins: [carry(addon)],

@@ -3,6 +3,7 @@
 import { expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { createProgram } from '../../src/cli/program.ts'
 import { run, workplace } from '../support/executable.ts'
 import { isHere } from '../support/needs.ts'
 
@@ -39,25 +40,23 @@ function inHelp(page: string, kind: 'Options' | 'Commands'): string[] {
     .map(([, name = '']) => name)
 }
 
-const helps = new Map<string, Promise<string>>()
+/** What the executable prints for `help`; in this process, because there are some eighty commands. */
+const program = createProgram({
+  terminal: { stdout() {}, stderr() {}, isStdoutClosed: () => false },
+  json: false,
+  exit() {},
+})
 
-/** The help page of a command, asked once for all shells. */
-function helpOf(path: readonly string[]): Promise<string> {
-  const help = helps.get(path.join(' ')) ?? printed(['help', ...path])
-  helps.set(path.join(' '), help)
-  return help
-}
-
-async function printed(args: readonly string[]): Promise<string> {
-  using place = workplace()
-  return (await run(place, args)).stdout
+function helpOf(path: readonly string[]): string {
+  let command = program
+  for (const word of path) command = command.commands.find((one) => one.name() === word) ?? command
+  return command.helpInformation()
 }
 
 /** Every command with all that are below it, each by the words of its path. */
-async function commandsFrom(path: readonly string[]): Promise<(readonly string[])[]> {
-  const below = inHelp(await helpOf(path), 'Commands').filter((command) => command !== 'help')
-  const paths = await Promise.all(below.map((command) => commandsFrom([...path, command])))
-  return [path, ...paths.flat()]
+function commandsFrom(path: readonly string[]): (readonly string[])[] {
+  const below = inHelp(helpOf(path), 'Commands').filter((command) => command !== 'help')
+  return [path, ...below.flatMap((command) => commandsFrom([...path, command]))]
 }
 
 for (const shell of ['bash', 'zsh', 'fish'] as const) {
@@ -81,12 +80,12 @@ for (const shell of ['bash', 'zsh', 'fish'] as const) {
           answer.split('\n').filter((word) => word !== '' && word !== 'script' && !word.endsWith('/')),
         )
       }
-      const paths = await commandsFrom([])
+      const paths = commandsFrom([])
       expect(paths.length).toBeGreaterThan(40)
       const commands = offered(paths.map((path) => ['postern', ...path, '']))
       const flags = offered(paths.map((path) => ['postern', ...path, '--']))
       for (const [index, path] of paths.entries()) {
-        const help = await helpOf(path)
+        const help = helpOf(path)
         const shown = { commands: inHelp(help, 'Commands').sort(), flags: inHelp(help, 'Options').sort() }
         expect(shown.flags).toContain('--help')
         const given = {

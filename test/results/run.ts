@@ -23,11 +23,10 @@ const root = resolve(import.meta.dir, '../..')
 const folder = join(root, 'dist/test-results')
 const program = (name: string) => join(root, 'node_modules/.bin', name)
 // The runner's workers do not read its timeout in bunfig.toml.
-// More files than cores at once: some wait for a database or a clock of another process.
-const tests = [
+const tests = (atOnce: number) => [
   process.execPath,
   'test',
-  `--parallel=${availableParallelism() + 2}`,
+  `--parallel=${atOnce}`,
   // Files share what they import: loading it anew takes a sixth of all time.
   '--no-isolate',
   `--timeout=${bunfig.test.timeout}`,
@@ -35,6 +34,8 @@ const tests = [
   // Milliseconds of the slowest files, about: they begin first, so that none runs alone at the end.
   '--timings=test/results/slowest.json',
 ]
+// Optimizing most of all is for what runs longer than a test.
+const env = { BUN_JSC_useFTLJIT: '0' }
 const reportBy = ['--reporter=junit', '--reporter-outfile']
 
 /** One after the other; the stages of one line at once, so that no core waits for the last test of another. */
@@ -42,12 +43,13 @@ const stages: readonly (readonly Stage[])[] = [
   [
     { name: 'types', command: [program('tsc'), '--noEmit'] },
     { name: 'style', command: [program('biome'), 'ci', '.'] },
-    { name: 'tests', command: tests, reportBy },
+    // One more file than cores at once: some wait for a database or for another process.
+    { name: 'tests', command: tests(availableParallelism() + 1), env, reportBy },
     {
       // Without it: the suites of what the fast lane keeps, which are callers, admissions and lists.
       name: 'tests without the fast lane',
-      command: [...tests, ...cachedByTheFastLane()],
-      env: { POSTERN_TEST_FAST_LANE: 'off' },
+      command: [...tests(1), ...cachedByTheFastLane()],
+      env: { ...env, POSTERN_TEST_FAST_LANE: 'off' },
       reportBy,
     },
   ],

@@ -298,20 +298,23 @@ const worsts: Readonly<Record<string, Worst>> = {
       .split(' HTTP/1.1\r\n')
     return times(atOnce * 5, () => held(server, `GET ${target} HTTP/1.1\r\nHost: localhost\r\n${cookies}\r\n\r\n`, 1))
   },
-  'forms of setup pages': ({ ask, chance }) => {
-    // Some that are short enough, and some that a page must not show.
-    const [options, characters] = chance.pick([
+  'forms of setup pages': ({ ask }) => {
+    // Forms that are short enough, and some that a page must not show.
+    const shapes = [
       [16, 900],
       [45_000, 10],
-    ] as const)
-    const choices = times(options, (i) => `${'<'.repeat(characters)}${i}`)
-    const configSchema = { type: 'object', required: ['p'], properties: { p: { enum: choices } } }
-    const option = { type: 'http', deploymentUrl: 'https://tools.example.com/mcp', configSchema }
-    const made = ask('PUT', '/servers/mallory/form', { connections: [option] })
-      .then(() => ask('DELETE', '/connect/mallory/form'))
-      .then(() => ask('PUT', '/connect/mallory/form', { server: 'mallory/form' }))
-    return times(atOnce, async () => {
-      const { status, text } = await made
+    ] as const
+    const made = shapes.map(async ([options, characters]) => {
+      const choices = times(options, (i) => `${'<'.repeat(characters)}${i}`)
+      const configSchema = { type: 'object', required: ['p'], properties: { p: { enum: choices } } }
+      const option = { type: 'http', deploymentUrl: 'https://tools.example.com/mcp', configSchema }
+      const name = `form${options}`
+      await ask('PUT', `/servers/mallory/${name}`, { connections: [option] })
+      await ask('DELETE', `/connect/mallory/${name}`)
+      return ask('PUT', `/connect/mallory/${name}`, { server: `mallory/${name}` })
+    })
+    return times(atOnce, async (i) => {
+      const { status, text } = await (made[i % made.length] as (typeof made)[number])
       if (status >= 400) return status
       const { pathname, search } = new URL(JSON.parse(text).status.setupUrl)
       return (await ask('GET', `${pathname}${search}`)).status
@@ -319,9 +322,12 @@ const worsts: Readonly<Record<string, Worst>> = {
   },
   'names with one hash': ({ ask, keys, chance }) =>
     times(atOnce, async (i) => {
-      const names = oneHash.slice(0, chance.pick([5000, 12_000]))
-      const args = Object.fromEntries(names.map((name) => [name, 1]))
-      const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'sized', arguments: args } }
+      // As text: here too an object of such names would be slow to make.
+      const args = `{${oneHash
+        .slice(0, chance.pick([5000, 12_000]))
+        .map((name) => `${JSON.stringify(name)}:1`)
+        .join()}}`
+      const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"sized","arguments":${args}}}`
       const isStranger = i % 4 === 0
       const [path, body] = isStranger ? ['/oauth/register', args] : ['/connect/mallory/real/mcp', call]
       return (await ask('POST', path, body, chance.pick(keys))).status
@@ -346,7 +352,7 @@ function endless(): ReadableStream<Uint8Array> {
   return new ReadableStream({ pull: (controller) => controller.enqueue(event) })
 }
 
-/** A server whose stream has chunks of one byte, each with a long extension, for as long as somebody reads them. */
+/** A server whose stream of a call has chunks of one byte, each with a long extension, for as long as somebody reads them. */
 function framingWithoutEnd() {
   const head = 'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n'
   const chunks = Buffer.from(`1;${'x'.repeat(1000)}\r\n:\r\n`.repeat(64))
@@ -357,7 +363,8 @@ function framingWithoutEnd() {
     hostname: '127.0.0.1',
     port: 0,
     socket: {
-      data(socket) {
+      data(socket, bytes) {
+        if (!bytes.includes('"framed"')) return void socket.write('HTTP/1.1 405 \r\nContent-Length: 0\r\n\r\n')
         socket.write(head)
         pour(socket)
       },
@@ -382,12 +389,14 @@ async function held(server: Server, text: string, turns: number): Promise<number
 }
 
 function largeServer(chance: Random): object {
-  const words = times(60_000, () => `word${chance.int(1e6).toString(36)}`).join(' ')
-  return {
-    description: 'large',
-    tools: [{ name: 't', description: words.slice(0, 900_000), inputSchema: { type: 'object' } }],
-  }
+  // Made once: thousands of words of chance are slow to make.
+  largeText ||= times(90_000, () => `word${chance.int(1e6).toString(36)}`).join(' ')
+  const from = chance.int(largeText.length - 900_000)
+  const description = largeText.slice(from, from + 900_000)
+  return { description: 'large', tools: [{ name: 't', description, inputSchema: { type: 'object' } }] }
 }
+
+let largeText = ''
 
 /** A schema of one thing over and over: as large as it may be, smaller, or larger. */
 function schema(chance: Random, counts: readonly number[]): object {

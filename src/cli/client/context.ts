@@ -1,7 +1,6 @@
 /** The flags that commands of a running platform share, and what their actions get. */
 
 import { existsSync } from 'node:fs'
-import { createInterface } from 'node:readline/promises'
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { CommandError } from '../../errors.ts'
 import { isLocalUrl } from '../../http/guard.ts'
@@ -126,6 +125,7 @@ function columns(heading: readonly string[], rows: readonly (readonly unknown[])
 export async function confirmDeletion(question: string, { yes }: { readonly yes?: boolean }): Promise<void> {
   if (yes === true) return
   if (!process.stdin.isTTY) throw new CommandError('this cannot be undone: confirm it with --yes', 2)
+  const { createInterface } = await import('node:readline/promises')
   const reader = createInterface({ input: process.stdin, output: process.stderr })
   const answer = await reader.question(`${question} [y/N] `)
   reader.close()

@@ -4,7 +4,7 @@
  */
 
 import { type Static, Type } from '@sinclair/typebox'
-import { chosenKeyProblem } from '../../auth/api-key.ts'
+import { chosenKeyProblem } from '../../auth/chosen-key.ts'
 import { connectionBytesMax, fixtureDepthMax, serverBytesMax } from '../../limits.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
 import { namespaceOf } from '../../model/names.ts'
