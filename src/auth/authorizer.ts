@@ -151,8 +151,10 @@ export function countedByOwner(authorizer: Authorizer): Authorizer {
     async authenticate(request, isRepeated) {
       const context = await authorizer.authenticate(request, isRepeated)
       const place = allowanceOf(request).belongsTo(context.caller)
-      if (place !== undefined) await place // 429
-      return context
+      if (place === undefined) return context
+      await place // 429
+      // Its credential may have been revoked meanwhile, or its rights have changed.
+      return authorizer.authenticate(request, true)
     },
   }
 }

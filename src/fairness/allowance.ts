@@ -9,6 +9,7 @@ import { bodyMemoryFactor, chunkedBodyBytesMax, parsedResponseMemoryFactor } fro
 import type { Costs, OperationId } from '../operations.ts'
 import type { Fairness } from './fairness.ts'
 import { type Holder, ownerOf, strangerAt } from './owner.ts'
+import type { Queue } from './queue.ts'
 import type { Shares } from './shares.ts'
 import { Slices } from './slices.ts'
 import type { Work } from './turns.ts'
@@ -92,18 +93,22 @@ export class Allowance {
 
   /**
    * Says whose the request is, once. Waits for a pass of the event loop in which the owner has room, and for one of its
-   * places if the operation reads many records. Rejects with `rate_limited`, or throws it at once.
+   * places if the operation reads many records; undefined where it need not wait. Rejects with `rate_limited`, or
+   * throws it at once.
    */
   belongsTo(holder: Holder): Promise<void> | undefined {
     if (this.#holder !== undefined) return undefined
     this.#holder = holder
-    const { passes } = this.#fairness
+    const { passes, reads, logReads, time } = this.#fairness
     if (passes.isFull(holder)) {
       this.#takeBodyMemory(waitingRequestBytes)
       this.takeAnnouncedBody()
     }
     const pass = passes.enter(holder)
-    return this.costs.reads === 'few' ? pass : this.#enter(holder, pass)
+    if (this.costs.reads === 'few') return pass
+    const places = this.costs.reads === 'log' ? logReads : reads
+    if (pass === undefined && time.wait(ownerOf(holder)) === 0) this.#leave = places.enterNow(holder)
+    return this.#leave === undefined ? this.#enter(holder, places, pass) : undefined
   }
 
   /** Says that the request has no credential: it is a stranger's. Waits and rejects as `belongsTo`. */
@@ -111,10 +116,9 @@ export class Allowance {
     return this.belongsTo(this.holder)
   }
 
-  async #enter(holder: Holder, pass: Promise<void> | undefined): Promise<void> {
+  async #enter(holder: Holder, places: Queue, pass: Promise<void> | undefined): Promise<void> {
     await pass
-    const { reads, logReads } = this.#fairness
-    this.#leave = await (this.costs.reads === 'log' ? logReads : reads).enter(holder)
+    this.#leave = await places.enter(holder)
     // Inside the place, so that an owner has few requests that wait here.
     await this.#fairness.time.pause(ownerOf(holder))
   }

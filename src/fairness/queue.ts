@@ -33,13 +33,19 @@ export class Queue {
    * wait already.
    */
   async enter(holder: Holder, isRemoval = false): Promise<() => void> {
-    const isFirst = this.#removals.isEmpty && this.#others.isEmpty
-    if (this.#free > 0 && this.#mayGo(ownerOf(holder)) && isFirst) return this.#give(holder)
+    const leave = this.enterNow(holder)
+    if (leave !== undefined) return leave
     const { promise, resolve } = Promise.withResolvers<() => void>()
     if (!(isRemoval ? this.#removals : this.#others).add(holder, resolve))
       throw rateLimited('This caller has too many requests of this kind in progress', 1)
     this.#admit()
     return promise
+  }
+
+  /** As `enter`, where a place is free and nobody waits for it; otherwise undefined. */
+  enterNow(holder: Holder): (() => void) | undefined {
+    const isFirst = this.#removals.isEmpty && this.#others.isEmpty
+    return this.#free > 0 && this.#mayGo(ownerOf(holder)) && isFirst ? this.#give(holder) : undefined
   }
 
   /** Whether no task has a place, or waits for one. */

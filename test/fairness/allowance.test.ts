@@ -12,7 +12,7 @@ import { bodyMemoryFactor, parsedResponseMemoryFactor, pendingBytesMax, sliceCos
 import { type OperationId, operationEntries } from '../../src/operations.ts'
 import type { Upstream } from '../../src/upstream/upstream.ts'
 import { apiOf } from '../support/api.ts'
-import { createTestPlatform } from '../support/platform.ts'
+import { createTestPlatform, keyIdOf } from '../support/platform.ts'
 import { sampleKeys } from '../support/sample.ts'
 import { until } from '../support/until.ts'
 
@@ -181,6 +181,19 @@ test('a list waits for a place of its owner, and others’ do not', async () => 
   await list
 })
 
+test('a list that waited for a place is nothing to a key that was revoked meanwhile', async () => {
+  const fairness = createFairness()
+  const platform = await createTestPlatform({ fairness, fastLane: false })
+  const leave: (() => void)[] = []
+  for (let i = 0; i < readsAtOnceMax / 2; i += 1)
+    leave.push(await fairness.reads.enter({ keyId: 'any', family: 'any', userId: 'ada' }))
+  const list = apiOf(platform.fetch, sampleKeys.ada)('GET /connect/ada')
+  const operator = apiOf(platform.fetch, sampleKeys.operator)
+  expect((await operator(`DELETE /api-keys/${await keyIdOf(platform, 'ada')}`)).status).toBe(200)
+  for (const one of leave) one()
+  expect((await list).status).toBe(401)
+})
+
 test('a call’s body counts until its event stream ends', async () => {
   const fairness = { ...createFairness(), memory: new Shares(4 * (32 * 1024 + 3000 * bodyMemoryFactor)) }
   const streams: ReadableStreamDefaultController<Uint8Array>[] = []
@@ -225,6 +238,9 @@ test('large bodies and answers of an owner wait for its part of the time, with w
   class Noted extends Paces {
     override spend(owner: string, milliseconds: number) {
       waits.push(`${owner} spends ${milliseconds}`)
+    }
+    override wait() {
+      return 1
     }
     override async pause(owner: string) {
       waits.push(`${owner} waits`)
