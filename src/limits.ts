@@ -87,7 +87,7 @@ export const loginLinkSeconds = 10 * 60
 export const cliLoginSeconds = 5 * 60
 /** Ours: browser sessions that a user begins in a minute. Past it: 429. */
 export const sessionsPerMinuteMax = 30
-/** Ours: such logins begun in a minute from one address. Past it: 429. */
+/** Ours: logins on a command line begun in a minute from one address. Past it: 429. */
 export const cliLoginsPerMinuteMax = 30
 /** Contract 13.6: lifetime of an authorization code. Past it: `invalid_grant`. */
 export const codeSeconds = 60
@@ -109,9 +109,9 @@ export const clientDocumentsPerMinuteMax = 30
 export const registrationsPerMinuteMax = 30
 /** Ours: forms of one connection's setup page that are sent in a minute; each asks other servers, and leaves a record. Past it: 429. */
 export const setupsPerMinuteMax = 60
-/** Ours: such forms for all connections of one owner; each leaves up to 10 kB for ten minutes, and may register a client. Past it: 429. */
+/** Ours: forms of setup pages of all connections of one owner that are sent in a minute; each leaves up to 10 kB for ten minutes, and may register a client. Past it: 429. */
 export const ownerSetupsPerMinuteMax = 120
-/** Ours: how often such a client, which all connections to a server share, is replaced in an hour. Past it: 429. */
+/** Ours: how often postern's client at an authorization server, which all connections to a server share, is replaced in an hour. Past it: 429. */
 export const newClientsPerHourMax = 1
 /** Ours: characters of a redirect URI, a client id that is a URL, or another URL of a client. Past it: 400. */
 export const clientUrlCharsMax = 2000
@@ -198,7 +198,7 @@ export const replicaGoneMs = 10_000
 export const storeLookAgainMs = 100
 /** Contract 16.1: the default of `--store-pool`. Past it: statements wait for a connection. */
 export const storePoolDefault = 10
-/** Contract 16.7: the same at a start. Past it: it ends. */
+/** Contract 16.7: milliseconds that this machine's clock may differ from the database's at a start. Past it: the start is refused. */
 export const clockOffsetMaxMs = 20_000
 /** Ours: entries that a scan of a store reads at once. Past it: the next read. */
 export const scannedPerRead = 1000
