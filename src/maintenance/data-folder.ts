@@ -15,7 +15,7 @@ import { openLmdbStore } from '../storage/lmdb/store.ts'
 import type { PostgresStore } from '../storage/postgres/store.ts'
 import { requireOwn, requirePrivate } from '../storage/private-file.ts'
 import type { Store } from '../storage/store.ts'
-import { type OpenDatabaseOptions, openDatabase } from './database.ts'
+import type { OpenDatabaseOptions } from './database.ts'
 import { type DatabaseFlags, type DatabasePlace, readDatabase } from './database-place.ts'
 
 /** An open data folder, with its store or one in a database. Closes it when it is disposed. */
@@ -119,6 +119,8 @@ export async function openDatabaseFolder(
   }
   // A command that cannot open the store leaves no folder behind; a start puts its secret there.
   if (options.mayMake) makeFolder(path)
+  // Loaded here: most commands need none, and start sooner.
+  const { openDatabase } = await import('./database.ts')
   const { store, secrets, isNew } = await openDatabase(place, options)
   return { ...(await openedFolder(path, store, secrets, isNew)), database: store }
 }
