@@ -90,7 +90,7 @@ import type { Store } from './storage/store.ts'
 import type { Usage } from './storage/usage.ts'
 import type { Upstream } from './upstream/upstream.ts'
 
-/** Contract 17.3: seconds of calls that a key may make at once, at `--call-rate`. Past it: 429. */
+/** Contract 17.3: seconds' worth of calls, at the rate of `--call-rate`, that a key may make at once. Past it: 429. */
 const callBurstSeconds = 20
 
 export interface AppDeps {

@@ -15,66 +15,66 @@ export const tokenLifetimeDefaultSeconds = 60 * 60
 export const tokenLifetimeMaxSeconds = 24 * 60 * 60
 /** Contract 3.1: a token must fit a request header of common proxies (8 KiB) and leave room for other headers. Past it: 400 `policy_too_large` when it is minted; a longer token in a request is not parsed. */
 export const tokenCharsMax = 6144
-/** Ours: clocks of one company's servers differ by seconds. Past it: a token issued further in the future is 401. */
+/** Ours: how far in the future a token may have been issued, because clocks of one company's servers differ by seconds. Past it: the token is 401. */
 export const clockSkewMaxSeconds = 30
-/** Ours: how long a verifier may cache the public keys. Past it: a key published this long ago may begin to sign. */
+/** Ours: how long a verifier may cache the public keys. Past it: postern may begin to sign with a key that it published this long ago. */
 export const jwksMaxAgeSeconds = 300
-/** Ours: a retired key verifies tokens until its last token has expired, plus a minute for clock differences. Past it: its tokens are 401. */
+/** Ours: how long a retired signing key verifies tokens: until the last token that it signed has expired, plus a minute for clock differences. Past it: the tokens of the key are 401. */
 export const keyRetirementSeconds = tokenLifetimeMaxSeconds + 60
-/** Ours: a revocation must survive a clock that runs fast for a while. Past it, once the token has expired: it is deleted. */
+/** Ours: how long postern keeps a revocation after its token has expired, so that the revocation survives a clock that runs fast for a while. Past it: postern deletes the revocation. */
 export const revocationRetentionSeconds = 7 * 24 * 60 * 60
 
 // Directory and catalogue
 
-/** Ours: names of namespaces read from the store at once. Past it: in several reads. */
+/** Ours: names of namespaces that one read of the store returns. Past it: postern reads the rest in further reads. */
 export const namespacesPerRead = 1000
 /** Contract 10.1: namespaces on a page. Past it: 400. */
 export const namespacesPageMax = 50
-/** Contract 10.3: namespaces that a user may own before making another is refused. Past it: 403. */
+/** Contract 10.3: namespaces that a user may own before postern refuses to make another. Past it: 403. */
 export const namespacesPerUserDefault = 3
-/** Ours: namespaces that an organization may own before making another is refused; each member's `/me` and lists look at all. Past it: 403 for all but operators; fixtures and imports are not refused. */
+/** Ours: namespaces that an organization may own before postern refuses to make another; `/me` and the lists of each member look at all of them. Past it: 403 for all but operators; fixtures and imports are not refused. */
 export const namespacesPerOrganizationMax = 1000
-/** Ours: live API keys of a user or an organization, when one is made over HTTP; those of an organization are revoked with it in one write. Past it: 403. */
+/** Ours: live API keys that a user or an organization may have when somebody makes another over HTTP; one write removes an organization and revokes all its keys. Past it: 403. */
 export const holderApiKeysMax = 100
-/** Ours: API keys that a user or an organization makes in an hour; a revoked one leaves 0.7 kB, so that no import brings it back. Past it: 429. */
+/** Ours: API keys that a user or an organization makes in an hour; a revoked key leaves a record of 0.7 kB, so that no import brings the key back. Past it: 429. */
 export const newKeysPerHourMax = 100
-/** Ours: servers that one request imports; other writes of the directory wait a fifth of a millisecond for each. Past it: 400, and the command sends several. */
+/** Ours: servers that one request imports; for each of them, other writes of the directory wait a fifth of a millisecond. Past it: 400; a command that imports more servers sends several requests. */
 export const importedServersMax = 500
 /** Ours: API keys, grants, calls or audit entries on a page. Past it: 400. */
 export const listPageMax = 100
 /** Ours: members of an organization; they are removed with it in one write. Past it: 403. */
 export const organizationMembersMax = 10_000
-/** Ours: members of an organization read from the store at once. Past it: in several reads. */
+/** Ours: members of an organization that one read of the store returns. Past it: postern reads the rest in further reads. */
 export const membersPerRead = 1000
 /** Contract 9.2: servers on a page. Past it: 400. */
 export const serversPageMax = 100
-/** Contract 9.2: servers on a page without `pageSize`. Past it: they are on the next page. */
+/** Contract 9.2: servers on a page without `pageSize`. Past it: further servers are on the next page. */
 export const serversPageDefault = 10
-/** Ours: different words of a server that are indexed, of its name first and its description last. Past it: the rest is not found. */
+/** Ours: different words of a server that postern indexes, those of its name first and those of its description last. Past it: a search does not find the server by its other words. */
 export const searchedWordsMax = 2000
-/** Ours: different words of all servers of a namespace that are indexed; each takes about 300 bytes of memory. Past it: its servers are found by their names. */
+/** Ours: different words of all servers of a namespace that are indexed; each takes about 300 bytes of memory. Past it: a search finds further servers of the namespace by their names. */
 export const namespaceSearchedWordsMax = 50_000
-/** Ours: different words of all servers that are indexed, about 100 MB; an owner has at most half of what the others leave, and a namespace half of its owner's. Past it: servers are found by their names. */
+/** Ours: different words of all servers that postern indexes, which take about 100 MB; an owner has at most half of what the other owners leave, and a namespace half of its owner's part. Past it: a search finds further servers by their names. */
 export const allSearchedWordsMax = 330_000
-/** Ours: characters of each field of a server that are indexed, its tools' names counted together. Past it: the rest is not found. */
+/** Ours: characters that postern indexes of each field of a server; the names of all its tools together are one field. Past it: a search does not find the rest of the field. */
 export const searchedCharsMax = 16 * kB
 /** Contract 9.6: bytes of the body of `PUT /servers`. Past it: 413. */
 export const serverBodyBytesMax = MB
-/** Contract 9.4: hits of a search, and those without `topK`. Past it: 400. */
+/** Contract 9.4: the largest `topK`; a search without `topK` has at most as many hits. Past it: 400. */
 export const searchHitsMax = 500
 /** Contract 9.4: the least `topK`. Past it: 400. */
 export const searchHitsMin = 10
 /** Contract 9.5: characters of a search. Past it: 400. */
 export const searchCharsMax = 256
-/** Contract 9.5: letters from which the last word of a search is also the beginning of one. Below it: it is a whole word. */
+/** Contract 9.5: letters that the last word of a search must have to match also the beginning of a word. Below it: the last word matches only a whole word. */
 export const searchBeginningCharsMin = 3
 /** Ours: servers on a page of `/v0.1/servers`; the public MCP Registry has as many. Past it: 400. */
 export const registryPageMax = 100
-/** Ours: servers on a page of `/v0.1/servers` without `limit`, as in the public MCP Registry. Past it: they are on the next page. */
+/** Ours: servers on a page of `/v0.1/servers` without `limit`, as in the public MCP Registry. Past it: further servers are on the next page. */
 export const registryPageDefault = 30
-/** Ours: calls of tools a second of one API key; its lines in the record of calls take up to 10 GB a day then. `--call-rate`. Past it: 429. */
+/** Ours: calls of tools that one API key may make a second; at that rate, its lines in the record of calls take up to 10 GB a day. Change this with `--call-rate`. Past it: 429. */
 export const callsPerSecondDefault = 100
-/** Ours: pages of a server's list that are read. Past it: a warning, or 502. */
+/** Ours: pages that postern reads of a server's list of tools, resources or prompts. Past it: a warning, or 502. */
 export const introspectionPagesMax = 64
 
 // Sign-in
@@ -95,23 +95,23 @@ export const codeSeconds = 60
 export const accessTokenSeconds = 60 * 60
 /** Ours: bytes of a form; the largest names a few hundred tools. Past it: 400. */
 export const formBytesMax = 64 * kB
-/** Ours: time after its last grant that a client stays registered, so that it can sign in again. Past it: it is removed. */
+/** Ours: how long a client stays registered after its last grant, so that it can sign in again. Past it: the client is removed. */
 export const usedClientSeconds = 180 * 24 * 60 * 60
-/** Ours: registered clients that are kept for the user who was the first to allow them something; each has up to 25 kB. Past it: within an hour the one that was used longest ago is forgotten, and registers again. */
+/** Ours: registered clients that postern keeps for one user, who was the first to allow them something; each takes up to 25 kB. Past it: within an hour, postern forgets the client that was used longest ago, and the client registers again. */
 export const userClientsMax = 200
 /** Ours: grants of a user; each has up to 15 kB. Past it: within an hour the oldest one ends. */
 export const userGrantsMax = 1000
-/** Ours: times that a user allows a client something in a minute, more than a person can; each leaves up to 10 kB for a minute, or a grant. Past it: 429. */
+/** Ours: times a minute that a user may allow a client something, more often than a person can; each time leaves up to 10 kB for a minute, or a grant. Past it: 429. */
 export const grantsPerMinuteMax = 60
 /** Ours: documents of clients that are fetched in a minute for one user; each is a request to a server that somebody names. Past it: 429. */
 export const clientDocumentsPerMinuteMax = 30
 /** Contract 13.3: registrations a minute from one address. Past it: 429. */
 export const registrationsPerMinuteMax = 30
-/** Ours: forms of one connection's setup page that are sent in a minute; each asks other servers, and leaves a record. Past it: 429. */
+/** Ours: forms of one connection's setup page that people send in a minute; for each form, postern asks other servers and keeps a record. Past it: 429. */
 export const setupsPerMinuteMax = 60
-/** Ours: forms of setup pages of all connections of one owner that are sent in a minute; each leaves up to 10 kB for ten minutes, and may register a client. Past it: 429. */
+/** Ours: forms that people send in a minute on the setup pages of all connections of one owner; each form leaves up to 10 kB for ten minutes, and may register a client. Past it: 429. */
 export const ownerSetupsPerMinuteMax = 120
-/** Ours: how often postern's client at an authorization server, which all connections to a server share, is replaced in an hour. Past it: 429. */
+/** Ours: how often in an hour postern replaces its client at an authorization server; all connections to a server share this client. Past it: 429. */
 export const newClientsPerHourMax = 1
 /** Ours: characters of a redirect URI, a client id that is a URL, or another URL of a client. Past it: 400. */
 export const clientUrlCharsMax = 2000
@@ -119,11 +119,11 @@ export const clientUrlCharsMax = 2000
 export const oauthFetchTimeoutMs = 10_000
 /** Contract 14.1: lifetime of the ticket in a setup link. Past it: a key is needed. */
 export const setupTicketSeconds = 60 * 60
-/** Contract 14.5: time that a person has to sign in at an authorization server. Past it: 400, start again. */
+/** Contract 14.5: time that a person has to sign in at an authorization server. Past it: 400, and the person must start again. */
 export const attemptSeconds = 10 * 60
 /** Ours: characters of a client id, a client secret or a scope that a connection is given. Past it: 400. */
 export const oauthTextCharsMax = 2000
-/** Ours: grants or clients that one read of the store returns. Past it: the next read. */
+/** Ours: grants or clients that one read of the store returns. Past it: postern reads the rest in further reads. */
 export const grantsPerRead = 1000
 
 // Policies
@@ -134,19 +134,19 @@ export const rpcPatternCharsMax = 500
 export const rpcProgramSizeMax = 1000
 /** Ours: instructions of all patterns in a policy, parents included; the worst take 80 ms on values of 1 KiB. Past it: 400. */
 export const policyProgramSizeMax = 2000
-/** Ours: `\\p{…}` classes in a policy; each holds hundreds of ranges, and a pattern with more of them took over a megabyte. Past it: 400. */
+/** Ours: `\p{…}` classes in a policy; each class holds hundreds of ranges, and a pattern with more classes took over a megabyte. Past it: 400. */
 export const rpcUnicodeClassesMax = 8
-/** Ours: ranges of characters in the classes of a policy's patterns, or of one pattern of a JSON Schema, each as often as it is repeated; so many take a millisecond to compile and 500 kB. Past it: 400; in a JSON Schema as a pattern that RE2 does not know. */
+/** Ours: ranges of characters in the classes of a policy's patterns, or of one pattern of a JSON Schema; a range counts as often as the pattern repeats it. So many ranges take a millisecond to compile, and 500 kB. Past it: 400 for a policy; in a JSON Schema, postern treats the pattern as one that RE2 does not know. */
 export const patternRangesMax = 20_000
 /** Ours: characters in the ranges of case-insensitive patterns, in a policy; folding a million took half a second. Past it: 400. */
 export const rpcFoldedCharactersMax = 2000
 /** Ours: cost of one turn of matching, in characters of the text times instructions of the pattern; about three milliseconds. Past it: the next request has its turn first. */
 export const sliceCost = 75_000
-/** Ours: part of the time in which one owner's bytes from other servers and its large answers are handled. Past it: the bytes wait in their sockets, and the requests for their place. */
+/** Ours: part of the time that postern spends on one owner's bytes from other servers and on that owner's large answers. Past it: the bytes wait in their sockets, and the requests wait for a place. */
 export const ownerTimeShare = 0.2
-/** Ours: pieces of work of one token, or of one key used directly, that wait for a turn or a place; of one owner twice as many. Past it: 429. */
+/** Ours: pieces of work of one token, or of one key used directly, that wait for a turn or a place; an owner may have twice as many. Past it: 429. */
 export const waitingJobsMax = 256
-/** Ours: bytes of a body that announces no length, and so is counted as this many until it is read; twice the largest body of an operation. Past it: the runtime answers 413, without a body, and closes the connection. */
+/** Ours: bytes of a body that announces no length. postern counts each such body as this many bytes until it has read the body; the bound is twice the largest body of an operation. Past it: the runtime answers 413, without a body, and closes the connection. */
 export const chunkedBodyBytesMax = 2 * MB
 /** Ours: bytes of memory for each byte of a request's body: the body, its text, and what it is parsed into. Counted against `pendingBytesMax`. Past it: 429. */
 export const bodyMemoryFactor = 6
@@ -159,72 +159,72 @@ export const outgoingRequestsMax = 20_000
 export const slugCharsMax = 64
 /** Contract 2.5: characters in a connection id. Past it: not a valid id. */
 export const connectionIdCharsMax = 128
-/** Contract 2.1: characters in a key chosen by the user. Below it: refused at the start, a problem of the fixtures. */
+/** Contract 2.1: characters in a key chosen by the user. Below it: postern refuses the key when it starts, or reports a problem of the fixtures. */
 export const apiKeyCharsMin = 32
-/** Ours: four times a generated key; anything longer is a token or a mistake. Past it: refused at the start. */
+/** Ours: characters in a key: four times as many as in a generated key; a longer text is a token or a mistake. Past it: postern refuses the key when it starts. */
 export const apiKeyCharsMax = 256
 /** Ours: a connection with its metadata. Past it: a problem of the fixtures. */
 export const connectionBytesMax = 64 * kB
 /** Ours: a server with its tools and their schemas. Past it: a problem of the fixtures. */
 export const serverBytesMax = MB
-/** Ours: browsers and proxies support as much. Past it: a problem of the fixtures. */
+/** Ours: characters in a URL: browsers and proxies support as many. Past it: a problem of the fixtures. */
 export const urlCharsMax = 2048
-/** Ours: connections in a namespace, twice what the bench loads. `--namespace-connections`. Past it: 403 for writes over HTTP; fixtures and imports are counted, not refused. */
+/** Ours: connections in a namespace, twice as many as `make bench` loads. Change this with `--namespace-connections`. Past it: 403 for writes over HTTP; fixtures and imports are counted, not refused. */
 export const namespaceConnectionsDefault = 2_000_000
-/** Ours: bytes of a namespace's connections with their index and private parts, and of its servers with their listings; on disk they take about twice as much, and four times at the most, where records of growing sizes are written and deleted in turn: free pages between others wait for smaller records. `--namespace-bytes`. Past it: as for the number of connections. */
+/** Ours: bytes of a namespace's connections with their index and private parts, and of its servers with their listings. On disk these records take about twice as much. They take up to four times as much where growing records are written and deleted in turn, because the free pages in between wait for smaller records. Change the bound with `--namespace-bytes`. Past it: 403 for writes over HTTP; fixtures and imports are counted, not refused. */
 export const namespaceBytesDefault = 1024 * MB
-/** Ours: servers registered in a namespace; every list looks at all. Past it: as for the number of connections. */
+/** Ours: servers registered in a namespace; every list looks at all of them. Past it: 403 for writes over HTTP; fixtures and imports are counted, not refused. */
 export const namespaceServersMax = 1000
-/** Ours: servers of one owner, in all of its namespaces; each takes 1 to 10 kB of memory, for the filters and the words of lists. Past it: 403 for another over HTTP; fixtures and imports are counted, not refused. */
+/** Ours: servers of one owner, in all of its namespaces; each takes 1 to 10 kB of memory, for the filters and the words of lists. Past it: 403 for another server over HTTP; fixtures and imports are counted, not refused. */
 export const ownerServersMax = 5000
 
-/** Ours: keys of small records in a read that shares its statement with others. Past it: its own statement. */
+/** Ours: keys of small records that a read may ask for if it shares an SQL statement with other reads. Past it: the read gets its own statement. */
 export const sharedReadKeysMax = 100
-/** Ours: entries that one statement of a load writes to PostgreSQL. Past it: the next statement. */
+/** Ours: entries that one statement of a load writes to PostgreSQL. Past it: the next statement writes the rest. */
 export const postgresEntriesPerStatement = 1000
 /** Contract 16.5: milliseconds until a read of PostgreSQL must be answered. Past it: 503. */
 export const storeReadMs = 2000
 /** Contract 16.8: milliseconds until the outcome of a commit must be certain. Past it: 503, `outcome_unknown`. */
 export const storeOutcomeMs = 10_000
-/** Ours: connections that commits leave to reads, and that long transactions have for themselves; reads of large records have half of the others, and one is left to small reads. Past it: commits wait, and large reads for a second; then 503. */
+/** Ours: database connections that commits leave to reads, and as many that long transactions have for themselves. Reads of large records have half of the other connections, and one connection is left to small reads. Past it: commits wait, and reads of large records wait for a second; then 503. */
 export const storePoolReserved = 2
-/** Contract 16.10: milliseconds that a primary is confirmed without a commit that it acknowledged. Past it: 503. */
+/** Contract 16.10: milliseconds that a primary counts as confirmed after the last commit that it acknowledged. Past it: 503. */
 export const storeBeliefMs = 5000
 /** Ours: milliseconds that a command waits for the database. Past it: exit 1. */
 export const storeCommandMs = 5000
-/** Ours: milliseconds without a heartbeat after which a replica counts as gone; ten of them are missing then. Past it: its name may be taken. */
+/** Ours: milliseconds without a heartbeat after which a replica counts as gone; by then, ten heartbeats are missing. Past it: another replica may take its name. */
 export const replicaGoneMs = 10_000
-/** Ours: milliseconds between two looks at the hosts after a connection was lost. Past it: the next look. */
+/** Ours: milliseconds between two looks at the hosts of the database after a connection was lost. Past it: postern looks again. */
 export const storeLookAgainMs = 100
 /** Contract 16.1: the default of `--store-pool`. Past it: statements wait for a connection. */
 export const storePoolDefault = 10
 /** Contract 16.7: milliseconds that this machine's clock may differ from the database's at a start. Past it: the start is refused. */
 export const clockOffsetMaxMs = 20_000
-/** Ours: entries that a scan of a store reads at once. Past it: the next read. */
+/** Ours: entries that a scan of a store reads at once. Past it: postern reads the rest in further reads. */
 export const scannedPerRead = 1000
 
 // Lists
 
 /** Spec 8: items on a page. Past it: 400. */
 export const pageItemsMax = 100
-/** Spec 8: items on a page if the request has no limit. Past it: a cursor. */
+/** Spec 8: items on a page if the request has no limit. Past it: the page has a cursor for the rest. */
 export const pageItemsDefault = 100
 /** Ours: one turn of index work. Past it: other requests have their turn first. */
 export const eventLoopSliceMs = 2
 
 // Requests
 
-/** Ours: the body of `POST /tokens` holds a policy that must fit a token of 6,144 characters. Past it: 400, and the connection is closed. */
+/** Ours: bytes of the JSON body of most operations: that of `POST /tokens` holds a policy, which must fit a token of 6,144 characters. Past it: 400, and the connection is closed. */
 export const requestBodyBytesMax = 64 * kB
-/** Ours: nesting of a JSON body; deeper JSON attacks the parsers that read it later. Past it: 400. */
+/** Ours: nesting of a JSON body; deeper JSON is an attack on the parsers that read it later. Past it: 400. */
 export const jsonDepthMax = 32
-/** Ours: tokens a second that one API key may mint; each signature takes a thread 1.5 ms. `--mint-rate`. Past it: 429. */
+/** Ours: tokens a second that one API key may mint; each signature takes 1.5 ms of a thread. Change this with `--mint-rate`. Past it: 429. */
 export const mintsPerSecondDefault = 50
-/** Ours: connections a second that one API key, with its tokens, may write or delete; a sync of thousands has to wait in between. `--write-rate`. Past it: 429. */
+/** Ours: connections a second that one API key, with its tokens, may write or delete; a sync of thousands of connections has to pause in between. Change this with `--write-rate`. Past it: 429. */
 export const writesPerSecondDefault = 100
 /** Ours: tokens waiting for their signature; one owner may have half of what the others leave. Past it: 503. */
 export const pendingSignaturesMax = 800
-/** Ours: invalid credentials a second from one address; an office with one expired token stays below. `--failure-rate`. Past it: 429. */
+/** Ours: invalid credentials a second from one address; an office where one token has expired stays below this rate. Change this with `--failure-rate`. Past it: 429. */
 export const failuresPerSecondDefault = 20
 /** Ours: burst of a rate limit, in seconds of its rate. Past it: 429. */
 export const burstSeconds = 20
@@ -239,7 +239,7 @@ export const shutdownTimeoutMs = 5000
 export const upstreamTimeoutDefaultSeconds = 60
 /** Ours: one JSON-RPC request, large enough for a document in its arguments. Past it: 413. */
 export const rpcBodyBytesMax = MB
-/** Ours: an authorization is good for this time, as for a body that arrives promptly. Past it: authorize again before the next step. */
+/** Ours: how long an authorization stays good, which is enough for a body that arrives promptly. Past it: postern authorizes the request again before the next step. */
 export const authorizationFreshMs = 50
 /** Ours: nesting of a JSON-RPC request: a few levels, plus those of its arguments. Past it: 400, -32700. */
 export const rpcDepthMax = 64
@@ -249,13 +249,13 @@ export const rpcKeysMax = 20_000
 export const rpcValuesMax = 150_000
 /** Ours: the head of an MCP server's response. Past it: 502. */
 export const upstreamHeadBytesMax = 32 * kB
-/** Ours: a response that is not a stream is held in memory; a stream may be this far ahead of its reader. Past it: 502, or the stream ends. */
+/** Ours: bytes of a response that is not a stream, which postern holds in memory, and bytes by which a stream may be ahead of its reader. Past it: 502, or the stream ends. */
 export const upstreamResponseBytesMax = 16 * MB
 /** Ours: request bodies in use, and responses that are incomplete or not yet read by their client. One owner may have half of what the others leave, one token half of that. Past it: 429, or the stream ends. */
 export const pendingBytesMax = 160 * MB
 /** Ours: a response that postern parses and does not merely pass on: narrowed lists, `.tools`. Past it: 502. */
 export const parsedResponseCharsMax = 4 * MB
-/** Ours: bytes of memory for each character of a parsed response; usually three, seven for thousands of small objects. Counted against `pendingBytesMax`. Past it: 429. */
+/** Ours: bytes of memory for each character of a parsed response; usually a response takes three, and one with thousands of small objects takes seven. Counted against `pendingBytesMax`. Past it: 429. */
 export const parsedResponseMemoryFactor = 8
 /** Ours: time for the body of a response that is not a stream, after its head. Past it: 504. */
 export const upstreamBodyTimeoutMs = 60_000
@@ -267,32 +267,32 @@ export const streamEventBytesMax = parsedResponseCharsMax
 export const streamIdleTimeoutMs = 5 * 60_000
 /** Ours: lifetime of a stream. Past it: the stream ends. */
 export const streamLifetimeMs = 60 * 60_000
-/** Ours: interval at which an open stream's credential and connection are checked. Within it: a stream outlives them. */
+/** Ours: interval at which an open stream's credential and connection are checked. Within it: a stream outlives its credential or its connection. */
 export const streamCheckIntervalMs = 500
 /** Ours: requests in progress through one connection, streams included. One owner may have half of what the others leave, one token half of that. Past it: 429. */
 export const concurrentCallsMax = 8000
-/** Stores 7: the session id of an MCP server, so that the sealed id fits 1,024 characters. Past it: 502. */
+/** Contract 16.13: characters of the session id of an MCP server, so that the sealed id fits 1,024 characters. Past it: 502. */
 export const upstreamSessionIdCharsMax = 512
-/** Ours: a larger response is written in pieces, to know when the client has read it. Within it: the system's socket buffers hold it. */
+/** Ours: bytes of a response that postern writes in one piece; it writes a larger one in several, to know when the client has read it. Within it: the system's socket buffers hold a response up to this size. */
 export const responseInOnePieceBytesMax = 256 * kB
-/** Ours: an idle connection to an MCP server, unless its own keep-alive timeout minus a second is shorter. Past it: it is closed. */
+/** Ours: how long postern keeps an idle connection to an MCP server, unless the server's own keep-alive timeout minus a second is shorter. Past it: postern closes the connection. */
 export const socketIdleMs = 4000
 /** Ours: all pages of a server's tools that `.tools` reads, together. Past it: 502. */
 export const toolsCharsMax = 16 * MB
-/** Ours: how long the addresses of a name are cached; the address that was checked is the one connected to. Past it: resolved again. */
+/** Ours: how long postern caches the addresses of a name; it connects to the address that it has checked. Past it: postern resolves the name again. */
 export const dnsCacheTtlMs = 5000
 /** Ours: concurrent DNS lookups; one owner may have half of what the others leave. Past it: 502, or the connection is created with the state `error`. */
 export const pendingLookupsMax = 400
 /** Ours: names whose addresses are cached, some hundred bytes each. Past it: resolved again. */
 export const dnsCacheEntriesMax = 1000
-/** Ours: bytes of an event stream parsed in one step, extended to the end of the last line. Past it: the next step. */
+/** Ours: bytes of an event stream that postern parses in one step; the step always extends to the end of the last line. Past it: the next step parses the rest. */
 export const eventBytesAtOnce = 16 * kB
 
 // The log, the audit log and the disk
 
-/** Ours: refusals a second of one API key and its tokens that the audit log writes one by one. Past it: one line with the caller and their number. */
+/** Ours: refusals a second of one user or organization that the audit log writes one by one. Past it: one line names the caller and the number of further refusals. */
 export const auditRefusalsPerCaller = 10
-/** Ours: refusals a second of all callers that are written, beyond the first of each. Past it: one line for each caller, with their number. */
+/** Ours: refusals a second of all callers together that the audit log writes one by one, beyond the first of each caller. Past it: one line for each caller gives the number of further refusals. */
 export const auditRefusalsPerSecond = 100
 /** Ours: method and name of a refused MCP request in the audit log; MCP's own names have at most 128. Past it: cut, with an ellipsis. */
 export const auditNameCharsMax = 128
@@ -302,7 +302,7 @@ export const freeBytesMin = 16 * MB
 export const deletionBytesMin = 8 * MB
 /** Ours: free disk space that revocations leave; each writes about ten kilobytes. Below it: all writes are 503. */
 export const reservedBytesMin = 4 * MB
-/** Storage contract: text before and after concatenated values: the frame of a page. Past it: a bug in postern. */
+/** Storage contract: bytes of text before, and after, the joined records of a page. Past it: only a bug in postern. */
 export const wrapBytesMax = 512
 /** Storage contract: bytes of a key; LMDB allows 1,978 with our page size. Past it: refused before the write. */
 export const storeKeyBytesMax = 1024
@@ -316,12 +316,12 @@ export const pageCacheBytesMax = 16 * MB
 
 // Mocks
 
-/** Ours: parts of a value times keywords of its schema, and as much again for each reference that is followed; about 50 ms. Past it: the value is refused. */
+/** Ours: steps for checking a value: its parts times the keywords of its schema, and as many again for each reference that postern follows; all steps take about 50 ms. Past it: the value is refused. */
 export const schemaStepsMax = 2_000_000
 
 // Reading
 
 /** Ours: nesting of fixtures and exports; tool schemas nest deeper than requests. Past it: a problem of the file. */
 export const fixtureDepthMax = 64
-/** Ours: problems that a command prints. Past it: the number of further ones. */
+/** Ours: problems that a command prints. Past it: the command prints the number of further problems. */
 export const problemsShownMax = 100

@@ -53,7 +53,7 @@ export function createBrowserSessions(
   }
 }
 
-/** Ours: cookies of a request; browsers keep 180 for a host. Past it: nobody is signed in. */
+/** Ours: cookies of a request; browsers keep 180 for a host. Past it: the request counts as not signed in. */
 const cookiesMax = 200
 
 /** Cookies of an https base URL get the `__Host-` prefix, which no other host or path can set. */

@@ -9,7 +9,7 @@ import { type PlatformError, rateLimited, unauthorized } from '../errors.ts'
 import type { RateLimit } from '../fairness/rate-limit.ts'
 import type { Log, LogFields } from '../ops/log.ts'
 
-/** Ours: interval at which refused credentials are logged, for each reason. Within it: they are counted, and the next line has the number. */
+/** Ours: interval at which refused credentials are logged, for each reason. Within it: refused credentials are counted, and the next line has their number. */
 export const refusalLogIntervalMs = 10_000
 
 const words = {

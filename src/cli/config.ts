@@ -16,9 +16,9 @@ import { didYouMean } from '../schema/near-name.ts'
 import { readAllowedUpstream } from '../upstream/addresses.ts'
 import { collect } from './options.ts'
 
-/** Contract 16.1: connections of a replica to PostgreSQL, `--store-pool`. Past it: exit 2. */
+/** Contract 16.1: the fewest connections of a replica to PostgreSQL, `--store-pool`. Below it: exit 2. */
 const storePoolMin = 2
-/** Contract 16.1: see `storePoolMin`. Past it: exit 2. */
+/** Contract 16.1: the most connections of a replica to PostgreSQL, `--store-pool`. Past it: exit 2. */
 const storePoolMax = 100
 /** Ours: the longest `--upstream-timeout`. Past it: refused at the start. */
 const upstreamTimeoutMaxSeconds = 600

@@ -22,7 +22,7 @@ export interface ImportServersFlags {
   readonly owner?: string
 }
 
-/** Ours: bytes of servers that are sent at once; postern takes a little more. Past it: in several writes. */
+/** Ours: bytes of servers that a command imports with one request; postern accepts a little more. Past it: the command sends several requests. */
 const batchBytes = 900_000
 
 const ownerShape = validatorOf(UserId)

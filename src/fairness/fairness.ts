@@ -10,17 +10,17 @@ import { Queue, Queues } from './queue.ts'
 import { Shares } from './shares.ts'
 import { Turns } from './turns.ts'
 
-/** Ours: requests that read many records at once, or a server's details, one owner half of them; each holds the event loop for `eventLoopSliceMs` at a time. Past it: they wait. */
+/** Ours: requests in progress that read many records, or a server's details; one owner has at most half of these requests. Each request holds the event loop for `eventLoopSliceMs` at a time. Past it: further requests wait. */
 export const readsAtOnceMax = 8
-/** Ours: requests that read the lines of a log at once, one of each owner; each looks at 100,000 for a second. Past it: they wait. */
+/** Ours: requests in progress that read the lines of a log, at most one for each owner; each looks at 100,000 lines, which takes a second. Past it: further requests wait. */
 const logReadsAtOnceMax = 4
-/** Ours: owners whose large responses of other servers wait to be parsed, one of each. Past it: they wait. */
+/** Ours: owners that have a large response of another server waiting for the parser, one response for each owner. Past it: further owners wait. */
 const parsersAtOnceMax = 32
-/** Ours: large responses of other servers that are parsed at once; each takes up to a quarter of `pendingBytesMax` meanwhile. Past it: they wait. */
+/** Ours: large responses of other servers that postern parses at the same time; meanwhile, each response takes up to a quarter of `pendingBytesMax`. Past it: further responses wait. */
 const parsesAtOnceMax = 2
-/** Ours: writes that are decided and committed at once, eight of each owner. Past it: they wait. */
+/** Ours: writes that postern decides and commits at the same time, at most eight for each owner. Past it: further writes wait. */
 const commitsAtOnceMax = 64
-/** Ours: TLS handshakes with other servers in which certificates are read, two of each owner. Past it: they wait. */
+/** Ours: TLS handshakes with other servers in which postern reads certificates at the same time, at most two for each owner. Past it: further handshakes wait. */
 const handshakesAtOnceMax = 8
 
 /** See `createFairness`. */

@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs'
 
 /** Ours: memory that the process may gain before garbage is collected and memory returned. Past it: a collection begins beside the other work. */
 export const garbageBytesMax = 64 * 1024 * 1024
-/** Ours: memory that the process may gain although garbage is being collected. Past it, and past `garbageBytesMax` since the last time: everything stops until it is collected, for 10 to 120 ms. */
+/** Ours: memory that the process may gain while garbage is collected beside the other work. Past it: if the process has also gained `garbageBytesMax` since the last stop, everything stops for 10 to 120 ms, until the garbage is collected. */
 export const garbageUrgentBytes = 300 * 1024 * 1024
 
 /** Milliseconds between two looks at the memory of the process, of 12 microseconds each. Past it: the next look. */

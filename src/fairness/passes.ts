@@ -7,9 +7,9 @@
 
 import { type Holder, ownerOf } from './owner.ts'
 
-/** Ours: requests answered in one pass of the event loop, ten microseconds each or more; a client that waits for its answers has one on each connection. Past it: they are answered in the next pass, and a connection that has sent further requests ahead is closed. */
+/** Ours: requests that postern answers in one pass of the event loop, each in ten microseconds or more; a client that waits for its answers has one request on each connection. Past it: postern answers further requests in the next pass, and a connection that has sent requests ahead is closed. */
 export const requestsPerPassMax = 100
-/** Ours: requests of one owner that are handled in one pass of the event loop. Past it: the next ones wait for the next pass. */
+/** Ours: requests of one owner that are handled in one pass of the event loop. Past it: further requests wait for the next pass. */
 export const ownerRequestsPerPassMax = 8
 
 type Answer = (request: Request) => Promise<Response> | Response

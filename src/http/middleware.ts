@@ -13,7 +13,7 @@ import { pathOf } from './path.ts'
 import { refuseManyParameters } from './query.ts'
 import { operationOf } from './route.ts'
 
-/** Ours: announced bytes of a body that was not read because its request was refused, which the runtime would receive all the same. Past it, or without `Content-Length`: the connection is closed after a 404, 413 or 429. */
+/** Ours: announced bytes of a body that postern did not read because it refused the request; the runtime would receive them all the same. Past it: postern closes the connection after a 404, 413 or 429, as it does for any body without `Content-Length`. */
 const unreadBodyBytesMax = 64 * 1024
 
 /** While the store cannot be written, every request would log it. Within it: it is logged once. */

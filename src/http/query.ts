@@ -2,7 +2,7 @@
 
 import { invalidRequest } from '../errors.ts'
 
-/** Ours: parameters of a query; an operation has twenty and 32 filters at most. Past it: 400. */
+/** Ours: parameters of a query; an operation has at most twenty parameters and 32 filters. Past it: 400. */
 export const queryParametersMax = 100
 
 /**

@@ -8,7 +8,7 @@
 import { dlopen, ptr } from 'bun:ffi'
 import { readdirSync } from 'node:fs'
 
-/** Ours: bytes that the system receives on one connection ahead of the server; it may double them. Past it: the sender waits. */
+/** Ours: bytes that the operating system receives on one connection before postern reads them; the system may double this number. Past it: the sender waits. */
 export const receiveBufferBytes = 16 * 1024
 
 // From Linux's <asm-generic/socket.h>.

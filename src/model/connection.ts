@@ -7,11 +7,11 @@ import { ConnectionId, QualifiedName } from './names.ts'
 
 /** Contract 6.2: characters in a connection's name. Past it: a problem of the fixtures. */
 const connectionNameCharsMax = 255
-/** Ours: long enough for any kind of credential. Past it: 400. */
+/** Ours: characters in the value of a connection's header, enough for any kind of credential. Past it: 400. */
 const headerValueCharsMax = 4096
 /** Ours: headers stored with a connection. Past it: 400. */
 const connectionHeadersMax = 32
-/** Ours: each pair is an index entry to write and store. Past it: a problem of the fixtures. */
+/** Ours: pairs of a connection's metadata; for each pair, postern writes and stores an index entry. Past it: a problem of the fixtures. */
 const connectionMetadataPairsMax = 64
 
 /** Whether a URL can be parsed, and names no user: credentials belong in headers. */

@@ -5,7 +5,7 @@ import { rpcPatternCharsMax } from '../limits.ts'
 import { oneOf } from '../schema/shapes.ts'
 import { Slug } from './names.ts'
 
-/** Spec 8: characters in a path. Past it: 400. */
+/** Spec 8: characters in a path of `rpcReqMatch`. Past it: 400. */
 const rpcKeyCharsMax = 200
 /** Ours: paths in one `rpcReqMatch`. Past it: 400. */
 const constraintRpcEntriesMax = 32

@@ -3,9 +3,9 @@
 import { type Static, type TString, Type } from '@sinclair/typebox'
 import { connectionIdCharsMax, slugCharsMax } from '../limits.ts'
 
-/** Ours: a storage key holds an organization and a user, and may have 1,024 bytes. Past it: a problem of the fixtures, 400 in a body. */
+/** Ours: characters of an organization's id; a key of the store holds the ids of an organization and a user, and may have 1,024 bytes. Past it: a problem of the fixtures, 400 in a body. */
 export const organizationIdCharsMax = 128
-/** Ours: as for organizations. Past it: refused by the command, a problem of the fixtures. */
+/** Ours: characters of a user's id; a key of the store holds the ids of an organization and a user, and may have 1,024 bytes. Past it: refused by the command, or a problem of the fixtures. */
 export const userIdCharsMax = 128
 
 const slugPattern = `[A-Za-z0-9](?:[A-Za-z0-9._-]{0,${slugCharsMax - 2}}[A-Za-z0-9])?`

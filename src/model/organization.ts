@@ -7,7 +7,7 @@ import { OrganizationId, OrganizationUserId, Slug, UserId } from './names.ts'
 
 /** Ours: characters of an organization's name. Past it: 400. */
 const organizationNameCharsMax = 200
-/** Ours: fits one line of `postern keys list`. Past it: refused by the command. */
+/** Ours: characters of an API key's name, so that the name fits one line of `postern keys list`. Past it: refused by the command. */
 const apiKeyNameCharsMax = 64
 
 /** Records that were written before postern kept their time have none. */

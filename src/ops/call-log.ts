@@ -12,11 +12,11 @@ import { drained } from '../schema/steps.ts'
 import { ChainedLog, type LogOptions } from './chained-log.ts'
 import type { RefusedCaller } from './denial-count.ts'
 
-/** Contract 18.2: least milliseconds between two checks whether the record of calls was moved away, and whether the disk has room for it. Within it: lines go to the moved file. */
+/** Contract 18.2: least milliseconds between two checks whether somebody has moved the record of calls away, and whether the disk has room for it. Within it: postern still writes lines to the moved file. */
 export const callLogCheckMs = 500
-/** Ours: characters of a tool's name in the record of calls, as JSON: a control character has six. Past it: its beginning, “…” and eight digits of its SHA-256. */
+/** Ours: characters of a tool's name in the record of calls, written as JSON, where a control character takes six. Past it: the line has the beginning of the name, “…” and eight digits of the name's SHA-256. */
 const recordedToolCharsMax = 256
-/** Contract 18.1: refused calls a second that are recorded one by one, beyond the first of each caller. Past it: only their number is, by caller. */
+/** Contract 18.1: refused calls a second that postern records one by one, beyond the first of each caller. Past it: the record has only the number of further refused calls of each caller. */
 const callRefusalsPerSecond = 100
 
 /** HMAC-SHA-256 of the arguments' canonical form (RFC 8785): the same for the same arguments in any order. */

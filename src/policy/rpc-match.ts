@@ -5,7 +5,7 @@
 
 import { costToAsk, matches } from '../schema/patterns.ts'
 
-/** Ours: parts of a path; JSON-RPC bodies nest a few levels, so a longer path matches nothing real. Past it: 400. */
+/** Ours: parts of a path of `rpcReqMatch`; JSON-RPC bodies nest a few levels, so a longer path matches nothing real. Past it: 400. */
 const rpcPathPartsMax = 16
 /** Ours: characters of a value that a pattern is matched against, so that the worst pattern stays within 30 ms. Past it: the value does not match. */
 const rpcValueCharsMax = 1024

@@ -11,10 +11,10 @@ import { schemaStepsMax } from '../limits.ts'
 import { rangesOf } from './pattern-ranges.ts'
 import { compile, patternProblem } from './patterns.ts'
 
-/** Ours: keywords of a JSON Schema of others, with the names and values in them; compiling so many takes 20 to 60 ms. Past it: a mock answers with an error, and a setup page cannot be used. */
+/** Ours: keywords of somebody else's JSON Schema, with the names and values in them; compiling so many takes 20 to 60 ms. Past it: a mock answers with an error, and a setup page cannot be used. */
 export const schemaSizeMax = 1000
 
-/** Ours: characters of a text that may fit a `format`; some take a time of the square of it. Past it: it fits none. */
+/** Ours: characters of a text that may fit a `format`; for some formats, the time grows with the square of the length. Past it: the text fits no `format`. */
 export const formatCharsMax = 2048
 /** Ours: cost of all patterns of a schema on one value, in instructions times characters; about 40 ms. Past it: the arguments are refused. */
 export const mockPatternCostMax = 1_000_000

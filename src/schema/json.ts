@@ -9,7 +9,7 @@ import { jsonErrorPosition } from './json-error.ts'
 import { drained, valuesPerStep } from './steps.ts'
 import { TextHashes } from './text-hashes.ts'
 
-/** Ours: characters of a number in JSON, longer than any that a program writes. Past it: treated as a number that two parsers may read differently. */
+/** Ours: characters of a number in JSON, more than any program writes. Past it: postern treats the number as one that two parsers may read differently. */
 const jsonNumberCharsMax = 400
 
 /**

@@ -6,7 +6,7 @@
 
 import { StoreError } from './store.ts'
 
-/** Ours: times that a write is decided because others change the directory, or its record, in between. Past it: 503. */
+/** Ours: times that postern decides one write because other writes change the directory, or the same record, in between. Past it: 503. */
 export const writeAttemptsMax = 20
 
 /**

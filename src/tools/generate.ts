@@ -36,7 +36,7 @@ function limitsTable(): string {
   const shared = parts.map((part) => boundsTable(part.split('\n')[0] ?? '', part))
   const files = [...new Bun.Glob('**/*.ts').scanSync(source)].filter((file) => file !== 'limits.ts').sort()
   const others = files.map((file) => readFileSync(join(source, file), 'utf8')).join('\n')
-  return [...shared, boundsTable('Of single parts', others)].join('\n').trim()
+  return [...shared, boundsTable('Bounds of single parts', others)].join('\n').trim()
 }
 
 function boundsTable(heading: string, source: string): string {

@@ -5,7 +5,7 @@ import { type OutgoingRequest, wireRequest } from './head.ts'
 import type { Abort, Endpoint, HttpConnection, ResponseHandler } from './http-connection.ts'
 import { openConnection } from './open-connection.ts'
 
-/** Ours: connections being opened to one MCP server, abandoned ones included until the system has given them up. Past it: 502. */
+/** Ours: connections that postern is opening to one MCP server, including abandoned ones that the system has not given up yet. Past it: 502. */
 export const pendingConnectsMax = 2000
 
 /** The connections to one address. */

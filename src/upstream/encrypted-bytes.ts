@@ -5,7 +5,7 @@
 
 import type { ResponseHandler } from './http-connection.ts'
 
-/** Ours: encrypted bytes of a connection that carry nothing; ordinary session tickets have one thousand. Past it: it is closed. */
+/** Ours: encrypted bytes on a connection that carry no data; ordinary session tickets have one thousand bytes. Past it: postern closes the connection. */
 export const emptyBytesMax = 64 * 1024
 /** Each byte may come in a record of its own. */
 const recordBytesPerByte = 24

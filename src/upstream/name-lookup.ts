@@ -13,7 +13,7 @@ import { dnsCacheEntriesMax, dnsCacheTtlMs, pendingLookupsMax } from '../limits.
 import { within } from '../within.ts'
 import { UpstreamError } from './upstream.ts'
 
-/** Ours: timeout of a DNS lookup. Past it: the name has no address, for as long as a result is cached. */
+/** Ours: timeout of a DNS lookup. Past it: the name counts as one without an address, as long as postern caches the result. */
 export const lookupTimeoutMs = 5000
 
 /** Resolves a name to all of its addresses. Rejects if there are none. */

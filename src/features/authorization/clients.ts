@@ -21,9 +21,9 @@ import type { Client, KeptDocuments, OAuthDeps } from './oauth-deps.ts'
 import { OAuthError } from './oauth-error.ts'
 import { redirectUriProblem } from './redirect-uris.ts'
 
-/** Contract 13.3: time that a registered client has to be used. Past it: it is removed. */
+/** Contract 13.3: time in which somebody must use a client that has registered. Past it: the client is removed. */
 export const unusedClientSeconds = 24 * 60 * 60
-/** Contract 13.3: registered clients that nobody has used. Past it: the oldest of the network that has most is removed. */
+/** Contract 13.3: registered clients that nobody has used. Past it: postern removes the oldest client of the network that registered most of these clients. */
 export const unusedClientsMax = 1000
 
 /** Ours: characters of a client's name. Past it: it is cut. */

@@ -22,9 +22,9 @@ import { connectionOf, resourceOf } from './oauth-metadata.ts'
 import { policyOf } from './policy.ts'
 import { isRegistered, withParameters } from './redirect-uris.ts'
 
-/** Ours: tools that the consent page lists, and that a grant may name; a token must fit its header. Past it: they are typed, or 400. */
+/** Ours: tools that the consent page lists, and that a grant may name, because a token must fit its header. Past it: the user types the names of the tools, or gets 400. */
 const grantToolsMax = 200
-/** Ours: characters of their names together that the consent page lists. Past it: they are typed. */
+/** Ours: characters of the names of all tools together that the consent page lists. Past it: the user types the names of the tools. */
 const listedToolsCharsMax = 16_384
 /** Ours: characters of `state` and other parameters that are passed on. Past it: 400. */
 const stateCharsMax = 2000

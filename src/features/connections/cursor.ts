@@ -8,7 +8,7 @@
 import { openSealed, seal } from '../../auth/secrets.ts'
 import { canonicalBytes } from '../../schema/base64.ts'
 
-/** Ours: the longest sealed cursor has 214 characters. Past it: 400. */
+/** Ours: characters of a cursor; the longest one that postern makes has 214. Past it: 400. */
 export const cursorCharsMax = 256
 
 /** Issued cursors in decoded form, some hundred bytes each. Past it: decrypted again. */

@@ -10,12 +10,12 @@ import type { Slices } from '../../fairness/slices.ts'
 import { idOfKey, prefixRange } from '../../storage/keys.ts'
 import type { Key, Store } from '../../storage/store.ts'
 
-/** Ours: index entries read ahead where most are skipped. Past it: the batch size doubles each time a batch is used up. */
+/** Ours: index entries that postern reads ahead where a list skips most of them. Past it: the batch size doubles each time the list uses most of a batch. */
 export const indexBatchMin = 8
-/** Ours: index entries read ahead where most are used. Past it: the next batch. */
+/** Ours: index entries that postern reads ahead where a list uses most of them. Past it: postern reads the next batch. */
 export const indexBatchMax = 256
 
-/** Contract 16.6: index entries read at once from a store on another machine. Past it: the next batch. */
+/** Contract 16.6: index entries that postern reads at once from a store on another machine. Past it: postern reads the next batch. */
 const indexBatchRemote = 1000
 
 /**

@@ -12,7 +12,7 @@ import type { Log } from '../../ops/log.ts'
 import { connectionChange, findConnection, type StoredConnection } from '../../storage/connections.ts'
 import type { Store } from '../../storage/store.ts'
 
-/** Ours: minimum interval between two writes of a connection's status. Within it: the status is unchanged. */
+/** Ours: minimum interval between two writes of a connection's status. Within it: the stored status stays as it is. */
 export const statusWriteIntervalMs = 10_000
 
 /** Connections whose last status write is cached. Past it: the status is written once more. */

@@ -13,7 +13,7 @@ import { parsingWithin } from '../../schema/json.ts'
 export const parsedResponseKeysMax = 40_000
 /** Ours: values in the objects and arrays of a parsed response. Past it: 502. */
 export const parsedResponseValuesMax = 200_000
-/** Ours: nesting of a parsed response; nested schemas have some tens of levels, and writing a hundred thousand took a second. Past it: 502. */
+/** Ours: nesting of a parsed response; nested schemas have some tens of levels, and a response with a hundred thousand took a second to write. Past it: 502. */
 export const parsedResponseDepthMax = 500
 /** Ours: total cost of narrowing one list of tools, about 600 ms in turns; enough for 3,000 tools with ordinary names and patterns. Past it: 502. */
 export const narrowingCostMax = 15_000_000

@@ -8,7 +8,7 @@ import { readInteger } from '../../http/query.ts'
 import { listPageMax } from '../../limits.ts'
 import { linesBefore } from '../../ops/lines-backwards.ts'
 
-/** Contract 18.5: lines that a request looks at. Past it: its page ends, with a cursor and `stopped`. */
+/** Contract 18.5: lines of a log that one request looks at. Past it: the page ends, with a cursor and `stopped`. */
 const linesPerRequestMax = 100_000
 
 export interface PageBack<T> {

@@ -11,7 +11,7 @@ import { TextHashes } from '../../schema/text-hashes.ts'
 import { createWordIndex } from '../../search/word-index.ts'
 import { wordsOf } from '../../search/words.ts'
 
-/** Ours: different words of a server that are indexed however full its namespace is: enough for its names. Past it: the rest is not found. */
+/** Ours: different words of a server that postern indexes even if its namespace is full: enough for the server's names. Past it: a search does not find the server by its other words. */
 const searchedNameWordsMax = 12
 
 /** How much a word says in each field (contract, 9.5): qualifiedName, displayName, names of tools, description. */

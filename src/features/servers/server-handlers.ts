@@ -21,7 +21,7 @@ import { about, introspectFor, readQualifiedName, requireLedServer } from './man
 import type { ServerDeps } from './server-deps.ts'
 import { removeServer, type StoredServer, storedServer, writeServer } from './server-records.ts'
 
-/** Ours: values in the objects and arrays of the body of a write of a server; a server is parsed again and again. Past it: 400. */
+/** Ours: values in the objects and arrays of a body that writes a server; postern parses the record of a server again and again. Past it: 400. */
 const serverValuesMax = 50_000
 
 /** The bounds of the bodies of writes of servers. */

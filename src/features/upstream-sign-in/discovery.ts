@@ -11,7 +11,7 @@ import { version } from '../../version.ts'
 import { readChallenge } from './challenge.ts'
 import { type OAuthFetch, requireSecure, SignInProblem } from './oauth-fetch.ts'
 
-/** Ours: characters of all scopes that a server asks for; browsers and servers take URLs of about as many. Past it: 502. */
+/** Ours: characters of all scopes that a server asks for; browsers and servers accept URLs of about that length. Past it: 502. */
 const oauthScopeCharsMax = 8000
 /** Ours: characters of a URL in metadata. Past it: 502. */
 const oauthUrlCharsMax = 4000

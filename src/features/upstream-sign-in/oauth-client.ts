@@ -16,7 +16,7 @@ import type { Upstream } from '../../upstream/upstream.ts'
 import type { ServerMetadata } from './discovery.ts'
 import { type OAuthFetch, requestOver, SignInProblem } from './oauth-fetch.ts'
 
-/** Ours: clients of ours that authorization servers have registered, one for each server. Past it: the oldest are forgotten, and register again. */
+/** Ours: clients that postern has registered, one at each authorization server. Past it: postern forgets the oldest clients, and registers again. */
 export const upstreamClientsMax = 10_000
 
 /** A client of one issuer. */

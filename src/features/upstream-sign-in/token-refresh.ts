@@ -16,12 +16,12 @@ import { createOAuthFetch, SignInProblem } from './oauth-fetch.ts'
 import { createStoredTokens, type StoredTokens } from './stored-tokens.ts'
 import { refreshTokens, type UpstreamTokens } from './tokens.ts'
 
-/** Contract 14.6: a token is refreshed with less left than this, or than half of a shorter life. Past it: it is used as it is. */
+/** Contract 14.6: how long before its expiry postern refreshes a token, or half of the token's lifetime if that is shorter. Past it: with more time left, postern uses the token as it is. */
 const refreshAheadMs = 60_000
 
-/** Contract 14.6: time for which one process refreshes a connection's tokens, and others wait. Past it: another one tries. */
+/** Contract 14.6: time for which one process refreshes a connection's tokens, and others wait. Past it: another process tries. */
 export const refreshClaimMs = 15_000
-/** Contract 14.6: pause after a refresh that failed for now. Past it: the next call tries again. */
+/** Contract 14.6: pause after a refresh that failed temporarily. Past it: the next call tries again. */
 export const refreshRetryMs = 5_000
 
 /** Time between looks at a refresh that another process makes. Past it: the next look. */

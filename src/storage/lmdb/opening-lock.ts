@@ -12,7 +12,7 @@ import { Database, type SQLiteError } from 'bun:sqlite'
 import { join } from 'node:path'
 import { StoreError } from '../store.ts'
 
-/** Ours: milliseconds that the opening of a store waits for commits, and a commit for openings. Past it: an error, 503. */
+/** Ours: milliseconds that the opening of a store waits for commits, and that a commit waits for openings. Past it: an error for the opening, 503 for the commit. */
 const storeOpeningWaitMs = 30_000
 
 /**

@@ -5,7 +5,7 @@
 
 import { StoreError } from '../store.ts'
 
-/** Ours: revocations of one owner while deletions are 503 for want of space; each writes about ten kilobytes. Past it: 503. */
+/** Ours: revocations of one owner while deletions are 503 because the disk is nearly full; each revocation writes about ten kilobytes. Past it: 503. */
 export const scarceRevocationsMax = 50
 
 export type Reserve = ReturnType<typeof createReserve>

@@ -10,7 +10,7 @@ import { within } from '../../within.ts'
 import { type Health, StoreError } from '../store.ts'
 import type { Client } from './database-client.ts'
 
-/** Contract 16.9: milliseconds between two looks at the hosts of a database, and until a look must be answered. Past it: the host counts as away. */
+/** Contract 16.9: milliseconds between two looks at the hosts of a database; a host must also answer a look within this time. Past it: the host counts as away. */
 const storeLookMs = 1000
 
 /** The result of a look at a host. `timeline`: of its WAL; null for a standby, and where nothing may be written. */

@@ -17,7 +17,7 @@ import { createHeartbeats, joinReplicas, listReplicas, type Replica } from './re
 import { createStatements, type Statements } from './statements.ts'
 import { loadWith } from './write.ts'
 
-/** Contract 16.11: milliseconds that a start waits for the database. Past it: it ends. */
+/** Contract 16.11: milliseconds that postern waits for the database when it starts. Past it: postern ends. */
 const storeStartMs = 30_000
 
 /**
