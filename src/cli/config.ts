@@ -104,7 +104,7 @@ const settings = {
   ),
   callRate: setting(
     '--call-rate <number>',
-    'calls of tools per second of one API key with all its tokens; 0 for no limit',
+    'calls of tools per second that one API key and all its tokens may make together; 0 for no limit',
     limits.callsPerSecondDefault,
     readRate,
   ),
@@ -117,13 +117,13 @@ const settings = {
   ),
   namespacesPerUser: setting(
     '--namespaces-per-user <number>',
-    'namespaces that a user may own until creating another is refused; 0 for no limit',
+    'namespaces that a user may own before postern refuses to create another; 0 for no limit',
     limits.namespacesPerUserDefault,
     readMost,
   ),
   isRegistryOpen: onOff(
     '--open-registry',
-    'answer /v0.1/servers without a credential, for editors that cannot send one: all but unlisted servers',
+    'show all but unlisted servers at /v0.1/servers without a credential, for editors that cannot send one',
   ),
   namespaceBytes: setting(
     '--namespace-bytes <number>',
@@ -154,12 +154,12 @@ const settings = {
   // Authorization servers fetch that document, which they cannot where this server is not reachable for them.
   hasClientDocument: onOff(
     '--no-client-document',
-    'register with authorization servers of MCP servers instead of pointing them to a document of postern',
+    'register at the authorization servers of MCP servers, instead of sending them the URL of a client document',
   ),
   // Any application of the user's device may claim a scheme, so each one that is accepted is listed.
   redirectSchemes: list(
     '--redirect-scheme <name>',
-    'scheme of an application, such as myapp, that clients may be sent back to after signing in',
+    'URL scheme of an application, such as myapp, to which postern may redirect after a sign-in',
     readScheme,
   ),
 }

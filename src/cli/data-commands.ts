@@ -54,7 +54,7 @@ export function addDataCommands(postern: Command, { terminal }: Context): void {
     .action(async (file: string | undefined, flags) =>
       (await import('./export-import.ts')).exportCommand(file === '-' ? undefined : file, flags, terminal),
     )
-  onNamedData(postern, 'import', 'add the records of an export, all or none; a record of the same id is replaced')
+  onNamedData(postern, 'import', 'add all records of an export or none; replace records that have the same id')
     .argument('<file>', 'an export; - for stdin')
     .action(async (file: string, flags) => {
       const { importCommand } = await import('./export-import.ts')
@@ -75,7 +75,7 @@ export function addCallCommands(postern: Command, context: Context): void {
     .option('--connection <id>', 'only calls through this connection, or NAMESPACE/ID')
     .option('--tool <name>', 'only calls of this tool')
     .option('--user <id>', 'only calls by this user')
-    .option('--token <jti>', 'only calls with this token, or one minted with it')
+    .option('--token <jti>', 'only calls with this token, or with a token minted with it')
     .addOption(new Option('--outcome <outcome>', 'only calls with this outcome').choices(callOutcomes))
     .option('--args <file>', 'only calls with the arguments in this file; - for stdin')
     .option('--follow', 'keep printing new calls')
@@ -93,8 +93,8 @@ export function addServerCommands(postern: Command, context: Context): Command {
   const server = group(postern, 'server').description('register, search and import MCP servers')
   const take = onNamedData(server, 'import', 'register servers from server.json or a dump of an MCP registry')
     .argument('<file>', 'server.json documents, or pages of an MCP registry; - for stdin')
-    .option('-n, --namespace <name>', 'namespace for all servers (default: that of each name)')
-    .option('--owner <user>', 'owner of the namespaces that are created (default: operator; over HTTP, yourself)')
+    .option('-n, --namespace <name>', 'namespace for all servers (default: the namespace in each name)')
+    .option('--owner <user>', 'owner of created namespaces (default: the user operator; over HTTP, yourself)')
   type Flags = NamedFolder & ImportServersFlags
   const onMachine = async (flags: Flags, file: string) =>
     importing(file, (path, { importServersCommand }) => importServersCommand(path, flags, context.terminal))
@@ -125,7 +125,7 @@ export function addStoreCommands(postern: Command, { terminal }: Context): void 
     .description('copy a store with everything in it; the source may be in use')
     .requiredOption('--from <store>', 'data folder, or postgres://user@host:5432/database')
     .requiredOption('--to <store>', 'data folder or database URL, which must be new or empty')
-    .addOption(dataOption('folder of the audit log, if neither is a data folder'))
+    .addOption(dataOption('folder of the audit log, if neither store is a data folder'))
     .addOption(instanceSecretOption('file with the instance secret, if the source is a database'))
     .addOption(storePasswordOption('file with the password of a database whose URL has none'))
     .addHelpText('after', copyHelp)
@@ -133,7 +133,7 @@ export function addStoreCommands(postern: Command, { terminal }: Context): void 
 }
 
 const copyHelp = `
-The last line has the number of records and a hash of all of them: the same for a copy of the copy.
+The last line has the number of records and a hash of all records. A copy of the copy has the same hash.
 
 Example:
   postern store copy --from ./postern-data --to postgres://postern@db.example.com:5432/postern`

@@ -37,7 +37,7 @@ export function onData(parent: Command, name: string, description: string, data 
     .description(description)
     .addOption(data)
     .addOption(new Option('--store <url>', store).env('POSTERN_STORE'))
-    .addOption(storePasswordOption('file with the password of the user of --store'))
+    .addOption(storePasswordOption('file with the password of the user in the URL of --store'))
     .addOption(instanceSecretOption('file with the instance secret (default: in the data folder)'))
 }
 
@@ -46,7 +46,7 @@ export function onData(parent: Command, name: string, description: string, data 
  * operator gave `--data`.
  */
 export function onNamedData(parent: Command, name: string, description: string): Command {
-  const data = dataOption('data folder; created if named here and missing')
+  const data = dataOption('data folder; created if you name it here and it is missing')
   return onData(parent, name, description, data).hook('preAction', (command) => {
     command.setOptionValue('isNamed', command.getOptionValueSource('data') !== 'default')
   })

@@ -99,7 +99,7 @@ function addServeCommands(postern: Command, { terminal, exit }: Context): void {
       await run(config, flags.data, terminal)
     })
 
-  const devWords = 'start a local server with sample or own fixtures, reloaded on change; nothing is kept'
+  const devWords = 'start a local server that keeps no data, with the sample or your own fixtures, reloaded on change'
   withServeOptions(postern.command('dev').description(devWords), { isReplica: false })
     .addHelpText('after', devHelp)
     .action(async (flags: ServeFlags) => {
@@ -131,7 +131,7 @@ function addServeCommands(postern: Command, { terminal, exit }: Context): void {
 /** A command that asks a platform by its URL, or the one on this machine by its address. */
 function askingOne(command: Command): Command {
   return command
-    .argument('[url]', 'base URL (default: that of this machine, by --host and --port)')
+    .argument('[url]', 'base URL (default: this machine, at --host and --port)')
     .addOption(
       new Option('--host <address>', 'address that postern listens on').env('POSTERN_HOST').default('127.0.0.1'),
     )
@@ -145,9 +145,9 @@ function addKeyCommands(postern: Command, context: Context): void {
   const { terminal } = context
   const keys = group(postern, 'keys').description('create, list and revoke API keys')
   const create = onNamedData(keys, 'create', 'create an API key and print it once, on stdout')
-    .option('--user <id>', 'user that the key belongs to (default: over HTTP, yourself)')
+    .option('--user <id>', 'user that the key belongs to (default: yourself, only over HTTP)')
     .option('--name <name>', 'what the key is for')
-    .option('--operator', 'let the key access everything, and mint for any organization')
+    .option('--operator', 'let the key access everything, and mint tokens for any organization')
     .addHelpText('after', '\nExample:\n  KEY=$(postern keys create --user ada --name laptop)')
   const list = onData(
     keys,
@@ -193,7 +193,7 @@ function addGrantCommands(postern: Command, context: Context): void {
     'list',
     'list all grants that have not expired; over HTTP, your own unless you are an operator',
   )
-  const revoke = onData(grants, 'revoke', 'revoke a grant and every token of it').argument(
+  const revoke = onData(grants, 'revoke', 'revoke a grant and all its tokens').argument(
     '<id>',
     'the id of the grant, as `grants list` shows it',
   )
@@ -230,14 +230,14 @@ function addTokenCommands(postern: Command, context: Context): Command {
   onData(
     token,
     'explain',
-    "show a token's constraints in words, and which of them allow or refuse a described request; check its signature where the data folder is",
+    "explain a token's constraints in words, and which of them allow or refuse the request that the flags describe; check the token's signature if the data folder is on this machine",
   )
     .argument('<token>', 'the token; - reads it from stdin, hidden from other users of the machine')
     .option('--namespace <name>', 'the namespace of the request')
     .option('--resource <type>', 'connections, servers, namespaces or skills (default: connections)')
     .option('--operation <kind>', 'read, write or execute (default: read; execute with --rpc)')
     .addOption(
-      new Option('--metadata <key=value>', 'metadata of the connection, or its connectionId; repeatable').argParser(
+      new Option('--metadata <key=value>', 'metadata of the connection, or connectionId=ID; repeatable').argParser(
         collect,
       ),
     )
@@ -316,7 +316,7 @@ function addHelpCommands(postern: Command, { terminal }: Context): void {
   postern
     .command('docs')
     .argument('[page]', 'the page, like policy (default: the list of pages)')
-    .description('print a page of the documentation, as /docs has it')
+    .description('print a page of the documentation that postern serves at /docs')
     .action(async (page: string | undefined) => (await import('./docs-command.ts')).printDocs(page, terminal))
   postern
     .command('completions')
@@ -355,9 +355,9 @@ function columns(): number {
 }
 
 const serveHelp = `
-The first start prints one operator key; POSTERN_API_KEY (at least 32 characters) supplies it instead.
-Logs are JSON lines on stderr. SIGINT and SIGTERM finish the requests in flight; a second one exits at once.
-SIGHUP reopens the logs and reloads fixtures that have changed.
+The first start prints an operator key, unless POSTERN_API_KEY (at least 32 characters) supplies one.
+Logs are JSON lines on stderr. On SIGINT or SIGTERM, postern finishes the requests in flight, and exits;
+on a second signal, it exits at once. SIGHUP reopens the logs and reloads fixtures that have changed.
 
 Example:
   postern serve --data ./platform --fixtures ./fixtures --base-url https://mcp.example.com`
@@ -367,7 +367,7 @@ Examples:
   postern dev
   postern dev --fixtures ./fixtures --port 0
 
-Connections may point to this machine, so that a server under development can be tried.`
+Connections may point to this machine, so that you can try a server under development.`
 
 const auditHelp = `
 Examples:
@@ -375,8 +375,9 @@ Examples:
   zcat -f audit.jsonl.2.gz audit.jsonl.1 audit.jsonl | postern audit verify -`
 
 const rotateHelp = `
-A key is published before it signs (next), signs (active), and is accepted for a day after (retired), so no
-token is refused on the way. Verifiers may keep the list of keys for five minutes; rotate again after that.`
+postern publishes a key before the key signs (next), then signs with it (active), and then accepts its tokens for a
+day (retired), so no valid token is refused. Verifiers may cache the list of keys for five minutes: wait that long
+before you rotate again.`
 
 const completionsHelp = `
 Examples:

@@ -54,7 +54,7 @@ export type ServerInfo = Static<typeof ServerInfo>
 
 const SignedInUntil = Type.String({
   format: 'date-time',
-  description: 'When the sign-in ends, where the server gave nothing to renew it with: somebody signs in again then.',
+  description: 'When the sign-in ends, if there is no refresh token to renew it. Somebody must then sign in again.',
 })
 
 /** Contract 5.1: five states, each with what a person needs to resolve it. */

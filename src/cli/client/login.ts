@@ -13,7 +13,7 @@ export function addLoginCommands(postern: Command, { remote }: RemoteCommands, t
   postern
     .command('login')
     .argument('<url>', 'base URL of postern, like https://mcp.example.com')
-    .description('log in to postern with an API key, which is asked for or read from stdin')
+    .description('log in to postern with an API key, typed at a prompt or read from stdin')
     .addOption(jsonOption())
     .action((url: string, flags) => login(url, flags, terminal))
   postern

@@ -9,8 +9,8 @@ import { type CommandContext, confirmDeletion, type RemoteCommands } from './con
 export function addNamespaceCommands(postern: Command, { remote }: RemoteCommands): void {
   const namespace = group(postern, 'namespace').description('create, list and delete namespaces')
   remote(namespace, 'add', 'create a namespace')
-    .argument('<name>', 'the name of the namespace: 3 to 39 of a-z, 0-9 and -')
-    .option('--organization <id>', 'organization that owns the namespace (default: yourself)')
+    .argument('<name>', 'the name of the namespace: 3 to 39 characters from a-z, 0-9 and -')
+    .option('--organization <id>', 'organization that owns the namespace (default: none, you own it)')
     .run(async ({ flags, request, say }: CommandContext<{ organization?: string }>, name: string) => {
       const { organization } = flags
       const body = organization === undefined ? undefined : { organizationId: organization }

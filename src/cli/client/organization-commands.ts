@@ -58,7 +58,7 @@ export function addOrganizationCommands(postern: Command, remotes: RemoteCommand
 function addMemberCommands(org: Command, { remote }: RemoteCommands): void {
   const member = group(org, 'member').description('manage the members of an organization')
   const memberOf = (organization: string, user: string) => `${pathOf(organization)}/members/${pathSegment(user)}`
-  remote(member, 'add', 'add a member, or change the role of one')
+  remote(member, 'add', 'add a member, or change a member’s role')
     .argument('<organization>', 'the id of the organization')
     .argument('<user>', 'the id of the user')
     .addOption(

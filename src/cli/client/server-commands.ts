@@ -43,7 +43,7 @@ export function addServerActions(server: Command, { remote }: RemoteCommands): v
     .option('-n, --namespace <name>', 'only servers in this namespace (default: in all)')
     .run((context) => showServers(context, []))
   remote(server, 'search', 'search the registered servers')
-    .argument('[words...]', 'what to search for; all servers without it')
+    .argument('[words...]', 'words to search for; without words, list all servers')
     .option('-n, --namespace <name>', 'only servers in this namespace (default: in all)')
     .run(showServers)
   remote(server, 'get', 'print the details of a server')

@@ -48,7 +48,8 @@ export function addToolCommands(postern: Command, { inNamespace }: RemoteCommand
 }
 
 const callHelp = `
-In a pair, a value that is JSON is sent as JSON, and any other as text: days=3 is a number, id='"7"' a text.`
+In a pair, postern sends a value that is JSON as JSON, and any other value as text: days=3 is a number, and id='"7"' is
+a text.`
 
 /** The tools of a connection, or of all of a namespace. Connections that cannot be asked are reported on stderr. */
 async function toolsOf(context: CommandContext, connection?: string): Promise<Tool[]> {

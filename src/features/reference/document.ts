@@ -110,20 +110,20 @@ const words: Readonly<Partial<Record<OperationId, Words>>> = {
   createToken: {
     summary: 'Mint a service token',
     description:
-      'A signed token of limited life that acts for the caller. Every constraint of the policy must allow a request; within one, every field must. Without a body, or with `{}` or `null`, the token has no policy. A token may mint tokens: a child carries its parent’s constraints and never outlives it.',
+      'Returns a signed token with a limited lifetime that acts for the caller. Every constraint of the policy must allow a request, and so must every field of a constraint. Without a body, or with `{}` or `null`, the token has no policy. A token may mint tokens: a child carries its parent’s constraints and never outlives it.',
     body: CreateTokenRequest,
     example: { policy: [{ namespaces: 'acme', operations: 'read', ttl: '30m' }] },
     answer: CreateTokenResponse,
     error: TokenError,
     errors: {
-      400: 'The request or its policy cannot be read; the message names the place (`invalid_request`, `policy_too_large`)',
+      400: 'The request or its policy cannot be read; the message says which part (`invalid_request`, `policy_too_large`)',
       403: 'The caller does not manage the organization',
     },
   },
   revokeToken: {
     summary: 'Revoke a service token',
     description:
-      'With every token minted with it, at once and at every replica. Anybody who has the token may revoke it; operators may also name only its id.',
+      'Also revokes every token minted with this one, at once and at every replica. Anybody who has the token may revoke it; an operator may send its id instead of the token.',
     body: TokenRevocation,
     example: { token: 'eyJ…' },
     answer: TokenRevoked,
@@ -133,7 +133,7 @@ const words: Readonly<Partial<Record<OperationId, Words>>> = {
   listConnections: {
     summary: 'List the connections of a namespace',
     description:
-      'In the order of their ids, narrowed to what the caller’s policy lets it see. `metadata.{key}` filters, also written `metadata[key]`, may be given for any key, and all filters must hold.',
+      'Lists the connections that the caller’s policy lets it see, sorted by id. You may filter by any metadata key, with `metadata.{key}` or `metadata[key]`. A connection must match all filters.',
     parameters: [
       query('limit', 'Connections on a page', integer(1, pageItemsMax, pageItemsDefault)),
       query('cursor', '`nextCursor` of the page before'),
@@ -157,7 +157,7 @@ const words: Readonly<Partial<Record<OperationId, Words>>> = {
   createConnection: {
     summary: 'Create a connection',
     description:
-      'postern generates the id. It contacts the MCP server once, for a few seconds at most; `status` and `serverInfo` have the outcome. `headers` are sent to the server, and are in no answer.',
+      'postern generates the id. It contacts the MCP server once, for a few seconds at most; `status` and `serverInfo` show the outcome. postern sends `headers` to the server, and never shows them in an answer.',
     body: ConnectionWrite,
     example: { mcpUrl: 'https://mcp.example.com/mcp', metadata: { team: 'sales' } },
     made: Connection,
@@ -165,14 +165,14 @@ const words: Readonly<Partial<Record<OperationId, Words>>> = {
   },
   getConnection: {
     summary: 'Read a connection',
-    description: 'As the list shows it.',
+    description: 'Returns the connection with the same fields as the list.',
     answer: Connection,
     errors: connectionErrors,
   },
   replaceConnection: {
     summary: 'Create a connection with this id, or change it',
     description:
-      'A field that is left out keeps its value; `metadata` and `headers` are replaced whole, and null clears them; `server` and `mock` stay as they are.',
+      'A field that you leave out keeps its value. A new value of `metadata` or `headers` replaces the old one as a whole, and null clears it. `server` and `mock` stay as they are.',
     body: ConnectionWrite,
     example: { mcpUrl: 'https://mcp.example.com/mcp', name: 'Notes' },
     answer: Connection,
@@ -181,14 +181,14 @@ const words: Readonly<Partial<Record<OperationId, Words>>> = {
   },
   deleteConnection: {
     summary: 'Delete a connection',
-    description: 'It no longer exists when this is answered.',
+    description: 'When postern answers, the connection no longer exists.',
     answer: Deleted,
     errors: writeErrors,
   },
   callMcp: {
     summary: 'Speak MCP through a connection',
     description:
-      'Streamable HTTP, in the handshake revisions and in 2026-07-28: one JSON-RPC message. Answers JSON or `text/event-stream`. Every message is held to the token’s policy, `rpcReqMatch` included, and `tools/list` shows what the token could call.',
+      'Send one JSON-RPC message over streamable HTTP, in an MCP revision that begins with `initialize`, or in 2026-07-28. The answer is JSON or `text/event-stream`. postern checks every message against the token’s policy, including `rpcReqMatch`; `tools/list` shows only the tools that the token could call.',
     body: RpcMessage,
     example: { jsonrpc: '2.0', id: 1, method: 'tools/list' },
     answer: RpcAnswer,
@@ -205,21 +205,21 @@ const words: Readonly<Partial<Record<OperationId, Words>>> = {
   },
   listTools: {
     summary: 'List a connection’s tools',
-    description: 'Those that the token could call: `tools/list` for callers without MCP.',
+    description: 'Lists the tools that the token could call: `tools/list` for callers that do not speak MCP.',
     answer: McpTools,
     errors: toolErrors,
   },
   getTool: {
     summary: 'Read one tool, or those below a prefix',
     description:
-      'Dots in the name may be slashes. The tool of this name, or `{tools}` with those whose names begin with it.',
+      'Returns the tool of this name. If there is none, returns `{tools}` with the tools whose names begin with this name and a dot. You may write dots in the name as slashes.',
     answer: Type.Union([McpTools, McpTool]),
     errors: toolErrors,
   },
   callTool: {
     summary: 'Call a tool',
     description:
-      'The body is its arguments, the answer its result as MCP has it: `content`, `structuredContent`, `isError`.',
+      'The body is the tool’s arguments. The answer is the tool’s result, as in MCP: `content`, `structuredContent`, `isError`.',
     body: ToolArguments,
     example: { query: 'invoices' },
     answer: ToolResult,
@@ -235,7 +235,7 @@ const words: Readonly<Partial<Record<OperationId, Words>>> = {
     answer: Health,
   },
   jwks: {
-    summary: 'The public keys of tokens',
+    summary: 'Read the public keys that verify tokens',
     description: 'For programs that verify service tokens (EdDSA, Ed25519). Needs no credential.',
     open: true,
     answer: Jwks,

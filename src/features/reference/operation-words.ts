@@ -37,9 +37,9 @@ export interface Parameter {
 
 /** The meanings of the statuses that every operation with a credential may answer. */
 export const commonErrors: Readonly<Record<number, string>> = {
-  400: 'The request cannot be read; the message names the place',
+  400: 'The request cannot be read; the message says which part',
   401: 'The API key or token is missing or invalid',
-  429: 'Too many invalid credentials from this address, or this caller’s rate or share is used up; `retry-after` says when to try again',
+  429: 'Too many invalid credentials came from this address, or this caller has used up its rate or its share; `retry-after` says when to try again',
   503: 'The store cannot be used right now',
 }
 
@@ -47,10 +47,10 @@ export const commonErrors: Readonly<Record<number, string>> = {
 const pathParameters: Readonly<Record<string, string>> = {
   namespace: 'The namespace',
   connectionId: 'The connection',
-  tool: 'Its name',
+  tool: 'The name of the tool',
   qualifiedName: '`namespace/server`, or `namespace` alone',
   id: '`deploymentId` of the release',
-  serverName: 'Its name in the registry, with the slash as `%2F`',
+  serverName: 'The server’s name in the registry, with the slash as `%2F`',
   version: 'The version, or `latest`',
   organizationId: 'The organization',
   userId: 'The member',

@@ -33,38 +33,38 @@ const namespaceErrors = {
   404: 'Namespace not found',
 }
 const organizationErrors = {
-  403: 'A token or an organization’s own key was sent, or the caller’s role does not allow this',
+  403: 'The caller sent a token or an organization’s own key, or the caller’s role does not allow this',
   404: 'Organization not found, or the caller is not a member of it',
 }
 const keyErrors = {
-  403: 'The caller is not an owner or admin of such an organization, or a token was sent',
+  403: 'The caller sent a token, or is not an owner or admin of an organization with this id',
 }
-const ownErrors = { 403: 'A token or an organization’s own key was sent' }
+const ownErrors = { 403: 'The caller sent a token or an organization’s own key' }
 const operatorErrors = { 403: 'The caller is not an operator with an API key' }
 const pages = [
-  query('page', 'From 1', integer(1, undefined, 1)),
+  query('page', 'The number of the page, from 1', integer(1, undefined, 1)),
   query('pageSize', 'Items on a page', integer(1, listPageMax, listPageMax)),
 ]
-const ofUser = query('userId', 'Those of this user')
-const ofFixture = 'A fixture defines it: it is changed there'
+const ofUser = query('userId', 'Only items of this user')
+const ofFixture = 'A fixture defines it: change it in the fixture'
 
 export const organizationWords: Readonly<Partial<Record<OperationId, Words>>> = {
   getMe: {
     summary: 'Who am I?',
     description:
-      'The caller, its key or token, its organizations, and the namespaces that it may access with what it may do in each (`servers:read`, …); the first 100.',
+      'Shows the caller, its key or token, its organizations, and the first 100 namespaces that it may access, with what it may do in each (`servers:read`, …).',
     answer: model.Me,
   },
   listNamespaces: {
     summary: 'List namespaces',
-    description: 'Those that the caller may access and its policy allows, by name.',
+    description: 'Lists the namespaces that the caller may access and that its policy allows, sorted by name.',
     parameters: [
-      query('page', 'From 1', integer(1, undefined, 1)),
+      query('page', 'The number of the page, from 1', integer(1, undefined, 1)),
       query('pageSize', 'Namespaces on a page', integer(1, namespacesPageMax, namespacesPageMax)),
       query('q', 'The beginning of the name'),
-      query('ownerId', 'The user or organization that owns it'),
-      query('hasServers', 'Whether it has servers', flag),
-      query('hasSkills', 'Whether it has skills; none has', flag),
+      query('ownerId', 'The user or organization that owns the namespace'),
+      query('hasServers', 'Whether the namespace has servers', flag),
+      query('hasSkills', 'Whether the namespace has skills; `true` finds nothing', flag),
       query('fields', 'The fields to show, separated by commas'),
     ],
     answer: model.NamespacePage,
@@ -72,7 +72,7 @@ export const organizationWords: Readonly<Partial<Record<OperationId, Words>>> = 
   },
   createNamespace: {
     summary: 'Create a namespace with a generated name',
-    description: 'For a caller that owns none yet.',
+    description: 'Only for a caller that owns no namespace yet.',
     made: model.NamespaceMade,
     errors: {
       400: 'The caller owns a namespace already, or the request cannot be read',
@@ -81,27 +81,27 @@ export const organizationWords: Readonly<Partial<Record<OperationId, Words>>> = 
   },
   getNamespace: {
     summary: 'Read a namespace',
-    description: '`pins` is stored and shown; tools are not compared with what was accepted yet.',
+    description: 'postern stores and shows `pins`, but does not yet compare tools with the accepted ones.',
     answer: model.NamespaceDetail,
     errors: namespaceErrors,
   },
   putNamespace: {
     summary: 'Make a namespace',
     description:
-      'It belongs to the caller, or to the organization that the caller acts for or names. A namespace that the caller manages already is answered as it is.',
+      'The namespace belongs to the caller, or to the organization that the caller acts for or names. If the caller already manages a namespace of this name, postern answers with it, unchanged.',
     body: model.NamespaceWrite,
     example: { organizationId: 'org_acme' },
     made: model.NamespaceMade,
     errors: {
       ...namespaceErrors,
-      403: 'The token does not allow this, the caller does not manage the namespace or organization, or owns as many as it may',
-      409: 'The name is taken, in any case of letters, or the namespace is being deleted',
+      403: 'The token does not allow this, the caller does not manage the namespace or organization, or the owner already has as many namespaces as it may own',
+      409: 'The name is taken (upper and lower case count as equal), or the namespace is being deleted',
     },
   },
   changeNamespace: {
     summary: 'Change a namespace',
     description:
-      '`pins`: what should happen when a pinned tool changes. It is stored and shown; tools are not compared yet.',
+      '`pins` says what should happen when a pinned tool changes. postern stores and shows `pins`, but does not compare tools yet.',
     body: model.NamespaceChange,
     example: { pins: 'block' },
     answer: model.NamespaceDetail,
@@ -110,20 +110,20 @@ export const organizationWords: Readonly<Partial<Record<OperationId, Words>>> = 
   deleteNamespace: {
     summary: 'Delete a namespace with its connections',
     description:
-      'Nobody can access it from then on; its name is free when its connections are gone, which may be after the answer. ' +
+      'Nobody can access the namespace from then on. Its name is free once its connections are gone, which may be after the answer. ' +
       'Its servers must be deleted first.',
     answer: model.NamespaceDeleted,
-    errors: { ...namespaceErrors, 409: 'It has servers, or a fixture brought it' },
+    errors: { ...namespaceErrors, 409: 'The namespace has servers, or a fixture defines it' },
   },
   getOrganization: {
     summary: 'Read an organization',
-    description: 'With its members. API keys only.',
+    description: 'Shows the organization with its members. The caller must send an API key of a person.',
     answer: model.OrganizationDetail,
     errors: organizationErrors,
   },
   putOrganization: {
     summary: 'Make an organization, or rename it',
-    description: 'Operators only. `owner` becomes an owner.',
+    description: 'Operators only. The user in `owner` becomes an owner of the organization.',
     body: model.OrganizationWrite,
     example: { name: 'Acme', owner: 'ada' },
     answer: model.OrganizationDetail,
@@ -132,27 +132,27 @@ export const organizationWords: Readonly<Partial<Record<OperationId, Words>>> = 
   },
   deleteOrganization: {
     summary: 'Delete an organization',
-    description: 'Its members and API keys go with it. Its namespaces must be deleted first.',
+    description: 'Also deletes the organization’s members and API keys. Delete its namespaces first.',
     answer: model.Done,
-    errors: { ...organizationErrors, 409: 'It owns namespaces, or a fixture brought it' },
+    errors: { ...organizationErrors, 409: 'The organization owns namespaces, or a fixture defines it' },
   },
   putMember: {
-    summary: 'Make a user a member, or change the role',
-    description: 'Owners and admins; only owners make and change owners.',
+    summary: 'Make a user a member, or change a member’s role',
+    description: 'Owners and admins may do this. Only owners may make somebody an owner, or change an owner’s role.',
     body: model.MemberWrite,
     example: { role: 'admin' },
     answer: model.Member,
-    errors: { ...organizationErrors, 409: 'The last owner stays, or a fixture brought the organization' },
+    errors: { ...organizationErrors, 409: 'The organization must keep an owner, or a fixture defines it' },
   },
   deleteMember: {
     summary: 'Remove a member',
-    description: 'Owners and admins; only owners remove owners. A member may leave.',
+    description: 'Owners and admins may do this. Only owners may remove owners. Every member may leave.',
     answer: model.Done,
-    errors: { ...organizationErrors, 409: 'The last owner stays, or a fixture brought the organization' },
+    errors: { ...organizationErrors, 409: 'The organization must keep an owner, or a fixture defines it' },
   },
   createApiKey: {
-    summary: 'Make an API key of an organization',
-    description: 'It acts for the organization, and is shown once. Owners and admins.',
+    summary: 'Create an API key for an organization',
+    description: 'Owners and admins may do this. The key acts for the organization, and postern shows it only once.',
     body: model.ApiKeyWrite,
     example: { name: 'ci' },
     made: model.ApiKeyMade,
@@ -160,19 +160,19 @@ export const organizationWords: Readonly<Partial<Record<OperationId, Words>>> = 
   },
   listApiKeys: {
     summary: 'List the API keys of an organization',
-    description: 'Those that are not revoked, oldest first, without the keys themselves.',
+    description: 'Shows the id, name and creation time of each key that is not revoked, oldest first.',
     answer: model.ApiKeyList,
     errors: keyErrors,
   },
   deleteApiKey: {
     summary: 'Revoke an API key of an organization',
-    description: 'With all tokens that were minted with it.',
+    description: 'Also revokes all tokens that were minted with the key.',
     answer: model.Done,
     errors: { ...keyErrors, 404: 'API key not found' },
   },
   createOwnApiKey: {
     summary: 'Create your own API key',
-    description: 'It acts for you, never as an operator, and is shown once.',
+    description: 'The key acts for you, never as an operator. postern shows it only once.',
     body: model.ApiKeyWrite,
     example: { name: 'laptop' },
     made: model.ApiKeyMade,
@@ -180,19 +180,19 @@ export const organizationWords: Readonly<Partial<Record<OperationId, Words>>> = 
   },
   listOwnApiKeys: {
     summary: 'List your API keys',
-    description: 'Those that are not revoked, oldest first, without the keys themselves.',
+    description: 'Shows the id, name and creation time of each key that is not revoked, oldest first.',
     answer: model.ApiKeyList,
     errors: ownErrors,
   },
   deleteOwnApiKey: {
     summary: 'Revoke one of your API keys',
-    description: 'With all tokens that were minted with it, and all grants of its sessions.',
+    description: 'Also revokes all tokens minted with the key, and ends all grants that its browser sessions gave.',
     answer: model.Done,
     errors: { ...ownErrors, 404: 'API key not found' },
   },
   createAnyApiKey: {
     summary: 'Make an API key for somebody',
-    description: 'Operators only. With `operator`, the key may access everything. It is shown once.',
+    description: 'Operators only. With `operator`, the key may access everything. postern shows the key only once.',
     body: model.AnyApiKeyWrite,
     example: { userId: 'bob', name: 'laptop' },
     made: model.ApiKeyMade,
@@ -200,19 +200,20 @@ export const organizationWords: Readonly<Partial<Record<OperationId, Words>>> = 
   },
   listAllApiKeys: {
     summary: 'List everybody’s API keys',
-    description: 'Operators only. All keys, oldest first, those of organizations and revoked ones included.',
+    description: 'Operators only. Lists all keys, oldest first, including revoked keys and keys of organizations.',
     parameters: [...pages, ofUser],
     answer: model.ApiKeyPage,
     errors: operatorErrors,
   },
   deleteAnyApiKey: {
     summary: 'Revoke anybody’s API key',
-    description: 'Operators only. With all tokens that were minted with it, and all grants of its sessions.',
+    description:
+      'Operators only. Also revokes all tokens minted with the key, and ends all grants that its browser sessions gave.',
     answer: model.Done,
     errors: { ...operatorErrors, 404: 'API key not found' },
   },
   listOwnGrants: {
-    summary: 'List what you have allowed clients',
+    summary: 'List the access that you gave to clients',
     description: 'Your grants, oldest first: which client may use which connection, with which tools, until when.',
     parameters: pages,
     answer: model.GrantPage,
@@ -220,7 +221,7 @@ export const organizationWords: Readonly<Partial<Record<OperationId, Words>>> = 
   },
   deleteOwnGrant: {
     summary: 'End one of your grants',
-    description: 'The client’s tokens are refused at once. You may allow it again.',
+    description: 'postern refuses the client’s tokens at once. You may allow the client again.',
     answer: model.Done,
     errors: { ...ownErrors, 404: 'Grant not found' },
   },

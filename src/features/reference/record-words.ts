@@ -20,22 +20,22 @@ const page = [
   query('cursor', '`nextCursor` of the page before'),
 ]
 const narrowed =
-  'A page may end early, with `stopped`, because a request looks at no more than 100,000 lines: continue with `nextCursor`. ' +
-  'With several replicas, each answers with its own file.'
+  'A request reads at most 100,000 lines. If a page ends early because of that, it says so in `stopped`: continue with `nextCursor`. ' +
+  'With several replicas, each replica answers from its own file.'
 const operatorErrors = { 403: 'The caller is not an operator with an API key' }
 
 export const recordWords: Readonly<Partial<Record<OperationId, Words>>> = {
   listCalls: {
     summary: 'List recorded calls of tools',
     description:
-      'The newest first. You see your calls, and those of the namespaces that you manage; operators see all. ' +
-      `A token’s \`namespaces\` and \`metadata\` narrow that. ${narrowed}`,
+      'Lists the newest calls first. You see your own calls, and the calls in the namespaces that you manage; operators see all calls. ' +
+      `The \`namespaces\` and \`metadata\` of a token’s policy narrow the list. ${narrowed}`,
     parameters: [
       query('namespace', 'Calls in this namespace'),
       query('connection', 'Calls through this connection: its id, or `NAMESPACE/ID`'),
       query('tool', 'Calls of this tool'),
       query('user', 'Calls by this user'),
-      query('token', 'Calls with the token of this id, or one minted with it'),
+      query('token', 'Calls with the token of this id, or with a token minted with it'),
       query('outcome', 'Calls with this outcome', { type: 'string', enum: [...model.callOutcomes] }),
       query('via', 'Calls over MCP, or with `.tools`', { type: 'string', enum: ['mcp', 'tools'] }),
       ...page,
@@ -44,7 +44,7 @@ export const recordWords: Readonly<Partial<Record<OperationId, Words>>> = {
   },
   listAudit: {
     summary: 'List the audit log',
-    description: `Operators only. The newest first. ${narrowed}`,
+    description: `Operators only. Lists the newest entries first. ${narrowed}`,
     parameters: [
       query('event', 'Entries of this event, like `key.created`'),
       query('user', 'Entries of this user'),
@@ -56,7 +56,7 @@ export const recordWords: Readonly<Partial<Record<OperationId, Words>>> = {
   verifyAudit: {
     summary: 'Check the audit log',
     description:
-      'Operators only. Whether no line of the file was changed, removed or inserted, and the hash of its last entry: keep it elsewhere.',
+      'Operators only. Says whether any line of the file was changed, removed or inserted, and shows the hash of the last entry. Keep that hash in another place.',
     parameters: [query('hash', 'Also check that the entry with this hash exists')],
     answer: model.AuditVerification,
     errors: operatorErrors,

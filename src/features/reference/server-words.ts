@@ -30,35 +30,38 @@ const writeErrors = {
   403: 'The token does not allow this, the caller does not manage the namespace, the namespace is full, or its owner has 10,000 servers',
   404: 'Server not found, or the caller may not access its namespace',
 }
-const ofFixture = { 409: 'A fixture defines it: it is changed there' }
+const ofFixture = { 409: 'A fixture defines this server: change it in the fixture' }
 const tooLarge = { 413: 'The body is too large' }
 
 export const serverWords: Readonly<Partial<Record<OperationId, Words>>> = {
   listServers: {
     summary: 'List servers, or search them',
     description:
-      'By qualified name; with `q`, the best first: every word must be there, the last one may be the beginning of one. All filters must hold. A page past the end is empty.',
+      'Sorts servers by qualified name, or with `q` by how well they match, the best first. A server must have every word of `q`; the last word may be only the beginning of a word. A server must match all filters. A page past the end is empty.',
     parameters: [
-      query('page', 'From 1', integer(1, undefined, 1)),
+      query('page', 'The number of the page, from 1', integer(1, undefined, 1)),
       query('pageSize', 'Servers on a page', integer(1, limits.serversPageMax, limits.serversPageDefault)),
-      query('q', 'Words', { type: 'string', minLength: 1, maxLength: limits.searchCharsMax }),
+      query('q', 'Words to search for', { type: 'string', minLength: 1, maxLength: limits.searchCharsMax }),
       query(
         'topK',
-        'The most that are found',
+        'The largest number of servers to find',
         integer(limits.searchHitsMin, limits.searchHitsMax, limits.searchHitsMax),
       ),
       query('seed', 'Has no effect', { type: 'integer', minimum: 0 }),
       query('fields', 'The fields to show, separated by commas'),
-      query('namespace', 'Its namespace'),
+      query('namespace', 'The server’s namespace'),
       query('qualifiedName', 'Exactly this name'),
       query('ids', 'Ids, separated by commas'),
-      query('remote', 'Whether it is remote', flag),
-      query('isDeployed', 'Whether it can be reached by HTTP', flag),
-      query('verified', 'Whether an operator has verified it', flag),
-      query('smitheryManaged', 'Whether others manage it; none is', flag),
-      query('ownerId', 'The user or organization that owns its namespace, if the caller may access that'),
-      query('repoOwner', 'The owner of its repository'),
-      query('repoName', 'The name of its repository'),
+      query('remote', 'Whether the server is remote', flag),
+      query('isDeployed', 'Whether the server can be reached over HTTP', flag),
+      query('verified', 'Whether an operator has verified the server', flag),
+      query('smitheryManaged', 'Whether others manage the server; `true` finds nothing', flag),
+      query(
+        'ownerId',
+        'The user or organization that owns the server’s namespace, if the caller may access that namespace',
+      ),
+      query('repoOwner', 'The owner of the server’s repository'),
+      query('repoName', 'The name of the server’s repository'),
     ],
     answer: model.ServerPage,
     errors: {
@@ -69,14 +72,15 @@ export const serverWords: Readonly<Partial<Record<OperationId, Words>>> = {
   },
   getServer: {
     summary: 'Read a server’s details',
-    description: 'Connection options, tools, resources and prompts. The slash of a qualified name may come as `%2F`.',
+    description:
+      'Shows connection options, tools, resources and prompts. You may write the slash of the qualified name as `%2F`.',
     answer: model.ServerDetail,
     errors: { 400: 'This operation takes no parameters', ...readErrors },
   },
   putServer: {
     summary: 'Register a server, or change it',
     description:
-      'Fields that are left out stay. With `mcpUrl`, the server is asked for its tools, resources and prompts, and a new one for its title and description; `warnings` says what it did not answer, which stays as it was.',
+      'Fields that you leave out keep their values. With `mcpUrl`, postern asks the server for its tools, resources and prompts, and a new server also for its title and description. `warnings` says what the server did not answer; postern leaves that part as it was.',
     body: model.ServerWrite,
     example: { displayName: 'Weather', mcpUrl: 'https://mcp.example.com/mcp' },
     made: model.ServerMade,
@@ -92,14 +96,14 @@ export const serverWords: Readonly<Partial<Record<OperationId, Words>>> = {
   },
   deleteServer: {
     summary: 'Delete a server',
-    description: 'Connections that were made to it stay.',
+    description: 'Connections that lead to the server stay.',
     answer: model.ServerChanged,
     errors: { ...writeErrors, ...ofFixture },
   },
   importServers: {
     summary: 'Register the servers of another registry',
     description:
-      'Operators only. At most 500, in one write: `server.json` documents, or pages of a registry. Each is in the namespace of its name, or all are in `namespace`; namespaces that are missing are made and belong to `owner`, or to you. A server that cannot be taken is left out, with the reason.',
+      'Operators only. Registers at most 500 servers in one write. Send `server.json` documents, or pages of a registry. postern puts each server into the namespace that its name begins with, or all servers into `namespace`. It creates missing namespaces, which belong to `owner`, or to you. The answer names each server that postern left out, with the reason.',
     body: ServersImport,
     example: {
       servers: [{ name: 'com.example/weather', description: 'Weather', version: '1.0.0' }],
@@ -110,24 +114,24 @@ export const serverWords: Readonly<Partial<Record<OperationId, Words>>> = {
   },
   introspectServer: {
     summary: 'Refresh a server’s tools',
-    description: 'Its tools, resources and prompts become what the server at its URL answers.',
+    description: 'Asks the server at its URL for tools, resources and prompts, and replaces the stored ones.',
     answer: model.ServerDetail,
     errors: {
       ...writeErrors,
       400: 'The server has no URL, or the request cannot be read',
-      409: `${ofFixture[409]}. Or its URL was changed meanwhile`,
+      409: `${ofFixture[409]}. Or the server’s URL changed in the meantime`,
       502: 'The server cannot be reached, or did not answer as MCP servers do; nothing has changed',
     },
   },
   listRegistryServers: {
     summary: 'List servers as the official MCP Registry does',
     description:
-      'For editors that read a registry. One version of each server, by name. With `--open-registry` it needs no credential.',
+      'For editors that read a registry. Lists one version of each server, sorted by name. If postern runs with `--open-registry`, this operation needs no credential.',
     parameters: [
       query('cursor', '`metadata.nextCursor` of the page before'),
       query('limit', 'Servers on a page', integer(1, limits.registryPageMax, limits.registryPageDefault)),
-      query('search', 'A part of the name, in any case of letters'),
-      query('updated_since', 'Only what was written at this time or later', { type: 'string', format: 'date-time' }),
+      query('search', 'A part of the name, in upper or lower case'),
+      query('updated_since', 'Only servers written at this time or later', { type: 'string', format: 'date-time' }),
       query('version', '`latest`, or exactly this version'),
       query('include_deleted', 'Has no effect', flag),
     ],
@@ -136,25 +140,26 @@ export const serverWords: Readonly<Partial<Record<OperationId, Words>>> = {
   },
   listRegistryVersions: {
     summary: 'List the versions of a server as the official MCP Registry does',
-    description: 'There is one.',
+    description: 'Each server has exactly one version.',
     answer: RegistryPage,
     errors: { 400: 'A parameter is unknown', ...readErrors },
   },
   getRegistryVersion: {
     summary: 'Read a version of a server as the official MCP Registry does',
-    description: 'Its `server.json`.',
+    description: 'Returns the server’s `server.json`.',
     answer: RegistryEntry,
     errors: { 400: 'A parameter is unknown', ...readErrors },
   },
   createRelease: {
     summary: 'Publish a server that is hosted elsewhere',
-    description: 'A form (`multipart/form-data`) whose `payload` is this JSON. It registers the URL as `mcpUrl` does.',
+    description:
+      'Send a form (`multipart/form-data`) whose `payload` is a `ReleasePayload` as JSON. postern registers its `upstreamUrl` as `PUT /servers/{qualifiedName}` registers an `mcpUrl`.',
     accepted: { description: 'OK', body: model.ReleaseMade },
     errors: { ...writeErrors, ...ofFixture, ...tooLarge },
   },
   getRelease: {
     summary: 'Read the last release of a server',
-    description: 'Others are not kept.',
+    description: 'postern keeps only the last release.',
     answer: model.Release,
     errors: { 400: 'This operation takes no parameters', ...readErrors },
   },
