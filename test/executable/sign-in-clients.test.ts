@@ -62,13 +62,15 @@ describe.skipIf(!existsSync(mcpRemote))('mcp-remote', () => {
       clientInfo: { name: 'test', version: '1' },
     })
     const url = /http\S+\/oauth\/authorize\S+/.exec(await told((line) => line.includes('/oauth/authorize')))?.[0] ?? ''
-    // Before that nobody listens for the browser to come back.
+    // It listens elsewhere than it said if another program of this machine has the port.
+    const listens = /http\S+$/.exec(await told((line) => line.includes('callback server running at')))?.[0]
     await told((line) => line.includes('Waiting for authorization'))
     const callback = await signInAndConsent(url, sampleKeys.ada, [
       ['access', 'some'],
       ['tool', 'list_low_stock'],
     ])
-    await (await fetch(callback)).text()
+    const { pathname, search } = new URL(callback)
+    await (await fetch(`${listens}${pathname}${search}`)).text()
     expect(await greeted).toMatchObject({ result: { serverInfo: { name: 'northwind/inventory' } } })
     const call = (id: number, name: string) => ask(id, 'tools/call', { name, arguments: { warehouse: 'reno' } })
     expect(await call(2, 'list_low_stock')).toHaveProperty('result')
