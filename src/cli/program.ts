@@ -280,7 +280,7 @@ function addAuditCommands(postern: Command, context: Context, { remote }: Remote
     .addHelpText('after', auditHelp)
   const onMachine = async (flags: { data: string; hash?: string }, files: string[]) =>
     (await import('./audit.ts')).verifyAudit(files, flags, terminal)
-  // Files are on this machine, whoever is logged in where.
+  // Files are on this machine, and the login does not matter.
   verify.hook('preAction', () => {
     if (verify.args.length === 0) return
     if (verify.getOptionValueSource('url') === 'cli') throw new CommandError('name files or --url, not both', 2)

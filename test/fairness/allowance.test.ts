@@ -161,12 +161,18 @@ test('of an owner’s writes eight are committed at once, deletions first; those
   await settled
 })
 
-test('a list waits for a place of its owner, and others’ do not', async () => {
+/** A platform on which other requests have all of Ada's places for reads, and the functions that leave them. */
+async function withoutPlaceForAda() {
   const fairness = createFairness()
   const platform = await createTestPlatform({ fairness, fastLane: false })
   const leave: (() => void)[] = []
   for (let i = 0; i < readsAtOnceMax / 2; i += 1)
     leave.push(await fairness.reads.enter({ keyId: 'any', family: 'any', userId: 'ada' }))
+  return { platform, leave }
+}
+
+test('a list waits for a place of its owner, and others’ do not', async () => {
+  const { platform, leave } = await withoutPlaceForAda()
   let isAnswered = false
   const list = apiOf(
     platform.fetch,
@@ -182,11 +188,7 @@ test('a list waits for a place of its owner, and others’ do not', async () => 
 })
 
 test('a list that waited for a place is nothing to a key that was revoked meanwhile', async () => {
-  const fairness = createFairness()
-  const platform = await createTestPlatform({ fairness, fastLane: false })
-  const leave: (() => void)[] = []
-  for (let i = 0; i < readsAtOnceMax / 2; i += 1)
-    leave.push(await fairness.reads.enter({ keyId: 'any', family: 'any', userId: 'ada' }))
+  const { platform, leave } = await withoutPlaceForAda()
   const list = apiOf(platform.fetch, sampleKeys.ada)('GET /connect/ada')
   const operator = apiOf(platform.fetch, sampleKeys.operator)
   expect((await operator(`DELETE /api-keys/${await keyIdOf(platform, 'ada')}`)).status).toBe(200)

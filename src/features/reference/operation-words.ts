@@ -83,3 +83,9 @@ export function parametersIn(template: string): Parameter[] {
 export function query(name: string, description: string, schema: object = { type: 'string' }): Parameter {
   return { name, in: 'query', description, schema }
 }
+
+/** The parameters of a list in numbered pages. `things`: plural, with a capital. */
+export const pages = (things: string, most: number, standard = most) => [
+  query('page', 'The number of the page, from 1', integer(1, undefined, 1)),
+  query('pageSize', `${things} on a page`, integer(1, most, standard)),
+]

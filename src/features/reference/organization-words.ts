@@ -3,7 +3,7 @@
 import { listPageMax, namespacesPageMax } from '../../limits.ts'
 import * as model from '../../model/organization.ts'
 import type { OperationId } from '../../operations.ts'
-import { flag, integer, query, type Words } from './operation-words.ts'
+import { flag, pages, query, type Words } from './operation-words.ts'
 
 /** Schemas by their name in the document. */
 export const organizationSchemas = {
@@ -41,10 +41,7 @@ const keyErrors = {
 }
 const ownErrors = { 403: 'The caller sent a token or an organization’s own key' }
 const operatorErrors = { 403: 'The caller is not an operator with an API key' }
-const pages = [
-  query('page', 'The number of the page, from 1', integer(1, undefined, 1)),
-  query('pageSize', 'Items on a page', integer(1, listPageMax, listPageMax)),
-]
+const itemPages = pages('Items', listPageMax)
 const ofUser = query('userId', 'Only items of this user')
 const ofFixture = 'A fixture defines it: change it in the fixture'
 
@@ -59,8 +56,7 @@ export const organizationWords: Readonly<Partial<Record<OperationId, Words>>> = 
     summary: 'List namespaces',
     description: 'Lists the namespaces that the caller may access and that its policy allows, sorted by name.',
     parameters: [
-      query('page', 'The number of the page, from 1', integer(1, undefined, 1)),
-      query('pageSize', 'Namespaces on a page', integer(1, namespacesPageMax, namespacesPageMax)),
+      ...pages('Namespaces', namespacesPageMax),
       query('q', 'The beginning of the name'),
       query('ownerId', 'The user or organization that owns the namespace'),
       query('hasServers', 'Whether the namespace has servers', flag),
@@ -201,7 +197,7 @@ export const organizationWords: Readonly<Partial<Record<OperationId, Words>>> = 
   listAllApiKeys: {
     summary: 'List everybody’s API keys',
     description: 'Operators only. Lists all keys, oldest first, including revoked keys and keys of organizations.',
-    parameters: [...pages, ofUser],
+    parameters: [...itemPages, ofUser],
     answer: model.ApiKeyPage,
     errors: operatorErrors,
   },
@@ -215,7 +211,7 @@ export const organizationWords: Readonly<Partial<Record<OperationId, Words>>> = 
   listOwnGrants: {
     summary: 'List the access that you gave to clients',
     description: 'Your grants, oldest first: which client may use which connection, with which tools, until when.',
-    parameters: pages,
+    parameters: itemPages,
     answer: model.GrantPage,
     errors: ownErrors,
   },
@@ -228,7 +224,7 @@ export const organizationWords: Readonly<Partial<Record<OperationId, Words>>> = 
   listAllGrants: {
     summary: 'List everybody’s grants',
     description: 'Operators only. Oldest first.',
-    parameters: [...pages, ofUser],
+    parameters: [...itemPages, ofUser],
     answer: model.GrantPage,
     errors: operatorErrors,
   },

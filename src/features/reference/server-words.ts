@@ -4,7 +4,7 @@ import * as limits from '../../limits.ts'
 import * as model from '../../model/server.ts'
 import { RegistryEntry, RegistryPage, ServerJson, ServersImport, ServersImported } from '../../model/server-json.ts'
 import type { OperationId } from '../../operations.ts'
-import { flag, integer, query, type Words } from './operation-words.ts'
+import { flag, integer, pages, query, type Words } from './operation-words.ts'
 
 /** Schemas by their name in the document. */
 export const serverSchemas = {
@@ -39,8 +39,7 @@ export const serverWords: Readonly<Partial<Record<OperationId, Words>>> = {
     description:
       'Sorts servers by qualified name, or with `q` by how well they match, the best first. A server must have every word of `q`; the last word may be only the beginning of a word. A server must match all filters. A page past the end is empty.',
     parameters: [
-      query('page', 'The number of the page, from 1', integer(1, undefined, 1)),
-      query('pageSize', 'Servers on a page', integer(1, limits.serversPageMax, limits.serversPageDefault)),
+      ...pages('Servers', limits.serversPageMax, limits.serversPageDefault),
       query('q', 'Words to search for', { type: 'string', minLength: 1, maxLength: limits.searchCharsMax }),
       query(
         'topK',
