@@ -26,6 +26,9 @@ import { grantHandlers } from './features/authorization/grant-handlers.ts'
 import { type AuthorizationSettings, challengeOf, isSignInPossible } from './features/authorization/oauth-metadata.ts'
 import { connectionHandlers } from './features/connections/connection-handlers.ts'
 import { type ConnectionLists, createConnectionLists } from './features/connections/connection-lists.ts'
+import { endpointHandlers } from './features/endpoint/endpoint-handler.ts'
+import { KeptLists } from './features/endpoint/kept-lists.ts'
+import { createUnderWay } from './features/endpoint/under-way.ts'
 import { createCallRecorder } from './features/gateway/call-record.ts'
 import { createStatusRecorder } from './features/gateway/connection-status.ts'
 import { mcpHandlers } from './features/gateway/mcp-handler.ts'
@@ -238,6 +241,10 @@ function createHandlers(deps: AppDeps, parts: HandlerParts): Handlers {
   return {
     ...connectionHandlers({ ...parts, onPage: fastLane?.rememberPage ?? noop }),
     ...mcpHandlers({ ...gateway, challenge: challengeOf(base, settings) }),
+    ...endpointHandlers({
+      ...{ ...gateway, kept: new KeptLists(gateway), underWay: createUnderWay(secrets.sessionKey) },
+      ...{ sessionKey: secrets.sessionKey, challenge: challengeOf(base, settings) },
+    }),
     ...toolHandlers(gateway),
     ...registryReadHandlers(servers),
     ...serverListHandlers(servers),

@@ -59,6 +59,7 @@ export const operations = {
   getConnection: get('/connect/{namespace}/{connectionId}', small),
   replaceConnection: put('/connect/{namespace}/{connectionId}', json),
   deleteConnection: remove('/connect/{namespace}/{connectionId}', small),
+  callNamespace: post('/connect/{namespace}/mcp', message, 'rpc'),
   callMcp: post('/connect/{namespace}/{connectionId}/mcp', message, 'rpc'),
   listTools: get('/connect/{namespace}/{connectionId}/.tools', small),
   getTool: get('/connect/{namespace}/{connectionId}/.tools/{+tool}', small),

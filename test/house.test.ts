@@ -31,6 +31,8 @@ const floors: readonly (readonly string[])[] = [
   ['cli'],
   ['app.ts', 'maintenance'],
   ['fast-lane'],
+  // All connections of a namespace as one.
+  ['features/endpoint'],
   [
     'features/sign-in',
     'features/authorization',

@@ -8,12 +8,13 @@ const routes = [...new Set(operationEntries.map(([, { path }]) => path))].map((p
   operations: operationEntries.flatMap(([id, operation]) => (operation.path === path ? [{ id, operation }] : [])),
 }))
 
-/** Matches the paths that the router accepts: with or without a trailing slash. */
+/** Matches the paths that the router accepts: with or without a trailing slash. `mcp` is no connection's id. */
 function patternOf(template: string): RegExp {
   const source = template
     .replace(/[.]/g, '\\.')
     .replace(/\{\+\w+\}(?=.)/g, '[^/]+(?:/[^/]+)?')
     .replace(/\{\+\w+\}/g, '.+')
+    .replace(/\{connectionId\}/g, '(?!mcp(?:/|$))[^/]+')
     .replace(/\{\w+\}/g, '[^/]+')
   return new RegExp(`^${source}/?$`)
 }

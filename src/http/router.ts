@@ -47,6 +47,17 @@ export function createRouter(
     for (const path of routePaths(operation))
       app.route(operation.method, path, ({ request }) => answer(request), unread)
   }
+  // The endpoint of a namespace is no connection, whose paths its own would fit.
+  for (const method of ['GET', 'PUT', 'DELETE'] as const)
+    for (const path of routePaths(operations.callNamespace))
+      app.route(
+        method,
+        path,
+        ({ request }) => {
+          throw unknownRoute(pathOf(request.url))
+        },
+        unread,
+      )
   // Last: the plugin makes the framework parse all headers and the query for every route that is added after it.
   const { createToken } = operations
   const mint = within('createToken', createToken)

@@ -21,9 +21,10 @@ export const QualifiedName = Type.String({
 })
 export type QualifiedName = Static<typeof QualifiedName>
 
+/** `mcp` is no id: it is the endpoint of the namespace (contract, 20.1). */
 export const ConnectionId = Type.String({
-  pattern: `^[A-Za-z0-9_-][A-Za-z0-9._-]{0,${connectionIdCharsMax - 1}}$`,
-  errorMessage: `must be 1 to ${connectionIdCharsMax} letters, digits, ".", "_" or "-", not beginning with "."`,
+  pattern: `^(?!mcp$)[A-Za-z0-9_-][A-Za-z0-9._-]{0,${connectionIdCharsMax - 1}}$`,
+  errorMessage: `must be 1 to ${connectionIdCharsMax} letters, digits, ".", "_" or "-", not beginning with ".", and not "mcp"`,
 })
 
 export const OrganizationId = Type.String({

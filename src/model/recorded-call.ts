@@ -24,7 +24,8 @@ export const CallRecord = closedObject({
   connectionId: Type.String(),
   /** The tool's own name. */
   tool: Type.String(),
-  via: oneOf(['mcp', 'tools']),
+  /** The endpoint of a connection, that of a namespace, or `.tools`. */
+  via: oneOf(['mcp', 'namespace', 'tools']),
   outcome: oneOf(callOutcomes),
   /** The JSON-RPC code, or the code of the platform's error. */
   code: Type.Optional(Type.Union([Type.Number(), Type.String()])),

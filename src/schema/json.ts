@@ -317,7 +317,8 @@ function addKey(open: Open, key: string): boolean {
   return true
 }
 
-function numberEnd(text: string, start: number): number {
+/** The end of a number that begins here. */
+export function numberEnd(text: string, start: number): number {
   let end = start + 1
   while (end < text.length && '0123456789.eE+-'.includes(text[end] as string)) end += 1
   return end
@@ -344,7 +345,7 @@ function decimal(number: string): string {
 }
 
 /** The index of the closing quote; negative if there is none. */
-function stringEnd(text: string, start: number): number {
+export function stringEnd(text: string, start: number): number {
   let end = text.indexOf('"', start + 1)
   while (end >= 0 && isEscaped(text, end)) end = text.indexOf('"', end + 1)
   return end

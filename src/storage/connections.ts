@@ -58,6 +58,8 @@ export interface ConnectionPrivate {
   readonly wantedScope?: string
   /** When the sign-in ends, if nothing can renew it: an ISO 8601 time. */
   readonly signedInUntil?: string
+  /** Bytes of the lists that are kept of its server; undefined if none are. */
+  readonly listBytes?: number
   /** How often somebody has signed in or out. Tickets and attempts of before are void. */
   readonly setups?: number
 }
@@ -102,8 +104,8 @@ function readPrivate(bytes: Uint8Array | undefined): ConnectionPrivate {
 }
 
 /** The bytes that a connection adds to its namespace's usage. */
-export function bytesOf(namespace: string, { connection, bytes, privateBytes }: StoredConnection): number {
-  return bytes.length + (privateBytes?.length ?? 0) + indexBytesOf(namespace, connection)
+export function bytesOf(namespace: string, { connection, privatePart, bytes, privateBytes }: StoredConnection): number {
+  return bytes.length + (privateBytes?.length ?? 0) + (privatePart.listBytes ?? 0) + indexBytesOf(namespace, connection)
 }
 
 /**
@@ -150,15 +152,18 @@ export function connectionEdits(
       records.push({ key: privateRecordKey, value: Buffer.from(JSON.stringify(after.privatePart)) })
     }
   }
+  const listBytes = after?.privatePart.listBytes
+  const isListDropped = before?.privatePart.listBytes !== undefined && listBytes === undefined
   const index = after === undefined ? 0 : indexBytesOf(namespace, after.connection)
   const taken = before === undefined ? 0 : bytesOf(namespace, before)
-  const bytes = records.reduce((sum, { value }) => sum + value.length, index - taken)
+  const bytes = records.reduce((sum, { value }) => sum + value.length, index + (listBytes ?? 0) - taken)
   const connections = (after === undefined ? 0 : 1) - (before === undefined ? 0 : 1)
   return {
     // Tokens are renewed and statuses recorded all the time, and change nothing of the index, which is what takes long.
     deletes: [
       ...onlyIn(former, next).map((entry) => entry.key),
       ...(before === undefined ? [] : [key, privateRecordKey]),
+      ...(isListDropped ? [keyOf('keptList', namespace, connectionId)] : []),
     ],
     puts: [...records, ...onlyIn(next, former)],
     usage: { connections, bytes },

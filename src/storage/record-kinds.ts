@@ -80,6 +80,8 @@ export const recordKinds = {
   connection: large('c', 'namespace connectionId', 'connection {namespace}/{connectionId}', Connection),
   /** A connection's server and its sealed headers (`ConnectionPrivate`). Lists never read it. */
   connectionPrivate: large('p', 'namespace connectionId', 'private part of connection {namespace}/{connectionId}'),
+  /** The definitions that its server listed last (`features/endpoint/kept-lists.ts`). */
+  keptList: large('l', 'namespace connectionId', 'lists of connection {namespace}/{connectionId}'),
   indexEntry: index('x', 'namespace connectionId', 'index entry of connection {namespace}/{connectionId}'),
   connectionsVersion: small('g', 'namespace', 'version of the connections of {namespace}'),
   usage: small('u', 'namespace', 'usage of namespace {namespace}'),

@@ -14,7 +14,7 @@ import type { Count, Entry, Key } from './store.ts'
 /** The numbers that a namespace holds, or may hold at most. */
 export interface Usage {
   readonly connections: number
-  /** Of connections, with their index and private parts, and of the details and listings of servers. */
+  /** Of connections, with their index, private parts and kept lists, and of the details and listings of servers. */
   readonly bytes: number
   readonly servers: number
 }
@@ -47,6 +47,7 @@ export function usageCount(
 // Made once: each record is compared with them.
 const [connection] = prefixOf('connection')
 const [privatePart] = prefixOf('connectionPrivate')
+const [keptList] = prefixOf('keptList')
 const servers = prefixOf('server')
 /** Of one group. Those of others are as long. */
 const listings = prefixOf('listing', '00')
@@ -69,7 +70,7 @@ export function createUsages() {
       const namespace = namespaceIn(key)
       const index = indexBytesOf(namespace, JSON.parse(textOf(value)) as Connection)
       change(namespace, { connections: times, bytes: bytes + index * times })
-    } else if (key[0] === privatePart) change(namespaceIn(key), { bytes })
+    } else if (key[0] === privatePart || key[0] === keptList) change(namespaceIn(key), { bytes })
     else if (key[0] === servers[0]) change(namespaceOf(idOfKey(servers, key)), { servers: times, bytes })
     else if (key[0] === listings[0]) change(namespaceOf(idOfKey(listings, key)), { bytes })
   }

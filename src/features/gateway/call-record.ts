@@ -50,13 +50,14 @@ interface Ending {
 }
 
 /**
- * The call is recorded before its answer ends. `send` notes how far it has come. The recorder throws what `send` throws.
+ * The call is recorded before its answer ends. `send` notes how far it has come. The recorder throws what `send`
+ * throws.
  */
 export function createCallRecorder({ log, key, observe, requestId, clock }: CallRecorderOptions) {
   const hashOf = createHashes(key)
 
   return async (
-    call: { readonly context: RequestContext; readonly connection: AuthorizedConnection },
+    call: { readonly context: RequestContext; readonly connection: AuthorizedConnection; readonly endpoint?: object },
     message: Message,
     send: (progress: CallProgress) => Promise<Response>,
   ): Promise<Response> => {
@@ -74,7 +75,7 @@ export function createCallRecorder({ log, key, observe, requestId, clock }: Call
       namespace,
       connectionId,
       tool: typeof name === 'string' ? recordedTool(name) : '',
-      via: request.url.includes('/.tools/') ? 'tools' : 'mcp',
+      via: call.endpoint !== undefined ? 'namespace' : request.url.includes('/.tools/') ? 'tools' : 'mcp',
       outcome,
       ...(code !== undefined && { code }),
       ...(constraint !== undefined && { constraint }),

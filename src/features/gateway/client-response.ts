@@ -159,7 +159,7 @@ async function errorOf(
 ): Promise<Response> {
   const { message, allowance } = call
   const error = isJson(headers['content-type']) ? await rpcErrorIn(asBuffer(bytes).toString(), allowance) : undefined
-  if (error !== undefined) return sendWhole(Buffer.from(error), call, options, status)
+  if (error !== undefined) return sendWhole(Buffer.from((await call.rewrite?.(error)) ?? error), call, options, status)
   if (status === 404 && options.hasClientSession) throw sessionExpired(message)
   throw unusableUpstream(`answered ${status} and no JSON-RPC`, message)
 }

@@ -25,8 +25,8 @@ import { filterTools } from './filter-tools.ts'
 import { type Message, withoutAmbiguousParams } from './message.ts'
 import type { WatchStream } from './open-streams.ts'
 import type { SendUpstream } from './proxy.ts'
-import { errorsAsMessages, eventMemoryFactor, isEventStream, rewriteAnswer } from './relayed-stream.ts'
-import type { Sessions } from './sessions.ts'
+import { errorsAsMessages, eventMemoryFactor, isEventStream, type Rewrite, rewriteAnswer } from './relayed-stream.ts'
+import type { ClientGreeting, Sessions } from './sessions.ts'
 import { type CallProgress, howToOpen } from './upstream-call.ts'
 
 type Shared = Pick<SharedParts, 'store' | 'clock' | 'authorizer' | 'denials' | 'headersKey' | 'links' | 'sockets'>
@@ -37,7 +37,7 @@ export interface GatewayDeps extends Shared {
   /** Tokens of connections that somebody has signed in. */
   readonly credentials: UpstreamCredentials
   readonly sessions: Sessions
-  readonly fairness: Pick<Fairness, 'memory' | 'parsed' | 'turns'>
+  readonly fairness: Fairness
   readonly answerMock: AnswerMock
   readonly watchStream: WatchStream
   /** Our name in `Via` (RFC 9110, 7.6.3). A request that already carries it is a loop. */
@@ -65,6 +65,16 @@ export interface AuthorizedCall {
   readonly at: number
   /** Authorizes it again. Throws what authorizing it threw, or would have thrown. */
   readonly renew: () => Promise<AuthorizedCall>
+  /** Set if the request came to the endpoint of a namespace. */
+  readonly endpoint?: EndpointCall
+}
+
+/** A request to the endpoint of a namespace, which sends it to one of the namespace's connections. */
+export interface EndpointCall {
+  /** The session of the client with that endpoint: its sessions with servers belong to it. */
+  readonly client: ClientGreeting
+  /** Rewrites each message of the answer for the client; left out for requests of the platform itself. */
+  readonly rewrite?: (progress: CallProgress) => Rewrite
 }
 
 /** Authorizes a request by its credential and path, before the body is read. Throws 401, 404, 403. */
@@ -77,8 +87,8 @@ export async function authorizeCall(deps: GatewayDeps, request: Request, isRepea
 }
 
 /**
- * Whether a call need not be authorized again (`renew`): at most `authorizationFreshMs` have passed. Later the credential
- * may have been revoked, or the connection removed.
+ * Whether a call need not be authorized again (`renew`): at most `authorizationFreshMs` have passed. Later the
+ * credential may have been revoked, or the connection removed.
  */
 export function isFresh({ clock }: Pick<GatewayDeps, 'clock'>, { at }: AuthorizedCall): boolean {
   return clock.monotonic() - at <= authorizationFreshMs
@@ -196,17 +206,19 @@ function isSameRecord({ connection: { stored: a } }: AuthorizedCall, { connectio
   return a === b || (equalBytes(a.bytes, b.bytes) && equalBytes(a.privateBytes, b.privateBytes ?? null))
 }
 
-/** Removes hidden tools from `tools/list`. Undefined if the response is passed on unchanged. */
-function toolFilter({ context: { caller, request } }: AuthorizedCall, message: Message) {
+/** How each message of the answer is rewritten. Undefined if the response is passed on unchanged. */
+function rewriteOf(call: AuthorizedCall, { message, progress }: Exchange): Rewrite | undefined {
+  return call.endpoint === undefined ? toolFilter(call, message) : call.endpoint.rewrite?.(progress)
+}
+
+/** Removes hidden tools from `tools/list`. */
+function toolFilter({ context: { caller, request } }: AuthorizedCall, message: Message): Rewrite | undefined {
   if (message.method !== 'tools/list' || !hasRpcRules(caller.blocks)) return undefined
   return (data: string) => allowanceOf(request).parse(data.length, filterTools(data, caller.blocks))
 }
 
-async function answerFromMock(
-  deps: GatewayDeps,
-  call: AuthorizedCall,
-  { message, headers, progress }: Exchange,
-): Promise<Response> {
+async function answerFromMock(deps: GatewayDeps, call: AuthorizedCall, exchange: Exchange): Promise<Response> {
+  const { message, headers, progress } = exchange
   const { request, directory } = call.context
   const { connection, privatePart } = call.connection.stored
   const { id } = message
@@ -226,7 +238,7 @@ async function answerFromMock(
     )
   }
   const { status, headers: own, body } = answer
-  const filter = toolFilter(call, message)
+  const filter = rewriteOf(call, exchange)
   let whole = body
   if (filter !== undefined) {
     // It waits for its place to be parsed.
@@ -237,11 +249,8 @@ async function answerFromMock(
   return wholeResponse(request, whole, { status, headers: own }) // 429
 }
 
-async function sendUpstream(
-  deps: GatewayDeps,
-  call: AuthorizedCall,
-  { message, headers, progress }: Exchange,
-): Promise<Response> {
+async function sendUpstream(deps: GatewayDeps, call: AuthorizedCall, exchange: Exchange): Promise<Response> {
+  const { message, headers, progress } = exchange
   const { caller, request } = call.context
   const { namespace, connectionId, stored } = call.connection
   const { connection, privatePart } = stored
@@ -281,7 +290,8 @@ async function sendUpstream(
     headers: restrictsArguments(caller.blocks) ? withoutAmbiguousParams(headers, message) : headers,
     via: request.headers.get('via') ?? undefined,
     signal: () => request.signal,
-    rewrite: toolFilter(call, message),
+    rewrite: rewriteOf(call, exchange),
+    greeting: call.endpoint?.client,
     watchAccess: (end) =>
       deps.watchStream(
         () => renewIfPossible(call, message),
@@ -316,14 +326,13 @@ async function isOlderThan(
 
 /**
  * Identifies the owner of a session: the connection in its present form (creation time, URL, headers, what was entered,
- * who signed in) and the token, or the API key used directly. Changing any of them ends the session: a server may know
- * its caller by the session alone.
+ * who signed in), the token or the API key used directly, and the client's session with the endpoint of a namespace.
+ * Changing any of them ends the session: a server may know its caller by the session alone.
  */
-function sessionOwnerOf({
-  context: { caller },
-  connection: { namespace, connectionId, stored },
-}: AuthorizedCall): string {
-  return [`${namespace}/${connectionId}`, caller.token?.jti ?? caller.keyId, askedAs(stored)].join('\0')
+export function sessionOwnerOf({ context: { caller }, connection, endpoint }: AuthorizedCall): string {
+  const { namespace, connectionId, stored } = connection
+  const owner = [`${namespace}/${connectionId}`, caller.token?.jti ?? caller.keyId, askedAs(stored)].join('\0')
+  return endpoint === undefined ? owner : `${owner}\0${endpoint.client.sessionId}`
 }
 
 /**

@@ -28,7 +28,7 @@ export function mcpHandlers(deps: McpDeps): Pick<Handlers, 'callMcp'> {
 }
 
 /** Adds the challenge to a 401. */
-function withChallenge({ challenge }: McpDeps, request: Request): (thrown: unknown) => never {
+export function withChallenge({ challenge }: Pick<McpDeps, 'challenge'>, request: Request): (thrown: unknown) => never {
   return (thrown) => {
     const isUnauthorized = thrown instanceof PlatformError && thrown.code === 'unauthorized'
     if (!isUnauthorized || challenge === undefined) throw thrown

@@ -55,7 +55,8 @@ const rpcJsonBounds = {
 } as const
 
 /**
- * Parses a body, as work in steps. Its era is set to `handshake` until `createEraReader` has decided. Throws PlatformError.
+ * Parses a body, as work in steps. Its era is set to `handshake` until `createEraReader` has decided. Throws
+ * PlatformError.
  */
 export function* parsingMessage(
   bytes: Uint8Array<ArrayBuffer>,
@@ -185,8 +186,8 @@ function nameProblem({ method = '', body, id }: Message, mcpMethod?: string, mcp
 }
 
 /**
- * Decodes `=?base64?…?=`, the form of header values that are not plain ASCII text. Anything that two decoders could read
- * differently stays as it is, and so is no value of the body.
+ * Decodes `=?base64?…?=`, the form of header values that are not plain ASCII text. Anything that two decoders could
+ * read differently stays as it is, and so is no value of the body.
  */
 function plainValue(header: string): string {
   const [, encoded] = /^=\?base64\?(.*)\?=$/.exec(header) ?? []

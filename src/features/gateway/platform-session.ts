@@ -8,7 +8,7 @@ import { version } from '../../version.ts'
 import { parsingResponse } from './filter-tools.ts'
 import { readMessages } from './relayed-stream.ts'
 import type { Post } from './send-with-credentials.ts'
-import type { PlatformSession } from './sessions.ts'
+import { type PlatformSession, readGreeting } from './sessions.ts'
 import type { UpstreamCall } from './upstream-call.ts'
 
 /**
@@ -24,7 +24,8 @@ const handshakeVersion = '2025-11-25'
  * UpstreamError, and with PlatformError for a response that cannot be parsed.
  */
 export async function openPlatformSession(call: UpstreamCall, post: Post): Promise<PlatformSession> {
-  const params = { protocolVersion: handshakeVersion, capabilities: {}, clientInfo: { name: 'postern', version } }
+  const { capabilities, clientInfo } = call.greeting ?? { capabilities: {}, clientInfo: { name: 'postern', version } }
+  const params = { protocolVersion: handshakeVersion, capabilities, clientInfo }
   const initialize = { jsonrpc: '2.0', id: 'postern', method: 'initialize', params }
   // Without the client's MCP headers, which describe its own request, and without its abort signal: other requests may
   // be waiting for the same session.
@@ -40,32 +41,34 @@ export async function openPlatformSession(call: UpstreamCall, post: Post): Promi
   // The server may need no handshake, or speak the stateless revision only. The call is sent without a session, and the
   // server's own error, if any, reaches the client.
   if (response.status >= 300) return { id: null, protocolVersion: handshakeVersion }
-  const protocolVersion = (await negotiatedVersion(response, call)) ?? handshakeVersion
-  if (id === undefined) return { id: null, protocolVersion }
+  const result = await resultIn(response, call)
+  const greeting = result && readGreeting(result)
+  const { protocolVersion: negotiated } = result ?? {}
+  const isVersion = typeof negotiated === 'string' && negotiated.length <= protocolVersionCharsMax
+  const protocolVersion = isVersion ? negotiated : handshakeVersion
+  if (id === undefined) return { id: null, protocolVersion, greeting }
   const initialized = { jsonrpc: '2.0', method: 'notifications/initialized' }
   const done = await post(own, JSON.stringify(initialized), {
     'mcp-session-id': id,
     'mcp-protocol-version': protocolVersion,
   })
   discardBody(done)
-  return { id, protocolVersion }
+  return { id, protocolVersion, greeting }
 }
 
-/** Undefined if the upstream names no version, or one longer than `protocolVersionCharsMax`. */
-async function negotiatedVersion(
+/** The result of `initialize`; undefined if the response has none. */
+async function resultIn(
   response: UpstreamResponse,
   { message: { id }, allowance }: UpstreamCall,
-): Promise<string | undefined> {
-  let negotiated: string | undefined
+): Promise<Readonly<Record<string, unknown>> | undefined> {
+  let found: Readonly<Record<string, unknown>> | undefined
   const take = (message: unknown) => {
-    const { result } = (message ?? {}) as { result?: { protocolVersion?: unknown } | null }
-    const { protocolVersion } = result ?? {}
-    if (typeof protocolVersion === 'string' && protocolVersion.length <= protocolVersionCharsMax)
-      negotiated = protocolVersion
+    const { result } = (message ?? {}) as { result?: unknown }
+    if (typeof result === 'object' && result !== null) found = result as NonNullable<typeof found>
     return result !== undefined
   }
   await readMessages(toResponse(response), id, take, (text) => allowance.parse(text.length, parsingResponse(text)))
-  return negotiated
+  return found
 }
 
 /** Cancels a body that will not be read, so that its connection is released. */

@@ -20,7 +20,8 @@ type Session = { readonly clientId: string } | PlatformSession | undefined
 
 /**
  * Sends the message, and resolves with the client's response. Throws PlatformError: `rate_limited`,
- * `session_not_found`, `upstream_unauthorized`, `upstream_error` or `upstream_timeout`, each with the id of the message.
+ * `session_not_found`, `upstream_unauthorized`, `upstream_error` or `upstream_timeout`, each with the id of the
+ * message.
  */
 export type SendUpstream = (call: UpstreamCall) => Promise<Response>
 
@@ -81,6 +82,7 @@ export function createProxy(upstream: Upstream, sessions: Sessions, timeoutMs: n
       leaveSlot = takeSlot(call)
       const found = resolveSession(call)
       const session = found instanceof Promise ? await found : found
+      call.progress.sessionId = idOf(session)
       const received = await sendWithRetry(call, session)
       // Before clientResponse(): once that has begun a stream, throwing here would leak its slot.
       const sessionId = clientSessionId(sessions, call, session, received)
@@ -104,6 +106,12 @@ export function createProxy(upstream: Upstream, sessions: Sessions, timeoutMs: n
       }
     }
   }
+}
+
+/** The server's id of a session. */
+function idOf(session: Session): string | undefined {
+  if (session === undefined) return undefined
+  return 'clientId' in session ? session.clientId : (session.id ?? undefined)
 }
 
 /** The client's own `MCP-Protocol-Version`, if sent, takes precedence over that of the platform session. */

@@ -19,10 +19,45 @@ const sessionsKeptMax = 500
 /** API keys for which sessions are kept. Past it: those of the least recently used key are evicted. */
 const holdersWithSessionsMax = 500
 
+/** The parts of a client's `initialize` that servers hear of. */
+export interface ClientGreeting {
+  /** Names that session among all of its caller's; '' without one. */
+  readonly sessionId: string
+  readonly capabilities: object
+  readonly clientInfo: object
+}
+
 /** A session that the platform opened. `id` is null if the upstream keeps no sessions. */
 export interface PlatformSession {
   readonly id: string | null
   readonly protocolVersion: string
+  /** Undefined if the server did not answer `initialize` with a result. */
+  readonly greeting?: ServerGreeting | undefined
+}
+
+/** The parts of a server's greeting that are kept. */
+export interface ServerGreeting {
+  /** Names of its capabilities. */
+  readonly capabilities: readonly string[]
+  /** Cut to `instructionsCharsMax`. */
+  readonly instructions: string | undefined
+}
+
+/**
+ * Characters of a server's instructions that are kept: as many as one endpoint shows of all servers together. Past it:
+ * they are cut.
+ */
+const instructionsCharsMax = 2048
+/** Capabilities that a greeting keeps: MCP has eight. Past it: the others are left out. */
+const capabilitiesMax = 32
+
+/** Reads the result of `initialize` or `server/discover`. */
+export function readGreeting({ capabilities, instructions }: Readonly<Record<string, unknown>>): ServerGreeting {
+  const names = typeof capabilities === 'object' && capabilities !== null ? Object.keys(capabilities) : []
+  const kept = names.slice(0, capabilitiesMax).filter((name) => name.length <= capabilitiesMax)
+  const text = typeof instructions === 'string' ? instructions.slice(0, instructionsCharsMax) : undefined
+  // A text of its own: a slice would keep the whole response in memory.
+  return { capabilities: kept, instructions: text === undefined ? undefined : Buffer.from(text).toString() }
 }
 
 /** Distinguishes session ids that were sealed here from ids that a client invented. */
@@ -81,6 +116,11 @@ export function createSessions(key: Buffer) {
       }
       opening.then(settle, () => settle())
       return opening
+    },
+    /** The platform session of this owner that is open. */
+    opened(keyId: string, sessionOwner: string): PlatformSession | undefined {
+      const kept = byApiKey.get(keyId)?.get(sessionOwner)
+      return kept instanceof Promise ? undefined : kept
     },
     /** Drops a platform session that the upstream no longer knows. */
     forget(keyId: string, sessionOwner: string, session: PlatformSession): void {

@@ -1,4 +1,4 @@
-/** Requests of our own to a connection's server, under the caller's policy: a list of tools, or a call of one. */
+/** Requests of our own to a connection's server, under the caller's policy: whole lists, or a call of a tool. */
 
 import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
 import { invalidRequest, PlatformError, rateLimited } from '../../errors.ts'
@@ -58,19 +58,45 @@ export function shown({ name, description, annotations }: Tool): ShownTool {
   }
 }
 
-/**
- * The wanted tools of all pages; the others are not kept in memory. Throws `upstream_error` past `toolPagesMax`,
- * `toolsCharsMax` or `toolsListedMax`, `upstream_timeout` past `upstreamBodyTimeoutMs`, and `rate_limited` if the
- * caller's share of memory is used up.
- */
+/** The lists of MCP: their methods, and the member that identifies a definition. */
+export const listKinds = {
+  tools: { method: 'tools/list', identifier: 'name' },
+  prompts: { method: 'prompts/list', identifier: 'name' },
+  resources: { method: 'resources/list', identifier: 'uri' },
+  resourceTemplates: { method: 'resources/templates/list', identifier: 'uriTemplate' },
+} as const
+/** The member of the result that holds the list. */
+export type ListKind = keyof typeof listKinds
+
+/** An entry of a list, with the text that identifies it. */
+export type Definition = Readonly<Record<string, unknown>>
+
+/** The wanted tools of all pages. Throws as `listDefinitions`. */
 export async function listTools(
   deps: GatewayDeps,
   call: AuthorizedCall,
   isWanted: (tool: Tool) => boolean,
 ): Promise<Tool[]> {
+  return (await listDefinitions(deps, call, 'tools', (one) => isWanted(one as unknown as Tool))) as unknown as Tool[]
+}
+
+/**
+ * The wanted definitions of all pages; the others are not kept in memory. Throws `upstream_error` past `toolPagesMax`,
+ * `toolsCharsMax` or `toolsListedMax`, `upstream_timeout` past `upstreamBodyTimeoutMs`, and `rate_limited` if the
+ * caller's share of memory is used up.
+ */
+export async function listDefinitions(
+  deps: GatewayDeps,
+  call: AuthorizedCall,
+  kind: ListKind,
+  isWanted: (definition: Definition) => boolean = () => true,
+): Promise<Definition[]> {
+  const { method, identifier } = listKinds[kind]
+  const plural = kind === 'resourceTemplates' ? 'resource templates' : kind
+  const singular = plural.slice(0, -1)
   const { fairness } = deps
   const { caller } = call.context
-  const tools: Tool[] = []
+  const found: Definition[] = []
   let characters = 0
   const until = performance.now() + upstreamBodyTimeoutMs
   let cursor: unknown
@@ -81,22 +107,24 @@ export async function listTools(
           'upstream_timeout',
           `The MCP server took longer than ${upstreamBodyTimeoutMs / 1000} s to list its tools`,
         )
-      const answer = await ask(deps, call, 'tools/list', cursor === undefined ? {} : { cursor })
-      const result = answer.result as { tools?: Tool[]; nextCursor?: unknown }
+      const answer = await ask(deps, call, method, cursor === undefined ? {} : { cursor })
+      const { [kind]: page, nextCursor } = answer.result as { [K in ListKind]?: Definition[] } & {
+        nextCursor?: unknown
+      }
       if (!fairness.parsed.take(caller, answer.characters * parsedResponseMemoryFactor))
         throw rateLimited('This caller has too many unread responses open: read or close some', 1)
       characters += answer.characters
       if (characters > toolsCharsMax)
-        throw upstreamError(`The MCP server’s tool list is larger than ${toolsCharsMax} bytes`)
-      if (!Array.isArray(result.tools)) throw upstreamError('The MCP server does not speak MCP')
-      for (const tool of result.tools) if (typeof tool?.name === 'string' && isWanted(tool)) tools.push(tool)
-      if (tools.length > toolsListedMax) throw upstreamError(`The MCP server has more than ${toolsListedMax} tools`)
-      cursor = result.nextCursor
+        throw upstreamError(`The MCP server’s ${singular} list is larger than ${toolsCharsMax} bytes`)
+      if (!Array.isArray(page)) throw upstreamError('The MCP server does not speak MCP')
+      for (const one of page) if (typeof one?.[identifier] === 'string' && isWanted(one)) found.push(one)
+      if (found.length > toolsListedMax) throw upstreamError(`The MCP server has more than ${toolsListedMax} ${plural}`)
+      cursor = nextCursor
       // Some servers send an empty cursor with the last page.
-      if (typeof cursor !== 'string' || cursor === '') return tools
+      if (typeof cursor !== 'string' || cursor === '') return found
     }
     // A list without its last pages would look complete.
-    throw upstreamError(`The MCP server’s tool list has more than ${toolPagesMax} pages`)
+    throw upstreamError(`The MCP server’s ${singular} list has more than ${toolPagesMax} pages`)
   } finally {
     fairness.parsed.giveBack(caller, characters * parsedResponseMemoryFactor)
   }
@@ -104,15 +132,15 @@ export async function listTools(
 
 /**
  * Sends a request in the handshake era, and once more in the stateless era if the server supports only that. Resolves
- * with the result, and the number of characters that were parsed for it. Throws PlatformError; a JSON-RPC error of the
- * upstream becomes `invalid_request` or `upstream_error`.
+ * with the result, the number of characters that were parsed for it, and the era that the server took. Throws
+ * PlatformError; a JSON-RPC error of the upstream becomes `invalid_request` or `upstream_error`.
  */
 export async function ask(
   deps: GatewayDeps,
   call: AuthorizedCall,
   method: string,
   params: object,
-): Promise<{ readonly result: object; readonly characters: number }> {
+): Promise<{ readonly result: object; readonly characters: number; readonly era: Message['era'] }> {
   const first = await answerTo(deps, call, messageFor(method, params, 'handshake'), new Headers())
   const isTooOld = first.error?.code === rpcCodes.unsupportedRevision
   // The error says that the revision is unsupported, so nothing was executed and sending again is safe.
@@ -123,11 +151,15 @@ export async function ask(
   if (error !== undefined && error !== null) {
     const text =
       typeof error.message === 'string' ? error.message : 'the MCP server returned an error without a message'
+    if (error.code === rpcCodes.methodNotFound) throw new MissingMethod('upstream_error', text)
     throw error.code === rpcCodes.invalidParams ? invalidRequest(text) : upstreamError(text)
   }
   if (typeof result !== 'object' || result === null) throw upstreamError('The MCP server does not speak MCP')
-  return { result, characters }
+  return { result, characters, era: isTooOld ? 'stateless' : 'handshake' }
 }
+
+/** The server does not know the method. */
+export class MissingMethod extends PlatformError {}
 
 /** A JSON-RPC response. */
 interface Answer {

@@ -10,6 +10,7 @@ import { UpstreamError } from '../../upstream/upstream.ts'
 import type { Credentials } from '../upstream-sign-in/token-refresh.ts'
 import type { Message } from './message.ts'
 import type { Rewrite } from './relayed-stream.ts'
+import type { ClientGreeting } from './sessions.ts'
 
 /** How far a call has come, for its record. */
 export interface CallProgress {
@@ -19,6 +20,8 @@ export interface CallProgress {
   isAnswered: boolean
   /** The body of the answer, where it is in memory as a whole. */
   body?: Uint8Array | string
+  /** The server's id of the session in which the message was sent; undefined without one. */
+  sessionId?: string | undefined
   /** Why the platform has ended the stream of the answer: the right to it ended first. */
   endedBy?: PlatformError
 }
@@ -40,6 +43,8 @@ export interface UpstreamCall {
   readonly connectionHeaders: Readonly<Record<string, string>>
   /** Identifies the owner of a session; see `sessionOwnerOf` in forward.ts. */
   readonly sessionOwner: string
+  /** The greeting of the client at the endpoint of a namespace; undefined at that of a connection. */
+  readonly greeting?: ClientGreeting | undefined
   /** The call counts against this holder's share of slots and memory. */
   readonly holder: Holder
   /** Accounts for the bytes of responses that clients have not read yet. */
@@ -71,7 +76,8 @@ export interface UpstreamCall {
 
 /**
  * The error that the client receives when sending has failed. An upstream that cannot be reached is also the
- * connection's state. Requests that waited for the same session share one thrown error, so each gets a copy with its own id.
+ * connection's state. Requests that waited for the same session share one thrown error, so each gets a copy with its
+ * own id.
  */
 export function upstreamFailure(
   thrown: unknown,

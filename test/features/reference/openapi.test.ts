@@ -164,6 +164,18 @@ const walks: Readonly<Partial<Record<OperationId, Walk>>> = {
     },
   },
   deleteConnection: { path: connection, statuses: { 403: { as: reading }, 404: { path: nothing } } },
+  callNamespace: {
+    path: `${connection.slice(0, connection.lastIndexOf('/'))}/mcp`,
+    body: message('ping'),
+    statuses: {
+      202: { body: { jsonrpc: '2.0', method: 'notifications/cancelled' } },
+      400: { body: [] },
+      403: { as: reading },
+      404: { path: '/connect/nowhere/mcp' },
+      413: { body: message('ping', large) },
+      508: { headers: { via: '1.1 postern-test' } },
+    },
+  },
   callMcp: {
     path: `${connection}/mcp`,
     body: message('ping'),

@@ -1,0 +1,258 @@
+/**
+ * Sends a message of a client through one connection of the namespace, and its answer back (contract, 20.8). Only ids,
+ * and names and URIs of definitions, are replaced in their bytes.
+ */
+
+import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
+import { type ErrorCode, PlatformError } from '../../errors.ts'
+import { allowanceOf } from '../../fairness/allowance.ts'
+import { rpcErrorText } from '../../http/error-response.ts'
+import { noStoreJson } from '../../http/respond.ts'
+import type { ConnectionRef } from '../../model/connection.ts'
+import { statelessHeaders, statelessMeta } from '../../model/mcp.ts'
+import { type InsertMembers, type JsonPath, type ReplaceValue, replacingValues } from '../../schema/replace-values.ts'
+import { type AuthorizedCall, forward, sessionOwnerOf } from '../gateway/forward.ts'
+import type { Message } from '../gateway/message.ts'
+import { isEventStream } from '../gateway/relayed-stream.ts'
+import type { Definition } from '../gateway/tool-requests.ts'
+import type { CallProgress } from '../gateway/upstream-call.ts'
+import { nobody, passedCapabilities } from './client-session.ts'
+import type { EndpointDeps } from './endpoint-deps.ts'
+import { accepted, type EndpointRequest } from './endpoint-request.ts'
+import { isResourceUri, listedUri } from './listed-uris.ts'
+
+/** A connection that a client's message is for, and the message's name or URI in that connection's own words. */
+export interface Target {
+  readonly connection: AuthorizedConnection
+  /** The revisions that its server speaks. */
+  readonly era: Message['era']
+  /** The place of the name or URI in the message, and the connection's own. Undefined for a message without one. */
+  readonly named?: { readonly path: JsonPath; readonly own: string }
+  /** The tool's definition, where it is known. */
+  readonly definition?: Definition | undefined
+}
+
+/** The connection, if the caller may use it: as the single endpoint would find it. Throws 404, and 403. */
+export function findConnectionOf(
+  { authorizer }: EndpointDeps,
+  { context }: EndpointRequest,
+  ref: ConnectionRef,
+): Promise<AuthorizedConnection> {
+  return authorizer.requireConnection(context, 'execute', ref)
+}
+
+/** Sends a request or notification. Throws PlatformError; the state of a server is an answer (contract, 20.8). */
+export async function sendCall(deps: EndpointDeps, asked: EndpointRequest, target: Target): Promise<Response> {
+  const { message, owner } = asked
+  const { namespace, connectionId } = target.connection
+  const own = deps.underWay.send(owner, message.id, { namespace, connectionId })
+  const call = callOf(deps, asked, target, JSON.stringify(own))
+  let isOpen = false
+  try {
+    const sent = await outgoing(asked, target, message.id === null ? undefined : own)
+    const response = await forward(deps, call, sent.message, sent.headers)
+    isOpen = isEventStream(response.headers)
+    if (response.status < 400) return response
+    // The endpoint's own statuses mean more than those of one of its servers: 404, for one, ends a session.
+    const { headers, body } = response
+    return new Response(body, { status: 200, headers })
+  } catch (thrown) {
+    return stateAnswer(thrown, message)
+  } finally {
+    // A stream may still be cancelled.
+    if (!isOpen) deps.underWay.end(owner, message.id)
+  }
+}
+
+/** Passes on a client's reply to a server's request; to nobody if there is no such request (contract, 20.8). */
+export async function sendReply(deps: EndpointDeps, asked: EndpointRequest): Promise<Response> {
+  const { message, owner, headers } = asked
+  const request = deps.underWay.asked(owner, message.id)
+  if (request === undefined) return accepted()
+  const connection = await findConnectionOf(deps, asked, request.ref)
+  const call = callOf(deps, asked, { connection, era: 'handshake' }, '')
+  const bytes = await replaced(asked.context, message, (path) => (isPath(path, ['id']) ? request.rawId : undefined))
+  const own = headersFor(headers, { method: '', era: 'handshake' })
+  const sealed = request.sessionId && deps.sessions.seal(sessionOwnerOf(call), request.sessionId)
+  if (sealed) own.set('mcp-session-id', sealed)
+  const response = await forward(deps, call, { ...message, bytes, era: 'handshake' }, own)
+  await response.body?.cancel()
+  return accepted()
+}
+
+/** Tells the server that has a call that its client no longer waits for it. */
+export async function sendCancellation(deps: EndpointDeps, asked: EndpointRequest): Promise<Response> {
+  const { message, owner } = asked
+  const { requestId } = (message.body['params'] ?? {}) as { requestId?: string | number }
+  const sent = requestId === undefined ? undefined : deps.underWay.sent(owner, requestId)
+  if (sent === undefined) return accepted()
+  const connection = await findConnectionOf(deps, asked, sent.ref)
+  const named = { path: ['params', 'requestId'], own: sent.id }
+  await sendCall(deps, asked, { connection, era: message.era, named })
+  return accepted()
+}
+
+/** The message in the connection's own words, in the revision that its server speaks. Rejects with 429. */
+async function outgoing(
+  { context, message, headers }: EndpointRequest,
+  { era, named, definition }: Target,
+  id: string | undefined,
+): Promise<{ readonly message: Message; readonly headers: Headers }> {
+  const { method = '' } = message
+  const isTranslated = era !== message.era
+  const replace: ReplaceValue = (path) => {
+    if (id !== undefined && isPath(path, ['id'])) return JSON.stringify(id)
+    if (named !== undefined && isPath(path, named.path)) return JSON.stringify(named.own)
+    const isMeta = isPath(path, ['params', '_meta'])
+    return isMeta ? metaFor(message, era) : undefined
+  }
+  const params = (message.body['params'] ?? {}) as Record<string, unknown>
+  const needsMeta = isTranslated && era === 'stateless' && !('_meta' in params)
+  const insert = (path: JsonPath) =>
+    needsMeta && isPath(path, ['params']) ? `"_meta":${JSON.stringify(statelessMeta)}` : undefined
+  const bytes = await replaced(context, message, replace, insert)
+  const body = named === undefined ? message.body : { ...message.body, params: withOwn(params, named) }
+  const own = headersFor(headers, { method, era, own: named?.own, isTranslated, definition, params })
+  return { message: { ...message, bytes, body, era }, headers: own }
+}
+
+/** The message's parameters with the connection's own name: rules are asked about these. */
+function withOwn(params: Readonly<Record<string, unknown>>, { path, own }: NonNullable<Target['named']>): object {
+  const [, first = '', second] = path as string[]
+  if (second === undefined) return { ...params, [first]: own }
+  return { ...params, [first]: { ...(params[first] as object), [second]: own } }
+}
+
+const [versionKey, infoKey, capabilitiesKey] = Object.keys(statelessMeta) as [string, string, string]
+
+/** The `_meta` of a request for a server of this era; undefined if it stays as it is. */
+function metaFor(message: Message, era: Message['era']): string | undefined {
+  const { _meta } = message.body['params'] as { _meta: Readonly<Record<string, unknown>> }
+  if (era !== message.era) {
+    const { [versionKey]: _, [infoKey]: __, [capabilitiesKey]: ___, ...rest } = _meta
+    return JSON.stringify(era === 'stateless' ? { ...rest, ...statelessMeta } : rest)
+  }
+  if (era === 'handshake' || !(capabilitiesKey in _meta)) return undefined
+  return JSON.stringify({ ..._meta, [capabilitiesKey]: passedCapabilities(_meta[capabilitiesKey]) })
+}
+
+interface HeaderOptions {
+  readonly method: string
+  readonly era: Message['era']
+  readonly own?: string | undefined
+  readonly isTranslated?: boolean
+  readonly definition?: Definition | undefined
+  readonly params?: Readonly<Record<string, unknown>>
+}
+
+/**
+ * The client's headers without those that belong to its session with the endpoint, and with those of the server's era.
+ */
+function headersFor(headers: Headers, { method, era, own, isTranslated, definition, params }: HeaderOptions): Headers {
+  const made = new Headers(headers)
+  made.delete('mcp-session-id')
+  if (era === 'handshake') {
+    // That of the server's own session is sent.
+    made.delete('mcp-protocol-version')
+    return made
+  }
+  for (const [name, value] of Object.entries(statelessHeaders(method))) made.set(name, value)
+  if (own !== undefined) made.set('mcp-name', encoded(own))
+  if (isTranslated === true)
+    for (const [name, value] of repeatedArguments(definition, params)) made.set(`mcp-param-${name}`, encoded(value))
+  return made
+}
+
+/** The arguments that a tool's schema wants repeated in headers (`x-mcp-header`), with their names there. */
+function repeatedArguments(definition: Definition | undefined, params: HeaderOptions['params']): [string, string][] {
+  const { properties } = (definition?.['inputSchema'] ?? {}) as { properties?: Record<string, unknown> }
+  const given = (params?.['arguments'] ?? {}) as Readonly<Record<string, unknown>>
+  return Object.entries(properties ?? {}).flatMap(([property, schema]) => {
+    const { 'x-mcp-header': name } = (schema ?? {}) as { 'x-mcp-header'?: unknown }
+    const value = given[property]
+    const isNamed = typeof name === 'string' && /^[A-Za-z0-9-]{1,64}$/.test(name)
+    return isNamed && ['string', 'number', 'boolean'].includes(typeof value) ? [[name, String(value)]] : []
+  })
+}
+
+/** Always as base64, since a value may contain any character. */
+const encoded = (value: string) => `=?base64?${Buffer.from(value).toString('base64')}?=`
+
+function callOf(deps: EndpointDeps, asked: EndpointRequest, target: Target, rawId: string): AuthorizedCall {
+  const { context, message, client } = asked
+  const { connection, era } = target
+  const { namespace, connectionId } = connection
+  return {
+    ...{ context, connection, at: deps.clock.monotonic() },
+    endpoint: {
+      // Across eras a server hears of no capabilities, so that it asks for nothing.
+      client: era === message.era ? client : { ...nobody, sessionId: client.sessionId },
+      rewrite: (progress) => (data) =>
+        allowanceOf(context.request).parse(data.length, rewriting(deps, asked, target, { data, rawId, progress })),
+    },
+    async renew() {
+      const again = await deps.authorizer.authenticate(context.request, true)
+      const ref = { namespace, connectionId }
+      const renewed = await deps.authorizer.requireConnection(again, 'execute', ref)
+      return callOf(deps, { ...asked, context: again }, { ...target, connection: renewed }, rawId)
+    },
+  }
+}
+
+/** One message of a server as its client sees it, as work in steps. */
+function* rewriting(
+  { underWay }: EndpointDeps,
+  { message, owner }: EndpointRequest,
+  { connection, era }: Target,
+  { data, rawId, progress }: { readonly data: string; readonly rawId: string; readonly progress: CallProgress },
+): Generator<number, string> {
+  // An event may carry only an id, without data.
+  if (data === '') return data
+  const { namespace, connectionId } = connection
+  const replace: ReplaceValue = (path, raw) => {
+    if (path.length === 1 && path[0] === 'id') {
+      if (raw === 'null' || raw === rawId) return JSON.stringify(message.id)
+      return JSON.stringify(
+        underWay.ask(owner, { ref: { namespace, connectionId }, rawId: raw, sessionId: progress.sessionId }),
+      )
+    }
+    if (path[0] !== 'result' || !raw.startsWith('"') || !isResourceUri(path.slice(1))) return undefined
+    return JSON.stringify(listedUri(connectionId, JSON.parse(raw) as string))
+  }
+  const isTranslated = era === 'handshake' && message.era === 'stateless'
+  const insert = (path: JsonPath) => (isTranslated && isPath(path, ['result']) ? modernMembers(message) : undefined)
+  return yield* replacingValues(data, replace, insert)
+}
+
+/** The members that a result has in revision 2026-07-28 and lacked before. */
+function modernMembers({ method }: Message): string {
+  const isCacheable = method === 'resources/read'
+  return `"resultType":"complete"${isCacheable ? ',"cacheScope":"private","ttlMs":0' : ''}`
+}
+
+/** Errors that tell of a server, or of the state of its connection. */
+const statesOfServers: readonly ErrorCode[] = [
+  ...(['upstream_unauthorized', 'upstream_sign_in', 'input_required', 'upstream_error', 'upstream_timeout'] as const),
+  'session_not_found',
+]
+
+/** The state of one server is no fault of the endpoint: it has status 200. Throws every other error. */
+function stateAnswer(thrown: unknown, { id }: Message): Response {
+  if (!(thrown instanceof PlatformError) || !statesOfServers.includes(thrown.code)) throw thrown
+  return new Response(rpcErrorText(thrown, id), { status: 200, headers: noStoreJson })
+}
+
+/** The bytes of a message with replacements, in the caller's turns. */
+async function replaced(
+  { request }: RequestContext,
+  { bytes }: Message,
+  replace: ReplaceValue,
+  insert?: InsertMembers,
+): Promise<Uint8Array<ArrayBuffer>> {
+  const text = await allowanceOf(request).run(replacingValues(Buffer.from(bytes).toString(), replace, insert))
+  return new TextEncoder().encode(text)
+}
+
+function isPath(path: JsonPath, wanted: JsonPath): boolean {
+  return path.length === wanted.length && path.every((part, index) => part === wanted[index])
+}

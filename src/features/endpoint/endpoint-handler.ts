@@ -1,0 +1,161 @@
+/**
+ * `POST /connect/{namespace}/mcp`: all connections of a namespace that the caller sees, as one server (contract, 20).
+ */
+
+import type { RequestContext } from '../../auth/authorizer.ts'
+import { invalidRequest } from '../../errors.ts'
+import { handlersOf } from '../../http/handler.ts'
+import { namesInPath, pathOf } from '../../http/path.ts'
+import { readQuery } from '../../http/query.ts'
+import { authorizationFreshMs } from '../../limits.ts'
+import { rpcCodes } from '../../model/mcp.ts'
+import { withChallenge } from '../gateway/mcp-handler.ts'
+import { classifiedEra, isPlainlyHandshake, readMessage } from '../gateway/message.ts'
+import { type ListKind, listKinds } from '../gateway/tool-requests.ts'
+import { targetOfName, targetOfUri } from './called-name.ts'
+import { clientGreetingCharsMax, openClient, sealClient } from './client-session.ts'
+import { sendCall, sendCancellation, sendReply, type Target } from './endpoint-call.ts'
+import type { EndpointDeps } from './endpoint-deps.ts'
+import {
+  accepted,
+  answer,
+  type EndpointOptions,
+  type EndpointRequest,
+  requireAllowed,
+  rpcError,
+  unknown,
+} from './endpoint-request.ts'
+import { greetingResult } from './greeting.ts'
+import { joinLists, listResult, shownConnections } from './joined-lists.ts'
+import { statusResult, statusTool } from './status-tool.ts'
+
+export const endpointHandlers = handlersOf({ callNamespace })
+
+async function callNamespace(deps: EndpointDeps, request: Request): Promise<Response> {
+  const first = await authorize(deps, request).catch(withChallenge(deps, request)) // 401, 429, 404, 403
+  const options = readOptions(request.url) // 400
+  const at = deps.clock.monotonic()
+  const read = await readMessage(request) // 400, 413, 429
+  const { headers } = request
+  const era = isPlainlyHandshake(read, headers) ? 'handshake' : await classifiedEra(read, headers)
+  if (era instanceof Response) return era // 400
+  const isFresh = deps.clock.monotonic() - at <= authorizationFreshMs
+  const { context, namespace } = isFresh ? first : await authorize(deps, request, true) // 401, 404, 403
+  const { caller } = context
+  const owner = `${pathOf(request.url)}\0${caller.token?.jti ?? caller.keyId}`
+  const client = openClient(deps.sessionKey, owner, headers.get('mcp-session-id'))
+  // Two sessions of one caller may use the same ids.
+  const holder = `${owner}\0${client.sessionId}`
+  const message = era === read.era ? read : { ...read, era }
+  return handle(deps, { context, namespace, message, headers, owner: holder, client, options }, owner)
+}
+
+async function authorize({ authorizer }: EndpointDeps, request: Request, isRepeated = false) {
+  const context: RequestContext = await authorizer.authenticate(request, isRepeated)
+  return { context, namespace: await authorizer.requireNamespace(context, namesInPath(request.url)[0], 'execute') }
+}
+
+/** Throws `invalid_request`. */
+function readOptions(url: string): EndpointOptions {
+  const query = readQuery(url, ['names', 'status'])
+  const only = (name: string, value: string) => {
+    const given = query.get(name)
+    if (given !== undefined && given !== value) throw invalidRequest(`${name}: must be ${value}, or left out`)
+    return given !== undefined
+  }
+  return { length: only('names', '64') ? 64 : 46, hasStatus: only('status', 'tool') }
+}
+
+const listOf = new Map<string, ListKind>(
+  Object.entries(listKinds).map(([kind, { method }]) => [method, kind as ListKind]),
+)
+
+async function handle(deps: EndpointDeps, asked: EndpointRequest, owner: string): Promise<Response> {
+  const { message } = asked
+  const { method, id } = message
+  if (method === undefined) return sendReply(deps, asked)
+  const params = (message.body['params'] ?? {}) as Readonly<Record<string, unknown>>
+  if (id === null) {
+    await requireAllowed(deps, asked)
+    return method === 'notifications/cancelled' ? sendCancellation(deps, asked) : accepted()
+  }
+  if (params['task'] !== undefined) return rpcError(asked, rpcCodes.invalidParams, 'params.task: is not supported here')
+  if (method === 'tools/call') return callTool(deps, asked, String(params['name']))
+  const target = await targetOf(deps, asked, method, params)
+  if (target instanceof Response) return target
+  if (target !== undefined) return sendCall(deps, asked, target)
+  await requireAllowed(deps, asked) // 403
+  const kind = listOf.get(method)
+  if (kind !== undefined) return list(deps, asked, kind, params)
+  if (method === 'ping') return answer(asked, {})
+  if (method === 'initialize' || method === 'server/discover') return greet(deps, asked, owner, params)
+  return rpcError(asked, rpcCodes.methodNotFound, `This endpoint does not answer ${method}`)
+}
+
+async function callTool(deps: EndpointDeps, asked: EndpointRequest, name: string): Promise<Response> {
+  if (asked.options.hasStatus && name === statusTool.name) {
+    // Asked as for a list, which it is.
+    await requireAllowed(deps, asked, { ...asked.message.body, method: 'tools/list', params: {} }) // 403
+    return answer(asked, statusResult(await shown(deps, asked, true))) // 400
+  }
+  const target = await targetOfName(deps, asked, { kind: 'tools', name, path: ['params', 'name'] })
+  return target === undefined ? unknown(asked, 'tool', name) : sendCall(deps, asked, target)
+}
+
+/**
+ * The connection that another request names; undefined for one that names none. An answer if the name is unknown, or
+ * missing.
+ */
+async function targetOf(
+  deps: EndpointDeps,
+  asked: EndpointRequest,
+  method: string,
+  params: Readonly<Record<string, unknown>>,
+): Promise<Target | Response | undefined> {
+  const isReference = method === 'completion/complete'
+  if (!isReference && method !== 'prompts/get' && method !== 'resources/read') return undefined
+  const holder = (isReference ? (params['ref'] ?? {}) : params) as Readonly<Record<string, unknown>>
+  const isPrompt = isReference ? holder['type'] === 'ref/prompt' : method === 'prompts/get'
+  const member = isPrompt ? 'name' : 'uri'
+  const path = isReference ? ['params', 'ref', member] : ['params', member]
+  const given = holder[member]
+  if (typeof given !== 'string') return rpcError(asked, rpcCodes.invalidParams, `${path.join('.')}: must be a string`)
+  const target = isPrompt
+    ? await targetOfName(deps, asked, { kind: 'prompts', name: given, path })
+    : await targetOfUri(deps, asked, { uri: given, path })
+  return target ?? unknown(asked, isPrompt ? 'prompt' : 'resource', given)
+}
+
+function shown({ kept, store }: EndpointDeps, { context, namespace, options }: EndpointRequest, mayAsk: boolean) {
+  return shownConnections(kept, store, context, { namespace, length: options.length, mayAsk })
+}
+
+async function list(
+  deps: EndpointDeps,
+  asked: EndpointRequest,
+  kind: ListKind,
+  params: Readonly<Record<string, unknown>>,
+): Promise<Response> {
+  // There is one page, so no cursor was ever given.
+  if (params['cursor'] !== undefined) return rpcError(asked, rpcCodes.invalidParams, 'params.cursor: is not valid here')
+  const joined = joinLists(await shown(deps, asked, true), kind) // 400, 429
+  const own = kind === 'tools' && asked.options.hasStatus ? [statusTool] : []
+  return answer(asked, listResult(kind, joined, { isStateless: asked.message.era === 'stateless', own }))
+}
+
+async function greet(
+  deps: EndpointDeps,
+  asked: EndpointRequest,
+  owner: string,
+  { capabilities, clientInfo }: Readonly<Record<string, unknown>>,
+): Promise<Response> {
+  const response = answer(asked, greetingResult(asked, await shown(deps, asked, false)))
+  if (asked.message.method !== 'initialize') return response
+  const sessionId = sealClient(deps.sessionKey, owner, capabilities, clientInfo)
+  if (sessionId === undefined) {
+    const text = `params: capabilities and clientInfo have more than ${clientGreetingCharsMax} characters`
+    return rpcError(asked, rpcCodes.invalidParams, text)
+  }
+  response.headers.set('mcp-session-id', sessionId)
+  return response
+}

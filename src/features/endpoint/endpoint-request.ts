@@ -1,0 +1,94 @@
+/** A request to the endpoint of a namespace, authorized and read, and the answers that the platform gives by itself. */
+
+import type { RequestContext } from '../../auth/authorizer.ts'
+import { forbidden, PlatformError } from '../../errors.ts'
+import { rpcErrorBody } from '../../http/error-response.ts'
+import { noStoreJson, wholeResponse } from '../../http/respond.ts'
+import { rpcCodes } from '../../model/mcp.ts'
+import { type Access, decideOnMessage } from '../../policy/decide.ts'
+import { version } from '../../version.ts'
+import type { GatewayDeps } from '../gateway/forward.ts'
+import type { Message } from '../gateway/message.ts'
+import type { ClientGreeting } from '../gateway/sessions.ts'
+import type { KeptListsDeps } from './kept-lists.ts'
+import type { NameLength } from './listed-names.ts'
+
+export interface EndpointRequest {
+  readonly context: RequestContext
+  readonly namespace: string
+  readonly message: Message
+  readonly headers: Headers
+  /** The caller, at this URL, in this session: whoever may use the ids that were given to it. */
+  readonly owner: string
+  /** The session that the client sent; '' and nothing offered without one. */
+  readonly client: ClientGreeting
+  readonly options: EndpointOptions
+}
+
+/** The query parameters. */
+export interface EndpointOptions {
+  readonly length: NameLength
+  /** Whether the tool `connections_status` is listed. */
+  readonly hasStatus: boolean
+}
+
+/** The name under which the endpoint answers. */
+export const serverInfo = (namespace: string) => ({ name: 'postern', title: namespace, version })
+
+/**
+ * Requires that the caller's policy allows a message that the platform answers by itself. Throws `forbidden`, and
+ * `loop_detected` for a request that this postern has sent. `body`: another one that the rules are asked about.
+ */
+export async function requireAllowed(
+  deps: KeptListsDeps,
+  { context, namespace, message }: EndpointRequest,
+  body: unknown = message.body,
+): Promise<void> {
+  const { caller, request } = context
+  requireNoLoop(deps, request, message)
+  const access: Access = {
+    ...{ namespace, resource: 'connections', operation: 'execute', metadata: 'narrowed' },
+    rpc: body,
+  }
+  const decision = await deps.fairness.turns.run(caller, decideOnMessage(caller.blocks, access))
+  if (decision.allowed) return
+  deps.denials.recordPolicyDenial(request, caller, access, decision)
+  const rpcHeaders = { 'www-authenticate': 'Bearer realm="postern"' }
+  throw forbidden(decision).with({ id: message.id, rpcHeaders })
+}
+
+function requireNoLoop({ pseudonym }: Pick<GatewayDeps, 'pseudonym'>, request: Request, { id }: Message): void {
+  if (request.headers.get('via')?.includes(pseudonym) !== true) return
+  const text = 'A connection leads back to this postern: point it to another server'
+  throw new PlatformError('loop_detected', text, { id })
+}
+
+/** The answer to a request, as JSON. In revision 2026-07-28 it says who answers. Throws 429. */
+export function answer({ context, namespace, message }: EndpointRequest, result: object | string): Response {
+  const isStateless = message.era === 'stateless'
+  const text = typeof result === 'string' ? result : resultText(result, isStateless ? namespace : undefined)
+  return wholeResponse(context.request, `{"jsonrpc":"2.0","id":${JSON.stringify(message.id)},"result":${text}}`, {
+    headers: noStoreJson,
+  })
+}
+
+function resultText(result: object, namespace: string | undefined): string {
+  if (namespace === undefined) return JSON.stringify(result)
+  const _meta = { 'io.modelcontextprotocol/serverInfo': serverInfo(namespace) }
+  return JSON.stringify({ ...result, resultType: 'complete', _meta })
+}
+
+/** A notification, or a reply that nobody waits for. */
+export const accepted = () => new Response(null, { status: 202, headers: { 'cache-control': 'no-store' } })
+
+/** A JSON-RPC error with status 200, or 404 for a method that the platform does not know in revision 2026-07-28. */
+export function rpcError({ message }: EndpointRequest, code: number, text: string, data?: unknown): Response {
+  const status = code === rpcCodes.methodNotFound && message.era === 'stateless' ? 404 : 200
+  return new Response(rpcErrorBody(code, text, message.id, data), { status, headers: noStoreJson })
+}
+
+/** The answer for everything that the caller does not see, whatever the reason (contract, 20.2). */
+export function unknown(asked: EndpointRequest, what: 'tool' | 'prompt' | 'resource', name: string): Response {
+  const word = { tool: 'Unknown tool', prompt: 'Unknown prompt', resource: 'Unknown resource' }[what]
+  return rpcError(asked, rpcCodes.invalidParams, `${word}: ${name}`)
+}

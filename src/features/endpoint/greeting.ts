@@ -1,0 +1,69 @@
+/** Answers `initialize` and `server/discover` without asking any server (contract, 20.5). */
+
+import { handshakeRevisions, statelessRevision } from '../../model/mcp.ts'
+import { type EndpointRequest, serverInfo } from './endpoint-request.ts'
+import { joinLists, type Shown } from './joined-lists.ts'
+import { listFreshMs } from './kept-lists.ts'
+
+/** Contract 20.5: bytes of the instructions of all connections together. Past it: each is cut to its part. */
+export const instructionsBytesMax = 2048
+/** Contract 20.5: bytes of the line that names connections that are not available. Past it: the line is cut. */
+export const unavailableBytesMax = 400
+
+const newestHandshake = '2025-11-25'
+const capabilities = { tools: {}, prompts: {}, resources: {}, completions: {} }
+
+/** The result of `initialize` or `server/discover`. */
+export function greetingResult({ message, namespace }: EndpointRequest, shown: readonly Shown[]): object {
+  const instructions = joinedInstructions(shown)
+  const said = { capabilities, ...(instructions !== '' && { instructions }) }
+  if (message.method === 'server/discover') {
+    return { supportedVersions: [statelessRevision], ...said, cacheScope: 'private', ttlMs: listFreshMs }
+  }
+  const { protocolVersion } = (message.body['params'] ?? {}) as { protocolVersion?: unknown }
+  const isKnown = typeof protocolVersion === 'string' && handshakeRevisions.has(protocolVersion)
+  return { protocolVersion: isKnown ? protocolVersion : newestHandshake, ...said, serverInfo: serverInfo(namespace) }
+}
+
+/** The instructions of the connections, after a line about those that are not available. */
+export function joinedInstructions(shown: readonly Shown[]): string {
+  const { skipped, stale } = joinLists(shown, 'tools')
+  const away = [...skipped, ...stale].map(({ connectionId, error }) => `${connectionId} (${error})`)
+  const line = away.length === 0 ? [] : [cutTo(unavailableBytesMax, `Not available now: ${away.join(', ')}`)]
+  const texts = shown.flatMap(({ ref, offer }) =>
+    offer?.instructions === undefined ? [] : [{ head: `## ${ref.connectionId}\n`, text: offer.instructions }],
+  )
+  const taken = line.reduce((sum, one) => sum + Buffer.byteLength(one) + 1, 0)
+  return [...line, ...shared(texts, instructionsBytesMax - taken)].join('\n')
+}
+
+/** Divides the bytes equally; those that one text does not need are the others'. */
+function shared(texts: readonly { readonly head: string; readonly text: string }[], bytes: number): string[] {
+  const sizes = texts.map(({ head, text }) => Buffer.byteLength(head + text) + 1)
+  const parts: string[] = []
+  let left = bytes
+  // The shortest first, so that it is known what the longer ones may have.
+  const order = sizes.map((_, index) => index).sort((a, b) => (sizes[a] as number) - (sizes[b] as number))
+  for (const [done, index] of order.entries()) {
+    const part = Math.floor(left / (order.length - done))
+    const { head, text } = texts[index] as (typeof texts)[number]
+    const cut = cutTo(part - Buffer.byteLength(head) - 1, text)
+    if (cut === '') continue
+    parts[index] = head + cut
+    left -= Buffer.byteLength(head + cut) + 1
+  }
+  return parts.filter((part) => part !== undefined)
+}
+
+/** A text of at most so many bytes of UTF-8; a cut one ends with `…`. '' if not even that fits. */
+export function cutTo(bytes: number, text: string): string {
+  if (Buffer.byteLength(text) <= bytes) return text
+  const ellipsis = '…'
+  const room = bytes - Buffer.byteLength(ellipsis)
+  if (room <= 0) return ''
+  const whole = Buffer.from(text)
+  let end = room
+  // A byte 10xxxxxx continues a character.
+  while (end > 0 && ((whole[end] as number) & 0xc0) === 0x80) end -= 1
+  return whole.toString('utf8', 0, end) + ellipsis
+}

@@ -1,0 +1,145 @@
+/** Joins the lists of all connections that a caller sees into the lists of one endpoint (contract, 20.4). */
+
+import type { RequestContext } from '../../auth/authorizer.ts'
+import { PlatformError } from '../../errors.ts'
+import { allowanceOf } from '../../fairness/allowance.ts'
+import { toolsCharsMax } from '../../limits.ts'
+import { couldCall, hasRpcRules, toolRules } from '../../policy/tools.ts'
+import { inScope } from '../connections/plan.ts'
+import { narrowingCostMax } from '../gateway/filter-tools.ts'
+import type { ListKind } from '../gateway/tool-requests.ts'
+import { type KeptLists, type ListedConnection, type ListProblem, listFreshMs } from './kept-lists.ts'
+import type { NameLength } from './listed-names.ts'
+import { type ListedDefinition, type RenderedOffer, rendering } from './rendered-offer.ts'
+import { joinedConnectionsMax, seenConnections } from './seen-connections.ts'
+
+/** Why a connection's definitions are left out of a list. */
+export interface Skipped {
+  readonly connectionId: string
+  readonly error: ListProblem['error'] | 'too_large' | 'name_collision'
+  readonly message: string
+  readonly setupUrl?: string
+}
+
+/** A connection with its definitions as this caller's lists show them. */
+export interface Shown extends ListedConnection {
+  readonly lists: RenderedOffer | undefined
+}
+
+/** The connections that the caller sees, each with what it offers to this caller. Throws 400, 429. */
+export async function shownConnections(
+  kept: KeptLists,
+  store: Parameters<typeof seenConnections>[0],
+  context: RequestContext,
+  { namespace, length, mayAsk }: { readonly namespace: string; readonly length: NameLength; readonly mayAsk: boolean },
+): Promise<Shown[]> {
+  const { caller, request } = context
+  const refs = await seenConnections(store, context, namespace)
+  if (refs === undefined) {
+    throw new PlatformError(
+      'invalid_request',
+      `This caller sees more than ${joinedConnectionsMax} connections: narrow it with a token's policy. Calls work`,
+    )
+  }
+  const scope = { filters: [], blocks: caller.blocks }
+  const listed = await kept.of(context, refs, mayAsk)
+  // Ids and records are read one after the other.
+  const seen = listed.filter(({ stored }) => inScope(stored.connection, scope))
+  return Promise.all(
+    seen.map(async (one) => ({
+      ...one,
+      lists: one.offer && (await allowanceOf(request).run(narrowing(one.ref.connectionId, one.offer, context, length))),
+    })),
+  )
+}
+
+/** The definitions that the caller could use, as work in steps. */
+function* narrowing(
+  connectionId: string,
+  offer: NonNullable<ListedConnection['offer']>,
+  { caller: { blocks } }: RequestContext,
+  length: NameLength,
+): Generator<number, RenderedOffer> {
+  const lists = yield* rendering(connectionId, offer, length)
+  if (!hasRpcRules(blocks)) return lists
+  const rules = toolRules(blocks)
+  const tools: ListedDefinition[] = []
+  let left = narrowingCostMax
+  for (const tool of lists.tools) {
+    const asking = couldCall(rules, tool.own)
+    let step = asking.next()
+    for (; !step.done; step = asking.next()) {
+      left -= step.value
+      if (left < 0)
+        throw new PlatformError('upstream_error', 'A connection lists too many tools for this token’s patterns')
+      yield step.value
+    }
+    if (step.value) tools.push(tool)
+  }
+  return { ...lists, tools }
+}
+
+/** The definitions of one kind, and the connections that lack some. */
+export interface JoinedList {
+  readonly definitions: readonly (ListedDefinition & { readonly connectionId: string })[]
+  readonly skipped: readonly Skipped[]
+  readonly stale: readonly (Skipped & { readonly listedAt: string })[]
+}
+
+/** Joins one kind of list, in the order of the connections. */
+export function joinLists(shown: readonly Shown[], kind: ListKind): JoinedList {
+  const skipped: Skipped[] = []
+  const stale: (Skipped & { readonly listedAt: string })[] = []
+  const byName = new Map<string, ListedDefinition & { readonly connectionId: string }>()
+  const collided = new Set<string>()
+  const collisions = new Map<string, string>()
+  let characters = 0
+  for (const { ref, lists, listedAt, problem } of shown) {
+    const { connectionId } = ref
+    if (lists === undefined) {
+      if (problem !== undefined) skipped.push({ connectionId, ...problem })
+      continue
+    }
+    if (problem !== undefined) stale.push({ connectionId, ...problem, listedAt: listedAt ?? '' })
+    const size = lists[kind].reduce((sum, { json }) => sum + json.length, 0)
+    if (characters + size > toolsCharsMax) {
+      skipped.push({
+        connectionId,
+        error: 'too_large',
+        message: `All lists together have more than ${toolsCharsMax} bytes`,
+      })
+      continue
+    }
+    characters += size
+    for (const one of lists[kind]) {
+      const former = byName.get(one.listed)
+      if (former !== undefined) {
+        collided.add(one.listed)
+        for (const id of [former.connectionId, connectionId]) collisions.set(id, one.listed)
+      } else byName.set(one.listed, { ...one, connectionId })
+    }
+  }
+  for (const name of collided) byName.delete(name)
+  for (const [connectionId, name] of collisions)
+    skipped.push({ connectionId, error: 'name_collision', message: `Two have the name ${name}, and neither is listed` })
+  return { definitions: [...byName.values()], skipped, stale }
+}
+
+/** A list's result as JSON. `extra`: members of the revision, and entries of the endpoint itself. */
+export function listResult(
+  kind: ListKind,
+  { definitions, skipped, stale }: JoinedList,
+  { isStateless, own = [] }: { readonly isStateless: boolean; readonly own?: readonly object[] },
+): string {
+  const meta = {
+    ...(skipped.length > 0 && { 'postern/skipped': skipped }),
+    ...(stale.length > 0 && { 'postern/stale': stale }),
+  }
+  const members = {
+    ...(Object.keys(meta).length > 0 && { _meta: meta }),
+    ...(isStateless && { resultType: 'complete', cacheScope: 'private', ttlMs: listFreshMs }),
+  }
+  const rest = JSON.stringify(members).slice(1, -1)
+  const list = [...definitions.map(({ json }) => json), ...own.map((one) => JSON.stringify(one))].join()
+  return `{"${kind}":[${list}]${rest === '' ? '' : `,${rest}`}}`
+}

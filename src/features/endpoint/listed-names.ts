@@ -1,0 +1,59 @@
+/**
+ * The names under which one endpoint lists the tools and prompts of many connections (contract, 20.2). A name depends
+ * on nothing but the connection's id and its own name of the tool, so every replica makes the same one.
+ */
+
+import { createHash } from 'node:crypto'
+
+/** Characters that a listed name may have: 46 leave room for what clients put in front of it. */
+export const nameLengths = [46, 64] as const
+export type NameLength = (typeof nameLengths)[number]
+
+/** `_` and the digits of the hash, at the end of a hashed name. */
+const suffixChars = 9
+const suffix = /_[0-9a-f]{8}$/
+const separator = '__'
+
+/** The name that a list shows for a connection's own name of a tool or prompt. */
+export function listedName(connectionId: string, own: string, length: NameLength): string {
+  const joined = connectionId + separator + own
+  return isPlain(connectionId, own, joined, length) ? joined : hashedName(connectionId, own, joined, length)
+}
+
+/** Whether both parts can be told apart in the joined name, and every client takes it. */
+function isPlain(connectionId: string, own: string, joined: string, length: NameLength): boolean {
+  return (
+    isUnambiguousId(connectionId) && /^[A-Za-z0-9_-]+$/.test(own) && joined.length <= length && !suffix.test(joined)
+  )
+}
+
+/** Whether the first separator of a plain name ends this id. */
+function isUnambiguousId(connectionId: string): boolean {
+  return /^[A-Za-z0-9_-]+$/.test(connectionId) && !connectionId.includes(separator) && !connectionId.endsWith('_')
+}
+
+function hashedName(connectionId: string, own: string, joined: string, length: NameLength): string {
+  // One for each code point: with `u`, a surrogate pair is one character.
+  const readable = joined.replaceAll(/[^A-Za-z0-9_-]/gu, '_').slice(0, length - suffixChars)
+  const hash = createHash('sha256').update(`${connectionId}\0${own}`).digest('hex')
+  return `${readable}_${hash.slice(0, suffixChars - 1)}`
+}
+
+/**
+ * A name that a client calls. `listed`: it means what the caller's list shows under it. `joined`: it holds the id and
+ * the connection's own name. `bare`: it holds no id.
+ */
+export type CalledName =
+  | { readonly kind: 'listed' }
+  | { readonly kind: 'joined'; readonly connectionId: string; readonly own: string }
+  | { readonly kind: 'bare' }
+
+export function readCalledName(name: string): CalledName {
+  const dot = name.indexOf('.')
+  if (dot < 0 && suffix.test(name)) return { kind: 'listed' }
+  const underscores = name.indexOf(separator)
+  if (dot < 0 && underscores < 0) return { kind: 'bare' }
+  const isDotFirst = dot >= 0 && (underscores < 0 || dot < underscores)
+  const [at, width] = isDotFirst ? [dot, 1] : [underscores, separator.length]
+  return { kind: 'joined', connectionId: name.slice(0, at), own: name.slice(at + width) }
+}

@@ -1,0 +1,117 @@
+/** Reads all that a connection's server offers, with the connection's own credentials (contract, 20.4). */
+
+import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
+import { notFound } from '../../errors.ts'
+import { Allowance, openAllowance } from '../../fairness/allowance.ts'
+import { operations } from '../../operations.ts'
+import { findConnection } from '../../storage/connections.ts'
+import { version } from '../../version.ts'
+import { type AuthorizedCall, type EndpointCall, type GatewayDeps, sessionOwnerOf } from '../gateway/forward.ts'
+import type { Message } from '../gateway/message.ts'
+import { readGreeting, type ServerGreeting } from '../gateway/sessions.ts'
+import { ask, type Definition, type ListKind, listDefinitions, MissingMethod } from '../gateway/tool-requests.ts'
+
+/** Contract 20.4: milliseconds that a read of a server's lists may take. Past it: it ends as `upstream_timeout`. */
+export const listReadTimeoutMs = 30_000
+
+/** Everything that a server offers. */
+export type Offer = { readonly [Kind in ListKind]: readonly Definition[] } & {
+  /** The revisions that the server speaks. */
+  readonly era: Message['era']
+  readonly instructions?: string
+}
+
+/** The reader's session with each server: it offers nothing to the server. */
+const reader: EndpointCall = {
+  client: { sessionId: 'lists', capabilities: {}, clientInfo: { name: 'postern', version } },
+}
+
+/**
+ * The lists of a server as anybody's request may need them, and their JSON. Throws what `listDefinitions` throws.
+ */
+export async function readOffer(
+  deps: GatewayDeps,
+  context: RequestContext,
+  connection: AuthorizedConnection,
+): Promise<{ readonly offer: Offer; readonly json: string }> {
+  // Its own: a read continues when the request is answered, or its client has gone.
+  const request = new Request(context.request.url, { signal: AbortSignal.timeout(listReadTimeoutMs) })
+  const allowance = new Allowance(deps.fairness, operations.callNamespace.costs, request, deps.sockets.addressOf)
+  openAllowance(request, allowance)
+  try {
+    await allowance.belongsTo(context.caller)
+    // Every caller's list is made of it, so no policy narrows it here.
+    const caller = { ...context.caller, blocks: [], metadataFingerprint: '' }
+    const offer = await readAll(deps, callOf(deps, { ...context, caller, request }, connection))
+    return { offer, json: await allowance.run(writing(offer)) }
+  } finally {
+    allowance.end()
+  }
+}
+
+/** The JSON of an offer, in steps. */
+function* writing({ era, instructions, ...lists }: Offer): Generator<number, string> {
+  const parts = [JSON.stringify({ era, instructions }).slice(1, -1)]
+  for (const [kind, definitions] of Object.entries(lists)) {
+    const texts: string[] = []
+    for (const one of definitions) {
+      const text = JSON.stringify(one)
+      texts.push(text)
+      yield text.length
+    }
+    parts.push(`"${kind}":[${texts.join()}]`)
+  }
+  return `{${parts.join()}}`
+}
+
+function callOf(deps: GatewayDeps, context: RequestContext, connection: AuthorizedConnection): AuthorizedCall {
+  const { namespace, connectionId } = connection
+  return {
+    ...{ context, connection, endpoint: reader },
+    at: deps.clock.monotonic(),
+    async renew() {
+      const stored = await findConnection(deps.store, namespace, connectionId)
+      if (stored === undefined) throw notFound()
+      return callOf(deps, context, { namespace, connectionId, stored })
+    },
+  }
+}
+
+async function readAll(deps: GatewayDeps, call: AuthorizedCall): Promise<Offer> {
+  const isMocked = call.connection.stored.connection.mock?.enabled === true
+  const greeted = isMocked ? await greet(deps, call) : undefined
+  const offered = async (kind: ListKind, greeting: ServerGreeting | undefined) => {
+    const capability = kind === 'resourceTemplates' ? 'resources' : kind
+    if (greeting?.capabilities.includes(capability) === false) return []
+    return listDefinitions(deps, call, kind).catch((thrown) => {
+      if (thrown instanceof MissingMethod) return []
+      throw thrown
+    })
+  }
+  // Most servers have tools, and the request opens the session that says what else they have.
+  const tools = await offered('tools', greeted)
+  const { opened } = deps.sessions
+  const session = opened(call.context.caller.keyId, sessionOwnerOf(call))
+  const greeting = greeted ?? session?.greeting ?? (await discover(deps, call))
+  return {
+    tools,
+    prompts: await offered('prompts', greeting),
+    resources: await offered('resources', greeting),
+    resourceTemplates: await offered('resourceTemplates', greeting),
+    era: isMocked || session?.greeting !== undefined || greeting === undefined ? 'handshake' : 'stateless',
+    ...(greeting?.instructions !== undefined && { instructions: greeting.instructions }),
+  }
+}
+
+/** The greeting of a mock, which has no sessions. */
+async function greet(deps: GatewayDeps, call: AuthorizedCall): Promise<ServerGreeting> {
+  const { capabilities, clientInfo } = reader.client
+  const params = { protocolVersion: '2025-11-25', capabilities, clientInfo }
+  return readGreeting((await ask(deps, call, 'initialize', params)).result as Record<string, unknown>)
+}
+
+/** The greeting of a server that speaks revision 2026-07-28 only; undefined if it does not know the method. */
+async function discover(deps: GatewayDeps, call: AuthorizedCall): Promise<ServerGreeting | undefined> {
+  const answer = await ask(deps, call, 'server/discover', {}).catch(() => undefined)
+  return answer?.era === 'stateless' ? readGreeting(answer.result as Record<string, unknown>) : undefined
+}

@@ -1,0 +1,74 @@
+/**
+ * The ids of messages between clients and servers (contract, 20.8). Servers see ids of the platform's own, so that two
+ * clients with one token never meet; clients see the ids of servers' requests sealed, so that nobody guesses one.
+ */
+
+import { randomBytes } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
+import { openText, sealText } from '../../auth/secrets.ts'
+import type { RpcId } from '../../errors.ts'
+import type { ConnectionRef } from '../../model/connection.ts'
+
+/** Calls whose ids are remembered, so that a client can cancel them. Past it: the oldest cannot be cancelled. */
+const callsKnownMax = 20_000
+/** Ids of servers' requests that were answered. Past it: the oldest could be answered again. */
+const answeredKnownMax = 20_000
+
+/** A call of a client that a server has. */
+export interface SentCall {
+  readonly ref: ConnectionRef
+  /** The id under which the server has it. */
+  readonly id: string
+}
+
+/** A request of a server that a client has. */
+export interface AskedClient {
+  readonly ref: ConnectionRef
+  /** The JSON of the server's own id. */
+  readonly rawId: string
+  /** The server's session in which it asks. */
+  readonly sessionId: string | undefined
+}
+
+/** See `createUnderWay`. */
+export type UnderWay = ReturnType<typeof createUnderWay>
+
+export function createUnderWay(key: Buffer) {
+  const calls = new LRUCache<string, SentCall>({ max: callsKnownMax })
+  const answered = new LRUCache<string, true>({ max: answeredKnownMax })
+  // Of this process alone, and never given twice.
+  const beginning = randomBytes(9).toString('base64url')
+  let count = 0
+  const nameOf = (owner: string, id: RpcId) => `${owner}\0${JSON.stringify(id)}`
+
+  return {
+    /** A new id for a client's call. `owner`: the client's session, or else its caller. */
+    send(owner: string, id: RpcId, ref: ConnectionRef): string {
+      count += 1
+      const own = `${beginning}.${count.toString(36)}`
+      if (id !== null) calls.set(nameOf(owner, id), { ref, id: own })
+      return own
+    },
+    /** The call that a client cancels; undefined if no server has it. */
+    sent: (owner: string, id: RpcId): SentCall | undefined => calls.get(nameOf(owner, id)),
+    /** The call is answered. */
+    end: (owner: string, id: RpcId): void => void calls.delete(nameOf(owner, id)),
+    /** The id under which a client sees a server's request. */
+    ask(owner: string, { ref, rawId, sessionId }: AskedClient): string {
+      return sealText(
+        key,
+        JSON.stringify([ref.namespace, ref.connectionId, rawId, sessionId ?? null]),
+        `asked\0${owner}`,
+      )
+    },
+    /** The request that a client replies to, once; undefined for every other id. */
+    asked(owner: string, given: RpcId): AskedClient | undefined {
+      if (typeof given !== 'string' || answered.has(given)) return undefined
+      const text = openText(key, given, `asked\0${owner}`)
+      if (text === undefined) return undefined
+      answered.set(given, true)
+      const [namespace, connectionId, rawId, sessionId] = JSON.parse(text) as [string, string, string, string | null]
+      return { ref: { namespace, connectionId }, rawId, sessionId: sessionId ?? undefined }
+    },
+  }
+}

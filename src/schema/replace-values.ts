@@ -1,0 +1,93 @@
+/**
+ * Replaces values within JSON, and keeps every other character as it is: numbers keep their digits, and objects their
+ * order. Nothing is built of the JSON, so whoever wrote it cannot make that slow.
+ */
+
+import { sliceCost } from '../limits.ts'
+import { numberEnd, stringEnd, unescaped } from './json.ts'
+
+/** Characters looked at in one step (`steps.ts`). */
+const charactersPerStep = 10_000
+
+/** Keys and indexes from the whole text to a value. The same array is changed and given again. */
+export type JsonPath = readonly (string | number)[]
+
+/**
+ * The JSON to write in place of a value; undefined to keep it. `raw`: the JSON of the value as it stands, and '' for an
+ * object or a list.
+ */
+export type ReplaceValue = (path: JsonPath, raw: string) => string | undefined
+
+/** The JSON of members to put first into an object, without braces; undefined for none. */
+export type InsertMembers = (path: JsonPath) => string | undefined
+
+/** The text with its replacements, as work in steps. Throws SyntaxError for a string without an end. */
+export function* replacingValues(
+  text: string,
+  replace: ReplaceValue,
+  insert?: InsertMembers,
+): Generator<number, string> {
+  const path: (string | number)[] = []
+  /** Whether each open container is a list. */
+  const areLists: boolean[] = []
+  let isKeyNext = false
+  let out = ''
+  let kept = 0
+  let looked = 0
+  /** Open containers from which on everything is dropped, because it was replaced. */
+  let droppedFrom = Number.POSITIVE_INFINITY
+  const write = (other: string, start: number, end: number) => {
+    out += text.slice(kept, start) + other
+    kept = end
+  }
+  for (let i = 0; i < text.length; i += 1) {
+    looked += 1
+    if (looked % charactersPerStep === 0) yield sliceCost
+    const c = text[i] as string
+    if (c === '"' || c === '-' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z')) {
+      const end = scalarEnd(text, i)
+      if (isKeyNext) path[path.length - 1] = unescaped(text.slice(i + 1, end - 1))
+      else if (areLists.length < droppedFrom) {
+        const other = replace(path, text.slice(i, end))
+        if (other !== undefined) write(other, i, end)
+      }
+      isKeyNext = false
+      i = end - 1
+    } else if (c === '{' || c === '[') {
+      const other = areLists.length < droppedFrom ? replace(path, '') : undefined
+      areLists.push(c === '[')
+      if (other !== undefined) {
+        droppedFrom = areLists.length
+        write(other, i, i)
+      }
+      const members = c === '{' && areLists.length < droppedFrom ? insert?.(path) : undefined
+      if (members !== undefined) {
+        const isEmpty = /^\s*\}/.test(text.slice(i + 1, i + 100))
+        write(isEmpty ? members : `${members},`, i + 1, i + 1)
+      }
+      path.push(c === '[' ? 0 : '')
+      isKeyNext = c === '{'
+    } else if (c === '}' || c === ']') {
+      if (areLists.length === droppedFrom) {
+        droppedFrom = Number.POSITIVE_INFINITY
+        kept = i + 1
+      }
+      areLists.pop()
+      path.pop()
+      isKeyNext = false
+    } else if (c === ',') {
+      if (areLists.at(-1) === true) path[path.length - 1] = (path.at(-1) as number) + 1
+      else isKeyNext = true
+    }
+  }
+  return out + text.slice(kept)
+}
+
+/** The end of a text, a number, `true`, `false` or `null`. */
+function scalarEnd(text: string, start: number): number {
+  const c = text[start] as string
+  if (c !== '"') return c >= 'a' ? start + (c === 'f' ? 5 : 4) : numberEnd(text, start)
+  const end = stringEnd(text, start)
+  if (end < 0) throw new SyntaxError('a string has no end')
+  return end + 1
+}
