@@ -43,7 +43,7 @@ export class Turns {
     const owner = ownerOf(holder)
     const before = this.#atOnce.get(owner) ?? 0
     // Small work does not wait for that: thousands of requests may bring it at once, and would not fit the line.
-    const mayRun = first.value < sliceCost / 10 || before < eventLoopSliceMs
+    const mayRun = (first.value < sliceCost / 10 || before < eventLoopSliceMs) && this.#time.wait(owner) === 0
     if (first.value < sliceCost && mayRun && !this.#waiting.isWaiting(holder)) {
       if (this.#atOnce.size === 0) setImmediate(() => this.#atOnce.clear())
       const from = this.#clock.monotonic()
@@ -51,7 +51,9 @@ export class Turns {
         const step = slice()
         if (step.done) return step.value
       } finally {
-        this.#atOnce.set(owner, before + this.#clock.monotonic() - from)
+        const took = this.#clock.monotonic() - from
+        this.#atOnce.set(owner, before + took)
+        this.#count(holder, took)
       }
     }
     return this.#later(holder, slice)
@@ -88,10 +90,14 @@ export class Turns {
     if (next !== undefined) {
       const from = this.#clock.monotonic()
       if (!next.job()) this.#waiting.add(next.holder, next.job, Number.POSITIVE_INFINITY)
-      const took = this.#clock.monotonic() - from
-      if (took > 2 * eventLoopSliceMs) this.#time.spend(ownerOf(next.holder), took)
+      this.#count(next.holder, this.#clock.monotonic() - from)
     }
     if (!this.#waiting.isEmpty) this.#schedule(next === undefined)
+  }
+
+  /** Counts a step that took longer than it may for its owner, who then waits. */
+  #count(holder: Holder, took: number): void {
+    if (took > 2 * eventLoopSliceMs) this.#time.spend(ownerOf(holder), took)
   }
 }
 

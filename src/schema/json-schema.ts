@@ -8,11 +8,18 @@
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import { schemaStepsMax } from '../limits.ts'
-import { rangesOf } from './pattern-ranges.ts'
 import { compile, patternProblem } from './patterns.ts'
-
-/** Ours: keywords of somebody else's JSON Schema, with the names and values in them; compiling so many takes 20 to 60 ms. Past it: a mock answers with an error, and a setup page cannot be used. */
-export const schemaSizeMax = 1000
+import {
+  applicationSteps,
+  countedSchema,
+  type JsonSchema,
+  requireKnownReferences,
+  schemaSize,
+  schemaSizeMax,
+  stepKeyword,
+  type stepsOf,
+  widthOf,
+} from './schema-costs.ts'
 
 /** Ours: characters of a text that may fit a `format`; for some formats, the time grows with the square of the length. Past it: the text fits no `format`. */
 export const formatCharsMax = 2048
@@ -20,25 +27,20 @@ export const formatCharsMax = 2048
 export const mockPatternCostMax = 1_000_000
 
 /**
- * Keywords that take as long to compile as a pattern does, besides one for ten of its characters, or as another
- * target of references; so a schema has at most 100 of them. Past it: as for `schemaSizeMax`.
- */
-export const schemaSizePerPattern = 10
-/**
  * Instructions of all patterns of a JSON Schema of others; compiling so many takes 40 ms. Past it: as for
  * `schemaSizeMax`.
  */
 const schemaProgramSizeMax = 20_000
-/** Characters of a text that count as another part of a value. Past it: another one. */
-const schemaPieceChars = 250
+/** Ours: characters of a name in a value that is held to a JSON Schema; every error repeats the names on its way. Past it: the value is refused. */
+export const checkedNameCharsMax = 2048
 /** Cost of a character that is held to a `format`, in the unit of patterns. Past it: as for `mockPatternCostMax`. */
 const formatCharacterCost = 10
-/** Steps of a check up to which all errors of a value are looked for. Past it: only the first is. */
+/** Steps in which all errors of a value are looked for. Past it: only the first is given. */
 const schemaStepsForAllErrors = 20_000
 /** Errors in arguments that a response lists. Past it: omitted. */
 const argumentErrorsShownMax = 10
-
-export type JsonSchema = Readonly<Record<string, unknown>>
+/** Characters of one of these errors. Past it: it is cut. */
+const argumentErrorCharsMax = 400
 
 /** The errors of a value, with their paths, as text; undefined for a valid value. */
 export type Check = (value: unknown) => string | undefined
@@ -47,7 +49,7 @@ export type Check = (value: unknown) => string | undefined
 interface Budget {
   /** By patterns, in instructions times characters. */
   left: number
-  /** By keywords: the size of the schema for each part of the value, and for each reference that is followed. */
+  /** By keywords: those of each schema that is applied, for each member, item or piece of what it is applied to. */
   steps: number
   /**
    * Digests by object, so that nested lists with `uniqueItems` do not compute those of inner values repeatedly. Emptied
@@ -87,7 +89,7 @@ class TooCostly extends Error {}
 
 /** Holds schemas to the meta-schema, which takes 20 ms to compile: once for all. The check throws Error. */
 export function createSchemaCheck(): (schema: JsonSchema) => void {
-  const instance = ajv(false, { ...noBudget, digests: new Map() }, 0, new Set())
+  const instance = ajv(false, { ...noBudget, digests: new Map() }, new Set())
   return (schema) => {
     // Only the first error is shown; the others repeat it for each form that a keyword may take.
     const [wrong] = instance.validateSchema(schema) === true ? [] : (instance.errors ?? [])
@@ -99,8 +101,8 @@ type CheckedName = 'arguments' | 'result' | 'input'
 
 /**
  * Compiles a schema, which takes up to 50 ms: the user of this file has it done in turns, and keeps the check
- * (`kept-checks.ts`). `name` is the root of the paths in errors. `requireValid`: as `createSchemaCheck` makes it. Throws
- * UnknownPattern, and Error for a schema that is too large, or that ajv cannot compile.
+ * (`kept-checks.ts`). `name` is the root of the paths in errors. `requireValid`: as `createSchemaCheck` makes it.
+ * Throws UnknownPattern, and Error for a schema that is too large, or that ajv cannot compile.
  */
 export function checkOf(schema: JsonSchema, name: CheckedName, requireValid = (_: JsonSchema) => {}): Check {
   const size = schemaSize(schema)
@@ -109,33 +111,40 @@ export function checkOf(schema: JsonSchema, name: CheckedName, requireValid = (_
   // schema.
   const { $schema: _, $id: __, ...rest } = schema
   requireValid(rest)
+  const counted = countedSchema(rest) as JsonSchema
+  requireKnownReferences(counted)
   // The base of references such as `#/$defs/…`.
-  const own = { ...(countedReferences(rest) as object), $id: 'tool:schema' }
+  const own = { ...counted, $id: 'tool:schema' }
   const unknown = new Set<string>()
   const budget: Budget = { ...noBudget, digests: new Map() }
-  const instance = ajv(false, budget, size, unknown)
-  const first = instance.compile(own)
+  const first = ajv(false, budget, unknown).compile(own)
   let all: ValidateFunction | undefined
   if (name === 'result' && unknown.size > 0) {
     throw new UnknownPattern(`RE2 does not know the pattern ${[...unknown].join(' ')}`)
   }
-  return (value) => {
+  /** Runs a check within so many steps. Throws TooCostly past them. */
+  const run = (check: ValidateFunction, value: unknown, steps: number): boolean => {
     budget.left = mockPatternCostMax
-    const cost = partsOf(value) * size
-    budget.steps = schemaStepsMax - cost
+    budget.steps = steps
+    return check(value)
+  }
+  /** All errors of a value, or the first where looking for all would take too long. */
+  const errorsOf = (value: unknown): ErrorObject[] => {
+    const { errors } = first
     try {
-      if (budget.steps < 0) throw new TooCostly()
-      if (first(value)) return undefined
+      all ??= ajv(true, budget, unknown).compile(own)
+      if (!run(all, value, schemaStepsForAllErrors)) return all.errors ?? []
+    } catch (error) {
+      if (!(error instanceof TooCostly)) throw error
+    }
+    return errors ?? []
+  }
+  return (value) => {
+    try {
+      if (hasLongName(value)) return `${name}: have a name of more than ${checkedNameCharsMax} characters`
+      if (run(first, value, schemaStepsMax)) return undefined
       if (budget.left < 0) return `${name}: take too long to check against the patterns of the schema: send less text`
-      let { errors } = first
-      // There might be an error for each part of the value and each keyword.
-      if (cost <= schemaStepsForAllErrors) {
-        all ??= ajv(true, budget, size, unknown).compile(own)
-        budget.left = mockPatternCostMax
-        budget.steps = schemaStepsMax
-        if (!all(value)) errors = all.errors
-      }
-      return (errors ?? [])
+      return errorsOf(value)
         .slice(0, argumentErrorsShownMax)
         .map((error) => inWords(error, name))
         .join('; ')
@@ -150,81 +159,23 @@ export function checkOf(schema: JsonSchema, name: CheckedName, requireValid = (_
   }
 }
 
-/** Keywords that say nothing of a value. */
-const annotations = new Set(['title', 'description', 'examples', 'default', '$comment', 'deprecated'])
-
-/**
- * The cost of compiling a schema: its keywords, the names and values in them, and more for each pattern and each target
- * of references. Ends soon past `schemaSizeMax`.
- */
-export function schemaSize(schema: unknown): number {
-  let size = 0
-  const targets = new Set<string>()
-  const waiting: unknown[] = [schema]
-  for (let value = waiting.pop(); value !== undefined && size <= schemaSizeMax; value = waiting.pop()) {
-    size += 1
-    if (Array.isArray(value)) waiting.push(...value.slice(0, schemaSizeMax))
-    else if (typeof value === 'object' && value !== null) {
-      for (const [name, part] of Object.entries(value)) {
-        if (annotations.has(name) && typeof part !== 'object') continue
-        if (name === 'pattern' || name === 'patternProperties') size += patternSize(part)
-        if (name === '$ref' && typeof part === 'string' && !targets.has(part)) {
-          targets.add(part)
-          size += schemaSizePerPattern
-        }
-        waiting.push(part ?? 0)
-      }
-    }
-  }
-  return size
-}
-
-/** A pattern costs as much to compile as so many keywords. */
-function patternSize(patterns: unknown): number {
-  const texts = typeof patterns === 'string' ? [patterns] : Object.keys((patterns ?? {}) as object)
-  return texts.reduce(
-    (sum, text) => sum + schemaSizePerPattern + Math.ceil(text.length / 10) + Math.ceil(rangesOf(text) / 100),
-    0,
-  )
-}
-
-/** The values in a value, itself included; a long text is as many as it has pieces. Ends soon past `schemaStepsMax`. */
-function partsOf(value: unknown): number {
-  let parts = 0
+/** Whether an object within the value has a name of more than `checkedNameCharsMax` characters. */
+function hasLongName(value: unknown): boolean {
   const waiting: unknown[] = [value]
-  while (waiting.length > 0 && parts <= schemaStepsMax) {
-    const next = waiting.pop()
-    parts += 1
-    if (typeof next === 'string') parts += Math.floor(next.length / schemaPieceChars)
-    if (typeof next === 'object' && next !== null) for (const part of Object.values(next)) waiting.push(part)
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    if (typeof next !== 'object' || next === null) continue
+    const parts: readonly unknown[] = Array.isArray(next) ? next : Object.values(next)
+    for (const part of parts) if (typeof part === 'object') waiting.push(part)
+    if (!Array.isArray(next) && Object.keys(next).some((name) => name.length > checkedNameCharsMax)) return true
   }
-  return parts
+  return false
 }
 
 /**
- * The schema with a step beside each reference: a schema that refers to itself twice may look at one value more often
- * than there are atoms. The values of `const` and `enum` are not schemas.
+ * A new instance for each schema, so that no definitions are shared between tools. Patterns that RE2 does not support
+ * are added to `unknown`.
  */
-function countedReferences(schema: unknown): unknown {
-  if (Array.isArray(schema)) return schema.map(countedReferences)
-  if (typeof schema !== 'object' || schema === null) return schema
-  const { $ref, $dynamicRef } = schema as Record<string, unknown>
-  const isReference = typeof $ref === 'string' || typeof $dynamicRef === 'string'
-  const parts = Object.entries(schema).map(([name, part]) =>
-    name === 'const' || name === 'enum' ? [name, part] : [name, countedReferences(part)],
-  )
-  return Object.fromEntries(isReference ? [[stepKeyword, true], ...parts] : parts)
-}
-
-const stepKeyword = 'x-postern-step'
-/** Following a reference takes as long as so many keywords, besides those of the schema. */
-const referenceSteps = 100
-
-/**
- * A new instance for each schema, so that no definitions are shared between tools. `size`: `schemaSize` of the schema.
- * Patterns that RE2 does not support are added to `unknown`.
- */
-function ajv(allErrors: boolean, budget: Budget, size: number, unknown: Set<string>): Ajv2020 {
+function ajv(allErrors: boolean, budget: Budget, unknown: Set<string>): Ajv2020 {
   let programSize = 0
   const engine = (pattern: string) => {
     if (patternProblem(pattern) !== undefined) unknown.add(pattern)
@@ -237,6 +188,8 @@ function ajv(allErrors: boolean, budget: Budget, size: number, unknown: Set<stri
     strict: false,
     validateSchema: false,
     addUsedSchema: false,
+    // It writes names of others as they are, and once for each keyword.
+    logger: false,
     allErrors,
     // Otherwise what is referred to is compiled once for each reference, and all of it is optimized.
     inlineRefs: false,
@@ -257,11 +210,11 @@ function ajv(allErrors: boolean, budget: Budget, size: number, unknown: Set<stri
   })
   instance.addKeyword({
     keyword: stepKeyword,
-    schemaType: 'boolean',
+    schemaType: 'array',
     errors: false,
     before: '$ref',
-    validate() {
-      budget.steps -= size + referenceSteps
+    validate([whole, each]: ReturnType<typeof stepsOf>, value: unknown) {
+      budget.steps -= applicationSteps + whole + each * widthOf(value)
       if (budget.steps < 0) throw new TooCostly()
       return true
     },
@@ -288,8 +241,8 @@ function boundFormats(instance: Ajv2020, budget: Budget): void {
   }
 }
 
-/** A digest of an object or list takes as long as so many steps; that of any other value a tenth. */
-const digestSteps = 120
+/** A digest of an object or list takes as long as so many steps; that of any other value a quarter. */
+const digestSteps = 100
 
 /**
  * Equal for values that are equal as JSON, regardless of key order. The content of a short one is not hashed. Throws
@@ -297,7 +250,7 @@ const digestSteps = 120
  */
 function digestOf(value: unknown, budget: Budget): string {
   const isPlain = typeof value !== 'object' || value === null
-  budget.steps -= isPlain ? digestSteps / 10 : digestSteps
+  budget.steps -= isPlain ? digestSteps / 4 : digestSteps
   if (budget.steps < 0) throw new TooCostly()
   if (isPlain) return JSON.stringify(value)
   const { digests } = budget
@@ -317,7 +270,12 @@ function digestOf(value: unknown, budget: Budget): string {
 }
 
 /** An ajv error as text, with the path in dot notation. */
-function inWords({ instancePath, keyword, params, message = 'does not fit the schema' }: ErrorObject, name: string) {
+function inWords(error: ErrorObject, name: string): string {
+  const text = wholeWords(error, name)
+  return text.length > argumentErrorCharsMax ? `${text.slice(0, argumentErrorCharsMax)}…` : text
+}
+
+function wholeWords({ instancePath, keyword, params, message = 'does not fit the schema' }: ErrorObject, name: string) {
   const place = [name, ...instancePath.split('/').slice(1)].join('.')
   if (keyword === 'additionalProperties')
     return `${place} has an unknown field ${JSON.stringify(params['additionalProperty'])}`

@@ -1,7 +1,8 @@
 /** Compiled schemas, kept by their content: a schema is parsed anew with each version of the directory. */
 
 import { LRUCache } from 'lru-cache'
-import { type Check, checkOf, type JsonSchema, schemaSize } from './json-schema.ts'
+import { type Check, checkOf } from './json-schema.ts'
+import { type JsonSchema, schemaSize } from './schema-costs.ts'
 
 /** Cost of compiling a keyword, in the unit of `sliceCost`; 25 microseconds. Past it: as for `sliceCost`. */
 const schemaCompileCost = 600

@@ -198,3 +198,24 @@ test('small work of an owner runs at once, even if thousands of requests bring i
   expect(log).toHaveLength(3000)
   await Promise.all(all)
 })
+
+test('a step that takes longer than it said counts for its owner, who then waits, and nobody else', async () => {
+  let now = 0
+  const clock = clockOf(() => now)
+  const turns = new Turns(new Paces(clock), clock)
+  function* underrated(): Work<string> {
+    yield 1
+    now += 50
+    return 'done'
+  }
+  expect(turns.run(mallory, underrated())).toBe('done')
+  let isDone = false
+  const next = Promise.resolve(turns.run(mallory, underrated())).then(() => {
+    isDone = true
+  })
+  await nextTurn()
+  expect(isDone).toBe(false)
+  expect(turns.run(ada, underrated())).toBe('done')
+  now += 1000
+  await next
+})

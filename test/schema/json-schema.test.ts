@@ -2,16 +2,9 @@
 
 import { describe, expect, test } from 'bun:test'
 import { schemaStepsMax } from '../../src/limits.ts'
-import {
-  checkOf,
-  formatCharsMax,
-  type JsonSchema,
-  mockPatternCostMax,
-  schemaSize,
-  schemaSizeMax,
-  schemaSizePerPattern,
-} from '../../src/schema/json-schema.ts'
+import { checkedNameCharsMax, checkOf, formatCharsMax, mockPatternCostMax } from '../../src/schema/json-schema.ts'
 import { keptCheckOf } from '../../src/schema/kept-checks.ts'
+import { type JsonSchema, schemaSize, schemaSizeMax, schemaSizePerPattern } from '../../src/schema/schema-costs.ts'
 
 const times = <T>(count: number, make: (index: number) => T) => Array.from({ length: count }, (_, index) => make(index))
 const named = <T>(count: number, make: (index: number) => T) =>
@@ -32,6 +25,8 @@ describe('a schema is counted before it is compiled', () => {
       'targets of references',
       { allOf: named(schemaSizeMax / schemaSizePerPattern, (index) => ({ $ref: `#/$defs/a/${index}` })) },
     ],
+    ['long names', { properties: { ['n'.repeat(50 * schemaSizeMax)]: true } }],
+    ['long texts', { properties: { a: { format: 'f'.repeat(50 * schemaSizeMax) } } }],
     ['what examples and defaults hold', { default: { items: times(schemaSizeMax, () => 1) } }],
   ]
   test.each(large)('%s', (_, schema) => {
@@ -82,10 +77,42 @@ describe('a value costs no more than a bound', () => {
 
   test('where a large value meets a large schema', () => {
     const schema = { type: 'array', items: { anyOf: times(300, (index) => ({ const: index })) } }
-    const most = Math.floor(schemaStepsMax / schemaSize(schema))
     const check = checkOf(schema, 'arguments')
-    expect(check(times(most - 1, () => 1))).toBeUndefined()
-    expect(check(times(most, () => 1))).toBe(tooLarge)
+    // Each item is held to all alternatives before the last.
+    const most = Math.floor(schemaStepsMax / 300 / 35)
+    expect(check(times(most - 50, () => 299))).toBeUndefined()
+    expect(check(times(most + 50, () => 299))).toBe(tooLarge)
+  })
+
+  test('where references are followed to keywords without number', () => {
+    const through = (inside: object) => ({
+      additionalProperties: { allOf: times(100, () => ({ $ref: '#/$defs/a' })) },
+      propertyNames: { $ref: '#/$defs/a' },
+      $defs: { a: { allOf: times(100, () => ({ $ref: '#/$defs/b' })) }, b: { allOf: times(100, () => inside) } },
+    })
+    expect(checkOf(through({ minLength: 0 }), 'arguments')({ a: 'x' })).toBe(tooLarge)
+    // One error is found at once, and all of them would be a million.
+    expect(checkOf(through({ minLength: 5 }), 'arguments')({ a: 'x' })).toMatch(
+      /^arguments must not have fewer.{0,200}$/,
+    )
+  })
+
+  test('where names are long', () => {
+    const schema = { propertyNames: { allOf: times(400, () => ({ minLength: 1 })) } }
+    const check = checkOf(schema, 'arguments')
+    expect(check({ ['n'.repeat(checkedNameCharsMax)]: 1 })).toBeUndefined()
+    const tooLong = `arguments: have a name of more than ${checkedNameCharsMax} characters`
+    for (const value of [{ ['n'.repeat(checkedNameCharsMax + 1)]: 1 }, [{ a: { ['n'.repeat(900_000)]: 1 } }]])
+      expect(check(value)).toBe(tooLong)
+    expect(check(named(3000, () => 1))).toBe(tooLarge)
+  })
+
+  test('where an error would repeat a text', () => {
+    const text = checkOf(
+      { required: times(900, (index) => `${index}`), enum: [1] },
+      'arguments',
+    )({ a: 'x'.repeat(1e5) })
+    expect(text?.length).toBeLessThan(10 * 410)
   })
 
   test('where references lead round and round', () => {
@@ -101,8 +128,9 @@ describe('a value costs no more than a bound', () => {
 
 describe('a long text', () => {
   test('counts as many values', () => {
-    const check = checkOf({ allOf: times(400, () => ({ maxLength: 10 })) }, 'arguments')
+    const check = checkOf({ allOf: times(400, () => ({ maxLength: 1e6 })) }, 'arguments')
     expect(check('x'.repeat(900_000))).toContain('too large to check')
+    expect(check('x'.repeat(900))).toBeUndefined()
     expect(checkOf({ maxLength: 1e6, minLength: 1 }, 'arguments')('x'.repeat(900_000))).toBeUndefined()
   })
 
@@ -116,6 +144,49 @@ describe('a long text', () => {
     expect(many(times(500, (index) => `https://a.example/${index}`))).toBeUndefined()
     expect(many(times(500, () => `https://a.example/${'x'.repeat(1000)}`))).toContain('take too long')
   })
+})
+
+test('nothing of a schema is written to the log', () => {
+  const written: unknown[][] = []
+  const usual = { ...console }
+  for (const name of ['log', 'warn', 'error'] as const)
+    console[name] = (...words: unknown[]) => void written.push(words)
+  try {
+    const check = checkOf({ properties: { a: { format: 'x\n{"event":"forged"}' } }, nope: 1 }, 'arguments')
+    expect(check({ a: 'b' })).toBeUndefined()
+  } finally {
+    Object.assign(console, usual)
+  }
+  expect(written).toEqual([])
+})
+
+test('a reference leads to a schema within, whose steps are counted', () => {
+  const good = ['#', '#/$defs/a', '#/properties/x~1y', '#/properties/const', '#/allOf/0', '#here']
+  const bad = [
+    '#/default',
+    '#/enum/0',
+    '#/const',
+    '#/nowhere',
+    '#/$defs',
+    'https://x.example/y',
+    'a',
+    '#/%',
+    '#/unknown/b',
+  ]
+  const schema = {
+    $defs: { a: true },
+    properties: { 'x/y': {}, const: { $anchor: 'here' } },
+    allOf: [{}],
+    default: {},
+    enum: [{}],
+    unknown: { b: {} },
+  }
+  for (const $ref of good)
+    expect(checkOf({ ...schema, enum: [{}, []], items: { $ref } }, 'arguments')([])).toBeUndefined()
+  for (const $ref of bad)
+    expect(() => checkOf({ ...schema, items: { $ref } }, 'arguments')).toThrow('leads to no schema within it')
+  expect(() => checkOf({ properties: { a: { $id: 'b' } } }, 'arguments')).toThrow('$id within')
+  expect(checkOf({ properties: { $id: { type: 'string' } } }, 'arguments')({ $id: 1 })).toContain('must be string')
 })
 
 test('what const and enum hold stays as it is', () => {

@@ -426,6 +426,19 @@ function schema(chance: Random, counts: readonly number[]): object {
     }),
     () => ({
       type: 'object',
+      additionalProperties: { allOf: times(count, () => ({ $ref: '#/$defs/a' })) },
+      propertyNames: { $ref: '#/$defs/a' },
+      $defs: {
+        a: { allOf: times(count, () => ({ $ref: '#/$defs/b' })) },
+        b: { allOf: times(count, () => ({ minLength: chance.pick([0, 50]) })) },
+      },
+    }),
+    () => {
+      const properties = named(() => ({ type: 'string', format: `of ${'\n'.repeat(chance.int(40))}` }))
+      return { type: 'object', properties: { ['n'.repeat(chance.pick([40, 900, 100_000]))]: { properties } } }
+    },
+    () => ({
+      type: 'object',
       unevaluatedProperties: false,
       allOf: times(count, (i) => ({ properties: { [`p${i}`]: true } })),
     }),
@@ -440,6 +453,7 @@ function value(chance: Random): unknown {
     nested,
     Object.fromEntries(times(5000, (i) => [`p${i}`, 'x'])),
     { p11: times(50_000, () => 1) },
+    { ['n'.repeat(chance.pick([2000, 900_000]))]: 'x' },
   ])
 }
 

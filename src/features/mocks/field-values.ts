@@ -1,7 +1,8 @@
 /** Texts that suit a field's name: a city for `city`, a phrase from the scenario for `summary`. */
 
 import type { Faker } from '@faker-js/faker'
-import { type JsonSchema, patternOf } from '../../schema/json-schema.ts'
+import { patternOf } from '../../schema/json-schema.ts'
+import type { JsonSchema } from '../../schema/schema-costs.ts'
 
 /** The sources for texts. */
 export interface Likeness {

@@ -6,7 +6,8 @@
 import { faker } from '@faker-js/faker/locale/en'
 import { generateSync, type Random } from 'json-schema-faker'
 import { sliceCost } from '../../limits.ts'
-import type { Check, JsonSchema } from '../../schema/json-schema.ts'
+import type { Check } from '../../schema/json-schema.ts'
+import type { JsonSchema } from '../../schema/schema-costs.ts'
 import { capitalise, type Likeness, phrasesOf, textFor } from './field-values.ts'
 
 /**

@@ -4,7 +4,8 @@ import { specTypeSchemas } from '@modelcontextprotocol/server'
 import type { RecordedAnswer } from '../../model/recorded-answer.ts'
 import type { ServerDetail } from '../../model/server.ts'
 import { placeOf } from '../../schema/check.ts'
-import { type Check, checkOf, createSchemaCheck, type JsonSchema, UnknownPattern } from '../../schema/json-schema.ts'
+import { type Check, checkOf, createSchemaCheck, UnknownPattern } from '../../schema/json-schema.ts'
+import type { JsonSchema } from '../../schema/schema-costs.ts'
 
 /** The content types of MCP. */
 const contentTypes = new Set(['text', 'image', 'audio', 'resource', 'resource_link'])

@@ -26,7 +26,6 @@ import {
 } from '../../model/input-fields.ts'
 import type { ServerDetail } from '../../model/server.ts'
 import { validatorOf } from '../../schema/check.ts'
-import type { Check } from '../../schema/json-schema.ts'
 import { connectionChange, type StoredConnection } from '../../storage/connections.ts'
 import { readingServer } from '../../storage/directory-records.ts'
 import { probeServer } from '../../upstream/probe.ts'
@@ -129,16 +128,18 @@ function readValue({ kind, options, isRequired, default: usual }: InputField, te
 /** The first fault that the schema finds in the values, if any. Throws `conflict` if it cannot be compiled, and 429. */
 async function problemOf(request: Request, { schema, fields }: Config, values: ReadonlyMap<string, Scalar>) {
   const { keptCheckOf } = await import('../../schema/kept-checks.ts')
-  let check: Check
+  function* checking() {
+    const check = yield* keptCheckOf(schema, 'input')
+    // Properties without a value, such as those that the form does not ask for, get their default.
+    return check({ ...defaultsIn(schema), ...Object.fromEntries(values) })
+  }
   try {
-    check = await allowanceOf(request).run(keptCheckOf(schema, 'input'))
+    const problem = await allowanceOf(request).run(checking())
+    return problem === undefined ? undefined : inLabels(problem, fields)
   } catch (error) {
     if (error instanceof PlatformError) throw error
     throw conflict(`The configuration of this server cannot be checked: ${(error as Error).message}`)
   }
-  // Properties without a value, such as those that the form does not ask for, get their default.
-  const problem = check({ ...defaultsIn(schema), ...Object.fromEntries(values) })
-  return problem === undefined ? undefined : inLabels(problem, fields)
 }
 
 /** Names the fields as the form does, and not as the schema. */

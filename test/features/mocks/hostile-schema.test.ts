@@ -2,7 +2,8 @@
 
 import { expect, test } from 'bun:test'
 import { generating } from '../../../src/features/mocks/generate-result.ts'
-import { checkOf, schemaSize, schemaSizeMax } from '../../../src/schema/json-schema.ts'
+import { checkOf } from '../../../src/schema/json-schema.ts'
+import { schemaSize, schemaSizeMax } from '../../../src/schema/schema-costs.ts'
 import { drained } from '../../../src/schema/steps.ts'
 import { random } from '../../support/random.ts'
 import { hostileSchema } from './hostile-schema.ts'

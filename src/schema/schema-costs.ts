@@ -1,0 +1,158 @@
+/**
+ * The costs of JSON Schemas of other people, counted before a schema is compiled, and while a value is held to it.
+ * ajv's code cannot be interrupted, so each schema within another one says how many steps it takes.
+ */
+
+import { rangesOf } from './pattern-ranges.ts'
+
+/** Ours: keywords of somebody else's JSON Schema, with the names and values in them; compiling so many takes 20 to 60 ms. Past it: a mock answers with an error, and a setup page cannot be used. */
+export const schemaSizeMax = 1000
+
+/**
+ * Keywords that take as long to compile as a pattern does, besides one for ten of its characters, or as another
+ * target of references; so a schema has at most 100 of them. Past it: as for `schemaSizeMax`.
+ */
+export const schemaSizePerPattern = 10
+/** Characters of a text, or of a name, that take as long as another step. Past it: another step. */
+const schemaPieceChars = 50
+
+export type JsonSchema = Readonly<Record<string, unknown>>
+
+/** Keywords that say nothing of a value. */
+const annotations = new Set(['title', 'description', 'examples', 'default', '$comment', 'deprecated'])
+
+/**
+ * The cost of compiling a schema: its keywords, the names and values in them, and more for each pattern, each target of
+ * references and long names: the code repeats the names on the way to each keyword. Ends soon past `schemaSizeMax`.
+ */
+export function schemaSize(schema: unknown): number {
+  let size = 0
+  const targets = new Set<string>()
+  const waiting: unknown[] = [schema]
+  for (let value = waiting.pop(); value !== undefined && size <= schemaSizeMax; value = waiting.pop()) {
+    size += typeof value === 'string' ? 1 + Math.floor(value.length / schemaPieceChars) : 1
+    if (Array.isArray(value)) waiting.push(...value.slice(0, schemaSizeMax))
+    else if (typeof value === 'object' && value !== null) {
+      for (const [name, part] of Object.entries(value)) {
+        if (annotations.has(name) && typeof part !== 'object') continue
+        size += Math.floor(name.length / schemaPieceChars)
+        if (name === 'pattern' || name === 'patternProperties') size += patternSize(part)
+        if (name === '$ref' && typeof part === 'string' && !targets.has(part)) {
+          targets.add(part)
+          size += schemaSizePerPattern
+        }
+        waiting.push(part ?? 0)
+      }
+    }
+  }
+  return size
+}
+
+/** A pattern costs as much to compile as so many keywords. */
+function patternSize(patterns: unknown): number {
+  const texts = typeof patterns === 'string' ? [patterns] : Object.keys((patterns ?? {}) as object)
+  return texts.reduce(
+    (sum, text) => sum + schemaSizePerPattern + Math.ceil(text.length / 10) + Math.ceil(rangesOf(text) / 100),
+    0,
+  )
+}
+
+/** The values in a value, itself included, and the pieces of its texts. */
+function partsOf(value: unknown): number {
+  if (typeof value === 'string') return 1 + Math.floor(value.length / schemaPieceChars)
+  if (typeof value !== 'object' || value === null) return 1
+  return Object.values(value).reduce((sum: number, part) => sum + partsOf(part), 1)
+}
+
+/** Keywords whose values are schemas, by how they hold them (JSON Schema 2020-12, 10 and 11). */
+const schemas = new Set([
+  ...['additionalProperties', 'items', 'additionalItems', 'contains', 'not', 'if', 'then', 'else', 'propertyNames'],
+  ...['unevaluatedItems', 'unevaluatedProperties', 'allOf', 'anyOf', 'oneOf', 'prefixItems'],
+])
+const namedSchemas = new Set([
+  ...['properties', 'patternProperties', '$defs', 'definitions', 'dependentSchemas', 'dependencies'],
+])
+
+/**
+ * The schema with its steps in each schema within it (`stepKeyword`). Throws Error for an `$id` within, which gives
+ * references another meaning.
+ */
+export function countedSchema(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(countedSchema)
+  if (typeof schema !== 'object' || schema === null) return schema
+  if ('$id' in schema) throw new Error('it has an $id within: refer to $defs by #/$defs/NAME')
+  const counted: Record<string, unknown> = { [stepKeyword]: stepsOf(schema) }
+  for (const [name, part] of Object.entries(schema)) {
+    const isNamed = namedSchemas.has(name) && typeof part === 'object' && part !== null && !Array.isArray(part)
+    if (schemas.has(name)) counted[name] = countedSchema(part)
+    else if (!isNamed) counted[name] = part
+    else counted[name] = Object.fromEntries(Object.entries(part).map(([key, one]) => [key, countedNamed(one)]))
+  }
+  return counted
+}
+
+/** A schema under a name; `dependencies` may have lists of names in its place. */
+const countedNamed = (part: unknown) => (Array.isArray(part) ? part : countedSchema(part))
+
+/**
+ * The steps of a schema for a value as a whole (its keywords, and the names and values in them), and for each member,
+ * item or piece of it. Each name that no property has is compared with all of them.
+ */
+export function stepsOf(schema: object): readonly [whole: number, each: number] {
+  const lengthOf = (part: unknown) => (typeof part === 'object' && part !== null ? Object.keys(part).length : 0)
+  const parts = Object.entries(schema)
+  const whole = parts.map(([name, part]) => (name === 'const' || name === 'enum' ? partsOf(part) : 1 + lengthOf(part)))
+  const { properties, patternProperties } = schema as Record<string, unknown>
+  const compares = 'additionalProperties' in schema || 'unevaluatedProperties' in schema
+  return [
+    whole.reduce((sum, one) => sum + one, 1),
+    parts.length + lengthOf(patternProperties) + (compares ? lengthOf(properties) : 0),
+  ]
+}
+
+/** Throws Error for a reference that does not lead to a schema within this one: its steps would not be counted. */
+export function requireKnownReferences(schema: JsonSchema): void {
+  const waiting: unknown[] = [schema]
+  for (let part = waiting.pop(); part !== undefined; part = waiting.pop()) {
+    if (typeof part !== 'object' || part === null) continue
+    const { $ref, $dynamicRef } = part as Record<string, unknown>
+    for (const reference of stepKeyword in part ? [$ref, $dynamicRef] : [])
+      if (typeof reference === 'string' && !isKnownReference(schema, reference))
+        throw new Error(`its reference ${JSON.stringify(reference.slice(0, 100))} leads to no schema within it`)
+    waiting.push(...Object.values(part).filter((one) => typeof one === 'object'))
+  }
+}
+
+function isKnownReference(schema: JsonSchema, reference: string): boolean {
+  // An anchor, which only schemas have.
+  if (/^#[^/]/.test(reference)) return true
+  if (reference !== '#' && !reference.startsWith('#/')) return false
+  let target: unknown = schema
+  for (const part of reference.split('/').slice(1)) {
+    const name = decodedPart(part)
+    const isThere = typeof target === 'object' && target !== null && name !== undefined && Object.hasOwn(target, name)
+    target = isThere ? (target as Record<string, unknown>)[name] : undefined
+  }
+  return typeof target === 'boolean' || (typeof target === 'object' && target !== null && stepKeyword in target)
+}
+
+/** A part of a JSON pointer in a URI fragment (RFC 6901, 6); undefined if it cannot be decoded. */
+function decodedPart(part: string): string | undefined {
+  try {
+    return decodeURIComponent(part).replaceAll('~1', '/').replaceAll('~0', '~')
+  } catch {
+    return undefined
+  }
+}
+
+/** The keyword that says how many steps a schema takes. */
+export const stepKeyword = 'x-postern-step'
+/** Applying a schema takes as long as so many steps, whatever it has; an error that it makes is collected, too. */
+export const applicationSteps = 32
+
+/** How often a keyword may look at a value: once for each member, item or piece of a text. */
+export function widthOf(value: unknown): number {
+  if (typeof value === 'string') return Math.floor(value.length / schemaPieceChars)
+  if (Array.isArray(value)) return value.length
+  return typeof value === 'object' && value !== null ? Object.keys(value).length : 0
+}
