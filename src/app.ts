@@ -44,6 +44,7 @@ import { memberHandlers } from './features/organizations/members.ts'
 import { namespaceHandlers } from './features/organizations/namespaces.ts'
 import { newNamespaceHandlers } from './features/organizations/new-namespace.ts'
 import { organizationHandlers } from './features/organizations/organizations.ts'
+import { viewHandlers } from './features/organizations/views.ts'
 import { auditHandlers } from './features/records/audit-handlers.ts'
 import { callHandlers } from './features/records/call-handlers.ts'
 import { referenceHandlers } from './features/reference/reference-handlers.ts'
@@ -254,6 +255,7 @@ function createHandlers(deps: AppDeps, parts: HandlerParts): Handlers {
     ...meHandlers(parts),
     ...namespaceHandlers(parts),
     ...newNamespaceHandlers(parts),
+    ...viewHandlers(parts),
     ...memberHandlers(parts),
     ...organizationHandlers(parts),
     ...apiKeyHandlers(parts),

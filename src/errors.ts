@@ -109,19 +109,25 @@ export function ownerFull(namespace: string, most: number): PlatformError {
 /** The constraint that denied an access: the index of the block, its field, and the path for `rpcReqMatch`. */
 export interface Refusal {
   readonly block: number
+  /** The block's name, if it is not the token's. */
+  readonly name?: string
   readonly field: string
   readonly path?: string
 }
 
 /** The place in the policy, such as `policy[1].rpcReqMatch.params.name`. */
-export function constraintOf({ block, field, path }: Refusal): string {
-  return `policy[${block}].${field}${path === undefined ? '' : `.${path}`}`
+export function constraintOf({ block, name = `policy[${block}]`, field, path }: Refusal): string {
+  return `${name}.${field}${path === undefined ? '' : `.${path}`}`
 }
 
 /** For something that the caller can see. Names the constraint, so that the token's owner can find the reason. */
 export function forbidden(refusal: Refusal): PlatformError {
   const constraint = constraintOf(refusal)
-  return new PlatformError('forbidden', `The token does not allow this: ${constraint}`, { constraint })
+  const isOfToken = refusal.name === undefined
+  const words = isOfToken
+    ? `The token does not allow this: ${constraint}`
+    : `The view does not allow this: ${constraint}`
+  return new PlatformError('forbidden', words, { constraint })
 }
 
 export function invalidRequest(message: string): PlatformError {

@@ -8,7 +8,7 @@
 import { LRUCache } from 'lru-cache'
 import type { ApiKey } from '../model/organization.ts'
 import type { RecordedAnswer } from '../model/recorded-answer.ts'
-import { readApiKey, readKeyId, readMock, readNamespace, readRole } from '../storage/directory-records.ts'
+import { readApiKey, readKeyId, readMock, readNamespace, readRole, readView } from '../storage/directory-records.ts'
 import { directoryVersionKey, keyOf, prefixOf, prefixRange, signingKeysKey } from '../storage/keys.ts'
 import type { Key, Store } from '../storage/store.ts'
 import { readVersion } from '../storage/versions.ts'
@@ -91,6 +91,8 @@ function createSnapshot(store: Pick<Store, 'get' | 'range'>, version: string) {
       ),
     /** Whether the token with this id was revoked. */
     isRevoked: async (jti: string) => (await read(`revoked\0${jti}`, () => keyOf('revocation', jti), present)) === true,
+    view: (namespace: string, name: string) =>
+      read(`view\0${namespace}\0${name}`, () => keyOf('view', namespace, name), readView),
     namespace: (name: string) => read(`namespace\0${name}`, () => keyOf('namespace', name), readNamespace),
     /** The server's details as JSON: the body of a response. */
     serverJson: (name: string) =>

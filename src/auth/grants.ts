@@ -24,8 +24,8 @@ export interface Grant {
   readonly client: string
   readonly namespace: string
   readonly connectionId: string
-  /** When the connection was made. */
-  readonly connectionMade: string
+  /** When the connection was made, or the view or namespace whose endpoint it is for. */
+  readonly madeAt: string
   /** The tools that may be called; all if left out. */
   readonly tools?: readonly string[]
   /** ISO 8601. */

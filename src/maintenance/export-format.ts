@@ -10,6 +10,7 @@ import { OrganizationId, QualifiedName, Slug, UserId } from '../model/names.ts'
 import { ApiKey, Namespace, Organization, Role } from '../model/organization.ts'
 import { RecordedAnswer } from '../model/recorded-answer.ts'
 import { ServerDetail, ServerListing } from '../model/server.ts'
+import { View } from '../model/view.ts'
 import { validatorOf } from '../schema/check.ts'
 import { closedObject } from '../schema/shapes.ts'
 import {
@@ -21,6 +22,7 @@ import {
   organizationEntry,
   revocationEntry,
   serverEntry,
+  viewEntry,
   withIndex,
 } from '../storage/directory-records.ts'
 import type { Entry } from '../storage/store.ts'
@@ -50,6 +52,7 @@ const kinds = {
   member: kindOf({ organizationId: OrganizationId, userId: UserId, role: Role }, (line) =>
     withIndex(memberEntry(line.organizationId, line.userId, line.role)),
   ),
+  view: kindOf({ view: View }, (line) => [viewEntry(line.view)]),
   namespace: kindOf({ namespace: Namespace }, (line) => withIndex(namespaceEntry(line.namespace))),
   apiKey: kindOf({ apiKey: ApiKey, digest }, (line) => apiKeyEntries(line.apiKey, line.digest).flatMap(withIndex)),
   server: kindOf({ server: ServerDetail }, (line) => [serverEntry(line.server)]),

@@ -30,6 +30,7 @@ export async function exportLines(scan: Scan, secret: string, give: (line: strin
     switch (parsed?.kind) {
       case 'organization':
       case 'namespace':
+      case 'view':
       case 'server':
       case 'listing':
         return `{"kind":"${parsed.kind}","${parsed.kind}":${json}}`

@@ -164,6 +164,9 @@ async function comparedEntriesOf(plan: Plan, line: ExportLine): Promise<readonly
         plan.named.set(`organization ${organizationId}`, keyOf('organization', organizationId))
       }
       break
+    case 'view':
+      plan.named.set(`namespace ${line.view.namespace}`, keyOf('namespace', line.view.namespace))
+      break
     case 'server': {
       const { qualifiedName } = line.server
       const namespace = namespaceOf(qualifiedName)

@@ -4,6 +4,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { closedObject, nullable, oneOf } from '../schema/shapes.ts'
 import { Constraint } from './constraint.ts'
 import { OrganizationId, OrganizationUserId, Slug, UserId } from './names.ts'
+import { ownTexts } from './view.ts'
 
 /** Ours: characters of an organization's name. Past it: 400. */
 const organizationNameCharsMax = 200
@@ -27,10 +28,16 @@ const createdAt = Type.Optional(Type.String({ format: 'date-time' }))
 export const Pins = oneOf(['off', 'warn', 'block'])
 const pins = Type.Optional(Pins)
 
+/** The readers of a namespace's registry, which leads editors to its endpoint. Left out: `off`. */
+export const Registry = oneOf(['off', 'public', 'members'])
+const settings = { pins, registry: Type.Optional(Registry), ...Type.Partial(Type.Object(ownTexts)).properties }
+/** The members of a namespace that its managers change. */
+export const namespaceSettings = ['pins', 'registry', 'title', 'description', 'instructions'] as const
+
 /** A namespace is owned by an organization or by a user, never by both. */
 export const Namespace = Type.Union([
-  closedObject({ namespace: Slug, organizationId: OrganizationId, createdAt, pins }),
-  closedObject({ namespace: Slug, userId: UserId, createdAt, pins }),
+  closedObject({ namespace: Slug, organizationId: OrganizationId, createdAt, ...settings }),
+  closedObject({ namespace: Slug, userId: UserId, createdAt, ...settings }),
 ])
 export type Namespace = Static<typeof Namespace>
 
@@ -72,7 +79,10 @@ export const NamespaceItem = closedObject({ name: Slug })
 export const NamespacePage = closedObject({ namespaces: Type.Array(NamespaceItem), pagination: Pagination })
 export const NamespaceMade = closedObject({ name: Slug, createdAt: Type.String() })
 export type NamespaceMade = Static<typeof NamespaceMade>
-export const NamespaceDetail = closedObject({ name: Slug, createdAt: Type.String(), pins: Pins })
+export const NamespaceDetail = closedObject({
+  ...{ name: Slug, createdAt: Type.String(), pins: Pins, registry: Registry },
+  ...ownTexts,
+})
 export type NamespaceDetail = Static<typeof NamespaceDetail>
 export const NamespaceDeleted = closedObject({ success: Type.Literal(true), name: Slug })
 
@@ -82,7 +92,8 @@ export const NamespaceWrite = closedObject({
   userId: Type.Optional(UserId),
 })
 export type NamespaceWrite = Static<typeof NamespaceWrite>
-export const NamespaceChange = closedObject({ pins: Pins })
+export const NamespaceChange = Type.Object(settings, { additionalProperties: false, minProperties: 1 })
+export type NamespaceChange = Static<typeof NamespaceChange>
 
 export const Member = closedObject({ userId: UserId, role: Role })
 export type Member = Static<typeof Member>

@@ -24,8 +24,10 @@ export const CallRecord = closedObject({
   connectionId: Type.String(),
   /** The tool's own name. */
   tool: Type.String(),
-  /** The endpoint of a connection, that of a namespace, or `.tools`. */
-  via: oneOf(['mcp', 'namespace', 'tools']),
+  /** The endpoint of a connection, that of a namespace, a call found by a search there, or `.tools`. */
+  via: oneOf(['mcp', 'namespace', 'search', 'tools']),
+  /** The view of the namespace, if the call came to one. */
+  view: Type.Optional(Type.String()),
   outcome: oneOf(callOutcomes),
   /** The JSON-RPC code, or the code of the platform's error. */
   code: Type.Optional(Type.Union([Type.Number(), Type.String()])),

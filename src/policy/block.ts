@@ -12,6 +12,8 @@ import { readTtl } from './ttl.ts'
 
 /** An absent field does not restrict. A present list is never empty. */
 export interface Block {
+  /** Its name in refusals; left out for a block of the token, which is named by its index. */
+  readonly name?: string
   readonly namespaces?: readonly string[]
   readonly resources?: readonly ResourceType[]
   readonly operations?: readonly OperationKind[]

@@ -35,6 +35,8 @@ export type Decision =
       readonly allowed: false
       /** The index of the denying block in the token's policy. */
       readonly block: number
+      /** The name of the denying block, if it is not the token's. */
+      readonly name?: string
       readonly field: Field
       /** For `rpcReqMatch`: the path of the rule that denies. */
       readonly path?: string
@@ -89,21 +91,24 @@ function* decideInSteps(
 ): Generator<number, Decision> {
   for (const field of order) {
     const block = blocks.findIndex((one) => !allows[field](one, access))
-    if (block >= 0) return { allowed: false, block, field, visible: !hides.has(field) }
+    if (block >= 0) return { allowed: false, block, ...nameOf(blocks[block]), field, visible: !hides.has(field) }
   }
   return yield* decideOnRules(blocks, access)
 }
 
+const nameOf = (block: { readonly name?: string | undefined } | undefined) =>
+  block?.name === undefined ? {} : { name: block.name }
+
 function* decideOnRules(blocks: readonly Block[], { rpc: body, isReply }: Access): Generator<number, Decision> {
   if (body === undefined) return { allowed: true }
   const read = new RpcBody(body)
-  for (const [block, { rpc: rules = [] }] of blocks.entries()) {
+  for (const [block, { rpc: rules = [], name }] of blocks.entries()) {
     // A response has no method and no tool, so a block that restricts only those does not apply.
     if (isReply && rules.every(isParamsRule)) continue
     for (const rule of rules) {
       if (isParamsRule(rule) && isPreliminary(body)) continue
       if (!(yield* read.matches(rule)))
-        return { allowed: false, block, field: 'rpcReqMatch', path: rule.path, visible: true }
+        return { allowed: false, block, ...nameOf({ name }), field: 'rpcReqMatch', path: rule.path, visible: true }
     }
   }
   return { allowed: true }

@@ -6,6 +6,7 @@
 import type { ApiKey, Namespace, Organization, Role } from '../model/organization.ts'
 import type { RecordedAnswer } from '../model/recorded-answer.ts'
 import type { ServerDetail, ServerListing } from '../model/server.ts'
+import type { View } from '../model/view.ts'
 import { reading } from '../schema/json.ts'
 import { asBuffer, textOf } from './bytes.ts'
 import {
@@ -30,6 +31,7 @@ export const listingChangesKept = 100
 /** The records that these values are. Not checked: only valid records are written, and checksums are verified. */
 export const readOrganization: (value: Uint8Array) => Organization = jsonOf
 export const readNamespace: (value: Uint8Array) => Namespace = jsonOf
+export const readView: (value: Uint8Array) => View = jsonOf
 export const readApiKey: (value: Uint8Array) => ApiKey = jsonOf
 export const readServer: (value: Uint8Array) => ServerDetail = jsonOf
 export const readListing: (value: Uint8Array) => ServerListing = jsonOf
@@ -48,6 +50,10 @@ export function memberEntry(organizationId: string, userId: string, role: Role):
 
 export function namespaceEntry(namespace: Namespace): Entry {
   return jsonEntry(keyOf('namespace', namespace.namespace), namespace)
+}
+
+export function viewEntry(view: View): Entry {
+  return jsonEntry(keyOf('view', view.namespace, view.name), view)
 }
 
 export function apiKeyEntry(record: ApiKey): Entry {

@@ -9,6 +9,7 @@ import { Connection } from '../model/connection.ts'
 import { ApiKey, Namespace, Organization } from '../model/organization.ts'
 import { RecordedAnswer } from '../model/recorded-answer.ts'
 import { ServerDetail, ServerListing } from '../model/server.ts'
+import { View } from '../model/view.ts'
 import { asBuffer } from './bytes.ts'
 import type { Key } from './store.ts'
 
@@ -59,6 +60,7 @@ export const recordKinds = {
   member: small('m', 'organizationId userId', 'member {organizationId}/{userId}'),
   membership: index('v', 'userId organizationId', 'membership of {userId} in {organizationId}'),
   namespace: small('n', 'namespace', 'namespace {namespace}', Namespace),
+  view: large('z', 'namespace name', 'view {namespace}/{name}', View),
   owned: index('q', 'ownerKind ownerId namespace', 'owner of namespace {namespace}'),
   folded: index('N', 'folded namespace', 'name of namespace {namespace} in small letters'),
   /** The namespace's record is gone, and some of its connections may not be yet. */

@@ -31,7 +31,7 @@ const stateCharsMax = 2000
 
 /** The consent behind an authorization code. */
 export interface CodeRecord
-  extends Pick<Grant, 'clientId' | 'namespace' | 'connectionId' | 'connectionMade' | 'userId' | 'keyId' | 'tools'> {
+  extends Pick<Grant, 'clientId' | 'namespace' | 'connectionId' | 'madeAt' | 'userId' | 'keyId' | 'tools'> {
   readonly redirectUri: string
   /** The S256 code challenge (RFC 7636). */
   readonly challenge: string
@@ -70,7 +70,7 @@ async function decideConsent(deps: OAuthDeps, request: Request): Promise<Respons
   const record: CodeRecord = {
     ...{ clientId: client.clientId, redirectUri, challenge, namespace, connectionId, userId, keyId },
     // Another connection of the same name is not the one that was allowed.
-    connectionMade: stored.connection.createdAt,
+    madeAt: stored.connection.createdAt,
     ...decision,
   }
   return answer({ code: await records.add('code', record, codeSeconds) })

@@ -142,20 +142,20 @@ async function usedBefore(deps: OAuthDeps, { grantId }: Grant): Promise<OAuthErr
   return invalidGrant('the refresh token was used before')
 }
 
-type Allowed = Pick<Grant, 'keyId' | 'namespace' | 'connectionId' | 'connectionMade'>
+type Allowed = Pick<Grant, 'keyId' | 'namespace' | 'connectionId' | 'madeAt'>
 
 /**
  * The user whose key allowed it. Throws `invalid_grant` if the key was revoked, or may no longer access the namespace.
  */
 async function callerOf({ directory, store }: OAuthDeps, allowed: Allowed): Promise<Caller> {
-  const { keyId, namespace, connectionId, connectionMade } = allowed
+  const { keyId, namespace, connectionId, madeAt } = allowed
   const live = await liveCaller(directory, keyId)
   const found = await live?.directory.namespace(namespace)
   if (live === undefined || found === undefined || !(await canAccessNamespace(live.caller, found, live.directory))) {
     throw new OAuthError('invalid_grant', 'the user no longer has access')
   }
   const connection = await findConnection(store, namespace, connectionId)
-  if (connection?.connection.createdAt !== connectionMade) {
+  if (connection?.connection.createdAt !== madeAt) {
     throw new OAuthError('invalid_grant', 'the connection that was allowed is gone')
   }
   return live.caller

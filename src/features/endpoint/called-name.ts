@@ -3,10 +3,11 @@
  */
 
 import { PlatformError } from '../../errors.ts'
+import { rpcCodes } from '../../model/mcp.ts'
 import type { ListKind } from '../gateway/tool-requests.ts'
 import { findConnectionOf, type Target } from './endpoint-call.ts'
 import type { EndpointDeps } from './endpoint-deps.ts'
-import type { EndpointRequest } from './endpoint-request.ts'
+import { type EndpointRequest, rpcError } from './endpoint-request.ts'
 import { joinLists, shownConnections } from './joined-lists.ts'
 import { nameLengths, readCalledName } from './listed-names.ts'
 import { readListedUri } from './listed-uris.ts'
@@ -14,20 +15,40 @@ import type { ListedDefinition } from './rendered-offer.ts'
 
 type Path = NonNullable<Target['named']>['path']
 
-/** The tool or prompt of a name; undefined if the caller sees none. Throws 400, 429. */
+/**
+ * The tool or prompt of a name; undefined if the caller sees none, and an answer for a bare name that several have.
+ * Throws 400, 429.
+ */
 export async function targetOfName(
   deps: EndpointDeps,
   asked: EndpointRequest,
   { kind, name, path }: { readonly kind: 'tools' | 'prompts'; readonly name: string; readonly path: Path },
-): Promise<Target | undefined> {
+): Promise<Target | Response | undefined> {
   const called = readCalledName(name)
-  if (called.kind === 'bare') return undefined
+  if (called.kind === 'bare')
+    return asked.view?.bareNames === true ? targetOfBare(deps, asked, { kind, name, path }) : undefined
   if (called.kind === 'joined') return targetIn(deps, asked, called.connectionId, { kind, own: called.own, path })
   for (const length of nameLengths) {
     const found = (await listedAs(deps, asked, kind, length)).get(name)
     if (found !== undefined) return targetIn(deps, asked, found.connectionId, { kind, own: found.own, path })
   }
   return undefined
+}
+
+/** The one tool or prompt of this own name that the caller's list shows: pages of MCP Apps call tools so. */
+async function targetOfBare(
+  deps: EndpointDeps,
+  asked: EndpointRequest,
+  { kind, name, path }: { readonly kind: 'tools' | 'prompts'; readonly name: string; readonly path: Path },
+): Promise<Target | Response | undefined> {
+  const listed = await listedAs(deps, asked, kind, asked.options.length)
+  const found = [...listed.values()].filter(({ own }) => own === name)
+  const [only] = found
+  if (only === undefined) return undefined
+  if (found.length === 1) return targetIn(deps, asked, only.connectionId, { kind, own: name, path })
+  const word = kind === 'tools' ? 'tool' : 'prompt'
+  const names = found.map((one) => one.listed).join(', ')
+  return rpcError(asked, rpcCodes.invalidParams, `Ambiguous ${word}: ${name}. Use one of: ${names}`)
 }
 
 /** The resource of a URI; undefined if the caller sees no such connection. */
@@ -46,10 +67,12 @@ async function targetIn(
   connectionId: string,
   { kind, own, path }: { readonly kind: ListKind; readonly own: string; readonly path: Path },
 ): Promise<Target | undefined> {
-  const { context, namespace } = asked
+  const { context } = asked
+  const { namespace } = asked.namespace
   try {
     const connection = await findConnectionOf(deps, asked, { namespace, connectionId })
-    const [listed] = await deps.kept.of(context, [{ namespace, connectionId }], false)
+    // The class of a tool is in its definition; other calls need not wait for one.
+    const [listed] = await deps.kept.of(context, [{ namespace, connectionId }], asked.via === 'search')
     const definition = kind === 'tools' ? listed?.offer?.tools.find(({ name }) => name === own) : undefined
     return { connection, era: listed?.offer?.era ?? 'handshake', named: { path, own }, definition }
   } catch (thrown) {
@@ -61,7 +84,7 @@ async function targetIn(
 /** The definitions that the caller's list shows, by listed name. */
 async function listedAs(
   { kept, store }: EndpointDeps,
-  { context, namespace }: EndpointRequest,
+  { context, namespace: { namespace } }: EndpointRequest,
   kind: 'tools' | 'prompts',
   length: (typeof nameLengths)[number],
 ): Promise<ReadonlyMap<string, ListedDefinition & { readonly connectionId: string }>> {

@@ -11,12 +11,14 @@ import { noStoreJson } from '../../http/respond.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
 import { statelessHeaders, statelessMeta } from '../../model/mcp.ts'
 import { type InsertMembers, type JsonPath, type ReplaceValue, replacingValues } from '../../schema/replace-values.ts'
-import { type AuthorizedCall, forward, sessionOwnerOf } from '../gateway/forward.ts'
+import type { AuthorizedCall } from '../gateway/authorized-call.ts'
+import { forward, sessionOwnerOf } from '../gateway/forward.ts'
 import type { Message } from '../gateway/message.ts'
 import { isEventStream } from '../gateway/relayed-stream.ts'
 import type { Definition } from '../gateway/tool-requests.ts'
 import type { CallProgress } from '../gateway/upstream-call.ts'
 import { nobody, passedCapabilities } from './client-session.ts'
+import { enterEndpoint } from './endpoint-context.ts'
 import type { EndpointDeps } from './endpoint-deps.ts'
 import { accepted, type EndpointRequest } from './endpoint-request.ts'
 import { isResourceUri, listedUri } from './listed-uris.ts'
@@ -112,7 +114,7 @@ async function outgoing(
     needsMeta && isPath(path, ['params']) ? `"_meta":${JSON.stringify(statelessMeta)}` : undefined
   const bytes = await replaced(context, message, replace, insert)
   const body = named === undefined ? message.body : { ...message.body, params: withOwn(params, named) }
-  const own = headersFor(headers, { method, era, own: named?.own, isTranslated, definition, params })
+  const own = headersFor(headers, { method, era, own: named?.own, definition, params })
   return { message: { ...message, bytes, body, era }, headers: own }
 }
 
@@ -140,7 +142,6 @@ interface HeaderOptions {
   readonly method: string
   readonly era: Message['era']
   readonly own?: string | undefined
-  readonly isTranslated?: boolean
   readonly definition?: Definition | undefined
   readonly params?: Readonly<Record<string, unknown>>
 }
@@ -148,7 +149,7 @@ interface HeaderOptions {
 /**
  * The client's headers without those that belong to its session with the endpoint, and with those of the server's era.
  */
-function headersFor(headers: Headers, { method, era, own, isTranslated, definition, params }: HeaderOptions): Headers {
+function headersFor(headers: Headers, { method, era, own, definition, params }: HeaderOptions): Headers {
   const made = new Headers(headers)
   made.delete('mcp-session-id')
   if (era === 'handshake') {
@@ -158,8 +159,7 @@ function headersFor(headers: Headers, { method, era, own, isTranslated, definiti
   }
   for (const [name, value] of Object.entries(statelessHeaders(method))) made.set(name, value)
   if (own !== undefined) made.set('mcp-name', encoded(own))
-  if (isTranslated === true)
-    for (const [name, value] of repeatedArguments(definition, params)) made.set(`mcp-param-${name}`, encoded(value))
+  for (const [name, value] of repeatedArguments(definition, params)) made.set(`mcp-param-${name}`, encoded(value))
   return made
 }
 
@@ -185,16 +185,16 @@ function callOf(deps: EndpointDeps, asked: EndpointRequest, target: Target, rawI
   return {
     ...{ context, connection, at: deps.clock.monotonic() },
     endpoint: {
+      ...{ via: asked.via, view: asked.view?.name },
       // Across eras a server hears of no capabilities, so that it asks for nothing.
       client: era === message.era ? client : { ...nobody, sessionId: client.sessionId },
       rewrite: (progress) => (data) =>
         allowanceOf(context.request).parse(data.length, rewriting(deps, asked, target, { data, rawId, progress })),
     },
     async renew() {
-      const again = await deps.authorizer.authenticate(context.request, true)
-      const ref = { namespace, connectionId }
-      const renewed = await deps.authorizer.requireConnection(again, 'execute', ref)
-      return callOf(deps, { ...asked, context: again }, { ...target, connection: renewed }, rawId)
+      const again = { ...asked, ...(await enterEndpoint(deps, context.request, true)) }
+      const renewed = await findConnectionOf(deps, again, { namespace, connectionId })
+      return callOf(deps, again, { ...target, connection: renewed }, rawId)
     },
   }
 }
@@ -253,6 +253,6 @@ async function replaced(
   return new TextEncoder().encode(text)
 }
 
-function isPath(path: JsonPath, wanted: JsonPath): boolean {
+export function isPath(path: JsonPath, wanted: JsonPath): boolean {
   return path.length === wanted.length && path.every((part, index) => part === wanted[index])
 }

@@ -2,10 +2,9 @@
  * `POST /connect/{namespace}/mcp`: all connections of a namespace that the caller sees, as one server (contract, 20).
  */
 
-import type { RequestContext } from '../../auth/authorizer.ts'
 import { invalidRequest } from '../../errors.ts'
 import { handlersOf } from '../../http/handler.ts'
-import { namesInPath, pathOf } from '../../http/path.ts'
+import { pathOf } from '../../http/path.ts'
 import { readQuery } from '../../http/query.ts'
 import { authorizationFreshMs } from '../../limits.ts'
 import { rpcCodes } from '../../model/mcp.ts'
@@ -15,6 +14,7 @@ import { type ListKind, listKinds } from '../gateway/tool-requests.ts'
 import { targetOfName, targetOfUri } from './called-name.ts'
 import { clientGreetingCharsMax, openClient, sealClient } from './client-session.ts'
 import { sendCall, sendCancellation, sendReply, type Target } from './endpoint-call.ts'
+import { enterEndpoint } from './endpoint-context.ts'
 import type { EndpointDeps } from './endpoint-deps.ts'
 import {
   accepted,
@@ -27,43 +27,51 @@ import {
 } from './endpoint-request.ts'
 import { greetingResult } from './greeting.ts'
 import { joinLists, listResult, shownConnections } from './joined-lists.ts'
+import { callFound, searchDefinitions, searchTools } from './search-tools.ts'
 import { statusResult, statusTool } from './status-tool.ts'
+import { callTools } from './tool-search.ts'
 
-export const endpointHandlers = handlersOf({ callNamespace })
+export const endpointHandlers = handlersOf({ callNamespace: call, callView: call })
 
-async function callNamespace(deps: EndpointDeps, request: Request): Promise<Response> {
-  const first = await authorize(deps, request).catch(withChallenge(deps, request)) // 401, 429, 404, 403
-  const options = readOptions(request.url) // 400
+async function call(deps: EndpointDeps, request: Request): Promise<Response> {
+  const first = await enterEndpoint(deps, request).catch(withChallenge(deps, request)) // 401, 429, 404, 403
+  const given = readOptions(request.url) // 400
   const at = deps.clock.monotonic()
   const read = await readMessage(request) // 400, 413, 429
   const { headers } = request
   const era = isPlainlyHandshake(read, headers) ? 'handshake' : await classifiedEra(read, headers)
   if (era instanceof Response) return era // 400
   const isFresh = deps.clock.monotonic() - at <= authorizationFreshMs
-  const { context, namespace } = isFresh ? first : await authorize(deps, request, true) // 401, 404, 403
-  const { caller } = context
+  const entered = isFresh ? first : await enterEndpoint(deps, request, true) // 401, 404, 403
+  const { caller } = entered.context
   const owner = `${pathOf(request.url)}\0${caller.token?.jti ?? caller.keyId}`
   const client = openClient(deps.sessionKey, owner, headers.get('mcp-session-id'))
-  // Two sessions of one caller may use the same ids.
-  const holder = `${owner}\0${client.sessionId}`
   const message = era === read.era ? read : { ...read, era }
-  return handle(deps, { context, namespace, message, headers, owner: holder, client, options }, owner)
-}
-
-async function authorize({ authorizer }: EndpointDeps, request: Request, isRepeated = false) {
-  const context: RequestContext = await authorizer.authenticate(request, isRepeated)
-  return { context, namespace: await authorizer.requireNamespace(context, namesInPath(request.url)[0], 'execute') }
+  const { view } = entered
+  const options: EndpointOptions = {
+    length: view?.names === 64 ? 64 : given.length,
+    hasStatus: given.hasStatus || view?.status === true,
+    isSearch: given.isSearch || view?.search === true,
+  }
+  // Two sessions of one caller may use the same ids.
+  const via = 'namespace'
+  const asked = { ...entered, message, headers, owner: `${owner}\0${client.sessionId}`, client, options, via } as const
+  return handle(deps, asked, owner)
 }
 
 /** Throws `invalid_request`. */
 function readOptions(url: string): EndpointOptions {
-  const query = readQuery(url, ['names', 'status'])
+  const query = readQuery(url, ['names', 'status', 'tools'])
   const only = (name: string, value: string) => {
     const given = query.get(name)
     if (given !== undefined && given !== value) throw invalidRequest(`${name}: must be ${value}, or left out`)
     return given !== undefined
   }
-  return { length: only('names', '64') ? 64 : 46, hasStatus: only('status', 'tool') }
+  return {
+    length: only('names', '64') ? 64 : 46,
+    hasStatus: only('status', 'tool'),
+    isSearch: only('tools', 'search'),
+  }
 }
 
 const listOf = new Map<string, ListKind>(
@@ -98,7 +106,11 @@ async function callTool(deps: EndpointDeps, asked: EndpointRequest, name: string
     await requireAllowed(deps, asked, { ...asked.message.body, method: 'tools/list', params: {} }) // 403
     return answer(asked, statusResult(await shown(deps, asked, true))) // 400
   }
+  if (asked.options.isSearch && name === 'search_tools') return searchTools(deps, asked, () => shown(deps, asked, true))
+  const as = callTools.find((one) => one === name)
+  if (asked.options.isSearch && as !== undefined) return callFound(deps, asked, as)
   const target = await targetOfName(deps, asked, { kind: 'tools', name, path: ['params', 'name'] })
+  if (target instanceof Response) return target
   return target === undefined ? unknown(asked, 'tool', name) : sendCall(deps, asked, target)
 }
 
@@ -127,7 +139,7 @@ async function targetOf(
 }
 
 function shown({ kept, store }: EndpointDeps, { context, namespace, options }: EndpointRequest, mayAsk: boolean) {
-  return shownConnections(kept, store, context, { namespace, length: options.length, mayAsk })
+  return shownConnections(kept, store, context, { namespace: namespace.namespace, length: options.length, mayAsk })
 }
 
 async function list(
@@ -138,9 +150,18 @@ async function list(
 ): Promise<Response> {
   // There is one page, so no cursor was ever given.
   if (params['cursor'] !== undefined) return rpcError(asked, rpcCodes.invalidParams, 'params.cursor: is not valid here')
-  const joined = joinLists(await shown(deps, asked, true), kind) // 400, 429
-  const own = kind === 'tools' && asked.options.hasStatus ? [statusTool] : []
-  return answer(asked, listResult(kind, joined, { isStateless: asked.message.era === 'stateless', own }))
+  const all = await shown(deps, asked, true) // 400, 429
+  const isSearch = kind === 'tools' && asked.options.isSearch
+  const joined = joinLists(all, kind)
+  const own: object[] = kind === 'tools' && asked.options.hasStatus ? [statusTool] : []
+  if (isSearch) own.unshift(...searchDefinitions(all, asked.view?.always ?? []))
+  return answer(
+    asked,
+    listResult(kind, isSearch ? { ...joined, definitions: [] } : joined, {
+      isStateless: asked.message.era === 'stateless',
+      own,
+    }),
+  )
 }
 
 async function greet(

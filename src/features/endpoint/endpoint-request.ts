@@ -1,6 +1,5 @@
 /** A request to the endpoint of a namespace, authorized and read, and the answers that the platform gives by itself. */
 
-import type { RequestContext } from '../../auth/authorizer.ts'
 import { forbidden, PlatformError } from '../../errors.ts'
 import { rpcErrorBody } from '../../http/error-response.ts'
 import { noStoreJson, wholeResponse } from '../../http/respond.ts'
@@ -10,12 +9,11 @@ import { version } from '../../version.ts'
 import type { GatewayDeps } from '../gateway/forward.ts'
 import type { Message } from '../gateway/message.ts'
 import type { ClientGreeting } from '../gateway/sessions.ts'
+import type { EndpointContext } from './endpoint-context.ts'
 import type { KeptListsDeps } from './kept-lists.ts'
 import type { NameLength } from './listed-names.ts'
 
-export interface EndpointRequest {
-  readonly context: RequestContext
-  readonly namespace: string
+export interface EndpointRequest extends EndpointContext {
   readonly message: Message
   readonly headers: Headers
   /** The caller, at this URL, in this session: whoever may use the ids that were given to it. */
@@ -23,17 +21,23 @@ export interface EndpointRequest {
   /** The session that the client sent; '' and nothing offered without one. */
   readonly client: ClientGreeting
   readonly options: EndpointOptions
+  /** As the record of calls has it: `search` for a call that was found by a search. */
+  readonly via: 'namespace' | 'search'
 }
 
-/** The query parameters. */
+/** The query parameters, and the settings of the view. */
 export interface EndpointOptions {
   readonly length: NameLength
   /** Whether the tool `connections_status` is listed. */
   readonly hasStatus: boolean
+  /** Whether the list has a search in place of all tools. */
+  readonly isSearch: boolean
 }
 
 /** The name under which the endpoint answers. */
-export const serverInfo = (namespace: string) => ({ name: 'postern', title: namespace, version })
+export function serverInfo({ namespace, view }: Pick<EndpointContext, 'namespace' | 'view'>) {
+  return { name: 'postern', title: view?.title ?? view?.name ?? namespace.title ?? namespace.namespace, version }
+}
 
 /**
  * Requires that the caller's policy allows a message that the platform answers by itself. Throws `forbidden`, and
@@ -47,7 +51,7 @@ export async function requireAllowed(
   const { caller, request } = context
   requireNoLoop(deps, request, message)
   const access: Access = {
-    ...{ namespace, resource: 'connections', operation: 'execute', metadata: 'narrowed' },
+    ...{ namespace: namespace.namespace, resource: 'connections', operation: 'execute', metadata: 'narrowed' },
     rpc: body,
   }
   const decision = await deps.fairness.turns.run(caller, decideOnMessage(caller.blocks, access))
@@ -64,17 +68,17 @@ function requireNoLoop({ pseudonym }: Pick<GatewayDeps, 'pseudonym'>, request: R
 }
 
 /** The answer to a request, as JSON. In revision 2026-07-28 it says who answers. Throws 429. */
-export function answer({ context, namespace, message }: EndpointRequest, result: object | string): Response {
-  const isStateless = message.era === 'stateless'
-  const text = typeof result === 'string' ? result : resultText(result, isStateless ? namespace : undefined)
+export function answer(asked: EndpointRequest, result: object | string): Response {
+  const { context, message } = asked
+  const text = typeof result === 'string' ? result : resultText(asked, result)
   return wholeResponse(context.request, `{"jsonrpc":"2.0","id":${JSON.stringify(message.id)},"result":${text}}`, {
     headers: noStoreJson,
   })
 }
 
-function resultText(result: object, namespace: string | undefined): string {
-  if (namespace === undefined) return JSON.stringify(result)
-  const _meta = { 'io.modelcontextprotocol/serverInfo': serverInfo(namespace) }
+function resultText(asked: EndpointRequest, result: object): string {
+  if (asked.message.era === 'handshake') return JSON.stringify(result)
+  const _meta = { 'io.modelcontextprotocol/serverInfo': serverInfo(asked) }
   return JSON.stringify({ ...result, resultType: 'complete', _meta })
 }
 

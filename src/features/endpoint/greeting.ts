@@ -7,6 +7,8 @@ import { listFreshMs } from './kept-lists.ts'
 
 /** Contract 20.5: bytes of the instructions of all connections together. Past it: each is cut to its part. */
 export const instructionsBytesMax = 2048
+/** Contract 20.5: bytes of the text of the view or namespace. Past it: it is cut. */
+const ownBytesMax = 1000
 /** Contract 20.5: bytes of the line that names connections that are not available. Past it: the line is cut. */
 export const unavailableBytesMax = 400
 
@@ -14,27 +16,32 @@ const newestHandshake = '2025-11-25'
 const capabilities = { tools: {}, prompts: {}, resources: {}, completions: {} }
 
 /** The result of `initialize` or `server/discover`. */
-export function greetingResult({ message, namespace }: EndpointRequest, shown: readonly Shown[]): object {
-  const instructions = joinedInstructions(shown)
+export function greetingResult(asked: EndpointRequest, shown: readonly Shown[]): object {
+  const { message, namespace, view } = asked
+  const instructions = joinedInstructions(view?.instructions ?? namespace.instructions ?? '', shown)
   const said = { capabilities, ...(instructions !== '' && { instructions }) }
   if (message.method === 'server/discover') {
     return { supportedVersions: [statelessRevision], ...said, cacheScope: 'private', ttlMs: listFreshMs }
   }
   const { protocolVersion } = (message.body['params'] ?? {}) as { protocolVersion?: unknown }
   const isKnown = typeof protocolVersion === 'string' && handshakeRevisions.has(protocolVersion)
-  return { protocolVersion: isKnown ? protocolVersion : newestHandshake, ...said, serverInfo: serverInfo(namespace) }
+  return { protocolVersion: isKnown ? protocolVersion : newestHandshake, ...said, serverInfo: serverInfo(asked) }
 }
 
-/** The instructions of the connections, after a line about those that are not available. */
-export function joinedInstructions(shown: readonly Shown[]): string {
+/**
+ * The text of the view or namespace, a line about connections that are not available, and the instructions of all
+ * connections.
+ */
+export function joinedInstructions(own: string, shown: readonly Shown[]): string {
   const { skipped, stale } = joinLists(shown, 'tools')
   const away = [...skipped, ...stale].map(({ connectionId, error }) => `${connectionId} (${error})`)
   const line = away.length === 0 ? [] : [cutTo(unavailableBytesMax, `Not available now: ${away.join(', ')}`)]
   const texts = shown.flatMap(({ ref, offer }) =>
     offer?.instructions === undefined ? [] : [{ head: `## ${ref.connectionId}\n`, text: offer.instructions }],
   )
-  const taken = line.reduce((sum, one) => sum + Buffer.byteLength(one) + 1, 0)
-  return [...line, ...shared(texts, instructionsBytesMax - taken)].join('\n')
+  const first = [...(own === '' ? [] : [cutTo(ownBytesMax, own)]), ...line]
+  const taken = first.reduce((sum, one) => sum + Buffer.byteLength(one) + 1, 0)
+  return [...first, ...shared(texts, instructionsBytesMax - taken)].join('\n')
 }
 
 /** Divides the bytes equally; those that one text does not need are the others'. */

@@ -6,7 +6,8 @@ import { Allowance, openAllowance } from '../../fairness/allowance.ts'
 import { operations } from '../../operations.ts'
 import { findConnection } from '../../storage/connections.ts'
 import { version } from '../../version.ts'
-import { type AuthorizedCall, type EndpointCall, type GatewayDeps, sessionOwnerOf } from '../gateway/forward.ts'
+import type { AuthorizedCall, EndpointCall } from '../gateway/authorized-call.ts'
+import { type GatewayDeps, sessionOwnerOf } from '../gateway/forward.ts'
 import type { Message } from '../gateway/message.ts'
 import { readGreeting, type ServerGreeting } from '../gateway/sessions.ts'
 import { ask, type Definition, type ListKind, listDefinitions, MissingMethod } from '../gateway/tool-requests.ts'
@@ -23,6 +24,7 @@ export type Offer = { readonly [Kind in ListKind]: readonly Definition[] } & {
 
 /** The reader's session with each server: it offers nothing to the server. */
 const reader: EndpointCall = {
+  via: 'namespace',
   client: { sessionId: 'lists', capabilities: {}, clientInfo: { name: 'postern', version } },
 }
 

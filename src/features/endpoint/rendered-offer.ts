@@ -13,7 +13,7 @@ export interface ListedDefinition {
   readonly own: string
   readonly listed: string
   readonly definition: Definition
-  /** With the listed name or URI. */
+  /** The JSON of the definition with the listed name or URI. */
   readonly json: string
 }
 

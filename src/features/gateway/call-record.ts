@@ -4,7 +4,6 @@
  */
 
 import { LRUCache } from 'lru-cache'
-import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
 import type { Clock } from '../../clock.ts'
 import { PlatformError } from '../../errors.ts'
 import { inSlices } from '../../fairness/turns.ts'
@@ -12,6 +11,7 @@ import { asPlatformError } from '../../http/error-response.ts'
 import type { CallOutcome, CallRecord } from '../../model/recorded-call.ts'
 import { argumentsHash, type CallLog, hashingArguments, recordedTool } from '../../ops/call-log.ts'
 import { StoreError } from '../../storage/store.ts'
+import type { AuthorizedCall } from './authorized-call.ts'
 import { createOutcomeReader, type OutcomeReader, type Stated, statedIn, unanswered } from './call-outcome.ts'
 import type { Message } from './message.ts'
 import type { CallProgress } from './upstream-call.ts'
@@ -57,7 +57,7 @@ export function createCallRecorder({ log, key, observe, requestId, clock }: Call
   const hashOf = createHashes(key)
 
   return async (
-    call: { readonly context: RequestContext; readonly connection: AuthorizedConnection; readonly endpoint?: object },
+    call: Pick<AuthorizedCall, 'context' | 'connection' | 'endpoint'>,
     message: Message,
     send: (progress: CallProgress) => Promise<Response>,
   ): Promise<Response> => {
@@ -75,7 +75,8 @@ export function createCallRecorder({ log, key, observe, requestId, clock }: Call
       namespace,
       connectionId,
       tool: typeof name === 'string' ? recordedTool(name) : '',
-      via: call.endpoint !== undefined ? 'namespace' : request.url.includes('/.tools/') ? 'tools' : 'mcp',
+      via: call.endpoint?.via ?? (request.url.includes('/.tools/') ? 'tools' : 'mcp'),
+      ...(call.endpoint?.view !== undefined && { view: call.endpoint.view }),
       outcome,
       ...(code !== undefined && { code }),
       ...(constraint !== undefined && { constraint }),

@@ -1,6 +1,5 @@
 /** Forwards one JSON-RPC message through a connection if the token's policy allows it (contract, 7.2 and 7.6). */
 
-import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
 import { findGrant } from '../../auth/grants.ts'
 import { hasAuthorization, targetOf } from '../../auth/sealed-parts.ts'
 import type { SharedParts } from '../../auth/shared-parts.ts'
@@ -19,6 +18,7 @@ import { equalBytes } from '../../storage/bytes.ts'
 import { StoreError } from '../../storage/store.ts'
 import type { AnswerMock } from '../mocks/mocks.ts'
 import type { UpstreamCredentials } from '../upstream-sign-in/token-refresh.ts'
+import type { AuthorizedCall } from './authorized-call.ts'
 import type { RecordCall } from './call-record.ts'
 import { askedAs, type RecordStatus } from './connection-status.ts'
 import { filterTools } from './filter-tools.ts'
@@ -26,7 +26,7 @@ import { type Message, withoutAmbiguousParams } from './message.ts'
 import type { WatchStream } from './open-streams.ts'
 import type { SendUpstream } from './proxy.ts'
 import { errorsAsMessages, eventMemoryFactor, isEventStream, type Rewrite, rewriteAnswer } from './relayed-stream.ts'
-import type { ClientGreeting, Sessions } from './sessions.ts'
+import type { Sessions } from './sessions.ts'
 import { type CallProgress, howToOpen } from './upstream-call.ts'
 
 type Shared = Pick<SharedParts, 'store' | 'clock' | 'authorizer' | 'denials' | 'headersKey' | 'links' | 'sockets'>
@@ -57,32 +57,13 @@ interface Exchange {
   readonly progress: CallProgress
 }
 
-/** A request that may use the connection. Whether the policy allows its message is decided later, in `forward`. */
-export interface AuthorizedCall {
-  readonly context: RequestContext
-  readonly connection: AuthorizedConnection
-  /** When it was authorized, by the monotonic clock. */
-  readonly at: number
-  /** Authorizes it again. Throws what authorizing it threw, or would have thrown. */
-  readonly renew: () => Promise<AuthorizedCall>
-  /** Set if the request came to the endpoint of a namespace. */
-  readonly endpoint?: EndpointCall
-}
-
-/** A request to the endpoint of a namespace, which sends it to one of the namespace's connections. */
-export interface EndpointCall {
-  /** The session of the client with that endpoint: its sessions with servers belong to it. */
-  readonly client: ClientGreeting
-  /** Rewrites each message of the answer for the client; left out for requests of the platform itself. */
-  readonly rewrite?: (progress: CallProgress) => Rewrite
-}
-
 /** Authorizes a request by its credential and path, before the body is read. Throws 401, 404, 403. */
 export async function authorizeCall(deps: GatewayDeps, request: Request, isRepeated = false): Promise<AuthorizedCall> {
   const context = await deps.authorizer.authenticate(request, isRepeated)
   const connection = await deps.authorizer.requireConnection(context, 'execute')
   const { token } = context.caller
-  if (isOfSignedInClient(token) && (await isOlderThan(deps, token, connection))) throw unauthorized()
+  const { createdAt } = connection.stored.connection
+  if (await isGrantedBefore(deps, token, createdAt)) throw unauthorized()
   return { context, connection, at: deps.clock.monotonic(), renew: () => authorizeCall(deps, request, true) }
 }
 
@@ -309,19 +290,20 @@ function isOfSignedInClient(token: ServiceTokenClaims | undefined): token is Ser
 }
 
 /**
- * A client’s user has allowed it a connection, and not another one that is later made under the same name. Tokens know
- * the time to the second; within that second the grant is asked.
+ * Whether a client that signed in was allowed something that was made before: a connection, a namespace or a view, and
+ * not another one that is later made under the same name. Tokens know the time to the second; within that second the
+ * grant is asked.
  */
-async function isOlderThan(
-  { store, clock }: GatewayDeps,
-  token: ServiceTokenClaims,
-  { stored }: AuthorizedConnection,
+export async function isGrantedBefore(
+  { store, clock }: Pick<GatewayDeps, 'store' | 'clock'>,
+  token: ServiceTokenClaims | undefined,
+  createdAt: string,
 ): Promise<boolean> {
-  const { createdAt } = stored.connection
+  if (!isOfSignedInClient(token)) return false
   if (token.iat * 1000 > Date.parse(createdAt)) return false
   if ((token.iat + 1) * 1000 <= Date.parse(createdAt)) return true
   const found = await findGrant(store, token.par?.[0] ?? '', clock.now() / 1000)
-  return found?.grant.connectionMade !== createdAt
+  return found?.grant.madeAt !== createdAt
 }
 
 /**

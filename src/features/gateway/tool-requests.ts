@@ -6,8 +6,9 @@ import { allowanceOf } from '../../fairness/allowance.ts'
 import { parsedResponseMemoryFactor, toolsCharsMax, upstreamBodyTimeoutMs } from '../../limits.ts'
 import { rpcCodes, type ShownTool, statelessHeaders, statelessMeta } from '../../model/mcp.ts'
 import { within } from '../../within.ts'
+import type { AuthorizedCall } from './authorized-call.ts'
 import { parsingResponse } from './filter-tools.ts'
-import { type AuthorizedCall, forward, type GatewayDeps } from './forward.ts'
+import { forward, type GatewayDeps } from './forward.ts'
 import type { Message } from './message.ts'
 import { readMessages } from './relayed-stream.ts'
 
@@ -93,7 +94,6 @@ export async function listDefinitions(
 ): Promise<Definition[]> {
   const { method, identifier } = listKinds[kind]
   const plural = kind === 'resourceTemplates' ? 'resource templates' : kind
-  const singular = plural.slice(0, -1)
   const { fairness } = deps
   const { caller } = call.context
   const found: Definition[] = []
@@ -115,7 +115,7 @@ export async function listDefinitions(
         throw rateLimited('This caller has too many unread responses open: read or close some', 1)
       characters += answer.characters
       if (characters > toolsCharsMax)
-        throw upstreamError(`The MCP server’s ${singular} list is larger than ${toolsCharsMax} bytes`)
+        throw upstreamError(`The MCP server’s list of ${plural} is larger than ${toolsCharsMax} bytes`)
       if (!Array.isArray(page)) throw upstreamError('The MCP server does not speak MCP')
       for (const one of page) if (typeof one?.[identifier] === 'string' && isWanted(one)) found.push(one)
       if (found.length > toolsListedMax) throw upstreamError(`The MCP server has more than ${toolsListedMax} ${plural}`)
@@ -124,7 +124,7 @@ export async function listDefinitions(
       if (typeof cursor !== 'string' || cursor === '') return found
     }
     // A list without its last pages would look complete.
-    throw upstreamError(`The MCP server’s ${singular} list has more than ${toolPagesMax} pages`)
+    throw upstreamError(`The MCP server’s list of ${plural} has more than ${toolPagesMax} pages`)
   } finally {
     fairness.parsed.giveBack(caller, characters * parsedResponseMemoryFactor)
   }

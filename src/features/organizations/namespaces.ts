@@ -12,17 +12,24 @@ import { namesInPath } from '../../http/path.ts'
 import { readFlag, readQuery, refuseQuery } from '../../http/query.ts'
 import { privateJson } from '../../http/respond.ts'
 import { namespacesPageMax } from '../../limits.ts'
-import { createdAtOf, type Namespace, NamespaceChange, type NamespaceDetail } from '../../model/organization.ts'
+import {
+  createdAtOf,
+  type Namespace,
+  NamespaceChange,
+  type NamespaceDetail,
+  namespaceSettings,
+} from '../../model/organization.ts'
 import { namespaceFilter } from '../../policy/decide.ts'
 import { validatorOf } from '../../schema/check.ts'
 import { removeDeleted } from '../../storage/deleted-namespaces.ts'
 import { indexKeysOf, namespaceEntry, withIndex } from '../../storage/directory-records.ts'
 import { refuseFixture } from '../../storage/fixture-places.ts'
-import { keyOf, prefixRange, serversIn } from '../../storage/keys.ts'
+import { keyOf, prefixOf, prefixRange, serversIn } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
 import { newVersion } from '../../storage/versions.ts'
 import { within } from '../../within.ts'
 import type { OrganizationDeps } from './organization-deps.ts'
+import { viewsMax } from './views.ts'
 
 /**
  * Milliseconds that the deletion of a namespace waits for its connections to be removed. Past it: it is answered, and
@@ -76,7 +83,8 @@ async function changeNamespace(deps: OrganizationDeps, request: Request): Promis
   const { caller, change } = await writes.begin(request, managedBy(deps)) // 401, 429, 404, 403, 400
   const wanted = await readOptionalBody(request, changeShape) // 400
   const { namespace, isChanged } = await change(async (_, namespace) => {
-    if (namespace.pins === wanted.pins) return { result: { namespace, isChanged: false } }
+    if (namespaceSettings.every((name) => wanted[name] === undefined || (namespace[name] ?? null) === wanted[name]))
+      return { result: { namespace, isChanged: false } }
     await refuseFixture(store, keyOf('namespace', namespace.namespace)) // 409
     const changed: Namespace = { ...namespace, ...wanted }
     const write = { puts: withIndex(namespaceEntry(changed)) }
@@ -96,7 +104,8 @@ async function deleteNamespace(deps: OrganizationDeps, request: Request): Promis
     const value = await store.get(key)
     if (value === undefined) throw notFound(namespaceMissing)
     if (await hasServers(store, namespace)) throw conflict(`The namespace ${namespace} has servers: delete them first`)
-    const deletes = [key, ...indexKeysOf({ key, value })]
+    const views = await store.keys({ ...prefixRange(prefixOf('view', namespace)), limit: viewsMax })
+    const deletes = [key, ...indexKeysOf({ key, value }), ...views.keys]
     // Random: a deletion under way must not take a later one for itself.
     const mark = newVersion(keyOf('deletingNamespace', namespace))
     return { write: { deletes, puts: [mark], fromReserve: 'deletion' }, result: namespace }
@@ -123,7 +132,9 @@ async function hasServers(store: Store, namespace: string): Promise<boolean> {
 }
 
 function detailResponse(namespace: Namespace): Response {
-  const { namespace: name, pins = 'warn' } = namespace
-  const detail: NamespaceDetail = { name, createdAt: createdAtOf(namespace), pins }
+  const { namespace: name, pins = 'warn', registry = 'off' } = namespace
+  const { title = null, description = null, instructions = null } = namespace
+  const own = { pins, registry, title, description, instructions }
+  const detail: NamespaceDetail = { name, createdAt: createdAtOf(namespace), ...own }
   return new Response(JSON.stringify(detail), { headers: privateJson })
 }

@@ -95,6 +95,35 @@ const callErrors = {
   409: 'The connection needs values before it can be used',
   504: 'The MCP server does not answer in time',
 }
+const endpointParameters = [
+  {
+    name: 'names',
+    in: 'query',
+    description: '`64`: names have up to 64 characters in place of 46',
+    schema: { type: 'string', enum: ['64'] },
+  },
+  {
+    name: 'status',
+    in: 'query',
+    description: '`tool`: lists the tool `connections_status`',
+    schema: { type: 'string', enum: ['tool'] },
+  },
+  {
+    name: 'tools',
+    in: 'query',
+    description: '`search`: lists four tools that find and call the others',
+    schema: { type: 'string', enum: ['search'] },
+  },
+] as const satisfies Words['parameters']
+
+const endpointErrors = {
+  400: 'The body is not a JSON-RPC message, the headers contradict it, or the caller sees more than 100 connections',
+  403: 'The token does not allow this; the message names the rule',
+  404: 'There is no such namespace, or it is hidden from the caller',
+  413: 'The message is too large',
+  508: 'A connection leads back to this postern',
+}
+
 const toolErrors = {
   ...connectionErrors,
   ...callErrors,
@@ -189,31 +218,22 @@ const words: Readonly<Partial<Record<OperationId, Words>>> = {
     summary: 'Speak MCP through all connections of a namespace',
     description:
       'One MCP server with the tools, prompts and resources of all connections that the caller sees, as `ID__NAME`. `names=64` allows longer names, and `status=tool` adds a tool that says which connections are missing. postern checks every message as if it had been sent to the connection itself.',
-    parameters: [
-      {
-        name: 'names',
-        in: 'query',
-        description: '`64`: names have up to 64 characters in place of 46',
-        schema: { enum: ['64'] },
-      },
-      {
-        name: 'status',
-        in: 'query',
-        description: '`tool`: lists the tool `connections_status`',
-        schema: { enum: ['tool'] },
-      },
-    ],
+    parameters: endpointParameters,
     body: RpcMessage,
     example: { jsonrpc: '2.0', id: 1, method: 'tools/list' },
     answer: RpcAnswer,
     accepted: { description: 'A notification or a response was accepted' },
-    errors: {
-      400: 'The body is not a JSON-RPC message, the headers contradict it, or the caller sees more than 100 connections',
-      403: 'The token does not allow this; the message names the rule',
-      404: 'There is no such namespace, or it is hidden from the caller',
-      413: 'The message is too large',
-      508: 'A connection leads back to this postern',
-    },
+    errors: endpointErrors,
+  },
+  callView: {
+    summary: 'Speak MCP through a view of a namespace',
+    description: 'As the endpoint of the namespace, for what the view selects.',
+    parameters: endpointParameters,
+    body: RpcMessage,
+    example: { jsonrpc: '2.0', id: 1, method: 'tools/list' },
+    answer: RpcAnswer,
+    accepted: { description: 'A notification or a response was accepted' },
+    errors: { ...endpointErrors, 404: 'There is no such namespace or view, or it is hidden from the caller' },
   },
   callMcp: {
     summary: 'Speak MCP through a connection',

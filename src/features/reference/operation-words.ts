@@ -49,6 +49,7 @@ const pathParameters: Readonly<Record<string, string>> = {
   connectionId: 'The connection',
   tool: 'The name of the tool',
   qualifiedName: '`namespace/server`, or `namespace` alone',
+  view: 'The view',
   id: '`deploymentId` of the release',
   serverName: 'The server’s name in the registry, with the slash as `%2F`',
   version: 'The version, or `latest`',

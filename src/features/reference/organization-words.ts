@@ -2,6 +2,7 @@
 
 import { listPageMax, namespacesPageMax } from '../../limits.ts'
 import * as model from '../../model/organization.ts'
+import { ViewDeleted, ViewDetail, ViewList, ViewWrite } from '../../model/view.ts'
 import type { OperationId } from '../../operations.ts'
 import { flag, pages, query, type Words } from './operation-words.ts'
 
@@ -12,6 +13,10 @@ export const organizationSchemas = {
   NamespacePage: model.NamespacePage,
   NamespaceMade: model.NamespaceMade,
   NamespaceDetail: model.NamespaceDetail,
+  View: ViewDetail,
+  ViewList,
+  ViewWrite,
+  ViewDeleted,
   NamespaceDeleted: model.NamespaceDeleted,
   NamespaceWrite: model.NamespaceWrite,
   NamespaceChange: model.NamespaceChange,
@@ -28,6 +33,10 @@ export const organizationSchemas = {
   Done: model.Done,
 }
 
+const viewErrors = {
+  403: 'The token does not allow this, or the caller does not manage the namespace',
+  404: 'There is no such namespace or view, or it is hidden from the caller',
+}
 const namespaceErrors = {
   403: 'The token does not allow this, or the caller does not manage the namespace',
   404: 'Namespace not found',
@@ -77,7 +86,8 @@ export const organizationWords: Readonly<Partial<Record<OperationId, Words>>> = 
   },
   getNamespace: {
     summary: 'Read a namespace',
-    description: 'postern stores and shows `pins`, but does not yet compare tools with the accepted ones.',
+    description:
+      '`title`, `description` and `instructions` are those of the endpoint of the namespace; `registry` says who may read the registry of the namespace.',
     answer: model.NamespaceDetail,
     errors: namespaceErrors,
   },
@@ -110,6 +120,38 @@ export const organizationWords: Readonly<Partial<Record<OperationId, Words>>> = 
       'Its servers must be deleted first.',
     answer: model.NamespaceDeleted,
     errors: { ...namespaceErrors, 409: 'The namespace has servers, or a fixture defines it' },
+  },
+  listViews: {
+    summary: 'List the views of a namespace',
+    description: 'A view is a selection of a namespace, with its URL: `/connect/{namespace}/mcp/{view}`.',
+    answer: ViewList,
+    errors: namespaceErrors,
+  },
+  getView: {
+    summary: 'Read a view',
+    description: 'Shows the view with its URL.',
+    answer: ViewDetail,
+    errors: viewErrors,
+  },
+  putView: {
+    summary: 'Write a view',
+    description:
+      'Replaces the whole view. Its policy narrows what every caller may do at its URL, as if the caller had minted a token with this policy. The change is in force from the next request on.',
+    body: ViewWrite,
+    example: { policy: [{ metadata: { team: 'sales' } }], title: 'Sales' },
+    answer: ViewDetail,
+    made: ViewDetail,
+    errors: {
+      ...viewErrors,
+      403: 'The token does not allow this, the caller does not manage the namespace, or it has 100 views',
+      409: ofFixture,
+    },
+  },
+  deleteView: {
+    summary: 'Delete a view',
+    description: 'Nobody can use its URL from then on.',
+    answer: ViewDeleted,
+    errors: { ...viewErrors, 409: ofFixture },
   },
   getOrganization: {
     summary: 'Read an organization',

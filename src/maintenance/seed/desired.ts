@@ -3,8 +3,15 @@
 import { apiKeyDigest } from '../../auth/api-key.ts'
 import { CommandError } from '../../errors.ts'
 import { namespacesPerRead } from '../../limits.ts'
-import { type ApiKey, type Namespace, type Organization, ownerName } from '../../model/organization.ts'
+import {
+  type ApiKey,
+  type Namespace,
+  namespaceSettings,
+  type Organization,
+  ownerName,
+} from '../../model/organization.ts'
 import { isSamePlace, listingOf, noExtras, type ServerDetail } from '../../model/server.ts'
+import { viewOf } from '../../model/view.ts'
 import { equalBytes } from '../../storage/bytes.ts'
 import {
   apiKeyEntries,
@@ -17,7 +24,9 @@ import {
   readListing,
   readNamespace,
   readServer,
+  readView,
   serverEntry,
+  viewEntry,
   withIndex,
 } from '../../storage/directory-records.ts'
 import { everyKey } from '../../storage/every-entry.ts'
@@ -78,12 +87,23 @@ export async function desiredEntries(store: Store, fixtures: Fixtures, options: 
     const stored = await store.get(keyOf('namespace', namespace.namespace))
     const before = stored === undefined ? undefined : readNamespace(stored)
     if (before === undefined) await requireGone(store, namespace.namespace, place(namespace))
-    const entry = namespaceEntry({ ...namespace, ...unsaid(namespace, before, now) })
+    const entry = namespaceEntry({ ...namespace, ...unsaid(namespace, before, now) } as Namespace)
     if (before !== undefined && !isFromFixture(latin1Key(entry.key)))
       requireSameOwner(before, namespace, `${place(namespace)}: the namespace ${namespace.namespace} was`)
     else if (before !== undefined && !(await isOnlyFixtures(namespace.namespace)))
       requireSameOwner(before, namespace, `${place(namespace)}: a connection in ${namespace.namespace} was`)
     addAt(namespace, entry)
+  }
+  for (const view of fixtures.views) {
+    const { namespace, name, ...write } = view
+    const stored = await store.get(keyOf('view', namespace, name))
+    const before = stored === undefined ? undefined : readView(stored)
+    const times = { createdAt: now.toISOString(), updatedAt: now.toISOString(), ...before }
+    const made = viewOf({ namespace, name }, write, times)
+    // An unchanged one keeps its time, so that a reload changes nothing.
+    const isSame =
+      before !== undefined && equalBytes(viewEntry({ ...made, updatedAt: before.updatedAt }).value, stored ?? null)
+    addAt(view, viewEntry(isSame ? before : { ...made, updatedAt: now.toISOString() }))
   }
   for (const server of fixtures.servers) {
     addAt(server, serverEntry(server))
@@ -97,10 +117,13 @@ export async function desiredEntries(store: Store, fixtures: Fixtures, options: 
 }
 
 /** The fields that the fixture leaves out stay as they were stored. */
-function unsaid(wanted: Namespace, before: Namespace | undefined, now: Date): Pick<Namespace, 'createdAt' | 'pins'> {
+function unsaid(wanted: Namespace, before: Namespace | undefined, now: Date): Partial<Namespace> {
   const time = wanted.createdAt ?? (before === undefined ? now.toISOString() : before.createdAt)
-  const pins = wanted.pins ?? before?.pins
-  return { ...(time !== undefined && { createdAt: time }), ...(pins !== undefined && { pins }) }
+  const settings = namespaceSettings.flatMap((name) => {
+    const setting = wanted[name] ?? before?.[name]
+    return setting === undefined ? [] : [[name, setting] as const]
+  })
+  return { ...(time !== undefined && { createdAt: time }), ...Object.fromEntries(settings) }
 }
 
 async function desiredListing(store: Store, server: ServerDetail, now: Date): Promise<Entry> {

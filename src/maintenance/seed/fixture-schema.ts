@@ -9,6 +9,7 @@ import { ConnectionId, QualifiedName, Slug, UserId } from '../../model/names.ts'
 import { ApiKeyName, Member, Namespace, Organization } from '../../model/organization.ts'
 import { RecordedAnswer } from '../../model/recorded-answer.ts'
 import { ServerDetail, ServerWrite } from '../../model/server.ts'
+import { FixtureView } from '../../model/view.ts'
 import { closedObject } from '../../schema/shapes.ts'
 
 /** An organization with its members. Members have no records of their own in a file. */
@@ -49,6 +50,7 @@ export const FixtureFile = closedObject({
   $schema: Type.Optional(Type.String()),
   organizations: Type.Optional(Type.Array(FixtureOrganization)),
   namespaces: Type.Optional(Type.Array(Namespace)),
+  views: Type.Optional(Type.Array(FixtureView)),
   apiKeys: Type.Optional(Type.Array(FixtureApiKey)),
   servers: Type.Optional(Type.Array(FixtureServer)),
   connections: Type.Optional(Type.Array(FixtureConnection)),

@@ -11,6 +11,8 @@ import { namespaceOf } from '../../model/names.ts'
 import { Namespace, NamespaceWrite } from '../../model/organization.ts'
 import { RecordedAnswer } from '../../model/recorded-answer.ts'
 import type { ServerDetail } from '../../model/server.ts'
+import { FixtureView } from '../../model/view.ts'
+import { viewPolicyProblem } from '../../policy/view-policy.ts'
 import { type Problem, type Validator, validatorOf } from '../../schema/check.ts'
 import { readJsonBytes } from '../../schema/json.ts'
 import { closedObject, OptionalText } from '../../schema/shapes.ts'
@@ -41,9 +43,10 @@ function noFixtures(connections: Spool) {
   return {
     organizations: [] as Of<'organizations'>[],
     namespaces: [] as Namespace[],
+    views: [] as Of<'views'>[],
     apiKeys: [] as Of<'apiKeys'>[],
     servers: [] as ServerDetail[],
-    /** Where each organization, namespace, API key, server and recorded answer stands: `file: path`. */
+    /** Where each organization, namespace, view, API key, server and recorded answer stands: `file: path`. */
     places: new Map<object, string>(),
     /** The JSON of a `FixtureConnection`, by the key of its record. */
     connections,
@@ -62,6 +65,7 @@ const OwnedNamespace = closedObject({ ...Namespace.anyOf[0].properties, ...Names
 const entryShapes = {
   organizations: validatorOf(FixtureOrganization),
   namespaces: validatorOf(OwnedNamespace),
+  views: validatorOf(FixtureView),
   apiKeys: validatorOf(FixtureApiKey),
   servers: validatorOf(FixtureServer),
   connections: validatorOf(FixtureConnection),
@@ -111,6 +115,7 @@ class FixtureReader {
   /** All names defined so far, in all files, to detect duplicates and check references. */
   readonly #organizationIds = new Set<string>()
   readonly #namespaceNames = new Set<string>()
+  readonly #viewNames = new Set<string>()
   readonly #keyTexts = new Set<string>()
   readonly #serverNames = new Set<string>()
   readonly #toolNames = new Set<string>()
@@ -137,9 +142,10 @@ class FixtureReader {
       this.#unreadable.add(file)
       return
     }
-    const { organizations, namespaces, apiKeys, servers, mocks } = this.#fixtures
+    const { organizations, namespaces, views, apiKeys, servers, mocks } = this.#fixtures
     this.#each('organizations', organizations, (i, organization) => this.#readOrganization(i, organization))
     this.#each('namespaces', namespaces, (i, namespace) => this.#readNamespace(i, namespace))
+    this.#each('views', views, (i, view) => this.#readView(i, view))
     this.#each('apiKeys', apiKeys, (i, apiKey) => this.#readApiKey(i, apiKey))
     this.#each('servers', servers, (i, server) => this.#readServer(i, server))
     this.#each('connections', [], (i, connection) => this.#addConnection(i, connection))
@@ -211,6 +217,15 @@ class FixtureReader {
       this.#requireReference('organization', this.#organizationIds, organizationId, path)
     }
     return namespace as Namespace
+  }
+
+  #readView(i: number, view: Of<'views'>): Of<'views'> {
+    const { namespace, name, policy } = view
+    this.#declareUnique(this.#viewNames, `${namespace}/${name}`, () => `views[${i}].name`)
+    this.#requireReference('namespace', this.#namespaceNames, namespace, () => `views[${i}].namespace`)
+    const problem = viewPolicyProblem(policy)
+    if (problem !== undefined) this.#report(`views[${i}].${problem.place}`, problem.message)
+    return view
   }
 
   #readApiKey(i: number, apiKey: Of<'apiKeys'>): Of<'apiKeys'> {

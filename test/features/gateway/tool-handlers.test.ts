@@ -318,7 +318,7 @@ describe('.tools of a real upstream', () => {
     expect((await send(path)).body.tools).toHaveLength(pages)
     at = 0
     pages += 1
-    const message = `The MCP server’s tool list is larger than ${toolsCharsMax} bytes`
+    const message = `The MCP server’s list of tools is larger than ${toolsCharsMax} bytes`
     expect(await send(path)).toMatchObject({ status: 502, body: { message } })
   })
 
@@ -364,7 +364,7 @@ describe('.tools of a real upstream', () => {
     }
     expect(await send(path)).toMatchObject({
       status: 502,
-      body: { message: 'The MCP server’s tool list has more than 100 pages' },
+      body: { message: 'The MCP server’s list of tools has more than 100 pages' },
     })
     expect(pages).toBe(toolPagesMax)
   })

@@ -176,6 +176,44 @@ const walks: Readonly<Partial<Record<OperationId, Walk>>> = {
       508: { headers: { via: '1.1 postern-test' } },
     },
   },
+  callView: {
+    path: `${connection.slice(0, connection.lastIndexOf('/'))}/mcp/made`,
+    body: message('ping'),
+    statuses: {
+      202: { body: { jsonrpc: '2.0', method: 'notifications/cancelled' } },
+      400: { body: [] },
+      403: { as: reading },
+      404: { path: `${connection.slice(0, connection.lastIndexOf('/'))}/mcp/nothing` },
+      413: { body: message('ping', large) },
+      508: { headers: { via: '1.1 postern-test' } },
+    },
+  },
+  listViews: {
+    path: '/namespaces/made/views',
+    statuses: { 403: { as: executing }, 404: { path: '/namespaces/nowhere/views' } },
+  },
+  getView: {
+    path: '/namespaces/made/views/made',
+    statuses: { 403: { as: executing }, 404: { path: '/namespaces/made/views/nothing' } },
+  },
+  putView: {
+    path: '/namespaces/made/views/made',
+    body: { policy: [] },
+    statuses: {
+      201: { path: '/namespaces/made/views/new' },
+      403: { as: reading },
+      404: { path: '/namespaces/nowhere/views/made' },
+      409: { path: '/namespaces/northwind/views/merchandising' },
+    },
+  },
+  deleteView: {
+    path: '/namespaces/made/views/to-go',
+    statuses: {
+      403: { as: reading },
+      404: { path: '/namespaces/made/views/nothing' },
+      409: { path: '/namespaces/northwind/views/merchandising' },
+    },
+  },
   callMcp: {
     path: `${connection}/mcp`,
     body: message('ping'),
@@ -469,6 +507,9 @@ describe('every operation gives every status that the document names', () => {
     for (const organization of ['made', 'made-to-go']) await api(`PUT /organizations/${organization}`, { owner: 'ada' })
     await api('PUT /organizations/made/members/to-go', { role: 'member' })
     for (const namespace of ['made', 'made-to-go']) await api(`PUT /namespaces/${namespace}`)
+    for (const view of ['made', 'to-go']) await api(`PUT /namespaces/made/views/${view}`, { policy: [] })
+    await api('DELETE /namespaces/made/views/new')
+    await api('PUT /namespaces/ada/views/made', { policy: [] })
     await api(`PUT ${madeServer}`, { mcpUrl })
     const form = new FormData()
     form.set('payload', JSON.stringify({ type: 'external', upstreamUrl: mcpUrl }))
@@ -479,7 +520,7 @@ describe('every operation gives every status that the document names', () => {
       body: form,
     })
     const { deploymentId } = (await released.json()) as { deploymentId: string }
-    const made = { client: 'c', clientId: 'c', namespace: 'made', connectionId: 'c', connectionMade: '' }
+    const made = { client: 'c', clientId: 'c', namespace: 'made', connectionId: 'c', madeAt: '' }
     const times = { createdAt: new Date(startOfTime).toISOString(), expires: startOfTime / 1000 + 3600 }
     const keyId = await keyIdOf(platforms.usual, 'operator')
     const grant = { grantId: 'grant_made', userId: 'operator', keyId, ...made, ...times }

@@ -1,0 +1,42 @@
+/** The caller at the endpoint of a namespace or a view, narrowed by the view (contract, 20.1 and 20.10). */
+
+import type { RequestContext } from '../../auth/authorizer.ts'
+import { notFound, unauthorized } from '../../errors.ts'
+import { namesInPath } from '../../http/path.ts'
+import { createdAtOf, type Namespace } from '../../model/organization.ts'
+import type { View } from '../../model/view.ts'
+import type { Block } from '../../policy/block.ts'
+import { viewBlocks } from '../../policy/view-policy.ts'
+import { type GatewayDeps, isGrantedBefore } from '../gateway/forward.ts'
+
+export interface EndpointContext {
+  /** The caller, narrowed by the view. */
+  readonly context: RequestContext
+  readonly namespace: Namespace
+  readonly view: View | undefined
+}
+
+/** By view: a directory snapshot has the same object for all requests. */
+const blocksOf = new WeakMap<View, readonly Block[]>()
+
+/** Authenticates and authorizes a request by its path. Throws 401, 429, 404, 403. */
+export async function enterEndpoint(
+  { authorizer, store, clock }: Pick<GatewayDeps, 'authorizer' | 'store' | 'clock'>,
+  request: Request,
+  isRepeated = false,
+): Promise<EndpointContext> {
+  const context = await authorizer.authenticate(request, isRepeated)
+  const [first, , viewName] = namesInPath(request.url)
+  const name = await authorizer.requireNamespace(context, first, 'execute')
+  const namespace = await context.directory.namespace(name)
+  const view = viewName === undefined ? undefined : await context.directory.view(name, viewName)
+  if (namespace === undefined || (viewName !== undefined && view === undefined)) throw notFound()
+  const madeAt = view?.createdAt ?? createdAtOf(namespace)
+  if (await isGrantedBefore({ store, clock }, context.caller.token, madeAt)) throw unauthorized()
+  if (view === undefined) return { context, namespace, view }
+  const own = blocksOf.getOrInsertComputed(view, () => viewBlocks(view.policy))
+  const { caller } = context
+  const narrowed = { ...context, caller: { ...caller, blocks: [...caller.blocks, ...own] } }
+  await authorizer.requireNamespace(narrowed, name, 'execute')
+  return { context: narrowed, namespace, view }
+}

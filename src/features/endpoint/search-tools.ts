@@ -1,0 +1,201 @@
+/**
+ * Four tools in place of a long list (contract, 20.9): one finds tools, three call them, so that a client may approve
+ * what only reads by itself.
+ */
+
+import type { RequestContext } from '../../auth/authorizer.ts'
+import { forbidden } from '../../errors.ts'
+import { allowanceOf } from '../../fairness/allowance.ts'
+import type { Work } from '../../fairness/turns.ts'
+import { rpcCodes } from '../../model/mcp.ts'
+import { type Access, decideOnMessage } from '../../policy/decide.ts'
+import { keptCheckOf } from '../../schema/kept-checks.ts'
+import { type JsonPath, replacingValues } from '../../schema/replace-values.ts'
+import type { JsonSchema } from '../../schema/schema-costs.ts'
+import { type Message, parsingMessage } from '../gateway/message.ts'
+import { targetOfName } from './called-name.ts'
+import { isPath, sendCall, type Target } from './endpoint-call.ts'
+import type { EndpointDeps } from './endpoint-deps.ts'
+import { answer, type EndpointRequest, requireAllowed, rpcError, unknown } from './endpoint-request.ts'
+import { joinLists, type Shown } from './joined-lists.ts'
+import {
+  type CallTool,
+  callToolOf,
+  callTools,
+  type FoundTool,
+  foundByDefault,
+  foundMax,
+  searching,
+  signatureOf,
+} from './tool-search.ts'
+
+/** Contract 20.9: characters of the description of `search_tools`. Past it: it is cut. */
+const descriptionCharsMax = 1024
+
+const text = (words: string) => [{ type: 'text', text: words }]
+
+const callSchema = {
+  type: 'object',
+  properties: {
+    name: { type: 'string', description: 'The name that search_tools gave.' },
+    arguments: { type: 'object', description: 'The arguments of the tool.' },
+  },
+  required: ['name'],
+}
+const hints = {
+  call_read: { readOnlyHint: true },
+  call_write: { readOnlyHint: false, destructiveHint: false },
+  call_destructive: { readOnlyHint: false, destructiveHint: true },
+}
+const callDescriptions: Readonly<Record<CallTool, string>> = {
+  call_read: 'Calls a tool that only reads.',
+  call_write: 'Calls a tool that changes something and deletes nothing.',
+  call_destructive: 'Calls a tool that may delete or overwrite something.',
+}
+
+/** The definitions that a list with a search has. `always`: names that it shows besides. */
+export function searchDefinitions(shown: readonly Shown[], always: readonly string[]): readonly object[] {
+  const { definitions } = joinLists(shown, 'tools')
+  const counts = [...Map.groupBy(definitions, ({ connectionId }) => connectionId)].map(
+    ([connectionId, { length }]) => `${connectionId} (${length})`,
+  )
+  const description = `Searches ${definitions.length} tools: ${counts.join(', ')}.`
+  const isShort = description.length <= descriptionCharsMax
+  const byName = new Map(definitions.map((one) => [one.listed, one]))
+  return [
+    {
+      name: 'search_tools',
+      description: isShort ? description : `${description.slice(0, descriptionCharsMax - 1)}…`,
+      inputSchema: {
+        type: 'object',
+        properties: {
+          query: { type: 'string', description: 'Words that the tool’s name or description has.' },
+          limit: { type: 'integer', minimum: 1, maximum: foundMax, default: foundByDefault },
+          detail: { type: 'string', enum: ['signature', 'full'], default: 'signature' },
+        },
+        required: ['query'],
+      },
+      annotations: { readOnlyHint: true },
+    },
+    ...callTools.map((name) => ({
+      ...{ name, description: callDescriptions[name], inputSchema: callSchema, annotations: hints[name] },
+    })),
+    ...always.flatMap((name) => shownDefinition(byName.get(name))),
+  ]
+}
+
+const shownDefinition = (one: FoundTool | undefined): object[] => (one === undefined ? [] : [JSON.parse(one.json)])
+
+/** Answers a call of `search_tools`. Throws 403, 429. */
+export async function searchTools(
+  deps: EndpointDeps,
+  asked: EndpointRequest,
+  shownNow: () => Promise<readonly Shown[]>,
+): Promise<Response> {
+  const { message, context } = asked
+  // Asked as for a list, a part of which it is.
+  await requireAllowed(deps, asked, { ...message.body, method: 'tools/list', params: {} }) // 403
+  const given = argumentsOf(message)
+  const { query, limit = foundByDefault, detail = 'signature' } = given
+  const isLimit = typeof limit === 'number' && Number.isInteger(limit) && limit >= 1 && limit <= foundMax
+  if (typeof query !== 'string' || !isLimit || (detail !== 'signature' && detail !== 'full')) {
+    const words = `arguments: must be {"query": text, "limit": 1 to ${foundMax}, "detail": "signature" or "full"}`
+    return answer(asked, { isError: true, content: text(words) })
+  }
+  const found = await allowanceOf(context.request).run(searching(await shownNow(), query, limit)) // 429
+  const tools = found.map((one) => (detail === 'full' ? JSON.parse(one.json) : shortForm(one)))
+  const structuredContent = { tools }
+  return answer(asked, { content: text(JSON.stringify(structuredContent)), structuredContent })
+}
+
+const shortForm = (found: FoundTool) => ({
+  name: found.listed,
+  call: callToolOf(found.definition),
+  signature: signatureOf(found),
+})
+
+/** Answers a call of `call_read`, `call_write` or `call_destructive`. Throws 403, 429, and what a call throws. */
+export async function callFound(deps: EndpointDeps, asked: EndpointRequest, as: CallTool): Promise<Response> {
+  const { name, arguments: given = {} } = argumentsOf(asked.message)
+  if (typeof name !== 'string' || typeof given !== 'object' || given === null || Array.isArray(given))
+    return rpcError(asked, rpcCodes.invalidParams, 'arguments: must be {"name": text, "arguments": object}')
+  const described = { ...asked, message: await describedCall(asked, name), via: 'search' as const }
+  const target = await targetOfName(deps, described, { kind: 'tools', name, path: ['params', 'name'] })
+  if (target instanceof Response) return target
+  if (target === undefined) return unknown(asked, 'tool', name)
+  await requireCallAllowed(deps, described, target) // 403
+  const { definition } = target
+  const use = callToolOf(definition)
+  if (use !== as) {
+    const words = `${name} is ${use.slice('call_'.length)}: use ${use}`
+    return answer(asked, { isError: true, content: text(words), structuredContent: { error: 'wrong_class', use } })
+  }
+  const { inputSchema } = (definition ?? {}) as { inputSchema?: JsonSchema }
+  const problem = inputSchema && (await allowanceOf(asked.context.request).run(checking(inputSchema, given)))
+  if (problem !== undefined) {
+    const structuredContent = { error: 'invalid_arguments', message: problem, inputSchema }
+    return answer(asked, { isError: true, content: text(problem), structuredContent })
+  }
+  return sendCall(deps, described, target)
+}
+
+const argumentsOf = ({ body }: Message) =>
+  ((body['params'] as { arguments?: unknown }).arguments ?? {}) as Readonly<Record<string, unknown>>
+
+/** The call that the arguments describe, as a client would have sent it. */
+async function describedCall({ context, message }: EndpointRequest, name: string): Promise<Message> {
+  const { request } = context
+  const given = await rawAt(context, message, ['params', 'arguments', 'arguments'])
+  const meta = await rawAt(context, message, ['params', '_meta'])
+  const params = [
+    `"name":${JSON.stringify(name)}`,
+    `"arguments":${given ?? '{}'}`,
+    ...(meta === undefined ? [] : [`"_meta":${meta}`]),
+  ]
+  const id = await rawAt(context, message, ['id'])
+  const json = `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{${params.join()}}}`
+  const read = await allowanceOf(request).run(parsingMessage(new TextEncoder().encode(json)))
+  return { ...read, era: message.era }
+}
+
+/** The JSON of a value as its client wrote it; undefined if it is not there. */
+async function rawAt({ request }: RequestContext, { bytes }: Message, wanted: JsonPath): Promise<string | undefined> {
+  const whole = Buffer.from(bytes).toString()
+  // No JSON has this character.
+  const mark = '\u0000'
+  const marked = await allowanceOf(request).run(
+    replacingValues(whole, (path) => (isPath(path, wanted) ? mark : undefined)),
+  )
+  const at = marked.indexOf(mark)
+  return at < 0 ? undefined : whole.slice(at, whole.length - (marked.length - at - 1))
+}
+
+/** Asks the rules before anything is said of the tool. Throws `forbidden`. */
+async function requireCallAllowed(
+  deps: EndpointDeps,
+  { context: { caller, request }, message }: EndpointRequest,
+  { connection, named }: Target,
+): Promise<void> {
+  const { namespace, connectionId, stored } = connection
+  const params = { ...(message.body['params'] as object), name: named?.own }
+  const access: Access = {
+    ...{ namespace, resource: 'connections', operation: 'execute' },
+    metadata: { connectionId, metadata: stored.connection.metadata },
+    rpc: { ...message.body, params },
+  }
+  const decision = await deps.fairness.turns.run(caller, decideOnMessage(caller.blocks, access))
+  if (decision.allowed) return
+  deps.denials.recordPolicyDenial(request, caller, access, decision)
+  throw forbidden(decision).with({ id: message.id, rpcHeaders: { 'www-authenticate': 'Bearer realm="postern"' } })
+}
+
+/** The problem with arguments; a schema that cannot be compiled is left to its server. */
+function* checking(schema: JsonSchema, given: unknown): Work<string | undefined> {
+  let check: ReturnType<typeof keptCheckOf> extends Generator<number, infer T> ? T : never
+  try {
+    check = yield* keptCheckOf(schema, 'arguments')
+  } catch {
+    return undefined
+  }
+  return check(given)
+}

@@ -1,0 +1,133 @@
+/** Finds tools among all that a caller's list shows (contract, 20.9). */
+
+import { LRUCache } from 'lru-cache'
+import type { Work } from '../../fairness/turns.ts'
+import { TextHashes } from '../../schema/text-hashes.ts'
+import { createWordIndex } from '../../search/word-index.ts'
+import { wordsOf } from '../../search/words.ts'
+import type { Definition } from '../gateway/tool-requests.ts'
+import { joinLists, type Shown } from './joined-lists.ts'
+import type { Offer } from './read-lists.ts'
+import type { ListedDefinition } from './rendered-offer.ts'
+
+/** Ours: characters of a query. Past it: the rest is left out. */
+const queryCharsMax = 256
+/** Ours: words of a query that count. Past it: the rest is left out. */
+const queryWordsMax = 8
+/** Contract 20.9: tools that a search finds at most. Past it: 20 are found. */
+export const foundMax = 20
+/** Tools that a search without a limit finds. */
+export const foundByDefault = 5
+/** Characters of a tool's texts that are indexed. Past it: the rest is not found. */
+const indexedCharsMax = 4096
+/** Tools of all indexes that are kept, about two kilobytes each. Past it: the least recently used one is made again. */
+const indexedToolsMax = 10_000
+/** Cost of indexing a character, in the unit of `sliceCost`. */
+const indexingCost = 10
+
+/** Contract 20.9: characters of a signature. Past it: it is cut. */
+const signatureCharsMax = 400
+/** Contract 20.9: characters of the description in a signature. Past it: it is cut. */
+const firstLineCharsMax = 120
+
+/** The name of a tool, of its connection, of its arguments, and its description. */
+const weights = [8, 4, 2, 1]
+
+type ToolIndex = ReturnType<typeof createWordIndex>
+
+/** By the offers that are in it, whoever sees them. */
+const indexes = new LRUCache<string, { readonly index: ToolIndex; readonly tools: number }>({
+  maxSize: indexedToolsMax,
+  sizeCalculation: ({ tools }) => tools + 10,
+})
+/** Numbers of offers: another list of a connection is another offer. */
+const numbers = new WeakMap<Offer, number>()
+let lastNumber = 0
+
+function numberOf(offer: Offer): number {
+  const known = numbers.get(offer)
+  if (known !== undefined) return known
+  lastNumber += 1
+  numbers.set(offer, lastNumber)
+  return lastNumber
+}
+
+/** Each id in the index is the connection's id and the tool's own name. */
+const idOf = (connectionId: string, own: string) => `${connectionId}\0${own}`
+
+/** The index of all tools of these connections, as work in steps. */
+function* indexOf(shown: readonly Shown[]): Work<ToolIndex> {
+  const offers = shown.flatMap(({ offer, ref }) => (offer === undefined ? [] : [{ offer, ref }]))
+  const key = offers.map(({ offer }) => numberOf(offer)).join()
+  const kept = indexes.get(key)
+  if (kept !== undefined) return kept.index
+  const index = createWordIndex(weights)
+  const hashes = new TextHashes()
+  let tools = 0
+  for (const { offer, ref } of offers) {
+    for (const definition of offer.tools) {
+      const fields = textsOf(ref.connectionId, definition).map((text) => text.slice(0, indexedCharsMax))
+      yield fields.join('').length * indexingCost
+      // Words that were made to share one hash would be slow to look up.
+      const words = fields.map((field) => wordsOf(field).filter((word) => hashes.add(word)))
+      index.add(idOf(ref.connectionId, String(definition['name'])), words)
+      tools += 1
+    }
+  }
+  indexes.set(key, { index, tools })
+  return index
+}
+
+function textsOf(connectionId: string, { name, title, description, inputSchema }: Definition): string[] {
+  const { properties } = (inputSchema ?? {}) as { properties?: object }
+  const names = typeof properties === 'object' && properties !== null ? Object.keys(properties).join(' ') : ''
+  const text = (given: unknown) => (typeof given === 'string' ? given : '')
+  return [`${text(name)} ${text(title)}`, connectionId, names, text(description)]
+}
+
+/** A tool that was found. */
+export type FoundTool = ListedDefinition & { readonly connectionId: string }
+
+/** The tools that have any word of the query, best first, as work in steps. */
+export function* searching(shown: readonly Shown[], query: string, most: number): Work<FoundTool[]> {
+  const visible = new Map(
+    joinLists(shown, 'tools')
+      .definitions.filter(({ definition }) => !isForAppsOnly(definition))
+      .map((one) => [idOf(one.connectionId, one.own), one]),
+  )
+  const index = yield* indexOf(shown)
+  const words = wordsOf(query.slice(0, queryCharsMax)).slice(0, queryWordsMax)
+  const hits = yield* index.search(words, { most, anyWord: true, isWanted: (id) => visible.has(id) })
+  return hits.map(({ id }) => visible.get(id) as FoundTool)
+}
+
+/** A tool that only the page of an app calls (MCP Apps). */
+function isForAppsOnly({ _meta }: Definition): boolean {
+  const { ui } = (_meta ?? {}) as { ui?: { visibility?: unknown } | null }
+  return JSON.stringify(ui?.visibility) === '["app"]'
+}
+
+export const callTools = ['call_read', 'call_write', 'call_destructive'] as const
+export type CallTool = (typeof callTools)[number]
+
+/** The tool by which a tool is called, by its annotations: the server's own word, which pins hold it to. */
+export function callToolOf(definition: Definition | undefined): CallTool {
+  const { readOnlyHint, destructiveHint } = (definition?.['annotations'] ?? {}) as Record<string, unknown>
+  if (readOnlyHint === true) return 'call_read'
+  return destructiveHint === false ? 'call_write' : 'call_destructive'
+}
+
+/** One line: the arguments with their types, and the beginning of the description. */
+export function signatureOf({ listed, definition }: ListedDefinition): string {
+  const { properties, required } = (definition['inputSchema'] ?? {}) as { properties?: object; required?: unknown }
+  const needed = new Set(Array.isArray(required) ? required : [])
+  const given = Object.entries(properties ?? {}).map(([name, schema]) => {
+    const { type } = (schema ?? {}) as { type?: unknown }
+    return `${name}${needed.has(name) ? '' : '?'}: ${typeof type === 'string' ? type : 'any'}`
+  })
+  const { description } = definition
+  const [line = ''] = typeof description === 'string' ? description.trim().split('\n', 1) : []
+  const short = line.length > firstLineCharsMax ? `${line.slice(0, firstLineCharsMax - 1)}…` : line
+  const whole = `${listed}(${given.join(', ')})${short === '' ? '' : ` ${short}`}`.replaceAll(/\s+/g, ' ')
+  return whole.length > signatureCharsMax ? `${whole.slice(0, signatureCharsMax - 1)}…` : whole
+}

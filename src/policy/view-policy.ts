@@ -1,0 +1,25 @@
+/** The policy of a view, checked when it is written and narrowing what its callers may do (contract, 20.10). */
+
+import type { Constraint } from '../model/constraint.ts'
+import type { Problem } from '../schema/check.ts'
+import { type Block, policyPatternProblem, readPolicy } from './block.ts'
+
+/** The first problem of a policy as a view may have it. */
+export function viewPolicyProblem(policy: readonly Constraint[]): Problem | undefined {
+  const withTtl = policy.findIndex(({ ttl }) => ttl !== undefined)
+  if (withTtl >= 0) return { place: `policy[${withTtl}].ttl`, message: 'a view has no lifetime' }
+  if (policy.length === 0) return undefined
+  const read = readPolicy(policy)
+  return 'problem' in read ? read.problem : policyPatternProblem([], read.blocks)
+}
+
+/**
+ * The blocks of a view's policy, named so that a refusal tells them from the token's. Each narrows, so an unreadable one
+ * allows nothing.
+ */
+export function viewBlocks(policy: readonly Constraint[]): readonly Block[] {
+  if (policy.length === 0) return []
+  const read = readPolicy(policy)
+  const blocks: readonly Block[] = 'problem' in read ? [{ operations: [] }] : read.blocks
+  return blocks.map((block, index) => ({ ...block, name: `view.policy[${index}]` }))
+}
