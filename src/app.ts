@@ -27,6 +27,7 @@ import { type AuthorizationSettings, challengeOf, isSignInPossible } from './fea
 import { connectionHandlers } from './features/connections/connection-handlers.ts'
 import { type ConnectionLists, createConnectionLists } from './features/connections/connection-lists.ts'
 import { endpointHandlers } from './features/endpoint/endpoint-handler.ts'
+import { endpointTools } from './features/endpoint/endpoint-tools.ts'
 import { KeptLists } from './features/endpoint/kept-lists.ts'
 import { createUnderWay } from './features/endpoint/under-way.ts'
 import { createCallRecorder } from './features/gateway/call-record.ts'
@@ -216,7 +217,7 @@ function createGateway(deps: AppDeps, { requestId }: Middleware, parts: Parts) {
   const sessions = createSessions(secrets.sessionKey)
   const isRecorded = callLog !== undefined || observer !== undefined
   const recording = { log: callLog, key: secrets.callKey, observe: observer?.called, requestId, clock }
-  return {
+  const gateway = {
     ...parts,
     sessions,
     fairness,
@@ -229,6 +230,7 @@ function createGateway(deps: AppDeps, { requestId }: Middleware, parts: Parts) {
     recordCall: isRecorded ? createCallRecorder(recording) : undefined,
     calls: createRateLimit({ perSecond: rates.calls, burst: rates.calls * callBurstSeconds, clock }),
   }
+  return { ...gateway, kept: new KeptLists(gateway) }
 }
 
 function createHandlers(deps: AppDeps, parts: HandlerParts): Handlers {
@@ -243,7 +245,7 @@ function createHandlers(deps: AppDeps, parts: HandlerParts): Handlers {
     ...connectionHandlers({ ...parts, onPage: fastLane?.rememberPage ?? noop }),
     ...mcpHandlers({ ...gateway, challenge: challengeOf(base, settings) }),
     ...endpointHandlers({
-      ...{ ...gateway, kept: new KeptLists(gateway), underWay: createUnderWay(secrets.sessionKey) },
+      ...{ ...gateway, underWay: createUnderWay(secrets.sessionKey) },
       ...{ sessionKey: secrets.sessionKey, challenge: challengeOf(base, settings) },
     }),
     ...toolHandlers(gateway),
@@ -304,7 +306,10 @@ function createSignInHandlers(deps: AppDeps, parts: HandlerParts) {
         const text = signingInput(claims, active)
         return `${text}.${await deps.signers.sign(text, active, caller)}`
       },
-      listTools: (context, connection) => shownTools(gateway, context, connection),
+      listTools: (context, resource) =>
+        resource.connection === undefined
+          ? endpointTools(gateway, context, resource)
+          : shownTools(gateway, context, resource.connection),
       registrations: atMost(registrationsPerMinuteMax, 60, clock),
       documents: atMost(clientDocumentsPerMinuteMax, 60, clock),
       newGrants: atMost(grantsPerMinuteMax, 60, clock),

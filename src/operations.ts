@@ -118,6 +118,8 @@ export const operations = {
   cliLoginPage: get('/signin/cli', small, 'page'),
   decideCliLogin: post('/signin/cli', form, 'page'),
   protectedResource: get('/.well-known/oauth-protected-resource/connect/{namespace}/{connectionId}/mcp', small),
+  protectedNamespace: get('/.well-known/oauth-protected-resource/connect/{namespace}/mcp', small),
+  protectedView: get('/.well-known/oauth-protected-resource/connect/{namespace}/mcp/{view}', small),
   authorizationServer: get('/.well-known/oauth-authorization-server', small),
   authorizationServerOfPath: get('/.well-known/oauth-authorization-server/{+path}', small),
   oauthCallback: get('/oauth/callback', small, 'page'),

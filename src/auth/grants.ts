@@ -23,7 +23,9 @@ export interface Grant {
   /** The client's name or host, for lists. */
   readonly client: string
   readonly namespace: string
-  readonly connectionId: string
+  /** Undefined if it is for the endpoint of the namespace, or of a view of it. */
+  readonly connectionId?: string
+  readonly view?: string
   /** When the connection was made, or the view or namespace whose endpoint it is for. */
   readonly madeAt: string
   /** The tools that may be called; all if left out. */
@@ -66,10 +68,11 @@ export async function findGrant(store: Pick<Store, 'get'>, grantId: string, nowS
 }
 
 /** A grant as the interface and commands show it. `tools`: null for all. */
-export function shownGrant({ grantId, userId, client, namespace, connectionId, tools, createdAt, expires }: Grant) {
+export function shownGrant(grant: Grant) {
+  const { grantId, userId, client, namespace, connectionId = null, view = null, tools, createdAt, expires } = grant
   const expiresAt = new Date(expires * 1000).toISOString()
   const shownTools = tools === undefined ? null : [...tools]
-  return { id: grantId, userId, client, namespace, connectionId, tools: shownTools, createdAt, expiresAt }
+  return { id: grantId, userId, client, namespace, connectionId, view, tools: shownTools, createdAt, expiresAt }
 }
 
 /** The write that ends a grant and all its access tokens. */

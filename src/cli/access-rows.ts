@@ -18,19 +18,23 @@ export function keyRow({ id, userId, operator, createdAt, revokedAt, name }: Sho
   return [id, userId, kind, createdAt, revokedAt === null ? 'active' : `revoked ${revokedAt}`, name]
 }
 
-export const grantHeading = ['ID', 'USER', 'CLIENT', 'CONNECTION', 'TOOLS', 'EXPIRES']
+export const grantHeading = ['ID', 'USER', 'CLIENT', 'ENDPOINT', 'TOOLS', 'EXPIRES']
 
 interface ShownGrant {
   readonly id: string
   readonly userId: string
   readonly client: string
   readonly namespace: string
-  readonly connectionId: string
+  /** Null for the endpoint of the namespace, or of a view. */
+  readonly connectionId: string | null
+  readonly view: string | null
   /** Null for all. */
   readonly tools: readonly string[] | null
   readonly expiresAt: string
 }
 
-export function grantRow({ id, userId, client, namespace, connectionId, tools, expiresAt }: ShownGrant): string[] {
-  return [id, userId, client, `${namespace}/${connectionId}`, tools === null ? 'all' : tools.join(','), expiresAt]
+export function grantRow(grant: ShownGrant): string[] {
+  const { id, userId, client, namespace, connectionId, view, tools, expiresAt } = grant
+  const endpoint = [namespace, connectionId ?? 'mcp', view].filter((part) => part !== null).join('/')
+  return [id, userId, client, endpoint, tools === null ? 'all' : tools.join(','), expiresAt]
 }

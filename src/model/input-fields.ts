@@ -106,7 +106,9 @@ export interface UpstreamTarget {
 /** Nothing was entered. */
 export const noInput: InputValues = { headers: {}, query: {} }
 
-/** Adds what was entered. The connection's own headers and the query of its URL were set by whoever owns it, and win. */
+/**
+ * Adds what was entered. The connection's own headers and the query of its URL were set by whoever owns it, and win.
+ */
 export function withInput(
   mcpUrl: string | null,
   headers: UpstreamTarget['headers'],

@@ -128,7 +128,11 @@ export type ApiKeyPage = Static<typeof ApiKeyPage>
 /** The permission that a user gave a client. `tools`: null for all. */
 const shownGrant = closedObject({
   ...{ id: Type.String(), userId: Type.String(), client: Type.String() },
-  ...{ namespace: Type.String(), connectionId: Type.String(), tools: nullable(Type.Array(Type.String())) },
+  namespace: Type.String(),
+  /** Null for the endpoint of the namespace, or of a view. */
+  connectionId: nullable(Type.String()),
+  view: nullable(Type.String()),
+  tools: nullable(Type.Array(Type.String())),
   ...{ createdAt: Type.String(), expiresAt: Type.String() },
 })
 export const GrantPage = closedObject({ grants: Type.Array(shownGrant), pagination: Pagination })

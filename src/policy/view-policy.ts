@@ -14,8 +14,8 @@ export function viewPolicyProblem(policy: readonly Constraint[]): Problem | unde
 }
 
 /**
- * The blocks of a view's policy, named so that a refusal tells them from the token's. Each narrows, so an unreadable one
- * allows nothing.
+ * The blocks of a view's policy, named so that a refusal tells them from the token's. Each narrows, so an unreadable
+ * one allows nothing.
  */
 export function viewBlocks(policy: readonly Constraint[]): readonly Block[] {
   if (policy.length === 0) return []

@@ -21,7 +21,8 @@ const KeyList = Type.Object({ apiKeys: Type.Array(Key) })
 const KeyMade = Type.Object({ id: Type.String(), key: Type.String() })
 const Grant = Type.Object({
   ...{ id: Type.String(), userId: Type.String(), client: Type.String(), namespace: Type.String() },
-  ...{ connectionId: Type.String(), tools: nullable(Type.Array(Type.String())), expiresAt: Type.String() },
+  ...{ connectionId: nullable(Type.String()), view: nullable(Type.String()) },
+  ...{ tools: nullable(Type.Array(Type.String())), expiresAt: Type.String() },
 })
 const Revoked = Type.Object({ tokenId: Type.String() })
 

@@ -9,12 +9,11 @@ import type { Handler } from '../../http/handler.ts'
 import { nameAfter, namesInPath } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { jsonResponse, noStoreJson } from '../../http/respond.ts'
-import { isConnectionId, isSlug } from '../../model/names.ts'
 import { readMetadata, registerClient } from './clients.ts'
 import { authorizeHandlers } from './consent.ts'
 import type { OAuthDeps } from './oauth-deps.ts'
 import { OAuthError, oauthErrorResponse } from './oauth-error.ts'
-import { authorizationServer, isSignInPossible, protectedResource, scope } from './oauth-metadata.ts'
+import { authorizationServer, isSignInPossible, protectedResource, resourceOfNames, scope } from './oauth-metadata.ts'
 import { exchangeToken, revokeGrant } from './token-endpoint.ts'
 
 export function authorizationHandlers(deps: OAuthDeps) {
@@ -22,14 +21,19 @@ export function authorizationHandlers(deps: OAuthDeps) {
   const basePath = new URL(base).pathname.replace(/\/$/, '')
   const serverMetadata = () => publicJson(authorizationServer(deps, settings.takesDocuments))
 
+  function resourceDocument(request: Request): Response {
+    refuseQuery(request.url) // 400
+    const [, , ...names] = namesInPath(request.url)
+    const resource = resourceOfNames(names)
+    // Alike for every name that could exist, so that it does not show which do.
+    if (resource === undefined) throw notFound() // 404
+    return publicJson(protectedResource(deps, resource))
+  }
+
   const handlers = {
-    protectedResource(request: Request) {
-      refuseQuery(request.url) // 400
-      const [, , namespace = '', connectionId = ''] = namesInPath(request.url)
-      // Alike for every name that could exist, so that it does not show which do.
-      if (!isSlug(namespace) || !isConnectionId(connectionId)) throw notFound() // 404
-      return publicJson(protectedResource(deps, namespace, connectionId))
-    },
+    protectedResource: resourceDocument,
+    protectedNamespace: resourceDocument,
+    protectedView: resourceDocument,
     authorizationServer: serverMetadata,
     authorizationServerOfPath(request: Request) {
       const path = nameAfter('/.well-known/oauth-authorization-server', request.url)

@@ -1,10 +1,11 @@
 /** The consent page: who asks, for what, for whom, and where the answer goes. */
 
-import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
+import type { RequestContext } from '../../auth/authorizer.ts'
 import type { BrowserSession } from '../../auth/browser-sessions.ts'
 import { html } from '../../http/html.ts'
 import { page, row } from '../../http/html-page.ts'
 import type { ShownTool } from '../../model/mcp.ts'
+import type { AskedResource } from './asked-resource.ts'
 import type { Client } from './oauth-deps.ts'
 import { formTarget, isLoopbackUri } from './redirect-uris.ts'
 
@@ -12,7 +13,7 @@ import { formTarget, isLoopbackUri } from './redirect-uris.ts'
 export const grantDays = [1, 30, 90] as const
 const daysAtFirst = 30
 
-/** A valid request of a client for one connection, in the browser of somebody who has signed in. */
+/** A valid request of a client for one resource, in the browser of somebody who has signed in. */
 export interface Asked {
   readonly client: Client
   readonly redirectUri: string
@@ -20,27 +21,29 @@ export interface Asked {
   readonly state: string | undefined
   readonly session: BrowserSession
   readonly context: RequestContext
-  readonly connection: AuthorizedConnection
+  readonly resource: AskedResource
 }
 
 /**
- * `tools`: undefined if they are not known; then their names are typed. `problem`: with the user's last choice; then the
- * page is 400.
+ * `tools`: undefined if they are not known; then their names are typed. `problem`: with the user's last choice; then
+ * the page is 400.
  */
 export function consentPage(base: string, asked: Asked, tools?: readonly ShownTool[], problem?: string): Response {
-  const { client, redirectUri, session, context, connection } = asked
-  const { state } = connection.stored.connection.status
+  const { client, redirectUri, session, context, resource } = asked
+  const { namespace, connectionId, view, connection } = resource
+  const state = connection?.stored.connection.status.state
   // The request's own URL, query included.
   const action = `${base}/oauth/authorize${searchOf(context.request)}`
   const isSetUp = state !== 'auth_required' && state !== 'input_required'
-  const path = `${connection.namespace}/${connection.connectionId}`
+  const path = `${namespace}/${connectionId}`
+  const endpoint = view === undefined ? `${namespace}, all connections` : `${namespace}, view ${view}`
   const name = client.name ?? client.host ?? 'this program'
   return page({
     title: `${client.name ?? client.host ?? 'A program'} asks for access`,
     status: problem === undefined ? 200 : 400,
     body: html`<dl>
 ${row('Client', client.host ?? `${client.name ?? 'without a name'} (not verified)`)}
-${row('Connection', path)}
+${connection === undefined ? row('Namespace', endpoint) : row('Connection', path)}
 ${row('Acts as', session.caller.userId, html`<a href="${base}/signin">Not you?</a>`)}
 ${row('You will be sent back to', targetOf(redirectUri))}
 </dl>
@@ -83,10 +86,9 @@ ${grantDays.map(
   })
 }
 
-/** A form is good for the very request and connection that its page showed. */
-export function formOf({ context: { request }, connection: { stored } }: Asked): string {
-  const { createdAt, mcpUrl } = stored.connection
-  return `consent\0${searchOf(request)}\0${createdAt}\0${mcpUrl}`
+/** A form is good for the very request and resource that its page showed. */
+export function formOf({ context: { request }, resource: { madeAt, connection } }: Asked): string {
+  return `consent\0${searchOf(request)}\0${madeAt}\0${connection?.stored.connection.mcpUrl}`
 }
 
 /** The query of a request as it came, with its `?`. */

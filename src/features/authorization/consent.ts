@@ -13,12 +13,12 @@ import { redirect } from '../../http/html-page.ts'
 import { pathOf } from '../../http/path.ts'
 import { readQuery } from '../../http/query.ts'
 import { codeSeconds } from '../../limits.ts'
-import type { ConnectionRef } from '../../model/connection.ts'
+import { findAsked } from './asked-resource.ts'
 import { findClient } from './clients.ts'
 import { type Asked, consentPage, formOf, grantDays, searchOf } from './consent-page.ts'
 import type { OAuthDeps } from './oauth-deps.ts'
 import { OAuthError } from './oauth-error.ts'
-import { connectionOf, resourceOf } from './oauth-metadata.ts'
+import { type Resource, resourceIn, resourceOf } from './oauth-metadata.ts'
 import { policyOf } from './policy.ts'
 import { isRegistered, withParameters } from './redirect-uris.ts'
 
@@ -31,7 +31,7 @@ const stateCharsMax = 2000
 
 /** The consent behind an authorization code. */
 export interface CodeRecord
-  extends Pick<Grant, 'clientId' | 'namespace' | 'connectionId' | 'madeAt' | 'userId' | 'keyId' | 'tools'> {
+  extends Pick<Grant, 'clientId' | 'namespace' | 'connectionId' | 'view' | 'madeAt' | 'userId' | 'keyId' | 'tools'> {
   readonly redirectUri: string
   /** The S256 code challenge (RFC 7636). */
   readonly challenge: string
@@ -49,10 +49,10 @@ async function decideConsent(deps: OAuthDeps, request: Request): Promise<Respons
   const { sessions, issuer, base, records } = deps
   const asked = await readRequest(deps, request) // 400, 404, 429
   if (asked instanceof Response) return asked // 303
-  const { client, redirectUri, challenge, state, session, connection } = asked
+  const { client, redirectUri, challenge, state, session, resource } = asked
   const form = await readForm(request) // 400
   requireFormToken(form.one('form'), session.formToken(formOf(asked))) // 403
-  const decision = readDecision(form, connection) // 400
+  const decision = readDecision(form, resource) // 400
   if (typeof decision === 'object' && 'problem' in decision) return show(deps, asked, decision.problem)
   const answer = async (parameters: Record<string, string>) => {
     const to = withParameters(redirectUri, { ...parameters, ...(state !== undefined && { state }), iss: issuer })
@@ -63,22 +63,22 @@ async function decideConsent(deps: OAuthDeps, request: Request): Promise<Respons
     return response
   }
   if (decision === 'deny') return answer({ error: 'access_denied' })
-  const { namespace, connectionId, stored } = connection
+  const { namespace, connectionId, view, madeAt } = resource
   const { userId, keyId } = session.caller
   // Each becomes a grant, or is kept until it has expired.
   requireRate(deps.newGrants.take(userId), 'This user gives clients access too often') // 429
   const record: CodeRecord = {
-    ...{ clientId: client.clientId, redirectUri, challenge, namespace, connectionId, userId, keyId },
-    // Another connection of the same name is not the one that was allowed.
-    madeAt: stored.connection.createdAt,
+    ...{ clientId: client.clientId, redirectUri, challenge, namespace, madeAt, userId, keyId },
+    ...(connectionId !== undefined && { connectionId }),
+    ...(view !== undefined && { view }),
     ...decision,
   }
   return answer({ code: await records.add('code', record, codeSeconds) })
 }
 
-/** The page, with the tools of the connection if they can be listed. `problem`: with the user's last choice. */
+/** The page, with the tools of the resource if they can be listed. `problem`: with the user's last choice. */
 async function show({ base, listTools }: OAuthDeps, asked: Asked, problem?: string): Promise<Response> {
-  const tools = await listTools(asked.context, asked.connection)
+  const tools = await listTools(asked.context, asked.resource)
   const isListed =
     tools !== undefined &&
     tools.length <= grantToolsMax &&
@@ -115,18 +115,17 @@ function readParameters(query: ReadonlyMap<string, string>) {
  * user; `rate_limited` if too many documents of clients are fetched for them.
  */
 async function readRequest(deps: OAuthDeps, request: Request): Promise<Asked | Response> {
-  const { sessions, authorizer, base } = deps
+  const { sessions, base } = deps
   const { clientId, redirectUri, challenge, resource, state } = readParameters(readQuery(request.url))
   const session = await sessions.find(request)
   if (session === undefined) {
     const next = `${pathOf(request.url)}${searchOf(request)}`
     return redirect(`${base}/signin?${new URLSearchParams({ next })}`)
   }
-  const ref = connectionOf(deps, resource)
-  if (ref === undefined) {
-    throw invalidRequest(
-      `resource: must be the URL of a connection here, like ${resourceOf(deps, 'NAMESPACE', 'CONNECTION')}`,
-    )
+  const named = resourceIn(deps, resource)
+  if (named === undefined) {
+    const like = resourceOf(deps, { namespace: 'NAMESPACE', connectionId: 'CONNECTION' })
+    throw invalidRequest(`resource: must be the URL of a connection or namespace here, like ${like}`)
   }
   const client = await findClient(deps, clientId, session.caller).catch((thrown) => {
     if (thrown instanceof OAuthError) throw invalidRequest(thrown.message)
@@ -136,15 +135,15 @@ async function readRequest(deps: OAuthDeps, request: Request): Promise<Asked | R
     throw invalidRequest('redirect_uri: is not one that this client has registered')
   }
   const context = { ...session, request }
-  const connection = await authorizer.requireConnection(context, 'execute', ref) // 404
-  return { client, redirectUri, challenge, state, session, context, connection }
+  const asked = await findAsked(deps, context, named) // 404
+  return { client, redirectUri, challenge, state, session, context, resource: asked }
 }
 
 /**
  * The user's decision, or the problem with it: then the page is shown again. Throws `invalid_request` for anything that
  * the page does not offer.
  */
-function readDecision(form: Form, { namespace, connectionId }: ConnectionRef) {
+function readDecision(form: Form, { namespace, connectionId }: Resource) {
   const decision = form.one('decision')
   if (decision === 'deny') return 'deny'
   if (decision !== 'allow') throw invalidRequest('decision: must be allow or deny')
@@ -166,7 +165,7 @@ function readDecision(form: Form, { namespace, connectionId }: ConnectionRef) {
   if (tools.length === 0) return { problem: 'Choose at least one tool, or “Use all tools”.' }
   if (tools.length > grantToolsMax) return { problem: `At most ${grantToolsMax} tools can be chosen.` }
   try {
-    policyOf({ namespace, connectionId, tools })
+    policyOf({ namespace, ...(connectionId !== undefined && { connectionId }), tools })
   } catch (error) {
     if (!(error instanceof PlatformError)) throw error
     return { problem: error.message }

@@ -2,13 +2,14 @@
 
 import type { LRUCache } from 'lru-cache'
 import type { Caller } from '../../auth/authenticate.ts'
-import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
+import type { RequestContext } from '../../auth/authorizer.ts'
 import type { StoredClient } from '../../auth/grants.ts'
 import type { SharedParts } from '../../auth/shared-parts.ts'
 import type { RateLimit } from '../../fairness/rate-limit.ts'
 import type { ShownTool } from '../../model/mcp.ts'
 import type { ServiceTokenClaims } from '../../model/token.ts'
 import type { Upstream } from '../../upstream/upstream.ts'
+import type { AskedResource } from './asked-resource.ts'
 import type { AuthorizationSettings } from './oauth-metadata.ts'
 
 /** `name`: the one that the client gives itself, which nobody verified. */
@@ -27,8 +28,8 @@ export interface OAuthDeps extends SharedParts {
   readonly keptDocuments: KeptDocuments
   /** Signs the claims into a token. */
   readonly sign: (claims: ServiceTokenClaims, caller: Caller) => Promise<string>
-  /** The tools behind a connection; undefined if the server does not list them in time. */
-  readonly listTools: (context: RequestContext, connection: AuthorizedConnection) => Promise<ShownTool[] | undefined>
+  /** The tools of a resource; undefined if they are not listed in time. */
+  readonly listTools: (context: RequestContext, resource: AskedResource) => Promise<ShownTool[] | undefined>
   /** Limits registrations per address. */
   readonly registrations: RateLimit
   /** Limits the fetches of documents, by owner: each is a request to somebody's server. */

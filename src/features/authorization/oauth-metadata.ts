@@ -2,8 +2,8 @@
 
 import { isSecureUrl } from '../../http/guard.ts'
 import { pathOf } from '../../http/path.ts'
-import type { ConnectionRef } from '../../model/connection.ts'
 import { isConnectionId, isSlug } from '../../model/names.ts'
+import { isViewName } from '../../model/view.ts'
 
 /** The one scope. The user decides on the consent page what a token may do. */
 export const scope = 'mcp'
@@ -31,23 +31,38 @@ export interface Endpoints {
   readonly base: string
 }
 
-/** The URL of a connection's MCP endpoint: the `resource` of its tokens. */
-export function resourceOf({ base }: Endpoints, namespace: string, connectionId: string): string {
-  return `${base}/connect/${namespace}/${connectionId}/mcp`
+/** A URL that tokens are for: the endpoint of a connection, of a namespace, or of a view of one. */
+export interface Resource {
+  readonly namespace: string
+  readonly connectionId?: string | undefined
+  readonly view?: string | undefined
 }
 
-/** The connection of a `resource`; undefined if it is not the URL of one here. */
-export function connectionOf({ base }: Endpoints, resource: string): ConnectionRef | undefined {
+/** The URL itself: the `resource` of its tokens. */
+export function resourceOf({ base }: Endpoints, { namespace, connectionId, view }: Resource): string {
+  const parts = [namespace, connectionId, 'mcp', view].filter((part) => part !== undefined)
+  return `${base}/connect/${parts.join('/')}`
+}
+
+/** The resource of a URL; undefined if no endpoint here can have it. */
+export function resourceIn({ base }: Endpoints, url: string): Resource | undefined {
   const prefix = `${base}/connect/`
-  if (!resource.startsWith(prefix)) return undefined
-  const [namespace = '', connectionId = '', mcp, ...rest] = resource.slice(prefix.length).split('/')
-  const isOne = mcp === 'mcp' && rest.length === 0 && isSlug(namespace) && isConnectionId(connectionId)
-  return isOne ? { namespace, connectionId } : undefined
+  return url.startsWith(prefix) ? resourceOfNames(url.slice(prefix.length).split('/')) : undefined
 }
 
-export function protectedResource(endpoints: Endpoints, namespace: string, connectionId: string): object {
+/** The resource of the names in a path after `/connect/`. */
+export function resourceOfNames([namespace = '', second = '', third, ...rest]: readonly string[]):
+  | Resource
+  | undefined {
+  if (!isSlug(namespace) || rest.length > 0) return undefined
+  if (second === 'mcp' && third === undefined) return { namespace }
+  if (second === 'mcp' && third !== undefined) return isViewName(third) ? { namespace, view: third } : undefined
+  return third === 'mcp' && isConnectionId(second) ? { namespace, connectionId: second } : undefined
+}
+
+export function protectedResource(endpoints: Endpoints, resource: Resource): object {
   return {
-    resource: resourceOf(endpoints, namespace, connectionId),
+    resource: resourceOf(endpoints, resource),
     authorization_servers: [endpoints.issuer],
     scopes_supported: [scope],
     bearer_methods_supported: ['header'],
@@ -76,7 +91,7 @@ export function authorizationServer({ issuer, base }: Endpoints, takesDocuments:
 }
 
 /**
- * The `WWW-Authenticate` of a 401 at a connection's MCP endpoint (RFC 9728, 5.1); undefined if there is no sign-in here.
+ * The `WWW-Authenticate` of a 401 at an MCP endpoint (RFC 9728, 5.1); undefined if there is no sign-in here.
  */
 export function challengeOf(base: string, settings: AuthorizationSettings): ((request: Request) => string) | undefined {
   if (!isSignInPossible(base, settings)) return undefined

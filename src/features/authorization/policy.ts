@@ -1,4 +1,6 @@
-/** The policy of an access token: one connection, and perhaps only some of its tools (contract, 13.8). */
+/**
+ * The policy of an access token: one connection, or all of a namespace, and perhaps only some tools (contract, 13.8).
+ */
 
 import type { Grant } from '../../auth/grants.ts'
 import { invalidRequest } from '../../errors.ts'
@@ -16,7 +18,7 @@ export function policyOf({ namespace, connectionId, tools }: Allowed): Constrain
     namespaces: namespace,
     resources: 'connections',
     operations: 'execute',
-    metadata: { connectionId },
+    ...(connectionId !== undefined && { metadata: { connectionId } }),
     // Prompts have names too, and others may carry one: with some tools allowed, only tools are.
     ...(tools !== undefined && { rpcReqMatch: { method: methods, 'params.name': patternOf(tools) } }),
   }

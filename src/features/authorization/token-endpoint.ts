@@ -18,16 +18,16 @@ import { secondsOf } from '../../clock.ts'
 import { type Form, readForm } from '../../http/form.ts'
 import { jsonResponse, noStoreJson } from '../../http/respond.ts'
 import { accessTokenSeconds } from '../../limits.ts'
-import type { ConnectionRef } from '../../model/connection.ts'
 import type { ServiceTokenClaims } from '../../model/token.ts'
 import { findConnection } from '../../storage/connections.ts'
 import { keyOf } from '../../storage/keys.ts'
 import { type Store, StoreError } from '../../storage/store.ts'
+import { endpointMadeAt } from './asked-resource.ts'
 import { findClient, requireKnownClient, usesOf } from './clients.ts'
 import type { CodeRecord } from './consent.ts'
 import type { Client, OAuthDeps } from './oauth-deps.ts'
 import { OAuthError } from './oauth-error.ts'
-import { connectionOf, type Endpoints, resourceOf, scope } from './oauth-metadata.ts'
+import { type Endpoints, type Resource, resourceOf, scope } from './oauth-metadata.ts'
 import { policyOf } from './policy.ts'
 
 /** `POST /oauth/token`. */
@@ -81,8 +81,9 @@ async function redeemCode(deps: OAuthDeps, form: Form, clientId: string): Promis
   })
   // The same code was redeemed at the same time: the grant that the other request made ends too.
   if (!ok) throw await notAgain()
-  const { userId, keyId, namespace, connectionId } = grant
-  await deps.audit.record('grant.created', { grantId, userId, keyId, namespace, connectionId, client: grant.client })
+  const { userId, keyId, namespace, connectionId, view } = grant
+  const where = { namespace, connectionId, view }
+  await deps.audit.record('grant.created', { grantId, userId, keyId, ...where, client: grant.client })
   return response
 }
 
@@ -142,21 +143,25 @@ async function usedBefore(deps: OAuthDeps, { grantId }: Grant): Promise<OAuthErr
   return invalidGrant('the refresh token was used before')
 }
 
-type Allowed = Pick<Grant, 'keyId' | 'namespace' | 'connectionId' | 'madeAt'>
+type Allowed = Pick<Grant, 'keyId' | 'namespace' | 'connectionId' | 'view' | 'madeAt'>
 
 /**
  * The user whose key allowed it. Throws `invalid_grant` if the key was revoked, or may no longer access the namespace.
  */
 async function callerOf({ directory, store }: OAuthDeps, allowed: Allowed): Promise<Caller> {
-  const { keyId, namespace, connectionId, madeAt } = allowed
+  const { keyId, namespace, connectionId, view, madeAt } = allowed
   const live = await liveCaller(directory, keyId)
   const found = await live?.directory.namespace(namespace)
   if (live === undefined || found === undefined || !(await canAccessNamespace(live.caller, found, live.directory))) {
     throw new OAuthError('invalid_grant', 'the user no longer has access')
   }
-  const connection = await findConnection(store, namespace, connectionId)
-  if (connection?.connection.createdAt !== madeAt) {
-    throw new OAuthError('invalid_grant', 'the connection that was allowed is gone')
+  const isMadeAt =
+    connectionId === undefined
+      ? await endpointMadeAt(live, { namespace, view })
+      : (await findConnection(store, namespace, connectionId))?.connection.createdAt
+  if (isMadeAt !== madeAt) {
+    const what = connectionId !== undefined ? 'connection' : view === undefined ? 'namespace' : 'view'
+    throw new OAuthError('invalid_grant', `the ${what} that was allowed is gone`)
   }
   return live.caller
 }
@@ -171,7 +176,7 @@ async function accessResponse(deps: OAuthDeps, grant: Grant, caller: Caller): Pr
   const exp = Math.min(iat + accessTokenSeconds, grant.expires)
   const claims: ServiceTokenClaims = {
     iss: deps.issuer,
-    aud: resourceOf(deps, grant.namespace, grant.connectionId),
+    aud: resourceOf(deps, grant),
     sub: grant.userId,
     key: grant.keyId,
     jti: `tok_${randomBytes(16).toString('base64url')}`,
@@ -207,11 +212,9 @@ async function grantOfAccessToken({ authenticator, issuer }: OAuthDeps, token: s
 }
 
 /** `resource` may be left out; if sent, it must be the one of the consent. */
-function requireResource(endpoints: Endpoints, form: Form, { namespace, connectionId }: ConnectionRef): void {
+function requireResource(endpoints: Endpoints, form: Form, allowed: Resource): void {
   const resource = form.one('resource')
-  if (resource === undefined) return
-  const named = connectionOf(endpoints, resource)
-  if (named?.namespace === namespace && named.connectionId === connectionId) return
+  if (resource === undefined || resource === resourceOf(endpoints, allowed)) return
   throw new OAuthError('invalid_target', 'resource: is not the one that was allowed')
 }
 

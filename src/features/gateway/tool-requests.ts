@@ -18,7 +18,7 @@ export const toolPagesMax = 100
 export const toolsListedMax = 20_000
 
 /** Time that the consent page waits for the server's list of tools. Past it: the names are typed. */
-const consentToolsTimeoutMs = 3000
+export const consentToolsTimeoutMs = 3000
 
 export interface Tool {
   readonly name: string
