@@ -29,11 +29,12 @@ import { type ConnectionLists, createConnectionLists } from './features/connecti
 import { endpointHandlers } from './features/endpoint/endpoint-handler.ts'
 import { endpointTools } from './features/endpoint/endpoint-tools.ts'
 import { KeptLists } from './features/endpoint/kept-lists.ts'
+import { ListChanges } from './features/endpoint/list-changes.ts'
 import { createUnderWay } from './features/endpoint/under-way.ts'
 import { createCallRecorder } from './features/gateway/call-record.ts'
 import { createStatusRecorder } from './features/gateway/connection-status.ts'
 import { mcpHandlers } from './features/gateway/mcp-handler.ts'
-import { createOpenStreams, type Every } from './features/gateway/open-streams.ts'
+import { createOpenStreams, type Every, everyMoment } from './features/gateway/open-streams.ts'
 import { createProxy } from './features/gateway/proxy.ts'
 import { createSessions } from './features/gateway/sessions.ts'
 import { toolHandlers } from './features/gateway/tool-handlers.ts'
@@ -230,7 +231,8 @@ function createGateway(deps: AppDeps, { requestId }: Middleware, parts: Parts) {
     recordCall: isRecorded ? createCallRecorder(recording) : undefined,
     calls: createRateLimit({ perSecond: rates.calls, burst: rates.calls * callBurstSeconds, clock }),
   }
-  return { ...gateway, kept: new KeptLists(gateway) }
+  const changes = new ListChanges(deps.store, deps.every ?? everyMoment)
+  return { ...gateway, kept: new KeptLists(gateway), changes }
 }
 
 function createHandlers(deps: AppDeps, parts: HandlerParts): Handlers {

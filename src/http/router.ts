@@ -48,7 +48,7 @@ export function createRouter(
       app.route(operation.method, path, ({ request }) => answer(request), unread)
   }
   // The endpoint of a namespace is no connection, whose paths its own would fit.
-  for (const method of ['GET', 'PUT', 'DELETE'] as const)
+  for (const method of ['PUT', 'DELETE'] as const)
     for (const path of routePaths(operations.callNamespace))
       app.route(
         method,

@@ -1,11 +1,13 @@
 /** The parts that the endpoint of a namespace is made of. `app.ts` makes them. */
 
 import type { KeptLists, KeptListsDeps } from './kept-lists.ts'
+import type { ListChanges } from './list-changes.ts'
 import type { UnderWay } from './under-way.ts'
 
 export interface EndpointDeps extends KeptListsDeps {
   readonly kept: KeptLists
   readonly underWay: UnderWay
+  readonly changes: ListChanges
   /** Seals what the platform gives to clients: session ids, and the ids of servers' requests. */
   readonly sessionKey: Buffer
   /** The `WWW-Authenticate` of a 401; undefined if clients cannot sign in here. */

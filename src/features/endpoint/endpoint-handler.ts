@@ -8,6 +8,7 @@ import { pathOf } from '../../http/path.ts'
 import { readQuery } from '../../http/query.ts'
 import { authorizationFreshMs } from '../../limits.ts'
 import { rpcCodes } from '../../model/mcp.ts'
+import type { View } from '../../model/view.ts'
 import { withChallenge } from '../gateway/mcp-handler.ts'
 import { classifiedEra, isPlainlyHandshake, readMessage } from '../gateway/message.ts'
 import { type ListKind, listKinds } from '../gateway/tool-requests.ts'
@@ -27,11 +28,17 @@ import {
 } from './endpoint-request.ts'
 import { greetingResult } from './greeting.ts'
 import { joinLists, listResult, shownConnections } from './joined-lists.ts'
+import { openSessionStream, openSubscription } from './list-stream.ts'
 import { callFound, searchDefinitions, searchTools } from './search-tools.ts'
 import { statusResult, statusTool } from './status-tool.ts'
 import { callTools } from './tool-search.ts'
 
-export const endpointHandlers = handlersOf({ callNamespace: call, callView: call })
+export const endpointHandlers = handlersOf({
+  callNamespace: call,
+  callView: call,
+  listenNamespace: listen,
+  listenView: listen,
+})
 
 async function call(deps: EndpointDeps, request: Request): Promise<Response> {
   const first = await enterEndpoint(deps, request).catch(withChallenge(deps, request)) // 401, 429, 404, 403
@@ -47,16 +54,26 @@ async function call(deps: EndpointDeps, request: Request): Promise<Response> {
   const owner = `${pathOf(request.url)}\0${caller.token?.jti ?? caller.keyId}`
   const client = openClient(deps.sessionKey, owner, headers.get('mcp-session-id'))
   const message = era === read.era ? read : { ...read, era }
-  const { view } = entered
-  const options: EndpointOptions = {
-    length: view?.names === 64 ? 64 : given.length,
-    hasStatus: given.hasStatus || view?.status === true,
-    isSearch: given.isSearch || view?.search === true,
-  }
+  const options = optionsOf(given, entered.view)
   // Two sessions of one caller may use the same ids.
   const via = 'namespace'
   const asked = { ...entered, message, headers, owner: `${owner}\0${client.sessionId}`, client, options, via } as const
   return handle(deps, asked, owner)
+}
+
+async function listen(deps: EndpointDeps, request: Request): Promise<Response> {
+  const entered = await enterEndpoint(deps, request).catch(withChallenge(deps, request)) // 401, 429, 404, 403
+  const options = optionsOf(readOptions(request.url), entered.view) // 400
+  return openSessionStream(deps, { ...entered, options }) // 400, 404, 429
+}
+
+/** The query parameters, and what the view says. */
+function optionsOf(given: EndpointOptions, view: View | undefined): EndpointOptions {
+  return {
+    length: view?.names === 64 ? 64 : given.length,
+    hasStatus: given.hasStatus || view?.status === true,
+    isSearch: given.isSearch || view?.search === true,
+  }
 }
 
 /** Throws `invalid_request`. */
@@ -89,6 +106,7 @@ async function handle(deps: EndpointDeps, asked: EndpointRequest, owner: string)
   }
   if (params['task'] !== undefined) return rpcError(asked, rpcCodes.invalidParams, 'params.task: is not supported here')
   if (method === 'tools/call') return callTool(deps, asked, String(params['name']))
+  if (method === 'subscriptions/listen' && message.era === 'stateless') return openSubscription(deps, asked)
   const target = await targetOf(deps, asked, method, params)
   if (target instanceof Response) return target
   if (target !== undefined) return sendCall(deps, asked, target)

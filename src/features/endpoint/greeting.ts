@@ -13,7 +13,8 @@ const ownBytesMax = 1000
 export const unavailableBytesMax = 400
 
 const newestHandshake = '2025-11-25'
-const capabilities = { tools: {}, prompts: {}, resources: {}, completions: {} }
+const [changing, completions] = [{ listChanged: true }, {}]
+const capabilities = { tools: changing, prompts: changing, resources: changing, completions }
 
 /** The result of `initialize` or `server/discover`. */
 export function greetingResult(asked: EndpointRequest, shown: readonly Shown[]): object {

@@ -103,7 +103,7 @@ function authorizationRequired(call: UpstreamCall) {
 }
 
 /** Bytes of memory that each open stream takes before it carries anything; measured. The owner's memory counts them. */
-const openStreamBytes = 32 * 1024
+export const openStreamBytes = 32 * 1024
 /** Bytes of a head that are counted with that: most have fewer. */
 const uncountedHeadBytes = 4 * 1024
 /** The runtime keeps a head as long as its stream is open, in about so many times its size. */

@@ -284,7 +284,7 @@ describe('the endpoint itself', () => {
     expect((await send(message('ping'), { query: '?names=64&status=tool' })).status).toBe(200)
     expect((await send(message('ping'), { credential: 'nobody' })).status).toBe(401)
     const put = await platform.fetch('/connect/ada/mcp', { method: 'PUT', headers: bearer(sampleKeys.ada), body: '{}' })
-    expect({ status: put.status, allow: put.headers.get('allow') }).toEqual({ status: 405, allow: 'POST' })
+    expect({ status: put.status, allow: put.headers.get('allow') }).toEqual({ status: 405, allow: 'GET, POST' })
     const readOnly = await mintToken(platform.fetch, sampleKeys.ada, { policy: [{ operations: 'read' }] })
     expect((await send(message('ping'), { credential: readOnly })).status).toBe(403)
   })

@@ -28,11 +28,15 @@ interface Described {
 const described = Object.values(document.paths).flatMap((methods) => Object.values(methods)) as unknown as Described[]
 const descriptionOf = (id: OperationId) => described.find(({ operationId }) => operationId === id)
 
-/** Pages for people, operations of sign-ins, and the document itself. */
+/** Pages for people, operations of sign-ins, streams, and the document itself. */
 const notDescribed: readonly OperationId[] = [
   ...operationEntries.flatMap(([id, { errors }]) => (errors === 'page' ? [id] : [])),
   'clientDocument',
   'protectedResource',
+  'protectedNamespace',
+  'protectedView',
+  'listenNamespace',
+  'listenView',
   'authorizationServer',
   'authorizationServerOfPath',
   'exchangeToken',

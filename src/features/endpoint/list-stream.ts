@@ -1,0 +1,134 @@
+/**
+ * Streams of list changes: `GET` in the handshake era, `subscriptions/listen` in revision 2026-07-28 (contract, 20.6).
+ */
+
+import { invalidRequest, PlatformError, rateLimited } from '../../errors.ts'
+import { allowanceOf } from '../../fairness/allowance.ts'
+import { asPlatformError, rpcErrorText } from '../../http/error-response.ts'
+import { pathOf } from '../../http/path.ts'
+import { eventStream } from '../../http/respond.ts'
+import { openStreamBytes } from '../gateway/client-response.ts'
+import { messageEvent } from '../gateway/relayed-stream.ts'
+import { openClient } from './client-session.ts'
+import { enterEndpoint } from './endpoint-context.ts'
+import type { EndpointDeps } from './endpoint-deps.ts'
+import { type EndpointRequest, requireAllowed } from './endpoint-request.ts'
+import { joinLists, shownConnections } from './joined-lists.ts'
+import { type ChangedKind, changedKinds, type Digests, listsOf } from './list-changes.ts'
+
+type Listening = Pick<EndpointRequest, 'context' | 'namespace' | 'view' | 'options'>
+
+/** Opens the stream of a client's session. Throws 400 without one, and 404 for one of somebody else. */
+export async function openSessionStream(deps: EndpointDeps, asked: Listening): Promise<Response> {
+  const { request, caller } = asked.context
+  const sessionId = request.headers.get('mcp-session-id')
+  if (request.headers.get('accept')?.includes('text/event-stream') !== true)
+    throw invalidRequest('accept: must have text/event-stream') // 400
+  if (sessionId === null) throw invalidRequest('mcp-session-id: is missing: initialize first') // 400
+  const owner = `${pathOf(request.url)}\0${caller.token?.jti ?? caller.keyId}`
+  if (openClient(deps.sessionKey, owner, sessionId).sessionId === '')
+    throw new PlatformError('session_not_found', 'The session has ended: initialize again') // 404
+  return openStream(deps, asked, new Set(changedKinds), (kind) => ({
+    ...{ jsonrpc: '2.0', method: `notifications/${kind}/list_changed` },
+  }))
+}
+
+/** Answers `subscriptions/listen`. */
+export async function openSubscription(deps: EndpointDeps, asked: EndpointRequest): Promise<Response> {
+  await requireAllowed(deps, asked) // 403
+  const { message } = asked
+  const { notifications } = (message.body['params'] ?? {}) as { notifications?: Record<string, unknown> }
+  const kinds = new Set(changedKinds.filter((kind) => notifications?.[`${kind}ListChanged`] === true))
+  const _meta = { 'io.modelcontextprotocol/subscriptionId': String(message.id) }
+  const honoured = Object.fromEntries([...kinds].map((kind) => [`${kind}ListChanged`, true]))
+  const first = {
+    jsonrpc: '2.0',
+    method: 'notifications/subscriptions/acknowledged',
+    params: { notifications: honoured, _meta },
+  }
+  return openStream(
+    deps,
+    asked,
+    kinds,
+    (kind) => ({ jsonrpc: '2.0', method: `notifications/${kind}/list_changed`, params: { _meta } }),
+    first,
+  )
+}
+
+/** The stream, which ends within a second of its credential, membership, view or namespace. Throws 429. */
+async function openStream(
+  deps: EndpointDeps,
+  asked: Listening,
+  kinds: ReadonlySet<ChangedKind>,
+  notificationOf: (kind: ChangedKind) => object,
+  first?: object,
+): Promise<Response> {
+  const { context, namespace, view, options } = asked
+  const { caller, request } = context
+  const { memory } = deps.fairness
+  deps.changes.requireRoom(caller.keyId) // 429
+  if (!memory.take(caller, openStreamBytes)) throw rateLimited('This caller has too many streams open: close some', 1)
+  const ends: (() => void)[] = [
+    () => memory.giveBack(caller, openStreamBytes),
+    deps.sockets.disableIdleTimeout(request),
+    allowanceOf(request).hold(),
+  ]
+  const end = () => {
+    for (const one of ends.splice(0)) one()
+  }
+  try {
+    let write = (_: string) => {}
+    let close = () => {}
+    ends.push(
+      await deps.changes.listen({
+        namespace: namespace.namespace,
+        keyId: caller.keyId,
+        group: [caller.token?.jti ?? caller.keyId, namespace.namespace, view?.name ?? '', options.length].join('\0'),
+        kinds,
+        look: () => digestsOf(deps, request, options.length),
+        tell: (kind) => write(messageEvent(JSON.stringify(notificationOf(kind)))),
+        comment: () => write(':\n\n'),
+      }),
+      deps.watchStream(
+        () => enterEndpoint(deps, request, true),
+        (why) => {
+          write(messageEvent(rpcErrorText(asPlatformError(why), null)))
+          close()
+        },
+      ),
+    )
+    const stream = new ReadableStream<Uint8Array>({
+      start(controller) {
+        write = (text) => controller.enqueue(Buffer.from(text))
+        close = () => {
+          end()
+          controller.close()
+        }
+        // A comment, so that the client has the head at once.
+        write(first === undefined ? ':\n\n' : messageEvent(JSON.stringify(first)))
+      },
+      cancel: end,
+    })
+    return new Response(stream, { headers: eventStream })
+  } catch (thrown) {
+    end()
+    throw thrown
+  }
+}
+
+/** A hash of each list as the client would get it now, without asking any server. */
+async function digestsOf(deps: EndpointDeps, request: Request, length: 46 | 64): Promise<Digests> {
+  const { context, namespace } = await enterEndpoint(deps, request, true)
+  const { kept, store } = deps
+  const shown = await shownConnections(kept, store, context, { namespace: namespace.namespace, length, mayAsk: false })
+  const digests = changedKinds.map((kind) => {
+    const hash = new Bun.CryptoHasher('sha256')
+    // In the order of names: another order is no change.
+    for (const list of listsOf[kind]) {
+      const all = joinLists(shown, list).definitions.map(({ json }) => json)
+      for (const json of all.sort()) hash.update(`${json}\n`)
+    }
+    return [kind, hash.digest('base64')] as const
+  })
+  return Object.fromEntries(digests) as Digests
+}

@@ -1,0 +1,184 @@
+/** Clients hear that their own list has changed, once, and nothing of others' lists. */
+
+import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { createMcpHandler, Server } from '@modelcontextprotocol/server'
+import { listenersOfKeyMax } from '../../../src/features/endpoint/list-changes.ts'
+import { mintToken } from '../../api/cases.ts'
+import { createTestPlatform, type TestPlatform } from '../../support/platform.ts'
+import { sampleKeys } from '../../support/sample.ts'
+import { until } from '../../support/until.ts'
+import { bearer, localServer, localUpstream, messageIn } from '../../support/upstream.ts'
+
+let tools = ['a']
+const mcp = createMcpHandler(() => {
+  const server = new Server({ name: 's', version: '1' }, { capabilities: { tools: {} } })
+  server.setRequestHandler('tools/list', async () => ({
+    tools: tools.map((name) => ({ name, inputSchema: { type: 'object' as const } })),
+  }))
+  return server
+})
+let upstream: Bun.Server<undefined>
+let platform: TestPlatform
+let acts: (() => void)[] = []
+/** A second passes, and what it brings about is done. */
+async function tick(): Promise<void> {
+  for (const act of acts) act()
+  for (let turn = 0; turn < 60; turn += 1) await new Promise((resolve) => setImmediate(resolve))
+}
+
+beforeAll(() => {
+  upstream = localServer((request) =>
+    request.method === 'POST' ? mcp.fetch(request) : new Response(null, { status: 405 }),
+  )
+})
+afterAll(() => upstream.stop(true))
+beforeEach(async () => {
+  acts = []
+  tools = ['a']
+  platform = await createTestPlatform({
+    upstream: localUpstream(),
+    every(_, act) {
+      acts.push(act)
+      return () => {
+        acts = acts.filter((one) => one !== act)
+      }
+    },
+  })
+  await put('one')
+})
+const put = (id: string, key: string = sampleKeys.ada) =>
+  platform.fetch(`/connect/ada/${id}`, {
+    ...{
+      method: 'PUT',
+      headers: bearer(key),
+      body: JSON.stringify({ mcpUrl: `http://127.0.0.1:${upstream.port}/mcp` }),
+    },
+  })
+const ask = (method: string, params: object, { key = sampleKeys.ada as string, headers = {} } = {}) =>
+  platform.fetch('/connect/ada/mcp', {
+    method: 'POST',
+    headers: bearer(key, headers),
+    body: JSON.stringify({ jsonrpc: '2.0', id: 5, method, params }),
+  })
+async function sessionOf(key?: string): Promise<string> {
+  const response = await ask('initialize', { protocolVersion: '2025-06-18', capabilities: {} }, key ? { key } : {})
+  return response.headers.get('mcp-session-id') ?? ''
+}
+const open = (session: string | undefined, key: string = sampleKeys.ada) =>
+  platform.fetch('/connect/ada/mcp', {
+    headers: bearer(key, session === undefined ? {} : { 'mcp-session-id': session }),
+  })
+/** Messages that a stream has carried, and whether it is over. */
+function read(response: Response) {
+  const heard = { methods: [] as string[], messages: [] as Record<string, unknown>[], isOver: false, comments: 0 }
+  const reading = async () => {
+    for await (const piece of response.body as ReadableStream<Uint8Array>) {
+      const text = Buffer.from(piece).toString()
+      if (text === ':\n\n') heard.comments += 1
+      const message = /^data: (.*)$/m.exec(text)?.[1]
+      if (message === undefined) continue
+      heard.messages.push(JSON.parse(message))
+      heard.methods.push(JSON.parse(message).method)
+    }
+    heard.isOver = true
+  }
+  void reading()
+  return heard
+}
+
+test('a client hears of its own list, once for all changes of a second', async () => {
+  await ask('tools/list', {})
+  const narrow = await mintToken(platform.fetch, sampleKeys.ada, { policy: [{ metadata: { connectionId: 'one' } }] })
+  const [all, own] = [read(await open(await sessionOf())), read(await open(await sessionOf(narrow), narrow))]
+  await tick()
+  expect(all.methods).toEqual([])
+  await put('two')
+  await put('three')
+  await messageIn(await ask('tools/list', {}))
+  await tick()
+  await until(() => all.methods.length === 1)
+  expect(all.methods).toEqual(['notifications/tools/list_changed'])
+  expect(own.methods).toEqual([])
+  await platform.fetch('/connect/ada/two', { method: 'DELETE', headers: bearer(sampleKeys.ada) })
+  await tick()
+  await until(() => all.methods.length === 2)
+  expect(own.methods).toEqual([])
+})
+
+test('a server that lists something else is told of when it is read again, but not of another order', async () => {
+  tools = ['a', 'b']
+  await messageIn(await ask('tools/list', {}))
+  const all = read(await open(await sessionOf()))
+  for (const [next, heard] of [
+    [['b', 'a'], 0],
+    [['b', 'c'], 1],
+  ] as const) {
+    tools = [...next]
+    platform.now += 11_000
+    await messageIn(await ask('tools/list', {}))
+    // Behind the answer.
+    await until(async () => {
+      const { result } = (await messageIn(await ask('tools/list', {}))) as { result: { tools: { name: string }[] } }
+      return (
+        result.tools
+          .filter(({ name }) => name.startsWith('one__'))
+          .map(({ name }) => name)
+          .join() === next.map((name) => `one__${name}`).join()
+      )
+    })
+    await tick()
+    await tick()
+    expect(all.methods).toHaveLength(heard)
+  }
+})
+
+test('a subscription of revision 2026-07-28 says what it honours, and names itself in each message', async () => {
+  const _meta = {
+    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+    'io.modelcontextprotocol/clientInfo': { name: 'c', version: '1' },
+    'io.modelcontextprotocol/clientCapabilities': {},
+  }
+  const notifications = { toolsListChanged: true, resourceSubscriptions: ['x'] }
+  const headers = { 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'subscriptions/listen' }
+  const heard = read(await ask('subscriptions/listen', { notifications, _meta }, { headers }))
+  await until(() => heard.messages.length === 1)
+  const named = { 'io.modelcontextprotocol/subscriptionId': '5' }
+  expect(heard.messages).toEqual([
+    {
+      ...{ jsonrpc: '2.0', method: 'notifications/subscriptions/acknowledged' },
+      params: { notifications: { toolsListChanged: true }, _meta: named },
+    },
+  ])
+  await ask('tools/list', {})
+  await tick()
+  await until(() => heard.messages.length === 2)
+  expect(heard.messages[1]).toEqual({
+    jsonrpc: '2.0',
+    method: 'notifications/tools/list_changed',
+    params: { _meta: named },
+  })
+})
+
+test('a stream needs a session of its own caller, has bounds, and ends with its credential', async () => {
+  expect((await open(undefined)).status).toBe(400)
+  const session = await sessionOf()
+  expect((await open(session, sampleKeys.operator)).status).toBe(404)
+  expect((await open('postern.xyz')).status).toBe(404)
+  const made = await platform.fetch('/me/api-keys', {
+    method: 'POST',
+    headers: bearer(sampleKeys.ada),
+    body: '{"name":"x"}',
+  })
+  const { key, id } = (await made.json()) as { key: string; id: string }
+  const streams: ReturnType<typeof read>[] = []
+  for (let i = 0; i < listenersOfKeyMax; i += 1) streams.push(read(await open(await sessionOf(key), key)))
+  const refused = await open(await sessionOf(key), key)
+  expect({ status: refused.status, retry: refused.headers.has('retry-after') }).toEqual({ status: 429, retry: true })
+  expect(await messageIn(refused)).toMatchObject({ error: { code: -32029 } })
+  for (let second = 0; second < 15; second += 1) await tick()
+  await until(() => streams.every(({ comments }) => comments >= 2))
+  await platform.fetch(`/me/api-keys/${id}`, { method: 'DELETE', headers: bearer(sampleKeys.ada) })
+  await tick()
+  await until(() => streams.every(({ isOver }) => isOver))
+  expect(acts).toEqual([])
+})
