@@ -10,6 +10,8 @@ export const errorTable = {
   /** JSON-RPC 2.0, 5.1: Parse error. */
   parse_error: { status: 400, rpcCode: -32_700, outsideRpc: 'invalid_request' },
   policy_too_large: { status: 400, rpcCode: -32_600 },
+  /** More connections than one answer joins. */
+  too_many_connections: { status: 400, rpcCode: -32_600 },
   unauthorized: { status: 401, rpcCode: -32_001 },
   /** The connection's upstream requires authorization. */
   upstream_unauthorized: { status: 401, rpcCode: -32_001 },

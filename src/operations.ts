@@ -56,6 +56,8 @@ export const operations = {
   revokeToken: post('/tokens/revoke', json),
   listConnections: get('/connect/{namespace}', many),
   createConnection: post('/connect/{namespace}', json),
+  listNamespaceTools: get('/connect/{namespace}/.tools', many),
+  listRecipes: get('/connect/{namespace}/.clients', small),
   getConnection: get('/connect/{namespace}/{connectionId}', small),
   replaceConnection: put('/connect/{namespace}/{connectionId}', json),
   deleteConnection: remove('/connect/{namespace}/{connectionId}', small),

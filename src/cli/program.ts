@@ -11,6 +11,7 @@ import { CommandError } from '../errors.ts'
 import { createLog } from '../ops/log.ts'
 import { version } from '../version.ts'
 import type { CreateKeyFlags } from './client/access-commands.ts'
+import { addClientConfigCommand } from './client/client-config.ts'
 import { addConnectionCommands } from './client/connection-commands.ts'
 import { type CommandContext, either, type RemoteCommands, remoteCommands } from './client/context.ts'
 import { addLoginCommands } from './client/login.ts'
@@ -46,6 +47,7 @@ export function createProgram(context: Context): Command {
   addConnectionCommands(postern, remotes)
   addServerActions(addServerCommands(postern, context), remotes)
   addNamespaceCommands(postern, remotes)
+  addClientConfigCommand(postern, remotes)
   addOrganizationCommands(postern, remotes)
   addMintCommand(addTokenCommands(postern, context), remotes)
   postern.commandsGroup('Access and records, over HTTP or on the server’s machine:')

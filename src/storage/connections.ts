@@ -58,8 +58,8 @@ export interface ConnectionPrivate {
   readonly wantedScope?: string
   /** When the sign-in ends, if nothing can renew it: an ISO 8601 time. */
   readonly signedInUntil?: string
-  /** Bytes of the lists that are kept of its server; undefined if none are. */
-  readonly listBytes?: number
+  /** The lists that are kept of its server: their bytes, and a hash of them. Undefined if none are. */
+  readonly list?: { readonly bytes: number; readonly id: string }
   /** How often somebody has signed in or out. Tickets and attempts of before are void. */
   readonly setups?: number
 }
@@ -105,7 +105,9 @@ function readPrivate(bytes: Uint8Array | undefined): ConnectionPrivate {
 
 /** The bytes that a connection adds to its namespace's usage. */
 export function bytesOf(namespace: string, { connection, privatePart, bytes, privateBytes }: StoredConnection): number {
-  return bytes.length + (privateBytes?.length ?? 0) + (privatePart.listBytes ?? 0) + indexBytesOf(namespace, connection)
+  return (
+    bytes.length + (privateBytes?.length ?? 0) + (privatePart.list?.bytes ?? 0) + indexBytesOf(namespace, connection)
+  )
 }
 
 /**
@@ -152,8 +154,8 @@ export function connectionEdits(
       records.push({ key: privateRecordKey, value: Buffer.from(JSON.stringify(after.privatePart)) })
     }
   }
-  const listBytes = after?.privatePart.listBytes
-  const isListDropped = before?.privatePart.listBytes !== undefined && listBytes === undefined
+  const listBytes = after?.privatePart.list?.bytes
+  const isListDropped = before?.privatePart.list !== undefined && listBytes === undefined
   const index = after === undefined ? 0 : indexBytesOf(namespace, after.connection)
   const taken = before === undefined ? 0 : bytesOf(namespace, before)
   const bytes = records.reduce((sum, { value }) => sum + value.length, index + (listBytes ?? 0) - taken)

@@ -95,7 +95,9 @@ class RemoteCommand extends Command {
   }
 }
 
-/** The context that a command runs in. `key`: instead of the one that is kept. Throws CommandError as `openClient` does. */
+/**
+ * The context that a command runs in. `key`: instead of the one that is kept. Throws CommandError as `openClient` does.
+ */
 export function contextOf<Flags>(flags: ClientFlags & Flags, { stdout, stderr }: Terminal, key?: string) {
   const isJson = flags.json === true
   return {

@@ -8,7 +8,8 @@ import type { ListKind } from '../gateway/tool-requests.ts'
 import { findConnectionOf, type Target } from './endpoint-call.ts'
 import type { EndpointDeps } from './endpoint-deps.ts'
 import { type EndpointRequest, rpcError } from './endpoint-request.ts'
-import { joinLists, shownConnections } from './joined-lists.ts'
+import { joinLists, withLists } from './joined-lists.ts'
+import { definitionOf } from './kept-record.ts'
 import { nameLengths, readCalledName } from './listed-names.ts'
 import { readListedUri } from './listed-uris.ts'
 import type { ListedDefinition } from './rendered-offer.ts'
@@ -72,9 +73,11 @@ async function targetIn(
   try {
     const connection = await findConnectionOf(deps, asked, { namespace, connectionId })
     // The class of a tool is in its definition; other calls need not wait for one.
-    const [listed] = await deps.kept.of(context, [{ namespace, connectionId }], asked.via === 'search')
-    const definition = kind === 'tools' ? listed?.offer?.tools.find(({ name }) => name === own) : undefined
-    return { connection, era: listed?.offer?.era ?? 'handshake', named: { path, own }, definition }
+    return await deps.kept.use(context, [{ namespace, connectionId }], asked.via === 'search', ([listed]) => {
+      const found = kind === 'tools' ? listed?.kept?.lists.tools.find((one) => one.own === own) : undefined
+      const definition = found && definitionOf('tools', found)
+      return { connection, era: listed?.kept?.era ?? 'handshake', named: { path, own }, definition }
+    })
   } catch (thrown) {
     if (thrown instanceof PlatformError && thrown.code === 'not_found') return undefined
     throw thrown
@@ -83,11 +86,15 @@ async function targetIn(
 
 /** The definitions that the caller's list shows, by listed name. */
 async function listedAs(
-  { kept, store }: EndpointDeps,
+  deps: EndpointDeps,
   { context, namespace: { namespace } }: EndpointRequest,
   kind: 'tools' | 'prompts',
   length: (typeof nameLengths)[number],
-): Promise<ReadonlyMap<string, ListedDefinition & { readonly connectionId: string }>> {
-  const shown = await shownConnections(kept, store, context, { namespace, length, mayAsk: true })
-  return new Map(joinLists(shown, kind).definitions.map((one) => [one.listed, one]))
+): Promise<ReadonlyMap<string, ListedDefinition>> {
+  return withLists(
+    deps,
+    context,
+    { namespace, length, mayAsk: true },
+    (shown) => new Map(joinLists(shown, kind).definitions.map((one) => [one.listed, one])),
+  )
 }

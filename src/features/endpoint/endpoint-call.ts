@@ -208,10 +208,12 @@ function* rewriting(
 ): Generator<number, string> {
   // An event may carry only an id, without data.
   if (data === '') return data
-  const { namespace, connectionId } = connection
+  const { namespace, connectionId, stored } = connection
+  const isMocked = stored.connection.mock?.enabled === true
   const replace: ReplaceValue = (path, raw) => {
     if (path.length === 1 && path[0] === 'id') {
-      if (raw === 'null' || raw === rawId) return JSON.stringify(message.id)
+      // A mock asks for nothing, and answers the client's own id.
+      if (raw === 'null' || raw === rawId || isMocked) return JSON.stringify(message.id)
       return JSON.stringify(
         underWay.ask(owner, { ref: { namespace, connectionId }, rawId: raw, sessionId: progress.sessionId }),
       )

@@ -7,6 +7,8 @@ import type { UnderWay } from './under-way.ts'
 export interface EndpointDeps extends KeptListsDeps {
   readonly kept: KeptLists
   readonly underWay: UnderWay
+  /** The base URL, without a slash at its end. */
+  readonly base: string
   readonly changes: ListChanges
   /** Seals what the platform gives to clients: session ids, and the ids of servers' requests. */
   readonly sessionKey: Buffer

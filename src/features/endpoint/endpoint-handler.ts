@@ -27,9 +27,12 @@ import {
   unknown,
 } from './endpoint-request.ts'
 import { greetingResult } from './greeting.ts'
-import { joinLists, listResult, shownConnections } from './joined-lists.ts'
+import { joinLists, listResult, type Shown, withLists } from './joined-lists.ts'
 import { openSessionStream, openSubscription } from './list-stream.ts'
+import { listNamespaceTools } from './namespace-tools.ts'
+import { listRecipes } from './recipes.ts'
 import { callFound, searchDefinitions, searchTools } from './search-tools.ts'
+import { seenConnections } from './seen-connections.ts'
 import { statusResult, statusTool } from './status-tool.ts'
 import { callTools } from './tool-search.ts'
 
@@ -37,6 +40,9 @@ export const endpointHandlers = handlersOf({
   callNamespace: call,
   callView: call,
   listenNamespace: listen,
+  listNamespaceTools,
+  listRecipes,
+
   listenView: listen,
 })
 
@@ -122,9 +128,10 @@ async function callTool(deps: EndpointDeps, asked: EndpointRequest, name: string
   if (asked.options.hasStatus && name === statusTool.name) {
     // Asked as for a list, which it is.
     await requireAllowed(deps, asked, { ...asked.message.body, method: 'tools/list', params: {} }) // 403
-    return answer(asked, statusResult(await shown(deps, asked, true))) // 400
+    return shown(deps, asked, (all) => answer(asked, statusResult(all))) // 400
   }
-  if (asked.options.isSearch && name === 'search_tools') return searchTools(deps, asked, () => shown(deps, asked, true))
+  if (asked.options.isSearch && name === 'search_tools')
+    return searchTools(deps, asked, (use) => shown(deps, asked, use))
   const as = callTools.find((one) => one === name)
   if (asked.options.isSearch && as !== undefined) return callFound(deps, asked, as)
   const target = await targetOfName(deps, asked, { kind: 'tools', name, path: ['params', 'name'] })
@@ -156,8 +163,13 @@ async function targetOf(
   return target ?? unknown(asked, isPrompt ? 'prompt' : 'resource', given)
 }
 
-function shown({ kept, store }: EndpointDeps, { context, namespace, options }: EndpointRequest, mayAsk: boolean) {
-  return shownConnections(kept, store, context, { namespace: namespace.namespace, length: options.length, mayAsk })
+/** Passes the connections with their lists to `use`. Throws 400, 429, and what `use` throws. */
+function shown<T>(
+  deps: EndpointDeps,
+  { context, namespace, options }: EndpointRequest,
+  use: (all: readonly Shown[]) => Promise<T> | T,
+): Promise<T> {
+  return withLists(deps, context, { namespace: namespace.namespace, length: options.length, mayAsk: true }, use)
 }
 
 async function list(
@@ -168,18 +180,16 @@ async function list(
 ): Promise<Response> {
   // There is one page, so no cursor was ever given.
   if (params['cursor'] !== undefined) return rpcError(asked, rpcCodes.invalidParams, 'params.cursor: is not valid here')
-  const all = await shown(deps, asked, true) // 400, 429
-  const isSearch = kind === 'tools' && asked.options.isSearch
-  const joined = joinLists(all, kind)
-  const own: object[] = kind === 'tools' && asked.options.hasStatus ? [statusTool] : []
-  if (isSearch) own.unshift(...searchDefinitions(all, asked.view?.always ?? []))
-  return answer(
-    asked,
-    listResult(kind, isSearch ? { ...joined, definitions: [] } : joined, {
-      isStateless: asked.message.era === 'stateless',
-      own,
-    }),
-  )
+  const { options, message, view } = asked
+  // 400, 429
+  return shown(deps, asked, (all) => {
+    const isSearch = kind === 'tools' && options.isSearch
+    const joined = joinLists(all, kind)
+    const own: object[] = kind === 'tools' && options.hasStatus ? [statusTool] : []
+    if (isSearch) own.unshift(...searchDefinitions(all, view?.always ?? []))
+    const shownHere = isSearch ? { ...joined, definitions: [] } : joined
+    return answer(asked, listResult(kind, shownHere, { isStateless: message.era === 'stateless', own }))
+  })
 }
 
 async function greet(
@@ -188,7 +198,10 @@ async function greet(
   owner: string,
   { capabilities, clientInfo }: Readonly<Record<string, unknown>>,
 ): Promise<Response> {
-  const response = answer(asked, greetingResult(asked, await shown(deps, asked, false)))
+  const { context, namespace } = asked
+  // No server is asked, and the instructions of more connections than a list joins are left out.
+  const refs = (await seenConnections(deps.store, context, namespace.namespace)) ?? []
+  const response = await deps.kept.use(context, refs, false, (listed) => answer(asked, greetingResult(asked, listed)))
   if (asked.message.method !== 'initialize') return response
   const sessionId = sealClient(deps.sessionKey, owner, capabilities, clientInfo)
   if (sessionId === undefined) {

@@ -7,11 +7,11 @@ import { viewBlocks } from '../../policy/view-policy.ts'
 import { within } from '../../within.ts'
 import { consentToolsTimeoutMs, shown, type Tool } from '../gateway/tool-requests.ts'
 import type { EndpointDeps } from './endpoint-deps.ts'
-import { joinLists, shownConnections } from './joined-lists.ts'
+import { joinLists, withLists } from './joined-lists.ts'
 
 /** Each by its own name, under which the rules know it. Undefined if they cannot be listed in time. */
 export async function endpointTools(
-  { kept, store }: Pick<EndpointDeps, 'kept' | 'store'>,
+  deps: Pick<EndpointDeps, 'kept' | 'store'>,
   context: RequestContext,
   { namespace, view }: { readonly namespace: string; readonly view?: string | undefined },
 ): Promise<ShownTool[] | undefined> {
@@ -19,17 +19,14 @@ export async function endpointTools(
   const own: readonly Block[] = found === undefined ? [] : viewBlocks(found.policy)
   const { caller } = context
   const narrowed = { ...context, caller: { ...caller, blocks: [...caller.blocks, ...own] } }
-  const listed = shownConnections(kept, store, narrowed, { namespace, length: 46, mayAsk: true }).then(
-    (all) => {
-      const byName = Map.groupBy(joinLists(all, 'tools').definitions, (one) => one.own)
-      return [...byName].flatMap(([, [first, ...others]]) => {
-        if (first === undefined) return []
-        const ids = [first, ...others].map(({ connectionId }) => connectionId).join(', ')
-        const tool = shown(first.definition as unknown as Tool)
-        return [{ ...tool, description: `${ids}: ${tool.description}` }]
-      })
-    },
-    () => undefined,
-  )
+  const listed = withLists(deps, narrowed, { namespace, length: 46, mayAsk: true }, (all) => {
+    const byName = Map.groupBy(joinLists(all, 'tools').definitions, (one) => one.own)
+    return [...byName.values()].flatMap(([first, ...others]) => {
+      if (first === undefined) return []
+      const ids = [first, ...others].map(({ connectionId }) => connectionId).join(', ')
+      const tool = shown(first.definition as unknown as Tool)
+      return [{ ...tool, description: `${ids}: ${tool.description}` }]
+    })
+  }).catch(() => undefined)
   return within(consentToolsTimeoutMs, listed, () => undefined)
 }

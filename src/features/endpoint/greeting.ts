@@ -2,8 +2,7 @@
 
 import { handshakeRevisions, statelessRevision } from '../../model/mcp.ts'
 import { type EndpointRequest, serverInfo } from './endpoint-request.ts'
-import { joinLists, type Shown } from './joined-lists.ts'
-import { listFreshMs } from './kept-lists.ts'
+import { type ListedConnection, listFreshMs } from './kept-lists.ts'
 
 /** Contract 20.5: bytes of the instructions of all connections together. Past it: each is cut to its part. */
 export const instructionsBytesMax = 2048
@@ -17,9 +16,9 @@ const [changing, completions] = [{ listChanged: true }, {}]
 const capabilities = { tools: changing, prompts: changing, resources: changing, completions }
 
 /** The result of `initialize` or `server/discover`. */
-export function greetingResult(asked: EndpointRequest, shown: readonly Shown[]): object {
+export function greetingResult(asked: EndpointRequest, listed: readonly ListedConnection[]): object {
   const { message, namespace, view } = asked
-  const instructions = joinedInstructions(view?.instructions ?? namespace.instructions ?? '', shown)
+  const instructions = joinedInstructions(view?.instructions ?? namespace.instructions ?? '', listed)
   const said = { capabilities, ...(instructions !== '' && { instructions }) }
   if (message.method === 'server/discover') {
     return { supportedVersions: [statelessRevision], ...said, cacheScope: 'private', ttlMs: listFreshMs }
@@ -33,12 +32,11 @@ export function greetingResult(asked: EndpointRequest, shown: readonly Shown[]):
  * The text of the view or namespace, a line about connections that are not available, and the instructions of all
  * connections.
  */
-export function joinedInstructions(own: string, shown: readonly Shown[]): string {
-  const { skipped, stale } = joinLists(shown, 'tools')
-  const away = [...skipped, ...stale].map(({ connectionId, error }) => `${connectionId} (${error})`)
+export function joinedInstructions(own: string, listed: readonly ListedConnection[]): string {
+  const away = listed.flatMap(({ ref, problem }) => (problem ? [`${ref.connectionId} (${problem.error})`] : []))
   const line = away.length === 0 ? [] : [cutTo(unavailableBytesMax, `Not available now: ${away.join(', ')}`)]
-  const texts = shown.flatMap(({ ref, offer }) =>
-    offer?.instructions === undefined ? [] : [{ head: `## ${ref.connectionId}\n`, text: offer.instructions }],
+  const texts = listed.flatMap(({ ref, kept }) =>
+    kept?.instructions === undefined ? [] : [{ head: `## ${ref.connectionId}\n`, text: kept.instructions }],
   )
   const first = [...(own === '' ? [] : [cutTo(ownBytesMax, own)]), ...line]
   const taken = first.reduce((sum, one) => sum + Buffer.byteLength(one) + 1, 0)

@@ -5,10 +5,12 @@ import { PlatformError } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { toolsCharsMax } from '../../limits.ts'
 import { couldCall, hasRpcRules, toolRules } from '../../policy/tools.ts'
+import type { Store } from '../../storage/store.ts'
 import { inScope } from '../connections/plan.ts'
 import { narrowingCostMax } from '../gateway/filter-tools.ts'
 import type { ListKind } from '../gateway/tool-requests.ts'
 import { type KeptLists, type ListedConnection, type ListProblem, listFreshMs } from './kept-lists.ts'
+import type { Kept } from './kept-record.ts'
 import type { NameLength } from './listed-names.ts'
 import { type ListedDefinition, type RenderedOffer, rendering } from './rendered-offer.ts'
 import { joinedConnectionsMax, seenConnections } from './seen-connections.ts'
@@ -16,7 +18,7 @@ import { joinedConnectionsMax, seenConnections } from './seen-connections.ts'
 /** Why a connection's definitions are left out of a list. */
 export interface Skipped {
   readonly connectionId: string
-  readonly error: ListProblem['error'] | 'too_large' | 'name_collision'
+  readonly error: ListProblem['error'] | 'name_collision'
   readonly message: string
   readonly setupUrl?: string
 }
@@ -26,41 +28,53 @@ export interface Shown extends ListedConnection {
   readonly lists: RenderedOffer | undefined
 }
 
-/** The connections that the caller sees, each with what it offers to this caller. Throws 400, 429. */
-export async function shownConnections(
-  kept: KeptLists,
-  store: Parameters<typeof seenConnections>[0],
+/** Which lists a request is about. */
+export interface ListsOf {
+  readonly namespace: string
+  readonly length: NameLength
+  /** Whether servers may be asked. */
+  readonly mayAsk: boolean
+}
+
+/**
+ * Passes the connections that the caller sees to `use`, each with what it offers to this caller. Throws 400, 429, and
+ * what `use` throws.
+ */
+export async function withLists<T>(
+  { kept, store }: { readonly kept: KeptLists; readonly store: Store },
   context: RequestContext,
-  { namespace, length, mayAsk }: { readonly namespace: string; readonly length: NameLength; readonly mayAsk: boolean },
-): Promise<Shown[]> {
+  { namespace, length, mayAsk }: ListsOf,
+  use: (shown: readonly Shown[]) => Promise<T> | T,
+): Promise<T> {
   const { caller, request } = context
   const refs = await seenConnections(store, context, namespace)
   if (refs === undefined) {
     throw new PlatformError(
-      'invalid_request',
+      'too_many_connections',
       `This caller sees more than ${joinedConnectionsMax} connections: narrow it with a token's policy. Calls work`,
     )
   }
   const scope = { filters: [], blocks: caller.blocks }
-  const listed = await kept.of(context, refs, mayAsk)
-  // Ids and records are read one after the other.
-  const seen = listed.filter(({ stored }) => inScope(stored.connection, scope))
-  return Promise.all(
-    seen.map(async (one) => ({
-      ...one,
-      lists: one.offer && (await allowanceOf(request).run(narrowing(one.ref.connectionId, one.offer, context, length))),
-    })),
-  )
+  return kept.use(context, refs, mayAsk, async (listed) => {
+    // Ids and records are read one after the other.
+    const seen = listed.filter(({ stored }) => inScope(stored.connection, scope))
+    const shown: Shown[] = []
+    for (const one of seen) {
+      const work = one.kept && narrowing(one.ref.connectionId, one.kept, context, length)
+      shown.push({ ...one, lists: work && (await allowanceOf(request).run(work)) })
+    }
+    return use(shown)
+  })
 }
 
 /** The definitions that the caller could use, as work in steps. */
 function* narrowing(
   connectionId: string,
-  offer: NonNullable<ListedConnection['offer']>,
+  kept: Kept,
   { caller: { blocks } }: RequestContext,
   length: NameLength,
 ): Generator<number, RenderedOffer> {
-  const lists = yield* rendering(connectionId, offer, length)
+  const lists = yield* rendering(connectionId, kept, length)
   if (!hasRpcRules(blocks)) return lists
   const rules = toolRules(blocks)
   const tools: ListedDefinition[] = []
@@ -81,7 +95,7 @@ function* narrowing(
 
 /** The definitions of one kind, and the connections that lack some. */
 export interface JoinedList {
-  readonly definitions: readonly (ListedDefinition & { readonly connectionId: string })[]
+  readonly definitions: readonly ListedDefinition[]
   readonly skipped: readonly Skipped[]
   readonly stale: readonly (Skipped & { readonly listedAt: string })[]
 }
@@ -90,18 +104,18 @@ export interface JoinedList {
 export function joinLists(shown: readonly Shown[], kind: ListKind): JoinedList {
   const skipped: Skipped[] = []
   const stale: (Skipped & { readonly listedAt: string })[] = []
-  const byName = new Map<string, ListedDefinition & { readonly connectionId: string }>()
+  const byName = new Map<string, ListedDefinition>()
   const collided = new Set<string>()
   const collisions = new Map<string, string>()
   let characters = 0
-  for (const { ref, lists, listedAt, problem } of shown) {
+  for (const { ref, lists, kept, problem } of shown) {
     const { connectionId } = ref
     if (lists === undefined) {
       if (problem !== undefined) skipped.push({ connectionId, ...problem })
       continue
     }
-    if (problem !== undefined) stale.push({ connectionId, ...problem, listedAt: listedAt ?? '' })
-    const size = lists[kind].reduce((sum, { json }) => sum + json.length, 0)
+    if (problem !== undefined) stale.push({ connectionId, ...problem, listedAt: kept?.listedAt ?? '' })
+    const size = lists[kind].reduce((sum, one) => sum + one.size, 0)
     if (characters + size > toolsCharsMax) {
       skipped.push({
         connectionId,
@@ -116,7 +130,7 @@ export function joinLists(shown: readonly Shown[], kind: ListKind): JoinedList {
       if (former !== undefined) {
         collided.add(one.listed)
         for (const id of [former.connectionId, connectionId]) collisions.set(id, one.listed)
-      } else byName.set(one.listed, { ...one, connectionId })
+      } else byName.set(one.listed, one)
     }
   }
   for (const name of collided) byName.delete(name)

@@ -8,17 +8,18 @@ import type { RequestContext } from '../../auth/authorizer.ts'
 import { PlatformError } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { Queue } from '../../fairness/queue.ts'
+import { inSlices } from '../../fairness/turns.ts'
 import { asPlatformError } from '../../http/error-response.ts'
+import { toolsCharsMax } from '../../limits.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
-import { reading } from '../../schema/json.ts'
-import { equalBytes, textOf } from '../../storage/bytes.ts'
 import { connectionChange, findConnections, type StoredConnection } from '../../storage/connections.ts'
 import { keyOf } from '../../storage/keys.ts'
 import type { Usage } from '../../storage/usage.ts'
 import { within } from '../../within.ts'
 import { askedAs } from '../gateway/connection-status.ts'
 import type { GatewayDeps } from '../gateway/forward.ts'
-import { type Offer, readOffer } from './read-lists.ts'
+import { type Kept, readingRecord } from './kept-record.ts'
+import { readOffer } from './read-lists.ts'
 
 /** Contract 20.4: milliseconds for which a kept list is not read again. Past it: it is read again behind the answer. */
 export const listFreshMs = 10_000
@@ -34,33 +35,34 @@ const confirmMs = 3600 * 1000
 const readsAtOnceMax = 64
 /** Contract 20.4: reads of servers' lists at once for one owner. Past it: further reads wait. */
 const readsOfOwnerMax = 8
-/** Bytes of kept lists that are cached in parsed form. Past it: the least recently used one is parsed again. */
-const parsedBytesMax = 16 * 2 ** 20
+/** Characters of kept lists that are in memory. Past it: the least recently used one is read again. */
+const readBytesMax = 32 * 2 ** 20
+/** Bytes of lists that are joined without a place: most have fewer. Past it: the request waits for one. */
+const largeBytes = 256 * 1024
+/** Ours: requests that join large lists at once, one for each owner. Past it: further requests wait. */
+const joinsAtOnceMax = 4
 /** Connections whose last read is remembered. Past it: the least recently used one is read at its next use. */
 const readsKnownMax = 20_000
 
 /** Why a connection's list is missing, or old. */
 export interface ListProblem {
-  readonly error: 'auth_required' | 'input_required' | 'disconnected' | 'upstream_error' | 'upstream_timeout'
+  readonly error:
+    | 'auth_required'
+    | 'input_required'
+    | 'disconnected'
+    | 'upstream_error'
+    | 'upstream_timeout'
+    | 'too_large'
   readonly message: string
   readonly setupUrl?: string
 }
 
-/** A connection with what it offers. Where servers were asked, at least one of `offer` and `problem` is there. */
+/** A connection with what it offers. Where servers were asked, at least one of `kept` and `problem` is there. */
 export interface ListedConnection {
   readonly ref: ConnectionRef
   readonly stored: StoredConnection
-  readonly offer?: Offer | undefined
-  /** ISO 8601: when its server last confirmed the list. */
-  readonly listedAt?: string | undefined
+  readonly kept?: Kept | undefined
   readonly problem?: ListProblem | undefined
-}
-
-interface Kept {
-  /** Names what was asked (`askedAs`): after another sign-in, or with other headers, the list is another. */
-  readonly of: string
-  readonly listedAt: string
-  readonly offer: Offer
 }
 
 /** The last read of a connection's lists. */
@@ -78,9 +80,16 @@ export interface KeptListsDeps extends GatewayDeps {
 export class KeptLists {
   readonly #deps: KeptListsDeps
   readonly #places = new Queue(readsAtOnceMax, readsOfOwnerMax)
-  readonly #parsed = new LRUCache<string, { readonly bytes: Uint8Array; readonly kept: Kept }>({
-    maxSize: parsedBytesMax,
-    sizeCalculation: ({ bytes }) => bytes.length + 1000,
+  /** For servers whose last read has failed: they keep no others waiting. */
+  readonly #lastPlaces = new Queue(readsAtOnceMax, readsOfOwnerMax)
+  readonly #joins = new Queue(joinsAtOnceMax, 1)
+  readonly #read = new LRUCache<string, Kept>({
+    maxSize: readBytesMax,
+    sizeCalculation: ({ lists }) =>
+      1000 +
+      Object.values(lists)
+        .flat()
+        .reduce((sum, { rest }) => sum + rest.length + 100, 0),
   })
   readonly #lastReads = new LRUCache<string, LastRead>({ max: readsKnownMax })
   /** Reads in progress, by what is asked. */
@@ -91,38 +100,60 @@ export class KeptLists {
   }
 
   /**
-   * These connections with their lists. `mayAsk`: servers may be asked, now or behind the answer. Never rejects for
-   * one of them; rejects with `rate_limited`.
+   * Passes these connections to `use`, with what each offers. `mayAsk`: servers may be asked, now or behind the answer.
+   * Never rejects because of one of them; rejects with `rate_limited`, and with what `use` throws. Of one owner, one
+   * use of large lists is under way at a time.
    */
-  async of(context: RequestContext, refs: readonly ConnectionRef[], mayAsk: boolean): Promise<ListedConnection[]> {
-    const { store } = this.#deps
-    const found = await findConnections(store, refs)
-    const records = await store.getMany(
-      refs.map(({ namespace, connectionId }) => keyOf('keptList', namespace, connectionId)),
-    )
-    const late = { error: 'upstream_timeout', message: 'The MCP server has not listed its tools yet' } as const
+  async use<T>(
+    context: RequestContext,
+    refs: readonly ConnectionRef[],
+    mayAsk: boolean,
+    use: (listed: ListedConnection[]) => Promise<T> | T,
+  ): Promise<T> {
+    const found = await findConnections(this.#deps.store, refs)
+    const stored = refs.flatMap((ref, index) => {
+      const one = found[index]
+      return one === undefined ? [] : [{ ref, stored: one, bytes: one.privatePart.list?.bytes ?? 0 }]
+    })
+    const bytes = stored.reduce((sum, one) => sum + one.bytes, 0)
+    const leave = bytes > largeBytes ? await this.#joins.enter(context.caller) : () => {}
+    try {
+      return await use(await this.#all(context, stored, mayAsk))
+    } finally {
+      leave()
+    }
+  }
+
+  #all(
+    context: RequestContext,
+    stored: readonly (Pick<ListedConnection, 'ref' | 'stored'> & { readonly bytes: number })[],
+    mayAsk: boolean,
+  ): Promise<ListedConnection[]> {
     const { clock } = this.#deps
     const until = clock.monotonic() + unseenWaitMs
+    let sum = 0
     return Promise.all(
-      refs.flatMap((ref, index) => {
-        const stored = found[index]
-        if (stored === undefined) return []
-        const waited = this.#listed(context, { ref, stored, bytes: records[index] }, mayAsk)
-        return [within(until - clock.monotonic(), waited, () => ({ ref, stored, problem: late }))]
+      stored.map(({ bytes, ...one }) => {
+        sum += bytes
+        if (sum > toolsCharsMax) {
+          sum -= bytes
+          return { ...one, problem: tooLarge }
+        }
+        return within(until - clock.monotonic(), this.#listed(context, one, mayAsk), () => ({ ...one, problem: late }))
       }),
     )
   }
 
   async #listed(
     context: RequestContext,
-    { ref, stored, bytes }: Pick<ListedConnection, 'ref' | 'stored'> & { readonly bytes: Uint8Array | undefined },
+    { ref, stored }: Pick<ListedConnection, 'ref' | 'stored'>,
     mayAsk: boolean,
   ): Promise<ListedConnection> {
     const name = nameOf(ref)
     const of = hashOf(stored)
-    const kept = await this.#keptIn(name, of, bytes, context)
+    const kept = await this.#keptOf(context, { ref, stored }, of)
     const state = stateProblem(stored)
-    const known = { ref, stored, offer: kept?.offer, listedAt: kept?.listedAt }
+    const known = { ref, stored, kept }
     if (state !== undefined) return { ...known, problem: state }
     const last = this.#lastReads.get(name)
     const isKnown = last?.of === of
@@ -130,31 +161,37 @@ export class KeptLists {
     const problem = isKnown ? last.problem : undefined
     if (!mayAsk || (kept === undefined && problem !== undefined && age < failedRestMs)) return { ...known, problem }
     if (kept !== undefined) {
-      if (age >= listFreshMs) this.#read(context, ref, stored).catch(() => {})
+      if (age >= listFreshMs) this.#readOnce(context, ref, stored).catch(() => {})
       return { ...known, problem }
     }
-    return this.#read(context, ref, stored).then(
-      ({ offer, listedAt }) => ({ ref, stored, offer, listedAt }),
+    return this.#readOnce(context, ref, stored).then(
+      (kept) => ({ ref, stored, kept }),
       (thrown) => ({ ref, stored, problem: problemOf(thrown) }),
     )
   }
 
-  /** The kept list in a record; undefined if it is another connection's by now, or too old. */
-  async #keptIn(name: string, of: string, bytes: Uint8Array | undefined, { request }: RequestContext) {
-    if (bytes === undefined) return undefined
-    const known = this.#parsed.get(name)
-    const parse = () => reading(bytes.length, () => JSON.parse(textOf(bytes)) as Kept)
-    const isSame = known !== undefined && equalBytes(known.bytes, bytes)
-    const kept = isSame ? known.kept : await allowanceOf(request).parse(bytes.length, parse())
-    if (!isSame) this.#parsed.set(name, { bytes: Buffer.from(bytes), kept })
-    const isRecent = this.#deps.clock.now() - Date.parse(kept.listedAt) < listKeptMs
-    return kept.of === of && isRecent ? kept : undefined
+  /** The kept lists; undefined if there are none, they are another connection's by now, or too old. */
+  async #keptOf(
+    { request }: RequestContext,
+    { ref, stored }: Pick<ListedConnection, 'ref' | 'stored'>,
+    of: string,
+  ): Promise<Kept | undefined> {
+    const { store, clock } = this.#deps
+    const { list } = stored.privatePart
+    const name = nameOf(ref)
+    let kept = this.#read.get(name)
+    if (list !== undefined && kept?.id !== list.id) {
+      const record = await store.get(keyOf('keptList', ref.namespace, ref.connectionId))
+      kept = record && (await allowanceOf(request).parse(record.length, readingRecord(record)))
+      if (kept !== undefined) this.#read.set(name, kept)
+    }
+    const isRecent = kept !== undefined && clock.now() - Date.parse(kept.listedAt) < listKeptMs
+    return kept?.of === of && isRecent ? kept : undefined
   }
 
   /** Reads the lists from the server, once for all that wait, and keeps them. */
-  #read(context: RequestContext, ref: ConnectionRef, stored: StoredConnection): Promise<Kept> {
-    const of = hashOf(stored)
-    const key = `${nameOf(ref)}\0${of}`
+  #readOnce(context: RequestContext, ref: ConnectionRef, stored: StoredConnection): Promise<Kept> {
+    const key = `${nameOf(ref)}\0${hashOf(stored)}`
     const underWay = this.#reads.get(key) ?? this.#readNow(context, ref, stored).finally(() => this.#reads.delete(key))
     this.#reads.set(key, underWay)
     return underWay
@@ -162,14 +199,17 @@ export class KeptLists {
 
   async #readNow(context: RequestContext, ref: ConnectionRef, stored: StoredConnection): Promise<Kept> {
     const { clock } = this.#deps
+    const name = nameOf(ref)
     const of = hashOf(stored)
-    const remember = (problem?: ListProblem) => this.#lastReads.set(nameOf(ref), { of, at: clock.monotonic(), problem })
-    const leave = await this.#places.enter(context.caller)
+    const remember = (problem?: ListProblem) => this.#lastReads.set(name, { of, at: clock.monotonic(), problem })
+    const hasFailed = this.#lastReads.get(name)?.problem !== undefined
+    const leave = await (hasFailed ? this.#lastPlaces : this.#places).enter(context.caller)
     try {
-      const { offer, json } = await readOffer(this.#deps, context, { ...ref, stored })
-      const kept = { of, listedAt: new Date(clock.now()).toISOString(), offer }
+      const head = { of, listedAt: new Date(clock.now()).toISOString() }
+      const record = await readOffer(this.#deps, context, { ...ref, stored }, head)
+      const kept = await inSlices(readingRecord(record))
       remember()
-      await this.#keep(ref, kept, json)
+      await this.#keep(ref, kept, record)
       return kept
     } catch (thrown) {
       remember(problemOf(thrown))
@@ -179,24 +219,30 @@ export class KeptLists {
     }
   }
 
-  /** Writes a list that has changed, or was confirmed long ago, unless another write has changed the connection. */
-  async #keep(ref: ConnectionRef, { of, listedAt }: Kept, json: string): Promise<void> {
+  /** Writes lists that have changed, or were confirmed long ago, unless another write has changed the connection. */
+  async #keep(ref: ConnectionRef, kept: Kept, record: string): Promise<void> {
     const { store, quota } = this.#deps
-    const key = keyOf('keptList', ref.namespace, ref.connectionId)
-    const [[before], former] = await Promise.all([findConnections(store, [ref]), store.get(key)])
-    if (before === undefined || hashOf(before) !== of) return
-    const head = (time: string) => `{"of":${JSON.stringify(of)},"listedAt":"${time}","offer":`
+    const name = nameOf(ref)
+    const [before] = await findConnections(store, [ref])
+    if (before === undefined || hashOf(before) !== kept.of) return
+    const former = before.privatePart.list?.id === kept.id ? this.#read.get(name) : undefined
     // The time is not written each time.
-    const formerTime = former === undefined ? undefined : timeIn(former)
-    const isRecent = formerTime !== undefined && Date.parse(listedAt) - Date.parse(formerTime) < confirmMs
-    if (isRecent && equalBytes(former, Buffer.from(`${head(formerTime)}${json}}`))) return
-    const value = Buffer.from(`${head(listedAt)}${json}}`)
-    const privatePart = { ...before.privatePart, listBytes: value.length }
+    if (former !== undefined && Date.parse(kept.listedAt) - Date.parse(former.listedAt) < confirmMs) return
+    const value = Buffer.from(record)
+    const privatePart = { ...before.privatePart, list: { bytes: value.length, id: kept.id } }
     const change = connectionChange(ref, before, { connection: before.connection, privatePart }, quota)
-    // A namespace that is full keeps no lists: they are read at each use.
+    const key = keyOf('keptList', ref.namespace, ref.connectionId)
+    // In a namespace that is full they are kept in memory alone.
+    this.#read.set(name, kept)
     await store.commit({ ...change, puts: [...(change.puts ?? []), { key, value }] })
   }
 }
+
+const late = { error: 'upstream_timeout', message: 'The MCP server has not listed its tools yet' } as const
+const tooLarge = {
+  error: 'too_large',
+  message: `All lists together have more than ${toolsCharsMax} bytes`,
+} as const
 
 const nameOf = ({ namespace, connectionId }: ConnectionRef) => `${namespace}/${connectionId}`
 
@@ -204,11 +250,6 @@ const nameOf = ({ namespace, connectionId }: ConnectionRef) => `${namespace}/${c
 function hashOf(stored: StoredConnection): string {
   const { mock } = stored.connection
   return Bun.SHA256.hash(`${askedAs(stored)}\0${mock?.enabled === true}`, 'base64').slice(0, 22)
-}
-
-/** The time in a record, without parsing its lists. */
-function timeIn(record: Uint8Array): string | undefined {
-  return /"listedAt":"([^"]+)"/.exec(textOf(record.subarray(0, 200)))?.[1]
 }
 
 /** Why a connection must not be contacted in this state; undefined if it may be. */

@@ -15,9 +15,9 @@ import type { ListKind } from '../gateway/tool-requests.ts'
 export const listenersOfKeyMax = 16
 /** Contract 20.6: streams of list changes in a process. Past it: 429. */
 export const listenersMax = 2000
-/** Contract 20.6: milliseconds in which postern tells changes once. */
+/** Milliseconds in which all changes are told once (contract, 20.6). */
 const lookMs = 1000
-/** Contract 20.6: seconds after which an idle stream carries a comment. */
+/** Seconds after which an idle stream carries a comment (contract, 20.6). */
 const commentSeconds = 15
 
 /** The kinds of changes that a client hears of; templates belong to resources. */

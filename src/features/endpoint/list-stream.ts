@@ -13,7 +13,7 @@ import { openClient } from './client-session.ts'
 import { enterEndpoint } from './endpoint-context.ts'
 import type { EndpointDeps } from './endpoint-deps.ts'
 import { type EndpointRequest, requireAllowed } from './endpoint-request.ts'
-import { joinLists, shownConnections } from './joined-lists.ts'
+import { joinLists, withLists } from './joined-lists.ts'
 import { type ChangedKind, changedKinds, type Digests, listsOf } from './list-changes.ts'
 
 type Listening = Pick<EndpointRequest, 'context' | 'namespace' | 'view' | 'options'>
@@ -119,16 +119,17 @@ async function openStream(
 /** A hash of each list as the client would get it now, without asking any server. */
 async function digestsOf(deps: EndpointDeps, request: Request, length: 46 | 64): Promise<Digests> {
   const { context, namespace } = await enterEndpoint(deps, request, true)
-  const { kept, store } = deps
-  const shown = await shownConnections(kept, store, context, { namespace: namespace.namespace, length, mayAsk: false })
-  const digests = changedKinds.map((kind) => {
-    const hash = new Bun.CryptoHasher('sha256')
-    // In the order of names: another order is no change.
-    for (const list of listsOf[kind]) {
-      const all = joinLists(shown, list).definitions.map(({ json }) => json)
-      for (const json of all.sort()) hash.update(`${json}\n`)
-    }
-    return [kind, hash.digest('base64')] as const
-  })
+  const asked = { namespace: namespace.namespace, length, mayAsk: false }
+  const digests = await withLists(deps, context, asked, (shown) =>
+    changedKinds.map((kind) => {
+      const hash = new Bun.CryptoHasher('sha256')
+      // In the order of names: another order is no change.
+      for (const list of listsOf[kind]) {
+        const all = joinLists(shown, list).definitions.map(({ json }) => json)
+        for (const json of all.sort()) hash.update(`${json}\n`)
+      }
+      return [kind, hash.digest('base64')] as const
+    }),
+  )
   return Object.fromEntries(digests) as Digests
 }

@@ -8,19 +8,12 @@ import { findConnection } from '../../storage/connections.ts'
 import { version } from '../../version.ts'
 import type { AuthorizedCall, EndpointCall } from '../gateway/authorized-call.ts'
 import { type GatewayDeps, sessionOwnerOf } from '../gateway/forward.ts'
-import type { Message } from '../gateway/message.ts'
 import { readGreeting, type ServerGreeting } from '../gateway/sessions.ts'
-import { ask, type Definition, type ListKind, listDefinitions, MissingMethod } from '../gateway/tool-requests.ts'
+import { ask, type ListKind, listDefinitions, MissingMethod } from '../gateway/tool-requests.ts'
+import { type Kept, type Offer, writingRecord } from './kept-record.ts'
 
 /** Contract 20.4: milliseconds that a read of a server's lists may take. Past it: it ends as `upstream_timeout`. */
 export const listReadTimeoutMs = 30_000
-
-/** Everything that a server offers. */
-export type Offer = { readonly [Kind in ListKind]: readonly Definition[] } & {
-  /** The revisions that the server speaks. */
-  readonly era: Message['era']
-  readonly instructions?: string
-}
 
 /** The reader's session with each server: it offers nothing to the server. */
 const reader: EndpointCall = {
@@ -28,14 +21,13 @@ const reader: EndpointCall = {
   client: { sessionId: 'lists', capabilities: {}, clientInfo: { name: 'postern', version } },
 }
 
-/**
- * The lists of a server as anybody's request may need them, and their JSON. Throws what `listDefinitions` throws.
- */
+/** The record of a server's lists, as anybody's request may need them. Throws what `listDefinitions` throws. */
 export async function readOffer(
   deps: GatewayDeps,
   context: RequestContext,
   connection: AuthorizedConnection,
-): Promise<{ readonly offer: Offer; readonly json: string }> {
+  head: Pick<Kept, 'of' | 'listedAt'>,
+): Promise<string> {
   // Its own: a read continues when the request is answered, or its client has gone.
   const request = new Request(context.request.url, { signal: AbortSignal.timeout(listReadTimeoutMs) })
   const allowance = new Allowance(deps.fairness, operations.callNamespace.costs, request, deps.sockets.addressOf)
@@ -45,25 +37,10 @@ export async function readOffer(
     // Every caller's list is made of it, so no policy narrows it here.
     const caller = { ...context.caller, blocks: [], metadataFingerprint: '' }
     const offer = await readAll(deps, callOf(deps, { ...context, caller, request }, connection))
-    return { offer, json: await allowance.run(writing(offer)) }
+    return await allowance.run(writingRecord(offer, head))
   } finally {
     allowance.end()
   }
-}
-
-/** The JSON of an offer, in steps. */
-function* writing({ era, instructions, ...lists }: Offer): Generator<number, string> {
-  const parts = [JSON.stringify({ era, instructions }).slice(1, -1)]
-  for (const [kind, definitions] of Object.entries(lists)) {
-    const texts: string[] = []
-    for (const one of definitions) {
-      const text = JSON.stringify(one)
-      texts.push(text)
-      yield text.length
-    }
-    parts.push(`"${kind}":[${texts.join()}]`)
-  }
-  return `{${parts.join()}}`
 }
 
 function callOf(deps: GatewayDeps, context: RequestContext, connection: AuthorizedConnection): AuthorizedCall {

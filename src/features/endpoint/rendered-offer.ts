@@ -1,57 +1,78 @@
-/** The definitions of one connection as the endpoint of its namespace lists them, made once of each kept list. */
+/** The definitions of one connection under the names and URIs of its namespace's endpoint. */
 
 import { replacingValues } from '../../schema/replace-values.ts'
 import { drained } from '../../schema/steps.ts'
 import { type Definition, type ListKind, listKinds } from '../gateway/tool-requests.ts'
+import { definitionJson, definitionOf, type Kept, type KeptDefinition } from './kept-record.ts'
 import { listedName, type NameLength } from './listed-names.ts'
 import { isResourceUri, listedUri } from './listed-uris.ts'
-import type { Offer } from './read-lists.ts'
 
 /** A definition under its listed name or URI. */
-export interface ListedDefinition {
-  /** The connection's own name or URI. */
-  readonly own: string
+export class ListedDefinition {
+  readonly kind: ListKind
+  readonly connectionId: string
   readonly listed: string
-  readonly definition: Definition
-  /** The JSON of the definition with the listed name or URI. */
-  readonly json: string
+  readonly #kept: KeptDefinition
+
+  constructor(kind: ListKind, connectionId: string, kept: KeptDefinition, length: NameLength) {
+    this.kind = kind
+    this.connectionId = connectionId
+    this.#kept = kept
+    const isName = listKinds[kind].identifier === 'name'
+    this.listed = isName ? listedName(connectionId, kept.own, length) : listedUri(connectionId, kept.own)
+  }
+
+  /** The connection's own name or URI. */
+  get own(): string {
+    return this.#kept.own
+  }
+
+  /** Characters of its JSON, about. */
+  get size(): number {
+    return this.listed.length + this.#kept.rest.length
+  }
+
+  /** The definition as the server gave it. */
+  get definition(): Definition {
+    return definitionOf(this.kind, this.#kept)
+  }
+
+  /** The JSON of the definition with the listed name or URI, and those of the pages of apps. */
+  get json(): string {
+    const json = definitionJson(this.kind, this.listed, this.#kept)
+    if (!this.#kept.rest.includes('"ui') || !this.#kept.rest.includes('"_meta"')) return json
+    return drained(
+      replacingValues(json, (path, raw) =>
+        path[0] === '_meta' && raw.startsWith('"') && isResourceUri(path)
+          ? JSON.stringify(listedUri(this.connectionId, JSON.parse(raw) as string))
+          : undefined,
+      ),
+    )
+  }
 }
 
 export type RenderedOffer = { readonly [Kind in ListKind]: readonly ListedDefinition[] }
 
-/** By offer: its rendered form goes with it. */
-const rendered = new WeakMap<Offer, Map<NameLength, RenderedOffer>>()
+/** By kept lists: their names go with them. */
+const rendered = new WeakMap<Kept, Map<NameLength, RenderedOffer>>()
 
-/** The definitions of an offer, as work in steps. */
-export function* rendering(connectionId: string, offer: Offer, length: NameLength): Generator<number, RenderedOffer> {
-  const byLength = rendered.getOrInsertComputed(offer, () => new Map<NameLength, RenderedOffer>())
-  const kept = byLength.get(length)
-  if (kept !== undefined) return kept
+/** Cost of a listed name, some with a hash, in the unit of `sliceCost`. */
+const nameCost = 40
+
+/** The definitions of kept lists, as work in steps. */
+export function* rendering(connectionId: string, kept: Kept, length: NameLength): Generator<number, RenderedOffer> {
+  const byLength = rendered.getOrInsertComputed(kept, () => new Map<NameLength, RenderedOffer>())
+  const known = byLength.get(length)
+  if (known !== undefined) return known
   const made: Partial<Record<ListKind, ListedDefinition[]>> = {}
   for (const kind of Object.keys(listKinds) as ListKind[]) {
-    const { identifier } = listKinds[kind]
     const list: ListedDefinition[] = []
-    for (const definition of offer[kind]) {
-      const own = String(definition[identifier])
-      const listed = identifier === 'name' ? listedName(connectionId, own, length) : listedUri(connectionId, own)
-      const json = jsonOf(connectionId, { ...definition, [identifier]: listed })
-      list.push({ own, listed, definition, json })
-      yield json.length
+    for (const one of kept.lists[kind]) {
+      yield nameCost
+      list.push(new ListedDefinition(kind, connectionId, one, length))
     }
     made[kind] = list
   }
   byLength.set(length, made as RenderedOffer)
   return made as RenderedOffer
-}
-
-function jsonOf(connectionId: string, definition: Definition): string {
-  const json = JSON.stringify(definition)
-  if (!('_meta' in definition)) return json
-  return drained(
-    replacingValues(json, (path, raw) =>
-      path[0] === '_meta' && raw.startsWith('"') && isResourceUri(path)
-        ? JSON.stringify(listedUri(connectionId, JSON.parse(raw) as string))
-        : undefined,
-    ),
-  )
 }

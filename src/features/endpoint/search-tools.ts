@@ -18,11 +18,11 @@ import { isPath, sendCall, type Target } from './endpoint-call.ts'
 import type { EndpointDeps } from './endpoint-deps.ts'
 import { answer, type EndpointRequest, requireAllowed, rpcError, unknown } from './endpoint-request.ts'
 import { joinLists, type Shown } from './joined-lists.ts'
+import type { ListedDefinition } from './rendered-offer.ts'
 import {
   type CallTool,
   callToolOf,
   callTools,
-  type FoundTool,
   foundByDefault,
   foundMax,
   searching,
@@ -84,13 +84,14 @@ export function searchDefinitions(shown: readonly Shown[], always: readonly stri
   ]
 }
 
-const shownDefinition = (one: FoundTool | undefined): object[] => (one === undefined ? [] : [JSON.parse(one.json)])
+const shownDefinition = (one: ListedDefinition | undefined): object[] =>
+  one === undefined ? [] : [JSON.parse(one.json)]
 
 /** Answers a call of `search_tools`. Throws 403, 429. */
 export async function searchTools(
   deps: EndpointDeps,
   asked: EndpointRequest,
-  shownNow: () => Promise<readonly Shown[]>,
+  withShown: <T>(use: (shown: readonly Shown[]) => Promise<T> | T) => Promise<T>,
 ): Promise<Response> {
   const { message, context } = asked
   // Asked as for a list, a part of which it is.
@@ -102,13 +103,13 @@ export async function searchTools(
     const words = `arguments: must be {"query": text, "limit": 1 to ${foundMax}, "detail": "signature" or "full"}`
     return answer(asked, { isError: true, content: text(words) })
   }
-  const found = await allowanceOf(context.request).run(searching(await shownNow(), query, limit)) // 429
+  const found = await withShown((shown) => allowanceOf(context.request).run(searching(shown, query, limit))) // 429
   const tools = found.map((one) => (detail === 'full' ? JSON.parse(one.json) : shortForm(one)))
   const structuredContent = { tools }
   return answer(asked, { content: text(JSON.stringify(structuredContent)), structuredContent })
 }
 
-const shortForm = (found: FoundTool) => ({
+const shortForm = (found: ListedDefinition) => ({
   name: found.listed,
   call: callToolOf(found.definition),
   signature: signatureOf(found),

@@ -15,13 +15,13 @@ export function statusResult(shown: readonly Shown[]): object {
   const { definitions, skipped } = joinLists(shown, 'tools')
   const tools = Map.groupBy(definitions, ({ connectionId }) => connectionId)
   const problems = new Map(skipped.map((one) => [one.connectionId, one]))
-  const connections = shown.map(({ ref: { connectionId }, lists, listedAt, problem }) => {
+  const connections = shown.map(({ ref: { connectionId }, lists, kept, problem }) => {
     const found = problem ?? problems.get(connectionId)
     const state =
       lists === undefined || found?.error === 'too_large' ? 'skipped' : found === undefined ? 'listed' : 'stale'
     return {
       ...{ connectionId, state, tools: tools.get(connectionId)?.length ?? 0 },
-      ...(listedAt !== undefined && { listedAt }),
+      ...(kept !== undefined && { listedAt: kept.listedAt }),
       ...(found !== undefined && { error: found.error, message: found.message }),
       ...(found?.setupUrl !== undefined && { setupUrl: found.setupUrl }),
     }

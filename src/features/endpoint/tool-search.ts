@@ -7,7 +7,7 @@ import { createWordIndex } from '../../search/word-index.ts'
 import { wordsOf } from '../../search/words.ts'
 import type { Definition } from '../gateway/tool-requests.ts'
 import { joinLists, type Shown } from './joined-lists.ts'
-import type { Offer } from './read-lists.ts'
+import { definitionOf } from './kept-record.ts'
 import type { ListedDefinition } from './rendered-offer.ts'
 
 /** Ours: characters of a query. Past it: the rest is left out. */
@@ -35,42 +35,32 @@ const weights = [8, 4, 2, 1]
 
 type ToolIndex = ReturnType<typeof createWordIndex>
 
-/** By the offers that are in it, whoever sees them. */
+/** By the kept lists that are in it, whoever sees them. */
 const indexes = new LRUCache<string, { readonly index: ToolIndex; readonly tools: number }>({
   maxSize: indexedToolsMax,
   sizeCalculation: ({ tools }) => tools + 10,
 })
-/** Numbers of offers: another list of a connection is another offer. */
-const numbers = new WeakMap<Offer, number>()
-let lastNumber = 0
-
-function numberOf(offer: Offer): number {
-  const known = numbers.get(offer)
-  if (known !== undefined) return known
-  lastNumber += 1
-  numbers.set(offer, lastNumber)
-  return lastNumber
-}
-
 /** Each id in the index is the connection's id and the tool's own name. */
 const idOf = (connectionId: string, own: string) => `${connectionId}\0${own}`
 
 /** The index of all tools of these connections, as work in steps. */
 function* indexOf(shown: readonly Shown[]): Work<ToolIndex> {
-  const offers = shown.flatMap(({ offer, ref }) => (offer === undefined ? [] : [{ offer, ref }]))
-  const key = offers.map(({ offer }) => numberOf(offer)).join()
+  const lists = shown.flatMap(({ kept, ref }) => (kept === undefined ? [] : [{ kept, ref }]))
+  const key = lists.map(({ kept, ref }) => `${ref.namespace}/${ref.connectionId} ${kept.id}`).join()
   const kept = indexes.get(key)
   if (kept !== undefined) return kept.index
   const index = createWordIndex(weights)
   const hashes = new TextHashes()
   let tools = 0
-  for (const { offer, ref } of offers) {
-    for (const definition of offer.tools) {
+  for (const { kept, ref } of lists) {
+    for (const one of kept.lists.tools) {
+      yield one.rest.length
+      const definition = definitionOf('tools', one)
       const fields = textsOf(ref.connectionId, definition).map((text) => text.slice(0, indexedCharsMax))
       yield fields.join('').length * indexingCost
       // Words that were made to share one hash would be slow to look up.
       const words = fields.map((field) => wordsOf(field).filter((word) => hashes.add(word)))
-      index.add(idOf(ref.connectionId, String(definition['name'])), words)
+      index.add(idOf(ref.connectionId, one.own), words)
       tools += 1
     }
   }
@@ -85,11 +75,8 @@ function textsOf(connectionId: string, { name, title, description, inputSchema }
   return [`${text(name)} ${text(title)}`, connectionId, names, text(description)]
 }
 
-/** A tool that was found. */
-export type FoundTool = ListedDefinition & { readonly connectionId: string }
-
 /** The tools that have any word of the query, best first, as work in steps. */
-export function* searching(shown: readonly Shown[], query: string, most: number): Work<FoundTool[]> {
+export function* searching(shown: readonly Shown[], query: string, most: number): Work<ListedDefinition[]> {
   const visible = new Map(
     joinLists(shown, 'tools')
       .definitions.filter(({ definition }) => !isForAppsOnly(definition))
@@ -98,7 +85,7 @@ export function* searching(shown: readonly Shown[], query: string, most: number)
   const index = yield* indexOf(shown)
   const words = wordsOf(query.slice(0, queryCharsMax)).slice(0, queryWordsMax)
   const hits = yield* index.search(words, { most, anyWord: true, isWanted: (id) => visible.has(id) })
-  return hits.map(({ id }) => visible.get(id) as FoundTool)
+  return hits.map(({ id }) => visible.get(id) as ListedDefinition)
 }
 
 /** A tool that only the page of an app calls (MCP Apps). */
@@ -118,7 +105,7 @@ export function callToolOf(definition: Definition | undefined): CallTool {
 }
 
 /** One line: the arguments with their types, and the beginning of the description. */
-export function signatureOf({ listed, definition }: ListedDefinition): string {
+export function signatureOf({ listed, definition }: Pick<ListedDefinition, 'listed' | 'definition'>): string {
   const { properties, required } = (definition['inputSchema'] ?? {}) as { properties?: object; required?: unknown }
   const needed = new Set(Array.isArray(required) ? required : [])
   const given = Object.entries(properties ?? {}).map(([name, schema]) => {

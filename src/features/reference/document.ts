@@ -12,8 +12,9 @@ import {
   TokenRevoked,
 } from '../../model/token.ts'
 import { type Operation, type OperationId, operations } from '../../operations.ts'
-import { closedObject, OptionalText, openObject } from '../../schema/shapes.ts'
+import { closedObject } from '../../schema/shapes.ts'
 import { version } from '../../version.ts'
+import { connectionErrors, mcpSchemas, mcpWords, RpcFailure } from './mcp-words.ts'
 import { commonErrors, integer, parametersIn, query, type Words } from './operation-words.ts'
 import { organizationSchemas, organizationWords } from './organization-words.ts'
 import { recordSchemas, recordWords } from './record-words.ts'
@@ -30,22 +31,6 @@ const ServerError = closedObject({ error: Type.String() })
 const Health = closedObject({ status: Type.Literal('ok'), timestamp: Type.String({ format: 'date-time' }) })
 const Jwks = closedObject({ keys: Type.Array(Type.Record(Type.String(), Type.String())) })
 
-const jsonrpc = Type.Literal('2.0')
-const RpcMessage = openObject({
-  jsonrpc,
-  id: Type.Optional(Type.Union([Type.String(), Type.Number()])),
-  method: OptionalText,
-  params: Type.Optional(openObject({})),
-})
-const answered = { jsonrpc, id: Type.Union([Type.String(), Type.Number(), Type.Null()]) }
-const RpcAnswer = openObject(answered)
-const rpcError = Type.Object({ code: Type.Integer(), message: Type.String(), data: Type.Optional(Type.Unknown()) })
-const RpcFailure = openObject({ ...answered, error: rpcError })
-const McpTool = openObject({ name: Type.String() })
-const McpTools = closedObject({ tools: Type.Array(McpTool) })
-const ToolResult = openObject({})
-const ToolArguments = openObject({})
-
 /** Schemas by their name in the document. One that occurs inside another becomes a reference. */
 const schemas: Readonly<Record<string, TSchema>> = {
   CreateTokenRequest,
@@ -58,13 +43,7 @@ const schemas: Readonly<Record<string, TSchema>> = {
   Connection,
   ConnectionWrite,
   Deleted,
-  RpcMessage,
-  RpcAnswer,
-  RpcFailure,
-  McpTool,
-  McpTools,
-  ToolArguments,
-  ToolResult,
+  ...mcpSchemas,
   ...serverSchemas,
   ...organizationSchemas,
   ...recordSchemas,
@@ -75,11 +54,6 @@ const schemas: Readonly<Record<string, TSchema>> = {
 }
 const nameOf = new Map<unknown, string>(Object.entries(schemas).map(([name, schema]) => [schema, name]))
 
-const connectionErrors = {
-  403: 'The token does not allow this, or its constraints would hide the resulting connection',
-  404: 'There is no such namespace or connection, or it is hidden from the caller',
-}
-
 const writeErrors = {
   ...connectionErrors,
   429: 'This API key is writing too fast, or too many invalid credentials came from this address; `retry-after` says when to try again',
@@ -87,48 +61,6 @@ const writeErrors = {
 const makeErrors = {
   ...writeErrors,
   403: 'The token does not allow this, or its constraints would hide the resulting connection; or the namespace is full',
-}
-
-/** Of a call that goes upstream. */
-const callErrors = {
-  401: 'The API key or token is missing or invalid, or the MCP server requires a sign-in',
-  409: 'The connection needs values before it can be used',
-  504: 'The MCP server does not answer in time',
-}
-const endpointParameters = [
-  {
-    name: 'names',
-    in: 'query',
-    description: '`64`: names have up to 64 characters in place of 46',
-    schema: { type: 'string', enum: ['64'] },
-  },
-  {
-    name: 'status',
-    in: 'query',
-    description: '`tool`: lists the tool `connections_status`',
-    schema: { type: 'string', enum: ['tool'] },
-  },
-  {
-    name: 'tools',
-    in: 'query',
-    description: '`search`: lists four tools that find and call the others',
-    schema: { type: 'string', enum: ['search'] },
-  },
-] as const satisfies Words['parameters']
-
-const endpointErrors = {
-  400: 'The body is not a JSON-RPC message, the headers contradict it, or the caller sees more than 100 connections',
-  403: 'The token does not allow this; the message names the rule',
-  404: 'There is no such namespace, or it is hidden from the caller',
-  413: 'The message is too large',
-  508: 'A connection leads back to this postern',
-}
-
-const toolErrors = {
-  ...connectionErrors,
-  ...callErrors,
-  400: 'The request cannot be read, or the MCP server rejects it',
-  502: 'The MCP server cannot be reached, does not speak MCP, or answered with an error',
 }
 
 /**
@@ -214,67 +146,7 @@ const words: Readonly<Partial<Record<OperationId, Words>>> = {
     answer: Deleted,
     errors: writeErrors,
   },
-  callNamespace: {
-    summary: 'Speak MCP through all connections of a namespace',
-    description:
-      'One MCP server with the tools, prompts and resources of all connections that the caller sees, as `ID__NAME`. `names=64` allows longer names, and `status=tool` adds a tool that says which connections are missing. postern checks every message as if it had been sent to the connection itself.',
-    parameters: endpointParameters,
-    body: RpcMessage,
-    example: { jsonrpc: '2.0', id: 1, method: 'tools/list' },
-    answer: RpcAnswer,
-    accepted: { description: 'A notification or a response was accepted' },
-    errors: endpointErrors,
-  },
-  callView: {
-    summary: 'Speak MCP through a view of a namespace',
-    description: 'As the endpoint of the namespace, for what the view selects.',
-    parameters: endpointParameters,
-    body: RpcMessage,
-    example: { jsonrpc: '2.0', id: 1, method: 'tools/list' },
-    answer: RpcAnswer,
-    accepted: { description: 'A notification or a response was accepted' },
-    errors: { ...endpointErrors, 404: 'There is no such namespace or view, or it is hidden from the caller' },
-  },
-  callMcp: {
-    summary: 'Speak MCP through a connection',
-    description:
-      'Send one JSON-RPC message over streamable HTTP, in an MCP revision that begins with `initialize`, or in 2026-07-28. The answer is JSON or `text/event-stream`. postern checks every message against the token’s policy, including `rpcReqMatch`; `tools/list` shows only the tools that the token could call.',
-    body: RpcMessage,
-    example: { jsonrpc: '2.0', id: 1, method: 'tools/list' },
-    answer: RpcAnswer,
-    accepted: { description: 'A notification or a response was accepted' },
-    errors: {
-      400: 'The body is not a JSON-RPC message, or the headers contradict it',
-      ...callErrors,
-      403: 'The token does not allow this; the message names the rule',
-      404: 'There is no such connection, or it is hidden from the caller',
-      413: 'The message is too large',
-      502: 'The MCP server cannot be reached, or does not speak MCP',
-      508: 'The connection leads back to this postern',
-    },
-  },
-  listTools: {
-    summary: 'List a connection’s tools',
-    description: 'Lists the tools that the token could call: `tools/list` for callers that do not speak MCP.',
-    answer: McpTools,
-    errors: toolErrors,
-  },
-  getTool: {
-    summary: 'Read one tool, or those below a prefix',
-    description:
-      'Returns the tool of this name. If there is none, returns `{tools}` with the tools whose names begin with this name and a dot. You may write dots in the name as slashes.',
-    answer: Type.Union([McpTools, McpTool]),
-    errors: toolErrors,
-  },
-  callTool: {
-    summary: 'Call a tool',
-    description:
-      'The body is the tool’s arguments. The answer is the tool’s result, as in MCP: `content`, `structuredContent`, `isError`.',
-    body: ToolArguments,
-    example: { query: 'invoices' },
-    answer: ToolResult,
-    errors: { ...toolErrors, 413: 'The arguments are too large' },
-  },
+  ...mcpWords,
   ...serverWords,
   ...organizationWords,
   ...recordWords,

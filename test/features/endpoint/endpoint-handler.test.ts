@@ -255,6 +255,18 @@ describe('calls', () => {
   })
 })
 
+describe('a mock', () => {
+  test('is called and listed like a server, and answers under the id of its client', async () => {
+    const credential = await mintToken(platform.fetch, sampleKeys.ada, {
+      policy: [{ metadata: { connectionId: 'weather-cabin' } }],
+    })
+    expect(await listed({ credential })).toContain('weather-cabin__get_forecast')
+    for (const id of [42, 'text'])
+      for (const name of ['weather-cabin__get_forecast', 'weather-cabin__nothing'])
+        expect((await send(message('tools/call', { name, arguments: {} }, id), { credential })).body.id).toBe(id)
+  })
+})
+
 describe('the endpoint itself', () => {
   test('greets without asking a server, and says what is not available', async () => {
     await connect('one', '/both')

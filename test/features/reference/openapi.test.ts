@@ -180,6 +180,14 @@ const walks: Readonly<Partial<Record<OperationId, Walk>>> = {
       508: { headers: { via: '1.1 postern-test' } },
     },
   },
+  listNamespaceTools: {
+    path: '/connect/ada/.tools',
+    statuses: { 400: { path: '?x=1' }, 403: { as: reading }, 404: { path: '/connect/nowhere/.tools' } },
+  },
+  listRecipes: {
+    path: '/connect/ada/.clients',
+    statuses: { 403: { as: { policy: [{ operations: 'write' }] } }, 404: { path: '/connect/nowhere/.clients' } },
+  },
   callView: {
     path: `${connection.slice(0, connection.lastIndexOf('/'))}/mcp/made`,
     body: message('ping'),

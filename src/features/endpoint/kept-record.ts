@@ -1,0 +1,96 @@
+/**
+ * The record of what a connection offers: a head, and each definition on a line. Lists are made of its lines, so
+ * nothing is built of definitions that a client only reads.
+ */
+
+import { stringEnd } from '../../schema/json.ts'
+import { textOf } from '../../storage/bytes.ts'
+import type { Message } from '../gateway/message.ts'
+import { type Definition, type ListKind, listKinds } from '../gateway/tool-requests.ts'
+
+/** Lines that are divided in one step. */
+const linesPerStep = 1000
+
+/** Everything that a server offers. */
+export type Offer = { readonly [Kind in ListKind]: readonly Definition[] } & {
+  /** The revisions that the server speaks. */
+  readonly era: Message['era']
+  readonly instructions?: string
+}
+
+/** A definition as its line has it. */
+export interface KeptDefinition {
+  /** The connection's own name or URI. */
+  readonly own: string
+  /** The JSON of the definition after the member that identifies it, which is put first. */
+  readonly rest: string
+}
+
+export interface Kept extends Pick<Offer, 'era' | 'instructions'> {
+  /** Names what was asked (`hashOf` in kept-lists.ts): with other headers, or after a sign-in, the list is another. */
+  readonly of: string
+  /** ISO 8601: when the server confirmed it. */
+  readonly listedAt: string
+  /** A hash of everything but the time. */
+  readonly id: string
+  readonly lists: { readonly [Kind in ListKind]: readonly KeptDefinition[] }
+}
+
+interface Head extends Omit<Kept, 'lists'> {
+  readonly counts: { readonly [Kind in ListKind]: number }
+}
+
+const kinds = Object.keys(listKinds) as ListKind[]
+
+/** The record of an offer, as work in steps. */
+export function* writingRecord(
+  offer: Offer,
+  { of, listedAt }: Pick<Kept, 'of' | 'listedAt'>,
+): Generator<number, string> {
+  const lines: string[] = []
+  const counts: Partial<Record<ListKind, number>> = {}
+  for (const kind of kinds) {
+    const { identifier } = listKinds[kind]
+    counts[kind] = offer[kind].length
+    for (const definition of offer[kind]) {
+      const { [identifier]: own, ...others } = definition
+      const rest = JSON.stringify(others).slice(1)
+      lines.push(`${JSON.stringify(own)}${rest === '}' ? rest : `,${rest}`}`)
+      yield rest.length
+    }
+  }
+  const { era, instructions } = offer
+  const told = { of, era, ...(instructions !== undefined && { instructions }), counts }
+  const id = Bun.SHA256.hash([JSON.stringify(told), ...lines].join('\n'), 'base64').slice(0, 22)
+  return [JSON.stringify({ ...told, id, listedAt }), ...lines].join('\n')
+}
+
+/** Reads a record, as work in steps. */
+export function* readingRecord(record: Uint8Array | string): Generator<number, Kept> {
+  yield record.length
+  const [head = '', ...lines] = (typeof record === 'string' ? record : textOf(record)).split('\n')
+  const { counts, ...told } = JSON.parse(head) as Head
+  const lists: Partial<Record<ListKind, KeptDefinition[]>> = {}
+  let at = 0
+  for (const kind of kinds) {
+    const list: KeptDefinition[] = []
+    for (const line of lines.slice(at, at + counts[kind])) {
+      if (list.length % linesPerStep === 0) yield linesPerStep * 10
+      const end = stringEnd(line, 0) + 1
+      list.push({ own: JSON.parse(line.slice(0, end)) as string, rest: line.slice(end) })
+    }
+    lists[kind] = list
+    at += counts[kind]
+  }
+  return { ...told, lists: lists as Kept['lists'] }
+}
+
+/** The JSON of a definition under a name or URI. */
+export function definitionJson(kind: ListKind, name: string, { rest }: KeptDefinition): string {
+  return `{"${listKinds[kind].identifier}":${JSON.stringify(name)}${rest}`
+}
+
+/** The definition itself, under the connection's own name. */
+export function definitionOf(kind: ListKind, kept: KeptDefinition): Definition {
+  return JSON.parse(definitionJson(kind, kept.own, kept)) as Definition
+}
