@@ -32,8 +32,9 @@ export const reopened: Trial = {
 
   async run(times, seed) {
     const { broken, expect } = collector()
-    // The short torture, whose seed is 1, meets a file that is short after eight openings so, and else after thirty.
-    const chance = random(seed + 5)
+    // The short torture, whose seed is 1, meets a file that is short after nine openings so, and else after thirty.
+    const own = seed + 5
+    const chance = random(own + 5)
     using place = workplace()
     const folder = join(place.folder, 'store')
     const file = join(folder, 'data.mdb')
@@ -48,7 +49,7 @@ export const reopened: Trial = {
       if (chance.chance(0.3)) rmSync(folder, { recursive: true, force: true })
       mkdirSync(folder, { recursive: true })
       const killed = chance.chance(0.3)
-      const wrote = await opening('write', folder, seed * 100_003 + round, killed ? chance.int(30) : undefined)
+      const wrote = await opening('write', folder, own * 100_003 + round, killed ? chance.int(30) : undefined)
       expect(wrote.code === 0 || killed, about(`a writer ended with ${wrote.code}: ${wrote.said}`))
       if (killed) seen.killed += 1
       const read = await opening('read', folder)

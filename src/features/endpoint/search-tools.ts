@@ -9,7 +9,7 @@ import { allowanceOf } from '../../fairness/allowance.ts'
 import type { Work } from '../../fairness/turns.ts'
 import { rpcCodes } from '../../model/mcp.ts'
 import { type Access, decideOnMessage } from '../../policy/decide.ts'
-import { keptCheckOf } from '../../schema/kept-checks.ts'
+import type { Check } from '../../schema/json-schema.ts'
 import { type JsonPath, replacingValues } from '../../schema/replace-values.ts'
 import type { JsonSchema } from '../../schema/schema-costs.ts'
 import { type Message, parsingMessage } from '../gateway/message.ts'
@@ -132,7 +132,7 @@ export async function callFound(deps: EndpointDeps, asked: EndpointRequest, as: 
     return answer(asked, { isError: true, content: text(words), structuredContent: { error: 'wrong_class', use } })
   }
   const { inputSchema } = (definition ?? {}) as { inputSchema?: JsonSchema }
-  const problem = inputSchema && (await allowanceOf(asked.context.request).run(checking(inputSchema, given)))
+  const problem = inputSchema && (await argumentsProblem(asked.context, inputSchema, given))
   if (problem !== undefined) {
     const structuredContent = { error: 'invalid_arguments', message: problem, inputSchema }
     return answer(asked, { isError: true, content: text(problem), structuredContent })
@@ -191,12 +191,17 @@ async function requireCallAllowed(
 }
 
 /** The problem with arguments; a schema that cannot be compiled is left to its server. */
-function* checking(schema: JsonSchema, given: unknown): Work<string | undefined> {
-  let check: ReturnType<typeof keptCheckOf> extends Generator<number, infer T> ? T : never
-  try {
-    check = yield* keptCheckOf(schema, 'arguments')
-  } catch {
-    return undefined
+async function argumentsProblem({ request }: RequestContext, schema: JsonSchema, given: unknown) {
+  // On first use: the library is large.
+  const { keptCheckOf } = await import('../../schema/kept-checks.ts')
+  function* checking(): Work<string | undefined> {
+    let check: Check
+    try {
+      check = yield* keptCheckOf(schema, 'arguments')
+    } catch {
+      return undefined
+    }
+    return check(given)
   }
-  return check(given)
+  return allowanceOf(request).run(checking()) // 429
 }
