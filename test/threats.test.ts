@@ -7,7 +7,7 @@ import { expect, test } from 'bun:test'
 import threats from './threats.json' with { type: 'json' }
 
 test('every threat has a row of its own, numbered within its letter', () => {
-  const letters = ['K', 'T', 'L', 'R', 'D', 'F', 'S', 'P', 'C']
+  const letters = ['K', 'T', 'L', 'R', 'D', 'F', 'S', 'P', 'E', 'C']
   const counts = letters.map((letter) => threats.filter(({ row }) => row.startsWith(letter)).length)
   expect(threats.map(({ row }) => row)).toEqual(
     letters.flatMap((letter, at) => Array.from({ length: counts[at] ?? 0 }, (_, i) => `${letter}${i + 1}`)),

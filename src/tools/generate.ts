@@ -124,6 +124,7 @@ const threatHeadings: Readonly<Record<string, string>> = {
   F: 'Files and terminals',
   S: 'Sign-in',
   P: 'Replicas on a database',
+  E: 'The endpoint of a namespace',
 }
 
 const threats = JSON.parse(readFileSync(resolve(root, 'test/threats.json'), 'utf8')) as readonly Threat[]

@@ -1,0 +1,146 @@
+/** The kept lists of connections: in the store, counted, and gone when they are another connection's. */
+
+import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { listFreshMs, listKeptMs } from '../../../src/features/endpoint/kept-lists.ts'
+import { keyOf } from '../../../src/storage/keys.ts'
+import { createTestPlatform, problemsOf, type TestPlatform } from '../../support/platform.ts'
+import { sampleKeys } from '../../support/sample.ts'
+import { until } from '../../support/until.ts'
+import { bearer, localServer, localUpstream, messageIn } from '../../support/upstream.ts'
+
+let isUp = true
+let tools: object[] = []
+let lists = 0
+let upstream: Bun.Server<undefined>
+let platform: TestPlatform
+
+beforeAll(() => {
+  upstream = localServer(async (request) => {
+    if (request.method !== 'POST') return new Response(null, { status: 405 })
+    const { method, id, params } = (await request.json()) as {
+      method: string
+      id?: number
+      params?: { cursor?: string }
+    }
+    if (!isUp) return new Response(null, { status: 500 })
+    if (method === 'tools/list') lists += 1
+    if (id === undefined) return new Response(null, { status: 202 })
+    const greeting = {
+      protocolVersion: '2025-06-18',
+      capabilities: { tools: {} },
+      serverInfo: { name: 's', version: '1' },
+    }
+    return Response.json({ jsonrpc: '2.0', id, result: method === 'initialize' ? greeting : page(params?.cursor) })
+  })
+})
+afterAll(() => upstream.stop(true))
+beforeEach(() => {
+  isUp = true
+  lists = 0
+  tools = [{ name: 'a', inputSchema: { type: 'object' } }]
+})
+
+/** Three tools, and where the next ones are. */
+function page(cursor = '0') {
+  const next = Number(cursor) + 3
+  const more = next < tools.length ? { nextCursor: String(next) } : {}
+  return { tools: tools.slice(Number(cursor), next), ...more }
+}
+
+async function begin(
+  options: Parameters<typeof createTestPlatform>[0] = {},
+  ids: readonly string[] = ['one'],
+): Promise<void> {
+  platform = await createTestPlatform({ upstream: localUpstream(), ...options })
+  for (const id of ids) await put(id)
+}
+const put = (id: string, more: object = {}) =>
+  platform.fetch(`/connect/ada/${id}`, {
+    method: 'PUT',
+    headers: bearer(sampleKeys.ada),
+    body: JSON.stringify({ mcpUrl: `http://127.0.0.1:${upstream.port}/mcp`, ...more }),
+  })
+/** The tools of a connection, and why they are old or missing. */
+async function listOf(id: string) {
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' })
+  const response = await platform.fetch('/connect/ada/mcp', { method: 'POST', headers: bearer(sampleKeys.ada), body })
+  const { result } = await messageIn(response)
+  const about = (name: string) => result._meta?.[name]?.find((one: { connectionId: string }) => one.connectionId === id)
+  const own = result.tools.filter(({ name }: { name: string }) => name.startsWith(`${id}__`))
+  return {
+    tools: own.map(({ name }: { name: string }) => name.slice(id.length + 2)) as string[],
+    skipped: about('postern/skipped')?.error as string | undefined,
+    stale: about('postern/stale')?.error as string | undefined,
+  }
+}
+const recordOf = (id: string) => platform.store.get(keyOf('keptList', 'ada', id))
+
+test('a list is stored once, counts for its namespace, and goes with its connection', async () => {
+  await begin()
+  expect(await listOf('one')).toEqual({ tools: ['a'], skipped: undefined, stale: undefined })
+  const record = await recordOf('one')
+  expect(record).toBeDefined()
+  expect(await problemsOf(platform)).toEqual([])
+  for (let again = 0; again < 3; again += 1) await listOf('one')
+  expect(lists).toBe(1)
+  platform.now += listFreshMs
+  await listOf('one')
+  await until(() => lists === 2)
+  // The same as before: not written again.
+  expect(await recordOf('one')).toEqual(record as Uint8Array)
+  await platform.fetch('/connect/ada/one', { method: 'DELETE', headers: bearer(sampleKeys.ada) })
+  expect(await recordOf('one')).toBeUndefined()
+  expect(await problemsOf(platform)).toEqual([])
+})
+
+test('other headers drop the list at once, and other writes keep it', async () => {
+  await begin()
+  await listOf('one')
+  await put('one', { name: 'Another name', metadata: { a: 'b' } })
+  await listOf('one')
+  expect(lists).toBe(1)
+  await put('one', { headers: { 'x-key': 'other' } })
+  tools = [{ name: 'b', inputSchema: { type: 'object' } }]
+  expect((await listOf('one')).tools).toEqual(['b'])
+  expect(await problemsOf(platform)).toEqual([])
+})
+
+test('a server that fails is stale for a day and then left out', async () => {
+  await begin()
+  await listOf('one')
+  isUp = false
+  platform.now += listFreshMs
+  await listOf('one')
+  await until(async () => (await listOf('one')).stale === 'upstream_error')
+  expect((await listOf('one')).tools).toEqual(['a'])
+  platform.now += listKeptMs
+  expect(await listOf('one')).toEqual({ tools: [], skipped: 'upstream_error', stale: undefined })
+})
+
+test('a namespace that is full lists from memory, and stores nothing', async () => {
+  await begin()
+  const usage = Number(
+    Buffer.from((await platform.store.get(keyOf('usage', 'ada'))) ?? [])
+      .toString()
+      .split(' ')[1],
+  )
+  await begin({ quota: { bytes: usage + 50 } })
+  expect((await listOf('one')).tools).toEqual(['a'])
+  expect(await recordOf('one')).toBeUndefined()
+  expect((await listOf('one')).tools).toEqual(['a'])
+  expect(lists).toBeLessThanOrEqual(2)
+})
+
+test('lists past 16 MB in all are left out, and are not read for an answer', async () => {
+  tools = Array.from({ length: 9 }, (_, i) => ({ name: `t${i}`, description: 'x'.repeat(5e5) }))
+  await begin({}, [])
+  const ids = ['d', 'c', 'b', 'a']
+  // One after the other: each counts while it is read.
+  for (const id of ids) {
+    await put(id)
+    await listOf(id)
+    expect((await recordOf(id))?.length).toBeGreaterThan(45e5)
+  }
+  for (const id of ['a', 'b', 'c']) expect((await listOf(id)).tools).toHaveLength(9)
+  expect(await listOf('d')).toEqual({ tools: [], skipped: 'too_large', stale: undefined })
+})
