@@ -32,7 +32,6 @@ export function createRouter(
   const app = new Elysia({
     normalize: false,
     aot: true,
-    precompile: true,
     systemRouter: false,
     handler: { standardHostname: false },
   })
