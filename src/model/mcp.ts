@@ -23,9 +23,24 @@ export const rpcCodes = {
 /** The stateless revision: every request names it, and there are no sessions. */
 export const statelessRevision = '2026-07-28'
 
+/** The member of `params._meta` in which a request names its revision. */
+export const revisionKey = 'io.modelcontextprotocol/protocolVersion'
+
+/** The revision that a request names and those that postern speaks in its era; undefined if it names one of these. */
+export function unknownRevision(
+  { era, body }: { readonly era: 'handshake' | 'stateless'; readonly body: Readonly<Record<string, unknown>> },
+  headers: Headers,
+): { readonly requested: unknown; readonly supported: readonly string[] } | undefined {
+  const isStateless = era === 'stateless'
+  const supported = isStateless ? [statelessRevision] : [...handshakeRevisions]
+  const { _meta } = (body['params'] ?? {}) as { _meta?: Readonly<Record<string, unknown>> }
+  const requested = isStateless ? _meta?.[revisionKey] : headers.get('mcp-protocol-version')
+  return requested === null || supported.some((one) => one === requested) ? undefined : { requested, supported }
+}
+
 /** The metadata that each request of ours carries in that revision. */
 export const statelessMeta = {
-  'io.modelcontextprotocol/protocolVersion': statelessRevision,
+  [revisionKey]: statelessRevision,
   'io.modelcontextprotocol/clientInfo': { name: 'postern', version },
   'io.modelcontextprotocol/clientCapabilities': {},
 } as const

@@ -170,8 +170,11 @@ function newestServer() {
   return Bun.serve({ port: 0, hostname: '127.0.0.1', idleTimeout: 0, fetch: (request) => handler.fetch(request) })
 }
 
-/** The scenarios know no credentials: one is added on the way, and its own address becomes the platform's. */
-function frontOf(id: string) {
+/**
+ * The scenarios know no credentials: one is added on the way, and its own address becomes the platform's. A view names
+ * resources by their connection, which the scenarios do not know either.
+ */
+function frontOf(at: URL, named: (text: string) => string = (text) => text) {
   const front = Bun.serve({
     port: 0,
     hostname: '127.0.0.1',
@@ -179,28 +182,62 @@ function frontOf(id: string) {
     async fetch(request) {
       const headers = new Headers(request.headers)
       headers.set('authorization', `Bearer ${sampleKeys.ada}`)
-      for (const name of ['host', 'origin']) {
+      for (const name of ['host', 'origin', 'mcp-name']) {
         const value = headers.get(name)
-        if (value !== null) headers.set(name, value.replace(`127.0.0.1:${front.port}`, new URL(server.url).host))
+        if (value !== null) {
+          headers.set(name, named(value.replace(`127.0.0.1:${front.port}`, new URL(server.url).host)))
+        }
       }
-      const body = request.method === 'POST' ? { body: await request.text() } : {}
+      const body = request.method === 'POST' ? { body: named(await request.text()) } : {}
       const { method, signal } = request
-      return fetch(endpoint(id), { method, headers, ...body, signal, decompress: false })
+      return fetch(at, { method, headers, ...body, signal, decompress: false })
     },
   })
   return front
 }
 
-/** Every scenario that the server passes straight, it must pass through the executable. Resolves with the latter. */
+/** A front of a view with these connections, at which a tool may be called by its own name. */
+async function frontOfView(id: string, others: readonly string[]) {
+  const connections = [id, ...others].map((connectionId) => ({ connectionId }))
+  const answer = await sendTo(server)(`/namespaces/ada/views/${id}-${others.length}`, {
+    method: 'PUT',
+    headers: { authorization: `Bearer ${sampleKeys.ada}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ policy: [{ metadata: connections }], bareNames: true }),
+  })
+  expect(answer.status).toBe(201)
+  const { url } = (await answer.json()) as { url: string }
+  return frontOf(new URL(url), (text) => text.replace(/(?<="uri":"|^)test:/u, `postern://${id}/test:`))
+}
+
+/** They fail at the endpoint of a namespace: it offers no such method, or knows that there is no such tool. */
+const notOffered = ['logging-set-level', 'resources-subscribe', 'resources-unsubscribe']
+const toolsThatAreMissing = ['tools-call-simple-text', 'tools-call-error']
+
+/**
+ * Every scenario that the server passes straight, it must pass through the executable: at the URL of the connection,
+ * and at views of the namespace with this connection alone and with three. Resolves with the scenarios of the first.
+ */
 async function sameThrough(id: string, url: string, revision: string): Promise<Map<string, string>> {
-  using front = frontOf(id)
-  const [straight, through] = await Promise.all([
+  using single = frontOf(endpoint(id))
+  using alone = await frontOfView(id, [])
+  using among = await frontOfView(id, ['weather-cabin', 'calendar-home'])
+  const at = ({ port }: typeof single) => conformance(`http://127.0.0.1:${port}/mcp`, revision)
+  const [straight, through, ...views] = await Promise.all([
     conformance(url, revision),
-    conformance(`http://127.0.0.1:${front.port}/mcp`, revision),
+    at(single),
+    at(alone),
+    at(among),
   ])
   const passed = [...straight].filter(([, seen]) => seen.endsWith(' 0 failed'))
   expect(passed.length).toBeGreaterThan(9)
   for (const [name, seen] of passed) expect({ name, seen: through.get(name) }).toEqual({ name, seen })
+  const excused = new Set([...notOffered, ...(revision === '2025-11-25' ? toolsThatAreMissing : [])])
+  for (const view of views) {
+    const failed = passed.filter(([name]) => !excused.has(name) && view.get(name)?.endsWith(' 0 failed') !== true)
+    expect(failed).toEqual([])
+    // A server that speaks the revision fails no more checks of it at a view.
+    expect(view.get('server-stateless')).toBe(through.get('server-stateless'))
+  }
   return through
 }
 

@@ -7,7 +7,7 @@ import { handlersOf } from '../../http/handler.ts'
 import { pathOf } from '../../http/path.ts'
 import { readQuery } from '../../http/query.ts'
 import { authorizationFreshMs } from '../../limits.ts'
-import { rpcCodes } from '../../model/mcp.ts'
+import { rpcCodes, unknownRevision } from '../../model/mcp.ts'
 import type { View } from '../../model/view.ts'
 import { withChallenge } from '../gateway/mcp-handler.ts'
 import { classifiedEra, isPlainlyHandshake, readMessage } from '../gateway/message.ts'
@@ -64,7 +64,14 @@ async function call(deps: EndpointDeps, request: Request): Promise<Response> {
   // Two sessions of one caller may use the same ids.
   const via = 'namespace'
   const asked = { ...entered, message, headers, owner: `${owner}\0${client.sessionId}`, client, options, via } as const
-  return handle(deps, asked, owner)
+  return unsupportedRevision(asked) ?? handle(deps, asked, owner)
+}
+
+/** The answer to a request of a revision that the endpoint does not speak: 400, with those that it speaks. */
+function unsupportedRevision(asked: EndpointRequest): Response | undefined {
+  const unknownOne = unknownRevision(asked.message, asked.headers)
+  const text = 'This endpoint does not speak this revision of MCP: use one of data.supported'
+  return unknownOne && rpcError(asked, rpcCodes.unsupportedRevision, text, unknownOne)
 }
 
 async function listen(deps: EndpointDeps, request: Request): Promise<Response> {
@@ -119,8 +126,9 @@ async function handle(deps: EndpointDeps, asked: EndpointRequest, owner: string)
   await requireAllowed(deps, asked) // 403
   const kind = listOf.get(method)
   if (kind !== undefined) return list(deps, asked, kind, params)
-  if (method === 'ping') return answer(asked, {})
-  if (method === 'initialize' || method === 'server/discover') return greet(deps, asked, owner, params)
+  const isHandshake = message.era === 'handshake'
+  if (method === 'ping' && isHandshake) return answer(asked, {})
+  if ((method === 'initialize' && isHandshake) || method === 'server/discover') return greet(deps, asked, owner, params)
   return rpcError(asked, rpcCodes.methodNotFound, `This endpoint does not answer ${method}`)
 }
 

@@ -85,14 +85,19 @@ function resultText(asked: EndpointRequest, result: object): string {
 /** A notification, or a reply that nobody waits for. */
 export const accepted = () => new Response(null, { status: 202, headers: { 'cache-control': 'no-store' } })
 
-/** A JSON-RPC error with status 200, or 404 for a method that the platform does not know in revision 2026-07-28. */
+/**
+ * A JSON-RPC error with status 200; 404 for a method that the platform does not know in revision 2026-07-28, and 400
+ * for a revision that it does not speak.
+ */
 export function rpcError({ message }: EndpointRequest, code: number, text: string, data?: unknown): Response {
-  const status = code === rpcCodes.methodNotFound && message.era === 'stateless' ? 404 : 200
+  const isMissing = code === rpcCodes.methodNotFound && message.era === 'stateless'
+  const status = isMissing ? 404 : code === rpcCodes.unsupportedRevision ? 400 : 200
   return new Response(rpcErrorBody(code, text, message.id, data), { status, headers: noStoreJson })
 }
 
 /** The answer for everything that the caller does not see, whatever the reason (contract, 20.2). */
 export function unknown(asked: EndpointRequest, what: 'tool' | 'prompt' | 'resource', name: string): Response {
   const word = { tool: 'Unknown tool', prompt: 'Unknown prompt', resource: 'Unknown resource' }[what]
-  return rpcError(asked, rpcCodes.invalidParams, `${word}: ${name}`)
+  // SEP-2164: the error of a resource repeats its URI.
+  return rpcError(asked, rpcCodes.invalidParams, `${word}: ${name}`, what === 'resource' ? { uri: name } : undefined)
 }

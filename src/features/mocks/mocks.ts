@@ -10,7 +10,7 @@ import { allowanceOf } from '../../fairness/allowance.ts'
 import type { Work } from '../../fairness/turns.ts'
 import type { ClientSockets } from '../../http/client-sockets.ts'
 import { noStoreJson } from '../../http/respond.ts'
-import { handshakeRevisions, rpcCodes, statelessRevision } from '../../model/mcp.ts'
+import { rpcCodes, unknownRevision } from '../../model/mcp.ts'
 import { reading } from '../../schema/json.ts'
 import { readingServer } from '../../storage/directory-records.ts'
 import {
@@ -124,7 +124,8 @@ export function createMocks(sockets: Pick<ClientSockets, 'wait'>) {
     const { directory, scenario, message, request } = call
     const server = serversOf(directory).get(call.server) ?? (await read(call))
     if (server === undefined) return undefined
-    const asked = isKnownRevision(call) ? toolCallOf(call, server) : undefined
+    // Otherwise the official package must answer, with the error for an unsupported revision.
+    const asked = unknownRevision(call.message, call.headers) === undefined ? toolCallOf(call, server) : undefined
     if (asked !== undefined) {
       const one = await ready({ request, server, scenario, ...asked })
       if (one.answer.delayMs > 0) await sockets.wait(one.answer.delayMs, request)
@@ -145,16 +146,6 @@ export function createMocks(sockets: Pick<ClientSockets, 'wait'>) {
     })
     return { status: answer.status, headers: answer.headers, body: await answer.text() }
   }
-}
-
-/** Otherwise the official package must answer, with the error for an unsupported revision. */
-function isKnownRevision({ message: { era, body }, headers }: MockCall): boolean {
-  if (era === 'handshake') {
-    const revision = headers.get('mcp-protocol-version')
-    return revision === null || handshakeRevisions.has(revision)
-  }
-  const { _meta } = (body['params'] ?? {}) as { _meta?: Record<string, unknown> }
-  return _meta?.['io.modelcontextprotocol/protocolVersion'] === statelessRevision
 }
 
 /** The call, if the message is a well-formed `tools/call` of an existing tool. */
