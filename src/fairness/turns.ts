@@ -7,7 +7,6 @@
  * counts for its owner's part of the time (`pace.ts`), so that such steps do not follow one another.
  */
 
-import { type Clock, systemClock } from '../clock.ts'
 import { rateLimited } from '../errors.ts'
 import { eventLoopSliceMs, sliceCost } from '../limits.ts'
 import { type Holder, ownerOf } from './owner.ts'
@@ -18,16 +17,17 @@ export type Work<T> = Generator<number, T>
 
 export class Turns {
   readonly #time: Paces
-  readonly #clock: Clock
+  readonly #spent: () => number
   /** Each runs one slice; true if the work has ended. */
   readonly #waiting = new Rounds<() => boolean>()
   #isScheduled = false
   /** Milliseconds of work that owners ran at once since the last turn of the event loop. */
   readonly #atOnce = new Map<string, number>()
 
-  constructor(time: Paces = new Paces(), clock: Clock = systemClock) {
+  /** `spent`: milliseconds that this thread has used so far. */
+  constructor(time: Paces = new Paces(), spent: () => number = processorMs) {
     this.#time = time
-    this.#clock = clock
+    this.#spent = spent
   }
 
   /**
@@ -46,12 +46,12 @@ export class Turns {
     const mayRun = (first.value < sliceCost / 10 || before < eventLoopSliceMs) && this.#time.wait(owner) === 0
     if (first.value < sliceCost && mayRun && !this.#waiting.isWaiting(holder)) {
       if (this.#atOnce.size === 0) setImmediate(() => this.#atOnce.clear())
-      const from = this.#clock.monotonic()
+      const from = this.#spent()
       try {
         const step = slice()
         if (step.done) return step.value
       } finally {
-        const took = this.#clock.monotonic() - from
+        const took = this.#spent() - from
         this.#atOnce.set(owner, before + took)
         this.#count(holder, took)
       }
@@ -88,9 +88,9 @@ export class Turns {
     this.#isScheduled = false
     const next = this.#waiting.next((owner) => this.#time.wait(owner) === 0)
     if (next !== undefined) {
-      const from = this.#clock.monotonic()
+      const from = this.#spent()
       if (!next.job()) this.#waiting.add(next.holder, next.job, Number.POSITIVE_INFINITY)
-      this.#count(next.holder, this.#clock.monotonic() - from)
+      this.#count(next.holder, this.#spent() - from)
     }
     if (!this.#waiting.isEmpty) this.#schedule(next === undefined)
   }
@@ -99,6 +99,12 @@ export class Turns {
   #count(holder: Holder, took: number): void {
     if (took > 2 * eventLoopSliceMs) this.#time.spend(ownerOf(holder), took)
   }
+}
+
+/** The thread's own time: while other programs have the processor, no owner's work takes longer. */
+function processorMs(): number {
+  const { user, system } = process.threadCpuUsage()
+  return (user + system) / 1000
 }
 
 /**

@@ -146,10 +146,7 @@ test('work inside a queue waits for nobody’s turns, and holds the event loop f
 test('a step that takes long keeps the next one of its owner waiting, and nobody else’s', async () => {
   let now = 0
   const time = new Paces(clockOf(() => now))
-  const turns = new Turns(
-    time,
-    clockOf(() => now),
-  )
+  const turns = new Turns(time, () => now)
   const log: string[] = []
   function* long(name: string): Work<string> {
     yield sliceCost
@@ -169,10 +166,7 @@ test('a step that takes long keeps the next one of its owner waiting, and nobody
 
 test('an owner’s short work does not fill a turn of the event loop, however many pieces it comes in', async () => {
   let clock = 0
-  const turns = new Turns(
-    new Paces(),
-    clockOf(() => clock),
-  )
+  const turns = new Turns(new Paces(), () => clock)
   let done = 0
   function* piece(): Work<void> {
     yield sliceCost / 6
@@ -199,10 +193,20 @@ test('small work of an owner runs at once, even if thousands of requests bring i
   await Promise.all(all)
 })
 
+test('the time in which other programs have the processor is no work of anybody', async () => {
+  const turns = new Turns()
+  function* interrupted(): Work<void> {
+    yield 1
+    Bun.sleepSync(50)
+  }
+  expect(turns.run(ada, interrupted())).toBeUndefined()
+  expect(turns.run(ada, steps('a', 1, 1, []))).not.toBeInstanceOf(Promise)
+})
+
 test('a step that takes longer than it said counts for its owner, who then waits, and nobody else', async () => {
   let now = 0
   const clock = clockOf(() => now)
-  const turns = new Turns(new Paces(clock), clock)
+  const turns = new Turns(new Paces(clock), () => now)
   function* underrated(): Work<string> {
     yield 1
     now += 50
