@@ -32,6 +32,11 @@ export class ListedDefinition {
     return this.listed.length + this.#kept.rest.length
   }
 
+  /** Whether its JSON has this text: to learn that takes no parsing. */
+  hasText(text: string): boolean {
+    return this.#kept.rest.includes(text)
+  }
+
   /** The definition as the server gave it. */
   get definition(): Definition {
     return definitionOf(this.kind, this.#kept)
@@ -40,7 +45,7 @@ export class ListedDefinition {
   /** The JSON of the definition with the listed name or URI, and those of the pages of apps. */
   get json(): string {
     const json = definitionJson(this.kind, this.listed, this.#kept)
-    if (!this.#kept.rest.includes('"ui') || !this.#kept.rest.includes('"_meta"')) return json
+    if (!this.hasText('"ui') || !this.hasText('"_meta"')) return json
     return drained(
       replacingValues(json, (path, raw) =>
         path[0] === '_meta' && raw.startsWith('"') && isResourceUri(path)

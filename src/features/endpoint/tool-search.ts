@@ -79,7 +79,7 @@ function textsOf(connectionId: string, { name, title, description, inputSchema }
 export function* searching(shown: readonly Shown[], query: string, most: number): Work<ListedDefinition[]> {
   const visible = new Map(
     joinLists(shown, 'tools')
-      .definitions.filter(({ definition }) => !isForAppsOnly(definition))
+      .definitions.filter((one) => !isForAppsOnly(one))
       .map((one) => [idOf(one.connectionId, one.own), one]),
   )
   const index = yield* indexOf(shown)
@@ -89,7 +89,10 @@ export function* searching(shown: readonly Shown[], query: string, most: number)
 }
 
 /** A tool that only the page of an app calls (MCP Apps). */
-function isForAppsOnly({ _meta }: Definition): boolean {
+function isForAppsOnly(one: ListedDefinition): boolean {
+  // Hundreds of tools are looked at in one step, so only those that say something of it are parsed.
+  if (!one.hasText('"visibility"')) return false
+  const { _meta } = one.definition
   const { ui } = (_meta ?? {}) as { ui?: { visibility?: unknown } | null }
   return JSON.stringify(ui?.visibility) === '["app"]'
 }
