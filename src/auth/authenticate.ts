@@ -50,6 +50,9 @@ export interface Caller {
   readonly token: ServiceTokenClaims | undefined
 }
 
+/** The id of the credential that was sent: of the token, or of the API key used directly. */
+export const credentialIdOf = ({ token, keyId }: Pick<Caller, 'token' | 'keyId'>): string => token?.jti ?? keyId
+
 /** See `createAuthenticator`. */
 export type Authenticator = ReturnType<typeof createAuthenticator>
 

@@ -11,6 +11,9 @@ export const handshakeRevisions: ReadonlySet<string> = new Set([
   '2024-10-07',
 ])
 
+/** The revision with which we greet servers, and clients that name no known one. */
+export const newestHandshake = '2025-11-25'
+
 /** Error codes of JSON-RPC and MCP. */
 export const rpcCodes = {
   methodNotFound: -32_601,

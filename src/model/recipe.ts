@@ -32,6 +32,10 @@ export interface RecipeOf {
   readonly name: string
 }
 
+/** The name that clients give an endpoint if nobody chose another. */
+export const endpointName = (namespace: string, view: string | undefined): string =>
+  view === undefined ? namespace : `${namespace}-${view}`
+
 /** The recipe of a client. None holds a credential: the client signs in by itself. */
 export function recipeOf(client: ClientName, { base, namespace, url, name }: RecipeOf): Recipe {
   const json = (file: string, content: object, more: Partial<Recipe> = {}): Recipe => ({

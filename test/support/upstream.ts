@@ -1,7 +1,10 @@
 /** A real upstream for tests that need one on this machine, as a platform may reach it. */
 
+import { expect } from 'bun:test'
 import { createAddresses, readAllowedUpstream } from '../../src/upstream/addresses.ts'
 import { createUpstream } from '../../src/upstream/pooled-upstream.ts'
+import type { TestPlatform } from './platform.ts'
+import { sampleKeys } from './sample.ts'
 
 /** The upstream that reaches servers on 127.0.0.1, and no others. */
 export function localUpstream() {
@@ -22,6 +25,18 @@ export const bearer = (credential: string, headers: Record<string, string> = {})
   accept: 'application/json, text/event-stream',
   ...headers,
 })
+
+/** Makes a connection of Ada's that leads to a server. `more`: further members of the body. */
+export async function connectTo(
+  { fetch }: Pick<TestPlatform, 'fetch'>,
+  id: string,
+  mcpUrl: string,
+  more: object = {},
+): Promise<void> {
+  const body = JSON.stringify({ mcpUrl, ...more })
+  const response = await fetch(`/connect/ada/${id}`, { method: 'PUT', headers: bearer(sampleKeys.ada), body })
+  expect(response.status).toBe(201)
+}
 
 /** The message in an answer: the whole body, or the first event. */
 export async function messageIn(response: Response) {

@@ -2,7 +2,7 @@
 
 import { type Command, Option } from 'commander'
 import { CommandError } from '../../errors.ts'
-import { type ClientName, clientNames, RecipeList, recipeOf } from '../../model/recipe.ts'
+import { type ClientName, clientNames, endpointName, RecipeList, recipeOf } from '../../model/recipe.ts'
 import { pathSegment } from './api-client.ts'
 import type { CommandContext, RemoteCommands } from './context.ts'
 
@@ -24,7 +24,7 @@ export function addClientConfigCommand(postern: Command, { remote }: RemoteComma
       const path = `/connect/${pathSegment(namespace)}/.clients${query}`
       const { url } = await request('GET', path, { reads: RecipeList, missing })
       const base = url.slice(0, url.indexOf('/connect/'))
-      const name = flags.name ?? (view === undefined ? namespace : `${namespace}-${view}`)
+      const name = flags.name ?? endpointName(namespace, view)
       const { content, file, command, link } = recipeOf(flags.for, { base, namespace, url, name })
       stdout(content)
       stderr(`belongs in ${file}\n`)

@@ -4,7 +4,10 @@
  */
 
 import { randomBytes } from 'node:crypto'
+import { credentialIdOf } from '../../auth/authenticate.ts'
+import type { RequestContext } from '../../auth/authorizer.ts'
 import { openText, sealText } from '../../auth/secrets.ts'
+import { pathOf } from '../../http/path.ts'
 import { version } from '../../version.ts'
 import type { ClientGreeting } from '../gateway/sessions.ts'
 
@@ -32,7 +35,12 @@ export function passedCapabilities(given: unknown): object {
   return { ...capabilities, extensions: Object.fromEntries(passed) }
 }
 
-/** A new session id; undefined if the client says too much of itself. `owner`: the caller and the URL. */
+/** The owner of a client's sessions: the caller at this URL. */
+export function clientOwnerOf({ request, caller }: RequestContext): string {
+  return `${pathOf(request.url)}\0${credentialIdOf(caller)}`
+}
+
+/** A new session id; undefined if the client says too much of itself. `owner`: see `clientOwnerOf`. */
 export function sealClient(key: Buffer, owner: string, capabilities: unknown, clientInfo: unknown): string | undefined {
   const told = [randomBytes(9).toString('base64url'), passedCapabilities(capabilities), clientInfo ?? {}]
   const text = JSON.stringify(told)

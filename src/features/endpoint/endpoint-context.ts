@@ -34,9 +34,14 @@ export async function enterEndpoint(
   const madeAt = view?.createdAt ?? createdAtOf(namespace)
   if (await isGrantedBefore({ store, clock }, context.caller.token, madeAt)) throw unauthorized()
   if (view === undefined) return { context, namespace, view }
-  const own = blocksOf.getOrInsertComputed(view, () => viewBlocks(view.policy))
-  const { caller } = context
-  const narrowed = { ...context, caller: { ...caller, blocks: [...caller.blocks, ...own] } }
+  const narrowed = narrowedBy(view, context)
   await authorizer.requireNamespace(narrowed, name, 'execute')
   return { context: narrowed, namespace, view }
+}
+
+/** The caller, as if it had minted a token with the view's policy. */
+export function narrowedBy(view: View, context: RequestContext): RequestContext {
+  const own = blocksOf.getOrInsertComputed(view, () => viewBlocks(view.policy))
+  const { caller } = context
+  return { ...context, caller: { ...caller, blocks: [...caller.blocks, ...own] } }
 }

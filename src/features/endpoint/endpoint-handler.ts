@@ -4,16 +4,15 @@
 
 import { invalidRequest } from '../../errors.ts'
 import { handlersOf } from '../../http/handler.ts'
-import { pathOf } from '../../http/path.ts'
 import { readQuery } from '../../http/query.ts'
-import { authorizationFreshMs } from '../../limits.ts'
 import { rpcCodes, unknownRevision } from '../../model/mcp.ts'
 import type { View } from '../../model/view.ts'
+import { isFresh } from '../gateway/forward.ts'
 import { withChallenge } from '../gateway/mcp-handler.ts'
 import { classifiedEra, isPlainlyHandshake, readMessage } from '../gateway/message.ts'
 import { type ListKind, listKinds } from '../gateway/tool-requests.ts'
 import { targetOfName, targetOfUri } from './called-name.ts'
-import { clientGreetingCharsMax, openClient, sealClient } from './client-session.ts'
+import { clientGreetingCharsMax, clientOwnerOf, openClient, sealClient } from './client-session.ts'
 import { sendCall, sendCancellation, sendReply, type Target } from './endpoint-call.ts'
 import { enterEndpoint } from './endpoint-context.ts'
 import type { EndpointDeps } from './endpoint-deps.ts'
@@ -42,7 +41,6 @@ export const endpointHandlers = handlersOf({
   listenNamespace: listen,
   listNamespaceTools,
   listRecipes,
-
   listenView: listen,
 })
 
@@ -54,10 +52,8 @@ async function call(deps: EndpointDeps, request: Request): Promise<Response> {
   const { headers } = request
   const era = isPlainlyHandshake(read, headers) ? 'handshake' : await classifiedEra(read, headers)
   if (era instanceof Response) return era // 400
-  const isFresh = deps.clock.monotonic() - at <= authorizationFreshMs
-  const entered = isFresh ? first : await enterEndpoint(deps, request, true) // 401, 404, 403
-  const { caller } = entered.context
-  const owner = `${pathOf(request.url)}\0${caller.token?.jti ?? caller.keyId}`
+  const entered = isFresh(deps, { at }) ? first : await enterEndpoint(deps, request, true) // 401, 404, 403
+  const owner = clientOwnerOf(entered.context)
   const client = openClient(deps.sessionKey, owner, headers.get('mcp-session-id'))
   const message = era === read.era ? read : { ...read, era }
   const options = optionsOf(given, entered.view)

@@ -1,12 +1,11 @@
 /** A request to the endpoint of a namespace, authorized and read, and the answers that the platform gives by itself. */
 
-import { forbidden, PlatformError } from '../../errors.ts'
 import { rpcErrorBody } from '../../http/error-response.ts'
 import { noStoreJson, wholeResponse } from '../../http/respond.ts'
 import { rpcCodes } from '../../model/mcp.ts'
 import { type Access, decideOnMessage } from '../../policy/decide.ts'
 import { version } from '../../version.ts'
-import type { GatewayDeps } from '../gateway/forward.ts'
+import { refusalOf, requireNoLoop } from '../gateway/forward.ts'
 import type { Message } from '../gateway/message.ts'
 import type { ClientGreeting } from '../gateway/sessions.ts'
 import type { EndpointContext } from './endpoint-context.ts'
@@ -16,7 +15,7 @@ import type { NameLength } from './listed-names.ts'
 export interface EndpointRequest extends EndpointContext {
   readonly message: Message
   readonly headers: Headers
-  /** The caller, at this URL, in this session: whoever may use the ids that were given to it. */
+  /** The caller, at this URL, in this session: it alone may use the ids that were given to it. */
   readonly owner: string
   /** The session that the client sent; '' and nothing offered without one. */
   readonly client: ClientGreeting
@@ -45,26 +44,23 @@ export function serverInfo({ namespace, view }: Pick<EndpointContext, 'namespace
  */
 export async function requireAllowed(
   deps: KeptListsDeps,
-  { context, namespace, message }: EndpointRequest,
-  body: unknown = message.body,
+  asked: EndpointRequest,
+  body: unknown = asked.message.body,
 ): Promise<void> {
-  const { caller, request } = context
-  requireNoLoop(deps, request, message)
-  const access: Access = {
-    ...{ namespace: namespace.namespace, resource: 'connections', operation: 'execute', metadata: 'narrowed' },
-    rpc: body,
-  }
-  const decision = await deps.fairness.turns.run(caller, decideOnMessage(caller.blocks, access))
-  if (decision.allowed) return
-  deps.denials.recordPolicyDenial(request, caller, access, decision)
-  const rpcHeaders = { 'www-authenticate': 'Bearer realm="postern"' }
-  throw forbidden(decision).with({ id: message.id, rpcHeaders })
+  requireNoLoop(deps, asked.context.request, asked.message)
+  await requireAccess(deps, asked, { metadata: 'narrowed', rpc: body })
 }
 
-function requireNoLoop({ pseudonym }: Pick<GatewayDeps, 'pseudonym'>, request: Request, { id }: Message): void {
-  if (request.headers.get('via')?.includes(pseudonym) !== true) return
-  const text = 'A connection leads back to this postern: point it to another server'
-  throw new PlatformError('loop_detected', text, { id })
+/** Requires that the caller's policy allows this use of connections of the namespace. Throws `forbidden`. */
+export async function requireAccess(
+  deps: KeptListsDeps,
+  { context, namespace: { namespace }, message }: EndpointRequest,
+  use: Pick<Access, 'metadata' | 'rpc'>,
+): Promise<void> {
+  const access: Access = { namespace, resource: 'connections', operation: 'execute', ...use }
+  const { caller } = context
+  const decision = await deps.fairness.turns.run(caller, decideOnMessage(caller.blocks, access))
+  if (!decision.allowed) throw refusalOf(deps, context, access, decision, message)
 }
 
 /** The answer to a request, as JSON. In revision 2026-07-28 it says who answers. Throws 429. */

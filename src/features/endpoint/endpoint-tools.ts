@@ -2,10 +2,9 @@
 
 import type { RequestContext } from '../../auth/authorizer.ts'
 import type { ShownTool } from '../../model/mcp.ts'
-import type { Block } from '../../policy/block.ts'
-import { viewBlocks } from '../../policy/view-policy.ts'
 import { within } from '../../within.ts'
 import { consentToolsTimeoutMs, shown, type Tool } from '../gateway/tool-requests.ts'
+import { narrowedBy } from './endpoint-context.ts'
 import type { EndpointDeps } from './endpoint-deps.ts'
 import { joinLists, withLists } from './joined-lists.ts'
 
@@ -16,9 +15,7 @@ export async function endpointTools(
   { namespace, view }: { readonly namespace: string; readonly view?: string | undefined },
 ): Promise<ShownTool[] | undefined> {
   const found = view === undefined ? undefined : await context.directory.view(namespace, view)
-  const own: readonly Block[] = found === undefined ? [] : viewBlocks(found.policy)
-  const { caller } = context
-  const narrowed = { ...context, caller: { ...caller, blocks: [...caller.blocks, ...own] } }
+  const narrowed = found === undefined ? context : narrowedBy(found, context)
   const listed = withLists(deps, narrowed, { namespace, length: 46, mayAsk: true }, (all) => {
     const byName = Map.groupBy(joinLists(all, 'tools').definitions, (one) => one.own)
     return [...byName.values()].flatMap(([first, ...others]) => {

@@ -1,6 +1,6 @@
 /** Answers `initialize` and `server/discover` without asking any server (contract, 20.5). */
 
-import { handshakeRevisions, statelessRevision } from '../../model/mcp.ts'
+import { handshakeRevisions, newestHandshake, statelessRevision } from '../../model/mcp.ts'
 import { type EndpointRequest, serverInfo } from './endpoint-request.ts'
 import { type ListedConnection, listFreshMs } from './kept-lists.ts'
 
@@ -11,7 +11,6 @@ const ownBytesMax = 1000
 /** Contract 20.5: bytes of the line that names connections that are not available. Past it: the line is cut. */
 export const unavailableBytesMax = 400
 
-const newestHandshake = '2025-11-25'
 const [changing, completions] = [{ listChanged: true }, {}]
 const capabilities = { tools: changing, prompts: changing, resources: changing, completions }
 

@@ -2,31 +2,31 @@
  * Streams of list changes: `GET` in the handshake era, `subscriptions/listen` in revision 2026-07-28 (contract, 20.6).
  */
 
+import { credentialIdOf } from '../../auth/authenticate.ts'
 import { invalidRequest, PlatformError, rateLimited } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { asPlatformError, rpcErrorText } from '../../http/error-response.ts'
-import { pathOf } from '../../http/path.ts'
 import { eventStream } from '../../http/respond.ts'
 import { openStreamBytes } from '../gateway/client-response.ts'
 import { messageEvent } from '../gateway/relayed-stream.ts'
-import { openClient } from './client-session.ts'
+import { clientOwnerOf, openClient } from './client-session.ts'
 import { enterEndpoint } from './endpoint-context.ts'
 import type { EndpointDeps } from './endpoint-deps.ts'
 import { type EndpointRequest, requireAllowed } from './endpoint-request.ts'
 import { joinLists, withLists } from './joined-lists.ts'
 import { type ChangedKind, changedKinds, type Digests, listsOf } from './list-changes.ts'
+import type { NameLength } from './listed-names.ts'
 
 type Listening = Pick<EndpointRequest, 'context' | 'namespace' | 'view' | 'options'>
 
 /** Opens the stream of a client's session. Throws 400 without one, and 404 for one of somebody else. */
 export async function openSessionStream(deps: EndpointDeps, asked: Listening): Promise<Response> {
-  const { request, caller } = asked.context
+  const { request } = asked.context
   const sessionId = request.headers.get('mcp-session-id')
   if (request.headers.get('accept')?.includes('text/event-stream') !== true)
     throw invalidRequest('accept: must have text/event-stream') // 400
   if (sessionId === null) throw invalidRequest('mcp-session-id: is missing: initialize first') // 400
-  const owner = `${pathOf(request.url)}\0${caller.token?.jti ?? caller.keyId}`
-  if (openClient(deps.sessionKey, owner, sessionId).sessionId === '')
+  if (openClient(deps.sessionKey, clientOwnerOf(asked.context), sessionId).sessionId === '')
     throw new PlatformError('session_not_found', 'The session has ended: initialize again') // 404
   return openStream(deps, asked, new Set(changedKinds), (kind) => ({
     ...{ jsonrpc: '2.0', method: `notifications/${kind}/list_changed` },
@@ -83,7 +83,7 @@ async function openStream(
       await deps.changes.listen({
         namespace: namespace.namespace,
         keyId: caller.keyId,
-        group: [caller.token?.jti ?? caller.keyId, namespace.namespace, view?.name ?? '', options.length].join('\0'),
+        group: [credentialIdOf(caller), namespace.namespace, view?.name ?? '', options.length].join('\0'),
         kinds,
         look: () => digestsOf(deps, request, options.length),
         tell: (kind) => write(messageEvent(JSON.stringify(notificationOf(kind)))),
@@ -117,7 +117,7 @@ async function openStream(
 }
 
 /** A hash of each list as the client would get it now, without asking any server. */
-async function digestsOf(deps: EndpointDeps, request: Request, length: 46 | 64): Promise<Digests> {
+async function digestsOf(deps: EndpointDeps, request: Request, length: NameLength): Promise<Digests> {
   const { context, namespace } = await enterEndpoint(deps, request, true)
   const asked = { namespace: namespace.namespace, length, mayAsk: false }
   const digests = await withLists(deps, context, asked, (shown) =>

@@ -3,6 +3,7 @@
 import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
 import { notFound } from '../../errors.ts'
 import { Allowance, openAllowance } from '../../fairness/allowance.ts'
+import { newestHandshake } from '../../model/mcp.ts'
 import { operations } from '../../operations.ts'
 import { findConnection } from '../../storage/connections.ts'
 import { version } from '../../version.ts'
@@ -85,7 +86,7 @@ async function readAll(deps: GatewayDeps, call: AuthorizedCall): Promise<Offer> 
 /** The greeting of a mock, which has no sessions. */
 async function greet(deps: GatewayDeps, call: AuthorizedCall): Promise<ServerGreeting> {
   const { capabilities, clientInfo } = reader.client
-  const params = { protocolVersion: '2025-11-25', capabilities, clientInfo }
+  const params = { protocolVersion: newestHandshake, capabilities, clientInfo }
   return readGreeting((await ask(deps, call, 'initialize', params)).result as Record<string, unknown>)
 }
 

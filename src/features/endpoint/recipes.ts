@@ -5,7 +5,7 @@ import type { Answer } from '../../http/handler.ts'
 import { namesInPath } from '../../http/path.ts'
 import { readQuery } from '../../http/query.ts'
 import { privateJson } from '../../http/respond.ts'
-import { clientNames, type RecipeList, recipeOf } from '../../model/recipe.ts'
+import { clientNames, endpointName, type RecipeList, recipeOf } from '../../model/recipe.ts'
 import type { EndpointDeps } from './endpoint-deps.ts'
 
 /** For a caller that may read or call connections of the namespace. */
@@ -18,7 +18,7 @@ export const listRecipes: Answer<EndpointDeps> = async ({ authorizer, base }, re
   const view = readQuery(request.url, ['view']).get('view') // 400
   if (view !== undefined && (await context.directory.view(namespace, view)) === undefined) throw notFound() // 404
   const url = [base, 'connect', namespace, 'mcp', ...(view === undefined ? [] : [view])].join('/')
-  const name = view === undefined ? namespace : `${namespace}-${view}`
+  const name = endpointName(namespace, view)
   const list: RecipeList = { url, clients: clientNames.map((one) => recipeOf(one, { base, namespace, url, name })) }
   return new Response(JSON.stringify(list), { headers: privateJson })
 }

@@ -4,19 +4,17 @@
  */
 
 import type { RequestContext } from '../../auth/authorizer.ts'
-import { forbidden } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import type { Work } from '../../fairness/turns.ts'
 import { rpcCodes } from '../../model/mcp.ts'
-import { type Access, decideOnMessage } from '../../policy/decide.ts'
 import type { Check } from '../../schema/json-schema.ts'
 import { type JsonPath, replacingValues } from '../../schema/replace-values.ts'
 import type { JsonSchema } from '../../schema/schema-costs.ts'
 import { type Message, parsingMessage } from '../gateway/message.ts'
 import { targetOfName } from './called-name.ts'
-import { isPath, sendCall, type Target } from './endpoint-call.ts'
+import { isPath, sendCall } from './endpoint-call.ts'
 import type { EndpointDeps } from './endpoint-deps.ts'
-import { answer, type EndpointRequest, requireAllowed, rpcError, unknown } from './endpoint-request.ts'
+import { answer, type EndpointRequest, requireAccess, requireAllowed, rpcError, unknown } from './endpoint-request.ts'
 import { joinLists, type Shown } from './joined-lists.ts'
 import type { ListedDefinition } from './rendered-offer.ts'
 import {
@@ -124,7 +122,12 @@ export async function callFound(deps: EndpointDeps, asked: EndpointRequest, as: 
   const target = await targetOfName(deps, described, { kind: 'tools', name, path: ['params', 'name'] })
   if (target instanceof Response) return target
   if (target === undefined) return unknown(asked, 'tool', name)
-  await requireCallAllowed(deps, described, target) // 403
+  const { connectionId, stored } = target.connection
+  const params = { ...(described.message.body['params'] as object), name: target.named?.own }
+  await requireAccess(deps, described, {
+    metadata: { connectionId, metadata: stored.connection.metadata },
+    rpc: { ...described.message.body, params },
+  }) // 403, before anything is said of the tool
   const { definition } = target
   const use = callToolOf(definition)
   if (use !== as) {
@@ -169,25 +172,6 @@ async function rawAt({ request }: RequestContext, { bytes }: Message, wanted: Js
   )
   const at = marked.indexOf(mark)
   return at < 0 ? undefined : whole.slice(at, whole.length - (marked.length - at - 1))
-}
-
-/** Asks the rules before anything is said of the tool. Throws `forbidden`. */
-async function requireCallAllowed(
-  deps: EndpointDeps,
-  { context: { caller, request }, message }: EndpointRequest,
-  { connection, named }: Target,
-): Promise<void> {
-  const { namespace, connectionId, stored } = connection
-  const params = { ...(message.body['params'] as object), name: named?.own }
-  const access: Access = {
-    ...{ namespace, resource: 'connections', operation: 'execute' },
-    metadata: { connectionId, metadata: stored.connection.metadata },
-    rpc: { ...message.body, params },
-  }
-  const decision = await deps.fairness.turns.run(caller, decideOnMessage(caller.blocks, access))
-  if (decision.allowed) return
-  deps.denials.recordPolicyDenial(request, caller, access, decision)
-  throw forbidden(decision).with({ id: message.id, rpcHeaders: { 'www-authenticate': 'Bearer realm="postern"' } })
 }
 
 /** The problem with arguments; a schema that cannot be compiled is left to its server. */

@@ -1,5 +1,7 @@
 /** Forwards one JSON-RPC message through a connection if the token's policy allows it (contract, 7.2 and 7.6). */
 
+import { credentialIdOf } from '../../auth/authenticate.ts'
+import type { RequestContext } from '../../auth/authorizer.ts'
 import { findGrant } from '../../auth/grants.ts'
 import { hasAuthorization, targetOf } from '../../auth/sealed-parts.ts'
 import type { SharedParts } from '../../auth/shared-parts.ts'
@@ -12,7 +14,7 @@ import { wholeResponse } from '../../http/respond.ts'
 import { auditNameCharsMax, authorizationFreshMs } from '../../limits.ts'
 import type { ServiceTokenClaims } from '../../model/token.ts'
 import type { Tracing } from '../../ops/tracing.ts'
-import { decideOnMessage } from '../../policy/decide.ts'
+import { type Access, type Decision, decideOnMessage } from '../../policy/decide.ts'
 import { hasRpcRules, restrictsArguments } from '../../policy/tools.ts'
 import { equalBytes } from '../../storage/bytes.ts'
 import { StoreError } from '../../storage/store.ts'
@@ -71,7 +73,7 @@ export async function authorizeCall(deps: GatewayDeps, request: Request, isRepea
  * Whether a call need not be authorized again (`renew`): at most `authorizationFreshMs` have passed. Later the
  * credential may have been revoked, or the connection removed.
  */
-export function isFresh({ clock }: Pick<GatewayDeps, 'clock'>, { at }: AuthorizedCall): boolean {
+export function isFresh({ clock }: Pick<GatewayDeps, 'clock'>, { at }: Pick<AuthorizedCall, 'at'>): boolean {
   return clock.monotonic() - at <= authorizationFreshMs
 }
 
@@ -146,11 +148,7 @@ async function authorizeMessage(
   { message, headers }: Exchange,
 ): Promise<AuthorizedCall> {
   const { request, caller } = call.context
-  // A connection that leads back here, perhaps through a proxy, would multiply one request endlessly.
-  if (request.headers.get('via')?.includes(deps.pseudonym) === true) {
-    const text = 'The connection leads back to this postern: point it to another server'
-    throw new PlatformError('loop_detected', text, { id: message.id })
-  }
+  requireNoLoop(deps, request, message)
   for (let current = call; ; ) {
     const { namespace, connectionId, stored } = current.connection
     const access = {
@@ -170,11 +168,28 @@ async function authorizeMessage(
     current = fresh
     if (!isUnchanged) continue
     if (decision.allowed) return current
-    deps.denials.recordPolicyDenial(request, caller, access, decision)
-    // `error=` is left out: clients would take it for a missing OAuth scope, ask for it, and hide the message.
-    const rpcHeaders = { 'www-authenticate': 'Bearer realm="postern"' }
-    throw forbidden(decision).with({ id: message.id, rpcHeaders })
+    throw refusalOf(deps, current.context, access, decision, message)
   }
+}
+
+/** Throws `loop_detected` for a request that this postern has sent, perhaps through a proxy: it would multiply endlessly. */
+export function requireNoLoop({ pseudonym }: Pick<GatewayDeps, 'pseudonym'>, request: Request, { id }: Message): void {
+  if (request.headers.get('via')?.includes(pseudonym) !== true) return
+  const text = 'The connection leads back to this postern: point it to another server'
+  throw new PlatformError('loop_detected', text, { id })
+}
+
+/** The error for a message that the policy does not allow. The audit log records it. */
+export function refusalOf(
+  { denials }: Pick<GatewayDeps, 'denials'>,
+  { request, caller }: RequestContext,
+  access: Access,
+  decision: Decision & { readonly allowed: false },
+  { id }: Message,
+): PlatformError {
+  denials.recordPolicyDenial(request, caller, access, decision)
+  // `error=` is left out: clients would take it for a missing OAuth scope, ask for it, and hide the message.
+  return forbidden(decision).with({ id, rpcHeaders: { 'www-authenticate': 'Bearer realm="postern"' } })
 }
 
 /** Whether the client sent the id of a session that this caller opened through this connection. */
@@ -313,7 +328,7 @@ export async function isGrantedBefore(
  */
 export function sessionOwnerOf({ context: { caller }, connection, endpoint }: AuthorizedCall): string {
   const { namespace, connectionId, stored } = connection
-  const owner = [`${namespace}/${connectionId}`, caller.token?.jti ?? caller.keyId, askedAs(stored)].join('\0')
+  const owner = [`${namespace}/${connectionId}`, credentialIdOf(caller), askedAs(stored)].join('\0')
   return endpoint === undefined ? owner : `${owner}\0${endpoint.client.sessionId}`
 }
 

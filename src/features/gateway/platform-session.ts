@@ -3,6 +3,7 @@
  * 2025-11-25, lifecycle).
  */
 
+import { newestHandshake } from '../../model/mcp.ts'
 import { toResponse, type UpstreamResponse } from '../../upstream/upstream.ts'
 import { version } from '../../version.ts'
 import { parsingResponse } from './filter-tools.ts'
@@ -16,16 +17,13 @@ import type { UpstreamCall } from './upstream-call.ts'
  */
 const protocolVersionCharsMax = 32
 
-/** The newest revision with a handshake; a server that supports only older ones negotiates down. */
-const handshakeVersion = '2025-11-25'
-
 /**
  * Sends `initialize` and, if the upstream returns a session id, `notifications/initialized`. Rejects with
  * UpstreamError, and with PlatformError for a response that cannot be parsed.
  */
 export async function openPlatformSession(call: UpstreamCall, post: Post): Promise<PlatformSession> {
   const { capabilities, clientInfo } = call.greeting ?? { capabilities: {}, clientInfo: { name: 'postern', version } }
-  const params = { protocolVersion: handshakeVersion, capabilities, clientInfo }
+  const params = { protocolVersion: newestHandshake, capabilities, clientInfo }
   const initialize = { jsonrpc: '2.0', id: 'postern', method: 'initialize', params }
   // Without the client's MCP headers, which describe its own request, and without its abort signal: other requests may
   // be waiting for the same session.
@@ -40,12 +38,12 @@ export async function openPlatformSession(call: UpstreamCall, post: Post): Promi
   const { 'mcp-session-id': id } = response.headers
   // The server may need no handshake, or speak the stateless revision only. The call is sent without a session, and the
   // server's own error, if any, reaches the client.
-  if (response.status >= 300) return { id: null, protocolVersion: handshakeVersion }
+  if (response.status >= 300) return { id: null, protocolVersion: newestHandshake }
   const result = await resultIn(response, call)
   const greeting = result && readGreeting(result)
   const { protocolVersion: negotiated } = result ?? {}
   const isVersion = typeof negotiated === 'string' && negotiated.length <= protocolVersionCharsMax
-  const protocolVersion = isVersion ? negotiated : handshakeVersion
+  const protocolVersion = isVersion ? negotiated : newestHandshake
   if (id === undefined) return { id: null, protocolVersion, greeting }
   const initialized = { jsonrpc: '2.0', method: 'notifications/initialized' }
   const done = await post(own, JSON.stringify(initialized), {

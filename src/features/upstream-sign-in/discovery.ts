@@ -3,7 +3,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import type { AuthorizationServer } from 'oauth4webapi'
 import type { UpstreamTarget } from '../../model/input-fields.ts'
-import { statelessHeaders, statelessMeta } from '../../model/mcp.ts'
+import { newestHandshake, statelessHeaders, statelessMeta } from '../../model/mcp.ts'
 import { fieldsOf } from '../../model/server.ts'
 import { validatorOf } from '../../schema/check.ts'
 import { parseForeign } from '../../schema/json.ts'
@@ -109,7 +109,7 @@ async function challengeOf(fetch: OAuthFetch, { url, headers }: UpstreamTarget) 
 }
 
 const initializeParams = {
-  protocolVersion: '2025-11-25',
+  protocolVersion: newestHandshake,
   capabilities: {},
   clientInfo: { name: 'postern', version },
 }

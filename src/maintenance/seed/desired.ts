@@ -98,12 +98,11 @@ export async function desiredEntries(store: Store, fixtures: Fixtures, options: 
     const { namespace, name, ...write } = view
     const stored = await store.get(keyOf('view', namespace, name))
     const before = stored === undefined ? undefined : readView(stored)
-    const times = { createdAt: now.toISOString(), updatedAt: now.toISOString(), ...before }
-    const made = viewOf({ namespace, name }, write, times)
+    const at = now.toISOString()
+    const made = viewOf({ namespace, name }, write, before ?? { createdAt: at, updatedAt: at })
     // An unchanged one keeps its time, so that a reload changes nothing.
-    const isSame =
-      before !== undefined && equalBytes(viewEntry({ ...made, updatedAt: before.updatedAt }).value, stored ?? null)
-    addAt(view, viewEntry(isSame ? before : { ...made, updatedAt: now.toISOString() }))
+    const isSame = equalBytes(viewEntry(made).value, stored ?? null)
+    addAt(view, viewEntry(isSame ? made : { ...made, updatedAt: at }))
   }
   for (const server of fixtures.servers) {
     addAt(server, serverEntry(server))

@@ -8,7 +8,7 @@ import { mintToken } from '../../api/cases.ts'
 import { createTestPlatform, type TestPlatform } from '../../support/platform.ts'
 import { random } from '../../support/random.ts'
 import { sampleKeys } from '../../support/sample.ts'
-import { bearer, localServer, localUpstream, messageIn } from '../../support/upstream.ts'
+import { bearer, connectTo, localServer, localUpstream, messageIn } from '../../support/upstream.ts'
 
 /** Tool calls that reached a server: its path, and the tool's own name. */
 let calls: string[] = []
@@ -91,12 +91,7 @@ beforeEach(async () => {
 })
 
 async function connect(id: string, path: string, more: object = {}): Promise<void> {
-  const response = await platform.fetch(`/connect/ada/${id}`, {
-    method: 'PUT',
-    headers: bearer(sampleKeys.ada),
-    body: JSON.stringify({ mcpUrl: `http://127.0.0.1:${upstream.port}${path}`, ...more }),
-  })
-  expect(response.status).toBe(201)
+  await connectTo(platform, id, `http://127.0.0.1:${upstream.port}${path}`, more)
   calls = []
   seen = []
 }

@@ -11,6 +11,7 @@ import { probeRequestsMax } from '../../../src/upstream/probe.ts'
 import { mintToken } from '../../api/cases.ts'
 import { createTestPlatform, issuer, type TestPlatform } from '../../support/platform.ts'
 import { sampleKeys } from '../../support/sample.ts'
+import { bearer, connectTo } from '../../support/upstream.ts'
 
 interface Seen {
   readonly path: string
@@ -157,20 +158,9 @@ beforeEach(async () => {
   })
 })
 
-const bearer = (credential: string, headers: Record<string, string> = {}) => ({
-  authorization: `Bearer ${credential}`,
-  'content-type': 'application/json',
-  accept: 'application/json, text/event-stream',
-  ...headers,
-})
 /** A connection to a path of the upstream, without the first contact being counted. */
 async function connect(id: string, path: string, more: object = {}): Promise<void> {
-  const response = await platform.fetch(`/connect/ada/${id}`, {
-    method: 'PUT',
-    headers: bearer(sampleKeys.ada),
-    body: JSON.stringify({ mcpUrl: `http://127.0.0.1:${upstream.port}${path}`, ...more }),
-  })
-  expect(response.status).toBe(201)
+  await connectTo(platform, id, `http://127.0.0.1:${upstream.port}${path}`, more)
   seen = []
   calls = []
 }
