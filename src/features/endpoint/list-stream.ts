@@ -5,6 +5,7 @@
 import { credentialIdOf } from '../../auth/authenticate.ts'
 import { invalidRequest, PlatformError, rateLimited } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
+import type { Work } from '../../fairness/turns.ts'
 import { asPlatformError, rpcErrorText } from '../../http/error-response.ts'
 import { eventStream } from '../../http/respond.ts'
 import { openStreamBytes } from '../gateway/client-response.ts'
@@ -13,9 +14,12 @@ import { clientOwnerOf, openClient } from './client-session.ts'
 import { enterEndpoint } from './endpoint-context.ts'
 import type { EndpointDeps } from './endpoint-deps.ts'
 import { type EndpointRequest, requireAllowed } from './endpoint-request.ts'
-import { joinLists, withLists } from './joined-lists.ts'
+import { joinLists, type Shown, withLists } from './joined-lists.ts'
 import { type ChangedKind, changedKinds, type Digests, listsOf } from './list-changes.ts'
 import type { NameLength } from './listed-names.ts'
+
+/** Cost of hashing a character of a definition, in the unit of `sliceCost`. */
+const hashingCost = 0.1
 
 type Listening = Pick<EndpointRequest, 'context' | 'namespace' | 'view' | 'options'>
 
@@ -120,16 +124,23 @@ async function openStream(
 async function digestsOf(deps: EndpointDeps, request: Request, length: NameLength): Promise<Digests> {
   const { context, namespace } = await enterEndpoint(deps, request, true)
   const asked = { namespace: namespace.namespace, length, mayAsk: false }
-  const digests = await withLists(deps, context, asked, (shown) =>
-    changedKinds.map((kind) => {
-      const hash = new Bun.CryptoHasher('sha256')
+  return withLists(deps, context, asked, (shown) => allowanceOf(request).run(digesting(shown)))
+}
+
+/** The hashes, as work in steps: all lists together may have 16 MB. */
+function* digesting(shown: readonly Shown[]): Work<Digests> {
+  const digests: Partial<Record<ChangedKind, string>> = {}
+  for (const kind of changedKinds) {
+    const hash = new Bun.CryptoHasher('sha256')
+    for (const list of listsOf[kind]) {
+      const all = joinLists(shown, list).definitions
       // In the order of names: another order is no change.
-      for (const list of listsOf[kind]) {
-        const all = joinLists(shown, list).definitions.map(({ json }) => json)
-        for (const json of all.sort()) hash.update(`${json}\n`)
+      for (const one of all.toSorted((a, b) => (a.listed < b.listed ? -1 : 1))) {
+        yield one.size * hashingCost
+        hash.update(`${one.json}\n`)
       }
-      return [kind, hash.digest('base64')] as const
-    }),
-  )
-  return Object.fromEntries(digests) as Digests
+    }
+    digests[kind] = hash.digest('base64')
+  }
+  return digests as Digests
 }
