@@ -15,7 +15,7 @@ import type { ListKind } from '../gateway/tool-requests.ts'
 export const listenersOfKeyMax = 16
 /** Contract 20.6: streams of list changes in a process. Past it: 429. */
 export const listenersMax = 2000
-/** Milliseconds in which all changes are told once (contract, 20.6). */
+/** Milliseconds: a client hears once of all changes within them (contract, 20.6). */
 const lookMs = 1000
 /** Seconds after which an idle stream carries a comment (contract, 20.6). */
 const commentSeconds = 15
@@ -42,6 +42,8 @@ export interface Listener {
 interface Heard {
   readonly listener: Listener
   digests: Digests
+  /** Whether the last look failed, perhaps because too much was asked at once: the next second looks again. */
+  isMissed: boolean
 }
 
 export class ListChanges {
@@ -67,21 +69,17 @@ export class ListChanges {
     throw new PlatformError('call_rate', 'Too many streams of list changes are open: close some', { retryAfter: 15 })
   }
 
-  /** Listens until the function that this returns is called. Throws as `requireRoom`. */
+  /** Listens until the function that this returns is called. Throws as `requireRoom`, and what `look` throws. */
   async listen(listener: Listener): Promise<() => void> {
     this.requireRoom(listener.keyId)
     const { keyId, namespace } = listener
     this.#counts.set(keyId, (this.#counts.get(keyId) ?? 0) + 1)
-    // The version first: a change after it is looked at once more.
-    if (!this.#versions.has(namespace)) await this.#changed([namespace])
-    const heard: Heard = { listener, digests: await listener.look() }
-    this.#heard.add(heard)
-    this.#stop ??= this.#every(lookMs, () => void this.#tick())
+    let heard: Heard | undefined
     let isOpen = true
-    return () => {
+    const close = () => {
       if (!isOpen) return
       isOpen = false
-      this.#heard.delete(heard)
+      if (heard !== undefined) this.#heard.delete(heard)
       const left = (this.#counts.get(keyId) ?? 0) - 1
       if (left > 0) this.#counts.set(keyId, left)
       else this.#counts.delete(keyId)
@@ -90,6 +88,17 @@ export class ListChanges {
       this.#stop = undefined
       this.#versions.clear()
     }
+    try {
+      // The version first: a change after it is looked at once more.
+      if (!this.#versions.has(namespace)) await this.#changed([namespace])
+      heard = { listener, digests: await listener.look(), isMissed: false }
+    } catch (thrown) {
+      close()
+      throw thrown
+    }
+    this.#heard.add(heard)
+    this.#stop ??= this.#every(lookMs, () => void this.#tick())
+    return close
   }
 
   async #tick(): Promise<void> {
@@ -101,7 +110,7 @@ export class ListChanges {
     try {
       const namespaces = [...new Set([...this.#heard].map(({ listener }) => listener.namespace))]
       const changed = await this.#changed(namespaces)
-      if (changed.size > 0) await this.#compare(changed)
+      await this.#compare(changed)
     } catch {
       // While the store cannot be read, nobody knows of changes.
     } finally {
@@ -123,12 +132,13 @@ export class ListChanges {
   }
 
   async #compare(namespaces: ReadonlySet<string>): Promise<void> {
-    const concerned = [...this.#heard].filter(({ listener }) => namespaces.has(listener.namespace))
+    const concerned = [...this.#heard].filter((one) => one.isMissed || namespaces.has(one.listener.namespace))
     for (const group of Map.groupBy(concerned, ({ listener }) => listener.group).values()) {
       const [first] = group
       // One look for all that get the same lists, and others have their turn in between.
       const digests = await first?.listener.look().catch(() => undefined)
       await new Promise((resolve) => setImmediate(resolve))
+      for (const heard of group) heard.isMissed = digests === undefined
       if (digests === undefined) continue
       for (const heard of group) {
         for (const kind of changedKinds)
