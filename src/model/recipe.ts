@@ -1,4 +1,4 @@
-/** How clients are told of an endpoint: a file's content for each (contract, 20.14). */
+/** The configuration files by which clients find an endpoint, for each client (contract, 20.14). */
 
 import { type Static, Type } from '@sinclair/typebox'
 import { closedObject, oneOf } from '../schema/shapes.ts'

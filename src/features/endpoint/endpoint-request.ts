@@ -91,7 +91,7 @@ export function rpcError({ message }: EndpointRequest, code: number, text: strin
   return new Response(rpcErrorBody(code, text, message.id, data), { status, headers: noStoreJson })
 }
 
-/** The answer for everything that the caller does not see, whatever the reason (contract, 20.2). */
+/** The answer for everything that the caller does not see: the same for every reason (contract, 20.2). */
 export function unknown(asked: EndpointRequest, what: 'tool' | 'prompt' | 'resource', name: string): Response {
   const word = { tool: 'Unknown tool', prompt: 'Unknown prompt', resource: 'Unknown resource' }[what]
   // SEP-2164: the error of a resource repeats its URI.

@@ -35,7 +35,7 @@ const weights = [8, 4, 2, 1]
 
 type ToolIndex = ReturnType<typeof createWordIndex>
 
-/** By the kept lists that are in it, whoever sees them. */
+/** By the kept lists that are in it: all callers share an index, and see their part of it. */
 const indexes = new LRUCache<string, { readonly index: ToolIndex; readonly tools: number }>({
   maxSize: indexedToolsMax,
   sizeCalculation: ({ tools }) => tools + 10,
