@@ -28,8 +28,9 @@ import { connectionHandlers } from './features/connections/connection-handlers.t
 import { type ConnectionLists, createConnectionLists } from './features/connections/connection-lists.ts'
 import { endpointHandlers } from './features/endpoint/endpoint-handler.ts'
 import { endpointTools } from './features/endpoint/endpoint-tools.ts'
-import { KeptLists } from './features/endpoint/kept-lists.ts'
+import { KeptLists, type KeptListsDeps } from './features/endpoint/kept-lists.ts'
 import { ListChanges } from './features/endpoint/list-changes.ts'
+import { pinHandlers } from './features/endpoint/pin-handlers.ts'
 import { createUnderWay } from './features/endpoint/under-way.ts'
 import { createCallRecorder } from './features/gateway/call-record.ts'
 import { createStatusRecorder } from './features/gateway/connection-status.ts'
@@ -47,6 +48,7 @@ import { namespaceHandlers } from './features/organizations/namespaces.ts'
 import { newNamespaceHandlers } from './features/organizations/new-namespace.ts'
 import { organizationHandlers } from './features/organizations/organizations.ts'
 import { viewHandlers } from './features/organizations/views.ts'
+import { Pins } from './features/pins/pins.ts'
 import { auditHandlers } from './features/records/audit-handlers.ts'
 import { callHandlers } from './features/records/call-handlers.ts'
 import { referenceHandlers } from './features/reference/reference-handlers.ts'
@@ -218,8 +220,12 @@ function createGateway(deps: AppDeps, { requestId }: Middleware, parts: Parts) {
   const sessions = createSessions(secrets.sessionKey)
   const isRecorded = callLog !== undefined || observer !== undefined
   const recording = { log: callLog, key: secrets.callKey, observe: observer?.called, requestId, clock }
-  const gateway = {
+  const gateway: KeptListsDeps = {
     ...parts,
+    pins: new Pins(parts),
+    get firstLists() {
+      return kept
+    },
     sessions,
     fairness,
     send: createProxy(upstream, sessions, deps.upstreamTimeoutMs),
@@ -231,8 +237,9 @@ function createGateway(deps: AppDeps, { requestId }: Middleware, parts: Parts) {
     recordCall: isRecorded ? createCallRecorder(recording) : undefined,
     calls: createRateLimit({ perSecond: rates.calls, burst: rates.calls * callBurstSeconds, clock }),
   }
+  const kept = new KeptLists(gateway)
   const changes = new ListChanges(deps.store, deps.every ?? everyMoment)
-  return { ...gateway, kept: new KeptLists(gateway), changes }
+  return { ...parts, ...gateway, kept, changes }
 }
 
 function createHandlers(deps: AppDeps, parts: HandlerParts): Handlers {
@@ -251,6 +258,7 @@ function createHandlers(deps: AppDeps, parts: HandlerParts): Handlers {
       ...{ sessionKey: secrets.sessionKey, challenge: challengeOf(base, settings) },
     }),
     ...toolHandlers(gateway),
+    ...pinHandlers(gateway),
     ...registryReadHandlers(servers),
     ...serverListHandlers(servers),
     ...releaseHandlers(servers),

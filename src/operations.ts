@@ -69,6 +69,8 @@ export const operations = {
   listTools: get('/connect/{namespace}/{connectionId}/.tools', small),
   getTool: get('/connect/{namespace}/{connectionId}/.tools/{+tool}', small),
   callTool: post('/connect/{namespace}/{connectionId}/.tools/{+tool}', message),
+  listPins: get('/connect/{namespace}/{connectionId}/.pins', many),
+  acceptPins: post('/connect/{namespace}/{connectionId}/.pins', json),
   setupPage: get('/connect/{namespace}/{connectionId}/setup', small, 'page'),
   startSetup: post('/connect/{namespace}/{connectionId}/setup', form, 'page'),
   listServers: get('/servers', many, 'text'),

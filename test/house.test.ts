@@ -44,8 +44,8 @@ const floors: readonly (readonly string[])[] = [
     'features/records',
     'features/reference',
   ],
-  // What the gateway calls in place of an upstream.
-  ['features/mocks', 'features/upstream-sign-in'],
+  // What the gateway calls in place of an upstream, and compares its answers with.
+  ['features/mocks', 'features/upstream-sign-in', 'features/pins'],
   ['auth', 'upstream'],
   ['http'],
   ['fairness'],

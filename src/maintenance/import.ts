@@ -240,10 +240,12 @@ async function connectionEntries(
   // An export contains no secrets, so a connection keeps the headers it has, but only if its URL is unchanged:
   // credentials for one server must never be sent to another.
   const isSamePlace = stored?.connection.mcpUrl === connection.mcpUrl
-  const headers = isSamePlace ? stored?.privatePart.headers : undefined
+  const { headers, pins } = isSamePlace ? (stored?.privatePart ?? {}) : {}
   const privatePart: ConnectionPrivate = {
     ...(server !== undefined && { server }),
     ...(headers !== undefined && { headers }),
+    // As the headers: what somebody accepted of this server.
+    ...(pins !== undefined && { pins }),
   }
   const edits = connectionEdits({ namespace, connectionId }, stored, { connection, privatePart })
   for (const key of edits.deletes) plan.deletes.add(key)

@@ -4,6 +4,7 @@ import { FormatRegistry, type Static, Type } from '@sinclair/typebox'
 import { oauthTextCharsMax, urlCharsMax } from '../limits.ts'
 import { closedObject, nullable, OptionalText, oneOf } from '../schema/shapes.ts'
 import { ConnectionId, QualifiedName } from './names.ts'
+import { PinsSetting } from './pins.ts'
 
 /** Contract 6.2: characters in a connection's name. Past it: a problem of the fixtures. */
 const connectionNameCharsMax = 255
@@ -96,6 +97,8 @@ export const Connection = closedObject({
   metadata: nullable(ConnectionMetadata),
   transport: Transport,
   mock: Type.Optional(Mock),
+  /** Left out: as the namespace says. */
+  pins: Type.Optional(PinsSetting),
   iconUrl: OptionalText,
   createdAt: Type.String({ format: 'date-time' }),
   status: ConnectionStatus,
@@ -143,6 +146,7 @@ export const ConnectionWrite = closedObject({
   headers: Type.Optional(nullable(HttpHeaders)),
   transport: Type.Optional(Type.Literal('http')),
   mock: Type.Optional(Mock),
+  pins: Type.Optional(nullable(PinsSetting)),
   oauth: Type.Optional(nullable(GivenClient)),
 })
 export type ConnectionWrite = Static<typeof ConnectionWrite>

@@ -4,6 +4,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { closedObject, nullable, oneOf } from '../schema/shapes.ts'
 import { Constraint } from './constraint.ts'
 import { OrganizationId, OrganizationUserId, Slug, UserId } from './names.ts'
+import { PinsSetting } from './pins.ts'
 import { ownTexts } from './view.ts'
 
 /** Ours: characters of an organization's name. Past it: 400. */
@@ -24,9 +25,7 @@ export type Organization = Static<typeof Organization>
 
 const createdAt = Type.Optional(Type.String({ format: 'date-time' }))
 
-/** The reaction to a change in the definition of a pinned tool; no tool is pinned yet. Left out: `warn`. */
-export const Pins = oneOf(['off', 'warn', 'block'])
-const pins = Type.Optional(Pins)
+const pins = Type.Optional(PinsSetting)
 
 /** The readers of a namespace's registry, which leads editors to its endpoint. Left out: `off`. */
 export const Registry = oneOf(['off', 'public', 'members'])
@@ -80,7 +79,7 @@ export const NamespacePage = closedObject({ namespaces: Type.Array(NamespaceItem
 export const NamespaceMade = closedObject({ name: Slug, createdAt: Type.String() })
 export type NamespaceMade = Static<typeof NamespaceMade>
 export const NamespaceDetail = closedObject({
-  ...{ name: Slug, createdAt: Type.String(), pins: Pins, registry: Registry },
+  ...{ name: Slug, createdAt: Type.String(), pins: PinsSetting, registry: Registry },
   ...ownTexts,
 })
 export type NamespaceDetail = Static<typeof NamespaceDetail>

@@ -38,6 +38,15 @@ export function* indexEntries(namespace: string, connection: Connection): Genera
   }
 }
 
+/** A record beside a connection, which is written and deleted with it: its bytes, and a hash of it. */
+interface Beside {
+  readonly bytes: number
+  readonly id: string
+}
+/** The kinds of such records, by the member of the private part. */
+const besideKinds = { list: 'keptList', pins: 'pins' } as const
+const besides = ['list', 'pins'] as const
+
 /** The private part of a connection. No list returns it. */
 export interface ConnectionPrivate {
   /** qualifiedName of its registered server. */
@@ -58,8 +67,10 @@ export interface ConnectionPrivate {
   readonly wantedScope?: string
   /** When the sign-in ends, if nothing can renew it: an ISO 8601 time. */
   readonly signedInUntil?: string
-  /** The lists that are kept of its server: their bytes, and a hash of them. Undefined if none are. */
-  readonly list?: { readonly bytes: number; readonly id: string }
+  /** The lists that are kept of its server. */
+  readonly list?: Beside
+  /** The definitions of its server that somebody accepted. */
+  readonly pins?: Beside
   /** How often somebody has signed in or out. Tickets and attempts of before are void. */
   readonly setups?: number
 }
@@ -105,9 +116,11 @@ function readPrivate(bytes: Uint8Array | undefined): ConnectionPrivate {
 
 /** The bytes that a connection adds to its namespace's usage. */
 export function bytesOf(namespace: string, { connection, privatePart, bytes, privateBytes }: StoredConnection): number {
-  return (
-    bytes.length + (privateBytes?.length ?? 0) + (privatePart.list?.bytes ?? 0) + indexBytesOf(namespace, connection)
-  )
+  return bytes.length + (privateBytes?.length ?? 0) + besideBytes(privatePart) + indexBytesOf(namespace, connection)
+}
+
+function besideBytes(privatePart: ConnectionPrivate | undefined): number {
+  return besides.reduce((sum, name) => sum + (privatePart?.[name]?.bytes ?? 0), 0)
 }
 
 /**
@@ -154,18 +167,18 @@ export function connectionEdits(
       records.push({ key: privateRecordKey, value: Buffer.from(JSON.stringify(after.privatePart)) })
     }
   }
-  const listBytes = after?.privatePart.list?.bytes
-  const isListDropped = before?.privatePart.list !== undefined && listBytes === undefined
+  const isDropped = (name: (typeof besides)[number]) =>
+    before?.privatePart[name] !== undefined && after?.privatePart[name] === undefined
   const index = after === undefined ? 0 : indexBytesOf(namespace, after.connection)
   const taken = before === undefined ? 0 : bytesOf(namespace, before)
-  const bytes = records.reduce((sum, { value }) => sum + value.length, index + (listBytes ?? 0) - taken)
+  const bytes = records.reduce((sum, { value }) => sum + value.length, index + besideBytes(after?.privatePart) - taken)
   const connections = (after === undefined ? 0 : 1) - (before === undefined ? 0 : 1)
   return {
     // Tokens are renewed and statuses recorded all the time, and change nothing of the index, which is what takes long.
     deletes: [
       ...onlyIn(former, next).map((entry) => entry.key),
       ...(before === undefined ? [] : [key, privateRecordKey]),
-      ...(isListDropped ? [keyOf('keptList', namespace, connectionId)] : []),
+      ...besides.filter(isDropped).map((name) => keyOf(besideKinds[name], namespace, connectionId)),
     ],
     puts: [...records, ...onlyIn(next, former)],
     usage: { connections, bytes },

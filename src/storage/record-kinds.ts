@@ -1,7 +1,7 @@
 /**
  * Every kind of record: the letter that its keys begin with and their parts, the name in messages, and its schema if
- * the value is the JSON of one. Keys (`keys.ts`), names and the checks of `postern verify` are made from this table; the
- * README says who writes and reads each kind.
+ * the value is the JSON of one. Keys (`keys.ts`), names and the checks of `postern verify` are made from this table;
+ * the README says who writes and reads each kind.
  */
 
 import type { TSchema } from '@sinclair/typebox'
@@ -84,6 +84,8 @@ export const recordKinds = {
   connectionPrivate: large('p', 'namespace connectionId', 'private part of connection {namespace}/{connectionId}'),
   /** The definitions that its server listed last (`features/endpoint/kept-lists.ts`). */
   keptList: large('l', 'namespace connectionId', 'lists of connection {namespace}/{connectionId}'),
+  /** Which definitions of its server somebody accepted (`features/pins/pin-record.ts`). */
+  pins: large('C', 'namespace connectionId', 'pins of connection {namespace}/{connectionId}'),
   indexEntry: index('x', 'namespace connectionId', 'index entry of connection {namespace}/{connectionId}'),
   connectionsVersion: small('g', 'namespace', 'version of the connections of {namespace}'),
   usage: small('u', 'namespace', 'usage of namespace {namespace}'),

@@ -46,8 +46,8 @@ export function usageCount(
 
 // Made once: each record is compared with them.
 const [connection] = prefixOf('connection')
-const [privatePart] = prefixOf('connectionPrivate')
-const [keptList] = prefixOf('keptList')
+/** Records beside a connection, which count as it does. */
+const beside = [prefixOf('connectionPrivate'), prefixOf('keptList'), prefixOf('pins')].map(([letter]) => letter)
 const servers = prefixOf('server')
 /** Of one group. Those of others are as long. */
 const listings = prefixOf('listing', '00')
@@ -70,7 +70,7 @@ export function createUsages() {
       const namespace = namespaceIn(key)
       const index = indexBytesOf(namespace, JSON.parse(textOf(value)) as Connection)
       change(namespace, { connections: times, bytes: bytes + index * times })
-    } else if (key[0] === privatePart || key[0] === keptList) change(namespaceIn(key), { bytes })
+    } else if (beside.includes(key[0])) change(namespaceIn(key), { bytes })
     else if (key[0] === servers[0]) change(namespaceOf(idOfKey(servers, key)), { servers: times, bytes })
     else if (key[0] === listings[0]) change(namespaceOf(idOfKey(listings, key)), { bytes })
   }

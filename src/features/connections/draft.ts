@@ -102,7 +102,7 @@ export async function draftNew(
   now: Date,
 ): Promise<Draft> {
   const { connectionId } = ref
-  const { name = connectionId, metadata = null, mock, headers } = write
+  const { name = connectionId, metadata = null, mock, pins, headers } = write
   const server = write.server === undefined ? undefined : await readServer(context, write.server)
   const isMocked = mock?.enabled === true
   if (isMocked && server === undefined) throw invalidRequest('mock: requires server')
@@ -121,6 +121,7 @@ export async function draftNew(
       metadata,
       transport: 'http',
       ...(mock !== undefined && { mock }),
+      ...(pins && { pins }),
       ...(typeof server?.iconUrl === 'string' && { iconUrl: server.iconUrl }),
       createdAt: now.toISOString(),
     },
@@ -155,7 +156,8 @@ export function draftChange(
   before: StoredConnection,
   fields: readonly InputField[],
 ): Draft {
-  const { status, serverInfo: _, ...connection } = before.connection
+  const { status, serverInfo: _, pins: formerPins, ...connection } = before.connection
+  const pins = write.pins === undefined ? formerPins : write.pins
   const { name = connection.name, metadata = connection.metadata } = write
   const mcpUrl = write.mcpUrl ?? connection.mcpUrl
   if (mcpUrl !== connection.mcpUrl && !(status.state === 'input_required' && samePlace(mcpUrl, connection.mcpUrl))) {
@@ -177,7 +179,7 @@ export function draftChange(
   const isSignedOut = oauth !== undefined || (hasAuthorization(target.headers) && !had)
   const withClient = oauth ? { oauth: sealPart('oauth', oauth, ref, signInKey) } : {}
   return {
-    connection: { ...connection, name, metadata, mcpUrl },
+    connection: { ...connection, name, metadata, mcpUrl, ...(pins && { pins }) },
     privatePart: isSignedOut ? { ...signedOut(withHeaders, oauth === undefined), ...withClient } : withHeaders,
     target,
     inputRequired: inputRequired(fields, target),

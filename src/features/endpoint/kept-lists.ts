@@ -4,20 +4,22 @@
  */
 
 import { LRUCache } from 'lru-cache'
-import type { RequestContext } from '../../auth/authorizer.ts'
-import { PlatformError } from '../../errors.ts'
+import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
+import { notFound, PlatformError } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { Queue } from '../../fairness/queue.ts'
 import { inSlices } from '../../fairness/turns.ts'
 import { asPlatformError } from '../../http/error-response.ts'
 import { toolsCharsMax } from '../../limits.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
-import { connectionChange, findConnections, type StoredConnection } from '../../storage/connections.ts'
+import { connectionChange, findConnection, findConnections, type StoredConnection } from '../../storage/connections.ts'
 import { keyOf } from '../../storage/keys.ts'
 import type { Usage } from '../../storage/usage.ts'
 import { within } from '../../within.ts'
 import { askedAs } from '../gateway/connection-status.ts'
 import type { GatewayDeps } from '../gateway/forward.ts'
+import type { FirstLists } from '../gateway/pinned-answers.ts'
+import { acceptedLists, seeKept } from './accepted-lists.ts'
 import { type Kept, readingRecord } from './kept-record.ts'
 import { readOffer } from './read-lists.ts'
 
@@ -77,7 +79,7 @@ export interface KeptListsDeps extends GatewayDeps {
   readonly quota: Usage
 }
 
-export class KeptLists {
+export class KeptLists implements FirstLists {
   readonly #deps: KeptListsDeps
   readonly #places = new Queue(readsAtOnceMax, readsOfOwnerMax)
   /** For servers whose last read has failed: they keep no others waiting. */
@@ -139,7 +141,8 @@ export class KeptLists {
           sum -= bytes
           return { ...one, problem: tooLarge }
         }
-        return within(until - clock.monotonic(), this.#listed(context, one, mayAsk), () => ({ ...one, problem: late }))
+        const listed = this.#listed(context, one, mayAsk).then((all) => this.#accepted(context, all))
+        return within(until - clock.monotonic(), listed, () => ({ ...one, problem: late }))
       }),
     )
   }
@@ -168,6 +171,34 @@ export class KeptLists {
       (kept) => ({ ref, stored, kept }),
       (thrown) => ({ ref, stored, problem: problemOf(thrown) }),
     )
+  }
+
+  async #accepted(context: RequestContext, listed: ListedConnection): Promise<ListedConnection> {
+    const { ref, stored, kept } = listed
+    if (kept === undefined) return listed
+    return { ...listed, kept: await acceptedLists(this.#deps.pins, context, { ...ref, stored }, kept) }
+  }
+
+  async readFirst(context: RequestContext, { namespace, connectionId, stored }: AuthorizedConnection) {
+    const last = this.#lastReads.get(nameOf({ namespace, connectionId }))
+    const isResting = last?.problem !== undefined && this.#deps.clock.monotonic() - last.at < failedRestMs
+    // Each page of a server whose list cannot be read would read it again.
+    if (isResting && last.of === hashOf(stored)) throw new PlatformError('upstream_error', last.problem?.message ?? '')
+    await this.#readOnce(context, { namespace, connectionId }, stored)
+    const now = await findConnection(this.#deps.store, namespace, connectionId)
+    if (now === undefined) throw notFound()
+    return { namespace, connectionId, stored: now }
+  }
+
+  /** Compares lists with the connection’s pins. Throws only where those block. */
+  async #compare(context: RequestContext, ref: ConnectionRef, stored: StoredConnection, kept: Kept): Promise<void> {
+    const { pins } = this.#deps
+    const connection = { ...ref, stored }
+    const setting = await pins.settingOf(context, connection)
+    if (setting === 'off') return
+    await seeKept(pins, context, connection, kept).catch((thrown) => {
+      if (setting === 'block') throw thrown
+    })
   }
 
   /** The kept lists; undefined if there are none, they are another connection's by now, or too old. */
@@ -208,6 +239,7 @@ export class KeptLists {
       const head = { of, listedAt: new Date(clock.now()).toISOString() }
       const record = await readOffer(this.#deps, context, { ...ref, stored }, head)
       const kept = await inSlices(readingRecord(record))
+      await this.#compare(context, ref, stored, kept)
       remember()
       await this.#keep(ref, kept, record)
       return kept

@@ -16,6 +16,8 @@ export type Offer = { readonly [Kind in ListKind]: readonly Definition[] } & {
   /** The revisions that the server speaks. */
   readonly era: Message['era']
   readonly instructions?: string
+  /** The hash of all of them, for pins; `instructions` may be cut. */
+  readonly instructionsHash?: string
 }
 
 /** A definition as its line has it. */
@@ -26,7 +28,7 @@ export interface KeptDefinition {
   readonly rest: string
 }
 
-export interface Kept extends Pick<Offer, 'era' | 'instructions'> {
+export interface Kept extends Pick<Offer, 'era' | 'instructions' | 'instructionsHash'> {
   /** Names what was asked (`hashOf` in kept-lists.ts): with other headers, or after a sign-in, the list is another. */
   readonly of: string
   /** ISO 8601: when the server confirmed it. */
@@ -59,8 +61,8 @@ export function* writingRecord(
       yield rest.length
     }
   }
-  const { era, instructions } = offer
-  const told = { of, era, ...(instructions !== undefined && { instructions }), counts }
+  const { era, instructions, instructionsHash } = offer
+  const told = { of, era, ...(instructions !== undefined && { instructions, instructionsHash }), counts }
   const id = Bun.SHA256.hash([JSON.stringify(told), ...lines].join('\n'), 'base64').slice(0, 22)
   return [JSON.stringify({ ...told, id, listedAt }), ...lines].join('\n')
 }

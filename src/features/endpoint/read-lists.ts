@@ -79,7 +79,10 @@ async function readAll(deps: GatewayDeps, call: AuthorizedCall): Promise<Offer> 
     resources: await offered('resources', greeting),
     resourceTemplates: await offered('resourceTemplates', greeting),
     era: isMocked || session?.greeting !== undefined || greeting === undefined ? 'handshake' : 'stateless',
-    ...(greeting?.instructions !== undefined && { instructions: greeting.instructions }),
+    ...(greeting?.instructions !== undefined && {
+      instructions: greeting.instructions,
+      ...(greeting.instructionsHash !== undefined && { instructionsHash: greeting.instructionsHash }),
+    }),
   }
 }
 

@@ -19,19 +19,24 @@ export const parsedResponseDepthMax = 500
 export const narrowingCostMax = 15_000_000
 
 /**
- * The message without the hidden tools. It is always serialized again: the client's parser might find another list in
- * the original text than ours did. A generator that yields the cost of each step before taking it (turns.ts).
- * Throws SyntaxError if the text is not a JSON object, and PlatformError `upstream_error` if the list is too large.
+ * The message without the hidden tools, and without those that are not accepted (`features/pins`). It is always
+ * serialized again: the client's parser might find another list in the original text than ours did. A generator that
+ * yields the cost of each step before taking it (turns.ts). Throws SyntaxError if the text is not a JSON object, and
+ * PlatformError `upstream_error` if the list is too large.
  */
-export function* filterTools(text: string, blocks: readonly Block[]): Generator<number, string> {
+export function* filterTools(
+  text: string,
+  blocks: readonly Block[],
+  isAccepted: (name: string) => boolean = () => true,
+): Generator<number, string> {
   // An event may carry only an id, without data.
   if (text === '') return text
   const message = yield* parsingResponse(text)
   if (typeof message !== 'object' || message === null || Array.isArray(message)) throw new SyntaxError('not an object')
   const { result } = message as { result?: unknown }
   const isList = typeof result === 'object' && result !== null && Object.hasOwn(result, 'tools')
-  const narrow = isList ? { ...message, result: yield* filterList(result as Record<string, unknown>, blocks) } : message
-  return JSON.stringify(narrow)
+  if (!isList) return JSON.stringify(message)
+  return JSON.stringify({ ...message, result: yield* filterList(result as List, blocks, isAccepted) })
 }
 
 /**
@@ -53,8 +58,14 @@ const parsedResponseBounds = {
   depthMax: parsedResponseDepthMax,
 }
 
+type List = Readonly<Record<string, unknown>>
+
 /** The cost of all tools together is limited to `narrowingCostMax`. */
-function* filterList(result: Readonly<Record<string, unknown>>, blocks: readonly Block[]): Generator<number, object> {
+function* filterList(
+  result: List,
+  blocks: readonly Block[],
+  isAccepted: (name: string) => boolean,
+): Generator<number, object> {
   const { tools } = result
   const rules = toolRules(blocks)
   const shown: unknown[] = []
@@ -63,7 +74,7 @@ function* filterList(result: Readonly<Record<string, unknown>>, blocks: readonly
     // An entry without a name cannot be called.
     if (typeof tool !== 'object' || tool === null || !Object.hasOwn(tool, 'name')) continue
     const { name } = tool as { name: unknown }
-    if (typeof name !== 'string') continue
+    if (typeof name !== 'string' || !isAccepted(name)) continue
     const asking = couldCall(rules, name)
     let step = asking.next()
     for (; !step.done; step = asking.next()) {

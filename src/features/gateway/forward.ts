@@ -12,6 +12,7 @@ import { type RateLimit, rateNameOf } from '../../fairness/rate-limit.ts'
 import { asPlatformError } from '../../http/error-response.ts'
 import { wholeResponse } from '../../http/respond.ts'
 import { auditNameCharsMax, authorizationFreshMs } from '../../limits.ts'
+import type { PinsSetting } from '../../model/pins.ts'
 import type { ServiceTokenClaims } from '../../model/token.ts'
 import type { Tracing } from '../../ops/tracing.ts'
 import { type Access, type Decision, decideOnMessage } from '../../policy/decide.ts'
@@ -26,6 +27,7 @@ import { askedAs, type RecordStatus } from './connection-status.ts'
 import { filterTools } from './filter-tools.ts'
 import { type Message, withoutAmbiguousParams } from './message.ts'
 import type { WatchStream } from './open-streams.ts'
+import { comparing, notAsked, type PinDeps, pinsFor, requireAccepted } from './pinned-answers.ts'
 import type { SendUpstream } from './proxy.ts'
 import { errorsAsMessages, eventMemoryFactor, isEventStream, type Rewrite, rewriteAnswer } from './relayed-stream.ts'
 import type { Sessions } from './sessions.ts'
@@ -33,7 +35,7 @@ import { type CallProgress, howToOpen } from './upstream-call.ts'
 
 type Shared = Pick<SharedParts, 'store' | 'clock' | 'authorizer' | 'denials' | 'headersKey' | 'links' | 'sockets'>
 
-export interface GatewayDeps extends Shared {
+export interface GatewayDeps extends Shared, PinDeps {
   readonly send: SendUpstream
   readonly recordStatus: RecordStatus
   /** Tokens of connections that somebody has signed in. */
@@ -57,6 +59,7 @@ interface Exchange {
   readonly message: Message
   readonly headers: Headers
   readonly progress: CallProgress
+  readonly pins: PinsSetting
 }
 
 /** Authorizes a request by its credential and path, before the body is read. Throws 401, 404, 403. */
@@ -95,7 +98,7 @@ export function forward(
   headers: Headers,
 ): Promise<Response> {
   const { tracing, recordCall } = deps
-  const send = (progress: CallProgress) => forwardAllowed(deps, call, { message, headers, progress })
+  const send = (progress: CallProgress) => forwardAllowed(deps, call, { message, headers, progress, pins: 'off' })
   const isRecorded = recordCall !== undefined && message.method === 'tools/call'
   const work = () => (isRecorded ? recordCall(call, message, send) : send({ isSent: false, isAnswered: false }))
   if (tracing === undefined || message.method === undefined) return work()
@@ -117,6 +120,8 @@ export function forward(
 async function forwardAllowed(deps: GatewayDeps, call: AuthorizedCall, exchange: Exchange): Promise<Response> {
   const { message, progress } = exchange
   const allowed = await authorizeMessage(deps, call, exchange)
+  const pins = await pinsFor(deps, allowed, message)
+  if (pins === 'block' && message.method === 'tools/call') await requireAccepted(deps, allowed, message)
   // Not before: a token that may call nothing does not keep its key from calling.
   const wait = message.method === 'tools/call' ? deps.calls.take(rateNameOf(call.context.caller)) : 0
   if (wait > 0) {
@@ -124,7 +129,7 @@ async function forwardAllowed(deps: GatewayDeps, call: AuthorizedCall, exchange:
     throw new PlatformError('call_rate', text, { id: message.id, retryAfter: wait })
   }
   const isMocked = allowed.connection.stored.connection.mock?.enabled === true
-  const response = await (isMocked ? answerFromMock : sendUpstream)(deps, allowed, exchange)
+  const response = await (isMocked ? answerFromMock : sendUpstream)(deps, allowed, { ...exchange, pins })
   progress.isAnswered = true
   try {
     // A mock may delay its answer, and an upstream may take its time. A caller that was revoked meanwhile receives
@@ -172,7 +177,10 @@ async function authorizeMessage(
   }
 }
 
-/** Throws `loop_detected` for a request that this postern has sent, perhaps through a proxy: it would multiply endlessly. */
+/**
+ * Throws `loop_detected` for a request that this postern has sent, perhaps through a proxy: it would multiply
+ * endlessly.
+ */
 export function requireNoLoop({ pseudonym }: Pick<GatewayDeps, 'pseudonym'>, request: Request, { id }: Message): void {
   if (request.headers.get('via')?.includes(pseudonym) !== true) return
   const text = 'The connection leads back to this postern: point it to another server'
@@ -188,8 +196,7 @@ export function refusalOf(
   { id }: Message,
 ): PlatformError {
   denials.recordPolicyDenial(request, caller, access, decision)
-  // `error=` is left out: clients would take it for a missing OAuth scope, ask for it, and hide the message.
-  return forbidden(decision).with({ id, rpcHeaders: { 'www-authenticate': 'Bearer realm="postern"' } })
+  return forbidden(decision).with({ id, rpcHeaders: notAsked })
 }
 
 /** Whether the client sent the id of a session that this caller opened through this connection. */
@@ -203,8 +210,14 @@ function isSameRecord({ connection: { stored: a } }: AuthorizedCall, { connectio
 }
 
 /** How each message of the answer is rewritten. Undefined if the response is passed on unchanged. */
-function rewriteOf(call: AuthorizedCall, { message, progress }: Exchange): Rewrite | undefined {
-  return call.endpoint === undefined ? toolFilter(call, message) : call.endpoint.rewrite?.(progress)
+function rewriteOf(
+  deps: GatewayDeps,
+  call: AuthorizedCall,
+  { message, progress, pins }: Exchange,
+): Rewrite | undefined {
+  if (call.endpoint !== undefined) return call.endpoint.rewrite?.(progress)
+  const [compare, filter] = [comparing(deps, call, message, pins), toolFilter(call, message)]
+  return compare && filter ? async (data) => filter(await compare(data)) : (compare ?? filter)
 }
 
 /** Removes hidden tools from `tools/list`. */
@@ -234,7 +247,7 @@ async function answerFromMock(deps: GatewayDeps, call: AuthorizedCall, exchange:
     )
   }
   const { status, headers: own, body } = answer
-  const filter = rewriteOf(call, exchange)
+  const filter = rewriteOf(deps, call, exchange)
   let whole = body
   if (filter !== undefined) {
     // It waits for its place to be parsed.
@@ -286,7 +299,7 @@ async function sendUpstream(deps: GatewayDeps, call: AuthorizedCall, exchange: E
     headers: restrictsArguments(caller.blocks) ? withoutAmbiguousParams(headers, message) : headers,
     via: request.headers.get('via') ?? undefined,
     signal: () => request.signal,
-    rewrite: rewriteOf(call, exchange),
+    rewrite: rewriteOf(deps, call, exchange),
     greeting: call.endpoint?.client,
     watchAccess: (end) =>
       deps.watchStream(

@@ -10,6 +10,7 @@
 import { LRUCache } from 'lru-cache'
 import { openText, sealText } from '../../auth/secrets.ts'
 import { upstreamSessionIdCharsMax } from '../../limits.ts'
+import { hashOf } from '../pins/pinned-definitions.ts'
 
 /**
  * Upstream sessions kept for clients without one, for each API key; some hundred bytes each. Past it: the least
@@ -41,13 +42,15 @@ export interface ServerGreeting {
   readonly capabilities: readonly string[]
   /** Cut to `instructionsCharsMax`. */
   readonly instructions: string | undefined
+  /** The hash of all of them, for pins. */
+  readonly instructionsHash: string | undefined
 }
 
 /**
  * Characters of a server's instructions that are kept: as many as one endpoint shows of all servers together. Past it:
  * they are cut.
  */
-const instructionsCharsMax = 2048
+export const instructionsCharsMax = 2048
 /** Capabilities that a greeting keeps: MCP has eight. Past it: the others are left out. */
 const capabilitiesMax = 32
 
@@ -56,8 +59,13 @@ export function readGreeting({ capabilities, instructions }: Readonly<Record<str
   const names = typeof capabilities === 'object' && capabilities !== null ? Object.keys(capabilities) : []
   const kept = names.slice(0, capabilitiesMax).filter((name) => name.length <= capabilitiesMax)
   const text = typeof instructions === 'string' ? instructions.slice(0, instructionsCharsMax) : undefined
-  // A text of its own: a slice would keep the whole response in memory.
-  return { capabilities: kept, instructions: text === undefined ? undefined : Buffer.from(text).toString() }
+  // A copy below: a slice would keep the whole response in memory.
+  if (text === undefined) return { capabilities: kept, instructions: undefined, instructionsHash: undefined }
+  return {
+    capabilities: kept,
+    instructions: Buffer.from(text).toString(),
+    instructionsHash: hashOf(String(instructions)),
+  }
 }
 
 /** Distinguishes session ids that were sealed here from ids that a client invented. */

@@ -1,6 +1,7 @@
 /** The OpenAPI words for MCP: the endpoints of connections, namespaces and views, and tools over plain HTTP. */
 
 import { Type } from '@sinclair/typebox'
+import { PinAcceptance, PinList } from '../../model/pins.ts'
 import { Recipe, RecipeList } from '../../model/recipe.ts'
 import type { OperationId } from '../../operations.ts'
 import { closedObject, OptionalText, openObject } from '../../schema/shapes.ts'
@@ -164,6 +165,24 @@ export const mcpWords: Readonly<Partial<Record<OperationId, Words>>> = {
       'Returns the tool of this name. If there is none, returns `{tools}` with the tools whose names begin with this name and a dot. You may write dots in the name as slashes.',
     answer: Type.Union([McpTools, McpTool]),
     errors: toolErrors,
+  },
+  listPins: {
+    summary: 'Read which definitions of a connection are accepted',
+    description:
+      'Shows each tool that the server has listed, and its instructions, with the hash of the definition. `findings` are signs that a person should read with care. `diff` shows how a changed definition differs from the accepted one. Invisible characters are shown as `\\u{200b}`.',
+    answer: PinList,
+    errors: toolErrors,
+  },
+  acceptPins: {
+    summary: 'Accept definitions of a connection',
+    description: 'Accepts the definitions with these hashes, if the server lists all of them now, and otherwise none.',
+    body: PinAcceptance,
+    example: { accept: { search: 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855' } },
+    answer: PinList,
+    errors: {
+      ...toolErrors,
+      409: 'A hash is not the present one',
+    },
   },
   callTool: {
     summary: 'Call a tool',

@@ -107,7 +107,7 @@ export const organizationWords: Readonly<Partial<Record<OperationId, Words>>> = 
   changeNamespace: {
     summary: 'Change a namespace',
     description:
-      '`pins` says what should happen when a pinned tool changes. postern stores and shows `pins`, but does not compare tools yet.',
+      '`pins` says what happens when a server lists a definition that nobody has accepted: nothing (`off`), a line in the audit log (`warn`), or that line and the tool is hidden (`block`).',
     body: model.NamespaceChange,
     example: { pins: 'block' },
     answer: model.NamespaceDetail,

@@ -33,7 +33,7 @@ export function connectionProblem({ transport = 'http', mcpUrl = null }: Fixture
 
 /** The full public record. `createdAt`: of one whose fixture does not say it. */
 export function completeConnection(given: FixtureConnection, createdAt: string): Connection {
-  const { connectionId, mock, iconUrl, serverInfo } = given
+  const { connectionId, mock, pins, iconUrl, serverInfo } = given
   return {
     connectionId,
     name: given.name ?? connectionId,
@@ -41,6 +41,7 @@ export function completeConnection(given: FixtureConnection, createdAt: string):
     metadata: given.metadata ?? null,
     transport: given.transport ?? 'http',
     ...(mock !== undefined && { mock }),
+    ...(pins !== undefined && { pins }),
     ...(iconUrl !== undefined && { iconUrl }),
     createdAt: given.createdAt ?? createdAt,
     status: given.status ?? { state: 'connected' },

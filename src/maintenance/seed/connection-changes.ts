@@ -87,7 +87,7 @@ export class ConnectionChanges implements Disposable {
 
   /** That of before, if the connection still is for the same server at the same place. */
   #privatePart(fixture: FixtureConnection, stored: StoredConnection | undefined, isMoved: boolean): ConnectionPrivate {
-    const { server, setups, ...given } = stored?.privatePart ?? {}
+    const { server, setups, list: _, pins: __, ...given } = stored?.privatePart ?? {}
     if (stored !== undefined && !isMoved && server === fixture.server) return stored.privatePart
     // People gave their values to the server of before. Tickets, and sign-ins that have begun, are for it too, and so
     // void.

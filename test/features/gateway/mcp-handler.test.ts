@@ -660,7 +660,8 @@ describe('everything stays alive', () => {
   const initialize = { jsonrpc: '2.0', id: 1, method: 'initialize', params: {} }
   test('with a stream of megabytes', async () => {
     const length = await behaving('/comments', async () => {
-      const request = { method: 'POST', headers: bearer(sampleKeys.ada), body: JSON.stringify(initialize) }
+      const body = JSON.stringify({ ...initialize, method: 'prompts/list' })
+      const request = { method: 'POST', headers: { ...bearer(sampleKeys.ada), 'mcp-session-id': 'none' }, body }
       return (await (await platform.fetch('/connect/ada/one/mcp', request)).arrayBuffer()).byteLength
     })
     expect(length).toBe(60 * 64 * 1024 + 2)

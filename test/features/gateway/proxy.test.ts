@@ -89,7 +89,11 @@ test('one token takes a part of a connection’s places, and leaves some to othe
   expect((await ask(await mintToken(platform.fetch, token), 1)).status).toBe(429)
   const others = [sampleKeys.ada, sampleKeys.operator].map((key) => ask(key, 1))
   await until(() => asked > all.length + 2)
-  release({ status: 200, headers: { 'content-type': 'application/json' }, body: new TextEncoder().encode('{}') })
+  release({
+    status: 200,
+    headers: { 'content-type': 'application/json' },
+    body: new TextEncoder().encode('{"result":{"protocolVersion":"1"}}'),
+  })
   expect((await Promise.all([...all, ...others])).every(({ status }) => status === 200)).toBe(true)
   const again = await Promise.all(Array.from({ length: concurrentCallsMax / 4 }, (_, id) => ask(token, id)))
   expect(again.every(({ status }) => status === 200)).toBe(true)

@@ -64,7 +64,9 @@ async function send(
 }
 /** A connection to the upstream of this test, made while it is not there. */
 async function connected(): Promise<string> {
-  const made = await send('/connect/ada/one', { method: 'PUT', body: { mcpUrl: 'https://example.com/mcp' } })
+  // Requests are counted: pins would read the first list once more.
+  const body = { mcpUrl: 'https://example.com/mcp', pins: 'off' }
+  const made = await send('/connect/ada/one', { method: 'PUT', body })
   expect(made.status).toBe(201)
   sent = []
   return '/connect/ada/one/.tools'

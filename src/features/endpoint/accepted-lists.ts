@@ -1,0 +1,68 @@
+/** Kept lists compared with the pins of their connection (contract, 20.12). */
+
+import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
+import { allowanceOf } from '../../fairness/allowance.ts'
+import type { ConnectionPins } from '../pins/pin-record.ts'
+import { hashesByName, hashingDefinition, type SeenDefinition } from '../pins/pinned-definitions.ts'
+import type { Pins } from '../pins/pins.ts'
+import { definitionOf, type Kept } from './kept-record.ts'
+
+/** Compares lists that were read, or kept, with the pins. Throws what `Pins.see` throws. */
+export async function seeKept(
+  pins: Pins,
+  context: RequestContext,
+  connection: AuthorizedConnection,
+  kept: Kept,
+): Promise<ConnectionPins> {
+  const { instructions: text, instructionsHash: hash } = kept
+  const known = await pins.of(context, connection)
+  const list = await allowanceOf(context.request).run(hashing(kept, known))
+  const instructions = text === undefined || hash === undefined ? null : { text, hash }
+  return pins.see(context, connection, { tools: { list, isComplete: true }, instructions })
+}
+
+/** Hashes of the tools of kept lists, by name: they are made once. */
+const hashesOf = new WeakMap<Kept, ReadonlyMap<string, string>>()
+/** Kept lists without what is hidden, by the pins that hide it. */
+const acceptedOf = new WeakMap<Kept, { readonly pins: string; readonly kept: Kept }>()
+
+/** Kept lists without what the connection's pins hide. Throws what `Pins.see` throws. */
+export async function acceptedLists(
+  pins: Pins,
+  context: RequestContext,
+  connection: AuthorizedConnection,
+  kept: Kept,
+): Promise<Kept> {
+  if ((await pins.settingOf(context, connection)) !== 'block') return kept
+  let known = await pins.of(context, connection)
+  // They were read while the pins were off.
+  if (known.tools === undefined) known = await seeKept(pins, context, connection, kept)
+  const former = acceptedOf.get(kept)
+  if (former?.pins === known.id) return former.kept
+  let hashes = hashesOf.get(kept)
+  if (hashes === undefined) {
+    hashes = hashesByName(await allowanceOf(context.request).run(hashing(kept, known)))
+    hashesOf.set(kept, hashes)
+  }
+  const { tools: pinned, instructions: text } = known
+  const tools = kept.lists.tools.filter(({ own }) => pinned?.get(own)?.accepted === hashes.get(own))
+  const { instructions, instructionsHash, ...rest } = kept
+  const isTextAccepted = instructionsHash !== undefined && text?.accepted === instructionsHash
+  const accepted = {
+    ...rest,
+    ...(isTextAccepted && { instructions, instructionsHash }),
+    lists: { ...kept.lists, tools },
+  } as Kept
+  acceptedOf.set(kept, { pins: known.id, kept: accepted })
+  return accepted
+}
+
+/** The tools of kept lists by their hashes, as work in steps. Those that are accepted are without their texts. */
+function* hashing(kept: Kept, { tools }: ConnectionPins): Generator<number, SeenDefinition[]> {
+  const list: SeenDefinition[] = []
+  for (const one of kept.lists.tools) {
+    const { name, hash, text } = yield* hashingDefinition(definitionOf('tools', one))
+    list.push(tools?.get(name)?.accepted === hash ? { name, hash } : { name, hash, text })
+  }
+  return list
+}

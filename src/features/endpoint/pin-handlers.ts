@@ -1,0 +1,136 @@
+/**
+ * `/connect/{namespace}/{connectionId}/.pins`: which definitions are accepted, and accepting others (contract, 20.12).
+ */
+
+import { auditedCaller } from '../../auth/authenticate.ts'
+import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
+import type { SharedParts } from '../../auth/shared-parts.ts'
+import { conflict } from '../../errors.ts'
+import { allowanceOf } from '../../fairness/allowance.ts'
+import { readOptionalBody } from '../../http/body.ts'
+import { handlersOf } from '../../http/handler.ts'
+import { refuseQuery } from '../../http/query.ts'
+import { privateJson, wholeResponse } from '../../http/respond.ts'
+import { PinAcceptance, type PinList } from '../../model/pins.ts'
+import { validatorOf } from '../../schema/check.ts'
+import { differencesOf } from '../pins/pin-differences.ts'
+import { findingsIn, isTellingName } from '../pins/pin-findings.ts'
+import { type Pin, type PinRecord, shownHash, stateOf, withAccepted } from '../pins/pin-record.ts'
+import { shownText, textsIn } from '../pins/shown-text.ts'
+import type { KeptLists, KeptListsDeps } from './kept-lists.ts'
+import { seenConnections } from './seen-connections.ts'
+
+interface PinHandlerDeps extends KeptListsDeps, Pick<SharedParts, 'writes' | 'audit'> {
+  readonly kept: KeptLists
+}
+
+const shape = validatorOf(PinAcceptance)
+
+/** Tools that one line of the audit log names. Past it: the others are counted. */
+const auditedToolsMax = 50
+
+export const pinHandlers = handlersOf({ listPins, acceptPins })
+
+async function listPins(deps: PinHandlerDeps, request: Request): Promise<Response> {
+  const context = await deps.authorizer.authenticate(request) // 401, 429
+  const connection = await deps.authorizer.requireConnection(context, 'read') // 404, 403
+  refuseQuery(request.url) // 400
+  return pinsResponse(deps, context, connection, await deps.pins.recordOf(context, connection)) // 429
+}
+
+async function acceptPins(deps: PinHandlerDeps, request: Request): Promise<Response> {
+  const { authorizer, writes, pins, audit } = deps
+  const first = await writes.authenticate(request) // 401, 429
+  await authorizer.requireConnection(first, 'write') // 404, 403
+  refuseQuery(request.url) // 400
+  const { accept = {}, instructions } = await readOptionalBody(request, shape) // 400
+  const context = await authorizer.authenticate(request, true) // 401
+  const connection = await authorizer.requireConnection(context, 'write') // 404, 403
+  let isAccepted = false
+  await pins.change(context, connection, (before) => {
+    const tools = byOwnName(before, accept)
+    const after = tools && withAccepted(before, { tools, instructions })
+    isAccepted = after !== undefined
+    return after && { pins: after, changes: [] }
+  }) // 403, 429, 503
+  if (!isAccepted) throw conflict('A hash is not the one that the server lists now: read .pins again') // 409
+  const names = Object.keys(accept)
+  const { namespace, connectionId } = connection
+  await audit.recordDone('pin.accepted', {
+    ...{ ...auditedCaller(context.caller), namespace, connectionId },
+    ...{ tools: names.slice(0, auditedToolsMax), count: names.length, instructions: instructions !== undefined },
+  })
+  return pinsResponse(deps, context, connection, await pins.recordOf(context, connection)) // 429
+}
+
+/** The hashes by the names that the server gives; undefined if a name is unknown. Names are given as they are shown. */
+function byOwnName({ tools }: PinRecord, accept: Readonly<Record<string, string>>): Map<string, string> | undefined {
+  const own = new Map<string, string>()
+  const shown = new Map([...(tools?.keys() ?? [])].map((name) => [shownText(name), name]))
+  for (const [name, hash] of Object.entries(accept)) {
+    const known = tools?.has(name) === true ? name : shown.get(name)
+    if (known === undefined) return undefined
+    own.set(known, hash)
+  }
+  return own
+}
+
+async function pinsResponse(
+  deps: PinHandlerDeps,
+  context: RequestContext,
+  connection: AuthorizedConnection,
+  record: PinRecord,
+): Promise<Response> {
+  const setting = await deps.pins.settingOf(context, connection)
+  const others = await otherTools(deps, context, connection)
+  const list = await allowanceOf(context.request).run(listing(record, others, setting))
+  return wholeResponse(context.request, JSON.stringify(list), { headers: privateJson })
+}
+
+function* listing(record: PinRecord, others: ReadonlySet<string>, pins: PinList['pins']): Generator<number, PinList> {
+  const tools: PinList['tools'] = []
+  for (const [name, pin] of record.tools ?? []) {
+    // As many steps as the texts have characters that are searched several times.
+    yield textsOf(record, pin).reduce((sum, text) => sum + (text?.length ?? 0) * 4, 50)
+    tools.push({ name: shownText(name), ...shown(record, pin, others, (text) => JSON.parse(text)) })
+  }
+  const { instructions } = record
+  const isNone = instructions === undefined || shownHash(instructions) === null
+  return { pins, tools, instructions: isNone ? null : shown(record, instructions, others, (text) => text) }
+}
+
+/** `parse`: makes the value of a text that is compared. */
+function shown(record: PinRecord, pin: Pin, others: ReadonlySet<string>, parse: (text: string) => unknown) {
+  const [before, after] = textsOf(record, pin)
+  const state = stateOf(pin)
+  const text = after ?? before
+  return {
+    ...{
+      state,
+      hash: shownHash(pin) ?? '',
+      findings: text === undefined ? [] : findingsIn(textsIn(parse(text)), others),
+    },
+    ...(state === 'changed' &&
+      before !== undefined &&
+      after !== undefined && { diff: differencesOf(parse(before), parse(after)) }),
+  }
+}
+
+/** The accepted definition and the present one, as far as they are kept. */
+function textsOf({ texts }: PinRecord, { accepted, present }: Pin): (string | undefined)[] {
+  return [accepted, present].map((hash) => (hash === null ? undefined : texts.get(hash)))
+}
+
+/** Telling names of the tools of other connections that the caller sees. */
+async function otherTools(
+  { store, kept }: PinHandlerDeps,
+  context: RequestContext,
+  { namespace, connectionId }: AuthorizedConnection,
+): Promise<ReadonlySet<string>> {
+  const refs = (await seenConnections(store, context, namespace)) ?? []
+  const others = refs.filter((ref) => ref.connectionId !== connectionId)
+  return kept.use(context, others, false, (listed) => {
+    const names = listed.flatMap((one) => one.kept?.lists.tools.map(({ own }) => own) ?? [])
+    return new Set(names.filter(isTellingName))
+  })
+}

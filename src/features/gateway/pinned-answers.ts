@@ -1,0 +1,196 @@
+/**
+ * Pins at the endpoint of one connection (contract, 20.12): its lists and greetings are compared, and a call of a tool
+ * that is not accepted is refused.
+ */
+
+import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
+import { PlatformError } from '../../errors.ts'
+import { allowanceOf } from '../../fairness/allowance.ts'
+import type { PinsSetting } from '../../model/pins.ts'
+import type { ConnectionPins, Seen } from '../pins/pin-record.ts'
+import { hashesByName, hashingDefinition, hashOf, type SeenDefinition } from '../pins/pinned-definitions.ts'
+import { isUsable, type Pins } from '../pins/pins.ts'
+import type { AuthorizedCall } from './authorized-call.ts'
+import { filterTools, parsingResponse } from './filter-tools.ts'
+import type { Message } from './message.ts'
+import type { Rewrite } from './relayed-stream.ts'
+import { instructionsCharsMax } from './sessions.ts'
+
+/** `error=` is left out: clients would take it for a missing OAuth scope, ask for it, and hide the message. */
+export const notAsked = { 'www-authenticate': 'Bearer realm="postern"' }
+
+/** Reads the lists of connections for the platform itself. */
+export interface FirstLists {
+  /**
+   * Reads what a connection lists, and resolves with the connection as it is then. Throws as a request to its server.
+   */
+  readFirst(context: RequestContext, connection: AuthorizedConnection): Promise<AuthorizedConnection>
+}
+
+export interface PinDeps {
+  /** The definitions of each connection that somebody accepted. */
+  readonly pins: Pins
+  readonly firstLists: FirstLists
+}
+
+/** The setting that holds for a message; `off` for one that no pin is about. */
+export async function pinsFor({ pins }: PinDeps, call: AuthorizedCall, { method }: Message): Promise<PinsSetting> {
+  const isCompared = method === 'tools/list' || method === 'initialize' || method === 'server/discover'
+  // A request of the platform itself reads what the pins are compared with.
+  const isOwn = call.endpoint !== undefined && call.endpoint.rewrite === undefined
+  return (isCompared || method === 'tools/call') && !isOwn ? pins.settingOf(call.context, call.connection) : 'off'
+}
+
+/**
+ * Throws `forbidden` if the tool that a message calls is not accepted, and what reading the connection's first list
+ * throws.
+ */
+export async function requireAccepted(deps: PinDeps, call: AuthorizedCall, { body, id }: Message): Promise<void> {
+  const { name } = (body['params'] ?? {}) as { name?: unknown }
+  const { tools } = await pinsOf(deps, call)
+  const pin = typeof name === 'string' ? tools?.get(name) : undefined
+  if (isUsable(pin)) return
+  const { namespace, connectionId } = call.connection
+  const why = pin === undefined || pin.accepted === null ? 'it is new' : 'its definition has changed'
+  const where = `${namespace}/${connectionId}`
+  const hash = pin?.present == null ? '' : ` (pin ${pin.present})`
+  const text = `The tool is not accepted, because ${why}${hash}: somebody who may write ${where} can accept it at .pins`
+  throw new PlatformError('forbidden', text, { id, constraint: 'pins', rpcHeaders: notAsked })
+}
+
+/** The connection's pins; its lists are read first if they never were. */
+async function pinsOf({ pins, firstLists }: PinDeps, { context, connection }: AuthorizedCall): Promise<ConnectionPins> {
+  const known = await pins.of(context, connection)
+  return known.tools === undefined ? pins.of(context, await firstLists.readFirst(context, connection)) : known
+}
+
+/**
+ * Compares the answer to a message with the pins and, where they block, hides what is not accepted. Undefined for an
+ * answer that no pin is about.
+ */
+export function comparing(
+  deps: PinDeps,
+  call: AuthorizedCall,
+  message: Message,
+  setting: PinsSetting,
+): Rewrite | undefined {
+  if (setting === 'off' || message.method === 'tools/call') return undefined
+  const compare = message.method === 'tools/list' ? compareList : compareGreeting
+  return async (data) => {
+    try {
+      return data === '' ? data : await compare(deps, call, message, { data, setting })
+    } catch (thrown) {
+      const isRate = thrown instanceof PlatformError && thrown.code === 'rate_limited'
+      // Pins that only warn never cost an answer.
+      if (setting === 'block' || isRate) throw thrown
+      return data
+    }
+  }
+}
+
+interface Answer {
+  readonly data: string
+  readonly setting: PinsSetting
+}
+
+async function compareList(
+  { pins, firstLists }: PinDeps,
+  { context, connection: asked }: AuthorizedCall,
+  { body, id }: Message,
+  { data, setting }: Answer,
+): Promise<string> {
+  const { cursor } = (body['params'] ?? {}) as { cursor?: unknown }
+  let connection = asked
+  const known = await pins.of(context, connection)
+  const answer = hashOf(`${cursor === undefined}${withoutId(data, JSON.stringify(id))}`)
+  if (setting === 'warn' && pins.isCompared(connection, answer, known)) return data
+  const allowance = allowanceOf(context.request)
+  const seen = await allowance.parse(data.length, readingList(data, known))
+  if (seen === undefined) return data
+  const isComplete = cursor === undefined && seen.isLast
+  if (known.tools === undefined && !isComplete) {
+    // Pins begin with a complete list, and a page says nothing of the others.
+    const first = firstLists.readFirst(context, connection)
+    if (setting === 'block') connection = await first
+    else first.catch(() => {})
+  }
+  const after = await pins.see(context, connection, { tools: { list: seen.list, isComplete } })
+  if (after === known) pins.noteCompared(connection, answer, known)
+  if (setting !== 'block') return data
+  const hashes = hashesByName(seen.list)
+  const isAccepted = (name: string) => after.tools?.get(name)?.accepted === hashes.get(name)
+  return allowance.parse(data.length, filterTools(data, [], isAccepted))
+}
+
+/** The text of an answer without its id, where that is at the beginning or the end: it differs in each answer. */
+function withoutId(data: string, id: string): string {
+  const head = `{"jsonrpc":"2.0","id":${id},`
+  const tail = `,"jsonrpc":"2.0","id":${id}}`
+  if (data.startsWith(head)) return data.slice(head.length)
+  return data.endsWith(tail) ? data.slice(0, -tail.length) : data
+}
+
+interface SeenPage {
+  readonly list: readonly SeenDefinition[]
+  /** Whether no page follows. */
+  readonly isLast: boolean
+}
+
+/** The tools of an answer, as work in steps; undefined if it has no list. */
+function* readingList(data: string, { tools: known }: ConnectionPins): Generator<number, SeenPage | undefined> {
+  const { result } = ((yield* parsingResponse(data)) ?? {}) as { result?: unknown }
+  if (typeof result !== 'object' || result === null || !Object.hasOwn(result, 'tools')) return undefined
+  const { tools, nextCursor } = result as { tools: unknown; nextCursor?: unknown }
+  const list: SeenDefinition[] = []
+  for (const tool of Array.isArray(tools) ? tools : []) {
+    if (typeof tool?.name !== 'string') continue
+    const { name, hash, text } = yield* hashingDefinition(tool)
+    // The text of what was accepted is kept already.
+    list.push(known?.get(name)?.accepted === hash ? { name, hash } : { name, hash, text })
+  }
+  // Some servers send an empty cursor with the last page.
+  return { list, isLast: typeof nextCursor !== 'string' || nextCursor === '' }
+}
+
+async function compareGreeting(
+  { pins }: PinDeps,
+  { context, connection }: AuthorizedCall,
+  { id }: Message,
+  { data, setting }: Answer,
+): Promise<string> {
+  const allowance = allowanceOf(context.request)
+  const known = await pins.of(context, connection)
+  const answer = hashOf(withoutId(data, JSON.stringify(id)))
+  if (setting === 'warn' && pins.isCompared(connection, answer, known)) return data
+  const read = isPlain(data) ? null : await allowance.parse(data.length, readingInstructions(data))
+  if (read === undefined) return data
+  const after = await pins.see(context, connection, { instructions: read })
+  if (after === known) pins.noteCompared(connection, answer, known)
+  if (setting !== 'block') return data
+  // Written again also where all is accepted: a client’s parser might find other instructions than ours did.
+  const isAccepted = read !== null && after.instructions?.accepted === read.hash
+  return allowance.parse(data.length, writingGreeting(data, isAccepted))
+}
+
+/**
+ * Whether an answer is a greeting without instructions, which need not wait for its turn to be parsed. Names of members
+ * may be written with `\u`.
+ */
+function isPlain(data: string): boolean {
+  const has = (text: string) => data.includes(text)
+  return has('"protocolVersion"') && !has('instructions') && !has('"error"') && !has('\\u')
+}
+
+/** The instructions of a greeting, as work in steps: null without any, undefined if it is no greeting. */
+function* readingInstructions(data: string): Generator<number, Seen['instructions']> {
+  const { result } = ((yield* parsingResponse(data)) ?? {}) as { result?: { instructions?: unknown } | null }
+  if (typeof result !== 'object' || result === null) return undefined
+  const { instructions } = result
+  if (typeof instructions !== 'string') return null
+  return { hash: hashOf(instructions), text: instructions.slice(0, instructionsCharsMax) }
+}
+
+function* writingGreeting(data: string, isAccepted: boolean): Generator<number, string> {
+  const message = (yield* parsingResponse(data)) as { readonly result: object }
+  return JSON.stringify({ ...message, result: { ...message.result, ...(!isAccepted && { instructions: undefined }) } })
+}

@@ -1,0 +1,200 @@
+/**
+ * Pins: the definitions of a connection that somebody accepted (contract, 20.12). Every list and greeting of its server
+ * is compared with them. A definition that is not accepted is written to the audit log, and hidden where the pins
+ * `block`.
+ */
+
+import { LRUCache } from 'lru-cache'
+import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
+import type { SharedParts } from '../../auth/shared-parts.ts'
+import { namespaceFull } from '../../errors.ts'
+import { allowanceOf } from '../../fairness/allowance.ts'
+import type { ConnectionRef } from '../../model/connection.ts'
+import type { PinsSetting } from '../../model/pins.ts'
+import { connectionChange, findConnection, type StoredConnection } from '../../storage/connections.ts'
+import { decideAgain } from '../../storage/decide-again.ts'
+import { keyOf } from '../../storage/keys.ts'
+import type { Usage } from '../../storage/usage.ts'
+import {
+  type ConnectionPins,
+  noPins,
+  type Pin,
+  type PinChange,
+  type PinRecord,
+  readingPinRecord,
+  readingPins,
+  type Seen,
+  stateOf,
+  withSeen,
+  writingPins,
+} from './pin-record.ts'
+
+/** Ours: milliseconds between two writes of a connection's pins that only show what its server lists now. Within it: nothing is written. */
+export const pinsWriteIntervalMs = 10_000
+/** Tools of pins that are in memory, of all connections. Past it: the least recently used pins are read again. */
+const toolsKeptMax = 100_000
+/**
+ * Answers that were found to list what was accepted, by a hash. Past it: the least recently used one is compared again.
+ */
+const comparedMax = 20_000
+
+export interface PinsDeps extends Pick<SharedParts, 'store' | 'audit' | 'clock'> {
+  readonly quota: Usage
+}
+
+export class Pins {
+  readonly #deps: PinsDeps
+  readonly #read = new LRUCache<string, ConnectionPins>({
+    maxSize: toolsKeptMax,
+    sizeCalculation: ({ tools, reported }) => (tools?.size ?? 0) + reported.size + 1,
+  })
+  /** When each connection's pins were last written, by the monotonic clock. */
+  readonly #written = new LRUCache<string, number>({ max: comparedMax })
+  /** Changes in progress, by what was seen. */
+  readonly #underWay = new Map<string, Promise<ConnectionPins>>()
+  readonly #compared = new LRUCache<string, string>({ max: comparedMax })
+
+  constructor(deps: PinsDeps) {
+    this.#deps = deps
+  }
+
+  /** The setting of a connection, or else of its namespace. A mock has no pins. */
+  async settingOf({ directory }: RequestContext, connection: AuthorizedConnection): Promise<PinsSetting> {
+    const { mock, pins } = connection.stored.connection
+    if (mock?.enabled === true) return 'off'
+    return pins ?? (await directory.namespace(connection.namespace))?.pins ?? 'warn'
+  }
+
+  /** The pins as they are stored. */
+  async of(
+    context: RequestContext,
+    { namespace, connectionId, stored }: AuthorizedConnection,
+  ): Promise<ConnectionPins> {
+    const { pins } = stored.privatePart
+    if (pins === undefined) return noPins
+    const name = nameOf({ namespace, connectionId })
+    const kept = this.#read.get(name)
+    if (kept?.id === pins.id) return kept
+    const record = await this.#deps.store.get(keyOf('pins', namespace, connectionId))
+    if (record === undefined) return noPins
+    const read = await allowanceOf(context.request).run(readingPins(record))
+    this.#read.set(name, read)
+    return read
+  }
+
+  /** The pins with the definitions of their hashes. */
+  async recordOf(context: RequestContext, { namespace, connectionId }: ConnectionRef): Promise<PinRecord> {
+    const record = await this.#deps.store.get(keyOf('pins', namespace, connectionId))
+    return record === undefined ? noPins : allowanceOf(context.request).parse(record.length, readingPinRecord(record))
+  }
+
+  /**
+   * Compares what a server lists, or its greeting, with the pins, and keeps what has changed. Resolves with the pins as
+   * they are then. Throws `forbidden` if the namespace is full, 429, and StoreError.
+   */
+  async see(context: RequestContext, connection: AuthorizedConnection, seen: Seen): Promise<ConnectionPins> {
+    const before = await this.of(context, connection)
+    const { pins, changes } = withSeen({ ...before, texts: new Map() }, seen)
+    const name = nameOf(connection)
+    const step = stepBetween(before, pins)
+    const last = this.#written.get(name)
+    const isRecent = last !== undefined && this.#deps.clock.monotonic() - last < pinsWriteIntervalMs
+    if (changes.length === 0 && step === 'none') return before
+    if (changes.length === 0 && step === 'shown' && isRecent) return pins
+    // Many clients list a connection at once when it is new, and all see the same.
+    const key = `${name}\0${JSON.stringify([...(pins.tools ?? [])])}${JSON.stringify(seen.instructions)}`
+    const underWay =
+      this.#underWay.get(key) ??
+      this.change(context, connection, (record) => withSeen(record, seen)).finally(() => this.#underWay.delete(key))
+    this.#underWay.set(key, underWay)
+    return underWay
+  }
+
+  /**
+   * Replaces the pins by what `make` returns, which may be called again; undefined changes nothing. Writes the changes
+   * that the audit log does not have yet. Throws as `see`.
+   */
+  async change(
+    context: RequestContext,
+    connection: AuthorizedConnection,
+    make: (before: PinRecord) => Made | undefined,
+  ): Promise<ConnectionPins> {
+    const { store, quota, clock, audit } = this.#deps
+    const { namespace, connectionId } = connection
+    const ref = { namespace, connectionId }
+    const allowance = allowanceOf(context.request)
+    const queue = `the pins of ${nameOf(ref)}`
+    const written = await decideAgain(queue, () =>
+      allowance.write(queue, async () => {
+        const stored = await findConnection(store, namespace, connectionId)
+        // Another connection by now: what was seen is not about it.
+        if (stored === undefined || !isSameOne(stored, connection.stored)) return noPins
+        const before = await this.recordOf(context, ref)
+        const made = make(before)
+        if (made === undefined) return before
+        const { id, text } = await allowance.run(writingPins(made.pins))
+        if (id === before.id) return before
+        const value = Buffer.from(text)
+        const privatePart = { ...stored.privatePart, pins: { bytes: value.length, id } }
+        const change = connectionChange(ref, stored, { connection: stored.connection, privatePart }, quota)
+        const puts = [...(change.puts ?? []), { key: keyOf('pins', namespace, connectionId), value }]
+        const committed = await store.commit({ ...change, puts })
+        if (!committed.ok && committed.full.length > 0) throw namespaceFull(namespace)
+        if (!committed.ok) return 'again'
+        this.#written.set(nameOf(ref), clock.monotonic())
+        for (const change of made.changes) await audit.recordDone('pin.changed', { ...ref, ...change })
+        return { ...made.pins, id }
+      }),
+    )
+    const { id, tools, instructions, reported } = written
+    const pins = { id, tools, instructions, reported }
+    this.#read.set(nameOf(ref), pins)
+    return pins
+  }
+
+  /** Whether an answer with this hash was found to list what these pins have. */
+  isCompared(ref: ConnectionRef, hash: string, { id }: ConnectionPins): boolean {
+    return this.#compared.get(`${nameOf(ref)}\0${hash}`) === id
+  }
+
+  noteCompared(ref: ConnectionRef, hash: string, { id }: ConnectionPins): void {
+    this.#compared.set(`${nameOf(ref)}\0${hash}`, id)
+  }
+}
+
+interface Made {
+  readonly pins: PinRecord
+  /** For the audit log. */
+  readonly changes: readonly PinChange[]
+}
+
+const nameOf = ({ namespace, connectionId }: ConnectionRef) => `${namespace}/${connectionId}`
+
+/** Whether a connection was not made anew, and not pointed elsewhere, meanwhile. */
+function isSameOne({ connection: a }: StoredConnection, { connection: b }: StoredConnection): boolean {
+  return a.createdAt === b.createdAt && a.mcpUrl === b.mcpUrl
+}
+
+/**
+ * How pins have changed: `kept` if the next request depends on it, because a definition is accepted for the first time,
+ * or is no longer; `shown` if only people who look at them would see it.
+ */
+function stepBetween(before: ConnectionPins, after: ConnectionPins): 'none' | 'shown' | 'kept' {
+  if ((before.tools === undefined) !== (after.tools === undefined)) return 'kept'
+  if ((before.instructions === undefined) !== (after.instructions === undefined)) return 'kept'
+  let step: 'none' | 'shown' = before.tools?.size === after.tools?.size ? 'none' : 'shown'
+  const all: [Pin | undefined, Pin | undefined][] = [[before.instructions, after.instructions]]
+  for (const [name, pin] of after.tools ?? []) all.push([before.tools?.get(name), pin])
+  for (const [former, pin] of all) {
+    if (former?.accepted === pin?.accepted && former?.present === pin?.present) continue
+    if (former !== undefined && isUsable(former) && !isUsable(pin)) return 'kept'
+    step = 'shown'
+  }
+  return step
+}
+
+/** Whether a tool may be called: nothing is listed in place of what was accepted. */
+export function isUsable(pin: Pin | undefined): boolean {
+  const state = stateOf(pin)
+  return state === 'accepted' || state === 'removed'
+}
