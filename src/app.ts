@@ -52,6 +52,8 @@ import { Pins } from './features/pins/pins.ts'
 import { auditHandlers } from './features/records/audit-handlers.ts'
 import { callHandlers } from './features/records/call-handlers.ts'
 import { referenceHandlers } from './features/reference/reference-handlers.ts'
+import { registryHandlers } from './features/registry/registry-handlers.ts'
+import { registryLinkHandlers } from './features/registry/registry-links.ts'
 import { createCatalogue } from './features/servers/catalogue.ts'
 import { importHandlers } from './features/servers/import-handlers.ts'
 import { registryReadHandlers } from './features/servers/mcp-registry.ts'
@@ -260,6 +262,8 @@ function createHandlers(deps: AppDeps, parts: HandlerParts): Handlers {
     ...toolHandlers(gateway),
     ...pinHandlers(gateway),
     ...registryReadHandlers(servers),
+    ...registryHandlers(parts),
+    ...registryLinkHandlers(parts),
     ...serverListHandlers(servers),
     ...releaseHandlers(servers),
     ...serverHandlers(servers),

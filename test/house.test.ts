@@ -31,6 +31,8 @@ const floors: readonly (readonly string[])[] = [
   ['cli'],
   ['app.ts', 'maintenance'],
   ['fast-lane'],
+  // Leads to the endpoint.
+  ['features/registry'],
   // All connections of a namespace as one.
   ['features/endpoint'],
   [

@@ -17,9 +17,11 @@ import { type CommandContext, either, type RemoteCommands, remoteCommands } from
 import { addLoginCommands } from './client/login.ts'
 import { addNamespaceCommands } from './client/namespace-commands.ts'
 import { addOrganizationCommands } from './client/organization-commands.ts'
+import { addRegistryCommands } from './client/registry-commands.ts'
 import { addServerActions } from './client/server-commands.ts'
 import { addMintCommand } from './client/token-mint.ts'
 import { addToolCommands } from './client/tool-commands.ts'
+import { addViewCommands } from './client/view-commands.ts'
 import { readServeConfig, type ServeFlags, unknownSettings, withServeOptions } from './config.ts'
 import { addCallCommands, addDataCommands, addServerCommands, addStoreCommands } from './data-commands.ts'
 import { type Context, collect, dataOption, group, onData, onNamedData } from './options.ts'
@@ -47,6 +49,8 @@ export function createProgram(context: Context): Command {
   addConnectionCommands(postern, remotes)
   addServerActions(addServerCommands(postern, context), remotes)
   addNamespaceCommands(postern, remotes)
+  addViewCommands(postern, remotes)
+  addRegistryCommands(postern, remotes)
   addClientConfigCommand(postern, remotes)
   addOrganizationCommands(postern, remotes)
   addMintCommand(addTokenCommands(postern, context), remotes)

@@ -8,6 +8,7 @@ import { type GrantEnd, sweepGrants } from '../auth/grants.ts'
 import { systemClock } from '../clock.ts'
 import { createFairness } from '../fairness/fairness.ts'
 import { watchGarbage } from '../fairness/garbage.ts'
+import { isNamespaceRegistryUrl } from '../features/registry/registry-handlers.ts'
 import { isRegistryUrl } from '../features/servers/mcp-registry.ts'
 import { createSigners } from '../features/tokens/signers.ts'
 import { sweepUpstreamClients } from '../features/upstream-sign-in/oauth-client.ts'
@@ -86,8 +87,8 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   const url = config.baseUrl ?? urlOf(config.host, port)
   const localAddresses = addressesOfMachine()
   const { host, corsOrigins, isRegistryOpen } = config
-  const isPublic = isRegistryOpen && { isPublic: isRegistryUrl }
-  const guard = createGuard({ host, baseUrl: url, corsOrigins, localAddresses, ...isPublic })
+  const isPublic = (url: string) => isNamespaceRegistryUrl(url) || (isRegistryOpen && isRegistryUrl(url))
+  const guard = createGuard({ host, baseUrl: url, corsOrigins, localAddresses, isPublic })
   const { audit, callLog } = openLogs(config, dataPath, replica, log)
   cleanup.defer(() => audit.close())
   cleanup.defer(() => callLog?.close())

@@ -74,7 +74,10 @@ const preflightHeadersMax = 100
 
 /** The response to a CORS preflight; undefined for any other request. `corsHeaders`: from the guard's `check`. */
 export function preflight(request: Request, corsHeaders: Record<string, string>): Response | undefined {
-  if (request.method !== 'OPTIONS' || !request.headers.has('access-control-request-method')) return undefined
+  // A public URL answers any OPTIONS.
+  const isAsked = request.headers.has('access-control-request-method')
+  const isPublic = corsHeaders['access-control-allow-origin'] === '*'
+  if (request.method !== 'OPTIONS' || !(isAsked || isPublic)) return undefined
   const wanted = (request.headers.get('access-control-request-headers') ?? '')
     .toLowerCase()
     .split(',', preflightHeadersMax)

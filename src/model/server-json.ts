@@ -18,6 +18,7 @@ const Package = openObject({
 })
 
 export const ServerJson = openObject({
+  $schema: OptionalText,
   name: Type.String({
     minLength: 3,
     maxLength: 200,
@@ -32,6 +33,7 @@ export const ServerJson = openObject({
   icons: Type.Optional(Type.Array(openObject({ src: Type.String() }))),
   packages: Type.Optional(Type.Array(Package)),
   remotes: Type.Optional(Type.Array(Transport)),
+  _meta: Type.Optional(openObject({})),
 })
 export type ServerJson = Static<typeof ServerJson>
 

@@ -61,6 +61,10 @@ export const recordKinds = {
   membership: index('v', 'userId organizationId', 'membership of {userId} in {organizationId}'),
   namespace: small('n', 'namespace', 'namespace {namespace}', Namespace),
   view: large('z', 'namespace name', 'view {namespace}/{name}', View),
+  /** A link to the registry of a namespace, by a keyed hash of its secret (`features/registry`). */
+  registryLink: small('L', 'namespace digest', 'link to the registry of {namespace}'),
+  /** The version of an entry of a namespace's registry; view '' for the endpoint of the namespace. */
+  publishedEntry: small('H', 'namespace view', 'version of entry {view} in the registry of {namespace}'),
   owned: index('q', 'ownerKind ownerId namespace', 'owner of namespace {namespace}'),
   folded: index('N', 'folded namespace', 'name of namespace {namespace} in small letters'),
   /** The namespace's record is gone, and some of its connections may not be yet. */

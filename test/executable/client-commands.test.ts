@@ -182,6 +182,55 @@ test('from an empty folder to who called what', async () => {
   expect(await as('ada', ['whoami'])).toMatchObject({ code: 1, stderr: expect.stringContaining('postern login URL') })
 })
 
+test('views, pins and the registry, by commands', async () => {
+  await works('op', `login ${server.url}`, { stdin: operatorKey })
+  await works('op', 'namespace add shop')
+  const inShop = { env: { POSTERN_NAMESPACE: 'shop' } }
+  await works('op', `connection add one http://127.0.0.1:${upstream.port}/mcp`, inShop)
+
+  const file = join(place.folder, 'view.json')
+  writeFileSync(file, JSON.stringify({ policy: [{ rpcReqMatch: { 'params.name': '^get_' } }], title: 'Reading' }))
+  const url = `${server.url}/connect/shop/mcp/reading`
+  expect(await works('op', `view put reading ${file}`, inShop)).toBe(`${url}\n`)
+  expect(await works('op', 'view list', inShop)).toBe(`reading\tReading\t${url}\n`)
+  expect(JSON.parse(await works('op', 'view get reading', inShop)).title).toBe('Reading')
+
+  expect(await works('op', 'namespace set shop --pins block --registry public --title Shop')).toBe(
+    'the namespace shop is changed\n',
+  )
+  await works('op', 'tool list', inShop)
+  const pins = await works('op', 'connection pins one', inShop)
+  expect(pins).toMatch(/^get_forecast\taccepted\t[0-9a-f]{64}\t\nsend_alert\taccepted\t[0-9a-f]{64}\t\n$/)
+  const [, , hash] = pins.split('\n')[0]?.split('\t') ?? []
+  expect(await works('op', `connection accept one get_forecast=${hash}`, inShop)).toBe(
+    'the definitions of one are accepted\n',
+  )
+  const wrong = await as('op', ['connection', 'accept', 'one', `send_alert=${hash}`], inShop)
+  expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining('read .pins again')])
+
+  const host = new URL(server.url).hostname === 'localhost' ? 'localhost' : 'local'
+  expect(await works('op', 'registry check shop')).toBe(
+    [
+      'ok shop: the registry is open to anybody',
+      `ok ${host}/shop: ${server.url}/connect/shop/mcp`,
+      `ok ${host}/shop.reading: ${url}`,
+      '',
+    ].join('\n'),
+  )
+  await works('op', 'namespace set shop --registry members')
+  const closed = await as('op', ['registry', 'check', 'shop'])
+  expect([closed.code, closed.stdout.split(':')[0]]).toEqual([1, 'fail shop'])
+  const link = (await works('op', 'registry link --name editor', inShop)).trim()
+  expect((await fetch(`${link}/v0.1/servers`)).status).toBe(200)
+  expect((await as('op', ['registry', 'check', 'shop'])).code).toBe(0)
+  const [id] = (await works('op', 'registry links', inShop)).split('\t')
+  await works('op', `registry unlink ${id}`, inShop)
+  expect((await fetch(`${link}/v0.1/servers`)).status).toBe(404)
+  await works('op', 'view rm reading --yes', inShop)
+  expect(await works('op', 'view list', inShop)).toBe('')
+  await works('op', 'namespace rm shop --yes')
+})
+
 test('what is done on the server’s machine is done over HTTP by who is logged in', async () => {
   await works('boss', `login ${server.url}`, { stdin: operatorKey })
   const bobKey = await works('boss', 'keys create --user bob --name first')

@@ -220,7 +220,7 @@ describe('examples', () => {
       'docs/http-api.md': { run: 18, notRun: 0 },
       'docs/mocks.md': { run: 2, notRun: 0 },
       'docs/offline.md': { run: 5, notRun: 1 },
-      'docs/one-endpoint.md': { run: 4, notRun: 0 },
+      'docs/one-endpoint.md': { run: 7, notRun: 0 },
       'docs/operating.md': { run: 10, notRun: 0 },
       'docs/policy.md': { run: 4, notRun: 0 },
       'docs/replicas.md': { run: 11, notRun: 1 },

@@ -9,6 +9,7 @@ import { apiKeyDigest } from '../../src/auth/api-key.ts'
 import { signatureOf } from '../../src/auth/signature.ts'
 import { changeSigningKeys, type SigningKeyRecord } from '../../src/auth/signing-keys.ts'
 import { createFairness, type Fairness } from '../../src/fairness/fairness.ts'
+import { isNamespaceRegistryUrl } from '../../src/features/registry/registry-handlers.ts'
 import { isRegistryUrl } from '../../src/features/servers/mcp-registry.ts'
 import { createGuard } from '../../src/http/guard.ts'
 import { loadFixtures } from '../../src/maintenance/seed/load-fixtures.ts'
@@ -174,7 +175,7 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
       baseUrl,
       corsOrigins: options.corsOrigins ?? [],
       localAddresses: [],
-      ...(options.isRegistryOpen === true && { isPublic: isRegistryUrl }),
+      isPublic: (url) => isNamespaceRegistryUrl(url) || (options.isRegistryOpen === true && isRegistryUrl(url)),
     }),
     upstream: options.upstream ?? {
       send: () => Promise.reject(new UpstreamError('down', 'there is nothing here')),

@@ -4,6 +4,7 @@ import { Type } from '@sinclair/typebox'
 import type { Command } from 'commander'
 import { CommandError } from '../../errors.ts'
 import { ConnectionId, isConnectionId } from '../../model/names.ts'
+import { PinList } from '../../model/pins.ts'
 import { countText } from '../count-text.ts'
 import { readInput, readPairs } from '../json-input.ts'
 import { group } from '../options.ts'
@@ -27,7 +28,9 @@ const states: Readonly<Record<string, string>> = {
 }
 
 export function addConnectionCommands(postern: Command, { inNamespace }: RemoteCommands): void {
-  const connection = group(postern, 'connection').description('create, list, test and delete connections')
+  const connection = group(postern, 'connection').description(
+    'create, list, test and delete connections, and accept their tools',
+  )
   inNamespace(connection, 'add', 'create a connection, or change it')
     .argument('<id>', 'the id of the connection')
     .argument('<target>', 'the URL of an MCP server, or NAMESPACE/NAME of a registered one')
@@ -75,6 +78,28 @@ export function addConnectionCommands(postern: Command, { inNamespace }: RemoteC
       const options = { ...noConnection(namespace, id), reads: Tools }
       const found = await context.request('GET', `${pathOf(namespace, id)}/.tools`, options)
       context.say(found, `${id} answers, with ${countText(found.tools.length, 'tool')}`)
+    })
+  inNamespace(connection, 'pins', 'list the tools of a connection with what became of their definitions')
+    .argument('<id>', 'the id of the connection')
+    .run(async (context, id: string) => {
+      const namespace = await context.namespace()
+      const options = { ...noConnection(namespace, id), reads: PinList }
+      const found = await context.request('GET', `${pathOf(namespace, id)}/.pins`, options)
+      const all = [...found.tools, ...(found.instructions ? [{ name: '(instructions)', ...found.instructions }] : [])]
+      const rows = all.map(({ name, state, hash, findings }) => [name, state, hash, findings.join(', ')])
+      context.show(found, ['TOOL', 'STATE', 'HASH', 'FINDINGS'], rows)
+    })
+  inNamespace(connection, 'accept', 'accept definitions of a connection by their hashes')
+    .argument('<id>', 'the id of the connection')
+    .argument('[tool=hash...]', 'tools with the hashes that `postern connection pins` shows')
+    .option('--instructions <hash>', 'the instructions with this hash')
+    .run(async (context: CommandContext<{ instructions?: string }>, id: string, pairs: string[]) => {
+      const namespace = await context.namespace()
+      const { instructions } = context.flags
+      const body = { accept: readPairs(pairs), ...(instructions !== undefined && { instructions }) }
+      const options = { ...noConnection(namespace, id), body, reads: PinList }
+      const accepted = await context.request('POST', `${pathOf(namespace, id)}/.pins`, options)
+      context.say(accepted, `the definitions of ${id} are accepted`)
     })
   inNamespace(connection, 'rm', 'delete a connection')
     .argument('<id>', 'the id of the connection')

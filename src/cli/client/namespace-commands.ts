@@ -1,13 +1,15 @@
 /** `postern namespace`: the namespaces of the caller. */
 
 import { Type } from '@sinclair/typebox'
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import { group } from '../options.ts'
 import { allPages, noNamespace, pathSegment } from './api-client.ts'
 import { type CommandContext, confirmDeletion, type RemoteCommands } from './context.ts'
 
+type Settings = Partial<Record<'pins' | 'registry' | 'title' | 'description' | 'instructions', string>>
+
 export function addNamespaceCommands(postern: Command, { remote }: RemoteCommands): void {
-  const namespace = group(postern, 'namespace').description('create, list and delete namespaces')
+  const namespace = group(postern, 'namespace').description('create, list, change and delete namespaces')
   remote(namespace, 'add', 'create a namespace')
     .argument('<name>', 'the name of the namespace: 3 to 39 characters from a-z, 0-9 and -')
     .option('--organization <id>', 'organization that owns the namespace (default: none, you own it)')
@@ -22,6 +24,21 @@ export function addNamespaceCommands(postern: Command, { remote }: RemoteCommand
     const rows = found.namespaces.map(({ name }) => [name])
     context.show(found, ['NAMESPACE'], rows)
   })
+  remote(namespace, 'set', 'change the settings of a namespace')
+    .argument('<name>', 'the name of the namespace')
+    .addOption(
+      new Option('--pins <setting>', 'what happens when a server changes a tool').choices(['off', 'warn', 'block']),
+    )
+    .addOption(new Option('--registry <setting>', 'who may read its registry').choices(['off', 'public', 'members']))
+    .option('--title <text>', 'title of its endpoint')
+    .option('--description <text>', 'description of its endpoint, for people')
+    .option('--instructions <text>', 'instructions of its endpoint, for models')
+    .run(async ({ flags, request, say }: CommandContext<Settings>, name: string) => {
+      const { pins, registry, title, description, instructions } = flags
+      const body = { pins, registry, title, description, instructions }
+      const options = { ...noNamespace(name), body }
+      say(await request('PATCH', `/namespaces/${pathSegment(name)}`, options), `the namespace ${name} is changed`)
+    })
   remote(namespace, 'rm', 'delete a namespace with all its connections')
     .argument('<name>', 'the name of the namespace')
     .option('--yes', 'delete without asking')

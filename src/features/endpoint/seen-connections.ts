@@ -14,26 +14,36 @@ export const joinedConnectionsMax = 100
 /** Undefined if the caller sees more than `joinedConnectionsMax`. Rejects as `Slices.next`. */
 export async function seenConnections(
   store: Store,
-  { caller, request }: RequestContext,
+  context: RequestContext,
   namespace: string,
 ): Promise<ConnectionRef[] | undefined> {
+  const ids = await connectionIds(store, context, namespace, { from: '', most: joinedConnectionsMax + 1 })
+  return ids.length > joinedConnectionsMax ? undefined : ids.map((connectionId) => ({ namespace, connectionId }))
+}
+
+/** Ids of connections that the caller sees, in order, beginning at `from`; at most `most`. Rejects as `Slices.next`. */
+export async function connectionIds(
+  store: Store,
+  { caller, request }: RequestContext,
+  namespace: string,
+  { from, most }: { readonly from: string; readonly most: number },
+): Promise<string[]> {
   const scope = { namespace, filters: [], blocks: caller.blocks }
-  const most = joinedConnectionsMax + 1
-  const ids: string[] = []
-  if (isNarrowed(scope)) {
-    const work: PlanWork = { examined: 0, slices: allowanceOf(request).slices() }
-    const plan = planOf(store, scope, work)
-    for (let from = ''; ids.length < most; ) {
-      if (work.slices.isOver) await work.slices.next()
-      const step = await plan(from)
-      if (step === undefined) break
-      if (step.found) ids.push(step.at)
-      from = step.found ? successor(step.at) : step.at
-    }
-  } else {
+  if (!isNarrowed(scope)) {
     const prefix = prefixOf('connection', namespace)
-    const { keys } = await store.keys({ ...prefixRange(prefix), limit: most })
-    ids.push(...keys.map((key) => idOfKey(prefix, key)))
+    const range = { ...prefixRange(prefix), gte: Buffer.concat([prefix, Buffer.from(from)]) }
+    const { keys } = await store.keys({ ...range, limit: most })
+    return keys.map((key) => idOfKey(prefix, key))
   }
-  return ids.length < most ? ids.map((connectionId) => ({ namespace, connectionId })) : undefined
+  const work: PlanWork = { examined: 0, slices: allowanceOf(request).slices() }
+  const plan = planOf(store, scope, work)
+  const ids: string[] = []
+  for (let at = from; ids.length < most; ) {
+    if (work.slices.isOver) await work.slices.next()
+    const step = await plan(at)
+    if (step === undefined) break
+    if (step.found) ids.push(step.at)
+    at = step.found ? successor(step.at) : step.at
+  }
+  return ids
 }

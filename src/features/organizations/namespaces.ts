@@ -104,8 +104,11 @@ async function deleteNamespace(deps: OrganizationDeps, request: Request): Promis
     const value = await store.get(key)
     if (value === undefined) throw notFound(namespaceMissing)
     if (await hasServers(store, namespace)) throw conflict(`The namespace ${namespace} has servers: delete them first`)
-    const views = await store.keys({ ...prefixRange(prefixOf('view', namespace)), limit: viewsMax })
-    const deletes = [key, ...indexKeysOf({ key, value }), ...views.keys]
+    // Each has at most a hundred, and the registry an entry for the endpoint too.
+    const parts = ['view', 'registryLink', 'publishedEntry'] as const
+    const ranges = parts.map((kind) => ({ ...prefixRange(prefixOf(kind, namespace)), limit: viewsMax + 1 }))
+    const found = await Promise.all(ranges.map((range) => store.keys(range)))
+    const deletes = [key, ...indexKeysOf({ key, value }), ...found.flatMap(({ keys }) => keys)]
     // Random: a deletion under way must not take a later one for itself.
     const mark = newVersion(keyOf('deletingNamespace', namespace))
     return { write: { deletes, puts: [mark], fromReserve: 'deletion' }, result: namespace }

@@ -85,7 +85,8 @@ async function deleteView(deps: OrganizationDeps, request: Request): Promise<Res
     const key = keyOf('view', namespace, name)
     await refuseFixture(store, key) // 409
     if ((await store.get(key)) === undefined) throw notFound(missing) // 404
-    return { write: { deletes: [key], fromReserve: 'deletion' }, result: namespace }
+    const deletes = [key, keyOf('publishedEntry', namespace, name)]
+    return { write: { deletes, fromReserve: 'deletion' }, result: namespace }
   })
   await audit.recordDone('view.deleted', { ...auditedCaller(caller), namespace, view: name })
   return new Response(JSON.stringify({ success: true, namespace, name }), { headers: privateJson })

@@ -39,6 +39,8 @@ export const mcpSchemas = {
   NamespaceTools,
   Recipe,
   RecipeList,
+  PinList,
+  PinAcceptance,
   McpTool,
   McpTools,
   ToolResult,
@@ -171,7 +173,7 @@ export const mcpWords: Readonly<Partial<Record<OperationId, Words>>> = {
     description:
       'Shows each tool that the server has listed, and its instructions, with the hash of the definition. `findings` are signs that a person should read with care. `diff` shows how a changed definition differs from the accepted one. Invisible characters are shown as `\\u{200b}`.',
     answer: PinList,
-    errors: toolErrors,
+    errors: connectionErrors,
   },
   acceptPins: {
     summary: 'Accept definitions of a connection',
@@ -180,7 +182,7 @@ export const mcpWords: Readonly<Partial<Record<OperationId, Words>>> = {
     example: { accept: { search: 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855' } },
     answer: PinList,
     errors: {
-      ...toolErrors,
+      ...connectionErrors,
       409: 'A hash is not the present one',
     },
   },

@@ -57,6 +57,7 @@ const pathParameters: Readonly<Record<string, string>> = {
   userId: 'The member',
   keyId: 'The key',
   grantId: 'The grant',
+  linkId: 'The link',
 }
 
 /** A query parameter that is on or off. */

@@ -2,6 +2,7 @@
 
 import { listPageMax, namespacesPageMax } from '../../limits.ts'
 import * as model from '../../model/organization.ts'
+import { RegistryLinkList, RegistryLinkMade, RegistryLinkWrite } from '../../model/registry.ts'
 import { ViewDeleted, ViewDetail, ViewList, ViewWrite } from '../../model/view.ts'
 import type { OperationId } from '../../operations.ts'
 import { flag, pages, query, type Words } from './operation-words.ts'
@@ -17,6 +18,9 @@ export const organizationSchemas = {
   ViewList,
   ViewWrite,
   ViewDeleted,
+  RegistryLinkList,
+  RegistryLinkMade,
+  RegistryLinkWrite,
   NamespaceDeleted: model.NamespaceDeleted,
   NamespaceWrite: model.NamespaceWrite,
   NamespaceChange: model.NamespaceChange,
@@ -152,6 +156,29 @@ export const organizationWords: Readonly<Partial<Record<OperationId, Words>>> = 
     description: 'Nobody can use its URL from then on.',
     answer: ViewDeleted,
     errors: { ...viewErrors, 409: ofFixture },
+  },
+  listRegistryLinks: {
+    summary: 'List the links to the registry of a namespace',
+    description: 'Shows no secrets.',
+    answer: RegistryLinkList,
+    errors: namespaceErrors,
+  },
+  createRegistryLink: {
+    summary: 'Make a link to the registry of a namespace',
+    description: 'For editors that cannot send a credential. Only this answer has the URL with its secret.',
+    body: RegistryLinkWrite,
+    example: { name: 'VS Code' },
+    made: RegistryLinkMade,
+    errors: {
+      ...namespaceErrors,
+      403: 'The token does not allow this, the caller does not manage the namespace, or it has 100 links',
+    },
+  },
+  deleteRegistryLink: {
+    summary: 'End a link to the registry of a namespace',
+    description: 'Nobody can read the registry through it from then on.',
+    answer: model.Done,
+    errors: { ...namespaceErrors, 404: 'There is no such link, or the namespace is hidden from the caller' },
   },
   getOrganization: {
     summary: 'Read an organization',

@@ -7,6 +7,12 @@ import type { OperationId } from '../../operations.ts'
 import { flag, integer, pages, query, type Words } from './operation-words.ts'
 
 /** Schemas by their name in the document. */
+const registryErrors = {
+  400: 'A parameter is unknown, given twice, or out of range',
+  401: 'The registry, or what the request asks for, needs a credential',
+  404: 'There is no such registry or entry, or the registry is off',
+}
+
 export const serverSchemas = {
   ServerDetail: model.ServerDetail,
   ServerItem: model.ServerItem,
@@ -136,6 +142,36 @@ export const serverWords: Readonly<Partial<Record<OperationId, Words>>> = {
     ],
     answer: RegistryPage,
     errors: { 400: 'A parameter is unknown, given twice, or out of range', 403: readErrors[403] },
+  },
+  listNamespaceRegistry: {
+    summary: 'List the endpoint and the views of a namespace for editors',
+    description:
+      'Answers as the official MCP Registry does; the entries lead to this postern. The namespace’s setting `registry` says who may read it: nobody, anybody, or a credential that reaches the namespace. A link of `registry-links` has `NAMESPACE~SECRET` in place of the namespace, and needs no credential.',
+    parameters: [
+      query('cursor', '`metadata.nextCursor` of the page before; it holds `search`, `version` and `include`'),
+      query('limit', 'Entries on a page', integer(1, limits.registryPageMax, limits.registryPageDefault)),
+      query('search', 'A part of the name, title or description, in upper or lower case'),
+      query('updated_since', 'Only entries that changed at this time or later', {
+        type: 'string',
+        format: 'date-time',
+      }),
+      query('version', '`latest`, or exactly this version'),
+      query('include', '`connections`: also each connection that the caller may read; needs a credential'),
+    ],
+    answer: RegistryPage,
+    errors: registryErrors,
+  },
+  listNamespaceVersions: {
+    summary: 'List the versions of an entry of a namespace’s registry',
+    description: 'Each entry has exactly one version.',
+    answer: RegistryPage,
+    errors: registryErrors,
+  },
+  getNamespaceVersion: {
+    summary: 'Read an entry of a namespace’s registry',
+    description: 'Returns the entry’s `server.json`. The last number of its version counts the changes of the entry.',
+    answer: RegistryEntry,
+    errors: registryErrors,
   },
   listRegistryVersions: {
     summary: 'List the versions of a server as the official MCP Registry does',

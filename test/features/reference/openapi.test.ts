@@ -258,6 +258,19 @@ const walks: Readonly<Partial<Record<OperationId, Walk>>> = {
       409: { path: `${waiting}/.tools/a` },
     },
   },
+  listPins: {
+    path: `${connection}/.pins`,
+    statuses: { 400: { path: '?x=1' }, 403: { as: executing }, 404: { path: `${nothing}/.pins` } },
+  },
+  acceptPins: {
+    path: `${connection}/.pins`,
+    body: {},
+    statuses: {
+      403: { as: reading },
+      404: { path: `${nothing}/.pins` },
+      409: { body: { accept: { nothing: '0'.repeat(64) } } },
+    },
+  },
   callTool: {
     path: `${connection}/.tools/a`,
     body: {},
@@ -333,6 +346,31 @@ const walks: Readonly<Partial<Record<OperationId, Walk>>> = {
   getRegistryVersion: {
     path: '/v0.1/servers/northwind%2Fweather/versions/latest',
     statuses: { 403: { as: executing }, 404: { path: '/v0.1/servers/northwind%2Fweather/versions/9' } },
+  },
+  listNamespaceRegistry: {
+    path: '/registry/made/v0.1/servers',
+    statuses: { 404: { path: '/registry/nowhere/v0.1/servers' } },
+  },
+  listNamespaceVersions: {
+    path: '/registry/made/v0.1/servers/localhost%2Fmade/versions',
+    statuses: { 404: { path: '/registry/made/v0.1/servers/none%2Fnone/versions' } },
+  },
+  getNamespaceVersion: {
+    path: '/registry/made/v0.1/servers/localhost%2Fmade/versions/latest',
+    statuses: { 404: { path: '/registry/made/v0.1/servers/localhost%2Fmade/versions/9' } },
+  },
+  listRegistryLinks: {
+    path: '/namespaces/made/registry-links',
+    statuses: { 403: { as: executing }, 404: { path: '/namespaces/nowhere/registry-links' } },
+  },
+  createRegistryLink: {
+    path: '/namespaces/made/registry-links',
+    body: {},
+    statuses: { 403: { as: reading }, 404: { path: '/namespaces/nowhere/registry-links' } },
+  },
+  deleteRegistryLink: {
+    path: '/namespaces/made/registry-links/last',
+    statuses: { 403: { as: reading }, 404: { path: '/namespaces/made/registry-links/nothing' } },
   },
   getMe: { path: '/me' },
   listNamespaces: { path: '/namespaces', statuses: { 403: { as: executing } } },
@@ -506,6 +544,9 @@ describe('every operation gives every status that the document names', () => {
     platforms.usual = await createTestPlatform({ upstream })
     platforms.crowded = await createTestPlatform({ upstream, rates: { failures: 0.01 } })
     platforms.down = await createTestPlatform({ upstream, store: disk.store })
+    const crowded = apiOf(platforms.crowded.fetch, sampleKeys.operator)
+    await crowded('PUT /namespaces/made')
+    await crowded('PATCH /namespaces/made', { registry: 'members' })
     disk.goDown()
     const headers = { authorization: `Bearer ${sampleKeys.operator}` }
     const list = await (await platforms.usual.fetch('/connect/northwind?limit=100', { headers })).json()
@@ -514,7 +555,7 @@ describe('every operation gives every status that the document names', () => {
   })
 
   /** What the walks of the directory need, as other walks may have left it. Returns the ids of what was made last. */
-  async function prepareRegistry(): Promise<{ readonly release: string; readonly key: string; readonly own: string }> {
+  async function prepareRegistry() {
     const api = apiOf(platforms.usual.fetch, sampleKeys.operator)
     for (const organization of ['made', 'made-to-go']) await api(`PUT /organizations/${organization}`, { owner: 'ada' })
     await api('PUT /organizations/made/members/to-go', { role: 'member' })
@@ -537,7 +578,11 @@ describe('every operation gives every status that the document names', () => {
     const keyId = await keyIdOf(platforms.usual, 'operator')
     const grant = { grantId: 'grant_made', userId: 'operator', keyId, ...made, ...times }
     await platforms.usual.store.commit({ puts: [grantEntry(grant)] })
-    return { release: deploymentId, key: await keyOfMade(api), own: await ownKey(api) }
+    await api('PATCH /namespaces/made', { registry: 'members' })
+    const { links } = (await api('GET /namespaces/made/registry-links')).body
+    for (const { id } of links) await api(`DELETE /namespaces/made/registry-links/${id}`)
+    const link: string = (await api('POST /namespaces/made/registry-links', {})).body.id
+    return { release: deploymentId, key: await keyOfMade(api), own: await ownKey(api), link }
   }
 
   /** A key of the operator beside the one in use. */
@@ -556,7 +601,7 @@ describe('every operation gives every status that the document names', () => {
 
   async function ask(id: OperationId, { path, body, form }: Walk, asked: Asked): Promise<Response> {
     manner = 'works'
-    const { release, key, own } = await prepareRegistry()
+    const { release, key, own, link } = await prepareRegistry()
     const { method } = operations[id]
     const platform = platforms[asked.platform ?? 'usual']
     const usual = holding(platforms.usual)
@@ -592,6 +637,7 @@ describe('every operation gives every status that the document names', () => {
       .replace(/releases\/last$/, `releases/${release}`)
       .replace(/api-keys\/last$/, `api-keys/${key}`)
       .replace(/api-keys\/own$/, `api-keys/${own}`)
+      .replace(/registry-links\/last$/, `registry-links/${link}`)
     return holding(platform)(there, init)
   }
 

@@ -1,22 +1,14 @@
 /** `/v0.1/servers`: the read API of the official MCP Registry, held to its published schema. */
 
 import { beforeEach, describe, expect, test } from 'bun:test'
-import Ajv from 'ajv/dist/2020.js'
-import addFormats from 'ajv-formats'
 import { importServers } from '../../../src/features/servers/import-servers.ts'
 import { registryPageBytesMax } from '../../../src/features/servers/mcp-registry.ts'
 import { importedServersMax } from '../../../src/limits.ts'
 import { mintToken } from '../../api/cases.ts'
 import { type Api, apiOf } from '../../support/api.ts'
 import { createTestPlatform, startOfTime, type TestPlatform } from '../../support/platform.ts'
+import { isRegistryEntry, isRegistryPage } from '../../support/registry-schema.ts'
 import { sampleKeys } from '../../support/sample.ts'
-import schema from './registry-schema.json' with { type: 'json' }
-
-const ajv = new Ajv({ strict: false, allErrors: true })
-addFormats(ajv)
-ajv.addSchema({ $id: 'registry', ...schema })
-const isPage = ajv.compile({ $ref: 'registry#/$defs/ServerList' })
-const isEntry = ajv.compile({ $ref: 'registry#/$defs/ServerResponse' })
 
 let platform: TestPlatform
 let ada: Api
@@ -27,7 +19,7 @@ beforeEach(async () => {
 type Entry = { server: { name: string; version: string }; _meta: Record<string, { updatedAt: string }> }
 async function page(query = '', api = ada) {
   const { status, body } = await api(`GET /v0.1/servers${query}`)
-  expect({ status, errors: isPage(body) ? [] : isPage.errors }).toEqual({ status: 200, errors: [] })
+  expect({ status, errors: isRegistryPage(body) ? [] : isRegistryPage.errors }).toEqual({ status: 200, errors: [] })
   return body as { servers: Entry[]; metadata: { count: number; nextCursor?: string } }
 }
 const names = async (query = '', api = ada) => (await page(query, api)).servers.map(({ server }) => server.name)
@@ -167,11 +159,14 @@ describe('one server', () => {
       '/v0.1/servers/northwind/crm/versions/1.0.0',
     ]) {
       const { status, body } = await ada(`GET ${path}`)
-      expect({ status, errors: isEntry(body) ? [] : isEntry.errors }).toEqual({ status: 200, errors: [] })
+      expect({ status, errors: isRegistryEntry(body) ? [] : isRegistryEntry.errors }).toEqual({
+        status: 200,
+        errors: [],
+      })
       expect(body.server.name).toBe('northwind/crm')
     }
     const { body } = await ada('GET /v0.1/servers/lumen%2Flumen/versions')
-    expect(isPage(body)).toBe(true)
+    expect(isRegistryPage(body)).toBe(true)
     expect(body.servers).toHaveLength(1)
     for (const path of [
       'northwind%2Fnone/versions',

@@ -1,0 +1,114 @@
+/** `postern registry`: the registry of a namespace, by which editors find its endpoint (contract, 20.13). */
+
+import { Type } from '@sinclair/typebox'
+import type { Command } from 'commander'
+import { isSecureUrl } from '../../http/guard.ts'
+import { RegistryLinkList, RegistryLinkMade } from '../../model/registry.ts'
+import { RegistryEntry } from '../../model/server-json.ts'
+import { oneLine } from '../../ops/escape-control.ts'
+import { validatorOf } from '../../schema/check.ts'
+import { group } from '../options.ts'
+import { noNamespace, pathSegment } from './api-client.ts'
+import type { CommandContext, RemoteCommands } from './context.ts'
+
+/** Time for one request to an endpoint. Past it: the check fails. */
+const probeMs = 10_000
+
+const Page = Type.Object({
+  servers: Type.Array(Type.Unknown()),
+  metadata: Type.Object({ nextCursor: Type.Optional(Type.String()) }),
+})
+const Setting = Type.Object({ registry: Type.String() })
+const entryShape = validatorOf(RegistryEntry)
+
+export function addRegistryCommands(postern: Command, { remote, inNamespace }: RemoteCommands): void {
+  const registry = group(postern, 'registry').description('check the registry of a namespace, and make links to it')
+  remote(registry, 'check', 'check that editors can use each entry; exit with code 1 if not')
+    .argument('<namespace>', 'the namespace')
+    .run(async (context: CommandContext<{ json?: boolean }>, namespace: string) => {
+      const lines = await checks(context, namespace)
+      if (context.flags.json === true) context.print({ checks: lines })
+      else for (const { isOk, text } of lines) context.stdout(`${isOk ? 'ok' : 'fail'} ${oneLine(text)}\n`)
+      return lines.every(({ isOk }) => isOk) ? 0 : 1
+    })
+  inNamespace(registry, 'link', 'make a link for editors that cannot send a credential')
+    .option('--name <name>', 'a name for people')
+    .run(async (context: CommandContext<{ name?: string }>) => {
+      const { name } = context.flags
+      const path = linksOf(await context.namespace())
+      const body = name === undefined ? {} : { name }
+      const made = await context.request('POST', path, { body, reads: RegistryLinkMade })
+      context.say(made, made.url)
+    })
+  inNamespace(registry, 'links', 'list links').run(async (context) => {
+    const found = await context.request('GET', linksOf(await context.namespace()), { reads: RegistryLinkList })
+    const rows = found.links.map(({ id, name, createdAt }) => [id, name, createdAt])
+    context.show(found, ['LINK', 'NAME', 'CREATED'], rows)
+  })
+  inNamespace(registry, 'unlink', 'end a link: nobody can read the registry through it from then on')
+    .argument('<id>', 'the id of the link')
+    .run(async (context, id: string) => {
+      const path = `${linksOf(await context.namespace())}/${pathSegment(id)}`
+      context.say(
+        await context.request('DELETE', path, { missing: `there is no link ${id}` }),
+        `the link ${id} has ended`,
+      )
+    })
+}
+
+const linksOf = (namespace: string) => `/namespaces/${pathSegment(namespace)}/registry-links`
+
+interface Check {
+  readonly isOk: boolean
+  readonly text: string
+}
+
+/** The setting, then each entry. Throws CommandError. */
+async function checks(context: CommandContext, namespace: string): Promise<Check[]> {
+  const { request } = context
+  const about = { ...noNamespace(namespace), reads: Setting }
+  const { registry } = await request('GET', `/namespaces/${pathSegment(namespace)}`, about)
+  if (registry === 'off')
+    return [{ isOk: false, text: `${namespace}: the registry is off: set "registry" to "public" or "members"` }]
+  const { links } = await request('GET', linksOf(namespace), { reads: RegistryLinkList })
+  const isReadable = registry === 'public' || links.length > 0
+  const how = registry === 'public' ? 'anybody' : `members, and through ${links.length} links`
+  const remedy = isReadable ? '' : ': editors send no credential; make a link with `postern registry link`'
+  const lines = [{ isOk: isReadable, text: `${namespace}: the registry is open to ${how}${remedy}` }]
+  for (let cursor: string | undefined = ''; cursor !== undefined; ) {
+    const query = cursor === '' ? '' : `?cursor=${encodeURIComponent(cursor)}`
+    const path = `/registry/${pathSegment(namespace)}/v0.1/servers${query}`
+    const page: { servers: unknown[]; metadata: { nextCursor?: string } } = await request('GET', path, { reads: Page })
+    for (const entry of page.servers) lines.push(await checkEntry(entry))
+    cursor = page.metadata.nextCursor
+  }
+  return lines
+}
+
+async function checkEntry(entry: unknown): Promise<Check> {
+  if (!entryShape.isValid(entry)) return { isOk: false, text: `an entry is not valid: ${JSON.stringify(entry)}` }
+  const { name, description, remotes = [] } = entry.server
+  const [url = '', ...others] = remotes.map((one) => one.url ?? '')
+  const problem =
+    others.length > 0 || !URL.canParse(url) || description.length > 100
+      ? 'must have one URL, and a description of at most 100 characters'
+      : isSecureUrl(url)
+        ? await signInProblem(url)
+        : `${url} does not begin with https`
+  return { isOk: problem === undefined, text: problem === undefined ? `${name}: ${url}` : `${name}: ${problem}` }
+}
+
+/** Whether a client without a credential is led to the sign-in of this URL; undefined if it is. */
+async function signInProblem(url: string): Promise<string | undefined> {
+  const refused = await fetched(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' })
+  if (refused?.status !== 401) return `${url} answers ${refused?.status ?? 'nothing'} without a credential, not 401`
+  const metadata = /resource_metadata="([^"]+)"/.exec(refused.headers.get('www-authenticate') ?? '')?.[1]
+  if (metadata === undefined) return `${url} does not name its protected-resource metadata`
+  const answer = await fetched(metadata, {})
+  const { resource } = ((await answer?.json().catch(() => undefined)) ?? {}) as { resource?: unknown }
+  return resource === url ? undefined : `${metadata} is about ${JSON.stringify(resource)}, not ${url}`
+}
+
+function fetched(url: string, init: RequestInit): Promise<Response | undefined> {
+  return fetch(url, { ...init, redirect: 'manual', signal: AbortSignal.timeout(probeMs) }).catch(() => undefined)
+}

@@ -1,0 +1,53 @@
+/** `postern view`: the views of a namespace, each with a URL. */
+
+import { Type } from '@sinclair/typebox'
+import type { Command } from 'commander'
+import { nullable } from '../../schema/shapes.ts'
+import { readJsonFile } from '../json-input.ts'
+import { group } from '../options.ts'
+import { pathSegment, type RequestOptions } from './api-client.ts'
+import { type CommandContext, confirmDeletion, type RemoteCommands } from './context.ts'
+
+/** The fields that commands read of a view. */
+const View = Type.Object({ name: Type.String(), title: nullable(Type.String()), url: Type.String() })
+const Views = Type.Object({ views: Type.Array(View) })
+
+export function addViewCommands(postern: Command, { inNamespace }: RemoteCommands): void {
+  const view = group(postern, 'view').description('write, list and delete views, each a part of a namespace with a URL')
+  inNamespace(view, 'put', 'create a view, or replace it')
+    .argument('<name>', 'the name of the view: up to 39 characters from a-z, 0-9 and -')
+    .argument('<file>', 'JSON with the fields of the view, as over HTTP; - for stdin')
+    .run(async (context, name: string, file: string) => {
+      const body = readJsonFile(file)
+      const path = pathOf(await context.namespace(), name)
+      const made = await context.request('PUT', path, { body, reads: View })
+      context.say(made, made.url)
+    })
+  inNamespace(view, 'list', 'list views with their URLs').run(async (context) => {
+    const path = `/namespaces/${pathSegment(await context.namespace())}/views`
+    const found = await context.request('GET', path, { reads: Views })
+    const rows = found.views.map(({ name, title, url }) => [name, title, url])
+    context.show(found, ['VIEW', 'TITLE', 'URL'], rows)
+  })
+  inNamespace(view, 'get', 'print a view')
+    .argument('<name>', 'the name of the view')
+    .run(async (context, name: string) => {
+      const namespace = await context.namespace()
+      context.print(await context.request('GET', pathOf(namespace, name), noView(namespace, name)))
+    })
+  inNamespace(view, 'rm', 'delete a view: nobody can use its URL from then on')
+    .argument('<name>', 'the name of the view')
+    .option('--yes', 'delete without asking')
+    .run(async (context: CommandContext<{ yes?: boolean }>, name: string) => {
+      const namespace = await context.namespace()
+      await confirmDeletion(`Delete the view ${name} of ${namespace}?`, context.flags)
+      const removed = await context.request('DELETE', pathOf(namespace, name), noView(namespace, name))
+      context.say(removed, `the view ${name} is deleted`)
+    })
+}
+
+const pathOf = (namespace: string, name: string) => `/namespaces/${pathSegment(namespace)}/views/${pathSegment(name)}`
+
+function noView(namespace: string, name: string): RequestOptions {
+  return { missing: `there is no view ${name} in ${namespace}: see \`postern view list\`` }
+}
