@@ -20,11 +20,13 @@ import { fuzz } from './fuzz.ts'
 import { heavy } from './heavy.ts'
 import { heldConnections } from './held-connections.ts'
 import { hostileSignIns } from './hostile-sign-ins.ts'
+import { hostileUpstream } from './hostile-upstream.ts'
 import { kill } from './kill.ts'
 import { oneAnswer } from './one-answer.ts'
 import { oneOwner } from './one-owner.ts'
 import { opened } from './opened.ts'
 import { oracle } from './oracle.ts'
+import { pinKill } from './pin-kill.ts'
 import { powerCuts } from './power-cuts.ts'
 import { reopened } from './reopened.ts'
 import { signInKill } from './sign-in-kill.ts'
@@ -45,6 +47,8 @@ const trials: readonly Trial[] = [
   kill,
   directoryKill,
   signInKill,
+  pinKill,
+  hostileUpstream,
   anyReplica,
   powerCuts,
   opened,

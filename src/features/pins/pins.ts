@@ -9,6 +9,7 @@ import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer
 import type { SharedParts } from '../../auth/shared-parts.ts'
 import { namespaceFull } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
+import { createRateLimit, type RateLimit } from '../../fairness/rate-limit.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
 import type { PinsSetting } from '../../model/pins.ts'
 import { connectionChange, findConnection, type StoredConnection } from '../../storage/connections.ts'
@@ -29,8 +30,9 @@ import {
   writingPins,
 } from './pin-record.ts'
 
-/** Ours: milliseconds between two writes of a connection's pins that only show what its server lists now. Within it: nothing is written. */
-export const pinsWriteIntervalMs = 10_000
+/** Ours: writes of a connection's pins at once that only show what its server lists now. Past it: one each 10 seconds; `.pins` shows an earlier definition meanwhile. */
+export const shownWritesAtOnce = 20
+const shownWritesPerSecond = 0.1
 /** Tools of pins that are in memory, of all connections. Past it: the least recently used pins are read again. */
 const toolsKeptMax = 100_000
 /**
@@ -48,14 +50,16 @@ export class Pins {
     maxSize: toolsKeptMax,
     sizeCalculation: ({ tools, reported }) => (tools?.size ?? 0) + reported.size + 1,
   })
-  /** When each connection's pins were last written, by the monotonic clock. */
-  readonly #written = new LRUCache<string, number>({ max: comparedMax })
+  readonly #shownWrites: RateLimit
   /** Changes in progress, by what was seen. */
   readonly #underWay = new Map<string, Promise<ConnectionPins>>()
   readonly #compared = new LRUCache<string, string>({ max: comparedMax })
 
   constructor(deps: PinsDeps) {
     this.#deps = deps
+    this.#shownWrites = createRateLimit({
+      ...{ perSecond: shownWritesPerSecond, burst: shownWritesAtOnce, clock: deps.clock },
+    })
   }
 
   /** The setting of a connection, or else of its namespace. A mock has no pins. */
@@ -97,10 +101,8 @@ export class Pins {
     const { pins, changes } = withSeen({ ...before, texts: new Map() }, seen)
     const name = nameOf(connection)
     const step = stepBetween(before, pins)
-    const last = this.#written.get(name)
-    const isRecent = last !== undefined && this.#deps.clock.monotonic() - last < pinsWriteIntervalMs
     if (changes.length === 0 && step === 'none') return before
-    if (changes.length === 0 && step === 'shown' && isRecent) return pins
+    if (changes.length === 0 && step === 'shown' && this.#shownWrites.take(name) > 0) return pins
     // Many clients list a connection at once when it is new, and all see the same.
     const key = `${name}\0${JSON.stringify([...(pins.tools ?? [])])}${JSON.stringify(seen.instructions)}`
     const underWay =
@@ -119,7 +121,7 @@ export class Pins {
     connection: AuthorizedConnection,
     make: (before: PinRecord) => Made | undefined,
   ): Promise<ConnectionPins> {
-    const { store, quota, clock, audit } = this.#deps
+    const { store, quota, audit } = this.#deps
     const { namespace, connectionId } = connection
     const ref = { namespace, connectionId }
     const allowance = allowanceOf(context.request)
@@ -141,7 +143,6 @@ export class Pins {
         const committed = await store.commit({ ...change, puts })
         if (!committed.ok && committed.full.length > 0) throw namespaceFull(namespace)
         if (!committed.ok) return 'again'
-        this.#written.set(nameOf(ref), clock.monotonic())
         for (const change of made.changes) await audit.recordDone('pin.changed', { ...ref, ...change })
         return { ...made.pins, id }
       }),

@@ -1,0 +1,215 @@
+/** One endpoint for a namespace: lists of twenty connections, calls, search, pins, and a thousand listeners. */
+
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { hashingDefinition } from '../../src/features/pins/pinned-definitions.ts'
+import { drained } from '../../src/schema/steps.ts'
+import { sendTo, startServer, withoutRates, workplace } from '../support/executable.ts'
+import type { Report } from './gateway.ts'
+import {
+  anonymousMemory,
+  get,
+  median,
+  micro,
+  post,
+  privatePart,
+  type Served,
+  serve,
+  startScript,
+  time,
+} from './measure.ts'
+
+const connections = 20
+const tools = 25
+const keys = 64
+const listeners = 1000
+const roundSeconds = 1.5
+const warmUpSeconds = 3
+
+const tool = (number: number) => ({
+  name: `read_record_${number}`,
+  title: `Read record ${number}`,
+  description: `Reads the record of kind ${number}, with all that was written about it since the beginning of the year.`,
+  inputSchema: {
+    type: 'object',
+    properties: {
+      id: { type: 'string', description: 'The id of the record' },
+      fields: { type: 'array', items: { type: 'string' }, description: 'The fields to return' },
+      limit: { type: 'integer', minimum: 1, maximum: 100 },
+    },
+    required: ['id'],
+  },
+  annotations: { readOnlyHint: true },
+})
+const keyOf = (number: number) => `bench-key-of-user-${number}-with-enough-characters`
+const headers = { 'Content-Type': 'application/json', Accept: 'application/json, text/event-stream' }
+const asUser = (number: number) => ({ ...headers, Authorization: `Bearer ${keyOf(number)}` })
+const rpc = (method: string, params: object = {}) => JSON.stringify({ jsonrpc: '2.0', id: 1, method, params })
+
+function writeFixtures(folder: string): void {
+  const users = Array.from({ length: keys }, (_, number) => `user-${number}`)
+  const list = (number: number) => Array.from({ length: number }, (_, index) => index)
+  writeFileSync(
+    join(folder, 'bench.json'),
+    JSON.stringify({
+      organizations: [
+        { organizationId: 'bench', name: 'Bench', members: users.map((userId) => ({ userId, role: 'owner' })) },
+      ],
+      namespaces: [
+        { namespace: 'bench', organizationId: 'bench' },
+        { namespace: 'other', userId: 'user-0' },
+      ],
+      apiKeys: users.map((userId, number) => ({ userId, key: keyOf(number) })),
+      servers: [
+        {
+          qualifiedName: 'bench/tools',
+          ...{ displayName: 'Tools', description: 'Tools', remote: true },
+          connections: [{ type: 'http', deploymentUrl: 'https://tools.example.com/mcp', configSchema: {} }],
+          tools: list(tools).map(tool),
+        },
+      ],
+      connections: list(connections).map((number) => ({
+        ...{ namespace: 'bench', connectionId: `server-${number}`, server: 'bench/tools' },
+        ...{ mcpUrl: 'https://tools.example.com/mcp', mock: { enabled: true } },
+      })),
+    }),
+  )
+}
+
+export async function endpoint(report: Report, rounds: number): Promise<void> {
+  using place = workplace()
+  const fixtures = join(place.folder, 'fixtures')
+  await Bun.$`mkdir -p ${fixtures}`
+  writeFixtures(fixtures)
+  await using ours = await startServer(place, [
+    ...['--fixtures', fixtures, ...withoutRates, '--write-rate', '0', '--allow-upstream', '127.0.0.1'],
+  ])
+  const port = Number(new URL(ours.url).port)
+  const upstream = await startScript('mcp-upstream.ts')
+  const send = sendTo(ours)
+  const made = await send('/connect/other/one', {
+    method: 'PUT',
+    headers: asUser(0),
+    body: JSON.stringify({ mcpUrl: `http://127.0.0.1:${upstream.port}/mcp` }),
+  })
+  if (made.status !== 201) throw new Error(await made.text())
+  const listed = await send('/connect/bench/mcp', { method: 'POST', headers: asUser(0), body: rpc('tools/list') })
+  const bytes = await listed.text()
+  const count = (JSON.parse(bytes) as { result: { tools: unknown[] } }).result.tools.length
+  if (count !== connections * tools) throw new Error(`${count} tools are listed`)
+  const file = join(place.folder, 'list.json')
+  writeFileSync(file, bytes)
+  const plain = await startScript('bare-server.ts', file)
+
+  const called = { name: 'echo', arguments: { text: 'hello' } }
+  const subjects = {
+    bare: { pid: plain.pid, port: plain.port, requests: [post(plain.port, '/', headers, rpc('tools/list'))] },
+    list: { pid: ours.pid, port, requests: [post(port, '/connect/bench/mcp', asUser(0), rpc('tools/list'))] },
+    search: {
+      ...{ pid: ours.pid, port },
+      requests: ['record kind 7', 'written year', 'server-11 fields', 'limit 3'].map((query) => {
+        const params = { name: 'search_tools', arguments: { query } }
+        return post(port, '/connect/bench/mcp?tools=search', asUser(0), rpc('tools/call', params))
+      }),
+    },
+    single: {
+      ...{ pid: ours.pid, port, generate: privatePart(upstream.port) },
+      requests: [post(port, '/connect/other/one/mcp', asUser(0), rpc('tools/call', called))],
+    },
+    joined: {
+      ...{ pid: ours.pid, port, generate: privatePart(upstream.port) },
+      requests: [post(port, '/connect/other/mcp', asUser(0), rpc('tools/call', { ...called, name: 'one__echo' }))],
+    },
+  }
+  const results = new Map<string, Served[]>()
+  for (let round = 0; round <= rounds; round += 1) {
+    for (const [name, subject] of Object.entries(subjects)) {
+      const { pid, requests, generate = undefined } = subject as typeof subject & { generate?: never }
+      // One search at a time: what a single one takes.
+      const atOnce = name === 'search' ? 1 : name === 'list' || name === 'bare' ? 4 : 32
+      const seconds = round === 0 ? warmUpSeconds : roundSeconds
+      const served = await serve(pid, { port: subject.port, seconds, connections: atOnce, requests }, '200', generate)
+      if (round > 0) results.set(name, [...(results.get(name) ?? []), served])
+    }
+  }
+  const of = (name: string, figure: 'cpu' | 'p99') => median((results.get(name) ?? []).map((one) => one[figure]))
+  const times = of('list', 'cpu') / of('bare', 'cpu')
+  report(
+    `tools/list of ${connections} connections with ${tools} tools, kept, to a bare server`,
+    `${times.toFixed(1)} × (${micro(of('list', 'cpu'))}, ${bytes.length >> 10} kB)`,
+    '3 ×',
+    times <= 3,
+  )
+  const more = of('joined', 'cpu') - of('single', 'cpu')
+  report('A call through one endpoint, beyond one through a connection', micro(more), '15 µs', more <= 15)
+  const search = of('search', 'p99')
+  report(`A search over ${connections * tools} tools, p99`, `${search.toFixed(1)} ms`, '5 ms', search < 5)
+  upstream.stop()
+  plain.stop()
+
+  const hundred = Array.from({ length: 100 }, (_, number) => tool(number))
+  const pinned = await time(rounds, 50, () => hundred.map((one) => drained(hashingDefinition(one))))
+  report('An unseen list of 100 tools, hashed for its pins', `${(pinned / 1000).toFixed(2)} ms`, '1 ms', pinned < 1000)
+  await changes(report, ours, port)
+}
+
+/** A thousand listeners, and a burst of a thousand changes that all of them hear of. */
+async function changes(report: Report, ours: Awaited<ReturnType<typeof startServer>>, port: number): Promise<void> {
+  const others = { port, connections: 4, requests: [get(port, '/connect/other', asUser(0))] }
+  await serve(ours.pid, { ...others, count: 2000 })
+  const before = anonymousMemory(ours.pid)
+  const sockets = await Promise.all(Array.from({ length: listeners }, (_, index) => listen(ours, port, index % keys)))
+  const each = ((anonymousMemory(ours.pid) - before) * 1024) / listeners
+  report(
+    `Memory of each of ${listeners.toLocaleString('en')} listeners for list changes`,
+    `${each.toFixed(0)} kB`,
+    '40 kB',
+    each < 40,
+  )
+  const burst = async () => {
+    for (let change = 0; change < 1000; change += 20)
+      await Promise.all(
+        Array.from({ length: 20 }, (_, number) =>
+          sendTo(ours)(`/connect/bench/changed-${change + number}`, {
+            method: 'PUT',
+            headers: asUser(1),
+            body: JSON.stringify({ server: 'bench/tools', mock: { enabled: true } }),
+          }).then((response) => response.text()),
+        ),
+      )
+  }
+  const [held] = await Promise.all([serve(ours.pid, { ...others, seconds: 6 }), burst()])
+  report('Other requests in a burst of 1,000 changes, longest', `${held.max.toFixed(1)} ms`, '20 ms', held.max <= 20)
+  for (const socket of sockets) socket.end()
+}
+
+/** A socket with a stream that has begun. */
+async function listen(ours: Awaited<ReturnType<typeof startServer>>, port: number, user: number) {
+  const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'bench', version: '1' } }
+  const init = { method: 'POST', headers: asUser(user), body: rpc('initialize', params) }
+  const greeted = await sendTo(ours)('/connect/bench/mcp', init)
+  await greeted.text()
+  const session = { 'Mcp-Session-Id': greeted.headers.get('mcp-session-id') ?? '' }
+  const begun = Promise.withResolvers<void>()
+  const socket = await Bun.connect({
+    hostname: '127.0.0.1',
+    port,
+    socket: {
+      open: (self) => void self.write(get(port, '/connect/bench/mcp', { ...asUser(user), ...session })),
+      data(_, chunk) {
+        if (chunk.toString('latin1', 0, 12).endsWith('200')) begun.resolve()
+        else begun.reject(new Error(chunk.toString()))
+      },
+    },
+  })
+  await begun.promise
+  return socket
+}
+
+if (import.meta.main) {
+  await endpoint(
+    (what, figure, goal = '', held) => console.log(`${what}: ${figure} (goal: ${goal}) ${held}`),
+    Number(process.argv[2] ?? 5),
+  )
+  process.exit(0)
+}
