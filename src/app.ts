@@ -28,6 +28,7 @@ import { connectionHandlers } from './features/connections/connection-handlers.t
 import { type ConnectionLists, createConnectionLists } from './features/connections/connection-lists.ts'
 import { endpointHandlers } from './features/endpoint/endpoint-handler.ts'
 import { endpointTools } from './features/endpoint/endpoint-tools.ts'
+import { JoinedAnswers } from './features/endpoint/joined-answers.ts'
 import { KeptLists, type KeptListsDeps } from './features/endpoint/kept-lists.ts'
 import { ListChanges } from './features/endpoint/list-changes.ts'
 import { pinHandlers } from './features/endpoint/pin-handlers.ts'
@@ -241,7 +242,7 @@ function createGateway(deps: AppDeps, { requestId }: Middleware, parts: Parts) {
   }
   const kept = new KeptLists(gateway)
   const changes = new ListChanges(deps.store, deps.every ?? everyMoment)
-  return { ...parts, ...gateway, kept, changes }
+  return { ...parts, ...gateway, kept, changes, answers: new JoinedAnswers(deps.store, kept, clock) }
 }
 
 function createHandlers(deps: AppDeps, parts: HandlerParts): Handlers {

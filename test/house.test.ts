@@ -125,6 +125,7 @@ test('clocks and chance come in from the root', () => {
     'cli/client/api-client.ts',
     'cli/progress.ts',
     'cli/serve.ts',
+    'fairness/turns.ts',
     'features/gateway/relayed-stream.ts',
     'features/gateway/tool-requests.ts',
     'maintenance/data-folder.ts',

@@ -42,6 +42,18 @@ const unqueuedCharsMax = 64 * 1024
  */
 const parseMs = 0.04
 const parseMsPerMegabyte = 10
+/**
+ * Milliseconds for a response of a few characters, as most calls have. One of `smallCharsMax` takes `parseMs`, and
+ * those between in proportion.
+ */
+const smallParseMs = 0.008
+/** Characters of a response that is parsed at once if its owner need not wait. Past it: it takes memory. */
+const smallCharsMax = 4096
+
+function parseMsOf(characters: number): number {
+  const part = Math.min(1, characters / smallCharsMax)
+  return smallParseMs + (parseMs - smallParseMs) * part + (characters / 2 ** 20) * parseMsPerMegabyte
+}
 
 /**
  * Bytes of memory of a request that waits for a pass, without its body. A client may have many: where another request
@@ -190,9 +202,18 @@ export class Allowance {
    * Runs work that parses so many characters, of another server's response or of a record, in the owner's turns and
    * time. Each counts against the holder's share while the work waits, and its parsed form, which takes
    * `parsedResponseMemoryFactor` bytes for each, until the work is done. An owner parses one large text at a time.
-   * Rejects with `rate_limited` if the share is used up.
+   * Rejects with `rate_limited` if the share is used up. A small text of an owner that need not wait is parsed at once,
+   * and takes no memory to speak of.
    */
-  async parse<T>(characters: number, work: Work<T>): Promise<T> {
+  parse<T>(characters: number, work: Work<T>): Promise<T> | T {
+    const { time, turns } = this.#fairness
+    const owner = ownerOf(this.holder)
+    if (characters > smallCharsMax || time.wait(owner) > 0) return this.#parseInTurn(characters, work)
+    time.spend(owner, parseMsOf(characters))
+    return turns.run(this.holder, work)
+  }
+
+  async #parseInTurn<T>(characters: number, work: Work<T>): Promise<T> {
     const { parsers, parses, memory, parsed, time, turns } = this.#fairness
     const { holder } = this
     const isLarge = characters > unqueuedCharsMax
@@ -207,7 +228,7 @@ export class Allowance {
       await time.pause(ownerOf(holder))
       // After the pause: an owner that waits for its time holds up nobody else.
       if (isLarge) ends.push(await parses.enter(holder))
-      time.spend(ownerOf(holder), parseMs + (characters / 2 ** 20) * parseMsPerMegabyte)
+      time.spend(ownerOf(holder), parseMsOf(characters))
       take(characters * (parsedResponseMemoryFactor - 1), isLarge ? parsed : memory)
       return await turns.run(holder, work)
     } finally {

@@ -63,7 +63,9 @@ export function createOwnerPasses(atEnd: (run: () => void) => void = setImmediat
   return {
     /** Whether the holder's next request has to wait. */
     isFull: (holder: Holder) => (parts.get(ownerOf(holder))?.count ?? 0) >= ownerRequestsPerPassMax,
-    /** Waits for the next pass in which the holder's owner has room; undefined in this one. In the order of the calls. */
+    /**
+     * Waits for the next pass in which the holder's owner has room; undefined in this one. In the order of the calls.
+     */
     enter(holder: Holder): Promise<void> | undefined {
       const owner = ownerOf(holder)
       const part = parts.get(owner) ?? { count: 0, waiting: [] }

@@ -106,9 +106,8 @@ export function createFastLane(local: LocalReads, lists: Lists, clock: Clock): F
         return context
       },
       async requireConnection(context, operation: Access['operation'], named) {
-        if (named !== undefined) return ordinary.requireConnection(context, operation, named)
         const { caller, request } = context
-        const name = `${operation} ${request.url}`
+        const name = `${operation} ${named === undefined ? request.url : `${named.namespace} ${named.connectionId}`}`
         const before = allowed.find(caller, name)
         if (before !== undefined && before.version === connectionsVersion(before.connection.namespace)) {
           return before.connection
@@ -116,7 +115,7 @@ export function createFastLane(local: LocalReads, lists: Lists, clock: Clock): F
         // The namespace is unknown until the connection was read, so its version cannot be read first. If no commit
         // happened in between, the record belongs to the version that is read afterwards.
         const commitCount = local.commitCount()
-        const { stored, ...ref } = await ordinary.requireConnection(context, operation)
+        const { stored, ...ref } = await ordinary.requireConnection(context, operation, named)
         // Copied, because the record may be a view of a larger segment that would be kept in memory with it.
         const connection = { ...ref, stored: { ...stored, bytes: Buffer.from(stored.bytes) } }
         const version = connectionsVersion(ref.namespace)

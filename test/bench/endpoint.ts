@@ -28,7 +28,6 @@ const warmUpSeconds = 3
 
 const tool = (number: number) => ({
   name: `read_record_${number}`,
-  title: `Read record ${number}`,
   description: `Reads the record of kind ${number}, with all that was written about it since the beginning of the year.`,
   inputSchema: {
     type: 'object',
@@ -39,7 +38,6 @@ const tool = (number: number) => ({
     },
     required: ['id'],
   },
-  annotations: { readOnlyHint: true },
 })
 const keyOf = (number: number) => `bench-key-of-user-${number}-with-enough-characters`
 const headers = { 'Content-Type': 'application/json', Accept: 'application/json, text/event-stream' }
@@ -150,15 +148,21 @@ export async function endpoint(report: Report, rounds: number): Promise<void> {
   const hundred = Array.from({ length: 100 }, (_, number) => tool(number))
   const pinned = await time(rounds, 50, () => hundred.map((one) => drained(hashingDefinition(one))))
   report('An unseen list of 100 tools, hashed for its pins', `${(pinned / 1000).toFixed(2)} ms`, '1 ms', pinned < 1000)
-  await changes(report, ours, port)
+  await changes(report, fixtures)
 }
 
 /** A thousand listeners, and a burst of a thousand changes that all of them hear of. */
-async function changes(report: Report, ours: Awaited<ReturnType<typeof startServer>>, port: number): Promise<void> {
+async function changes(report: Report, fixtures: string): Promise<void> {
+  using place = workplace()
+  // Garbage of the load before would be counted, or its end.
+  await using ours = await startServer(place, ['--fixtures', fixtures, ...withoutRates])
+  const port = Number(new URL(ours.url).port)
   const others = { port, connections: 4, requests: [get(port, '/connect/other', asUser(0))] }
   await serve(ours.pid, { ...others, count: 2000 })
   const before = anonymousMemory(ours.pid)
   const sockets = await Promise.all(Array.from({ length: listeners }, (_, index) => listen(ours, port, index % keys)))
+  // Garbage of the greetings goes.
+  await serve(ours.pid, { ...others, count: 2000 })
   const each = ((anonymousMemory(ours.pid) - before) * 1024) / listeners
   report(
     `Memory of each of ${listeners.toLocaleString('en')} listeners for list changes`,
@@ -170,10 +174,10 @@ async function changes(report: Report, ours: Awaited<ReturnType<typeof startServ
     for (let change = 0; change < 1000; change += 20)
       await Promise.all(
         Array.from({ length: 20 }, (_, number) =>
-          sendTo(ours)(`/connect/bench/changed-${change + number}`, {
+          sendTo(ours)(`/connect/bench/server-${number}`, {
             method: 'PUT',
             headers: asUser(1),
-            body: JSON.stringify({ server: 'bench/tools', mock: { enabled: true } }),
+            body: JSON.stringify({ name: `Change ${change}` }),
           }).then((response) => response.text()),
         ),
       )

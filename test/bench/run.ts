@@ -26,6 +26,7 @@ import { random } from '../support/random.ts'
 import { signToken } from '../support/sign-token.ts'
 import { catalogue } from './catalogue.ts'
 import { benchKey, connection, server, writeFixtures } from './data.ts'
+import { endpoint } from './endpoint.ts'
 import { gateway } from './gateway.ts'
 import { manyNamespaces } from './many-namespaces.ts'
 import {
@@ -70,6 +71,7 @@ try {
   await inProcess()
   await gateway(report, rounds)
   await signIn(report, rounds)
+  await endpoint(report, rounds)
   await catalogue(report, rounds)
   await manyNamespaces(report, rounds)
   await replicas(report, rounds)

@@ -166,7 +166,11 @@ test('a step that takes long keeps the next one of its owner waiting, and nobody
 
 test('an owner’s short work does not fill a turn of the event loop, however many pieces it comes in', async () => {
   let clock = 0
-  const turns = new Turns(new Paces(), () => clock)
+  const turns = new Turns(
+    new Paces(),
+    () => clock,
+    () => clock,
+  )
   let done = 0
   function* piece(): Work<void> {
     yield sliceCost / 6
@@ -206,7 +210,11 @@ test('the time in which other programs have the processor is no work of anybody'
 test('a step that takes longer than it said counts for its owner, who then waits, and nobody else', async () => {
   let now = 0
   const clock = clockOf(() => now)
-  const turns = new Turns(new Paces(clock), () => now)
+  const turns = new Turns(
+    new Paces(clock),
+    () => now,
+    () => now,
+  )
   function* underrated(): Work<string> {
     yield 1
     now += 50

@@ -50,6 +50,8 @@ export async function acceptedLists(
   const isTextAccepted = instructionsHash !== undefined && text?.accepted === instructionsHash
   const accepted = {
     ...rest,
+    // With other pins, a search makes its index again.
+    id: `${kept.id} ${known.id}`,
     ...(isTextAccepted && { instructions, instructionsHash }),
     lists: { ...kept.lists, tools },
   } as Kept

@@ -73,11 +73,15 @@ async function targetIn(
   try {
     const connection = await findConnectionOf(deps, asked, { namespace, connectionId })
     // The class of a tool is in its definition; other calls need not wait for one.
-    return await deps.kept.use(context, [{ namespace, connectionId }], asked.via === 'search', ([listed]) => {
-      const found = kind === 'tools' ? listed?.kept?.lists.tools.find((one) => one.own === own) : undefined
-      const definition = found && definitionOf('tools', found)
-      return { connection, era: listed?.kept?.era ?? 'handshake', named: { path, own }, definition }
-    })
+    const offer =
+      asked.via === 'search'
+        ? await deps.kept.use(context, [{ namespace, connectionId }], true, ([listed]) => listed?.kept)
+        : await deps.kept.offerOf(context, connection)
+    const definition = () => {
+      const found = offer?.lists.tools.find((one) => one.own === own)
+      return found && definitionOf('tools', found)
+    }
+    return { connection, era: offer?.era ?? 'handshake', named: { path, own }, ...(kind === 'tools' && { definition }) }
   } catch (thrown) {
     if (thrown instanceof PlatformError && thrown.code === 'not_found') return undefined
     throw thrown

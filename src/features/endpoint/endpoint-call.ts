@@ -30,8 +30,8 @@ export interface Target {
   readonly era: Message['era']
   /** The place of the name or URI in the message, and the connection's own. Undefined for a message without one. */
   readonly named?: { readonly path: JsonPath; readonly own: string }
-  /** The tool's definition, where it is known. */
-  readonly definition?: Definition | undefined
+  /** Reads the tool's definition, where it is known. */
+  readonly definition?: () => Definition | undefined
 }
 
 /** The connection, if the caller may use it: as the single endpoint would find it. Throws 404, and 403. */
@@ -142,7 +142,7 @@ interface HeaderOptions {
   readonly method: string
   readonly era: Message['era']
   readonly own?: string | undefined
-  readonly definition?: Definition | undefined
+  readonly definition?: Target['definition']
   readonly params?: Readonly<Record<string, unknown>>
 }
 
@@ -159,7 +159,7 @@ function headersFor(headers: Headers, { method, era, own, definition, params }: 
   }
   for (const [name, value] of Object.entries(statelessHeaders(method))) made.set(name, value)
   if (own !== undefined) made.set('mcp-name', encoded(own))
-  for (const [name, value] of repeatedArguments(definition, params)) made.set(`mcp-param-${name}`, encoded(value))
+  for (const [name, value] of repeatedArguments(definition?.(), params)) made.set(`mcp-param-${name}`, encoded(value))
   return made
 }
 
@@ -188,7 +188,7 @@ function callOf(deps: EndpointDeps, asked: EndpointRequest, target: Target, rawI
       ...{ via: asked.via, view: asked.view?.name },
       // Across eras a server hears of no capabilities, so that it asks for nothing.
       client: era === message.era ? client : { ...nobody, sessionId: client.sessionId },
-      rewrite: (progress) => (data) =>
+      rewrite: (progress) => async (data) =>
         allowanceOf(context.request).parse(data.length, rewriting(deps, asked, target, { data, rawId, progress })),
     },
     async renew() {

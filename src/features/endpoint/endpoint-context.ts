@@ -1,5 +1,6 @@
 /** The caller at the endpoint of a namespace or a view, narrowed by the view (contract, 20.1 and 20.10). */
 
+import type { Caller } from '../../auth/authenticate.ts'
 import type { RequestContext } from '../../auth/authorizer.ts'
 import { notFound, unauthorized } from '../../errors.ts'
 import { namesInPath } from '../../http/path.ts'
@@ -18,6 +19,10 @@ export interface EndpointContext {
 
 /** By view: a directory snapshot has the same object for all requests. */
 const blocksOf = new WeakMap<View, readonly Block[]>()
+/**
+ * Narrowed callers, by view: the fast lane knows a decision by the object of its caller (`fast-lane/admissions.ts`).
+ */
+const narrowedOf = new WeakMap<Caller, WeakMap<View, Caller>>()
 
 /** Authenticates and authorizes a request by its path. Throws 401, 429, 404, 403. */
 export async function enterEndpoint(
@@ -42,6 +47,10 @@ export async function enterEndpoint(
 /** The caller, as if it had minted a token with the view's policy. */
 export function narrowedBy(view: View, context: RequestContext): RequestContext {
   const own = blocksOf.getOrInsertComputed(view, () => viewBlocks(view.policy))
-  const { caller } = context
-  return { ...context, caller: { ...caller, blocks: [...caller.blocks, ...own] } }
+  const byView = narrowedOf.getOrInsertComputed(context.caller, () => new WeakMap<View, Caller>())
+  const caller = byView.getOrInsertComputed(view, () => ({
+    ...context.caller,
+    blocks: [...context.caller.blocks, ...own],
+  }))
+  return { ...context, caller }
 }

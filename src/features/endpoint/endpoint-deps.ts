@@ -1,5 +1,6 @@
 /** The parts that the endpoint of a namespace is made of. `app.ts` makes them. */
 
+import type { JoinedAnswers } from './joined-answers.ts'
 import type { KeptLists, KeptListsDeps } from './kept-lists.ts'
 import type { ListChanges } from './list-changes.ts'
 import type { UnderWay } from './under-way.ts'
@@ -10,6 +11,7 @@ export interface EndpointDeps extends KeptListsDeps {
   /** The base URL, without a slash at its end. */
   readonly base: string
   readonly changes: ListChanges
+  readonly answers: JoinedAnswers
   /** Seals what the platform gives to clients: session ids, and the ids of servers' requests. */
   readonly sessionKey: Buffer
   /** The `WWW-Authenticate` of a 401; undefined if clients cannot sign in here. */

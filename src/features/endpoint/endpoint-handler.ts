@@ -185,15 +185,15 @@ async function list(
   // There is one page, so no cursor was ever given.
   if (params['cursor'] !== undefined) return rpcError(asked, rpcCodes.invalidParams, 'params.cursor: is not valid here')
   const { options, message, view } = asked
-  // 400, 429
-  return shown(deps, asked, (all) => {
+  const make = (all: readonly Shown[]) => {
     const isSearch = kind === 'tools' && options.isSearch
     const joined = joinLists(all, kind)
     const own: object[] = kind === 'tools' && options.hasStatus ? [statusTool] : []
     if (isSearch) own.unshift(...searchDefinitions(all, view?.always ?? []))
     const shownHere = isSearch ? { ...joined, definitions: [] } : joined
-    return answer(asked, listResult(kind, shownHere, { isStateless: message.era === 'stateless', own }))
-  })
+    return listResult(kind, shownHere, { isStateless: message.era === 'stateless', own })
+  }
+  return answer(asked, await deps.answers.of(asked, kind, () => shown(deps, asked, make))) // 400, 429
 }
 
 async function greet(

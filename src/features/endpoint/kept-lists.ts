@@ -94,6 +94,8 @@ export class KeptLists implements FirstLists {
         .reduce((sum, { rest }) => sum + rest.length + 100, 0),
   })
   readonly #lastReads = new LRUCache<string, LastRead>({ max: readsKnownMax })
+  /** Grows when something changes that the store does not have: a read has failed, or works again. */
+  changes = 0
   /** Reads in progress, by what is asked. */
   readonly #reads = new Map<string, Promise<Kept>>()
 
@@ -179,6 +181,13 @@ export class KeptLists implements FirstLists {
     return { ...listed, kept: await acceptedLists(this.#deps.pins, context, { ...ref, stored }, kept) }
   }
 
+  /** What a connection that was read just now offers, without asking its server; undefined if that is not known. */
+  async offerOf(context: RequestContext, connection: AuthorizedConnection): Promise<Kept | undefined> {
+    const { namespace, connectionId, stored } = connection
+    const kept = await this.#keptOf(context, { ref: { namespace, connectionId }, stored }, hashOf(stored))
+    return kept && acceptedLists(this.#deps.pins, context, connection, kept)
+  }
+
   async readFirst(context: RequestContext, { namespace, connectionId, stored }: AuthorizedConnection) {
     const last = this.#lastReads.get(nameOf({ namespace, connectionId }))
     const isResting = last?.problem !== undefined && this.#deps.clock.monotonic() - last.at < failedRestMs
@@ -232,8 +241,12 @@ export class KeptLists implements FirstLists {
     const { clock } = this.#deps
     const name = nameOf(ref)
     const of = hashOf(stored)
-    const remember = (problem?: ListProblem) => this.#lastReads.set(name, { of, at: clock.monotonic(), problem })
-    const hasFailed = this.#lastReads.get(name)?.problem !== undefined
+    const last = this.#lastReads.get(name)?.problem
+    const remember = (problem?: ListProblem) => {
+      this.#lastReads.set(name, { of, at: clock.monotonic(), problem })
+      if (problem?.message !== last?.message) this.changes += 1
+    }
+    const hasFailed = last !== undefined
     const leave = await (hasFailed ? this.#lastPlaces : this.#places).enter(context.caller)
     try {
       const head = { of, listedAt: new Date(clock.now()).toISOString() }
@@ -266,6 +279,7 @@ export class KeptLists implements FirstLists {
     const key = keyOf('keptList', ref.namespace, ref.connectionId)
     // In a namespace that is full they are kept in memory alone.
     this.#read.set(name, kept)
+    this.changes += 1
     await store.commit({ ...change, puts: [...(change.puts ?? []), { key, value }] })
   }
 }
@@ -280,9 +294,13 @@ const nameOf = ({ namespace, connectionId }: ConnectionRef) => `${namespace}/${c
 
 /** A hash of what is asked: it is kept beside the list, and the sealed headers are not. */
 function hashOf(stored: StoredConnection): string {
-  const { mock } = stored.connection
-  return Bun.SHA256.hash(`${askedAs(stored)}\0${mock?.enabled === true}`, 'base64').slice(0, 22)
+  return hashes.getOrInsertComputed(stored, () => {
+    const isMocked = stored.connection.mock?.enabled === true
+    return Bun.SHA256.hash(`${askedAs(stored)}\0${isMocked}`, 'base64').slice(0, 22)
+  })
 }
+/** The fast lane gives calls the same object as long as nothing has changed. */
+const hashes = new WeakMap<StoredConnection, string>()
 
 /** Why a connection must not be contacted in this state; undefined if it may be. */
 function stateProblem({ connection: { status, mock } }: StoredConnection): ListProblem | undefined {

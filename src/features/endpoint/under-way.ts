@@ -34,7 +34,8 @@ export interface AskedClient {
 export type UnderWay = ReturnType<typeof createUnderWay>
 
 export function createUnderWay(key: Buffer) {
-  const calls = new LRUCache<string, SentCall>({ max: callsKnownMax })
+  // Not an LRUCache: one that becomes empty writes over its whole room, and that after nearly every call.
+  const calls = new Map<string, SentCall>()
   const answered = new LRUCache<string, true>({ max: answeredKnownMax })
   // Of this process alone, and never given twice.
   const beginning = randomBytes(9).toString('base64url')
@@ -46,7 +47,10 @@ export function createUnderWay(key: Buffer) {
     send(owner: string, id: RpcId, ref: ConnectionRef): string {
       count += 1
       const own = `${beginning}.${count.toString(36)}`
-      if (id !== null) calls.set(nameOf(owner, id), { ref, id: own })
+      if (id === null) return own
+      calls.set(nameOf(owner, id), { ref, id: own })
+      const [oldest = ''] = calls.size > callsKnownMax ? calls.keys() : []
+      calls.delete(oldest)
       return own
     },
     /** The call that a client cancels; undefined if no server has it. */

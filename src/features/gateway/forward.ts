@@ -223,7 +223,7 @@ function rewriteOf(
 /** Removes hidden tools from `tools/list`. */
 function toolFilter({ context: { caller, request } }: AuthorizedCall, message: Message): Rewrite | undefined {
   if (message.method !== 'tools/list' || !hasRpcRules(caller.blocks)) return undefined
-  return (data: string) => allowanceOf(request).parse(data.length, filterTools(data, caller.blocks))
+  return async (data: string) => allowanceOf(request).parse(data.length, filterTools(data, caller.blocks))
 }
 
 async function answerFromMock(deps: GatewayDeps, call: AuthorizedCall, exchange: Exchange): Promise<Response> {

@@ -184,7 +184,7 @@ async function answerTo(
     if ((id === requestId || id === null) && (result !== undefined || error !== undefined)) answer = received as Answer
     return answer !== undefined
   }
-  const characters = await readMessages(response, requestId, take, (text) =>
+  const characters = await readMessages(response, requestId, take, async (text) =>
     allowanceOf(call.context.request).parse(text.length, parsingResponse(text)),
   )
   if (answer === undefined) throw upstreamError('The MCP server does not speak MCP')

@@ -144,10 +144,10 @@ test('a connection that gets another URL while the policy is evaluated is called
 
 test('a list is narrowed while its caller has memory for it, which it then has again', async () => {
   const text = (characters: number) => {
-    const [before, after] = ['{"jsonrpc":"2.0","id":3,"result":{"tools":[{"name":"', '"}]}}']
+    const [before, after] = ['{"jsonrpc":"2.0","id":3,"result":{"tools":[{"name":"a","title":"', '"}]}}']
     return before + 'a'.repeat(characters - before.length - after.length) + after
   }
-  let characters = 1000
+  let characters = 5000
   const upstream: Upstream = {
     async send({ body }) {
       const isGreeting = Buffer.from(body ?? '')
@@ -159,7 +159,7 @@ test('a list is narrowed while its caller has memory for it, which it then has a
   }
   const body = JSON.stringify({ jsonrpc: '2.0', id: 3, method: 'tools/list' })
   // A quarter is one caller's.
-  const bytes = 1000 * parsedResponseMemoryFactor + body.length * bodyMemoryFactor
+  const bytes = 5000 * parsedResponseMemoryFactor + body.length * bodyMemoryFactor
   platform = await createTestPlatform({
     upstream,
     fairness: { ...createFairness(), memory: new Shares(4 * bytes) },
@@ -173,7 +173,7 @@ test('a list is narrowed while its caller has memory for it, which it then has a
       headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
       body,
     })
-  for (let i = 0; i < 3; i += 1) expect(await (await list()).text()).toBe(text(1000))
+  for (let i = 0; i < 3; i += 1) expect(await (await list()).text()).toBe(text(5000))
   characters += 1
   const refused = await list()
   expect([refused.status, await refused.json()]).toMatchObject([

@@ -497,6 +497,11 @@ test('pages of a server are compared with a list that is read as a whole', async
   expect(await stateOf('send')).toBe('accepted')
 })
 
+const found = async (query: string, on: TestPlatform) =>
+  JSON.stringify(
+    await rpc('/connect/ada/mcp?tools=search', 'tools/call', { name: 'search_tools', arguments: { query } }, on),
+  )
+
 test('a hash that is accepted is in force at once, at every replica', async () => {
   await begin({ pins: 'block' })
   const other = await createTestPlatform({ upstream: localUpstream(), store: platform.store })
@@ -507,6 +512,7 @@ test('a hash that is accepted is in force at once, at every replica', async () =
   const [search, , send] = (await pins()).tools
   expect(search?.diff).toEqual([{ path: '/description', before: 'Finds documents.', after: 'Better' }])
   expect((await call(single, 'search', other)).status).toBe(403)
+  expect(await found('documents', other)).not.toContain('one__search')
   const wrong = await accept({ accept: { search: search?.hash, send: search?.hash } })
   expect(wrong.status).toBe(409)
   expect(await stateOf('search')).toBe('changed')
@@ -518,6 +524,7 @@ test('a hash that is accepted is in force at once, at every replica', async () =
     expect((await call(whole, 'send', on)).result).toBeDefined()
     expect(await namesAt(single, on)).toEqual(['search', 'store', 'send'])
     expect(await namesAt(whole, on)).toEqual(['search', 'store', 'send'])
+    expect(await found('better', on)).toContain('one__search')
   }
   expect(platform.audited.filter(({ event }) => event === 'pin.accepted')).toMatchObject([
     { tools: ['search', 'send'], count: 2, instructions: false },
