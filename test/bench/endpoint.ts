@@ -158,11 +158,12 @@ async function changes(report: Report, fixtures: string): Promise<void> {
   await using ours = await startServer(place, ['--fixtures', fixtures, ...withoutRates])
   const port = Number(new URL(ours.url).port)
   const others = { port, connections: 4, requests: [get(port, '/connect/other', asUser(0))] }
-  await serve(ours.pid, { ...others, count: 2000 })
+  const sessions = await Promise.all(Array.from({ length: listeners }, (_, index) => greet(ours, index % keys)))
+  await serve(ours.pid, { ...others, count: 30_000 })
   const before = anonymousMemory(ours.pid)
-  const sockets = await Promise.all(Array.from({ length: listeners }, (_, index) => listen(ours, port, index % keys)))
+  const sockets = await Promise.all(sessions.map((session, index) => listen(port, index % keys, session)))
   // Garbage of the greetings goes.
-  await serve(ours.pid, { ...others, count: 2000 })
+  await serve(ours.pid, { ...others, count: 30_000 })
   const each = ((anonymousMemory(ours.pid) - before) * 1024) / listeners
   report(
     `Memory of each of ${listeners.toLocaleString('en')} listeners for list changes`,
@@ -187,19 +188,23 @@ async function changes(report: Report, fixtures: string): Promise<void> {
   for (const socket of sockets) socket.end()
 }
 
-/** A socket with a stream that has begun. */
-async function listen(ours: Awaited<ReturnType<typeof startServer>>, port: number, user: number) {
+/** The id of a session of a user. */
+async function greet(ours: Awaited<ReturnType<typeof startServer>>, user: number): Promise<string> {
   const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'bench', version: '1' } }
   const init = { method: 'POST', headers: asUser(user), body: rpc('initialize', params) }
   const greeted = await sendTo(ours)('/connect/bench/mcp', init)
   await greeted.text()
-  const session = { 'Mcp-Session-Id': greeted.headers.get('mcp-session-id') ?? '' }
+  return greeted.headers.get('mcp-session-id') ?? ''
+}
+
+/** A socket with a stream that has begun. */
+async function listen(port: number, user: number, session: string) {
   const begun = Promise.withResolvers<void>()
   const socket = await Bun.connect({
     hostname: '127.0.0.1',
     port,
     socket: {
-      open: (self) => void self.write(get(port, '/connect/bench/mcp', { ...asUser(user), ...session })),
+      open: (self) => void self.write(get(port, '/connect/bench/mcp', { ...asUser(user), 'Mcp-Session-Id': session })),
       data(_, chunk) {
         if (chunk.toString('latin1', 0, 12).endsWith('200')) begun.resolve()
         else begun.reject(new Error(chunk.toString()))

@@ -181,7 +181,7 @@ export class KeptLists implements FirstLists {
     return { ...listed, kept: await acceptedLists(this.#deps.pins, context, { ...ref, stored }, kept) }
   }
 
-  /** What a connection that was read just now offers, without asking its server; undefined if that is not known. */
+  /** Reads the offer of a connection that was read just now, without asking its server; undefined if unknown. */
   async offerOf(context: RequestContext, connection: AuthorizedConnection): Promise<Kept | undefined> {
     const { namespace, connectionId, stored } = connection
     const kept = await this.#keptOf(context, { ref: { namespace, connectionId }, stored }, hashOf(stored))

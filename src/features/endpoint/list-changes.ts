@@ -91,7 +91,9 @@ export class ListChanges {
     try {
       // The version first: a change after it is looked at once more.
       if (!this.#versions.has(namespace)) await this.#changed([namespace])
-      heard = { listener, digests: await listener.look(), isMissed: false }
+      // Many clients of one caller listen, and one look is enough: a change since then is told a second later.
+      const same = [...this.#heard].find((one) => one.listener.group === listener.group && !one.isMissed)
+      heard = { listener, digests: same?.digests ?? (await listener.look()), isMissed: false }
     } catch (thrown) {
       close()
       throw thrown
