@@ -18,11 +18,14 @@ const opencode = join(clients, 'node_modules/opencode-linux-x64/bin/opencode')
 let place: Workplace
 let server: Server
 let endpoint = ''
+/** One endpoint for all connections of the namespace. */
+let whole = ''
 beforeAll(async () => {
   place = workplace()
   // Without access to the internet the documents of clients cannot be fetched, so they register.
   server = await startServer(place, [...unlimited, '--no-public-upstream'])
   endpoint = `${server.url}/connect/northwind/inventory-us-west/mcp`
+  whole = `${server.url}/connect/northwind/mcp`
 })
 afterAll(async () => {
   await server.kill('SIGTERM')
@@ -34,43 +37,26 @@ const grantOf = async (client: string) =>
   /^(grant_\S+)/.exec((await grants()).split('\n').find((line) => line.includes(client)) ?? '')?.[1] ?? 'none'
 
 describe.skipIf(!existsSync(mcpRemote))('mcp-remote', () => {
+  test.concurrent('lists and calls the tools of all connections through one endpoint', async () => {
+    const { ask, signIn, child } = remote(whole, 'remote-whole')
+    const greeted = ask(1, 'initialize', greeting)
+    await signIn([])
+    expect(await greeted).toMatchObject({ result: { serverInfo: { name: 'postern' } } })
+    const listed = (await ask(2, 'tools/list', {})) as { result: { tools: { name: string }[] } }
+    expect(listed.result.tools.map(({ name }) => name)).toContain('inventory-us-west__list_low_stock')
+    const params = { name: 'inventory-us-west__list_low_stock', arguments: { warehouse: 'reno' } }
+    expect(await ask(3, 'tools/call', params)).toMatchObject({ result: { content: expect.anything() } })
+    child.kill()
+    await child.exited
+  })
+
   test.concurrent('gets from a URL to a call of the tools that were allowed, and no further once the grant is revoked', async () => {
-    const child = Bun.spawn(['node', mcpRemote, endpoint], {
-      cwd: place.folder,
-      env: {
-        PATH: `${noBrowser()}:${process.env['PATH']}`,
-        HOME: place.folder,
-        MCP_REMOTE_CONFIG_DIR: join(place.folder, 'remote'),
-      },
-      stdin: 'pipe',
-      stdout: 'pipe',
-      stderr: 'pipe',
-    })
-    const told = linesOf(child.stderr)
-    const answers = linesOf(child.stdout)
-    const ask = async (id: number, method: string, params: object) => {
-      child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', id, method, params })}\n`)
-      await child.stdin.flush()
-      return JSON.parse(await answers((line) => line.includes(`"id":${id}`))) as {
-        result?: object
-        error?: { message: string }
-      }
-    }
-    const greeted = ask(1, 'initialize', {
-      protocolVersion: '2025-11-25',
-      capabilities: {},
-      clientInfo: { name: 'test', version: '1' },
-    })
-    const url = /http\S+\/oauth\/authorize\S+/.exec(await told((line) => line.includes('/oauth/authorize')))?.[0] ?? ''
-    // It listens elsewhere than it said if another program of this machine has the port.
-    const listens = /http\S+$/.exec(await told((line) => line.includes('callback server running at')))?.[0]
-    await told((line) => line.includes('Waiting for authorization'))
-    const callback = await signInAndConsent(url, sampleKeys.ada, [
+    const { ask, signIn, child, told } = remote(endpoint, 'remote')
+    const greeted = ask(1, 'initialize', greeting)
+    await signIn([
       ['access', 'some'],
       ['tool', 'list_low_stock'],
     ])
-    const { pathname, search } = new URL(callback)
-    await (await fetch(`${listens}${pathname}${search}`)).text()
     expect(await greeted).toMatchObject({ result: { serverInfo: { name: 'northwind/inventory' } } })
     const call = (id: number, name: string) => ask(id, 'tools/call', { name, arguments: { warehouse: 'reno' } })
     expect(await call(2, 'list_low_stock')).toHaveProperty('result')
@@ -96,11 +82,14 @@ describe.skipIf(!existsSync(claude) || !existsSync('/usr/bin/script'))('Claude C
       DISABLE_AUTOUPDATER: '1',
       CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
     })
-    await claudeRun(claude, 'mcp', 'add', '--transport', 'http', 'stock', endpoint)
-    expect(await claudeRun(claude, 'mcp', 'list')).toContain('Needs authentication')
+    const servers = { stock: endpoint, all: whole }
+    for (const [name, url] of Object.entries(servers))
+      await claudeRun(claude, 'mcp', 'add', '--transport', 'http', name, url)
+    expect((await claudeRun(claude, 'mcp', 'list')).match(/Needs authentication/g)).toHaveLength(2)
     // It wants a terminal.
-    expect(await claudeRun('script', '-qec', `"${claude}" mcp login stock`, '/dev/null')).toContain('Authenticated')
-    expect(await claudeRun(claude, 'mcp', 'list')).toContain('Connected')
+    for (const name of Object.keys(servers))
+      expect(await claudeRun('script', '-qec', `"${claude}" mcp login ${name}`, '/dev/null')).toContain('Authenticated')
+    expect((await claudeRun(claude, 'mcp', 'list')).match(/Connected/g)).toHaveLength(2)
     expect(await grants()).toContain('Claude Code')
   })
 })
@@ -108,11 +97,12 @@ describe.skipIf(!existsSync(claude) || !existsSync('/usr/bin/script'))('Claude C
 describe.skipIf(!existsSync(opencode))('opencode', () => {
   test.concurrent('signs in by `opencode mcp auth`, and is connected', async () => {
     const { home, run: opencodeRun } = atHome('opencode', { OPENCODE_DISABLE_AUTOUPDATE: '1' })
-    const stock = { type: 'remote', url: endpoint, enabled: true }
-    writeFileSync(join(home, 'opencode.json'), JSON.stringify({ mcp: { stock } }))
+    const remote = (url: string) => ({ type: 'remote', url, enabled: true })
+    writeFileSync(join(home, 'opencode.json'), JSON.stringify({ mcp: { stock: remote(endpoint), all: remote(whole) } }))
     expect(await opencodeRun(opencode, 'mcp', 'list')).toContain('needs authentication')
-    await opencodeRun(opencode, 'mcp', 'auth', 'stock')
-    expect(await opencodeRun(opencode, 'mcp', 'list')).toMatch(/stock.*connected/)
+    for (const name of ['stock', 'all']) await opencodeRun(opencode, 'mcp', 'auth', name)
+    const list = await opencodeRun(opencode, 'mcp', 'list')
+    for (const name of ['stock', 'all']) expect(list).toMatch(new RegExp(`${name}.*connected`))
     expect(await grants()).toContain('OpenCode')
   })
 })
@@ -208,10 +198,54 @@ function atHome(name: string, more: Readonly<Record<string, string>>) {
   }
 }
 
+const greeting = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'test', version: '1' } }
+
+/** mcp-remote for this URL, and a person who signs in where it says. `choices`: fields of the consent page. */
+function remote(url: string, folder: string) {
+  const child = Bun.spawn(['node', mcpRemote, url], {
+    cwd: place.folder,
+    env: {
+      PATH: `${noBrowser()}:${process.env['PATH']}`,
+      HOME: place.folder,
+      MCP_REMOTE_CONFIG_DIR: join(place.folder, folder),
+    },
+    stdin: 'pipe',
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  const told = linesOf(child.stderr)
+  const answers = linesOf(child.stdout)
+  const ask = async (id: number, method: string, params: object) => {
+    child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', id, method, params })}\n`)
+    await child.stdin.flush()
+    return JSON.parse(await answers((line) => line.includes(`"id":${id}`))) as {
+      result?: object
+      error?: { message: string }
+    }
+  }
+  const signIn = async (choices: [string, string][]) => {
+    let authorize = ''
+    let listens = ''
+    // It says these in one order or the other.
+    await told((line) => {
+      authorize ||= /http\S+\/oauth\/authorize\S+/.exec(line)?.[0] ?? ''
+      // It listens elsewhere than it said if another program of this machine has the port.
+      if (line.includes('callback server running at')) listens = /http\S+$/.exec(line)?.[0] ?? ''
+      return authorize !== '' && listens !== '' && line.includes('Waiting for authorization')
+    })
+    const callback = await (choices.length === 0
+      ? signInAndConsent(authorize, sampleKeys.ada)
+      : signInAndConsent(authorize, sampleKeys.ada, choices))
+    const { pathname, search } = new URL(callback)
+    await (await fetch(`${listens}${pathname}${search}`)).text()
+  }
+  return { ask, signIn, child, told }
+}
+
 /** A folder with a program in place of the browser of this machine. */
 function noBrowser(): string {
   const folder = join(place.folder, 'no-browser')
-  mkdirSync(folder)
+  mkdirSync(folder, { recursive: true })
   writeFileSync(join(folder, 'xdg-open'), '#!/bin/sh\n', { mode: 0o755 })
   return folder
 }

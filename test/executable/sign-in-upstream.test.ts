@@ -6,7 +6,10 @@
 import { describe, expect, test } from 'bun:test'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { browser } from '../clients/browser.ts'
+import { Client } from '@modelcontextprotocol/sdk/client/index.js'
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
+import { browser, signInAndConsent } from '../clients/browser.ts'
 import { startServer, unlimited, type Workplace, workplace } from '../support/executable.ts'
 import { fieldsOf } from '../support/pages.ts'
 import { sampleKeys } from '../support/sample.ts'
@@ -105,4 +108,86 @@ describe.skipIf(!isInstalled)('a server that oidc-provider guards', () => {
       await server.kill('SIGTERM')
     })
   }
+
+  test.concurrent('is used by the official client in one conversation with others, under a view that hides one', async () => {
+    using place = workplace()
+    using world = await start(place, 10, 'register')
+    const { server, url, issuer, resource } = world
+    using plain = Bun.serve({
+      port: 0,
+      hostname: '127.0.0.1',
+      async fetch(request) {
+        if (request.method !== 'POST') return new Response(null, { status: 405 })
+        const { id, method } = (await request.json()) as { id?: number; method: string }
+        if (id === undefined) return new Response(null, { status: 202 })
+        const results: Readonly<Record<string, object>> = {
+          initialize: {
+            protocolVersion: '2025-06-18',
+            capabilities: { tools: {} },
+            serverInfo: { name: 'plain', version: '1' },
+          },
+          'tools/list': { tools: [{ name: 'echo', inputSchema: { type: 'object' } }] },
+          'tools/call': { content: [{ type: 'text', text: 'echoed' }] },
+        }
+        return Response.json({ jsonrpc: '2.0', id, result: results[method] ?? {} })
+      },
+    })
+    const put = async (path: string, body: object) =>
+      (await (await fetch(`${server.url}${path}`, { method: 'PUT', headers, body: JSON.stringify(body) })).json()) as {
+        status: { setupUrl: string }
+      }
+    const { status } = await put('/connect/ada/guarded', { mcpUrl: resource })
+    await signIn(url, issuer, status.setupUrl)
+    for (const id of ['plain', 'hidden']) await put(`/connect/ada/${id}`, { mcpUrl: `${plain.url}mcp` })
+    // One server is dead, which must cost the others nothing.
+    await put('/connect/ada/dead', { mcpUrl: 'http://127.0.0.1:9/mcp' })
+    const metadata = ['guarded', 'plain', 'weather-cabin', 'dead'].map((connectionId) => ({ connectionId }))
+    await put('/namespaces/ada/views/work', { policy: [{ metadata }] })
+
+    const client = await signedInClient(`${server.url}/connect/ada/mcp/work`)
+    const { tools, _meta } = await client.listTools()
+    const ids = new Set(tools.map(({ name }) => name.split('__')[0]))
+    expect([...ids].sort()).toEqual(['guarded', 'plain', 'weather-cabin'])
+    expect(JSON.stringify(_meta)).toContain('"connectionId":"dead"')
+    const call = async (name: string, given: Record<string, unknown> = {}) =>
+      JSON.stringify(await client.callTool({ name, arguments: given }))
+    expect(await call('guarded__a')).toContain('grace')
+    expect(await call('plain__echo')).toContain('echoed')
+    expect(await call('weather-cabin__get_current_conditions', { latitude: 45, longitude: 7 })).toContain('content')
+    await expect(call('hidden__echo')).rejects.toThrow('Unknown tool')
+    await client.close()
+    await server.kill('SIGTERM')
+  })
 })
+
+/** The official client, given a URL and a person who signs in. */
+async function signedInClient(endpoint: string): Promise<Client> {
+  const kept: { client?: unknown; tokens?: unknown; verifier?: string } = {}
+  let away = ''
+  const authProvider = {
+    redirectUrl: 'http://localhost:1/callback',
+    clientMetadata: {
+      client_name: 'conversation',
+      redirect_uris: ['http://localhost:1/callback'],
+      token_endpoint_auth_method: 'none',
+    },
+    clientInformation: () => kept.client,
+    saveClientInformation: (client: unknown) => Object.assign(kept, { client }),
+    tokens: () => kept.tokens,
+    saveTokens: (tokens: unknown) => Object.assign(kept, { tokens }),
+    saveCodeVerifier: (verifier: string) => Object.assign(kept, { verifier }),
+    codeVerifier: () => kept.verifier ?? '',
+    redirectToAuthorization(to: URL) {
+      away = to.href
+    },
+  } as never
+  const transport = () => new StreamableHTTPClientTransport(new URL(endpoint), { authProvider })
+  const client = () => new Client({ name: 'conversation', version: '1' })
+  const first = transport()
+  await expect(client().connect(first as Transport)).rejects.toThrow()
+  const callback = new URL(await signInAndConsent(away, sampleKeys.ada))
+  await first.finishAuth(callback.searchParams.get('code') ?? '')
+  const connected = client()
+  await connected.connect(transport() as Transport)
+  return connected
+}
