@@ -579,8 +579,8 @@ test('the setting is the connection’s, else the namespace’s', async () => {
 test('a server that lists something else each time costs few writes and few lines', async () => {
   await begin()
   await namesAt(single)
-  for (let round = 0; round < 1200; round += 1) {
-    edit('search', () => ({ description: `Evil ${round}` }))
+  for (let round = 0; round < 350; round += 1) {
+    offer.tools = offer.tools.map((tool) => ({ ...tool, description: `Evil ${round}` }))
     await namesAt(single)
   }
   expect(changes()).toHaveLength(1000)
