@@ -12,6 +12,7 @@ import { allowanceOf } from '../../fairness/allowance.ts'
 import { createRateLimit, type RateLimit } from '../../fairness/rate-limit.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
 import type { PinsSetting } from '../../model/pins.ts'
+import { reading } from '../../schema/json.ts'
 import { connectionChange, findConnection, type StoredConnection } from '../../storage/connections.ts'
 import { decideAgain } from '../../storage/decide-again.ts'
 import { keyOf } from '../../storage/keys.ts'
@@ -35,6 +36,8 @@ export const shownWritesAtOnce = 20
 const shownWritesPerSecond = 0.1
 /** Tools of pins that are in memory, of all connections. Past it: the least recently used pins are read again. */
 const toolsKeptMax = 100_000
+/** Comparing a pin takes about as long as parsing so many characters. */
+const pinChars = 100
 /**
  * Answers that were found to list what was accepted, by a hash. Past it: the least recently used one is compared again.
  */
@@ -98,9 +101,13 @@ export class Pins {
    */
   async see(context: RequestContext, connection: AuthorizedConnection, seen: Seen): Promise<ConnectionPins> {
     const before = await this.of(context, connection)
-    const { pins, changes } = withSeen({ ...before, texts: new Map() }, seen)
     const name = nameOf(connection)
-    const step = stepBetween(before, pins)
+    const count = (before.tools?.size ?? 0) + (seen.tools?.list.length ?? 0)
+    const compare = () => {
+      const made = withSeen({ ...before, texts: new Map() }, seen)
+      return { ...made, step: stepBetween(before, made.pins) }
+    }
+    const { pins, changes, step } = await allowanceOf(context.request).run(reading(count * pinChars, compare))
     if (changes.length === 0 && step === 'none') return before
     if (changes.length === 0 && step === 'shown' && this.#shownWrites.take(name) > 0) return pins
     // Many clients list a connection at once when it is new, and all see the same.
@@ -132,7 +139,7 @@ export class Pins {
         // Another connection by now: what was seen is not about it.
         if (stored === undefined || !isSameOne(stored, connection.stored)) return noPins
         const before = await this.recordOf(context, ref)
-        const made = make(before)
+        const made = await allowance.run(reading((before.tools?.size ?? 0) * pinChars, () => make(before)))
         if (made === undefined) return before
         const { id, text } = await allowance.run(writingPins(made.pins))
         if (id === before.id) return before
