@@ -27,8 +27,8 @@ export class Turns {
   #isScheduled = false
   /** Milliseconds of work that owners ran at once since the last turn of the event loop. */
   readonly #atOnce = new Map<string, number>()
-  /** `spent` at the first of that work. */
-  #spentBefore = 0
+  /** `spent` and the clock at one moment of this turn of the event loop. */
+  #before = { spent: 0, at: 0 }
 
   /** `spent`: milliseconds that this thread has used so far. `clock`: those that have passed. */
   constructor(time = new Paces(), spent: () => number = processorMs, clock: () => number = () => performance.now()) {
@@ -54,7 +54,7 @@ export class Turns {
     if (first.value < sliceCost && mayRun && !this.#waiting.isWaiting(holder)) {
       if (this.#atOnce.size === 0) {
         setImmediate(() => this.#atOnce.clear())
-        this.#spentBefore = this.#spent()
+        this.#before = { spent: this.#spent(), at: this.#clock() }
       }
       const from = this.#clock()
       try {
@@ -71,11 +71,15 @@ export class Turns {
 
   /**
    * Milliseconds of work that began at this time, in this turn of the event loop. The thread's own time takes a
-   * microsecond to read, so it is read only for work that seems long: another program may have had the processor.
+   * microsecond to read, so it is read only after work that seems long: another program may have had the processor. Up
+   * to the work the thread has spent no more than had passed; the rest is the work's, and in doubt too little of it.
    */
   #spentSince(from: number): number {
-    const took = this.#clock() - from
-    return took < surelyShortMs ? took : Math.min(took, this.#spent() - this.#spentBefore)
+    const at = this.#clock()
+    if (at - from < surelyShortMs) return at - from
+    const { spent, at: began } = this.#before
+    this.#before = { spent: this.#spent(), at }
+    return Math.min(at - from, Math.max(0, this.#before.spent - spent - (from - began)))
   }
 
   #later<T>(holder: Holder, slice: () => IteratorResult<number, T>): Promise<T> {
