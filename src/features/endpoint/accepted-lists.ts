@@ -17,8 +17,9 @@ export async function seeKept(
   const { instructions: text, instructionsHash: hash } = kept
   const known = await pins.of(context, connection)
   const list = await allowanceOf(context.request).run(hashing(kept, known))
-  const instructions = text === undefined || hash === undefined ? null : { text, hash }
-  return pins.see(context, connection, { tools: { list, isComplete: true }, instructions })
+  // A greeting that could not be had says nothing.
+  const said = hash === undefined ? {} : { instructions: hash === null ? null : { text: text ?? '', hash } }
+  return pins.see(context, connection, { tools: { list, isComplete: true }, ...said })
 }
 
 /** Hashes of the tools of kept lists, by name: they are made once. */
@@ -47,7 +48,7 @@ export async function acceptedLists(
   const { tools: pinned, instructions: text } = known
   const tools = kept.lists.tools.filter(({ own }) => pinned?.get(own)?.accepted === hashes.get(own))
   const { instructions, instructionsHash, ...rest } = kept
-  const isTextAccepted = instructionsHash !== undefined && text?.accepted === instructionsHash
+  const isTextAccepted = typeof instructionsHash === 'string' && text?.accepted === instructionsHash
   const accepted = {
     ...rest,
     // With other pins, a search makes its index again.

@@ -185,7 +185,7 @@ function callOf(deps: EndpointDeps, asked: EndpointRequest, target: Target, rawI
   return {
     ...{ context, connection, at: deps.clock.monotonic() },
     endpoint: {
-      ...{ via: asked.via, view: asked.view?.name },
+      ...{ via: asked.via, view: asked.view?.name, ...(rawId !== '' && { rawId }) },
       // Across eras a server hears of no capabilities, so that it asks for nothing.
       client: era === message.era ? client : { ...nobody, sessionId: client.sessionId },
       rewrite: (progress) => async (data) =>

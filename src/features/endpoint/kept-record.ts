@@ -16,8 +16,10 @@ export type Offer = { readonly [Kind in ListKind]: readonly Definition[] } & {
   /** The revisions that the server speaks. */
   readonly era: Message['era']
   readonly instructions?: string
-  /** The hash of all of them, for pins; `instructions` may be cut. */
-  readonly instructionsHash?: string
+  /**
+   * The hash of all of them, for pins: `instructions` may be cut. Null for none; left out if the greeting is unknown.
+   */
+  readonly instructionsHash?: string | null
 }
 
 /** A definition as its line has it. */
@@ -62,7 +64,11 @@ export function* writingRecord(
     }
   }
   const { era, instructions, instructionsHash } = offer
-  const told = { of, era, ...(instructions !== undefined && { instructions, instructionsHash }), counts }
+  const said = {
+    ...(instructions !== undefined && { instructions }),
+    ...(instructionsHash !== undefined && { instructionsHash }),
+  }
+  const told = { of, era, ...said, counts }
   const id = Bun.SHA256.hash([JSON.stringify(told), ...lines].join('\n'), 'base64').slice(0, 22)
   return [JSON.stringify({ ...told, id, listedAt }), ...lines].join('\n')
 }

@@ -79,10 +79,8 @@ async function readAll(deps: GatewayDeps, call: AuthorizedCall): Promise<Offer> 
     resources: await offered('resources', greeting),
     resourceTemplates: await offered('resourceTemplates', greeting),
     era: isMocked || session?.greeting !== undefined || greeting === undefined ? 'handshake' : 'stateless',
-    ...(greeting?.instructions !== undefined && {
-      instructions: greeting.instructions,
-      ...(greeting.instructionsHash !== undefined && { instructionsHash: greeting.instructionsHash }),
-    }),
+    ...(greeting?.instructions !== undefined && { instructions: greeting.instructions }),
+    ...(greeting !== undefined && { instructionsHash: greeting.instructionsHash ?? null }),
   }
 }
 

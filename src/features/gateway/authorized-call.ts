@@ -24,6 +24,8 @@ export interface EndpointCall {
   readonly view?: string | undefined
   /** The session of the client with that endpoint: its sessions with servers belong to it. */
   readonly client: ClientGreeting
+  /** The id under which the server has the message, as JSON; left out for a message that has none. */
+  readonly rawId?: string
   /** Rewrites each message of the answer for the client; left out for requests of the platform itself. */
   readonly rewrite?: (progress: CallProgress) => Rewrite
 }

@@ -27,7 +27,7 @@ import { askedAs, type RecordStatus } from './connection-status.ts'
 import { filterTools } from './filter-tools.ts'
 import { type Message, withoutAmbiguousParams } from './message.ts'
 import type { WatchStream } from './open-streams.ts'
-import { comparing, notAsked, type PinDeps, pinsFor, requireAccepted } from './pinned-answers.ts'
+import { comparing, notAsked, type PinDeps, pinsFor, requireAccepted, requirePlain } from './pinned-answers.ts'
 import type { SendUpstream } from './proxy.ts'
 import { errorsAsMessages, eventMemoryFactor, isEventStream, type Rewrite, rewriteAnswer } from './relayed-stream.ts'
 import type { Sessions } from './sessions.ts'
@@ -120,7 +120,7 @@ export function forward(
 async function forwardAllowed(deps: GatewayDeps, call: AuthorizedCall, exchange: Exchange): Promise<Response> {
   const { message, progress } = exchange
   const allowed = await authorizeMessage(deps, call, exchange)
-  const pins = await pinsFor(deps, allowed, message)
+  const pins = await pinsFor(deps, allowed)
   if (pins === 'block' && message.method === 'tools/call') await requireAccepted(deps, allowed, message)
   // Not before: a token that may call nothing does not keep its key from calling.
   const wait = message.method === 'tools/call' ? deps.calls.take(rateNameOf(call.context.caller)) : 0
@@ -215,7 +215,13 @@ function rewriteOf(
   call: AuthorizedCall,
   { message, progress, pins }: Exchange,
 ): Rewrite | undefined {
-  if (call.endpoint !== undefined) return call.endpoint.rewrite?.(progress)
+  const own = call.endpoint?.rewrite?.(progress)
+  if (own !== undefined && pins === 'block')
+    return async (data) => {
+      if (data !== '') await requirePlain(call, data, call.endpoint?.rawId)
+      return own(data)
+    }
+  if (call.endpoint !== undefined) return own
   const [compare, filter] = [comparing(deps, call, message, pins), toolFilter(call, message)]
   return compare && filter ? async (data) => filter(await compare(data)) : (compare ?? filter)
 }

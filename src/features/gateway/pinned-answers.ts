@@ -7,6 +7,7 @@ import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer
 import { PlatformError } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import type { PinsSetting } from '../../model/pins.ts'
+import { replacingValues } from '../../schema/replace-values.ts'
 import type { ConnectionPins, Seen } from '../pins/pin-record.ts'
 import { hashesByName, hashingDefinition, hashOf, type SeenDefinition } from '../pins/pinned-definitions.ts'
 import { isUsable, type Pins } from '../pins/pins.ts'
@@ -33,12 +34,13 @@ export interface PinDeps {
   readonly firstLists: FirstLists
 }
 
-/** The setting that holds for a message; `off` for one that no pin is about. */
-export async function pinsFor({ pins }: PinDeps, call: AuthorizedCall, { method }: Message): Promise<PinsSetting> {
-  const isCompared = method === 'tools/list' || method === 'initialize' || method === 'server/discover'
-  // A request of the platform itself reads what the pins are compared with.
+/**
+ * The setting that holds for a request; `off` for one of the platform itself, which reads what the pins are compared
+ * with.
+ */
+export async function pinsFor({ pins }: PinDeps, call: AuthorizedCall): Promise<PinsSetting> {
   const isOwn = call.endpoint !== undefined && call.endpoint.rewrite === undefined
-  return (isCompared || method === 'tools/call') && !isOwn ? pins.settingOf(call.context, call.connection) : 'off'
+  return isOwn ? 'off' : pins.settingOf(call.context, call.connection)
 }
 
 /**
@@ -64,9 +66,16 @@ async function pinsOf({ pins, firstLists }: PinDeps, { context, connection }: Au
   return known.tools === undefined ? pins.of(context, await firstLists.readFirst(context, connection)) : known
 }
 
+/** The lists and greetings that are compared, by the method that they answer. */
+const compared = new Map([
+  ['tools/list', compareList],
+  ['initialize', compareGreeting],
+  ['server/discover', compareGreeting],
+])
+
 /**
- * Compares the answer to a message with the pins and, where they block, hides what is not accepted. Undefined for an
- * answer that no pin is about.
+ * Compares the answer to a message with the pins and, where they block, hides what is not accepted; any answer may
+ * bring a list then. Undefined for an answer that passes as it is.
  */
 export function comparing(
   deps: PinDeps,
@@ -74,18 +83,55 @@ export function comparing(
   message: Message,
   setting: PinsSetting,
 ): Rewrite | undefined {
-  if (setting === 'off' || message.method === 'tools/call') return undefined
-  const compare = message.method === 'tools/list' ? compareList : compareGreeting
+  const compare = compared.get(message.method ?? '')
+  if (setting === 'off' || (setting === 'warn' && compare === undefined)) return undefined
   return async (data) => {
+    if (data === '') return data
     try {
-      return data === '' ? data : await compare(deps, call, message, { data, setting })
+      if (setting === 'block') await requirePlain(call, data, JSON.stringify(message.id))
+      return compare === undefined ? data : await compare(deps, call, message, { data, setting })
     } catch (thrown) {
-      const isRate = thrown instanceof PlatformError && thrown.code === 'rate_limited'
       // Pins that only warn never cost an answer.
-      if (setting === 'block' || isRate) throw thrown
-      return data
+      if (setting === 'warn') return data
+      throw thrown instanceof PlatformError ? thrown.with({ id: message.id }) : thrown
     }
   }
+}
+
+/**
+ * Requires that all readers find the same in a message, and no answer to another request of the client: a list could
+ * come with that. `rawId`: the request's id as JSON; left out for a message without one. Throws `upstream_error`.
+ */
+export async function requirePlain({ context }: AuthorizedCall, data: string, rawId?: string): Promise<void> {
+  await allowanceOf(context.request).run(readingMembers(data, rawId))
+}
+
+/** Names that readers may take for one another: some ignore case, or take the first of two. */
+const telling = new Set(['jsonrpc', 'id', 'method', 'params', 'result', 'error', 'tools', 'nextcursor', 'instructions'])
+
+function* readingMembers(data: string, rawId: string | undefined): Generator<number, void> {
+  const refuse = (why: string): never => {
+    throw new PlatformError('upstream_error', `The MCP server’s answer ${why}, and its tools are pinned`)
+  }
+  if (!/^\s{0,64}\{/.test(data)) refuse('is no message')
+  const seen = new Set<string>()
+  let [hasMethod, hasAnswer, isForeign] = [false, false, false]
+  yield* replacingValues(data, (path, raw) => {
+    const [first, name, ...deeper] = path
+    const isTop = path.length === 1
+    const isOfResult = first === 'result' && typeof name === 'string' && deeper.length === 0
+    const member = String(isTop ? first : name)
+    if (!(isTop || isOfResult) || !telling.has(member.toLowerCase())) return undefined
+    const known = `${path.length} ${member.toLowerCase()}`
+    if (seen.has(known) || (member !== member.toLowerCase() && member !== 'nextCursor')) refuse('has odd members')
+    seen.add(known)
+    if (!isTop) return undefined
+    hasMethod ||= member === 'method'
+    hasAnswer ||= member === 'result' || member === 'error'
+    isForeign ||= member === 'id' && rawId !== undefined && raw !== rawId && raw !== 'null'
+    return undefined
+  })
+  if (hasAnswer && (hasMethod || isForeign)) refuse('is of another request')
 }
 
 interface Answer {

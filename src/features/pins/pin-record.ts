@@ -12,6 +12,11 @@ export const pinnedTextCharsMax = 2 ** 20
 /** Ours: changes of one connection that are written to the audit log before somebody accepts. Past it: none are. */
 export const reportedMax = 1000
 
+/** Ours: tools of one connection that have pins; each takes up to 400 bytes. Past it: a tool has none, and is hidden under `block`. */
+export const pinnedToolsMax = 5000
+/** Ours: characters of the name of a tool that has a pin. Past it: as for `pinnedToolsMax`. */
+export const pinnedNameCharsMax = 256
+
 /** The hash that was accepted, and the one that the server lists now. Null: none. */
 export interface Pin {
   readonly accepted: string | null
@@ -95,7 +100,11 @@ function withTools(
   before: ReadonlyMap<string, Pin> | undefined,
   { list, isComplete }: NonNullable<Seen['tools']>,
 ): ReadonlyMap<string, Pin> | undefined {
-  const present = hashesByName(list)
+  const known = (name: string) => before?.has(name) === true
+  let left = pinnedToolsMax - (before?.size ?? 0)
+  const present = new Map(
+    [...hashesByName(list)].filter(([name]) => known(name) || (name.length <= pinnedNameCharsMax && (left -= 1) >= 0)),
+  )
   if (before === undefined) {
     if (!isComplete) return undefined
     return new Map([...present].map(([name, hash]) => [name, { accepted: hash, present: hash }]))

@@ -34,6 +34,8 @@ import {
 /** Ours: writes of a connection's pins at once that only show what its server lists now. Past it: one each 10 seconds; `.pins` shows an earlier definition meanwhile. */
 export const shownWritesAtOnce = 20
 const shownWritesPerSecond = 0.1
+/** Ours: writes at once by which an accepted tool may be called again, as its server went back to it. Past it: one each second. */
+const backWritesAtOnce = 60
 /** Tools of pins that are in memory, of all connections. Past it: the least recently used pins are read again. */
 const toolsKeptMax = 100_000
 /** Comparing a pin takes about as long as parsing so many characters. */
@@ -54,15 +56,16 @@ export class Pins {
     sizeCalculation: ({ tools, reported }) => (tools?.size ?? 0) + reported.size + 1,
   })
   readonly #shownWrites: RateLimit
+  readonly #backWrites: RateLimit
   /** Changes in progress, by what was seen. */
   readonly #underWay = new Map<string, Promise<ConnectionPins>>()
   readonly #compared = new LRUCache<string, string>({ max: comparedMax })
 
   constructor(deps: PinsDeps) {
     this.#deps = deps
-    this.#shownWrites = createRateLimit({
-      ...{ perSecond: shownWritesPerSecond, burst: shownWritesAtOnce, clock: deps.clock },
-    })
+    const { clock } = deps
+    this.#shownWrites = createRateLimit({ perSecond: shownWritesPerSecond, burst: shownWritesAtOnce, clock })
+    this.#backWrites = createRateLimit({ perSecond: 1, burst: backWritesAtOnce, clock })
   }
 
   /** The setting of a connection, or else of its namespace. A mock has no pins. */
@@ -110,13 +113,20 @@ export class Pins {
     const { pins, changes, step } = await allowanceOf(context.request).run(reading(count * pinChars, compare))
     if (changes.length === 0 && step === 'none') return before
     if (changes.length === 0 && step === 'shown' && this.#shownWrites.take(name) > 0) return pins
+    if (changes.length === 0 && step === 'back' && this.#backWrites.take(name) > 0) return pins
     // Many clients list a connection at once when it is new, and all see the same.
     const key = `${name}\0${JSON.stringify([...(pins.tools ?? [])])}${JSON.stringify(seen.instructions)}`
     const underWay =
       this.#underWay.get(key) ??
       this.change(context, connection, (record) => withSeen(record, seen)).finally(() => this.#underWay.delete(key))
     this.#underWay.set(key, underWay)
-    return underWay
+    try {
+      return await underWay
+    } catch (thrown) {
+      // A namespace may be full. All that is accepted is known, and nothing else becomes so.
+      if (seen.tools !== undefined ? before.tools === undefined : before.instructions === undefined) throw thrown
+      return pins
+    }
   }
 
   /**
@@ -185,18 +195,19 @@ function isSameOne({ connection: a }: StoredConnection, { connection: b }: Store
 
 /**
  * How pins have changed: `kept` if the next request depends on it, because a definition is accepted for the first time,
- * or is no longer; `shown` if only people who look at them would see it.
+ * or is no longer; `back` if one is again; `shown` if only people who look at them would see it.
  */
-function stepBetween(before: ConnectionPins, after: ConnectionPins): 'none' | 'shown' | 'kept' {
+function stepBetween(before: ConnectionPins, after: ConnectionPins): 'none' | 'shown' | 'back' | 'kept' {
   if ((before.tools === undefined) !== (after.tools === undefined)) return 'kept'
   if ((before.instructions === undefined) !== (after.instructions === undefined)) return 'kept'
-  let step: 'none' | 'shown' = before.tools?.size === after.tools?.size ? 'none' : 'shown'
+  let step: 'none' | 'shown' | 'back' = before.tools?.size === after.tools?.size ? 'none' : 'shown'
   const all: [Pin | undefined, Pin | undefined][] = [[before.instructions, after.instructions]]
   for (const [name, pin] of after.tools ?? []) all.push([before.tools?.get(name), pin])
   for (const [former, pin] of all) {
     if (former?.accepted === pin?.accepted && former?.present === pin?.present) continue
     if (former !== undefined && isUsable(former) && !isUsable(pin)) return 'kept'
-    step = 'shown'
+    if (former !== undefined && !isUsable(former) && isUsable(pin)) step = 'back'
+    else if (step === 'none') step = 'shown'
   }
   return step
 }

@@ -87,7 +87,7 @@ export class ConnectionChanges implements Disposable {
 
   /** That of before, if the connection still is for the same server at the same place. */
   #privatePart(fixture: FixtureConnection, stored: StoredConnection | undefined, isMoved: boolean): ConnectionPrivate {
-    const { server, setups, list: _, pins: __, ...given } = stored?.privatePart ?? {}
+    const { server, setups, list: _, pins, ...given } = stored?.privatePart ?? {}
     if (stored !== undefined && !isMoved && server === fixture.server) return stored.privatePart
     // People gave their values to the server of before. Tickets, and sign-ins that have begun, are for it too, and so
     // void.
@@ -97,6 +97,8 @@ export class ConnectionChanges implements Disposable {
     return {
       ...(fixture.server !== undefined && { server: fixture.server }),
       ...(ends && { setups: (setups ?? 0) + 1 }),
+      // Pins begin again only for another URL.
+      ...(pins !== undefined && !isMoved && { pins }),
     }
   }
 
