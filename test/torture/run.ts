@@ -85,7 +85,7 @@ const results: Written[] = []
 console.log(`| Promise | Seen | Seed ${seed} |\n|---|---|---|`)
 const waiting: Promise<void>[] = []
 // They take longest. The whole torture measures the failover's times, too.
-const first = chosen.filter((trial) => size === 'short' && [oneOwner, failover].includes(trial))
+const first = chosen.filter((trial) => size === 'short' && [oneOwner, failover, hostileUpstream].includes(trial))
 for (const trial of first) waiting.push(report(trial, () => {}))
 for (const trial of chosen.filter(({ isTimed }) => isTimed)) await begin(trial)
 // Most of them wait for disks, databases and restarts.
