@@ -100,11 +100,14 @@ function withTools(
   before: ReadonlyMap<string, Pin> | undefined,
   { list, isComplete }: NonNullable<Seen['tools']>,
 ): ReadonlyMap<string, Pin> | undefined {
-  const known = (name: string) => before?.has(name) === true
+  const present = new Map<string, string>()
   let left = pinnedToolsMax - (before?.size ?? 0)
-  const present = new Map(
-    [...hashesByName(list)].filter(([name]) => known(name) || (name.length <= pinnedNameCharsMax && (left -= 1) >= 0)),
-  )
+  for (const [name, hash] of hashesByName(list)) {
+    const isKnown = before?.has(name) === true
+    if (!isKnown && (left <= 0 || name.length > pinnedNameCharsMax)) continue
+    if (!isKnown) left -= 1
+    present.set(name, hash)
+  }
   if (before === undefined) {
     if (!isComplete) return undefined
     return new Map([...present].map(([name, hash]) => [name, { accepted: hash, present: hash }]))
