@@ -75,6 +75,19 @@ export function requireOperator(
   if (!context.caller.operator) throw new PlatformError('forbidden', message)
 }
 
+/**
+ * Finds the namespace in a request's path, for a write that only its managers may do. The function that it returns
+ * throws 404 and 403.
+ */
+export function managedBy({
+  authorizer,
+}: {
+  readonly authorizer: Pick<Authorizer, 'requireManager'>
+}): (context: RequestContext) => Promise<Namespace> {
+  const toWrite = { resource: 'namespaces', operation: 'write' } as const
+  return (context) => authorizer.requireManager(context, namesInPath(context.request.url)[0], toWrite)
+}
+
 /** `denials` records every denial. */
 export function createAuthorizer(
   authenticator: Pick<Authenticator, 'authenticate'>,

@@ -91,7 +91,7 @@ export class ListChanges {
     try {
       // The version first: a change after it is looked at once more.
       if (!this.#versions.has(namespace)) await this.#changed([namespace])
-      // Many clients of one caller listen, and one look is enough: a change since then is told a second later.
+      // Many clients of one caller listen, and one look serves them: the next tick notices a later change.
       const same = [...this.#heard].find((one) => one.listener.group === listener.group && !one.isMissed)
       heard = { listener, digests: same?.digests ?? (await listener.look()), isMissed: false }
     } catch (thrown) {

@@ -49,8 +49,9 @@ export function createUnderWay(key: Buffer) {
       const own = `${beginning}.${count.toString(36)}`
       if (id === null) return own
       calls.set(nameOf(owner, id), { ref, id: own })
-      const [oldest = ''] = calls.size > callsKnownMax ? calls.keys() : []
-      calls.delete(oldest)
+      // A Map has its oldest key first.
+      const [oldest] = calls.keys()
+      if (calls.size > callsKnownMax && oldest !== undefined) calls.delete(oldest)
       return own
     },
     /** The call that a client cancels; undefined if no server has it. */

@@ -111,9 +111,12 @@ const telling = new Set(['jsonrpc', 'id', 'method', 'params', 'result', 'error',
 
 function* readingMembers(data: string, rawId: string | undefined): Generator<number, void> {
   const refuse = (why: string): never => {
-    throw new PlatformError('upstream_error', `The MCP server’s answer ${why}, and its tools are pinned`)
+    throw new PlatformError(
+      'upstream_error',
+      `The MCP server’s answer ${why}; while the pins of its tools block, that is refused`,
+    )
   }
-  if (!/^\s{0,64}\{/.test(data)) refuse('is no message')
+  if (!/^\s{0,64}\{/.test(data)) refuse('is not a JSON-RPC message')
   const seen = new Set<string>()
   let [hasMethod, hasAnswer, isForeign] = [false, false, false]
   yield* replacingValues(data, (path, raw) => {
@@ -123,7 +126,8 @@ function* readingMembers(data: string, rawId: string | undefined): Generator<num
     const member = String(isTop ? first : name)
     if (!(isTop || isOfResult) || !telling.has(member.toLowerCase())) return undefined
     const known = `${path.length} ${member.toLowerCase()}`
-    if (seen.has(known) || (member !== member.toLowerCase() && member !== 'nextCursor')) refuse('has odd members')
+    if (seen.has(known) || (member !== member.toLowerCase() && member !== 'nextCursor'))
+      refuse('has a member twice, or in other letters')
     seen.add(known)
     if (!isTop) return undefined
     hasMethod ||= member === 'method'
@@ -131,7 +135,7 @@ function* readingMembers(data: string, rawId: string | undefined): Generator<num
     isForeign ||= member === 'id' && rawId !== undefined && raw !== rawId && raw !== 'null'
     return undefined
   })
-  if (hasAnswer && (hasMethod || isForeign)) refuse('is of another request')
+  if (hasAnswer && (hasMethod || isForeign)) refuse('answers another request')
 }
 
 interface Answer {

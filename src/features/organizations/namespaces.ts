@@ -1,7 +1,7 @@
 /** Namespaces over HTTP: list, read, change, delete (contract, 10.1 and 10.4). */
 
 import { auditedCaller } from '../../auth/authenticate.ts'
-import type { RequestContext } from '../../auth/authorizer.ts'
+import { managedBy } from '../../auth/authorizer.ts'
 import { accessibleNamespaces, firstNames, namespacesOf } from '../../auth/namespace-access.ts'
 import { conflict, namespaceMissing, notFound } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
@@ -40,7 +40,6 @@ export const deletionAnswerMs = 10_000
 const changeShape = validatorOf(NamespaceChange)
 
 const toRead = { resource: 'namespaces', operation: 'read' } as const
-const toWrite = { resource: 'namespaces', operation: 'write' } as const
 
 export const namespaceHandlers = handlersOf({ listNamespaces, getNamespace, changeNamespace, deleteNamespace })
 
@@ -122,11 +121,6 @@ async function deleteNamespace(deps: OrganizationDeps, request: Request): Promis
     await within(deletionAnswerMs, removed, () => {})
   }
   return new Response(JSON.stringify({ success: true, name: deleted }), { headers: privateJson })
-}
-
-/** Finds the namespace in the path, which the caller must manage. It throws 404 and 403. */
-function managedBy({ authorizer }: OrganizationDeps): (context: RequestContext) => Promise<Namespace> {
-  return (context) => authorizer.requireManager(context, namesInPath(context.request.url)[0], toWrite)
 }
 
 async function hasServers(store: Store, namespace: string): Promise<boolean> {

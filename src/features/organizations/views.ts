@@ -1,7 +1,7 @@
 /** Views of a namespace over HTTP: list, read, write, delete (contract, 20.10). */
 
 import { auditedCaller } from '../../auth/authenticate.ts'
-import type { RequestContext } from '../../auth/authorizer.ts'
+import { managedBy } from '../../auth/authorizer.ts'
 import { invalidRequest, notFound, PlatformError } from '../../errors.ts'
 import { readOptionalBody } from '../../http/body.ts'
 import { handlersOf } from '../../http/handler.ts'
@@ -9,7 +9,6 @@ import { namesInPath } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { privateJson } from '../../http/respond.ts'
 import { tokenCharsMax } from '../../limits.ts'
-import type { Namespace } from '../../model/organization.ts'
 import { isViewName, type View, type ViewDetail, ViewWrite, viewOf } from '../../model/view.ts'
 import { viewPolicyProblem } from '../../policy/view-policy.ts'
 import { bodyProblemText, validatorOf } from '../../schema/check.ts'
@@ -24,7 +23,6 @@ export const viewsMax = 100
 const writeShape = validatorOf(ViewWrite)
 const missing = 'View not found'
 const toRead = { resource: 'namespaces', operation: 'read' } as const
-const toWrite = { resource: 'namespaces', operation: 'write' } as const
 
 export const viewHandlers = handlersOf({ listViews, getView, putView, deleteView })
 
@@ -90,11 +88,6 @@ async function deleteView(deps: OrganizationDeps, request: Request): Promise<Res
   })
   await audit.recordDone('view.deleted', { ...auditedCaller(caller), namespace, view: name })
   return new Response(JSON.stringify({ success: true, namespace, name }), { headers: privateJson })
-}
-
-/** Finds the namespace in the path, which the caller must manage. It throws 404 and 403. */
-function managedBy({ authorizer }: OrganizationDeps): (context: RequestContext) => Promise<Namespace> {
-  return (context) => authorizer.requireManager(context, namesInPath(context.request.url)[0], toWrite)
 }
 
 /** The view's name in the path. Throws 404 for one that no view can have. */

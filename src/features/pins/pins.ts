@@ -188,7 +188,7 @@ interface Made {
 
 const nameOf = ({ namespace, connectionId }: ConnectionRef) => `${namespace}/${connectionId}`
 
-/** Whether a connection was not made anew, and not pointed elsewhere, meanwhile. */
+/** Whether two reads found the same connection: nobody has made it again, or changed its URL, in between. */
 function isSameOne({ connection: a }: StoredConnection, { connection: b }: StoredConnection): boolean {
   return a.createdAt === b.createdAt && a.mcpUrl === b.mcpUrl
 }

@@ -4,9 +4,7 @@ import type { Namespace } from '../../model/organization.ts'
 import type { PublishedEntry } from '../../model/registry.ts'
 import { officialMeta, type RegistryEntry, type ServerJson } from '../../model/server-json.ts'
 import type { View } from '../../model/view.ts'
-
-/** The registry's own bound on titles and descriptions. Past it: they are cut. */
-const textCharsMax = 100
+import { shortened } from '../servers/to-server-json.ts'
 
 const schema = 'https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json'
 const publisherMeta = 'io.modelcontextprotocol.registry/publisher-provided'
@@ -59,11 +57,6 @@ function serverOf(base: string, name: string, { title, description, place }: Tol
 function reversedHost(base: string): string {
   const { hostname } = new URL(base)
   return /^[\d.]+$|^\[/.test(hostname) ? 'local' : hostname.split('.').reverse().join('.')
-}
-
-function shortened(text: string): string {
-  const characters = [...text]
-  return characters.length <= textCharsMax ? text : `${characters.slice(0, textCharsMax - 1).join('')}…`
 }
 
 export function entryOf(server: Unversioned, { changes, publishedAt, updatedAt }: PublishedEntry): RegistryEntry {

@@ -1,6 +1,6 @@
 /**
  * `/registry/{namespace}`: the read API of the official MCP Registry, with entries that lead to this platform
- * (contract, 20.13). Anybody may read it, or those that reach the namespace, or whoever has a link to it.
+ * (contract, 20.13). The namespace’s setting says who may read it.
  */
 
 import type { RequestContext } from '../../auth/authorizer.ts'

@@ -5,7 +5,7 @@
 
 import { createHmac, randomBytes } from 'node:crypto'
 import { auditedCaller } from '../../auth/authenticate.ts'
-import type { RequestContext } from '../../auth/authorizer.ts'
+import { managedBy } from '../../auth/authorizer.ts'
 import type { SharedParts } from '../../auth/shared-parts.ts'
 import { notFound, PlatformError } from '../../errors.ts'
 import { readOptionalBody } from '../../http/body.ts'
@@ -31,7 +31,6 @@ const secretBytes = 16
 
 const writeShape = validatorOf(RegistryLinkWrite)
 const toRead = { resource: 'namespaces', operation: 'read' } as const
-const toWrite = { resource: 'namespaces', operation: 'write' } as const
 
 export const registryLinkHandlers = handlersOf({ createRegistryLink, listRegistryLinks, deleteRegistryLink })
 
@@ -43,7 +42,7 @@ async function createRegistryLink(deps: SharedParts, request: Request): Promise<
   const link = await change(async (_, of) => {
     const { namespace } = of
     const { entries } = await linksOf(deps, namespace)
-    // Fixtures may have made the namespace anew.
+    // Fixtures may have removed the namespace and made another: its links are of no use.
     const former = entries.filter(({ value }) => !isLinkOf(readLink(value), of))
     if (entries.length - former.length >= registryLinksMax)
       throw new PlatformError('forbidden', `The registry of ${namespace} has ${registryLinksMax} links: end one first`)
@@ -104,9 +103,4 @@ const readLink = (value: Uint8Array) => JSON.parse(textOf(value)) as RegistryLin
 
 function digestOf({ signInKey }: SharedParts, namespace: string, secret: string): string {
   return createHmac('sha256', signInKey).update(`registry link\0${namespace}\0${secret}`).digest('base64url')
-}
-
-/** Finds the namespace in the path, which the caller must manage. It throws 404 and 403. */
-function managedBy({ authorizer }: SharedParts): (context: RequestContext) => Promise<Namespace> {
-  return (context) => authorizer.requireManager(context, namesInPath(context.request.url)[0], toWrite)
 }

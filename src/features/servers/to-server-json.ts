@@ -71,7 +71,8 @@ function made(listing: ServerListing, detail: ServerDetail): ServerJson {
   }
 }
 
-function shortened(text: string): string {
+/** A title or description, cut to as many characters as the registry takes. */
+export function shortened(text: string): string {
   const characters = [...text]
   return characters.length <= longestText ? text : `${characters.slice(0, longestText - 1).join('')}…`
 }
