@@ -109,10 +109,8 @@ describe('a data folder that somebody else can change is refused, by the superus
       renameSync(path, target)
       symlinkSync(target, path)
       const kind = isFolder ? 'folder' : 'file'
-      await expectRefused(
-        place,
-        `${path} is a symbolic link, which is not followed: replace it with the ${kind} itself`,
-      )
+      const refused = isFolder ? expectRefused : expectRefusedBy.bind(undefined, serve)
+      await refused(place, `${path} is a symbolic link, which is not followed: replace it with the ${kind} itself`)
     })
 
     test(`${name} is something else`, async () => {

@@ -47,14 +47,14 @@ test('connections written ahead of a load that is cut off at any step are remove
 test('the executable loads very many in little memory, and gives the memory back', async () => {
   using place = workplace()
   const fixtures = join(place.folder, 'fixtures')
-  const many = 30_000
+  const many = 15_000
   /** By owner, of the three namespaces. */
   const ofNamespacesAndKeys = 5
   writeFixtures(fixtures, many)
   const flags = ['--fixtures', fixtures]
   await using server = await startServer(place, flags)
-  // 320 MB: 300 whatever is read, sorted and written, and a kilobyte of each connection.
-  expect(memoryMost(server.pid)).toBeLessThan(450)
+  // 300 MB whatever is read, sorted and written, and a kilobyte of each connection.
+  expect(memoryMost(server.pid)).toBeLessThan(430)
   const answer = await fetch(`${server.url}/connect/bench`, { headers: { authorization: `Bearer ${benchKey}` } })
   expect(answer.status).toBe(200)
   await until(() => anonymousMemory(server.pid) <= 150)

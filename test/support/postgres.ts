@@ -3,14 +3,15 @@
  * What the environment says of other databases (`PG…`, `DATABASE_URL`) is not looked at.
  */
 
-import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { SQL } from 'bun'
 import { type Address, readAddress } from '../../src/storage/postgres/address.ts'
 import { freePort } from './free-port.ts'
 import { signalAll } from './processes.ts'
 
+const root = resolve(import.meta.dir, '../..')
 const versions = '/usr/lib/postgresql'
 const newest = existsSync(versions)
   ? readdirSync(versions)
@@ -43,7 +44,7 @@ export async function startPostgres({ tls }: ClusterOptions = {}): Promise<Postg
   const folder = mkdtempSync(join(tmpdir(), 'postern-postgres-'))
   giveToPostgres(folder)
   const data = join(folder, 'data')
-  await runPostgresProgram('initdb', '-D', data, '-A', 'trust', '-U', 'postern', '-N', '--no-instructions')
+  await makeCluster(data)
   const port = await freePort()
   const settings = ['listen_addresses=127.0.0.1', `unix_socket_directories=${folder}`, 'fsync=off']
   if (tls !== undefined) {
@@ -92,6 +93,29 @@ export async function startPostgres({ tls }: ClusterOptions = {}): Promise<Postg
   }
 }
 
+/**
+ * Makes the data folder of a new cluster. The first is kept as it was made, and the others are copies of it: a copy
+ * takes a tenth of the time.
+ */
+export async function makeCluster(data: string): Promise<void> {
+  const first = join(root, `dist/test-postgres/${newest}-${process.getuid?.()}`)
+  if (existsSync(first)) {
+    await run('cp', '-r', first, data)
+    if (user !== undefined) await run('chown', '-R', 'postgres', data)
+    return
+  }
+  await runPostgresProgram('initdb', '-D', data, '-A', 'trust', '-U', 'postern', '-N', '--no-instructions')
+  mkdirSync(dirname(first), { recursive: true })
+  const copy = `${first}-${process.pid}`
+  await run('cp', '-r', data, copy)
+  try {
+    renameSync(copy, first)
+  } catch {
+    // Another process was first.
+    rmSync(copy, { recursive: true, force: true })
+  }
+}
+
 /** What a URL means. Throws if it means nothing. */
 export function addressOf(url: string): Address {
   const address = readAddress(url)
@@ -123,6 +147,11 @@ function programOf(command: readonly string[], stdout: 'ignore' | 'pipe' = 'igno
 export async function runPostgresProgram(program: string, ...args: readonly string[]): Promise<void> {
   const code = await postgresProgram(program, ...args).exited
   if (code !== 0) throw new Error(`${program} ended with ${code}`)
+}
+
+async function run(...command: readonly string[]): Promise<void> {
+  const code = await Bun.spawn([...command]).exited
+  if (code !== 0) throw new Error(`${command.join(' ')} ended with ${code}`)
 }
 
 /** A pooler in front of the database of a URL; the URL that leads through it. */

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SQL } from 'bun'
 import { freePort } from './free-port.ts'
-import { giveToPostgres, postgresProgram, runPostgresProgram } from './postgres.ts'
+import { giveToPostgres, makeCluster, postgresProgram, runPostgresProgram } from './postgres.ts'
 import { signalAll } from './processes.ts'
 
 export interface PostgresNode {
@@ -98,7 +98,7 @@ export async function startReplicatedPostgres({ isSynchronous = true }: Settings
   })
   const nodeOf = (name: string) => nodes[names.indexOf(name)] as PostgresNode
 
-  await runPostgresProgram('initdb', '-D', dataOf('n1'), '-A', 'trust', '-U', 'postern', '-N', '--no-instructions')
+  await makeCluster(dataOf('n1'))
   // Without standbys nothing would be acknowledged yet.
   const single = postgresProgram(
     'postgres',

@@ -23,7 +23,7 @@ const mcp = { ...ada, accept: 'application/json, text/event-stream' }
 export const anyReplica: Trial = {
   name: 'any-replica',
   promise: 'Tokens and sessions that one replica gave are good at every other, after a restart too',
-  times: { full: 10_000, short: 30 },
+  times: { full: 10_000, short: 12 },
 
   async run(times, seed) {
     if (!isPostgresInstalled) return { figure: '', broken: [], seen: {}, missing: 'PostgreSQL is not installed' }

@@ -20,7 +20,7 @@ export const fuzz: Trial = {
   name: 'fuzz',
   promise:
     'No request is answered 5xx (but 505, for an HTTP version that does not exist) or left hanging, and memory returns to where it was',
-  times: { full: 500_000, short: 12_000 },
+  times: { full: 500_000, short: 6000 },
   // A write may wait for seconds while another trial has the disk flushed.
   isTimed: true,
 

@@ -30,7 +30,7 @@ interface Acknowledged {
 export const kill: Trial = {
   name: 'kill',
   promise: 'Nothing acknowledged is lost, and nothing is half there, when everything is killed (kill -9)',
-  times: { full: 200, short: 4 },
+  times: { full: 200, short: 2 },
 
   async run(times, seed) {
     const { broken, expect } = collector()

@@ -48,7 +48,7 @@ export const signInKill: Trial = {
   name: 'sign-in-kill',
   promise:
     'No token that was used is lost, no code works twice, and nobody is connected who is not (kill -9 in sign-ins)',
-  times: { full: 200, short: 4 },
+  times: { full: 200, short: 2 },
 
   async run(times, seed) {
     const { broken, expect } = collector()

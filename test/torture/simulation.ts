@@ -32,7 +32,7 @@ interface Minted {
 export const simulation: Trial = {
   name: 'simulation',
   promise: 'A token counts when it should and only then, whatever happens to clock, keys, store and process',
-  times: { full: 300, short: 4 },
+  times: { full: 300, short: 2 },
 
   async run(times, seed) {
     const { broken, expect } = collector()

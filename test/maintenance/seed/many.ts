@@ -18,7 +18,7 @@ const connection = (number: number, more: object = {}) => ({
   ...more,
 })
 /** Large ones, so that few make several commits. */
-export const count = 6000
+export const count = 4000
 /** In no order, with a few that leave out when they were made. */
 export const set = (size = count, name = 'many'): SourceFile[] => {
   const chance = random(5)

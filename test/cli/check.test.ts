@@ -3,7 +3,9 @@
 import { describe, expect, test } from 'bun:test'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { run, sampleFolder, workplace } from '../support/executable.ts'
+import { createProgram } from '../../src/cli/program.ts'
+import { CommandError } from '../../src/errors.ts'
+import { type Ran, run, sampleFolder, workplace } from '../support/executable.ts'
 
 const key = 'a-key-of-at-least-32-characters-0'
 const server = (tool: object) => ({
@@ -105,8 +107,8 @@ describe('check', () => {
       for (const [name, content] of Object.entries(files)) {
         writeFileSync(join(folder, name), typeof content === 'string' ? content : JSON.stringify(content))
       }
-      const check = (...flags: string[]) => run(place, ['check', folder, ...flags])
-      const [plain, strict] = await Promise.all([check(), check('--strict')])
+      const plain = await check(folder)
+      const strict = await check(folder, '--strict')
       const fine = { code: 0, stdout: expect.stringMatching(/^Fine: 1 file with /) }
       if (line === undefined) {
         for (const ran of [plain, strict]) expect(ran).toEqual({ ...fine, stderr: '' })
@@ -126,3 +128,27 @@ describe('check', () => {
     expect(await run(place, ['check', '--strict', sampleFolder])).toMatchObject({ code: 0, stderr: '' })
   })
 })
+
+/** In this process, because there are some thirty cases. */
+async function check(...args: readonly string[]): Promise<Ran> {
+  const ran = { code: 0, stdout: '', stderr: '' }
+  const terminal = {
+    stdout(text: string) {
+      ran.stdout += text
+    },
+    stderr(text: string) {
+      ran.stderr += text
+    },
+    isStdoutClosed: () => false,
+  }
+  const exit = (code: number) => {
+    ran.code = code
+  }
+  try {
+    await createProgram({ terminal, json: false, exit }).parseAsync(['check', ...args], { from: 'user' })
+    return ran
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error
+    return { ...ran, code: error.exitCode, stderr: `${ran.stderr}${error.message}\n` }
+  }
+}
