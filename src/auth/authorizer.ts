@@ -28,6 +28,8 @@ export interface Authorizer {
   authenticate(request: Request, isRepeated?: boolean): Promise<RequestContext>
   /** The namespace, if the caller may perform the operation on at least some of its connections. Throws 404 and 403. */
   requireNamespace(context: RequestContext, name: string | undefined, operation: Access['operation']): Promise<string>
+  /** The namespace, if the caller may read or call at least some of its connections. Throws 404 and 403. */
+  requireReadOrCall(context: RequestContext, name: string | undefined): Promise<string>
   /**
    * The namespace, for an operation on itself or on its servers (contract, 4.5). Only its managers may change it.
    * Throws 404, then 403.
@@ -142,6 +144,9 @@ export function createAuthorizer(
       const access: Access = { namespace, resource: 'connections', operation, metadata: 'narrowed' }
       enforce(decide(context.caller.blocks, access), context, access)
       return namespace
+    },
+    requireReadOrCall(context, name) {
+      return this.requireNamespace(context, name, 'execute').catch(() => this.requireNamespace(context, name, 'read'))
     },
     async requireConnection(context, operation, named) {
       const [first, connectionId] =

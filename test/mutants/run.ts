@@ -18,9 +18,12 @@ import { copyOfTree } from './tree.ts'
 
 const core = [
   'src/auth',
+  'src/fairness',
   'src/fast-lane',
   'src/features/connections',
+  'src/features/endpoint',
   'src/features/gateway',
+  'src/features/pins',
   'src/features/servers',
   'src/features/tokens',
   'src/http',

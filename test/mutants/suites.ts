@@ -9,6 +9,7 @@ import type { Tree } from './tree.ts'
 const folders = [
   'api',
   'auth',
+  'fairness',
   'fast-lane',
   'features',
   'http',

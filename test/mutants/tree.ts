@@ -1,6 +1,6 @@
 /** A copy of the project in a temporary folder, to change it there and to ask its tests. */
 
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 
@@ -32,6 +32,8 @@ export interface Tree extends Disposable {
 /** `parts` are files and folders of the project; what is installed is shared with it. */
 export function copyOfTree(parts: readonly string[]): Tree {
   const folder = mkdtempSync(join(tmpdir(), 'postern-mutants-'))
+  // The user of PostgreSQL, which never runs as root, has its folders in here.
+  chmodSync(folder, 0o711)
   for (const part of parts) {
     const filter = (path: string) => !path.endsWith('/node_modules')
     cpSync(join(root, part), join(folder, part), { recursive: true, filter })

@@ -12,9 +12,7 @@ import type { EndpointDeps } from './endpoint-deps.ts'
 export const listRecipes: Answer<EndpointDeps> = async ({ authorizer, base }, request) => {
   const context = await authorizer.authenticate(request) // 401, 429
   const [first] = namesInPath(request.url)
-  const namespace = await authorizer
-    .requireNamespace(context, first, 'execute')
-    .catch(() => authorizer.requireNamespace(context, first, 'read')) // 404, 403
+  const namespace = await authorizer.requireReadOrCall(context, first) // 404, 403
   const view = readQuery(request.url, ['view']).get('view') // 400
   if (view !== undefined && (await context.directory.view(namespace, view)) === undefined) throw notFound() // 404
   const url = [base, 'connect', namespace, 'mcp', ...(view === undefined ? [] : [view])].join('/')

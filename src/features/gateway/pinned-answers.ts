@@ -116,7 +116,7 @@ function* readingMembers(data: string, rawId: string | undefined): Generator<num
       `The MCP server’s answer ${why}; while the pins of its tools block, that is refused`,
     )
   }
-  if (!/^\s{0,64}\{/.test(data)) refuse('is not a JSON-RPC message')
+  if (!/^[ \t\r\n]*\{/.test(data)) refuse('is not a JSON-RPC message')
   const seen = new Set<string>()
   let [hasMethod, hasAnswer, isForeign] = [false, false, false]
   yield* replacingValues(data, (path, raw) => {

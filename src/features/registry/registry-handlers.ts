@@ -84,9 +84,7 @@ async function enter(deps: SharedParts, request: Request): Promise<Reader> {
   if (secret !== undefined && !(await isLinkSecret(deps, namespace, secret))) throw notFound()
   if (isOpen) return { namespace }
   const context = await authorizer.authenticate(request) // 401, 429
-  await authorizer
-    .requireNamespace(context, name, 'execute')
-    .catch(() => authorizer.requireNamespace(context, name, 'read')) // 404, 403
+  await authorizer.requireReadOrCall(context, name) // 404, 403
   return { namespace, context }
 }
 

@@ -684,6 +684,17 @@ for (const [what, method, answer] of odd) {
   })
 }
 
+test('an answer may begin with as many spaces as elsewhere', async () => {
+  await begin({ pins: 'block' })
+  await namesAt(whole)
+  for (const path of [single, whole]) {
+    const { name } = (await rpc(path, 'tools/list')).result.tools[0]
+    raw = { 'tools/call': `${' '.repeat(60_000)}${start}"result":{"content":[]}}` }
+    expect((await rpc(path, 'tools/call', { name, arguments: {} })).result).toEqual({ content: [] })
+    raw = {}
+  }
+})
+
 test('pages without end cost no answer, and their pins have a bound', async () => {
   await begin()
   offer.tools = []
