@@ -33,6 +33,7 @@ import { KeptLists, type KeptListsDeps } from './features/endpoint/kept-lists.ts
 import { ListChanges } from './features/endpoint/list-changes.ts'
 import { pinHandlers } from './features/endpoint/pin-handlers.ts'
 import { createUnderWay } from './features/endpoint/under-way.ts'
+import { explainHandlers } from './features/explain/explain-handlers.ts'
 import { createCallRecorder } from './features/gateway/call-record.ts'
 import { createStatusRecorder } from './features/gateway/connection-status.ts'
 import { mcpHandlers } from './features/gateway/mcp-handler.ts'
@@ -279,6 +280,7 @@ function createHandlers(deps: AppDeps, parts: HandlerParts): Handlers {
     ...grantHandlers(parts),
     ...callHandlers(records),
     ...auditHandlers(records),
+    ...explainHandlers(gateway),
     ...tokenHandlers({
       ...parts,
       authenticator: { ...authenticator, authenticate: parts.authorizer.authenticate },

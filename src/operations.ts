@@ -27,6 +27,8 @@ const many: Costs = { bodyBytesMax: 0, bodyMsPerMegabyte: 0, reads: 'many' }
 const log: Costs = { bodyBytesMax: 0, bodyMsPerMegabyte: 0, reads: 'log' }
 /** A small JSON body, which may have to be empty. */
 const json: Costs = { bodyBytesMax: requestBodyBytesMax, bodyMsPerMegabyte: 50, reads: 'few' }
+/** The same, whose answer much is read for. */
+const question: Costs = { ...json, reads: 'many' }
 const form: Costs = { bodyBytesMax: formBytesMax, bodyMsPerMegabyte: 50, reads: 'few' }
 const message: Costs = { bodyBytesMax: rpcBodyBytesMax, bodyMsPerMegabyte: 10, reads: 'few' }
 const server: Costs = { bodyBytesMax: serverBodyBytesMax, bodyMsPerMegabyte: 50, reads: 'few' }
@@ -54,6 +56,7 @@ const [get, post, put, patch, remove] = [row('GET'), row('POST'), row('PUT'), ro
 export const operations = {
   createToken: post('/tokens', json),
   revokeToken: post('/tokens/revoke', json),
+  explainToken: post('/tokens/explain', question),
   listConnections: get('/connect/{namespace}', many),
   createConnection: post('/connect/{namespace}', json),
   listNamespaceTools: get('/connect/{namespace}/.tools', many),

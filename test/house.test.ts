@@ -31,8 +31,8 @@ const floors: readonly (readonly string[])[] = [
   ['cli'],
   ['app.ts', 'maintenance'],
   ['fast-lane'],
-  // Leads to the endpoint.
-  ['features/registry'],
+  // Leads to the endpoint; looks at its lists.
+  ['features/registry', 'features/explain'],
   // All connections of a namespace as one.
   ['features/endpoint'],
   [

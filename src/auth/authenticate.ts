@@ -233,15 +233,31 @@ async function tokenCaller(
   if ('refused' in verified) return { ...denialReason(claimed, verified.refused, issuer), bucket }
   const { claims } = verified
   const refused = (because: RefusalReason): Refused => ({ refused: because, details: aboutToken(claims) })
+  const ended = await endedBy(claims, key, directory)
+  return ended === undefined ? (callerOfToken(claims, key) ?? refused('policy')) : refused(ended)
+}
+
+/** Why a token is not good any more although it was signed here and has not expired; undefined if it is good. */
+export async function endedBy(
+  { par = [], jti, sub, org }: ServiceTokenClaims,
+  key: ApiKey,
+  directory: DirectorySnapshot,
+): Promise<'revoked' | 'membership' | undefined> {
   // Revoking a token revokes its children.
-  for (const jti of [...(claims.par ?? []), claims.jti]) if (await directory.isRevoked(jti)) return refused('revoked')
-  if (!isLive(key) || key.userId !== claims.sub) return refused('revoked')
-  if (claims.org !== undefined && !(await isOrganizationAdmin(key, claims.org, directory))) return refused('membership')
+  for (const id of [...par, jti]) if (await directory.isRevoked(id)) return 'revoked'
+  if (!isLive(key) || key.userId !== sub) return 'revoked'
+  return org === undefined || (await isOrganizationAdmin(key, org, directory)) ? undefined : 'membership'
+}
+
+/**
+ * The caller that a token stands for while it is good. Undefined where this version cannot read a constraint: it must
+ * not be ignored.
+ */
+export function callerOfToken(claims: ServiceTokenClaims, key: ApiKey): Caller | undefined {
   const blocks: Block[] = []
   for (const constraint of claims.policy) {
     const read = readConstraint(constraint)
-    // A constraint that this version cannot parse must not be ignored, so the token is refused.
-    if ('problem' in read) return refused('policy')
+    if ('problem' in read) return undefined
     blocks.push(read.block)
   }
   const rowSets = blocks.flatMap(({ metadata }) => (metadata === undefined ? [] : [metadata]))

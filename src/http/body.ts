@@ -23,7 +23,8 @@ export interface BodyBounds {
 
 type TooLarge = (bytesMax: number) => Error
 
-const ordinary: BodyBounds = {
+/** The bounds of most bodies. */
+export const ordinaryBody: BodyBounds = {
   depthMax: jsonDepthMax,
   tooLarge: (bytesMax) => invalidRequest(`the body is too large: at most ${bytesMax} bytes are read`),
 }
@@ -34,7 +35,7 @@ const ordinary: BodyBounds = {
  */
 export async function readJsonBody(
   request: Request,
-  { depthMax, valuesMax = rpcValuesMax, tooLarge }: BodyBounds = ordinary,
+  { depthMax, valuesMax = rpcValuesMax, tooLarge }: BodyBounds = ordinaryBody,
 ): Promise<unknown> {
   const bytes = await readBytes(request, tooLarge)
   if (bytes.length === 0) return undefined

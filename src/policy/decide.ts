@@ -64,8 +64,9 @@ export function namespaceFilter(blocks: readonly Block[]): (namespace: string) =
 }
 
 /** Both orders omit `rpcReqMatch`: it is expensive and always comes last. */
-const fieldsInOrder: readonly Field[] = ['namespaces', 'resources', 'operations', 'metadata']
-const hiding: ReadonlySet<Field> = new Set<Field>(['namespaces'])
+export const fieldsInOrder: readonly Field[] = ['namespaces', 'resources', 'operations', 'metadata']
+/** The fields whose refusal is 404. */
+export const hiding: ReadonlySet<Field> = new Set<Field>(['namespaces'])
 
 /** Decides on an existing connection. If its metadata is not allowed, it is invisible too. */
 export function decideOnConnection(blocks: readonly Block[], access: Access): Decision {
@@ -80,8 +81,8 @@ export function decideOnMessage(blocks: readonly Block[], access: Access): Gener
   return decideInSteps(blocks, access, connectionFieldsInOrder, hidingConnection)
 }
 
-const connectionFieldsInOrder: readonly Field[] = ['namespaces', 'metadata', 'resources', 'operations']
-const hidingConnection: ReadonlySet<Field> = new Set<Field>(['namespaces', 'metadata'])
+export const connectionFieldsInOrder: readonly Field[] = ['namespaces', 'metadata', 'resources', 'operations']
+export const hidingConnection: ReadonlySet<Field> = new Set<Field>(['namespaces', 'metadata'])
 
 function* decideInSteps(
   blocks: readonly Block[],

@@ -60,7 +60,7 @@ export class RpcBody {
    * null, an object, an array and a text that is too long do not match.
    */
   *matches({ path, pattern }: RpcRule): Generator<number, boolean> {
-    const text = this.#textAt(path)
+    const text = this.textAt(path)
     if (text === undefined) return false
     yield costToAsk(pattern, text)
     return matches(pattern, text)
@@ -71,7 +71,7 @@ export class RpcBody {
    * an array. Undefined if an object has two keys that differ only in case or width: some servers treat them as the
    * same key and use the last one.
    */
-  #textAt(path: string): string | undefined {
+  textAt(path: string): string | undefined {
     let value = this.#body
     for (const part of path.split('.')) {
       if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined

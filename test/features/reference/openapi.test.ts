@@ -478,6 +478,11 @@ const walks: Readonly<Partial<Record<OperationId, Walk>>> = {
     body: { tokenId: `tok_${'a'.repeat(22)}` },
     statuses: { 403: { as: 'linus' } },
   },
+  explainToken: {
+    path: '/tokens/explain',
+    body: { policy: [{ rpcReqMatch: { method: 'x' } }] },
+    statuses: { 403: { body: { organizationId: 'org_none' } }, 404: { body: { token: 'none' } } },
+  },
   listCalls: { path: '/calls' },
   listAudit: { path: '/audit', statuses: { 403: { as: 'linus' } } },
   verifyAudit: { path: '/audit/verification', statuses: { 403: { as: 'linus' } } },

@@ -1,0 +1,37 @@
+/** Reasons outside the policy for which a call would fail (contract, 21.2). */
+
+import type { RequestContext } from '../../auth/authorizer.ts'
+import type { Note } from '../../model/explain.ts'
+import { isUsable } from '../pins/pins.ts'
+import type { LookedAt } from './described-request.ts'
+import type { ExplainDeps } from './explain-deps.ts'
+import { knownTools } from './known-tools.ts'
+
+/** None for a connection that the caller cannot see, and none unless it is called. */
+export async function notesOn(
+  deps: ExplainDeps,
+  context: RequestContext,
+  { connection, request }: LookedAt,
+  tool: string | undefined,
+): Promise<Note[]> {
+  if (connection === undefined || (request.operation ?? 'execute') !== 'execute') return []
+  const { connectionId, stored } = connection
+  const { status } = stored.connection
+  const url = deps.links.urlOf(connection)
+  const notes: Note[] = []
+  const say = (code: Note['code'], words: string) => notes.push({ code, words: `${connectionId} ${words}` })
+  if (status.state === 'auth_required') say('connection_state', `waits for somebody to sign in: ${url}`)
+  if (status.state === 'input_required') say('connection_state', `waits for values that somebody enters: ${url}`)
+  if (status.state === 'disconnected') say('connection_state', 'could not be reached when it was last called')
+  if (status.state === 'error') say('connection_state', `failed when it was last called: ${status.message}`)
+  if (tool === undefined) return notes
+  const isBlocking = (await deps.pins.settingOf(context, connection)) === 'block'
+  const pinned = isBlocking ? (await deps.pins.of(context, connection)).tools : undefined
+  if (pinned?.has(tool) && !isUsable(pinned.get(tool)))
+    say('pin', `has changed ${tool}, and nobody has accepted that: see .pins`)
+  else {
+    const known = await knownTools(deps, context, connection)
+    if (known !== undefined && !known.includes(tool)) say('unknown_tool', `has no tool ${tool} that is known`)
+  }
+  return notes
+}

@@ -1,0 +1,86 @@
+/** The credential that is explained (contract, 21.1). */
+
+import { type Caller, callerOfToken, endedBy } from '../../auth/authenticate.ts'
+import type { RequestContext } from '../../auth/authorizer.ts'
+import { signingInput } from '../../auth/service-token.ts'
+import type { SharedParts } from '../../auth/shared-parts.ts'
+import { secondsOf } from '../../clock.ts'
+import { invalidRequest, notFound } from '../../errors.ts'
+import { allowanceOf } from '../../fairness/allowance.ts'
+import type { ExplainedToken, Subject } from '../../model/explain.ts'
+import type { ServiceTokenClaims } from '../../model/token.ts'
+import { claimsFor, compilingPatterns, requireFits } from '../tokens/mint.ts'
+
+export type SubjectDeps = Pick<SharedParts, 'authenticator' | 'issuer' | 'clock'>
+
+/** A credential whose requests are explained; it need not be good any more. */
+export interface Explained {
+  readonly caller: Caller
+  /**
+   * How many of its constraints are those of the credential that asks. A token does not say where its own came from.
+   */
+  readonly inherited: number
+  /** Undefined unless it is a token that exists. */
+  readonly token: { readonly claims: ServiceTokenClaims; readonly state: ExplainedToken['state'] } | undefined
+}
+
+/**
+ * Throws 404 `not_found` for a token that the caller may not have explained, and for a policy what `POST /tokens`
+ * throws for it.
+ */
+export async function readSubject(
+  deps: SubjectDeps,
+  context: RequestContext,
+  { token, policy, organizationId }: Subject,
+): Promise<Explained> {
+  const { caller, directory, request } = context
+  const isPolicy = policy !== undefined || organizationId !== undefined
+  if (token !== undefined && isPolicy) throw invalidRequest('token: send it, or a policy, and not both')
+  if (token !== undefined) return tokenSubject(deps, context, token)
+  const own = caller.token && ({ claims: caller.token, state: 'active' } as const)
+  if (!isPolicy) return { caller, inherited: 0, token: own }
+  const body = { ...(policy !== undefined && { policy }), ...(organizationId !== undefined && { organizationId }) }
+  await allowanceOf(request).run(compilingPatterns(body)) // 429
+  const { issuer, clock, authenticator } = deps
+  const claims = await claimsFor(body, { caller, directory, issuer, nowSeconds: secondsOf(clock) }) // 400, 403
+  requireFits(signingInput(claims, (await authenticator.keys()).active)) // 400
+  const key = await directory.apiKey(caller.keyId)
+  const minted = key && callerOfToken(claims, key)
+  if (minted === undefined) throw notFound()
+  return { caller: minted, inherited: caller.blocks.length, token: undefined }
+}
+
+async function tokenSubject(
+  { authenticator, clock }: SubjectDeps,
+  { caller, directory }: RequestContext,
+  text: string,
+): Promise<Explained> {
+  const claims = await authenticator.claimsOf(text)
+  const key = claims && (await directory.apiKey(claims.key))
+  if (claims === undefined || key === undefined || !mayExplain(caller, claims)) throw notFound()
+  const explained = callerOfToken(claims, key)
+  if (explained === undefined) throw notFound()
+  const isExpired = claims.exp <= secondsOf(clock)
+  const isRevoked = (await endedBy(claims, key, directory)) !== undefined
+  return {
+    caller: explained,
+    inherited: 0,
+    token: { claims, state: isRevoked ? 'revoked' : isExpired ? 'expired' : 'active' },
+  }
+}
+
+/** An API key of the same user may, an operator's, the token itself, and a token that it descends from. */
+function mayExplain(
+  { userId, operator, token }: Pick<Caller, 'userId' | 'operator' | 'token'>,
+  { sub, jti, par = [] }: ServiceTokenClaims,
+): boolean {
+  return token === undefined ? operator || userId === sub : [...par, jti].includes(token.jti)
+}
+
+/** The token as an answer shows it. */
+export function shownToken({ claims, state }: NonNullable<Explained['token']>): ExplainedToken {
+  const { jti, sub, org, key, iat, exp, par = [] } = claims
+  const time = (seconds: number) => new Date(seconds * 1000).toISOString()
+  const dates = { issuedAt: time(iat), expiresAt: time(exp) }
+  return { jti, userId: sub, organizationId: org ?? null, keyId: key, ...dates, state, parents: par }
+}

@@ -1,0 +1,126 @@
+/**
+ * The verdict of each constraint on a request of which some may not be known. Each test is that of a real decision
+ * (`decide.ts`); a constraint whose question cannot be answered depends on what is missing.
+ */
+
+import type { OperationKind, ResourceType } from '../model/constraint.ts'
+import type { ExplainedConstraint, Verdict } from '../model/explain.ts'
+import type { Block } from './block.ts'
+import { type Access, allows, type Field, fields } from './decide.ts'
+import { connectionIdFact, constraintAllows } from './metadata.ts'
+import { isParamsRule, isPreliminary, RpcBody, type RpcRule } from './rpc-match.ts'
+
+/** A request; what is undefined is not known. */
+export interface Described {
+  readonly namespace: string | undefined
+  readonly resource: ResourceType | undefined
+  readonly operation: OperationKind | undefined
+  /** As for `Access`. The id of a connection may be unknown although its metadata is known. */
+  readonly metadata: Access['metadata'] | { readonly metadata: Readonly<Record<string, unknown>> } | undefined
+  readonly message: DescribedMessage | undefined
+}
+
+/** A JSON-RPC message. */
+export interface DescribedMessage {
+  readonly body: unknown
+  /** Whether the path is as in the body; what is at another path is not known. */
+  isKnown(path: string): boolean
+}
+
+type Decided = Pick<ExplainedConstraint, 'verdict' | 'missing' | 'words'>
+
+/** Characters of a value that are shown. Past it: the rest is left out. */
+const shownCharsMax = 100
+
+/**
+ * The verdict of every constraint, block by block, each in the order of `fields`. Yields the cost of each step before
+ * it: there may be many rules.
+ */
+export function* explainingConstraints(
+  blocks: readonly Block[],
+  request: Described,
+): Generator<number, ExplainedConstraint[]> {
+  const found: ExplainedConstraint[] = []
+  const body = new RpcBody(request.message?.body)
+  for (const [index, block] of blocks.entries()) {
+    const start = `${block.name ?? `policy[${index}]`}.`
+    const at = { block: index, path: null }
+    for (const field of fields) {
+      if (field === 'rpcReqMatch' || block[field] === undefined) continue
+      found.push({ place: `${start}${field}`, ...at, field, ...onField(field, block, request) })
+    }
+    for (const rule of block.rpc ?? []) {
+      const { path } = rule
+      const decided = yield* onRule(rule, block, request, body)
+      found.push({ place: `${start}rpcReqMatch.${path}`, ...at, field: 'rpcReqMatch', path, ...decided })
+    }
+  }
+  return found
+}
+
+type PlainField = Exclude<Field, 'rpcReqMatch'>
+
+function onField(field: PlainField, block: Block, request: Described): Decided {
+  const words = `${field}: ${valuesOf[field](block)}`
+  const missing = missingFor(field, block, request)
+  if (missing.length > 0) return depends(words, missing)
+  const { namespace = '', resource = 'connections', operation = 'read', metadata } = request
+  const facts = typeof metadata === 'object' ? { connectionId: '', ...metadata } : (metadata ?? 'none')
+  const isAllowed = allows[field](block, { namespace, resource, operation, metadata: facts })
+  if (isAllowed) return allowed(words)
+  const asked = { namespaces: namespace, resources: resource, operations: operation, metadata: 'another connection' }
+  const other = field === 'metadata' && facts === 'none' ? 'no connection' : asked[field]
+  return refused(`${words}; the request is for ${other}`)
+}
+
+/** A block's values in words: those of one field are alternatives, and the pairs of a set add up. */
+const valuesOf: Record<PlainField, (block: Block) => string> = {
+  namespaces: ({ namespaces = [] }) => namespaces.join(' or '),
+  resources: ({ resources = [] }) => resources.join(' or '),
+  operations: ({ operations = [] }) => operations.join(' or '),
+  metadata: ({ metadata = [] }) =>
+    metadata.map((set) => set.map(([key, value]) => `${key} = ${JSON.stringify(value)}`).join(' and ')).join(', or '),
+}
+
+function missingFor(field: PlainField, block: Block, { namespace, resource, operation, metadata }: Described) {
+  if (field === 'namespaces') return namespace === undefined ? ['namespace'] : []
+  if (field === 'resources') return resource === undefined ? ['resource'] : []
+  if (field === 'operations') return operation === undefined ? ['operation'] : []
+  if (metadata === undefined) return resource === undefined ? ['resource', 'metadata'] : ['metadata']
+  if (metadata === 'narrowed') return ['metadata']
+  if (typeof metadata !== 'object' || 'connectionId' in metadata) return []
+  // The id of the connection decides where everything else is as it must be.
+  const facts = { connectionId: '', ...metadata }
+  const others = (block.metadata ?? []).map((set) => set.filter(([key]) => key !== connectionIdFact))
+  return !constraintAllows(block.metadata ?? [], facts) && constraintAllows(others, facts) ? ['metadata'] : []
+}
+
+function* onRule(rule: RpcRule, { rpc = [] }: Block, request: Described, body: RpcBody): Generator<number, Decided> {
+  const { path, pattern } = rule
+  const { resource, operation, message } = request
+  const must = `must contain a match of ${pattern}`
+  const isOther = (resource ?? 'connections') !== 'connections' || (operation ?? 'execute') !== 'execute'
+  if (isOther) return allowed(`${path} of a message ${must}; this is no message`)
+  const missing = [
+    ...(resource === undefined ? ['resource'] : []),
+    ...(operation === undefined ? ['operation'] : []),
+    ...(message === undefined ? ['message'] : []),
+  ]
+  if (message === undefined || missing.length > 0) return depends(`${path} ${must}`, missing)
+  const isReply = !Object.hasOwn(message.body as object, 'method')
+  if (isReply && rpc.every(isParamsRule))
+    return depends(`${path} ${must}, unless this answers its session`, ['session'])
+  if (isParamsRule(rule) && isPreliminary(message.body))
+    return allowed(`${path} ${must}; the handshake and lists are let through`)
+  if (!message.isKnown(path)) return depends(`${path} ${must}`, [path])
+  if (yield* body.matches(rule)) return allowed(`${path} contains a match of ${pattern}`)
+  const text = body.textAt(path)
+  const shown =
+    text === undefined ? 'has no value that can match' : `is ${JSON.stringify(text.slice(0, shownCharsMax))}`
+  return refused(`${path} ${shown}; it ${must}`)
+}
+
+const decidedAs =
+  (verdict: Verdict) =>
+  (words: string, missing: string[] = []): Decided => ({ verdict, missing, words })
+const [allowed, refused, depends] = [decidedAs('allow'), decidedAs('refuse'), decidedAs('depends')]
