@@ -66,7 +66,7 @@ export const searchHitsMax = 500
 export const searchHitsMin = 10
 /** Contract 9.5: characters of a search. Past it: 400. */
 export const searchCharsMax = 256
-/** Contract 9.5: letters that the last word of a search must have to match also the beginning of a word. Below it: the last word matches only a whole word. */
+/** Contract 9.5: fewest letters with which the last word of a search also matches the beginning of a word. Below it: the last word matches only a whole word. */
 export const searchBeginningCharsMin = 3
 /** Ours: servers on a page of `/v0.1/servers`; the public MCP Registry has as many. Past it: 400. */
 export const registryPageMax = 100
@@ -142,7 +142,7 @@ export const patternRangesMax = 20_000
 export const rpcFoldedCharactersMax = 2000
 /** Ours: cost of one turn of matching, in characters of the text times instructions of the pattern; about three milliseconds. Past it: the next request has its turn first. */
 export const sliceCost = 75_000
-/** Ours: part of the time that postern spends on one owner's bytes from other servers and on that owner's large answers. Past it: the bytes wait in their sockets, and the requests wait for a place. */
+/** Ours: largest part of postern's time for one owner's bytes from other servers and that owner's large answers. Past it: the bytes wait in their sockets, and the requests wait for a place. */
 export const ownerTimeShare = 0.2
 /** Ours: pieces of work of one token, or of one key used directly, that wait for a turn or a place; an owner may have twice as many. Past it: 429. */
 export const waitingJobsMax = 256
@@ -186,7 +186,7 @@ export const postgresEntriesPerStatement = 1000
 export const storeReadMs = 2000
 /** Contract 16.8: milliseconds until the outcome of a commit must be certain. Past it: 503, `outcome_unknown`. */
 export const storeOutcomeMs = 10_000
-/** Ours: database connections that commits leave to reads, and as many that long transactions have for themselves. Reads of large records have half of the other connections, and one connection is left to small reads. Past it: commits wait, and reads of large records wait for a second; then 503. */
+/** Ours: database connections that commits leave to reads; long transactions have as many for themselves. Reads of large records may use half of the other connections, and one connection is only for small reads. Past it: commits wait, and reads of large records wait for a second; then 503. */
 export const storePoolReserved = 2
 /** Contract 16.10: milliseconds that a primary counts as confirmed after the last commit that it acknowledged. Past it: 503. */
 export const storeBeliefMs = 5000
@@ -316,7 +316,7 @@ export const pageCacheBytesMax = 16 * MB
 
 // Mocks
 
-/** Ours: steps for checking a value: each schema that is applied to a part of the value takes 32, with one for each of its keywords, and again for each member, item or 50 characters of that part; all steps take about 50 ms. Past it: the value is refused. */
+/** Ours: steps for checking a value: applying a schema to a part of it takes 32, one for each keyword, and one more for each keyword at each member, item or 50 characters of that part; all steps take about 50 ms. Past it: the value is refused. */
 export const schemaStepsMax = 1_500_000
 
 // Reading

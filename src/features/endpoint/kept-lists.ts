@@ -27,9 +27,9 @@ import { readOffer } from './read-lists.ts'
 export const listFreshMs = 10_000
 /** Contract 20.4: milliseconds that an answer waits for connections that were never seen. Past it: they are left out. */
 export const unseenWaitMs = 5000
-/** Contract 20.4: milliseconds after a failed read in which a connection that was never seen is not waited for again. Past it: it is read again. */
+/** Contract 20.4: milliseconds after a failed read in which no answer waits for a connection without a kept list. Past it: it is read again. */
 export const failedRestMs = 30_000
-/** Contract 20.4: milliseconds after its server last confirmed it in which a kept list is shown. Past it: the connection counts as never seen. */
+/** Contract 20.4: milliseconds that postern shows a kept list after its server last confirmed it. Past it: the connection counts as never seen. */
 export const listKeptMs = 24 * 3600 * 1000
 /** How often an unchanged list is written again, so that the store knows when its server confirmed it last. */
 const confirmMs = 3600 * 1000

@@ -31,10 +31,10 @@ import {
   writingPins,
 } from './pin-record.ts'
 
-/** Ours: writes of a connection's pins at once that only show what its server lists now. Past it: one each 10 seconds; `.pins` shows an earlier definition meanwhile. */
+/** Ours: writes of a connection's pins at once that only update the present definitions in `.pins`. Past it: one each 10 seconds; `.pins` shows an earlier definition meanwhile. */
 export const shownWritesAtOnce = 20
 const shownWritesPerSecond = 0.1
-/** Ours: writes at once by which an accepted tool may be called again, as its server went back to it. Past it: one each second. */
+/** Ours: writes at once that unblock a tool, because its server returned to the accepted definition. Past it: one each second. */
 const backWritesAtOnce = 60
 /** Tools of pins that are in memory, of all connections. Past it: the least recently used pins are read again. */
 const toolsKeptMax = 100_000
