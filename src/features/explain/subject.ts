@@ -9,7 +9,7 @@ import { invalidRequest, notFound } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import type { ExplainedToken, Subject } from '../../model/explain.ts'
 import type { ServiceTokenClaims } from '../../model/token.ts'
-import { claimsFor, compilingPatterns, requireFits } from '../tokens/mint.ts'
+import { claimsFor, compilingPatterns, requireFits, signatureChars } from '../tokens/mint.ts'
 
 export type SubjectDeps = Pick<SharedParts, 'authenticator' | 'issuer' | 'clock'>
 
@@ -43,7 +43,8 @@ export async function readSubject(
   await allowanceOf(request).run(compilingPatterns(body)) // 429
   const { issuer, clock, authenticator } = deps
   const claims = await claimsFor(body, { caller, directory, issuer, nowSeconds: secondsOf(clock) }) // 400, 403
-  requireFits(signingInput(claims, (await authenticator.keys()).active)) // 400
+  const { active } = await authenticator.keys()
+  requireFits(signingInput(claims, active).length + signatureChars) // 400
   const key = await directory.apiKey(caller.keyId)
   const minted = key && callerOfToken(claims, key)
   if (minted === undefined) throw notFound()

@@ -39,8 +39,8 @@ export function createMint({ authenticator, signers, audit, issuer, clock, obser
     const { active } = await authenticator.keys()
     const claims = await claimsFor(body, { caller, directory, issuer, nowSeconds: secondsOf(clock) })
     const text = signingInput(claims, active)
-    requireFits(text)
     const token = `${text}.${await signers.sign(text, active, caller)}`
+    requireFits(token.length)
     await requireAllowed()
     // Before the response, so that every token that exists outside is in the audit log.
     await audit.record('token.minted', mintedFields(claims, active.kid))
@@ -88,11 +88,11 @@ export async function claimsFor(
 }
 
 /** Characters of a signature of Ed25519 in base64url, with the dot before it. */
-const signatureChars = 87
+export const signatureChars = 87
 
-/** Throws `policy_too_large` if a token with this signing input is longer than a request header may be. */
-export function requireFits(text: string): void {
-  if (text.length + signatureChars > tokenCharsMax) throw tooLarge(text.length + signatureChars)
+/** Throws `policy_too_large` if a token of so many characters is longer than a request header may be. */
+export function requireFits(chars: number): void {
+  if (chars > tokenCharsMax) throw tooLarge(chars)
 }
 
 function tooLarge(chars: number): PlatformError {

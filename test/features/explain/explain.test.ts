@@ -385,6 +385,18 @@ test('a policy is refused as `POST /tokens` refuses it, and nothing is written',
     expect(explained.status).toBeGreaterThan(399)
     platform.audited.length = before[0] as number
   }
+  // To the character: of the longest that fit, and the first that does not.
+  let [length, status] = [4000, 0]
+  for (; status !== 400; length += 1) {
+    const policy = [{ metadata: { k: 'x'.repeat(length) } }]
+    const explained = await ask('POST', '/tokens/explain', ada, { policy })
+    const minted = await ask('POST', '/tokens', ada, { policy })
+    status = minted.status
+    expect([length, explained.status]).toEqual([length, status])
+    if (status === 400) expect(explained).toEqual(minted)
+    platform.audited.length = before[0] as number
+  }
+  expect(length).toBeGreaterThan(4010)
   await explain(ada, { policy: readers, request: call('delete_account') })
   expect([platform.audited.length, platform.logged.length]).toEqual(before as [number, number])
   expect((await ask('POST', '/tokens/explain', 'nobody', {})).status).toBe(401)
