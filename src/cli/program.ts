@@ -24,7 +24,8 @@ import { addToolCommands } from './client/tool-commands.ts'
 import { addViewCommands } from './client/view-commands.ts'
 import { readServeConfig, type ServeFlags, unknownSettings, withServeOptions } from './config.ts'
 import { addCallCommands, addDataCommands, addServerCommands, addStoreCommands } from './data-commands.ts'
-import { type Context, collect, dataOption, group, onData, onNamedData } from './options.ts'
+import { addExplainCommand } from './explain-options.ts'
+import { type Context, dataOption, group, onData, onNamedData } from './options.ts'
 
 /** All commands. Parsing never exits; it throws CommanderError for wrong usage and after help, and CommandError. */
 export function createProgram(context: Context): Command {
@@ -231,27 +232,9 @@ function addCheckCommand(postern: Command, { terminal }: Context): void {
 
 /** `token`. Both take `-`: an argument can be read by all users of the machine, in the list of processes. */
 function addTokenCommands(postern: Command, context: Context): Command {
-  const { terminal, exit } = context
+  const { terminal } = context
   const token = group(postern, 'token').description('mint, explain and revoke service tokens')
-  onData(
-    token,
-    'explain',
-    "explain a token's constraints in words, and which of them allow or refuse the request that the flags describe; check the token's signature if the data folder is on this machine",
-  )
-    .argument('<token>', 'the token; - reads it from stdin, hidden from other users of the machine')
-    .option('--namespace <name>', 'the namespace of the request')
-    .option('--resource <type>', 'connections, servers, namespaces or skills (default: connections)')
-    .option('--operation <kind>', 'read, write or execute (default: read; execute with --rpc)')
-    .addOption(
-      new Option('--metadata <key=value>', 'metadata of the connection, or connectionId=ID; repeatable').argParser(
-        collect,
-      ),
-    )
-    .option('--rpc <file>', 'a JSON-RPC request to match: a file, - for stdin, or the JSON itself')
-    .addHelpText('after', explainHelp)
-    .action(async (token: string, flags) =>
-      exit(await (await import('./token-explain.ts')).explainToken(token, flags, terminal)),
-    )
+  addExplainCommand(token, context)
   either(
     onData(token, 'revoke', 'revoke a token and every token minted with it').argument(
       '<token>',
@@ -390,9 +373,3 @@ Examples:
   source <(postern completions bash)
   postern completions zsh > "\${fpath[1]}/_postern"
   postern completions fish > ~/.config/fish/completions/postern.fish`
-
-const explainHelp = `
-Example:
-  echo "$TOKEN" | postern token explain - --namespace northwind --metadata team=store-ops
-
-The exit code is 1 if the described request is refused.`

@@ -24,20 +24,33 @@ import { placeOf } from '../schema/check.ts'
 import { readJsonBytes } from '../schema/json.ts'
 import { textOf } from '../storage/bytes.ts'
 import { keyOf } from '../storage/keys.ts'
-import { readInput, readPairs, readToken } from './json-input.ts'
+import { parseJson, readInput, readPairs, readToken } from './json-input.ts'
 import type { Terminal } from './terminal.ts'
 
-/** All but the place describe the request. */
+/** All but the place and the policy describe the request. */
 export interface ExplainFlags extends Place {
+  readonly policy?: string
   readonly namespace?: string
   readonly resource?: string
   readonly operation?: string
+  readonly connection?: string
   readonly metadata?: readonly string[]
+  readonly tool?: string
+  readonly args?: string
   readonly rpc?: string
 }
 
+const needsServer = 'needs a running server: name its base URL with --url, or log in'
+
 /** Resolves with 1 if a described request is refused. Throws CommandError: for no token, and 2 for wrong usage. */
-export async function explainToken(given: string, flags: ExplainFlags, { stdout, stderr }: Terminal): Promise<0 | 1> {
+export async function explainToken(
+  given: string | undefined,
+  flags: ExplainFlags,
+  { stdout, stderr }: Terminal,
+): Promise<0 | 1> {
+  for (const flag of ['policy', 'connection', 'tool', 'args'] as const)
+    if (flags[flag] !== undefined) throw new CommandError(`--${flag}: ${needsServer}`, 2)
+  if (given === undefined) throw new CommandError(`no token: name one; your own credential ${needsServer}`, 2)
   const now = new Date()
   if (given === '-' && flags.rpc === '-') throw new CommandError('only one of the token and --rpc can be -, stdin', 2)
   const token = readToken(given)
@@ -222,8 +235,15 @@ function readFacts(pairs: readonly string[]) {
 
 /** The JSON-RPC request: from a file, from stdin (`-`), or the text itself if it begins with a brace. */
 function readBody(file: string): unknown {
-  const bytes = file.trimStart().startsWith('{') ? Buffer.from(file) : readInput(file)
+  const bytes = bytesOf(file)
   const read = readJsonBytes(bytes, { depthMax: rpcDepthMax, numbers: 'marked' })
   if ('problem' in read) throw new CommandError(`--rpc ${file}: is not a JSON-RPC request in JSON`)
   return read.value
+}
+
+const bytesOf = (file: string) => (file.trimStart().startsWith('{') ? Buffer.from(file) : readInput(file))
+
+/** The same for a server, which reads its numbers itself. Throws CommandError as `parseJson`. */
+export function readRequestText(file: string): unknown {
+  return parseJson(bytesOf(file).toString(), `--rpc ${file}`)
 }

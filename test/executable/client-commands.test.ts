@@ -370,6 +370,23 @@ test('a token that may call tools of one namespace needs no more to call them', 
     ),
   })
   expect((await as('x', ['token', 'mint', '--operation', 'exec'], { env })).code).toBe(2)
+
+  // The same, explained: by the holder, by the key that minted it, and before it is minted.
+  const list = await as('x', ['token', 'explain', '--namespace', 'narrow'], holder)
+  expect([list.code, list.stderr]).toEqual([1, ''])
+  expect(list.stdout).toMatch(/^Token tok_\S+ acts for operator /)
+  expect(list.stdout).toMatch(/^ {2}refuse {3}policy\[0\]\.operations {2}operations: execute; [^\n]*read$/m)
+  expect(list.stdout).toEndWith('\nRefused by policy[0].operations: 403.\n')
+  const call = 'token explain - --namespace narrow --connection one --tool get_forecast'
+  expect(await works('op4', call, { env, stdin: token })).toEndWith('\nAllowed: nothing refuses it.\n')
+  const file = join(place.folder, 'policy.json')
+  writeFileSync(file, JSON.stringify([{ rpcReqMatch: { 'params.arguments.city': '^P' } }]))
+  const policy = ['token', 'explain', '--policy', file, '--namespace', 'narrow', '--tool', 'get_forecast']
+  expect((await as('op4', policy, { env })).stdout).toContain('It depends on params.arguments.city: ')
+  const args = [...policy, '--args', '{"city":"Oslo"}', '--json']
+  const oslo = await as('op4', args, { env })
+  expect([oslo.code, JSON.parse(oslo.stdout).status]).toEqual([1, 403])
+  expect((await as('op4', ['token', 'explain', '--data', place.data], { env })).code).toBe(2)
 })
 
 test('what is not there is named, with the command that lists what is', async () => {

@@ -1,0 +1,53 @@
+/** `postern token explain` over HTTP: what the platform says about a token, a policy or the own credential. */
+
+import { Type } from '@sinclair/typebox'
+import { rpcDepthMax } from '../../limits.ts'
+import { nullable } from '../../schema/shapes.ts'
+import { parseJson, readJsonFile, readPairs, readToken } from '../json-input.ts'
+import { type ExplainFlags, readRequestText } from '../token-explain.ts'
+import type { CommandContext } from './context.ts'
+
+const Decided = Type.Object({ place: Type.String(), verdict: Type.String(), words: Type.String() })
+const Explained = Type.Object({
+  verdict: Type.String(),
+  words: Type.String(),
+  outside: Type.Array(Decided),
+  blocks: Type.Array(Type.Object({ constraints: Type.Array(Decided) })),
+  token: nullable(
+    Type.Object({ jti: Type.String(), userId: Type.String(), keyId: Type.String(), state: Type.String() }),
+  ),
+  notes: Type.Array(Type.Object({ words: Type.String() })),
+})
+
+/** Resolves with the exit code: 1 if the described request is refused. */
+export async function explainOverHttp(
+  { flags, request, say }: CommandContext<Omit<ExplainFlags, 'data'>>,
+  given: string | undefined,
+): Promise<0 | 1> {
+  const { policy, namespace, resource, operation, connection, metadata, tool, args, rpc } = flags
+  const isCall = tool !== undefined || rpc !== undefined
+  const isDescribed = [namespace, resource, operation, connection, metadata, tool, rpc].some((one) => one !== undefined)
+  const described = {
+    ...{ namespace, connection, tool, metadata: metadata && readPairs(metadata) },
+    resource: resource ?? 'connections',
+    operation: operation ?? (isCall ? 'execute' : 'read'),
+    arguments: args === undefined ? undefined : parseJson(args, '--args'),
+    message: rpc === undefined ? undefined : readRequestText(rpc),
+  }
+  const body = {
+    token: given === undefined ? undefined : readToken(given),
+    policy: policy === undefined ? undefined : [readJsonFile(policy, rpcDepthMax)].flat(),
+    request: isDescribed ? described : undefined,
+  }
+  const explained = await request('POST', '/tokens/explain', { body, reads: Explained })
+  const { verdict, words, outside, blocks, token, notes } = explained
+  const decided = [...outside, ...blocks.flatMap(({ constraints }) => constraints)]
+  const lines = [
+    ...(token === null ? [] : [`Token ${token.jti} acts for ${token.userId} (${token.keyId}); it is ${token.state}`]),
+    ...decided.map((one) => `  ${one.verdict.padEnd(8)} ${one.place}  ${one.words}`),
+    ...(isDescribed ? [words] : []),
+    ...notes.map((note) => `Note: ${note.words}`),
+  ]
+  for (const line of flags.json === true ? [''] : lines) say(explained, line)
+  return verdict === 'refuse' && isDescribed ? 1 : 0
+}

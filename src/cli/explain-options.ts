@@ -1,0 +1,45 @@
+/** `postern token explain`: its flags, and the way it takes. */
+
+import { type Command, Option } from 'commander'
+import { either } from './client/context.ts'
+import { type Context, collect, onData } from './options.ts'
+
+/** On the server's machine it reads the data folder; over HTTP the server explains. */
+export function addExplainCommand(token: Command, context: Context): void {
+  const { terminal, exit } = context
+  const explain = onData(
+    token,
+    'explain',
+    'say which constraint of a token allows or refuses the request that the flags describe',
+  )
+    .argument('[token]', 'the token; - reads it from stdin, hidden from other users (default: the credential you use)')
+    .option('--policy <file>', 'explain this policy instead, as if you minted with it; - for stdin')
+    .option('--namespace <name>', 'the namespace of the request')
+    .option('--resource <type>', 'connections, servers, namespaces or skills (default: connections)')
+    .option('--operation <kind>', 'read, write or execute (default: read; execute with --tool or --rpc)')
+    .option('--connection <id>', 'the connection, with its real metadata')
+    .addOption(
+      new Option('--metadata <key=value>', 'metadata of the connection, or connectionId=ID; repeatable').argParser(
+        collect,
+      ),
+    )
+    .option('--tool <name>', 'a call of this tool')
+    .option('--args <json>', 'the arguments of that call')
+    .option('--rpc <file>', 'a JSON-RPC request to match: a file, - for stdin, or the JSON itself')
+    .addHelpText('after', explainHelp)
+  either(
+    explain,
+    context,
+    async (flags, given: string | undefined) =>
+      exit(await (await import('./token-explain.ts')).explainToken(given, flags, terminal)),
+    async (one, given: string | undefined) =>
+      exit(await (await import('./client/explain-command.ts')).explainOverHttp(one, given)),
+  )
+}
+
+const explainHelp = `
+Examples:
+  echo "$TOKEN" | postern token explain - --namespace northwind --metadata team=store-ops
+  postern token explain --policy policy.json --namespace northwind --connection crm --tool find_account
+
+The exit code is 1 if the described request is refused.`
