@@ -1,20 +1,27 @@
 /** Reasons outside the policy for which a call would fail (contract, 21.2). */
 
 import type { RequestContext } from '../../auth/authorizer.ts'
+import { allowanceOf } from '../../fairness/allowance.ts'
 import type { Note } from '../../model/explain.ts'
+import { explainingConstraints } from '../../policy/explain.ts'
 import { isUsable } from '../pins/pins.ts'
 import type { LookedAt } from './described-request.ts'
 import type { ExplainDeps } from './explain-deps.ts'
 import { knownTools } from './known-tools.ts'
 
-/** None for a connection that the caller cannot see, and none unless it is called. */
+/**
+ * None unless a connection that the caller sees is called, and none for a call that the caller’s own policy refuses: it
+ * could not find out by asking.
+ */
 export async function notesOn(
   deps: ExplainDeps,
   context: RequestContext,
   { connection, request }: LookedAt,
   tool: string | undefined,
 ): Promise<Note[]> {
-  if (connection === undefined || (request.operation ?? 'execute') !== 'execute') return []
+  if (connection === undefined || request.operation !== 'execute') return []
+  const own = await allowanceOf(context.request).run(explainingConstraints(context.caller.blocks, request)) // 429
+  if (own.some(({ verdict }) => verdict === 'refuse')) return []
   const { connectionId, stored } = connection
   const { status } = stored.connection
   const url = deps.links.urlOf(connection)

@@ -345,12 +345,33 @@ test('what the caller cannot see is as what is not there, whatever the subject m
   )
 })
 
+/** It is greeted, and cannot be reached. */
+async function remakeSpare(): Promise<void> {
+  await ask('DELETE', '/connect/acme/spare', operator)
+  expect((await ask('PUT', '/connect/acme/spare', operator, spare)).status).toBe(201)
+}
+
 test('notes say what would stop a call besides', async () => {
+  await remakeSpare()
   const notes = async (request: object) => (await explain(ada, { request })).notes.map(({ code }) => code)
   expect(await notes(call('find'))).toEqual([])
   expect(await notes(call('nothing'))).toEqual(['unknown_tool'])
   expect(await notes({ namespace: 'acme', connection: 'spare', tool: 'find' })).toEqual(['connection_state'])
   expect(await notes({ namespace: 'eves', connection: 'spare', tool: 'find' })).toEqual([])
+})
+
+test('notes say nothing about a call that the caller may not make itself', async () => {
+  await remakeSpare()
+  const notes = async (policy: object, request: object) => {
+    const token = await mintToken(platform.fetch, ada, { policy: [policy] })
+    return (await explain(token, { request })).notes
+  }
+  const toSpare = { namespace: 'acme', connection: 'spare', operation: 'execute' }
+  expect(await notes({ operations: 'execute' }, toSpare)).toHaveLength(1)
+  expect(await notes({ operations: 'write' }, toSpare)).toEqual([])
+  expect(await notes({ operations: 'write' }, { namespace: 'acme', connection: 'spare' })).toEqual([])
+  expect(await notes({ operations: 'read' }, call('nothing'))).toEqual([])
+  expect(await notes({ rpcReqMatch: { 'params.name': '^find$' } }, call('nothing'))).toEqual([])
 })
 
 const refused: [body: unknown, message: RegExp][] = [
