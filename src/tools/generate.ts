@@ -58,16 +58,14 @@ function boundsTable(heading: string, source: string): string {
 
 /** The value with the unit at the end of its name. `written`: in the source, a product of numbers outside limits.ts. */
 function boundText(name: string, written: string): string {
-  const factors = written.replaceAll('_', '').split(/(?<!\*)\*(?!\*)/)
-  const product = factors.reduce(
-    (value, factor) =>
-      value *
-      factor
-        .split('**')
-        .map(Number)
-        .reduce((a, b) => a ** b),
-    1,
+  const powers = written.replaceAll('_', '').split(/(?<!\*)\*(?!\*)/)
+  const factors = powers.map((power) =>
+    power
+      .split('**')
+      .map(Number)
+      .reduce((base, exponent) => base ** exponent),
   )
+  const product = factors.reduce((value, factor) => value * factor, 1)
   const value = (limits as Readonly<Record<string, number>>)[name] ?? product
   const [unit = ''] = /Seconds|Ms|Bytes|Chars|$/.exec(name.replace(/(Max|Min|Default)$/, '').slice(-7)) ?? []
   if (unit === 'Bytes' && value % 1024 !== 0) return `${value.toLocaleString('en')} bytes`

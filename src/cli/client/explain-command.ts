@@ -26,7 +26,9 @@ export async function explainOverHttp(
 ): Promise<0 | 1> {
   const { policy, namespace, resource, operation, connection, metadata, tool, args, rpc } = flags
   const isCall = tool !== undefined || rpc !== undefined
-  const isDescribed = [namespace, resource, operation, connection, metadata, tool, rpc].some((one) => one !== undefined)
+  const isDescribed = [namespace, resource, operation, connection, metadata, tool, args, rpc].some(
+    (one) => one !== undefined,
+  )
   const described = {
     ...{ namespace, connection, tool, metadata: metadata && readPairs(metadata) },
     resource: resource ?? 'connections',

@@ -42,7 +42,7 @@ async function createRegistryLink(deps: SharedParts, request: Request): Promise<
   const link = await change(async (_, of) => {
     const { namespace } = of
     const { entries } = await linksOf(deps, namespace)
-    // Fixtures may have removed the namespace and made another: its links are of no use.
+    // Fixtures may have made another namespace of this name: the links of the former one lead nowhere.
     const former = entries.filter(({ value }) => !isLinkOf(readLink(value), of))
     if (entries.length - former.length >= registryLinksMax)
       throw new PlatformError('forbidden', `The registry of ${namespace} has ${registryLinksMax} links: end one first`)
