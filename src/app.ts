@@ -280,7 +280,7 @@ function createHandlers(deps: AppDeps, parts: HandlerParts): Handlers {
     ...grantHandlers(parts),
     ...callHandlers(records),
     ...auditHandlers(records),
-    ...explainHandlers(gateway),
+    ...explainHandlers({ ...gateway, ...records }),
     ...tokenHandlers({
       ...parts,
       authenticator: { ...authenticator, authenticate: parts.authorizer.authenticate },

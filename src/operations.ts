@@ -14,9 +14,9 @@ export interface Costs {
   readonly bodyMsPerMegabyte: number
   /**
    * `many`: it reads as many records as somebody has stored, or one of a megabyte, and waits for one of its owner's
-   * places to do so. `log`: the same for the lines of a log, which takes longer.
+   * places to do so. `question`: the same for what policies allow. `log`: for the lines of a log, which takes longer.
    */
-  readonly reads: 'few' | 'many' | 'log'
+  readonly reads: 'few' | 'many' | 'question' | 'log'
 }
 
 /** No body, and few records. */
@@ -27,8 +27,8 @@ const many: Costs = { bodyBytesMax: 0, bodyMsPerMegabyte: 0, reads: 'many' }
 const log: Costs = { bodyBytesMax: 0, bodyMsPerMegabyte: 0, reads: 'log' }
 /** A small JSON body, which may have to be empty. */
 const json: Costs = { bodyBytesMax: requestBodyBytesMax, bodyMsPerMegabyte: 50, reads: 'few' }
-/** The same, whose answer much is read for. */
-const question: Costs = { ...json, reads: 'many' }
+/** The same, about what policies allow. */
+const question: Costs = { ...json, reads: 'question' }
 const form: Costs = { bodyBytesMax: formBytesMax, bodyMsPerMegabyte: 50, reads: 'few' }
 const message: Costs = { bodyBytesMax: rpcBodyBytesMax, bodyMsPerMegabyte: 10, reads: 'few' }
 const server: Costs = { bodyBytesMax: serverBodyBytesMax, bodyMsPerMegabyte: 50, reads: 'few' }
@@ -57,6 +57,10 @@ export const operations = {
   createToken: post('/tokens', json),
   revokeToken: post('/tokens/revoke', json),
   explainToken: post('/tokens/explain', question),
+  lintPolicy: post('/tokens/lint', question),
+  coverTools: post('/tokens/coverage', question),
+  diffPolicies: post('/tokens/diff', question),
+  suggestPolicy: post('/tokens/suggest', question),
   listConnections: get('/connect/{namespace}', many),
   createConnection: post('/connect/{namespace}', json),
   listNamespaceTools: get('/connect/{namespace}/.tools', many),

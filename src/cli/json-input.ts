@@ -29,9 +29,11 @@ export function readJsonFile(file: string, depthMax = jsonDepthMax): unknown {
   return valueIn(readJsonBytes(readInput(file), { depthMax, numbers: 'exact' }), file === '-' ? 'stdin' : file)
 }
 
-/** `what`: what the text is, in errors. Throws CommandError for names given twice and numbers that would change, too. */
-export function parseJson(text: string, what: string): unknown {
-  return valueIn(readJson(text, { depthMax: jsonDepthMax, numbers: 'exact' }), what)
+/**
+ * `what`: what the text is, in errors. Throws CommandError for names given twice and numbers that would change, too.
+ */
+export function parseJson(text: string, what: string, depthMax = jsonDepthMax): unknown {
+  return valueIn(readJson(text, { depthMax, numbers: 'exact' }), what)
 }
 
 function valueIn(read: ReturnType<typeof readJson>, what: string): unknown {

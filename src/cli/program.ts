@@ -17,6 +17,7 @@ import { type CommandContext, either, type RemoteCommands, remoteCommands } from
 import { addLoginCommands } from './client/login.ts'
 import { addNamespaceCommands } from './client/namespace-commands.ts'
 import { addOrganizationCommands } from './client/organization-commands.ts'
+import { addPolicyCommands } from './client/policy-commands.ts'
 import { addRegistryCommands } from './client/registry-commands.ts'
 import { addServerActions } from './client/server-commands.ts'
 import { addMintCommand } from './client/token-mint.ts'
@@ -54,7 +55,9 @@ export function createProgram(context: Context): Command {
   addRegistryCommands(postern, remotes)
   addClientConfigCommand(postern, remotes)
   addOrganizationCommands(postern, remotes)
-  addMintCommand(addTokenCommands(postern, context), remotes)
+  const token = addTokenCommands(postern, context)
+  addMintCommand(token, remotes)
+  addPolicyCommands(token, remotes)
   postern.commandsGroup('Access and records, over HTTP or on the server’s machine:')
   addKeyCommands(postern, context)
   addGrantCommands(postern, context)

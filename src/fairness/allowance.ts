@@ -62,6 +62,9 @@ function parseMsOf(characters: number): number {
  */
 const waitingRequestBytes = 8 * 1024
 
+/** The places that requests wait for, by what they read. */
+const placesFor = { many: 'reads', question: 'questions', log: 'logReads' } as const
+
 /** `removal`: it takes access away. */
 export type WriteKind = 'ordinary' | 'removal'
 
@@ -111,14 +114,14 @@ export class Allowance {
   belongsTo(holder: Holder): Promise<void> | undefined {
     if (this.#holder !== undefined) return undefined
     this.#holder = holder
-    const { passes, reads, logReads, time } = this.#fairness
+    const { passes, time } = this.#fairness
     if (passes.isFull(holder)) {
       this.#takeBodyMemory(waitingRequestBytes)
       this.takeAnnouncedBody()
     }
     const pass = passes.enter(holder)
     if (this.costs.reads === 'few') return pass
-    const places = this.costs.reads === 'log' ? logReads : reads
+    const places = this.#fairness[placesFor[this.costs.reads]]
     if (pass === undefined && time.wait(ownerOf(holder)) === 0) this.#leave = places.enterNow(holder)
     return this.#leave === undefined ? this.#enter(holder, places, pass) : undefined
   }

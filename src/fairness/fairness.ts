@@ -12,6 +12,8 @@ import { Turns } from './turns.ts'
 
 /** Ours: requests in progress that read many records, or a server's details; one owner has at most half of these requests. Each request holds the event loop for `eventLoopSliceMs` at a time. Past it: further requests wait. */
 export const readsAtOnceMax = 8
+/** Contract 21.1: questions about policies of one caller that wait beside the four that postern answers at the same time. Past it: 429. */
+const questionsWaitingMax = 28
 /** Ours: requests in progress that read the lines of a log, at most one for each owner; each looks at 100,000 lines, which takes a second. Past it: further requests wait. */
 const logReadsAtOnceMax = 4
 /** Ours: owners that have a large response of another server waiting for the parser, one response for each owner. Past it: further owners wait. */
@@ -40,6 +42,8 @@ export function createFairness() {
     passes: createOwnerPasses(),
     /** Places for requests that read as many records as somebody has stored. */
     reads: new Queue(readsAtOnceMax, readsAtOnceMax / 2),
+    /** Places for questions about policies: apart, so that nobody's lists wait for them. */
+    questions: new Queue(readsAtOnceMax, readsAtOnceMax / 2, questionsWaitingMax),
     /** Places for requests that read the lines of a log: apart, so that nobody's lists wait for them. */
     logReads: new Queue(logReadsAtOnceMax, 1),
     /** Places for owners whose large responses of other servers are parsed, when they have time for it. */

@@ -13,6 +13,7 @@ const removalsInARowMax = 3
 export class Queue {
   readonly #places: number
   readonly #placesOfOwner: number
+  readonly #waitingMax: number | undefined
   readonly #removals = new Rounds<(leave: () => void) => void>()
   readonly #others = new Rounds<(leave: () => void) => void>()
   /** Places taken, by owner. */
@@ -20,10 +21,14 @@ export class Queue {
   #free: number
   #removalsInARow = 0
 
-  /** `places`: tasks that run at once; of these, `placesOfOwner` of one owner. */
-  constructor(places: number, placesOfOwner: number) {
+  /**
+   * `places`: tasks that run at once; of these, `placesOfOwner` of one owner. `waitingMax`: tasks of one family of
+   * tokens that wait; `waitingJobsMax` if left out.
+   */
+  constructor(places: number, placesOfOwner: number, waitingMax?: number) {
     this.#places = places
     this.#placesOfOwner = placesOfOwner
+    this.#waitingMax = waitingMax
     this.#free = places
   }
 
@@ -36,7 +41,7 @@ export class Queue {
     const leave = this.enterNow(holder)
     if (leave !== undefined) return leave
     const { promise, resolve } = Promise.withResolvers<() => void>()
-    if (!(isRemoval ? this.#removals : this.#others).add(holder, resolve))
+    if (!(isRemoval ? this.#removals : this.#others).add(holder, resolve, this.#waitingMax))
       throw rateLimited('This caller has too many requests of this kind in progress', 1)
     this.#admit()
     return promise

@@ -1,8 +1,8 @@
-/** The bodies of `POST /tokens/explain` (contract, 21). */
+/** The bodies of what explains policies, under `/tokens` (contract, 21). */
 
 import { type Static, Type } from '@sinclair/typebox'
 import { closedObject, nullable, oneOf } from '../schema/shapes.ts'
-import { operationKinds, resourceTypes } from './constraint.ts'
+import { operationKinds, Policy, resourceTypes } from './constraint.ts'
 import { ConnectionId, OrganizationId, Slug } from './names.ts'
 import { CreateTokenRequest } from './token.ts'
 
@@ -84,3 +84,134 @@ export const Explanation = closedObject({
   notes: Type.Array(Note),
 })
 export type Explanation = Static<typeof Explanation>
+
+/** The names of findings, and how serious each is (contract, 21.3). */
+export const findingCodes = {
+  contradiction: 'error',
+  'empty-scope': 'warning',
+  'handshake-refused': 'warning',
+  'unanchored-pattern': 'warning',
+  'unknown-tool': 'warning',
+  'also-matches': 'warning',
+  'lifetime-beyond-parent': 'warning',
+  'dead-constraint': 'info',
+  'wider-than-used': 'info',
+} as const
+export type FindingCode = keyof typeof findingCodes
+
+export const LintRequest = Subject
+
+export const Finding = closedObject({
+  code: oneOf(Object.keys(findingCodes) as FindingCode[]),
+  severity: oneOf(['error', 'warning', 'info']),
+  place: Type.String(),
+  /** The place of the second constraint. */
+  other: nullable(Type.String()),
+  words: Type.String(),
+  examples: Type.Array(Type.String()),
+  docs: Type.String(),
+})
+export type Finding = Static<typeof Finding>
+
+export const LintAnswer = closedObject({
+  findings: Type.Array(Finding),
+  searched: closedObject({
+    connections: Type.Integer(),
+    tools: Type.Integer(),
+    calls: Type.Integer(),
+    complete: Type.Boolean(),
+  }),
+})
+export type LintAnswer = Static<typeof LintAnswer>
+
+/** Contract 21.4: connections on a page. Past it: 400. */
+const coveredConnectionsMax = 100
+/** Connections on a page without a `limit`. */
+export const coveredConnectionsDefault = 25
+
+export const CoverageRequest = closedObject({
+  ...Subject.properties,
+  namespace: Type.Optional(Slug),
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: coveredConnectionsMax })),
+  cursor: Type.Optional(Type.String()),
+})
+export type CoverageRequest = Static<typeof CoverageRequest>
+
+const covered = { verdict: Verdict, place: nullable(Type.String()) }
+const CoveredTool = closedObject({ name: Type.String(), ...covered, missing: Type.Array(Type.String()) })
+export type CoveredTool = Static<typeof CoveredTool>
+const CoveredConnection = closedObject({
+  namespace: Type.String(),
+  connectionId: Type.String(),
+  ...covered,
+  /** Null: not known. */
+  tools: nullable(Type.Array(CoveredTool)),
+})
+export type CoveredConnection = Static<typeof CoveredConnection>
+
+const count = Type.Integer()
+export const Coverage = closedObject({
+  /** Of all that the caller sees, on the first page. */
+  summary: nullable(
+    closedObject({
+      connections: closedObject({ some: count, total: count }),
+      tools: closedObject({ allow: count, depends: count, refuse: count, total: count }),
+      /** Connections whose tools are not known. */
+      unknown: count,
+      complete: Type.Boolean(),
+    }),
+  ),
+  connections: Type.Array(CoveredConnection),
+  nextCursor: nullable(Type.String()),
+})
+export type Coverage = Static<typeof Coverage>
+
+const Compared = closedObject({ token: Subject.properties.token, policy: Subject.properties.policy })
+export const DiffRequest = closedObject({ old: Compared, new: Compared, namespace: Type.Optional(Slug) })
+export type DiffRequest = Static<typeof DiffRequest>
+
+export const Diff = closedObject({
+  verdict: oneOf(['wider', 'not_wider_found']),
+  because: nullable(oneOf(['request', 'lifetime'])),
+  /** A request that the new policy allows. */
+  example: nullable(DescribedRequest),
+  /** The place of the old policy that refuses it. */
+  refusedBy: nullable(Type.String()),
+  /** In seconds. */
+  lifetime: closedObject({ old: count, new: count }),
+  searched: closedObject({
+    requests: count,
+    connections: count,
+    tools: count,
+    values: count,
+    complete: Type.Boolean(),
+  }),
+  words: Type.String(),
+})
+export type Diff = Static<typeof Diff>
+
+/** Contract 21.6: days of the record that a policy is made from. Past it: 400. */
+const suggestedDaysMax = 30
+/** Days without `days`. */
+export const suggestedDaysDefault = 7
+
+export const SuggestRequest = closedObject({
+  days: Type.Optional(Type.Integer({ minimum: 1, maximum: suggestedDaysMax })),
+  namespace: Type.Optional(Slug),
+  token: Subject.properties.token,
+})
+export type SuggestRequest = Static<typeof SuggestRequest>
+
+export const suggestionNotes = ['cross-product', 'arguments-unknown', 'too-large', 'no-calls', 'not-recorded'] as const
+export const Suggestion = closedObject({
+  policy: nullable(Policy),
+  from: closedObject({
+    since: Type.String({ format: 'date-time' }),
+    until: Type.String({ format: 'date-time' }),
+    ...{ calls: count, refused: count, connections: count, tools: count },
+    recorded: Type.Boolean(),
+    complete: Type.Boolean(),
+  }),
+  notes: Type.Array(closedObject({ code: oneOf(suggestionNotes), words: Type.String() })),
+})
+export type Suggestion = Static<typeof Suggestion>

@@ -32,33 +32,46 @@ type Decided = Pick<ExplainedConstraint, 'verdict' | 'missing' | 'words'>
 /** Characters of a value that are shown. Past it: the rest is left out. */
 const shownCharsMax = 100
 
-/**
- * The verdict of every constraint, block by block, each in the order of `fields`. Yields the cost of each step before
- * it: there may be many rules.
- */
+/** The verdict of every constraint, block by block, each in the order of `fields`. Yields as `explainingRules`. */
 export function* explainingConstraints(
+  blocks: readonly Block[],
+  request: Described,
+): Generator<number, ExplainedConstraint[]> {
+  const rules = Map.groupBy(yield* explainingRules(blocks, request), ({ block }) => block)
+  return blocks.flatMap((block, index) => [...explainFields(block, index, request), ...(rules.get(index) ?? [])])
+}
+
+const placeIn = (block: Block, index: number) => `${block.name ?? `policy[${index}]`}.`
+
+/** The verdicts of a block's fields, but for its rules. */
+function explainFields(block: Block, index: number, request: Described): ExplainedConstraint[] {
+  return plainFields
+    .filter((field) => block[field] !== undefined)
+    .map((field) => {
+      const at = { place: `${placeIn(block, index)}${field}`, block: index, field, path: null }
+      return { ...at, ...onField(field, block, request) }
+    })
+}
+
+/** The verdict of every rule on messages. Yields the cost of each step before it: there may be many rules. */
+export function* explainingRules(
   blocks: readonly Block[],
   request: Described,
 ): Generator<number, ExplainedConstraint[]> {
   const found: ExplainedConstraint[] = []
   const body = new RpcBody(request.message?.body)
   for (const [index, block] of blocks.entries()) {
-    const start = `${block.name ?? `policy[${index}]`}.`
-    const at = { block: index, path: null }
-    for (const field of fields) {
-      if (field === 'rpcReqMatch' || block[field] === undefined) continue
-      found.push({ place: `${start}${field}`, ...at, field, ...onField(field, block, request) })
-    }
     for (const rule of block.rpc ?? []) {
       const { path } = rule
-      const decided = yield* onRule(rule, block, request, body)
-      found.push({ place: `${start}rpcReqMatch.${path}`, ...at, field: 'rpcReqMatch', path, ...decided })
+      const at = { place: `${placeIn(block, index)}rpcReqMatch.${path}`, block: index, field: 'rpcReqMatch', path }
+      found.push({ ...at, ...(yield* onRule(rule, block, request, body)) })
     }
   }
   return found
 }
 
 type PlainField = Exclude<Field, 'rpcReqMatch'>
+const plainFields = fields.filter((field) => field !== 'rpcReqMatch')
 
 function onField(field: PlainField, block: Block, request: Described): Decided {
   const words = `${field}: ${valuesOf[field](block)}`

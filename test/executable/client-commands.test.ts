@@ -387,6 +387,32 @@ test('a token that may call tools of one namespace needs no more to call them', 
   const oslo = await as('op4', args, { env })
   expect([oslo.code, JSON.parse(oslo.stdout).status]).toEqual([1, 403])
   expect((await as('op4', ['token', 'explain', '--data', place.data], { env })).code).toBe(2)
+
+  // Its mistakes, compared, and made of the calls above.
+  const lint = await as('op4', ['token', 'lint', file], { env })
+  expect([lint.code, lint.stderr, lint.stdout]).toEqual([0, '', 'no findings\n'])
+  const wide = join(place.folder, 'wide.json')
+  writeFileSync(wide, '[{"rpcReqMatch":{"params.name":"get"}}]')
+  expect((await as('op4', ['token', 'lint', wide], { env })).stdout).toMatch(
+    /^warning unanchored-pattern at policy\[0\]/,
+  )
+  expect((await as('op4', ['token', 'lint', wide, '--strict'], { env })).code).toBe(1)
+  const contrary = await as('op4', ['token', 'lint', '-', '--json'], {
+    ...{ env, stdin: '[{"operations":"read"},{"operations":"write"}]' },
+  })
+  expect([contrary.code, JSON.parse(contrary.stdout).findings[0].code]).toEqual([1, 'contradiction'])
+  const wider = await as('op4', ['token', 'diff', '-', wide], { env, stdin: token })
+  expect([wider.code, wider.stdout]).toEqual([
+    1,
+    expect.stringMatching(/^The new policy also allows .* refuses it by /),
+  ])
+  expect((await as('op4', ['token', 'diff', wide, '-'], { env, stdin: token })).stdout).toMatch(/^The new|^No request /)
+  expect((await as('op4', ['token', 'diff', '-', '-'], { env })).code).toBe(2)
+  const suggested = await as('op4', ['token', 'suggest', '-n', 'narrow'], { env })
+  expect(JSON.parse(suggested.stdout)[0].rpcReqMatch).toEqual({ 'params.name': '^(?:get_forecast)$' })
+  expect(suggested.stderr).toBe('The record has no arguments, so the policy allows any.\n')
+  expect(await works('op4', 'token mint --policy -', { env, stdin: suggested.stdout })).toMatch(/^ey/)
+  expect((await as('op4', ['token', 'suggest', '-n', 'nowhere'], { env })).code).toBe(1)
 })
 
 test('what is not there is named, with the command that lists what is', async () => {

@@ -108,6 +108,17 @@ function impliedBy(given: DescribedRequest): Pick<Described, 'resource' | 'opera
   }
 }
 
+/** A call of this tool, whose arguments are not known. */
+export function toolCall(name: string): DescribedMessage {
+  return { body: { jsonrpc: '2.0', method: 'tools/call', params: { name } }, isKnown: (path) => knownOfTool.test(path) }
+}
+
+/** A call of a tool of which not even the name is known. */
+export const anyToolCall: DescribedMessage = {
+  ...toolCall(''),
+  isKnown: (path) => path !== 'params.name' && knownOfTool.test(path),
+}
+
 /** Paths of a call that are known by the name of its tool alone; `params` is an object, and the name has no parts. */
 const knownOfTool = /^(?:method|jsonrpc|params|params\.name(?:\..*)?)$/s
 
@@ -116,10 +127,10 @@ function* readingMessage({
   arguments: given,
   message,
 }: DescribedRequest): Generator<number, DescribedMessage | undefined> {
+  if (tool !== undefined && given === undefined) return toolCall(tool)
   if (tool !== undefined) {
-    const params = { name: tool, ...(given !== undefined && { arguments: given }) }
-    const isKnown = (path: string) => knownOfTool.test(path) || (given !== undefined && path !== 'id')
-    return { body: { jsonrpc: '2.0', method: 'tools/call', params }, isKnown }
+    const body = { jsonrpc: '2.0', method: 'tools/call', params: { name: tool, arguments: given } }
+    return { body, isKnown: (path) => path !== 'id' }
   }
   if (message === undefined) return undefined
   const { body } = yield* parsingMessage(Buffer.from(JSON.stringify(message))) // 400

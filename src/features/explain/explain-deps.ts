@@ -1,11 +1,10 @@
 /** The parts that explaining needs. */
 
-import type { SharedParts } from '../../auth/shared-parts.ts'
 import type { KeptLists } from '../endpoint/kept-lists.ts'
 import type { Pins } from '../pins/pins.ts'
+import type { RecordsDeps } from '../records/call-handlers.ts'
 
-export interface ExplainDeps
-  extends Pick<SharedParts, 'authorizer' | 'authenticator' | 'store' | 'links' | 'base' | 'issuer' | 'clock'> {
+export interface ExplainDeps extends RecordsDeps {
   /** The lists that servers gave last. */
   readonly kept: Pick<KeptLists, 'use'>
   readonly pins: Pick<Pins, 'settingOf' | 'of'>

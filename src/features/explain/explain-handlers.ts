@@ -1,41 +1,62 @@
-/** `POST /tokens/explain` (contract, 21.2). */
+/** `POST /tokens/explain`, `lint`, `coverage`, `diff` and `suggest` (contract, 21). */
 
-import { allowanceOf } from '../../fairness/allowance.ts'
+import type { Static, TSchema } from '@sinclair/typebox'
+import type { RequestContext } from '../../auth/authorizer.ts'
 import { ordinaryBody, readOptionalBody } from '../../http/body.ts'
 import { handlersOf } from '../../http/handler.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { noStoreJson, wholeResponse } from '../../http/respond.ts'
 import { rpcDepthMax } from '../../limits.ts'
-import { ExplainRequest } from '../../model/explain.ts'
-import { explainingConstraints } from '../../policy/explain.ts'
+import {
+  CoverageRequest,
+  DiffRequest,
+  ExplainRequest,
+  type Explanation,
+  LintRequest,
+  SuggestRequest,
+} from '../../model/explain.ts'
 import { validatorOf } from '../../schema/check.ts'
-import { lookAt } from './described-request.ts'
+import { coverTools } from './coverage.ts'
+import { diffPolicies } from './diff.ts'
 import type { ExplainDeps } from './explain-deps.ts'
-import { explanationOf } from './explanation.ts'
+import { explainRequest } from './explanation.ts'
+import { lintSubject } from './findings.ts'
 import { notesOn } from './notes.ts'
 import { readSubject } from './subject.ts'
+import { suggestPolicy } from './suggest.ts'
 
-export const explainHandlers = handlersOf({ explainToken })
+export const explainHandlers = handlersOf<ExplainDeps, ExplainOperation>({
+  explainToken: answering(ExplainRequest, explainToken),
+  lintPolicy: answering(LintRequest, lintSubject),
+  coverTools: answering(CoverageRequest, coverTools),
+  diffPolicies: answering(DiffRequest, diffPolicies),
+  suggestPolicy: answering(SuggestRequest, suggestPolicy),
+})
 
-const requestShape = validatorOf(ExplainRequest)
+type ExplainOperation = 'explainToken' | 'lintPolicy' | 'coverTools' | 'diffPolicies' | 'suggestPolicy'
 
-async function explainToken(deps: ExplainDeps, request: Request): Promise<Response> {
-  const context = await deps.authorizer.authenticate(request) // 401, 429
-  refuseQuery(request.url) // 400
-  const { request: described = {}, ...given } = await readOptionalBody(request, requestShape, {
-    ...ordinaryBody,
-    depthMax: rpcDepthMax,
-  }) // 400
+/** The part that all share: it reads a body of this shape, and answers with the result, which nobody may keep. */
+function answering<T extends TSchema>(
+  shape: T,
+  find: (deps: ExplainDeps, context: RequestContext, body: Static<T>) => Promise<object>,
+) {
+  const validator = validatorOf(shape)
+  return async (deps: ExplainDeps, request: Request): Promise<Response> => {
+    const context = await deps.authorizer.authenticate(request) // 401, 429
+    refuseQuery(request.url) // 400
+    const body = await readOptionalBody(request, validator, { ...ordinaryBody, depthMax: rpcDepthMax }) // 400
+    const found = await find(deps, context, body)
+    return wholeResponse(request, JSON.stringify(found), { headers: noStoreJson })
+  }
+}
+
+/** Throws as `readSubject` and `lookAt`. */
+async function explainToken(
+  deps: ExplainDeps,
+  context: RequestContext,
+  { request: described = {}, ...given }: ExplainRequest,
+): Promise<Explanation> {
   const subject = await readSubject(deps, context, given) // 400, 403, 404
-  const looked = await lookAt(deps, context, subject, described) // 400
-  const { blocks } = subject.caller
-  const constraints = await allowanceOf(request).run(explainingConstraints(blocks, looked.request)) // 429
-  const notes = await notesOn(deps, context, looked, described.tool)
-  return wholeResponse(
-    request,
-    JSON.stringify({ ...explanationOf({ ...subject, blocks }, looked, constraints), notes }),
-    {
-      headers: noStoreJson,
-    },
-  )
+  const { looked, explanation } = await explainRequest(deps, context, subject, described) // 400, 429
+  return { ...explanation, notes: await notesOn(deps, context, looked, described.tool) }
 }

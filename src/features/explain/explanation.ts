@@ -1,9 +1,19 @@
 /** The whole verdict on a request, made of single decisions (contract, 21.2). */
 
-import type { ExplainedConstraint, ExplainedOutside, Explanation, Verdict } from '../../model/explain.ts'
+import type { RequestContext } from '../../auth/authorizer.ts'
+import type { SharedParts } from '../../auth/shared-parts.ts'
+import { allowanceOf } from '../../fairness/allowance.ts'
+import type {
+  DescribedRequest,
+  ExplainedConstraint,
+  ExplainedOutside,
+  Explanation,
+  Verdict,
+} from '../../model/explain.ts'
 import type { Block } from '../../policy/block.ts'
 import { connectionFieldsInOrder, type Field, fieldsInOrder, hiding, hidingConnection } from '../../policy/decide.ts'
-import type { LookedAt } from './described-request.ts'
+import { explainingConstraints } from '../../policy/explain.ts'
+import { type LookedAt, lookAt } from './described-request.ts'
 import { type Explained, shownToken } from './subject.ts'
 
 type Decided = ExplainedConstraint | ExplainedOutside
@@ -17,24 +27,27 @@ interface ExplainedPolicy extends Pick<Explained, 'inherited' | 'token'> {
   readonly blocks: readonly Block[]
 }
 
+/** The whole verdict on a request that is described. Throws as `lookAt`. */
+export async function explainRequest(
+  deps: Pick<SharedParts, 'store' | 'base'>,
+  context: RequestContext,
+  subject: Explained,
+  described: DescribedRequest,
+) {
+  const looked = await lookAt(deps, context, subject, described) // 400, 429
+  const { blocks } = subject.caller
+  const constraints = await allowanceOf(context.request).run(explainingConstraints(blocks, looked.request)) // 429
+  return { looked, explanation: explanationOf({ ...subject, blocks }, looked, constraints) }
+}
+
 /** The whole verdict: the deciding one is the one that a real refusal names. */
-export function explanationOf(
+function explanationOf(
   { blocks, inherited, token }: ExplainedPolicy,
   { outside, isAboutConnection }: Pick<LookedAt, 'outside' | 'isAboutConnection'>,
   constraints: readonly ExplainedConstraint[],
 ): Omit<Explanation, 'notes'> {
-  const order = isAboutConnection ? connectionFieldsInOrder : fieldsInOrder
-  const inOrder = [...order, 'rpcReqMatch' as const]
-  const stages = [
-    ...['token', 'reach'],
-    ...inOrder.flatMap((field) => (field === 'namespaces' ? [field, 'connection'] : [field])),
-    'lead',
-  ]
-  const stageOf = (one: Decided) => ('field' in one ? one.field : one.place)
-  const decidedInOrder = stages.flatMap((stage): Decided[] =>
-    [...outside, ...constraints].filter((one) => stageOf(one) === stage),
-  )
-  const [worst] = worstFirst(decidedInOrder)
+  const stages = stagesOf(isAboutConnection)
+  const worst = decidingOf(isAboutConnection, outside, constraints)
   const ofBlock = Map.groupBy(
     constraints.toSorted((a, b) => stages.indexOf(a.field) - stages.indexOf(b.field)),
     ({ block }) => block,
@@ -54,6 +67,30 @@ export function explanationOf(
     }),
     token: token === undefined ? null : shownToken(token),
   }
+}
+
+/** The stages of a decision, in their order. */
+function stagesOf(isAboutConnection: boolean): string[] {
+  const fields = [...(isAboutConnection ? connectionFieldsInOrder : fieldsInOrder), 'rpcReqMatch']
+  const decided = fields.flatMap((field) => (field === 'namespaces' ? [field, 'connection'] : [field]))
+  return ['token', 'reach', ...decided, 'lead']
+}
+
+/** The worst of all decisions; of the same verdict, the one that a real refusal names. Undefined if there are none. */
+export function decidingOf(
+  isAboutConnection: boolean,
+  outside: readonly ExplainedOutside[],
+  constraints: readonly ExplainedConstraint[],
+): Decided | undefined {
+  const stages = stagesOf(isAboutConnection)
+  const stageOf = (one: Decided) => stages.indexOf('field' in one ? one.field : one.place)
+  let worst: Decided | undefined
+  for (const one of [...outside, ...constraints]) {
+    const later =
+      worst === undefined ? -1 : severity[one.verdict] - severity[worst.verdict] || stageOf(one) - stageOf(worst)
+    if (later < 0) worst = one
+  }
+  return worst
 }
 
 /** The status of a real refusal. */

@@ -7,7 +7,7 @@ import { explainingConstraints } from '../../policy/explain.ts'
 import { isUsable } from '../pins/pins.ts'
 import type { LookedAt } from './described-request.ts'
 import type { ExplainDeps } from './explain-deps.ts'
-import { knownTools } from './known-tools.ts'
+import { withTools } from './seen-tools.ts'
 
 /**
  * None unless a connection that the caller sees is called, and none for a call that the caller’s own policy refuses: it
@@ -37,8 +37,8 @@ export async function notesOn(
   if (pinned?.has(tool) && !isUsable(pinned.get(tool)))
     say('pin', `has changed ${tool}, and nobody has accepted that: see .pins`)
   else {
-    const known = await knownTools(deps, context, connection)
-    if (known !== undefined && !known.includes(tool)) say('unknown_tool', `has no tool ${tool} that is known`)
+    const [known] = await withTools(deps, context, [connection])
+    if (known?.tools?.includes(tool) === false) say('unknown_tool', `has no tool ${tool} that is known`)
   }
   return notes
 }

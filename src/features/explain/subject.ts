@@ -20,6 +20,8 @@ export interface Explained {
    * How many of its constraints are those of the credential that asks. A token does not say where its own came from.
    */
   readonly inherited: number
+  /** Seconds from a token's beginning to its end. */
+  readonly lifetime: number | undefined
   /** Undefined unless it is a token that exists. */
   readonly token: { readonly claims: ServiceTokenClaims; readonly state: ExplainedToken['state'] } | undefined
 }
@@ -38,7 +40,7 @@ export async function readSubject(
   if (token !== undefined && isPolicy) throw invalidRequest('token: send it, or a policy, and not both')
   if (token !== undefined) return tokenSubject(deps, context, token)
   const own = caller.token && ({ claims: caller.token, state: 'active' } as const)
-  if (!isPolicy) return { caller, inherited: 0, token: own }
+  if (!isPolicy) return { caller, inherited: 0, lifetime: own && lifetimeOf(own.claims), token: own }
   const body = { ...(policy !== undefined && { policy }), ...(organizationId !== undefined && { organizationId }) }
   await allowanceOf(request).run(compilingPatterns(body)) // 429
   const { issuer, clock, authenticator } = deps
@@ -48,8 +50,10 @@ export async function readSubject(
   const key = await directory.apiKey(caller.keyId)
   const minted = key && callerOfToken(claims, key)
   if (minted === undefined) throw notFound()
-  return { caller: minted, inherited: caller.blocks.length, token: undefined }
+  return { caller: minted, inherited: caller.blocks.length, lifetime: lifetimeOf(claims), token: undefined }
 }
+
+const lifetimeOf = ({ iat, exp }: ServiceTokenClaims) => exp - iat
 
 async function tokenSubject(
   { authenticator, clock }: SubjectDeps,
@@ -66,6 +70,7 @@ async function tokenSubject(
   return {
     caller: explained,
     inherited: 0,
+    lifetime: lifetimeOf(claims),
     token: { claims, state: isRevoked ? 'revoked' : isExpired ? 'expired' : 'active' },
   }
 }

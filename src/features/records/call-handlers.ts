@@ -65,7 +65,10 @@ const never = Number.POSITIVE_INFINITY
  * organization's key or token, those of its namespaces. A token's constraints on connections narrow that: one on
  * metadata hides the calls of a connection that is gone, or was made again, because nobody knows its metadata any more.
  */
-function readableCalls({ store }: RecordsDeps, context: RequestContext): (call: RecordedCall) => Promise<boolean> {
+export function readableCalls(
+  { store }: RecordsDeps,
+  context: RequestContext,
+): (call: RecordedCall) => Promise<boolean> {
   const { caller, directory } = context
   const isEverybodys = caller.operator && caller.organizationId === undefined
 

@@ -6,7 +6,7 @@ import { invalidRequest } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { readInteger } from '../../http/query.ts'
 import { listPageMax } from '../../limits.ts'
-import { linesBefore } from '../../ops/lines-backwards.ts'
+import { type Line, linesBefore } from '../../ops/lines-backwards.ts'
 
 /** Contract 18.5: lines of a log that one request looks at. Past it: the page ends, with a cursor and `stopped`. */
 const linesPerRequestMax = 100_000
@@ -52,22 +52,37 @@ async function take<T>(
   limit: number,
   read: (line: string) => Promise<T | undefined> | T | undefined,
 ) {
-  const slices = allowanceOf(request).slices()
   const items: T[] = []
   let next = from
-  let looked = 0
-  for await (const lines of linesBefore(file, from)) {
+  const back = linesBack(request, file, from)
+  for await (const lines of back.lines)
     for (const { text, start } of lines) {
-      if (items.length === limit || looked === linesPerRequestMax)
-        return { items, next, stopped: looked === linesPerRequestMax }
+      if (items.length === limit) return { items, next, stopped: false }
       const item = await read(text)
       if (item !== undefined) items.push(item)
       next = start
-      looked += 1
     }
-    if (slices.isOver) await slices.next()
+  return { items, next: back.stopped ? next : 0, stopped: back.stopped }
+}
+
+/**
+ * The whole lines before `from`, the newest first, in slices of the request's owner. `stopped`, when they have ended:
+ * whether the request had looked at as many as it may.
+ */
+export function linesBack(request: Request, file: FileHandle, from: number) {
+  const slices = allowanceOf(request).slices()
+  const back = { lines: batches(), stopped: false }
+  async function* batches(): AsyncGenerator<readonly Line[]> {
+    let left = linesPerRequestMax
+    for await (const lines of linesBefore(file, from)) {
+      back.stopped = lines.length > left
+      yield lines.slice(0, left)
+      left -= lines.length
+      if (back.stopped) return
+      if (slices.isOver) await slices.next()
+    }
   }
-  return { items, next: 0, stopped: false }
+  return back
 }
 
 /** The fields of a line; undefined for a line that is none of ours (`audit verify` tells of it). */

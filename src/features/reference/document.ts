@@ -4,7 +4,6 @@ import { type TSchema, Type } from '@sinclair/typebox'
 import { pageItemsDefault, pageItemsMax } from '../../limits.ts'
 import { Connection, ConnectionPage, ConnectionWrite, Deleted } from '../../model/connection.ts'
 import { Constraint } from '../../model/constraint.ts'
-import { ExplainRequest, Explanation } from '../../model/explain.ts'
 import {
   CreateTokenRequest,
   CreateTokenResponse,
@@ -18,6 +17,7 @@ import { version } from '../../version.ts'
 import { connectionErrors, mcpSchemas, mcpWords, RpcFailure } from './mcp-words.ts'
 import { commonErrors, integer, parametersIn, query, type Words } from './operation-words.ts'
 import { organizationSchemas, organizationWords } from './organization-words.ts'
+import { policySchemas, policyWords } from './policy-words.ts'
 import { recordSchemas, recordWords } from './record-words.ts'
 import { serverSchemas, serverWords } from './server-words.ts'
 
@@ -40,8 +40,7 @@ const schemas: Readonly<Record<string, TSchema>> = {
   TokenError,
   TokenRevocation,
   TokenRevoked,
-  ExplainRequest,
-  Explanation,
+  ...policySchemas,
   ConnectionPage,
   Connection,
   ConnectionWrite,
@@ -94,23 +93,7 @@ const words: Readonly<Partial<Record<OperationId, Words>>> = {
     error: TokenError,
     errors: { 403: 'An id was sent, and the caller is not an operator with an API key' },
   },
-  explainToken: {
-    summary: 'Explain what a token allows',
-    description:
-      'Says whether a request would be allowed, refused or depends on what is not described, with the verdict of every constraint. The subject is a `token`, a `policy` that the caller could mint with, or neither: the caller’s own credential. Nothing is changed, and no server is asked. Things that the caller cannot see look as if they did not exist.',
-    body: ExplainRequest,
-    example: {
-      policy: [{ namespaces: 'acme', rpcReqMatch: { 'params.name': '^find_' } }],
-      request: { namespace: 'acme', connection: 'crm', tool: 'find_account' },
-    },
-    answer: Explanation,
-    error: TokenError,
-    errors: {
-      400: 'The request or the policy cannot be read; the message says which part (`invalid_request`, `policy_too_large`)',
-      403: 'The caller does not manage the organization of the policy',
-      404: 'There is no such token that the caller may have explained',
-    },
-  },
+  ...policyWords,
   listConnections: {
     summary: 'List the connections of a namespace',
     description:

@@ -6,55 +6,9 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import type { Explanation } from '../../../src/model/explain.ts'
 import { mintToken } from '../../api/cases.ts'
-import { createTestPlatform, source, type TestPlatform } from '../../support/platform.ts'
+import { createTestPlatform, type TestPlatform } from '../../support/platform.ts'
 import { type Random, random } from '../../support/random.ts'
-
-const ada = 'a-key-of-ada-for-explaining-00000001'
-const adas = 'a-key-of-ada-for-explaining-00000002'
-const eve = 'a-key-of-eve-for-explaining-00000001'
-const operator = 'a-key-of-an-operator-for-explaining1'
-const tool = (name: string) => ({ name, inputSchema: { type: 'object' } })
-const teams = ['sales', 'ops']
-const connectionsOf = (namespace: string) =>
-  ['crm', 'crm-eu', 'mail'].map((connectionId, index) => ({
-    namespace,
-    connectionId,
-    mcpUrl: 'https://x.example.com/mcp',
-    metadata: { team: teams[index % 2], level: index },
-    mock: { enabled: true },
-    server: 'acme/tools',
-  }))
-/** One to delete: its server cannot be reached, so nothing asks it. */
-const spare = { mcpUrl: 'https://y.example.com', metadata: { team: 'ops', level: 1 } }
-
-const world = source('acme.json', {
-  organizations: [{ organizationId: 'org', name: 'Org', members: [{ userId: 'ada', role: 'member' }] }],
-  namespaces: [
-    { namespace: 'acme', userId: 'ada' },
-    { namespace: 'lab', organizationId: 'org' },
-    { namespace: 'eves', userId: 'eve' },
-  ],
-  servers: [
-    {
-      qualifiedName: 'acme/tools',
-      displayName: 'Tools',
-      description: '',
-      remote: true,
-      connections: [],
-      tools: ['find', 'find.all', 'delete_account'].map(tool),
-    },
-  ],
-  connections: ['acme', 'lab', 'eves'].flatMap((namespace) => [
-    ...connectionsOf(namespace),
-    { namespace, connectionId: 'spare', ...spare },
-  ]),
-  apiKeys: [
-    { userId: 'ada', key: ada },
-    { userId: 'ada', key: adas },
-    { userId: 'eve', key: eve },
-    { userId: 'root', key: operator, operator: true },
-  ],
-})
+import { ada, adas, eve, operator, pickConstraint, spare, teams, world } from './acme.ts'
 
 let platform: TestPlatform
 beforeAll(async () => {
@@ -75,33 +29,6 @@ async function explain(key: string, body: object): Promise<Explanation> {
   const { status, text } = await ask('POST', '/tokens/explain', key, body)
   expect({ status, text }).toEqual({ status: 200, text: expect.any(String) })
   return JSON.parse(text)
-}
-
-function pickConstraint(chance: Random): object {
-  const fields: Record<string, unknown> = {}
-  const add = (name: string, all: readonly string[], part: number) => {
-    const some = all.filter(() => chance.chance(0.6))
-    if (some.length > 0 && chance.chance(part)) fields[name] = some
-  }
-  add('namespaces', ['acme', 'lab', 'eves', 'nowhere'], 0.3)
-  add('resources', ['connections', 'connections', 'servers', 'namespaces'], 0.25)
-  add('operations', ['read', 'write', 'execute'], 0.3)
-  const sets = [{ team: 'sales' }, { team: 'ops', connectionId: 'crm-eu' }, { connectionId: 'crm' }, { level: '1' }]
-  if (chance.chance(0.3))
-    fields['metadata'] = sets.filter(() => chance.chance(0.5)).concat({ team: chance.pick(teams) } as never)
-  const rules = [
-    ['params.name', '^find$'],
-    ['params.name', 'find'],
-    ['method', '^tools/(call|list)$|^initialize$'],
-    ['params.arguments.repo', '^a'],
-    ['params.arguments', '.'],
-    ['id', '^1$'],
-  ] as const
-  if (chance.chance(0.4))
-    fields['rpcReqMatch'] = Object.fromEntries(
-      rules.filter(() => chance.chance(0.3)).concat([['jsonrpc', '2']] as never),
-    )
-  return Object.keys(fields).length === 0 ? { ttl: '1h' } : fields
 }
 
 interface Asked {

@@ -483,6 +483,22 @@ const walks: Readonly<Partial<Record<OperationId, Walk>>> = {
     body: { policy: [{ rpcReqMatch: { method: 'x' } }] },
     statuses: { 403: { body: { organizationId: 'org_none' } }, 404: { body: { token: 'none' } } },
   },
+  lintPolicy: {
+    path: '/tokens/lint',
+    body: { policy: [{ rpcReqMatch: { method: 'x' } }] },
+    statuses: { 403: { body: { organizationId: 'org_none' } }, 404: { body: { token: 'none' } } },
+  },
+  coverTools: {
+    path: '/tokens/coverage',
+    body: { policy: [{ rpcReqMatch: { method: 'x' } }], limit: 2 },
+    statuses: { 403: { body: { organizationId: 'org_none' } }, 404: { body: { token: 'none' } } },
+  },
+  diffPolicies: {
+    path: '/tokens/diff',
+    body: { old: { policy: [{ operations: 'read' }] }, new: { policy: [{ resources: 'connections' }] } },
+    statuses: { 404: { body: { old: { token: 'none' }, new: { token: 'none' } } } },
+  },
+  suggestPolicy: { path: '/tokens/suggest', body: { days: 1 }, statuses: { 404: { body: { token: 'none' } } } },
   listCalls: { path: '/calls' },
   listAudit: { path: '/audit', statuses: { 403: { as: 'linus' } } },
   verifyAudit: { path: '/audit/verification', statuses: { 403: { as: 'linus' } } },

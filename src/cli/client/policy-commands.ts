@@ -1,0 +1,98 @@
+/** `postern token lint`, `diff` and `suggest`: questions about policies, which the platform answers. */
+
+import { Type } from '@sinclair/typebox'
+import type { Command } from 'commander'
+import { CommandError } from '../../errors.ts'
+import { rpcDepthMax } from '../../limits.ts'
+import { nullable } from '../../schema/shapes.ts'
+import { parseJson, readInput } from '../json-input.ts'
+import type { CommandContext, RemoteCommands } from './context.ts'
+
+// The fields that the commands read of answers.
+const Linted = Type.Object({
+  findings: Type.Array(
+    Type.Object({
+      code: Type.String(),
+      severity: Type.String(),
+      place: Type.String(),
+      other: nullable(Type.String()),
+      words: Type.String(),
+      examples: Type.Array(Type.String()),
+    }),
+  ),
+  searched: Type.Object({ complete: Type.Boolean() }),
+})
+const Diffed = Type.Object({ verdict: Type.String(), refusedBy: nullable(Type.String()), words: Type.String() })
+const Suggested = Type.Object({
+  policy: nullable(Type.Array(Type.Object({}))),
+  notes: Type.Array(Type.Object({ words: Type.String() })),
+})
+
+const fileHelp = 'file with a policy as JSON, or with a token; - for stdin'
+
+export function addPolicyCommands(token: Command, { remote }: RemoteCommands): void {
+  remote(token, 'lint', 'say what is wrong with a policy, and what of it restricts nothing')
+    .argument('<file>', fileHelp)
+    .option('--strict', 'exit with 1 for a warning, too')
+    .run(lint)
+  remote(token, 'diff', 'find a request that a new policy allows and an old one refuses')
+    .argument('<old>', fileHelp)
+    .argument('<new>', 'the same for the new one')
+    .run(diff)
+  remote(token, 'suggest', 'print a policy that allows what was called, made from the record of calls')
+    .option('--days <number>', 'calls of the last days, up to 30 (default: 7)')
+    .option('-n, --namespace <name>', 'only calls in this namespace')
+    .option('--token <file>', 'calls of the token in this file and of those minted with it; - for stdin')
+    .run(suggest)
+}
+
+/** The policy or the token in a file. Throws CommandError as `readInput` and `parseJson`. */
+function readSubject(file: string): { readonly policy: unknown } | { readonly token: string } {
+  const text = readInput(file).toString().trim()
+  if (!/^[[{]/.test(text)) return { token: text }
+  return { policy: [parseJson(text, file === '-' ? 'stdin' : file, rpcDepthMax)].flat() }
+}
+
+/** Resolves with the exit code: 1 for an error, with `--strict` for a warning, too. */
+async function lint({ flags, request, say, stderr }: CommandContext<{ strict?: boolean }>, file: string) {
+  const linted = await request('POST', '/tokens/lint', { body: readSubject(file), reads: Linted })
+  const { findings, searched } = linted
+  const lines = findings.map(({ severity, code, place, other, words, examples }) => {
+    const beside = other === null ? '' : ` (${other})`
+    return `${severity.padEnd(7)} ${code} at ${place}${beside}: ${[words, ...examples].join(', ')}`
+  })
+  if (lines.length === 0) lines.push('no findings')
+  for (const line of flags.json === true ? [''] : lines) say(linted, line)
+  if (!searched.complete) stderr('Not everything was searched or decided.\n')
+  const isBad = (severity: string) => severity === 'error' || (flags.strict === true && severity === 'warning')
+  return findings.some(({ severity }) => isBad(severity)) ? 1 : 0
+}
+
+/** Resolves with the exit code: 1 for a wider policy. */
+async function diff({ request, say }: CommandContext, old: string, newer: string) {
+  if (old === '-' && newer === '-') throw new CommandError('only one of the files can be -, stdin', 2)
+  const body = { old: readSubject(old), new: readSubject(newer) }
+  const diffed = await request('POST', '/tokens/diff', { body, reads: Diffed })
+  const { verdict, refusedBy, words } = diffed
+  say(diffed, refusedBy === null ? words : `${words} The old one refuses it by ${refusedBy}.`)
+  return verdict === 'wider' ? 1 : 0
+}
+
+interface SuggestFlags {
+  readonly days?: string
+  readonly namespace?: string
+  readonly token?: string
+}
+
+/** Prints the policy alone, so that a script can mint with it. Resolves with the exit code: 1 without a policy. */
+async function suggest({ flags, request, stdout, print, stderr }: CommandContext<SuggestFlags>) {
+  const { days, namespace, token, json } = flags as SuggestFlags & { json?: boolean }
+  if (days !== undefined && !/^\d{1,3}$/.test(days)) throw new CommandError('--days: must be a number of days', 2)
+  const subject = token === undefined ? undefined : readInput(token).toString().trim()
+  const body = { days: days === undefined ? undefined : Number(days), namespace, token: subject }
+  const suggested = await request('POST', '/tokens/suggest', { body, reads: Suggested })
+  if (json === true) print(suggested)
+  else if (suggested.policy !== null) stdout(`${JSON.stringify(suggested.policy, null, 2)}\n`)
+  for (const { words } of suggested.notes) stderr(`${words}\n`)
+  return suggested.policy === null ? 1 : 0
+}

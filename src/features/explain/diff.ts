@@ -1,0 +1,336 @@
+/**
+ * `POST /tokens/diff`: a request that a new policy allows and an old one does not (contract, 21.5).
+ *
+ * The constraints of a policy are asked of independent parts of a request: its namespace, its resource and operation,
+ * the facts of its connection, its message. So each part is looked for alone, and a request that differs in one of them
+ * is put together at the end. It is an example only if the whole explanation of it says so.
+ */
+
+import type { RequestContext } from '../../auth/authorizer.ts'
+import { constraintOf, invalidRequest, PlatformError } from '../../errors.ts'
+import { allowanceOf } from '../../fairness/allowance.ts'
+import type { Work } from '../../fairness/turns.ts'
+import { operationKinds, resourceTypes } from '../../model/constraint.ts'
+import type { DescribedRequest, Diff, DiffRequest } from '../../model/explain.ts'
+import type { Block, MetadataSet } from '../../policy/block.ts'
+import { type Access, type Decision, decide, decideOnConnection, decideOnMessage } from '../../policy/decide.ts'
+import { connectionIdFact, constraintAllows, joiningSets } from '../../policy/metadata.ts'
+import { findingWiderMessages, messageOf, ordinaryId } from '../../policy/wider-messages.ts'
+import { describing } from './described-request.ts'
+import type { ExplainDeps } from './explain-deps.ts'
+import { explainRequest } from './explanation.ts'
+import { Examined, everySeen, type SeenConnection } from './seen-tools.ts'
+import { type Explained, readSubject } from './subject.ts'
+
+/** Ours: requests that are explained as a whole, in search of one that the caller reaches. Past it: one that reach alone refuses may be the example. */
+const explainedMax = 100
+
+/** A request that may be an example. */
+interface Candidate {
+  readonly request: DescribedRequest
+  /** The place of the old policy that refuses it. Undefined: reach alone may. */
+  readonly refusedBy: string | undefined
+}
+
+/** Throws as `readSubject`. */
+export async function diffPolicies(
+  deps: ExplainDeps,
+  context: RequestContext,
+  { old: given, new: next, namespace }: DiffRequest,
+): Promise<Diff> {
+  for (const [name, { token, policy }] of Object.entries({ old: given, new: next }))
+    if (token === undefined && policy === undefined) throw invalidRequest(`${name}: name a token or a policy`)
+  const old = await readSubject(deps, context, given) // 400, 404
+  const newer = await readSubject(deps, context, next) // 400, 404
+  const examined = new Examined(deps.clock)
+  const seen: SeenConnection[] = []
+  for await (const one of everySeen(deps, context, examined, { namespace })) seen.push(one)
+  const search = new Search(old, newer, seen, namespace, examined)
+  const candidates = await allowanceOf(context.request).run(search.candidates()) // 429
+  const found =
+    (await firstReached(deps, context, { old, newer }, candidates, examined)) ??
+    candidates.find((one) => one.refusedBy !== undefined)
+  const lifetime = { old: old.lifetime ?? 0, new: newer.lifetime ?? 0 }
+  const because = found !== undefined ? 'request' : lifetime.new > lifetime.old ? 'lifetime' : null
+  const { connections, tools, isComplete } = examined
+  const searched = { requests: search.requests, connections, tools, values: search.values }
+  return {
+    verdict: because === null ? 'not_wider_found' : 'wider',
+    because,
+    example: found?.request ?? null,
+    refusedBy: found?.refusedBy ?? null,
+    lifetime,
+    searched: { ...searched, complete: isComplete && search.isComplete },
+    words: wordsOf(found?.request, lifetime, searched),
+  }
+}
+
+/** The first candidate that is allowed as a whole by the new policy, and refused by the old one. */
+async function firstReached(
+  deps: ExplainDeps,
+  context: RequestContext,
+  { old, newer }: { readonly old: Explained; readonly newer: Explained },
+  candidates: readonly Candidate[],
+  examined: Examined,
+): Promise<Candidate | undefined> {
+  for (const { request } of candidates.slice(0, explainedMax)) {
+    if (!examined.hasTime()) return undefined
+    const after = await explainRequest(deps, context, newer, request)
+    if (after.explanation.verdict !== 'allow') continue
+    const { verdict, decidedBy } = (await explainRequest(deps, context, old, request)).explanation
+    if (verdict === 'refuse' && decidedBy !== null) return { request, refusedBy: decidedBy.place }
+  }
+  return undefined
+}
+
+class Search {
+  requests = 0
+  values = 0
+  isComplete = true
+  readonly #old: readonly Block[]
+  readonly #new: readonly Block[]
+  readonly #seen: readonly SeenConnection[]
+  readonly #only: string | undefined
+  readonly #examined: Examined
+  /** Whether the two act for different users or organizations, and reach different things. */
+  readonly #reachDiffers: boolean
+  readonly #found: Candidate[] = []
+
+  constructor(
+    { caller: old }: Explained,
+    { caller: newer }: Explained,
+    seen: readonly SeenConnection[],
+    only: string | undefined,
+    examined: Examined,
+  ) {
+    this.#old = old.blocks
+    this.#new = newer.blocks
+    this.#reachDiffers = old.userId !== newer.userId || old.organizationId !== newer.organizationId
+    this.#seen = seen
+    this.#only = only
+    this.#examined = examined
+  }
+
+  /** Those with connections that the caller sees come first. */
+  *candidates(): Work<Candidate[]> {
+    const bodies = yield* this.#messages()
+    yield* this.#calls(bodies)
+    const metadata = yield* this.#metadata()
+    const sets = twoOf(metadata.map(this.#withId), (set) => !this.#isOldFor(set))
+    const broken: Record<string, unknown>[] = []
+    for (const body of bodies) if (!(yield* onMessage(this.#old, body)).allowed) broken.push(body)
+    const two = twoOf(bodies, (body) => broken.includes(body))
+    for (const { namespace, connectionId, stored } of this.#seen) {
+      const facts = { connectionId, metadata: stored.connection.metadata }
+      for (const operation of ['read', 'write'] as const) {
+        yield stepCost
+        this.#try({ namespace, connection: connectionId, operation }, { namespace, operation, metadata: facts }, true)
+      }
+    }
+    for (const namespace of this.#namespaces()) {
+      for (const resource of resourceTypes)
+        for (const operation of operationKinds) {
+          yield stepCost
+          if (resource === 'connections') this.#onConnections(namespace, operation, sets, two)
+          else this.#try({ namespace, resource, operation }, { namespace, resource, operation }, false)
+        }
+    }
+    return this.#found
+  }
+
+  /**
+   * The least metadata that the new policy allows a connection with. If the old one allows all of these, it allows
+   * every connection with more, too.
+   */
+  *#metadata(): Work<readonly MetadataSet[]> {
+    let joined: readonly MetadataSet[] | undefined = [[]]
+    for (const { metadata } of this.#new)
+      if (metadata !== undefined && joined) joined = yield* joiningSets(joined, metadata)
+    this.isComplete &&= joined !== undefined
+    this.values += joined?.length ?? 0
+    return joined ?? []
+  }
+
+  *#messages(): Work<Record<string, unknown>[]> {
+    const both = { old: this.#old, newer: this.#new }
+    const tools = this.#seen.flatMap((one) => one.tools ?? [])
+    const { messages, values, isComplete } = yield* findingWiderMessages(both, tools, () => this.#examined.hasTime())
+    this.values += values
+    this.isComplete &&= isComplete
+    const bodies = messages.map(messageOf).filter((body) => body !== undefined)
+    const allowed: Record<string, unknown>[] = []
+    for (const body of bodies) {
+      if (!(yield* isMessage(body))) continue
+      if ((yield* onMessage(this.#new, body)).allowed) allowed.push(body)
+    }
+    return allowed
+  }
+
+  /** The pairs with an id that no policy names, where one names any: whether it is allowed depends on it. */
+  readonly #withId = (set: MetadataSet): MetadataSet => {
+    const named = [...this.#old, ...this.#new].flatMap(({ metadata = [] }) => metadata.flat())
+    const ids = named.filter(([key]) => key === connectionIdFact).map(([, value]) => value)
+    if (ids.length === 0 || set.some(([key]) => key === connectionIdFact)) return set
+    return [...set, [connectionIdFact, unnamed('connection', ids)]]
+  }
+
+  /** Whether the old policy allows a connection that has nothing but these pairs. */
+  #isOldFor(set: MetadataSet): boolean {
+    const facts = factsOf(set)
+    return this.#old.every(({ metadata }) => metadata === undefined || constraintAllows(metadata, facts))
+  }
+
+  /** Calls of the connections that the caller sees, of their own tools first. */
+  *#calls(bodies: readonly Record<string, unknown>[]): Work<void> {
+    const callable: SeenConnection[] = []
+    for (const one of this.#seen) {
+      yield stepCost
+      const { namespace, connectionId, stored } = one
+      const metadata = { connectionId, metadata: stored.connection.metadata }
+      if (onConnection(this.#new, { namespace, operation: 'execute', metadata }).allowed) callable.push(one)
+    }
+    const [base] = bodies
+    if (base === undefined) return
+    for (const one of callable)
+      for (const name of one.tools ?? []) {
+        if (!this.#examined.hasTime()) return
+        yield* this.#tryCall(one, withTool(base, name))
+      }
+    const [first] = callable
+    if (first !== undefined) for (const body of bodies) yield* this.#tryCall(first, body)
+    for (const one of callable) yield* this.#tryCall(one, base)
+  }
+
+  *#tryCall({ namespace, connectionId, stored }: SeenConnection, body: Record<string, unknown>): Work<void> {
+    const metadata = { connectionId, metadata: stored.connection.metadata }
+    const access = { namespace, resource: 'connections', operation: 'execute', metadata, rpc: body } as const
+    this.requests += 1
+    yield stepCost
+    if (!(yield* decideOnMessage(this.#new, access)).allowed) return
+    this.#keep({ namespace, connection: connectionId, ...asCall(body) }, yield* decideOnMessage(this.#old, access))
+  }
+
+  /** Namespaces that the caller sees, those that the policies name, and one that nobody names. */
+  #namespaces(): ReadonlySet<string> {
+    if (this.#only !== undefined) return new Set([this.#only])
+    const named = [...this.#new, ...this.#old].flatMap(({ namespaces = [] }) => namespaces)
+    const all = new Set([...this.#seen.map(({ namespace }) => namespace), ...named])
+    return all.add(unnamed('namespace', [...all]))
+  }
+
+  #onConnections(
+    namespace: string,
+    operation: Access['operation'],
+    sets: readonly MetadataSet[],
+    bodies: readonly Record<string, unknown>[],
+  ): void {
+    if (operation === 'read' && this.#new.every(({ metadata }) => metadata === undefined)) {
+      const list = { namespace, resource: 'connections', operation } as const
+      this.#try(list, { ...list, metadata: 'narrowed' }, false)
+    }
+    for (const set of sets) {
+      const facts = factsOf(set)
+      const { metadata } = facts
+      const access = { namespace, operation, metadata: facts }
+      if (operation !== 'execute') this.#try({ namespace, operation, metadata }, access, operation === 'read')
+      else
+        for (const body of bodies) this.#try({ namespace, metadata, ...asCall(body) }, { ...access, rpc: body }, true)
+    }
+  }
+
+  #try(
+    request: DescribedRequest,
+    access: Partial<Access> & Pick<Access, 'namespace' | 'operation'>,
+    isOne: boolean,
+  ): void {
+    const whole: Access = { resource: 'connections', metadata: 'none', ...access }
+    const decideOn = isOne ? decideOnConnection : decide
+    this.requests += 1
+    if (decideOn(this.#new, whole).allowed) this.#keep(request, decideOn(this.#old, whole))
+  }
+
+  #keep(request: DescribedRequest, decision: Decision): void {
+    if (this.#found.length >= explainedMax) return
+    if (!decision.allowed) this.#found.push({ request, refusedBy: constraintOf(decision) })
+    else if (this.#reachDiffers && !this.#found.some((one) => one.request.namespace === request.namespace))
+      this.#found.push({ request, refusedBy: undefined })
+  }
+}
+
+function unnamed(kind: string, names: readonly string[]): string {
+  const free = Array.from({ length: names.length + 1 }, (_, index) => `another-${kind}-${index + 1}`)
+  return free.find((name) => !names.includes(name)) as string
+}
+
+/** The first one, and the first of which this holds. */
+function twoOf<T>(all: readonly T[], holds: (one: T) => boolean): T[] {
+  return [...new Set([...all.slice(0, 1), ...all.filter(holds).slice(0, 1)])]
+}
+
+function factsOf(set: MetadataSet) {
+  const metadata = Object.fromEntries(set)
+  return { connectionId: metadata[connectionIdFact] ?? '', metadata }
+}
+
+/** Whether the endpoint would read it as a message. */
+function* isMessage(body: Record<string, unknown>): Work<boolean> {
+  try {
+    yield* describing({ message: body })
+    return true
+  } catch (thrown) {
+    if (thrown instanceof PlatformError) return false
+    throw thrown
+  }
+}
+
+/** Cost of deciding on one request without a message, in the unit of `sliceCost`. */
+const stepCost = 500
+
+const onConnection = (blocks: readonly Block[], access: Pick<Access, 'namespace' | 'operation' | 'metadata'>) =>
+  decideOnConnection(blocks, { resource: 'connections', ...access })
+
+/** The decision on a message alone. */
+function onMessage(blocks: readonly Block[], rpc: unknown): Generator<number, Decision> {
+  const rules = blocks.flatMap((block) => (block.rpc === undefined ? [] : [{ rpc: block.rpc }]))
+  const anywhere = { namespace: '', resource: 'connections', operation: 'execute', metadata: 'none' } as const
+  return decideOnMessage(rules, { ...anywhere, rpc })
+}
+
+function withTool(body: Record<string, unknown>, name: string): Record<string, unknown> {
+  return { ...body, params: { ...(body['params'] as object), name } }
+}
+
+/** The message as a call of a tool, if it is an ordinary one. */
+function asCall(body: Record<string, unknown>): DescribedRequest {
+  const { params, method, jsonrpc, id, ...others } = body as {
+    params?: { name?: unknown; arguments?: unknown }
+  } & typeof body
+  const { name, arguments: args = {}, ...more } = params ?? {}
+  const isCall = method === 'tools/call' && jsonrpc === '2.0' && typeof name === 'string' && typeof args === 'object'
+  // The id of a described call is not known.
+  const isOrdinary = id === ordinaryId && Object.keys({ ...others, ...more }).length === 0
+  return isCall && isOrdinary ? { tool: name, arguments: args as Record<string, unknown> } : { message: body }
+}
+
+function wordsOf(
+  request: DescribedRequest | undefined,
+  lifetime: Diff['lifetime'],
+  searched: Omit<Diff['searched'], 'complete'>,
+): string {
+  if (request !== undefined) return `The new policy also allows ${inWords(request)}.`
+  const { requests, connections, tools, values } = searched
+  const among = `among ${requests} requests, ${connections} connections, ${tools} tools and ${values} values`
+  const none = `No request was found that the new policy allows and the old one refuses, ${among}`
+  if (lifetime.new <= lifetime.old) return `${none}; this is not a proof.`
+  return `${none}, but the new lifetime is longer: ${lifetime.new} s instead of ${lifetime.old} s.`
+}
+
+function inWords({ namespace, resource, operation, connection, metadata, tool, message }: DescribedRequest): string {
+  const where = `in ${namespace}`
+  const of = metadata === undefined ? '' : ` with the metadata ${JSON.stringify(metadata)}`
+  const subject = connection ?? `a connection${of}`
+  if (tool !== undefined) return `tools/call of ${tool} on ${subject} ${where}`
+  if (message !== undefined) return `${String(message['method'])} on ${subject} ${where}: ${JSON.stringify(message)}`
+  if (connection !== undefined || metadata !== undefined) return `${operation} of ${subject} ${where}`
+  return `${operation} of ${resource} ${where}`
+}

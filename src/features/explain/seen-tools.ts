@@ -1,0 +1,171 @@
+/**
+ * The connections that a caller sees, with their tools as far as they are known without asking a server (contract,
+ * 21.4).
+ */
+
+import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
+import { accessibleNamespaces, firstNames } from '../../auth/namespace-access.ts'
+import type { Clock } from '../../clock.ts'
+import { allowanceOf } from '../../fairness/allowance.ts'
+import type { Work } from '../../fairness/turns.ts'
+import type { ConnectionRef } from '../../model/connection.ts'
+import { decide, decideOnConnection } from '../../policy/decide.ts'
+import { couldCall, toolRules } from '../../policy/tools.ts'
+import { readingServer } from '../../storage/directory-records.ts'
+import { successor } from '../connections/id-stream.ts'
+import { connectionIds } from '../endpoint/seen-connections.ts'
+import type { ExplainDeps } from './explain-deps.ts'
+
+/** Contract 21.1: connections that one question examines. Past it: the answer says that it is not complete. */
+const examinedConnectionsMax = 1000
+/** Contract 21.1: tools that one question examines. Past it: as for connections. */
+const examinedToolsMax = 2000
+/** Contract 21.1: milliseconds that one question takes. Past it: as for connections. */
+const examinedMsMax = 1000
+/** Ours: namespaces that one question examines, each with a read of the store. Past it: as for connections. */
+const examinedNamespacesMax = 1000
+/** Connections whose tools are read at once: few, as each may have a list of a megabyte. */
+const readAtOnce = 20
+
+export interface SeenConnection extends AuthorizedConnection {
+  /** The names of its tools; undefined if none are known. */
+  readonly tools: readonly string[] | undefined
+}
+
+/** The part of everything that one question has examined. */
+export class Examined {
+  connections = 0
+  tools = 0
+  /** Whether nothing was left out so far. */
+  isComplete = true
+  readonly #clock: Clock
+  readonly #until: number
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+    this.#until = clock.monotonic() + examinedMsMax
+  }
+
+  /** Whether there is time left; if not, the question is not complete. */
+  hasTime(): boolean {
+    const hasTime = this.#clock.monotonic() <= this.#until
+    this.isComplete &&= hasTime
+    return hasTime
+  }
+
+  /** Whether the question may examine another connection; if not, it is not complete. */
+  hasRoom(): boolean {
+    const hasRoom = this.connections < examinedConnectionsMax && this.tools < examinedToolsMax
+    this.isComplete &&= hasRoom
+    return this.hasTime() && hasRoom
+  }
+
+  /** Counts a connection, without the tools that are too many. */
+  take(seen: SeenConnection): SeenConnection {
+    const tools = seen.tools?.slice(0, examinedToolsMax - this.tools)
+    this.connections += 1
+    this.tools += tools?.length ?? 0
+    this.isComplete &&= tools?.length === seen.tools?.length
+    return { ...seen, tools }
+  }
+}
+
+/**
+ * The connections that the caller may read or call, in the order of namespace and id, beginning at `from`, until
+ * `examined` says that it is enough. Of tools, the caller sees those that it could call. Rejects as `Slices.next`.
+ */
+export async function* everySeen(
+  deps: ExplainDeps,
+  context: RequestContext,
+  examined: Examined,
+  { namespace, from }: { readonly namespace?: string | undefined; readonly from?: ConnectionRef | undefined },
+): AsyncGenerator<SeenConnection> {
+  const servers: KnownServers = new Map()
+  const names = await seenNamespaces(deps, context, namespace, from?.namespace ?? '')
+  for (const [index, name] of names.entries()) {
+    if (index === examinedNamespacesMax) examined.isComplete = false
+    if (index === examinedNamespacesMax) return
+    let at = name === from?.namespace ? from.connectionId : ''
+    for (let isMore = true; isMore; ) {
+      const ids = await connectionIds(deps.store, context, name, { from: at, most: readAtOnce })
+      isMore = ids.length === readAtOnce
+      at = successor(ids.at(-1) ?? '')
+      if (ids.length > 0 && !examined.hasRoom()) return
+      const refs = ids.map((connectionId) => ({ namespace: name, connectionId }))
+      for (const seen of await withTools(deps, context, refs, examined, servers)) {
+        if (!examined.hasRoom()) return
+        yield examined.take(seen)
+      }
+    }
+  }
+}
+
+/** The tools of servers that were read already: many connections may have one server. */
+type KnownServers = Map<string, Promise<readonly string[] | undefined>>
+
+/**
+ * The connections that still exist, with the tools that the caller could call: of a mock's server, else of the accepted
+ * or last complete list, else of the registered server.
+ */
+export async function withTools(
+  deps: ExplainDeps,
+  context: RequestContext,
+  refs: readonly ConnectionRef[],
+  examined = new Examined(deps.clock),
+  servers: KnownServers = new Map(),
+): Promise<SeenConnection[]> {
+  const listed = await deps.kept.use(context, refs, false, (all) =>
+    all.map(({ ref, stored, kept }) => ({ ...ref, stored, tools: kept?.lists.tools.map(({ own }) => own) })),
+  )
+  const seen: SeenConnection[] = []
+  for (const one of listed) {
+    const { server } = one.stored.privatePart
+    const isMock = one.stored.connection.mock?.enabled === true
+    const known = server === undefined || (one.tools !== undefined && !isMock) ? undefined : server
+    const reading =
+      known === undefined ? undefined : servers.getOrInsertComputed(known, (name) => toolsOf(context, name))
+    const ofServer = await reading
+    const tools = (isMock ? ofServer : undefined) ?? one.tools ?? ofServer
+    seen.push({
+      ...one,
+      tools: tools && (await allowanceOf(context.request).run(callable(context, one, tools, examined))),
+    })
+  }
+  return seen
+}
+
+async function toolsOf({ directory, request }: RequestContext, server: string) {
+  const bytes = await directory.serverJson(server)
+  if (bytes === undefined) return undefined
+  const { tools } = await allowanceOf(request).parse(bytes.length, readingServer(bytes)) // 429
+  return tools?.map(({ name }) => name)
+}
+
+/** The tools that the caller could call; undefined if it may call nothing there. */
+function* callable(
+  { caller: { blocks } }: RequestContext,
+  { namespace, connectionId, stored }: AuthorizedConnection,
+  tools: readonly string[],
+  examined: Examined,
+): Work<readonly string[] | undefined> {
+  if (blocks.length === 0) return tools
+  const metadata = { connectionId, metadata: stored.connection.metadata }
+  const access = { namespace, resource: 'connections', operation: 'execute', metadata } as const
+  if (!decideOnConnection(blocks, access).allowed) return undefined
+  const rules = toolRules(blocks)
+  const found: string[] = []
+  for (const tool of tools) if (examined.hasTime() && (yield* couldCall(rules, tool))) found.push(tool)
+  return found
+}
+
+/** The names of namespaces that the caller may look into, in order; one more than are examined. */
+async function seenNamespaces({ store }: ExplainDeps, context: RequestContext, only: string | undefined, from: string) {
+  const { blocks } = context.caller
+  const isWanted = (name: string) => {
+    const access = { namespace: name, resource: 'connections', metadata: 'narrowed' } as const
+    const may = (operation: 'read' | 'execute') => decide(blocks, { ...access, operation }).allowed
+    return (only ?? name) === name && name >= from && (may('read') || may('execute'))
+  }
+  const names = await accessibleNamespaces(store, context)
+  return allowanceOf(context.request).run(firstNames(names, isWanted, examinedNamespacesMax + 1)) // 429
+}

@@ -1,0 +1,120 @@
+/** `POST /tokens/suggest`: a policy that allows what was called, made from the record of calls (contract, 21.6). */
+
+import { RE2JS } from 're2js'
+import type { RequestContext } from '../../auth/authorizer.ts'
+import { signingInput } from '../../auth/service-token.ts'
+import { secondsOf } from '../../clock.ts'
+import { invalidRequest, PlatformError } from '../../errors.ts'
+import type { Constraint } from '../../model/constraint.ts'
+import { type Suggestion, type SuggestRequest, suggestedDaysDefault } from '../../model/explain.ts'
+import type { RecordedCall } from '../../ops/call-filter.ts'
+import { recentCalls } from '../records/recent-calls.ts'
+import { claimsFor, requireFits, signatureChars } from '../tokens/mint.ts'
+import type { ExplainDeps } from './explain-deps.ts'
+import { Examined } from './seen-tools.ts'
+import { readSubject } from './subject.ts'
+
+/** Throws 404 `not_found` for a token as `readSubject`. */
+export async function suggestPolicy(
+  deps: ExplainDeps,
+  context: RequestContext,
+  { days = suggestedDaysDefault, namespace, token }: SuggestRequest,
+): Promise<Suggestion> {
+  const subject = token === undefined ? undefined : await readSubject(deps, context, { token }) // 404
+  const until = deps.clock.now()
+  const since = until - days * 24 * 3600 * 1000
+  const recorded = deps.callsPath !== undefined
+  const { keyId } = context.caller
+  const examined = new Examined(deps.clock)
+  const record = recentCalls(deps, context, { since, until, namespace, token: subject?.token?.claims.jti })
+  const used = new Used()
+  for await (const lines of record.lines) {
+    for (const call of lines) if (subject !== undefined || call.keyId === keyId) used.add(call)
+    if (!examined.hasTime()) break
+  }
+  const made = recorded ? await policyOf(deps, context, used) : notRecorded
+  return {
+    policy: made.policy,
+    from: {
+      since: new Date(since).toISOString(),
+      until: new Date(until).toISOString(),
+      calls: used.calls,
+      refused: used.refused,
+      connections: used.connections.size,
+      tools: used.tools.size,
+      recorded,
+      complete: examined.isComplete && !record.stopped,
+    },
+    notes: made.notes,
+  }
+}
+
+type Note = Suggestion['notes'][number]
+const note = (code: Note['code'], words: string): Note => ({ code, words })
+const notRecorded = { policy: null, notes: [note('not-recorded', 'This server does not record calls.')] }
+
+/** The calls that were let through, and the number of those that were not. */
+class Used {
+  calls = 0
+  refused = 0
+  readonly namespaces = new Set<string>()
+  /** As `NAMESPACE/ID`. */
+  readonly connections = new Set<string>()
+  readonly ids = new Set<string>()
+  readonly tools = new Set<string>()
+  /** As `NAMESPACE/ID TOOL`. */
+  readonly pairs = new Set<string>()
+
+  add({ namespace = '', connectionId = '', tool = '', outcome }: RecordedCall): void {
+    this.calls += 1
+    if (outcome === 'refused') this.refused += 1
+    if (outcome === 'refused') return
+    const connection = `${namespace}/${connectionId}`
+    this.namespaces.add(namespace)
+    this.connections.add(connection)
+    this.ids.add(connectionId)
+    this.tools.add(tool)
+    this.pairs.add(`${connection} ${tool}`)
+  }
+}
+
+/** A policy that allows what was used, or why there is none. */
+async function policyOf(
+  { issuer, clock, authenticator }: ExplainDeps,
+  { caller, directory }: RequestContext,
+  { namespaces, connections, ids, tools, pairs }: Used,
+): Promise<{ readonly policy: Constraint[] | null; readonly notes: Note[] }> {
+  if (tools.size === 0) return { policy: null, notes: [note('no-calls', 'Nothing was called in this time.')] }
+  const names = [...tools].sort()
+  const policy: Constraint[] = [
+    {
+      namespaces: [...namespaces].sort(),
+      resources: 'connections',
+      operations: 'execute',
+      metadata: [...ids].sort().map((connectionId) => ({ connectionId })),
+      rpcReqMatch: { 'params.name': `^(?:${names.map(RE2JS.quote).join('|')})$` },
+    },
+  ]
+  try {
+    // The record has only the beginning of a very long name.
+    if (names.some((name) => cutName.test(name))) throw invalidRequest('a name is too long')
+    const claims = await claimsFor({ policy }, { caller, directory, issuer, nowSeconds: secondsOf(clock) }) // 400
+    requireFits(signingInput(claims, (await authenticator.keys()).active).length + signatureChars) // 400
+  } catch (thrown) {
+    if (!(thrown instanceof PlatformError)) throw thrown
+    const what = `${tools.size} tools on ${connections.size} connections`
+    return { policy: null, notes: [note('too-large', `A policy for ${what} would not fit a token.`)] }
+  }
+  const notes = [note('arguments-unknown', 'The record has no arguments, so the policy allows any.')]
+  const uncalled = [...connections].sort().flatMap((one) => names.map((name) => [one, name] as const))
+  const [one, name] = uncalled.find(([connection, tool]) => !pairs.has(`${connection} ${tool}`)) ?? []
+  if (one !== undefined) {
+    const words = `Each of the tools is allowed on each of the connections: ${one} with ${name} was not called.`
+    notes.push(note('cross-product', words))
+  } else if (namespaces.size * ids.size > connections.size)
+    notes.push(note('cross-product', 'Each of the ids of connections is allowed in each of the namespaces.'))
+  return { policy, notes }
+}
+
+/** A name as `recordedTool` cuts it. */
+const cutName = /…[0-9a-f]{8}$/

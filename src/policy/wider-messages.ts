@@ -1,0 +1,98 @@
+/** Messages that one policy allows and another does not, made of the patterns of both (contract, 21.5). */
+
+import { type FoundText, findingText } from '../schema/pattern-search.ts'
+import { costToAsk, matches } from '../schema/patterns.ts'
+import type { Block } from './block.ts'
+import type { RpcRule } from './rpc-match.ts'
+
+/** Texts by path. Undefined: the message has nothing there. */
+export type MessageTexts = ReadonlyMap<string, string | undefined>
+
+export interface WiderMessages {
+  /** The first is one that the new policy allows; each of the others breaks a rule of the old one as well. */
+  readonly messages: MessageTexts[]
+  readonly values: number
+  readonly isComplete: boolean
+}
+
+/** Methods that clients send, which are better examples than any others. */
+const methods = [
+  'tools/call',
+  'tools/list',
+  'prompts/get',
+  'prompts/list',
+  'resources/read',
+  'resources/list',
+  'initialize',
+]
+/** What a message has where no rule asks for anything. */
+const ordinary: MessageTexts = new Map([
+  ['jsonrpc', '2.0'],
+  ['method', 'tools/call'],
+  ['params.name', 'any_tool'],
+])
+
+/** `tools`: known ones, which are better examples. `hasTime`: asked before what may take a tenth of a second. */
+export function* findingWiderMessages(
+  { old, newer }: { readonly old: readonly Block[]; readonly newer: readonly Block[] },
+  tools: readonly string[],
+  hasTime: () => boolean,
+): Generator<number, WiderMessages> {
+  const asked = Map.groupBy(rulesOf(newer), ({ path }) => path)
+  const usual: Readonly<Record<string, readonly string[]>> = { method: methods, jsonrpc: ['2.0'], 'params.name': tools }
+  const base = new Map(ordinary)
+  if (tools[0] !== undefined) base.set('params.name', tools[0])
+  let values = 0
+  let isComplete = true
+  function* textAt(path: string, without?: string): Generator<number, string | undefined> {
+    const all = (asked.get(path) ?? []).map(({ pattern }) => pattern)
+    const none = without === undefined ? [] : [without]
+    values += 1
+    const found: FoundText = hasTime() ? yield* findingText(all, none) : undefined
+    isComplete &&= found !== undefined
+    if (typeof found !== 'object') return undefined
+    for (const text of usual[path] ?? []) {
+      yield [...all, ...none].reduce((sum, pattern) => sum + costToAsk(pattern, text), 0)
+      if (!hasTime()) break
+      if (all.every((one) => matches(one, text)) && !none.some((one) => matches(one, text))) return text
+    }
+    return found.text
+  }
+  for (const path of asked.keys()) {
+    const text = yield* textAt(path)
+    if (text === undefined) return { messages: [], values, isComplete }
+    base.set(path, text)
+  }
+  const messages: MessageTexts[] = [base]
+  for (const { path, pattern } of rulesOf(old)) {
+    if (!asked.has(path)) messages.push(new Map(base).set(path, undefined))
+    const text = yield* textAt(path, pattern)
+    if (text !== undefined) messages.push(new Map(base).set(path, text))
+  }
+  return { messages, values, isComplete }
+}
+
+function rulesOf(blocks: readonly Block[]): readonly RpcRule[] {
+  return blocks.flatMap(({ rpc = [] }) => rpc)
+}
+
+/** The id of a message of which no rule asks for it. */
+export const ordinaryId = 1
+/** The message that has these texts; undefined if one of them would stand within another. */
+export function messageOf(texts: MessageTexts): Record<string, unknown> | undefined {
+  const message: Record<string, unknown> = { id: ordinaryId, params: {} }
+  for (const [path, text] of texts) {
+    const names = path.split('.')
+    const last = names.pop() as string
+    let at: Record<string, unknown> = message
+    for (const name of names) {
+      at[name] ??= {}
+      if (typeof at[name] !== 'object') return undefined
+      at = at[name] as Record<string, unknown>
+    }
+    if (text === undefined) delete at[last]
+    else if (typeof at[last] === 'object' && Object.keys(at[last] as object).length > 0) return undefined
+    else at[last] = text
+  }
+  return message
+}
