@@ -81,6 +81,7 @@ export async function* everySeen(
   { namespace, from }: { readonly namespace?: string | undefined; readonly from?: ConnectionRef | undefined },
 ): AsyncGenerator<SeenConnection> {
   const servers: KnownServers = new Map()
+  const slices = allowanceOf(context.request).slices()
   const names = await seenNamespaces(deps, context, namespace, from?.namespace ?? '')
   for (const [index, name] of names.entries()) {
     if (index === examinedNamespacesMax) examined.isComplete = false
@@ -93,6 +94,7 @@ export async function* everySeen(
       if (ids.length > 0 && !examined.hasRoom()) return
       const refs = ids.map((connectionId) => ({ namespace: name, connectionId }))
       for (const seen of await withTools(deps, context, refs, examined, servers)) {
+        if (slices.isOver) await slices.next()
         if (!examined.hasRoom()) return
         yield examined.take(seen)
       }

@@ -1,4 +1,4 @@
-/** What the operations say that explain policies, under `/tokens`. */
+/** The words of the operations that explain policies, under `/tokens`. */
 
 import {
   Coverage,
