@@ -1,6 +1,6 @@
 /**
  * Mistakes that show in a policy alone (contract, 21.3): constraints that can never hold together, and those that
- * restrict nothing. What is said of patterns is known of every text (`schema/pattern-search.ts`), and not tried.
+ * restrict nothing. Patterns are compared for every text that there is (`schema/pattern-search.ts`).
  */
 
 import { operationKinds, resourceTypes } from '../model/constraint.ts'

@@ -25,7 +25,7 @@ const methods = [
   'resources/list',
   'initialize',
 ]
-/** What a message has where no rule asks for anything. */
+/** The texts of a message where no rule asks for anything. */
 const ordinary: MessageTexts = new Map([
   ['jsonrpc', '2.0'],
   ['method', 'tools/call'],
