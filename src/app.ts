@@ -42,6 +42,8 @@ import { createProxy } from './features/gateway/proxy.ts'
 import { createSessions } from './features/gateway/sessions.ts'
 import { toolHandlers } from './features/gateway/tool-handlers.ts'
 import { shownTools } from './features/gateway/tool-requests.ts'
+import { callStoryHandlers } from './features/health/call-story.ts'
+import { healthHandlers } from './features/health/health-handlers.ts'
 import { createMocks } from './features/mocks/mocks.ts'
 import { apiKeyHandlers } from './features/organizations/api-keys.ts'
 import { meHandlers } from './features/organizations/me.ts'
@@ -67,6 +69,7 @@ import { cliLoginHandlers } from './features/sign-in/cli-login-handlers.ts'
 import { signInHandlers } from './features/sign-in/sign-in-handlers.ts'
 import { createMint, type Mint } from './features/tokens/mint.ts'
 import type { Signers } from './features/tokens/signers.ts'
+import { signingKeyHandlers } from './features/tokens/signing-key-handlers.ts'
 import { tokenHandlers } from './features/tokens/token-handlers.ts'
 import { callbackHandlers } from './features/upstream-sign-in/callback.ts'
 import { clientDocument } from './features/upstream-sign-in/oauth-client.ts'
@@ -253,6 +256,7 @@ function createHandlers(deps: AppDeps, parts: HandlerParts): Handlers {
   const onAnswer = fastLane?.rememberDetails ?? noop
   const { callLog, audit, secrets } = deps
   const records = { ...parts, callsPath: callLog?.path, auditPath: audit.path, cursorKey: secrets.cursorKey }
+  const health = { ...gateway, ...records }
   const servers: ServerDeps = { ...parts, isRegistryOpen, onAnswer }
   return {
     ...connectionHandlers({ ...parts, onPage: fastLane?.rememberPage ?? noop }),
@@ -280,7 +284,10 @@ function createHandlers(deps: AppDeps, parts: HandlerParts): Handlers {
     ...grantHandlers(parts),
     ...callHandlers(records),
     ...auditHandlers(records),
-    ...explainHandlers({ ...gateway, ...records }),
+    ...explainHandlers(health),
+    ...signingKeyHandlers({ ...parts, sealingKey: secrets.sealingKey }),
+    ...healthHandlers(health),
+    ...callStoryHandlers(health),
     ...tokenHandlers({
       ...parts,
       authenticator: { ...authenticator, authenticate: parts.authorizer.authenticate },

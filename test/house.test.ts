@@ -32,7 +32,7 @@ const floors: readonly (readonly string[])[] = [
   ['app.ts', 'maintenance'],
   ['fast-lane'],
   // Leads to the endpoint; looks at its lists.
-  ['features/registry', 'features/explain'],
+  ['features/registry', 'features/explain', 'features/health'],
   // All connections of a namespace as one.
   ['features/endpoint'],
   [

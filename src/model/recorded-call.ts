@@ -51,6 +51,23 @@ const shownCall = closedObject({
 const paging = { nextCursor: nullable(Type.String()), stopped: Type.Boolean() }
 export const CallPage = closedObject({ calls: Type.Array(shownCall), ...paging })
 
+export const ShownCall = shownCall
+
+/**
+ * How many calls ended how, in equal steps of time. Milliseconds of those that were not refused; null: there were none.
+ */
+export const CallSeries = closedObject({
+  steps: Type.Array(
+    closedObject({
+      at: Type.String({ format: 'date-time' }),
+      ...{ ok: Type.Integer(), failed: Type.Integer(), refused: Type.Integer() },
+      ...{ p50: nullable(Type.Number()), p95: nullable(Type.Number()), p99: nullable(Type.Number()) },
+    }),
+  ),
+  stopped: Type.Boolean(),
+})
+export type CallSeries = Static<typeof CallSeries>
+
 /** An entry has `seq`, `time`, `event`, `prev` and `hash`, and the fields of its event. */
 export const AuditPage = closedObject({ entries: Type.Array(Type.Object({})), ...paging })
 

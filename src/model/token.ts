@@ -1,7 +1,7 @@
 /** The bodies of `POST /tokens` (spec 2.1, 2.3), and the claims of a service token (contract, 3.1). */
 
 import { type Static, Type } from '@sinclair/typebox'
-import { closedObject, OptionalText } from '../schema/shapes.ts'
+import { closedObject, nullable, OptionalText, oneOf } from '../schema/shapes.ts'
 import { Constraint, Policy } from './constraint.ts'
 import { OrganizationId, OrganizationUserId, UserId } from './names.ts'
 
@@ -48,3 +48,16 @@ export const ServiceTokenClaims = closedObject({
   policy: Type.Array(Constraint),
 })
 export type ServiceTokenClaims = Static<typeof ServiceTokenClaims>
+
+/** The keys that sign tokens, with the next one. `acceptedUntil`: of a retired key whose tokens are still good. */
+export const SigningKeyList = closedObject({
+  keys: Type.Array(
+    closedObject({
+      kid: Type.String(),
+      state: oneOf(['next', 'active', 'retired']),
+      since: Type.String({ format: 'date-time' }),
+      acceptedUntil: nullable(Type.String({ format: 'date-time' })),
+    }),
+  ),
+})
+export type SigningKeyList = Static<typeof SigningKeyList>

@@ -8,6 +8,7 @@ export type RecordedCall = Partial<CallRecord> & { readonly event?: string; read
 
 /** Each that is given must match. */
 export interface CallFilter {
+  readonly requestId?: string | undefined
   readonly namespace?: string | undefined
   /** The id alone, or `NAMESPACE/ID`. */
   readonly connection?: string | undefined
@@ -30,6 +31,7 @@ export function matchesCall(wanted: CallFilter): (call: RecordedCall) => boolean
   return (call) => {
     const time = Date.parse(call.time ?? '')
     return (
+      same(wanted.requestId, call.requestId) &&
       same(wanted.namespace, call.namespace) &&
       (same(connection, call.connectionId) || connection === `${call.namespace}/${call.connectionId}`) &&
       same(wanted.tool && recordedTool(wanted.tool), call.tool) &&

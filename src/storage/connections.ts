@@ -71,8 +71,25 @@ export interface ConnectionPrivate {
   readonly list?: Beside
   /** The definitions of its server that somebody accepted. */
   readonly pins?: Beside
+  /** When its server was contacted last, in milliseconds since 1970; an hour too early at most. */
+  readonly contactedAt?: number
+  /** Since when its status is as it is, in milliseconds since 1970. */
+  readonly statusSince?: number
   /** How often somebody has signed in or out. Tickets and attempts of before are void. */
   readonly setups?: number
+}
+
+/** The private part after a contact that gave this status. */
+export function contacted(
+  privatePart: ConnectionPrivate,
+  {
+    before,
+    after,
+    at,
+  }: { readonly before: Connection['status'] | undefined; readonly after: Connection['status']; at: number },
+): ConnectionPrivate {
+  const isSame = before !== undefined && JSON.stringify(before) === JSON.stringify(after)
+  return { ...privatePart, contactedAt: at, ...(!isSame && { statusSince: at }) }
 }
 
 /** A stored connection and the bytes that it was read from. A later write checks that these bytes are unchanged. */

@@ -32,6 +32,10 @@ export function createProbing(upstream: Upstream, { caller, request }: RequestCo
   let lacking: (Question & { readonly signIn: () => Promise<Draft> }) | undefined
 
   return {
+    /** Whether the last decision had an answer of the server. */
+    get hasAsked(): boolean {
+      return known !== undefined
+    },
     /**
      * The connection with the status and server info that its server gave; undefined if that must be asked first. A
      * mock is not probed, nor what lacks input. `signIn`: the draft as it is sent, with somebody's token.

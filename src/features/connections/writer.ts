@@ -16,6 +16,7 @@ import {
   type ConnectionPrivate,
   connectionBytes,
   connectionChange,
+  contacted,
   type StoredConnection,
 } from '../../storage/connections.ts'
 import { keyOf } from '../../storage/keys.ts'
@@ -40,7 +41,7 @@ export interface WriterDeps extends SharedParts {
 export async function createOne(deps: WriterDeps, asked: AskedWrite, probing: Probing): Promise<Uint8Array | 'again'> {
   const draft = await draftWritable(deps, asked)
   const connection = probing.probed(draft)
-  return connection === undefined ? 'again' : commit(deps, asked, { ...draft, connection })
+  return connection === undefined ? 'again' : commit(deps, asked, { ...draft, connection }, probing)
 }
 
 /**
@@ -68,7 +69,7 @@ export async function replaceOne(
   const unchanged: Connection = { ...draft.connection, status, ...(serverInfo && { serverInfo }) }
   requireWritable(context, ref, unchanged)
   const connection = needsProbe ? probing.probed(draft, () => signedIn(deps, asked, before, draft)) : unchanged
-  return connection === undefined ? 'again' : commit(deps, asked, { ...draft, connection }, before)
+  return connection === undefined ? 'again' : commit(deps, asked, { ...draft, connection }, probing, before)
 }
 
 /** False if `before` is no longer the stored record. */
@@ -100,6 +101,7 @@ async function commit(
   deps: WriterDeps,
   { ref, context: { request } }: AskedWrite,
   probed: Probed,
+  probing: Probing,
   before?: StoredConnection,
 ): Promise<Uint8Array | 'again'> {
   const { authorizer, denials, store, links } = deps
@@ -110,7 +112,9 @@ async function commit(
   const context = await authorizer.authenticate(request, true)
   await authorizer.requireNamespace(context, ref.namespace, 'write')
   requireWritable(context, ref, connection)
-  const after = { connection, privatePart: withTicketsEnded(probed.privatePart, before, connection) }
+  const kept = withTicketsEnded(probed.privatePart, before, connection)
+  const privatePart = probing.hasAsked ? contactedNow(deps, kept, before, connection) : kept
+  const after = { connection, privatePart }
   const change = connectionChange(ref, before, after, deps.quota)
   const committed = await store.commit({ ...change, checks: [...(change.checks ?? []), ended] })
   if (!committed.ok && committed.full.length > 0) {
@@ -124,6 +128,47 @@ async function commit(
     await deps.credentials.revoke(ref, before, 'its client was changed')
   }
   return connectionBytes(withTicket(links, ref, { ...probed, connection }, makerOf(context.caller)))
+}
+
+function contactedNow(
+  { clock }: WriterDeps,
+  privatePart: ConnectionPrivate,
+  before: StoredConnection | undefined,
+  { status }: Connection,
+): ConnectionPrivate {
+  return contacted(privatePart, { before: before?.connection.status, after: status, at: clock.now() })
+}
+
+/**
+ * Contacts the server of a connection, and writes its status: of all that a connection has, nothing else. Resolves with
+ * it, or 'again' as `replaceOne`. Throws 404 and 403 if the caller may not call it, also if that ended meanwhile.
+ */
+export async function testOne(
+  deps: WriterDeps,
+  ref: ConnectionRef,
+  context: RequestContext,
+  probing: Probing,
+  before: StoredConnection,
+): Promise<StoredConnection | 'again'> {
+  const { authorizer, store, links } = deps
+  authorizer.requireAccess(context, ref, before, 'execute') // 404, 403
+  const asked = { write: {}, ref, context }
+  const { fields } = await configOf(context.request, context.directory, before)
+  const draft = draftChange(deps, asked, before, fields)
+  const probed = probing.probed(draft, () => signedIn(deps, asked, before, draft))
+  if (probed === undefined) return 'again'
+  if (!probing.hasAsked) return before
+  const now = await authorizer.authenticate(context.request, true) // 401
+  authorizer.requireAccess(now, ref, before, 'execute') // 404, 403
+  const status = statusToWrite({ ...draft, connection: probed }, links.urlOf(ref))
+  const connection: Connection = {
+    ...before.connection,
+    status,
+    ...(probed.serverInfo && { serverInfo: probed.serverInfo }),
+  }
+  const after = { connection, privatePart: contactedNow(deps, before.privatePart, before, connection) }
+  const committed = await store.commit(connectionChange(ref, before, after))
+  return committed.ok ? { ...before, ...after } : 'again'
 }
 
 function recordWrite(

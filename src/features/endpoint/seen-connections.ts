@@ -1,8 +1,10 @@
 /** The connections of a namespace that a caller sees, in the order of their ids. */
 
 import type { RequestContext } from '../../auth/authorizer.ts'
+import { accessibleNamespaces, firstNames } from '../../auth/namespace-access.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
+import { decide } from '../../policy/decide.ts'
 import { idOfKey, prefixOf, prefixRange } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
 import { type PlanWork, successor } from '../connections/id-stream.ts'
@@ -46,4 +48,62 @@ export async function connectionIds(
     at = step.found ? successor(step.at) : step.at
   }
   return ids
+}
+
+interface Wanted {
+  /** Only this namespace. */
+  readonly namespace?: string | undefined
+  /** The first connection, in the order of namespace and id. */
+  readonly from?: ConnectionRef | undefined
+  /** Connections in a batch. */
+  readonly most: number
+  /** Namespaces that are looked into; each is a read of the store. */
+  readonly namespacesMax: number
+}
+
+/**
+ * All connections that the caller may read or call, in batches, in the order of namespace and id. The last one is
+ * `'more'` where there are more namespaces than that. Rejects as `Slices.next`.
+ */
+export async function* everySeenBatch(
+  store: Store,
+  context: RequestContext,
+  { namespace, from, most, namespacesMax }: Wanted,
+): AsyncGenerator<readonly ConnectionRef[] | 'more'> {
+  const names = await seenNamespaces(store, context, {
+    only: namespace,
+    from: from?.namespace,
+    most: namespacesMax + 1,
+  })
+  for (const [index, name] of names.entries()) {
+    if (index === namespacesMax) yield 'more'
+    if (index === namespacesMax) return
+    let at = name === from?.namespace ? from.connectionId : ''
+    for (let isMore = true; isMore; ) {
+      const ids = await connectionIds(store, context, name, { from: at, most })
+      isMore = ids.length === most
+      at = successor(ids.at(-1) ?? '')
+      if (ids.length > 0) yield ids.map((connectionId) => ({ namespace: name, connectionId }))
+    }
+  }
+}
+
+/** The first names of namespaces whose connections the caller may read or call, in order. */
+async function seenNamespaces(
+  store: Store,
+  context: RequestContext,
+  {
+    only,
+    from = '',
+    most,
+  }: { readonly only: string | undefined; readonly from: string | undefined; readonly most: number },
+): Promise<string[]> {
+  const { blocks } = context.caller
+  const isWanted = (name: string) => {
+    const access = { namespace: name, resource: 'connections', metadata: 'narrowed' } as const
+    const may = (operation: 'read' | 'execute') => decide(blocks, { ...access, operation }).allowed
+    return (only ?? name) === name && name >= from && (may('read') || may('execute'))
+  }
+  const names = await accessibleNamespaces(store, context)
+  return allowanceOf(context.request).run(firstNames(names, isWanted, most)) // 429
 }

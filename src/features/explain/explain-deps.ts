@@ -2,7 +2,7 @@
 
 import type { KeptLists } from '../endpoint/kept-lists.ts'
 import type { Pins } from '../pins/pins.ts'
-import type { RecordsDeps } from '../records/call-handlers.ts'
+import type { RecordsDeps } from '../records/readable-calls.ts'
 
 export interface ExplainDeps extends RecordsDeps {
   /** The lists that servers gave last. */

@@ -4,16 +4,14 @@
  */
 
 import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
-import { accessibleNamespaces, firstNames } from '../../auth/namespace-access.ts'
 import type { Clock } from '../../clock.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import type { Work } from '../../fairness/turns.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
-import { decide, decideOnConnection } from '../../policy/decide.ts'
+import { decideOnConnection } from '../../policy/decide.ts'
 import { couldCall, toolRules } from '../../policy/tools.ts'
 import { readingServer } from '../../storage/directory-records.ts'
-import { successor } from '../connections/id-stream.ts'
-import { connectionIds } from '../endpoint/seen-connections.ts'
+import { everySeenBatch } from '../endpoint/seen-connections.ts'
 import type { ExplainDeps } from './explain-deps.ts'
 
 /** Contract 21.1: connections that one question examines. Past it: the answer says that it is not complete. */
@@ -82,22 +80,14 @@ export async function* everySeen(
 ): AsyncGenerator<SeenConnection> {
   const servers: KnownServers = new Map()
   const slices = allowanceOf(context.request).slices()
-  const names = await seenNamespaces(deps, context, namespace, from?.namespace ?? '')
-  for (const [index, name] of names.entries()) {
-    if (index === examinedNamespacesMax) examined.isComplete = false
-    if (index === examinedNamespacesMax) return
-    let at = name === from?.namespace ? from.connectionId : ''
-    for (let isMore = true; isMore; ) {
-      const ids = await connectionIds(deps.store, context, name, { from: at, most: readAtOnce })
-      isMore = ids.length === readAtOnce
-      at = successor(ids.at(-1) ?? '')
-      if (ids.length > 0 && !examined.hasRoom()) return
-      const refs = ids.map((connectionId) => ({ namespace: name, connectionId }))
-      for (const seen of await withTools(deps, context, refs, examined, servers)) {
-        if (slices.isOver) await slices.next()
-        if (!examined.hasRoom()) return
-        yield examined.take(seen)
-      }
+  const wanted = { namespace, from, most: readAtOnce, namespacesMax: examinedNamespacesMax }
+  for await (const refs of everySeenBatch(deps.store, context, wanted)) {
+    if (refs === 'more') examined.isComplete = false
+    if (refs === 'more' || !examined.hasRoom()) return
+    for (const seen of await withTools(deps, context, refs, examined, servers)) {
+      if (slices.isOver) await slices.next()
+      if (!examined.hasRoom()) return
+      yield examined.take(seen)
     }
   }
 }
@@ -158,16 +148,4 @@ function* callable(
   const found: string[] = []
   for (const tool of tools) if (examined.hasTime() && (yield* couldCall(rules, tool))) found.push(tool)
   return found
-}
-
-/** The names of namespaces that the caller may look into, in order; one more than are examined. */
-async function seenNamespaces({ store }: ExplainDeps, context: RequestContext, only: string | undefined, from: string) {
-  const { blocks } = context.caller
-  const isWanted = (name: string) => {
-    const access = { namespace: name, resource: 'connections', metadata: 'narrowed' } as const
-    const may = (operation: 'read' | 'execute') => decide(blocks, { ...access, operation }).allowed
-    return (only ?? name) === name && name >= from && (may('read') || may('execute'))
-  }
-  const names = await accessibleNamespaces(store, context)
-  return allowanceOf(context.request).run(firstNames(names, isWanted, examinedNamespacesMax + 1)) // 429
 }

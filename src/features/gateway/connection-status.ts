@@ -9,11 +9,14 @@ import { withSignInEnd } from '../../auth/setup-links.ts'
 import type { Clock } from '../../clock.ts'
 import type { ConnectionRef, ConnectionStatus } from '../../model/connection.ts'
 import type { Log } from '../../ops/log.ts'
-import { connectionChange, findConnection, type StoredConnection } from '../../storage/connections.ts'
+import { connectionChange, contacted, findConnection, type StoredConnection } from '../../storage/connections.ts'
 import type { Store } from '../../storage/store.ts'
 
 /** Ours: minimum interval between two writes of a connection's status. Within it: the stored status stays as it is. */
 export const statusWriteIntervalMs = 10_000
+
+/** How often a contact is noted although it changes no status: lists of connections are made again for it. */
+const contactNotedMs = 3600 * 1000
 
 /** Connections whose last status write is cached. Past it: the status is written once more. */
 const statusesKeptMax = 20_000
@@ -34,7 +37,7 @@ export function createStatusRecorder(store: Store, clock: Clock, log: Log): Reco
     if (status.state !== 'auth_required' && last !== undefined && clock.monotonic() - last < statusWriteIntervalMs)
       return
     written.set(name, clock.monotonic())
-    writeStatus(store, ref, called, status).catch((error: unknown) =>
+    writeStatus(store, ref, called, status, clock.now()).catch((error: unknown) =>
       log.warn('the status of a connection could not be written', { error: String(error) }),
     )
   }
@@ -46,13 +49,17 @@ async function writeStatus(
   ref: ConnectionRef,
   called: StoredConnection,
   status: ConnectionStatus,
+  at: number,
 ): Promise<void> {
   const before = await findConnection(store, ref.namespace, ref.connectionId)
   if (before === undefined || askedAs(before) !== askedAs(called)) return
   const after = withSignInEnd(status, before.privatePart)
-  if (JSON.stringify(before.connection.status) === JSON.stringify(after)) return
+  const { contactedAt = Number.NEGATIVE_INFINITY } = before.privatePart
+  const isSame = JSON.stringify(before.connection.status) === JSON.stringify(after)
+  if (isSame && at - contactedAt < contactNotedMs) return
   const connection = { ...before.connection, status: after }
-  await store.commit(connectionChange(ref, before, { connection, privatePart: before.privatePart }))
+  const privatePart = contacted(before.privatePart, { before: before.connection.status, after, at })
+  await store.commit(connectionChange(ref, before, { connection, privatePart }))
 }
 
 /**

@@ -11,8 +11,8 @@ import { noStoreJson, wholeResponse } from '../../http/respond.ts'
 import { problemsShownMax } from '../../limits.ts'
 import type { AuditVerification } from '../../model/recorded-call.ts'
 import { auditVerifier, openEndText } from '../../ops/audit-verifier.ts'
-import type { RecordsDeps } from './call-handlers.ts'
 import { fieldsOf, pageBack, readTime } from './page-back.ts'
+import type { RecordsDeps } from './readable-calls.ts'
 
 export const auditHandlers = handlersOf({ listAudit, verifyAudit })
 

@@ -1,28 +1,19 @@
-/** `GET /calls`: the record of calls, as far as the caller may see it. */
+/** `GET /calls` and `GET /calls/series`: the record of calls, as far as the caller may see it. */
 
-import { canAccessNamespace } from '../../auth/authenticate.ts'
-import type { RequestContext } from '../../auth/authorizer.ts'
-import { managesNamespace } from '../../auth/namespace-access.ts'
-import type { SharedParts } from '../../auth/shared-parts.ts'
+import { invalidRequest } from '../../errors.ts'
 import { handlersOf } from '../../http/handler.ts'
-import { readQuery } from '../../http/query.ts'
-import { wholeResponse } from '../../http/respond.ts'
-import { createdAtOf } from '../../model/organization.ts'
-import { CallPage } from '../../model/recorded-call.ts'
+import { readInteger, readQuery } from '../../http/query.ts'
+import { noStoreJson, wholeResponse } from '../../http/respond.ts'
 import { matchesCall, type RecordedCall } from '../../ops/call-filter.ts'
-import { decide } from '../../policy/decide.ts'
-import { findConnection } from '../../storage/connections.ts'
+import { seriesOf } from './call-series.ts'
 import { fieldsOf, pageBack, readTime } from './page-back.ts'
+import { type RecordsDeps, readableCalls, shownCall } from './readable-calls.ts'
+import { recentCalls } from './recent-calls.ts'
 
-export interface RecordsDeps extends SharedParts {
-  /** Undefined where calls are not recorded. */
-  readonly callsPath: string | undefined
-  readonly auditPath: string
-  /** Seals cursors. */
-  readonly cursorKey: Buffer
-}
+export const callHandlers = handlersOf({ listCalls, countCalls })
 
-export const callHandlers = handlersOf({ listCalls })
+/** Contract 18.5: steps of a series. Past it: 400. */
+const seriesStepsMax = 500
 
 const filters = ['namespace', 'connection', 'tool', 'user', 'token', 'outcome', 'via'] as const
 const parameters = [...filters, 'since', 'until', 'limit', 'cursor']
@@ -40,67 +31,32 @@ async function listCalls(deps: RecordsDeps, request: Request): Promise<Response>
   const { items, nextCursor, stopped } = await pageBack(request, about, async (text) => {
     const call = fieldsOf(text) as RecordedCall | undefined
     if (call?.event !== 'call' || !matches(call) || !(await mayRead(call))) return undefined
-    // The hash would let others try which arguments somebody called with.
-    const { operator, userId } = context.caller
-    const { args, ...others } = call
-    return shown(operator || call.userId === userId ? call : others)
+    return shownCall(context, call)
   }) // 400, 429
   // It may have waited and read for seconds: a credential that was revoked meanwhile reads nothing.
   await deps.authorizer.authenticate(request, true) // 401
-  return wholeResponse(request, JSON.stringify({ calls: items, nextCursor, stopped }))
+  if (request.headers.get('accept') !== ndjson)
+    return wholeResponse(request, JSON.stringify({ calls: items, nextCursor, stopped }))
+  const next = new URL(request.url)
+  next.searchParams.set('cursor', nextCursor ?? '')
+  const link = nextCursor === null ? {} : { link: `<${next.pathname}${next.search}>; rel="next"` }
+  const lines = items.map((item) => `${JSON.stringify(item)}\n`).join('')
+  return wholeResponse(request, lines, { headers: { ...noStoreJson, 'content-type': ndjson, ...link } })
 }
 
-const shownFields = Object.keys(CallPage.properties.calls.items.properties)
+const ndjson = 'application/x-ndjson'
 
-/** Without the links of the chain, which count the calls of everybody. */
-function shown(call: RecordedCall): object {
-  return Object.fromEntries(Object.entries(call).filter(([name]) => shownFields.includes(name)))
-}
-
-const always = Number.NEGATIVE_INFINITY
-const never = Number.POSITIVE_INFINITY
-
-/**
- * Everybody may read the calls of their own user, those who manage a namespace its calls, and operators all; an
- * organization's key or token, those of its namespaces. A token's constraints on connections narrow that: one on
- * metadata hides the calls of a connection that is gone, or was made again, because nobody knows its metadata any more.
- */
-export function readableCalls(
-  { store }: RecordsDeps,
-  context: RequestContext,
-): (call: RecordedCall) => Promise<boolean> {
-  const { caller, directory } = context
-  const isEverybodys = caller.operator && caller.organizationId === undefined
-
-  /** When the namespace was made, if the caller manages it: calls before that are of another one of its name. */
-  async function managedSince(name: string): Promise<number> {
-    const namespace = await directory.namespace(name)
-    if (namespace === undefined || !(await canAccessNamespace(caller, namespace, directory))) return never
-    return (await managesNamespace(caller, namespace, directory)) ? Date.parse(createdAtOf(namespace)) : never
-  }
-
-  /** Since when the token's constraints allow the connection. */
-  async function allowedSince(namespace: string, connectionId: string): Promise<number> {
-    const access = { namespace, resource: 'connections', operation: 'read' } as const
-    if (!decide(caller.blocks, { ...access, metadata: 'narrowed' }).allowed) return never
-    if (caller.metadataFingerprint === '') return always
-    const { connection } = (await findConnection(store, namespace, connectionId)) ?? {}
-    if (connection === undefined) return never
-    const metadata = { connectionId, metadata: connection.metadata }
-    return decide(caller.blocks, { ...access, metadata }).allowed ? Date.parse(connection.createdAt) : never
-  }
-
-  /** The lines of a page are of few namespaces and connections. */
-  const managed = new Map<string, Promise<number>>()
-  const allowed = new Map<string, Promise<number>>()
-  return async ({ time = '', userId, namespace = '', connectionId = '' }) => {
-    const at = Date.parse(time)
-    const isOwn = caller.organizationId === undefined && userId === caller.userId
-    if (!isOwn && !isEverybodys && !(at > (await managed.getOrInsertComputed(namespace, managedSince)))) return false
-    if (caller.blocks.length === 0) return true
-    const since = allowed.getOrInsertComputed(`${namespace}/${connectionId}`, () =>
-      allowedSince(namespace, connectionId),
-    )
-    return at > (await since)
-  }
+async function countCalls(deps: RecordsDeps, request: Request): Promise<Response> {
+  const context = await deps.authorizer.authenticate(request) // 401, 429
+  const query = readQuery(request.url, ['since', 'until', 'step', 'namespace', 'connection']) // 400
+  const until = readTime(query, 'until') ?? deps.clock.now() // 400
+  const since = readTime(query, 'since') ?? until - 3600 * 1000 // 400
+  const step = readInteger(query, 'step', { least: 1, most: 24 * 3600, otherwise: 60 }) * 1000 // 400
+  const count = Math.ceil((until - since) / step)
+  if (!(count >= 1 && count <= seriesStepsMax))
+    throw invalidRequest(`step: must divide the time between since and until into 1 to ${seriesStepsMax} steps`)
+  const wanted = { since, until, namespace: query.get('namespace'), connection: query.get('connection') }
+  const series = await seriesOf(recentCalls(deps, context, wanted), { since, step, count }) // 429
+  await deps.authorizer.authenticate(request, true) // 401, as for calls
+  return wholeResponse(request, JSON.stringify(series), { headers: noStoreJson })
 }

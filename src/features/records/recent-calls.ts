@@ -3,8 +3,8 @@
 import { open } from 'node:fs/promises'
 import type { RequestContext } from '../../auth/authorizer.ts'
 import { type CallFilter, matchesCall, type RecordedCall } from '../../ops/call-filter.ts'
-import { type RecordsDeps, readableCalls } from './call-handlers.ts'
 import { fieldsOf, linesBack } from './page-back.ts'
+import { type RecordsDeps, readableCalls } from './readable-calls.ts'
 
 /** Calls before they are read; `stopped` is known when they were. */
 export interface RecentCalls {

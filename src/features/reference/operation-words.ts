@@ -47,6 +47,7 @@ export const commonErrors: Readonly<Record<number, string>> = {
 const pathParameters: Readonly<Record<string, string>> = {
   namespace: 'The namespace',
   connectionId: 'The connection',
+  requestId: 'The id of the request',
   tool: 'The name of the tool',
   qualifiedName: '`namespace/server`, or `namespace` alone',
   view: 'The view',

@@ -1,13 +1,21 @@
-/** The OpenAPI words for what is recorded: calls of tools, and the audit log. */
+/** The OpenAPI words for health and records: connections, calls of tools, the audit log, signing keys. */
 
 import { listPageMax } from '../../limits.ts'
+import { CallStory, Health, HealthPage, Overview } from '../../model/health.ts'
 import * as model from '../../model/recorded-call.ts'
+import { SigningKeyList } from '../../model/token.ts'
 import type { OperationId } from '../../operations.ts'
 import { integer, query, type Words } from './operation-words.ts'
 
 /** Schemas by their name in the document. */
 export const recordSchemas = {
   CallPage: model.CallPage,
+  CallSeries: model.CallSeries,
+  CallStory,
+  HealthPage,
+  ConnectionHealth: Health,
+  Overview,
+  SigningKeyList,
   AuditPage: model.AuditPage,
   AuditVerification: model.AuditVerification,
 }
@@ -41,6 +49,67 @@ export const recordWords: Readonly<Partial<Record<OperationId, Words>>> = {
       ...page,
     ],
     answer: model.CallPage,
+  },
+  countCalls: {
+    summary: 'Count recorded calls over time',
+    description:
+      'Counts the calls that the caller may read in equal steps: how they ended, and the percentiles of their milliseconds without the refused ones. A step without calls has null there. ' +
+      narrowed,
+    parameters: [
+      query('since', 'Begin here (default: an hour before `until`)', time),
+      query('until', 'End here (default: now)', time),
+      query('step', 'Seconds of a step; at most 500 steps are counted', integer(1, 86_400, 60)),
+      query('namespace', 'Calls in this namespace'),
+      query('connection', 'Calls through this connection: its id, or `NAMESPACE/ID`'),
+    ],
+    answer: model.CallSeries,
+  },
+  getCall: {
+    summary: 'Get one recorded call',
+    description:
+      'Gives the call of a request (the `x-request-id` of its answer), the health of its connection now, and for operators the entries of the audit log about the same request.',
+    answer: CallStory,
+    errors: { 404: 'There is no such call that the caller may read' },
+  },
+  listHealth: {
+    summary: 'List the health of connections',
+    description:
+      'Lists the connections that need somebody, or with `ids` the health of these, with the one action that would help. Connections that the caller cannot see are left out. `unknown` means that nobody contacted the server for a day.',
+    parameters: [
+      query('ids', 'These connections: up to 100 ids with commas between them'),
+      query('limit', 'Connections on a page', integer(1, 100, 100)),
+      query('cursor', '`nextCursor` of the page before'),
+    ],
+    answer: HealthPage,
+    errors: {
+      403: 'The policy does not allow to read connections',
+      404: 'There is no such namespace that the caller sees',
+    },
+  },
+  testConnection: {
+    summary: 'Test a connection',
+    description: 'Contacts the server of a connection once, notes its status, and answers its health.',
+    answer: Health,
+    errors: { 403: 'The policy does not allow to call it', 404: 'There is no such connection that the caller sees' },
+  },
+  getOverview: {
+    summary: 'Get an overview',
+    description:
+      'Counts the connections that the caller may read by their health, and its calls of the last hour, and lists the first connections that need somebody.',
+    answer: Overview,
+  },
+  listSigningKeys: {
+    summary: 'List signing keys',
+    description:
+      'Operators only. Lists the keys that sign tokens, with the next one and those that are still accepted.',
+    answer: SigningKeyList,
+    errors: operatorErrors,
+  },
+  rotateSigningKeys: {
+    summary: 'Rotate signing keys',
+    description: 'Operators only. The next key signs from now on. Tokens of the former one stay valid.',
+    answer: SigningKeyList,
+    errors: { ...operatorErrors, 409: 'Verifiers may not know the next key yet; the message says when to try again' },
   },
   listAudit: {
     summary: 'List the audit log',

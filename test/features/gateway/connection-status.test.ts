@@ -70,7 +70,7 @@ test('a state that is another is written, and nothing else of the connection cha
   await record('a', broken)
   const after = await stored('a')
   expect(after?.connection).toEqual({ ...(before?.connection as object), status: broken } as never)
-  expect(after?.privatePart).toEqual({ server: 's' })
+  expect(after?.privatePart).toEqual({ server: 's', contactedAt: 0, statusSince: 0 })
 })
 
 test('the state of a connection that was called before it was changed is dropped', async () => {
@@ -100,10 +100,17 @@ test('the state of a connection that was called before it was changed is dropped
   expect((await stored('a'))?.connection.status).toEqual(wanting)
 })
 
-test('a state that is the same is not written again', async () => {
-  const { record, commits } = await recording()
+test('of a state that is the same, the contact is written once an hour', async () => {
+  const { time, record, stored, commits } = await recording()
+  time.now = 1000
   await record('a', { state: 'connected' })
-  expect(commits()).toBe(0)
+  expect([commits(), (await stored('a'))?.privatePart]).toEqual([1, { server: 's', contactedAt: 1000 }])
+  time.now += 3600 * 1000 - 1
+  await record('a', { state: 'connected' })
+  expect(commits()).toBe(1)
+  time.now += statusWriteIntervalMs
+  await record('a', { state: 'connected' })
+  expect(commits()).toBe(2)
 })
 
 test('of one connection it is written once in ten seconds, whatever happens to others', async () => {

@@ -1,6 +1,7 @@
 /** The OpenAPI document against the platform: every operation, every status that it names, every body. */
 
 import { beforeAll, describe, expect, test } from 'bun:test'
+import { join } from 'node:path'
 import Ajv from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import document from '../../../docs/openapi.json' with { type: 'json' }
@@ -8,13 +9,16 @@ import { grantEntry } from '../../../src/auth/grants.ts'
 import { referenceHandlers } from '../../../src/features/reference/reference-handlers.ts'
 import { operationOf } from '../../../src/http/route.ts'
 import { type Operation, type OperationId, operationEntries, operations } from '../../../src/operations.ts'
+import { openCallLog } from '../../../src/ops/call-log.ts'
 import { type Store, StoreError } from '../../../src/storage/store.ts'
 import { type Upstream, UpstreamError } from '../../../src/upstream/upstream.ts'
 import { mintToken, readCases, runCase, titleOf } from '../../api/cases.ts'
 import { type Api, apiOf } from '../../support/api.ts'
+import { clockOf } from '../../support/clock.ts'
 import { openMemoryStore } from '../../support/memory-store.ts'
 import { createTestPlatform, issuer, keyIdOf, startOfTime, type TestPlatform } from '../../support/platform.ts'
 import { sampleKeys } from '../../support/sample.ts'
+import { workplace } from '../../support/workplace.ts'
 
 interface Body {
   readonly content?: { readonly 'application/json': { readonly schema: object; readonly example?: object } }
@@ -128,6 +132,7 @@ const connection = '/connect/ada/one'
 const waiting = '/connect/northwind/waiting'
 const madeServer = '/servers/made/thing'
 const reading = { policy: [{ operations: 'read' }] }
+const writing = { policy: [{ operations: 'write' }] }
 const executing = { policy: [{ operations: 'execute' }] }
 const mcpUrl = 'https://example.com/mcp'
 const large = { a: 'x'.repeat(1_100_000) }
@@ -500,6 +505,19 @@ const walks: Readonly<Partial<Record<OperationId, Walk>>> = {
   },
   suggestPolicy: { path: '/tokens/suggest', body: { days: 1 }, statuses: { 404: { body: { token: 'none' } } } },
   listCalls: { path: '/calls' },
+  countCalls: { path: '/calls/series' },
+  getCall: { path: '/calls/r', statuses: { 404: { path: '/calls/none' } } },
+  getOverview: { path: '/overview' },
+  listHealth: {
+    path: '/connect/northwind/.health',
+    statuses: { 403: { as: writing }, 404: { path: '/connect/none/.health' } },
+  },
+  testConnection: {
+    path: '/connect/northwind/crm-ada/.test',
+    statuses: { 403: { as: writing }, 404: { path: '/connect/northwind/none/.test' } },
+  },
+  listSigningKeys: { path: '/signing-keys', statuses: { 403: { as: 'linus' } } },
+  rotateSigningKeys: { path: '/signing-keys/rotate', statuses: { 403: { as: 'linus' }, 409: {} } },
   listAudit: { path: '/audit', statuses: { 403: { as: 'linus' } } },
   verifyAudit: { path: '/audit/verification', statuses: { 403: { as: 'linus' } } },
   importServers: {
@@ -558,11 +576,18 @@ const upstream: Upstream = {
 }
 
 describe('every operation gives every status that the document names', () => {
+  const place = workplace()
   const platforms = {} as Record<NonNullable<Asked['platform']>, TestPlatform>
   let waitingId = ''
   beforeAll(async () => {
     const disk = sometimesDown()
-    platforms.usual = await createTestPlatform({ upstream })
+    const callsPath = join(place.folder, 'calls.jsonl')
+    const callLog = openCallLog(callsPath, { clock: clockOf(() => 0), onFailure: () => {} })
+    await callLog.record({
+      ...{ requestId: 'r', userId: 'ada', keyId: 'k', namespace: 'northwind', connectionId: 'crm-ada', tool: 't' },
+      ...{ via: 'mcp', outcome: 'ok', ms: 1, bytesIn: 1, bytesOut: 1, args: 'a' },
+    })
+    platforms.usual = await createTestPlatform({ upstream, callLog })
     platforms.crowded = await createTestPlatform({ upstream, rates: { failures: 0.01 } })
     platforms.down = await createTestPlatform({ upstream, store: disk.store })
     const crowded = apiOf(platforms.crowded.fetch, sampleKeys.operator)

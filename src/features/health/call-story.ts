@@ -1,0 +1,54 @@
+/** `GET /calls/{requestId}`: one call, with what else is known of it (contract, 18.5). */
+
+import { open } from 'node:fs/promises'
+import type { RequestContext } from '../../auth/authorizer.ts'
+import { notFound } from '../../errors.ts'
+import { handlersOf } from '../../http/handler.ts'
+import { namesInPath } from '../../http/path.ts'
+import { refuseQuery } from '../../http/query.ts'
+import { noStoreJson, wholeResponse } from '../../http/respond.ts'
+import type { CallStory } from '../../model/health.ts'
+import type { RecordedCall } from '../../ops/call-filter.ts'
+import { fieldsOf, linesBack } from '../records/page-back.ts'
+import { shownCall } from '../records/readable-calls.ts'
+import { recentCalls } from '../records/recent-calls.ts'
+import { type HealthDeps, healthOfAll } from './stored-health.ts'
+
+export const callStoryHandlers = handlersOf({ getCall })
+
+async function getCall(deps: HealthDeps, request: Request): Promise<Response> {
+  const { authorizer } = deps
+  const context = await authorizer.authenticate(request) // 401, 429
+  const [requestId = ''] = namesInPath(request.url)
+  refuseQuery(request.url) // 400
+  const call = await callOf(deps, context, requestId)
+  if (call === undefined) throw notFound()
+  const { namespace = '', connectionId = '' } = call
+  const [connection = null] = await healthOfAll(deps, context, [{ namespace, connectionId }])
+  const { operator, token } = context.caller
+  const audit = operator && token === undefined ? await auditOf(deps, request, requestId) : []
+  await authorizer.authenticate(request, true) // 401: it may have read for a second
+  const story: CallStory = { call: shownCall(context, call), connection, audit }
+  return wholeResponse(request, JSON.stringify(story), { headers: noStoreJson })
+}
+
+/** The last call of this request that the caller may read. */
+async function callOf(deps: HealthDeps, context: RequestContext, requestId: string): Promise<RecordedCall | undefined> {
+  const always = Number.NEGATIVE_INFINITY
+  for await (const lines of recentCalls(deps, context, { since: always, requestId }).lines)
+    if (lines[0] !== undefined) return lines[0]
+  return undefined
+}
+
+/** The entries of the audit log about the same request, the newest first. */
+async function auditOf({ auditPath }: HealthDeps, request: Request, requestId: string): Promise<object[]> {
+  const found: object[] = []
+  await using file = await open(auditPath, 'r').catch(() => null)
+  if (file === null) return found
+  for await (const lines of linesBack(request, file, (await file.stat()).size).lines)
+    for (const { text } of lines) {
+      const entry = text.includes(requestId) ? fieldsOf(text) : undefined
+      if (entry?.['requestId'] === requestId) found.push(entry)
+    }
+  return found
+}

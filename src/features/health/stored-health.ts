@@ -1,0 +1,53 @@
+/** The health of stored connections, with the changes of their pins. */
+
+import type { RequestContext } from '../../auth/authorizer.ts'
+import type { ConnectionRef } from '../../model/connection.ts'
+import type { Health } from '../../model/health.ts'
+import { decideOnConnection } from '../../policy/decide.ts'
+import { findConnections, type StoredConnection } from '../../storage/connections.ts'
+import type { WriterDeps } from '../connections/writer.ts'
+import { isUsable, type Pins } from '../pins/pins.ts'
+import type { RecordsDeps } from '../records/readable-calls.ts'
+import { healthOf } from './health.ts'
+
+export interface HealthDeps extends WriterDeps, RecordsDeps {
+  readonly pins: Pick<Pins, 'settingOf' | 'of'>
+}
+
+/** Whether somebody has to do something. */
+export const needsSomebody = ({ level }: Health) => level === 'attention' || level === 'down'
+
+/** The health of those that are there and that the caller may read. */
+export async function healthOfAll(
+  deps: HealthDeps,
+  context: RequestContext,
+  refs: readonly ConnectionRef[],
+): Promise<Health[]> {
+  const stored = await findConnections(deps.store, refs)
+  const found: Health[] = []
+  for (const [index, ref] of refs.entries()) {
+    const one = stored[index]
+    if (one !== undefined && mayRead(context, ref, one)) found.push(await healthNow(deps, context, ref, one))
+  }
+  return found
+}
+
+function mayRead({ caller }: RequestContext, { namespace, connectionId }: ConnectionRef, stored: StoredConnection) {
+  const metadata = { connectionId, metadata: stored.connection.metadata }
+  return decideOnConnection(caller.blocks, { namespace, resource: 'connections', operation: 'read', metadata }).allowed
+}
+
+export async function healthNow(
+  { pins, clock }: Pick<HealthDeps, 'pins' | 'clock'>,
+  context: RequestContext,
+  ref: ConnectionRef,
+  stored: StoredConnection,
+): Promise<Health> {
+  const connection = { ...ref, stored }
+  const arePinned = stored.privatePart.pins !== undefined && (await pins.settingOf(context, connection)) !== 'off'
+  const { tools, instructions } = arePinned
+    ? await pins.of(context, connection)
+    : { tools: undefined, instructions: undefined }
+  const all = [...(tools?.values() ?? []), ...(instructions === undefined ? [] : [instructions])]
+  return healthOf(ref, stored, { hasChanged: all.some((pin) => !isUsable(pin)), now: clock.now() })
+}

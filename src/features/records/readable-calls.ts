@@ -1,0 +1,80 @@
+/** Which recorded calls a caller may read, and what of them (contract, 18.5). */
+
+import { canAccessNamespace } from '../../auth/authenticate.ts'
+import type { RequestContext } from '../../auth/authorizer.ts'
+import { managesNamespace } from '../../auth/namespace-access.ts'
+import type { SharedParts } from '../../auth/shared-parts.ts'
+import { createdAtOf } from '../../model/organization.ts'
+import { CallPage } from '../../model/recorded-call.ts'
+import type { RecordedCall } from '../../ops/call-filter.ts'
+import { decide } from '../../policy/decide.ts'
+import { findConnection } from '../../storage/connections.ts'
+
+export interface RecordsDeps extends SharedParts {
+  /** Undefined where calls are not recorded. */
+  readonly callsPath: string | undefined
+  readonly auditPath: string
+  /** Seals cursors. */
+  readonly cursorKey: Buffer
+}
+
+/** A call as its reader may have it: the hash would let others try which arguments somebody called with. */
+export function shownCall({ caller: { operator, userId } }: RequestContext, call: RecordedCall): object {
+  const { args, ...others } = call
+  return shown(operator || call.userId === userId ? call : others)
+}
+
+const shownFields = Object.keys(CallPage.properties.calls.items.properties)
+
+/** Without the links of the chain, which count the calls of everybody. */
+function shown(call: RecordedCall): object {
+  return Object.fromEntries(Object.entries(call).filter(([name]) => shownFields.includes(name)))
+}
+
+const always = Number.NEGATIVE_INFINITY
+const never = Number.POSITIVE_INFINITY
+
+/**
+ * Everybody may read the calls of their own user, those who manage a namespace its calls, and operators all; an
+ * organization's key or token, those of its namespaces. A token's constraints on connections narrow that: one on
+ * metadata hides the calls of a connection that is gone, or was made again, because nobody knows its metadata any more.
+ */
+export function readableCalls(
+  { store }: RecordsDeps,
+  context: RequestContext,
+): (call: RecordedCall) => Promise<boolean> {
+  const { caller, directory } = context
+  const isEverybodys = caller.operator && caller.organizationId === undefined
+
+  /** When the namespace was made, if the caller manages it: calls before that are of another one of its name. */
+  async function managedSince(name: string): Promise<number> {
+    const namespace = await directory.namespace(name)
+    if (namespace === undefined || !(await canAccessNamespace(caller, namespace, directory))) return never
+    return (await managesNamespace(caller, namespace, directory)) ? Date.parse(createdAtOf(namespace)) : never
+  }
+
+  /** Since when the token's constraints allow the connection. */
+  async function allowedSince(namespace: string, connectionId: string): Promise<number> {
+    const access = { namespace, resource: 'connections', operation: 'read' } as const
+    if (!decide(caller.blocks, { ...access, metadata: 'narrowed' }).allowed) return never
+    if (caller.metadataFingerprint === '') return always
+    const { connection } = (await findConnection(store, namespace, connectionId)) ?? {}
+    if (connection === undefined) return never
+    const metadata = { connectionId, metadata: connection.metadata }
+    return decide(caller.blocks, { ...access, metadata }).allowed ? Date.parse(connection.createdAt) : never
+  }
+
+  /** The lines of a page are of few namespaces and connections. */
+  const managed = new Map<string, Promise<number>>()
+  const allowed = new Map<string, Promise<number>>()
+  return async ({ time = '', userId, namespace = '', connectionId = '' }) => {
+    const at = Date.parse(time)
+    const isOwn = caller.organizationId === undefined && userId === caller.userId
+    if (!isOwn && !isEverybodys && !(at > (await managed.getOrInsertComputed(namespace, managedSince)))) return false
+    if (caller.blocks.length === 0) return true
+    const since = allowed.getOrInsertComputed(`${namespace}/${connectionId}`, () =>
+      allowedSince(namespace, connectionId),
+    )
+    return at > (await since)
+  }
+}

@@ -1,0 +1,60 @@
+/** `GET /signing-keys` and `POST /signing-keys/rotate`: the keys that sign tokens, for operators (contract, 22.3). */
+
+import { auditedCaller } from '../../auth/authenticate.ts'
+import { requireOperator } from '../../auth/authorizer.ts'
+import type { SharedParts } from '../../auth/shared-parts.ts'
+import { changeSigningKeys, isAccepted, keyRing, rotateKeys, type SigningKeyRecord } from '../../auth/signing-keys.ts'
+import { secondsOf } from '../../clock.ts'
+import { CommandError, conflict } from '../../errors.ts'
+import { handlersOf } from '../../http/handler.ts'
+import { refuseQuery } from '../../http/query.ts'
+import { noStoreJson, wholeResponse } from '../../http/respond.ts'
+import { keyRetirementSeconds } from '../../limits.ts'
+import type { SigningKeyList } from '../../model/token.ts'
+
+export interface SigningKeyDeps extends Pick<SharedParts, 'authorizer' | 'audit' | 'store' | 'writes' | 'clock'> {
+  /** The key that seals the signing keys in the store. */
+  readonly sealingKey: Buffer
+}
+
+export const signingKeyHandlers = handlersOf({ listSigningKeys, rotateSigningKeys })
+
+async function listSigningKeys(deps: SigningKeyDeps, request: Request): Promise<Response> {
+  requireOperator(await deps.authorizer.authenticate(request)) // 401, 429, 403
+  refuseQuery(request.url) // 400
+  const { store, sealingKey } = deps
+  return listResponse(deps, request, await changeSigningKeys(store, sealingKey, () => undefined))
+}
+
+async function rotateSigningKeys(deps: SigningKeyDeps, request: Request): Promise<Response> {
+  const { writes, store, sealingKey, clock, audit } = deps
+  const context = await writes.authenticate(request) // 401, 429
+  requireOperator(context) // 403
+  refuseQuery(request.url) // 400
+  try {
+    const rotated = await changeSigningKeys(store, sealingKey, (before) => rotateKeys(before ?? [], secondsOf(clock)))
+    const { kid } = keyRing(rotated ?? []).active
+    await audit.recordDone('signing-key.rotated', { ...auditedCaller(context.caller), kid })
+    return listResponse(deps, request, rotated)
+  } catch (thrown) {
+    // Verifiers may still have a list without the next key.
+    throw thrown instanceof CommandError ? conflict(thrown.message) : thrown
+  }
+}
+
+function listResponse(
+  { clock }: SigningKeyDeps,
+  request: Request,
+  records: readonly SigningKeyRecord[] = [],
+): Response {
+  const now = secondsOf(clock)
+  const time = (seconds: number) => new Date(seconds * 1000).toISOString()
+  const list: SigningKeyList = {
+    keys: keyRing(records).all.map((key) => {
+      const { kid, state, since } = key
+      const isKept = state === 'retired' && isAccepted(key, now)
+      return { kid, state, since: time(since), acceptedUntil: isKept ? time(since + keyRetirementSeconds) : null }
+    }),
+  }
+  return wholeResponse(request, JSON.stringify(list), { headers: noStoreJson })
+}
