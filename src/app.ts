@@ -33,6 +33,9 @@ import { KeptLists, type KeptListsDeps } from './features/endpoint/kept-lists.ts
 import { ListChanges } from './features/endpoint/list-changes.ts'
 import { pinHandlers } from './features/endpoint/pin-handlers.ts'
 import { createUnderWay } from './features/endpoint/under-way.ts'
+import { eventHandlers } from './features/events/event-handlers.ts'
+import { EventLog } from './features/events/event-log.ts'
+import { publishingAudit, publishingStore } from './features/events/sources.ts'
 import { explainHandlers } from './features/explain/explain-handlers.ts'
 import { createCallRecorder } from './features/gateway/call-record.ts'
 import { createStatusRecorder } from './features/gateway/connection-status.ts'
@@ -96,6 +99,7 @@ import {
   sessionsPerMinuteMax,
   setupsPerMinuteMax,
 } from './limits.ts'
+import type { CallRecord } from './model/recorded-call.ts'
 import type { Audit } from './ops/audit-log.ts'
 import type { CallLog } from './ops/call-log.ts'
 import type { Log } from './ops/log.ts'
@@ -150,15 +154,21 @@ export interface AppDeps {
 export type Rates = Readonly<Record<'mints' | 'writes' | 'calls' | 'failures', number>>
 
 /** Makes the application: its handler of requests, and the counts of its cache of pages. */
-export function createApp(deps: AppDeps) {
+export function createApp(given: AppDeps) {
+  const events = new EventLog(
+    () => given.clock.now(),
+    () => given.clock.monotonic(),
+  )
+  const store = publishingStore(given.store, events)
+  const deps = { ...given, store, audit: publishingAudit(given.audit, events, () => given.clock.now()) }
   const lists = createConnectionLists(deps.store, deps.secrets.cursorKey)
   const fastLane = deps.fastLane === false ? undefined : fastLaneOf(deps, lists)
   const { guard, log, observer, clock, fairness, sockets } = deps
   const middleware = createMiddleware({ guard, log, observe: observer?.answered, clock })
   const shared = createParts(deps, middleware, lists, fastLane)
-  const gateway = createGateway(deps, middleware, shared)
+  const gateway = createGateway(deps, middleware, shared, events)
   const mint = createMint({ ...shared, signers: deps.signers, observer })
-  const parts = { ...shared, gateway, mint }
+  const parts = { ...shared, gateway, mint, events }
 
   /** The response for anything thrown while handling a request. */
   function answerError(request: Request, thrown: unknown, shape: ErrorShape = shapeOutsideOf(request)): Response {
@@ -180,7 +190,11 @@ export function createApp(deps: AppDeps) {
 
 type Parts = ReturnType<typeof createParts>
 
-type HandlerParts = Parts & { readonly gateway: ReturnType<typeof createGateway>; readonly mint: Mint }
+interface HandlerParts extends Parts {
+  readonly gateway: ReturnType<typeof createGateway>
+  readonly mint: Mint
+  readonly events: EventLog
+}
 
 /** Shared by several features: who asks, and what they may access. Each takes the part that its own `Deps` names. */
 function createParts(deps: AppDeps, middleware: Middleware, lists: ConnectionLists, fastLane: FastLane | undefined) {
@@ -222,11 +236,14 @@ function createParts(deps: AppDeps, middleware: Middleware, lists: ConnectionLis
   return { ...parts, credentials: createUpstreamCredentials(parts) }
 }
 
-function createGateway(deps: AppDeps, { requestId }: Middleware, parts: Parts) {
+function createGateway(deps: AppDeps, { requestId }: Middleware, parts: Parts, events: EventLog) {
   const { secrets, upstream, fairness, clock, observer, callLog, rates, sockets } = deps
   const sessions = createSessions(secrets.sessionKey)
   const isRecorded = callLog !== undefined || observer !== undefined
-  const recording = { log: callLog, key: secrets.callKey, observe: observer?.called, requestId, clock }
+  const onRecorded = (call: CallRecord) => {
+    events.publish({ type: 'call', call: { ...call, event: 'call', time: timestampOf(clock) } })
+  }
+  const recording = { log: callLog, key: secrets.callKey, observe: observer?.called, onRecorded, requestId, clock }
   const gateway: KeptListsDeps = {
     ...parts,
     pins: new Pins(parts),
@@ -260,7 +277,11 @@ function createHandlers(deps: AppDeps, parts: HandlerParts): Handlers {
   const servers: ServerDeps = { ...parts, isRegistryOpen, onAnswer }
   return {
     ...connectionHandlers({ ...parts, onPage: fastLane?.rememberPage ?? noop }),
-    ...mcpHandlers({ ...gateway, challenge: challengeOf(base, settings) }),
+    ...mcpHandlers({
+      ...gateway,
+      challenge: challengeOf(base, settings),
+      noteClient: (ref, userId, client) => parts.events.noteClient(ref, userId, client),
+    }),
     ...endpointHandlers({
       ...{ ...gateway, underWay: createUnderWay(secrets.sessionKey) },
       ...{ sessionKey: secrets.sessionKey, challenge: challengeOf(base, settings) },
@@ -288,6 +309,7 @@ function createHandlers(deps: AppDeps, parts: HandlerParts): Handlers {
     ...signingKeyHandlers({ ...parts, sealingKey: secrets.sealingKey }),
     ...healthHandlers(health),
     ...callStoryHandlers(health),
+    ...eventHandlers({ ...health, events: parts.events, every: deps.every ?? everyMoment }),
     ...tokenHandlers({
       ...parts,
       authenticator: { ...authenticator, authenticate: parts.authorizer.authenticate },

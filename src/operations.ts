@@ -135,6 +135,7 @@ export const operations = {
   getCall: get('/calls/{requestId}', log),
   listAudit: get('/audit', log),
   verifyAudit: get('/audit/verification', log),
+  listenEvents: get('/events', small),
   listSigningKeys: get('/signing-keys', small),
   rotateSigningKeys: post('/signing-keys/rotate', small),
   signInPage: get('/signin', small, 'page'),

@@ -31,6 +31,8 @@ const floors: readonly (readonly string[])[] = [
   ['cli'],
   ['app.ts', 'maintenance'],
   ['fast-lane'],
+  // Carries what health and records say.
+  ['features/events'],
   // Leads to the endpoint; looks at its lists.
   ['features/registry', 'features/explain', 'features/health'],
   // All connections of a namespace as one.

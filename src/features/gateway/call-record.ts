@@ -38,6 +38,8 @@ export interface CallRecorderOptions {
   readonly key: Buffer
   /** Receives each outcome, for metrics. */
   readonly observe: ((outcome: CallOutcome, namespace: string, connectionId: string) => void) | undefined
+  /** Receives each call that the record has. */
+  readonly onRecorded: (call: CallRecord) => void
   readonly requestId: (request: Request) => string
   readonly clock: Clock
 }
@@ -53,7 +55,7 @@ interface Ending {
  * The call is recorded before its answer ends. `send` notes how far it has come. The recorder throws what `send`
  * throws.
  */
-export function createCallRecorder({ log, key, observe, requestId, clock }: CallRecorderOptions) {
+export function createCallRecorder({ log, key, observe, onRecorded, requestId, clock }: CallRecorderOptions) {
   const hashOf = createHashes(key)
 
   return async (
@@ -87,8 +89,14 @@ export function createCallRecorder({ log, key, observe, requestId, clock }: Call
     })
     const end = async (ending: Ending) => {
       observe?.(ending.outcome, namespace, connectionId)
-      if (ending.outcome === 'refused') await log?.refused(caller, () => line(ending))
-      else await log?.record(await line(ending))
+      let recorded: CallRecord | undefined
+      const make = async () => {
+        recorded = await line(ending)
+        return recorded
+      }
+      if (ending.outcome === 'refused') await log?.refused(caller, make)
+      else if (log !== undefined) await log.record(await make())
+      if (recorded !== undefined) onRecorded(recorded)
     }
     let response: Response
     const progress: CallProgress = { isSent: false, isAnswered: false }

@@ -3,12 +3,15 @@
 import { PlatformError } from '../../errors.ts'
 import type { Handlers } from '../../http/handler.ts'
 import { refuseQuery } from '../../http/query.ts'
+import type { ConnectionRef } from '../../model/connection.ts'
 import { authorizeCall, forward, type GatewayDeps, isFresh } from './forward.ts'
-import { classifiedEra, isPlainlyHandshake, readMessage } from './message.ts'
+import { classifiedEra, isPlainlyHandshake, type Message, readMessage } from './message.ts'
 
 export interface McpDeps extends GatewayDeps {
   /** The `WWW-Authenticate` of a 401, which leads a client to sign in; undefined if it cannot sign in here. */
   readonly challenge: ((request: Request) => string) | undefined
+  /** Hears of each client that a request came from, by its own name. */
+  readonly noteClient?: (ref: ConnectionRef, userId: string, client: string) => void
 }
 
 export function mcpHandlers(deps: McpDeps): Pick<Handlers, 'callMcp'> {
@@ -21,10 +24,21 @@ export function mcpHandlers(deps: McpDeps): Pick<Handlers, 'callMcp'> {
       const era = isPlainlyHandshake(read, headers) ? 'handshake' : await classifiedEra(read, headers)
       if (era instanceof Response) return era // 400
       const message = era === read.era ? read : { ...read, era }
+      deps.noteClient?.(call.connection, call.context.caller.userId, clientOf(message, headers))
       // 401, 429, 404, 403 once more, and what forward() throws
       return forward(deps, isFresh(deps, call) ? call : await call.renew(), message, headers)
     },
   }
+}
+
+/** Characters of a client's name that are noted. Past it: cut. */
+const clientCharsMax = 100
+
+/** The name that a client greets with, or else that of its program. */
+function clientOf({ body }: Message, headers: Headers): string {
+  const { clientInfo } = (body['params'] ?? {}) as { clientInfo?: { name?: unknown } }
+  const name = typeof clientInfo?.name === 'string' ? clientInfo.name : headers.get('user-agent')
+  return (name ?? 'unknown').slice(0, clientCharsMax)
 }
 
 /** Adds the challenge to a 401. */

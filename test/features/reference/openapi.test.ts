@@ -40,6 +40,7 @@ const notDescribed: readonly OperationId[] = [
   'protectedNamespace',
   'protectedView',
   'listenNamespace',
+  'listenEvents',
   'listenView',
   'authorizationServer',
   'authorizationServerOfPath',

@@ -1,0 +1,162 @@
+/** `GET /events`: what happens, as a stream of events (contract, 22.4). */
+
+import type { RequestContext } from '../../auth/authorizer.ts'
+import { invalidRequest, rateLimited } from '../../errors.ts'
+import { allowanceOf } from '../../fairness/allowance.ts'
+import type { Fairness } from '../../fairness/fairness.ts'
+import { handlersOf } from '../../http/handler.ts'
+import { readQuery } from '../../http/query.ts'
+import { eventStream } from '../../http/respond.ts'
+import { openStreamBytes } from '../gateway/client-response.ts'
+import type { Every, WatchStream } from '../gateway/open-streams.ts'
+import type { HealthDeps } from '../health/stored-health.ts'
+import type { EventLog, EventType, NumberedEvent } from './event-log.ts'
+import { createVisible, type Visible } from './visible-events.ts'
+
+/** Contract 22.4: bytes of events that a listener has not taken. Past it: they are dropped, and it gets `gap`. */
+const unreadBytesMax = 2 ** 20
+/** Events that wait to be looked at for a listener, each of some hundred bytes. Past it: as for `unreadBytesMax`. */
+const waitingMax = 1000
+/** Milliseconds after which an idle stream carries a comment. */
+const commentMs = 15_000
+
+export interface EventDeps extends HealthDeps {
+  readonly events: EventLog
+  readonly fairness: Pick<Fairness, 'memory'>
+  readonly watchStream: WatchStream
+  readonly every: Every
+}
+
+export const eventHandlers = handlersOf({ listenEvents })
+
+const types: readonly EventType[] = ['call', 'connection', 'client', 'audit']
+
+async function listenEvents(deps: EventDeps, request: Request): Promise<Response> {
+  const { authorizer, events, fairness, sockets, every, watchStream } = deps
+  const context = await authorizer.authenticate(request) // 401, 429
+  const query = readQuery(request.url, ['namespace', 'types']) // 400
+  const wanted = (query.get('types')?.split(',') ?? types) as EventType[]
+  if (!wanted.every((type) => types.includes(type))) throw invalidRequest(`types: must be of ${types.join(', ')}`)
+  const { caller } = context
+  events.requireRoom(caller.keyId) // 429
+  if (!fairness.memory.take(caller, openStreamBytes))
+    throw rateLimited('This caller has too many streams open: close some', 1)
+  const filter = { namespace: query.get('namespace'), types: new Set(wanted) }
+  const stream = new Listening(events, (current: RequestContext) => createVisible(deps, current, filter), context)
+  const ends = [
+    () => fairness.memory.giveBack(caller, openStreamBytes),
+    sockets.disableIdleTimeout(request),
+    allowanceOf(request).hold(),
+    events.listen(caller.keyId, (event) => stream.hear(event)),
+    every(commentMs, () => stream.comment()),
+    // Somebody's rights may have changed, although the credential is good.
+    watchStream(
+      async () => stream.look(await authorizer.authenticate(request, true)),
+      () => stream.close(),
+    ),
+  ]
+  stream.onEnd = () => {
+    for (const end of ends.splice(0)) end()
+  }
+  stream.resume(request.headers.get('last-event-id'))
+  return new Response(stream.body, { headers: eventStream })
+}
+
+/** One listener: what it hears, in order, as far as it may see it and takes it. */
+class Listening {
+  readonly body: ReadableStream<Uint8Array>
+  onEnd = () => {}
+  readonly #events: EventLog
+  readonly #visibleTo: (context: RequestContext) => Visible
+  #visible: Visible
+  #context: RequestContext
+  #waiting: NumberedEvent[] = []
+  #isBusy = false
+  /** Whether events were dropped, and the listener does not know yet. */
+  #hasGap = false
+  #controller: ReadableStreamDefaultController<Uint8Array> | undefined
+
+  constructor(events: EventLog, visibleTo: (context: RequestContext) => Visible, context: RequestContext) {
+    this.#events = events
+    this.#visibleTo = visibleTo
+    this.#context = context
+    this.#visible = visibleTo(context)
+    this.body = new ReadableStream<Uint8Array>(
+      {
+        start: (controller) => {
+          this.#controller = controller
+        },
+        // It has taken something: there is room again, and perhaps a gap to tell of.
+        pull: () => void this.#run(),
+        cancel: () => this.onEnd(),
+      },
+      { highWaterMark: unreadBytesMax, size: (chunk) => chunk?.length ?? 0 },
+    )
+  }
+
+  /** Begins behind the event of this id, or says that some are missing. */
+  resume(id: string | null): void {
+    this.comment()
+    const missed = id === null ? [] : this.#events.after(id)
+    if (missed === undefined) this.#hasGap = true
+    for (const event of missed ?? []) this.hear(event)
+    void this.#run()
+  }
+
+  hear(event: NumberedEvent): void {
+    if (this.#waiting.length >= waitingMax || this.#isFull) {
+      this.#waiting = []
+      this.#hasGap = true
+    } else this.#waiting.push(event)
+    void this.#run()
+  }
+
+  /** The caller as it is now. */
+  async look(context: RequestContext): Promise<void> {
+    // The same directory: nothing that decides has changed.
+    if (context.directory === this.#context.directory) return
+    this.#context = context
+    this.#visible = this.#visibleTo(context)
+  }
+
+  comment(): void {
+    if (!this.#isFull) this.#write(':\n\n')
+  }
+
+  close(): void {
+    this.onEnd()
+    const controller = this.#controller
+    this.#controller = undefined
+    controller?.close()
+  }
+
+  get #isFull(): boolean {
+    return (this.#controller?.desiredSize ?? 1) <= 0
+  }
+
+  async #run(): Promise<void> {
+    if (this.#isBusy) return
+    this.#isBusy = true
+    try {
+      while (this.#controller !== undefined && !this.#isFull && (this.#hasGap || this.#waiting.length > 0)) {
+        if (this.#hasGap) this.#write('event: gap\ndata: {}\n\n')
+        this.#hasGap = false
+        const event = this.#waiting.shift()
+        const data = event && (await this.#visible(event.happening))
+        if (event !== undefined && data !== undefined) {
+          const { type } = event.happening
+          this.#write(`id: ${this.#events.idOf(event)}\nevent: ${type}\ndata: ${JSON.stringify(data)}\n\n`)
+        }
+      }
+    } catch {
+      // The store cannot be read just now: what was missed is not known.
+      this.#hasGap = true
+    } finally {
+      this.#isBusy = false
+    }
+  }
+
+  #write(text: string): void {
+    this.#controller?.enqueue(Buffer.from(text))
+  }
+}

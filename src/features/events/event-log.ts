@@ -1,0 +1,100 @@
+/**
+ * The last things that happened in this process, for streams of events (contract, 22.4). Each has a number; a listener
+ * that was away reads on where it stopped, as long as that is still here.
+ */
+
+import { randomBytes } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
+import { PlatformError } from '../../errors.ts'
+import type { ConnectionRef } from '../../model/connection.ts'
+import type { RecordedCall } from '../../ops/call-filter.ts'
+
+/** Contract 22.4: events that are kept for listeners that were away. Past it: they get `gap`. */
+const eventsKeptMax = 1000
+/** Contract 22.4: streams of events in a process. Past it: 429. */
+export const eventListenersMax = 500
+/** Contract 22.4: streams of events of one API key with all its tokens. Past it: 429. */
+export const eventListenersOfKeyMax = 50
+/** Contract 22.4: milliseconds in which a client is new at a connection once. Within it: no event. */
+const clientKnownMs = 600_000
+/** Clients at connections that are remembered. Past it: the least recently used one is new again. */
+const clientsKnownMax = 10_000
+
+/** Something that happened. A connection is looked at when a listener hears of it. */
+export type Happening =
+  | { readonly type: 'call'; readonly call: RecordedCall }
+  | { readonly type: 'client'; readonly client: NewClient }
+  | { readonly type: 'connection'; readonly ref: ConnectionRef }
+  | { readonly type: 'audit'; readonly entry: object }
+export type EventType = Happening['type']
+
+interface NewClient extends ConnectionRef {
+  readonly client: string
+  readonly userId: string
+  readonly time: string
+}
+
+export interface NumberedEvent {
+  readonly number: number
+  readonly happening: Happening
+}
+
+export class EventLog {
+  /** Ids of another process are none of ours. */
+  readonly #process = randomBytes(6).toString('base64url')
+  readonly #events: NumberedEvent[] = []
+  readonly #listeners = new Map<(event: NumberedEvent) => void, string>()
+  readonly #clients: LRUCache<string, true>
+  readonly #now: () => number
+  #last = 0
+
+  /** `now`: the wall clock, in milliseconds. */
+  constructor(now: () => number, monotonic: () => number) {
+    this.#now = now
+    const perf = { now: monotonic }
+    this.#clients = new LRUCache({ max: clientsKnownMax, ttl: clientKnownMs, ttlResolution: 0, perf })
+  }
+
+  publish(happening: Happening): void {
+    this.#last += 1
+    const event = { number: this.#last, happening }
+    this.#events.push(event)
+    if (this.#events.length > eventsKeptMax) this.#events.shift()
+    for (const listener of this.#listeners.keys()) listener(event)
+  }
+
+  /** A client is at a connection; an event says so once in ten minutes. */
+  noteClient(ref: ConnectionRef, userId: string, client: string): void {
+    const key = [ref.namespace, ref.connectionId, userId, client].join('\0')
+    if (this.#clients.has(key)) return
+    this.#clients.set(key, true)
+    const { namespace, connectionId } = ref
+    const time = new Date(this.#now()).toISOString()
+    this.publish({ type: 'client', client: { namespace, connectionId, client, userId, time } })
+  }
+
+  /** Throws 429 if the key or the process has too many listeners. */
+  requireRoom(keyId: string): void {
+    const own = [...this.#listeners.values()].filter((one) => one === keyId).length
+    if (this.#listeners.size < eventListenersMax && own < eventListenersOfKeyMax) return
+    throw new PlatformError('rate_limited', 'Too many streams of events are open: close some', { retryAfter: 15 })
+  }
+
+  listen(keyId: string, listener: (event: NumberedEvent) => void): () => void {
+    this.#listeners.set(listener, keyId)
+    return () => this.#listeners.delete(listener)
+  }
+
+  idOf({ number }: Pick<NumberedEvent, 'number'>): string {
+    return `${this.#process}-${number}`
+  }
+
+  /** The events after the one of this id; undefined if some of them are not here any more. */
+  after(id: string): readonly NumberedEvent[] | undefined {
+    const [, process, digits] = /^([\w-]+)-(\d{1,15})$/.exec(id) ?? []
+    const number = Number(digits)
+    const first = this.#events[0]?.number ?? this.#last + 1
+    if (process !== this.#process || number > this.#last || number < first - 1) return undefined
+    return this.#events.filter((event) => event.number > number)
+  }
+}

@@ -1,0 +1,209 @@
+/** `GET /events`: who hears of what, what comes again, and how many may listen (contract, 22.4). */
+
+import { beforeEach, describe, expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { eventListenersOfKeyMax } from '../../../src/features/events/event-log.ts'
+import { openCallLog } from '../../../src/ops/call-log.ts'
+import { mintToken } from '../../api/cases.ts'
+import { sampleApis } from '../../support/api.ts'
+import { clockOf } from '../../support/clock.ts'
+import { createTestPlatform, type TestPlatform } from '../../support/platform.ts'
+import { sampleKeys } from '../../support/sample.ts'
+import { workplace } from '../../support/workplace.ts'
+
+const place = workplace()
+let files = 0
+let platform: TestPlatform
+let api: ReturnType<typeof sampleApis>
+/** What is repeated; the test lets the time pass. */
+let repeated: { readonly milliseconds: number; readonly act: () => void }[]
+beforeEach(async () => {
+  files += 1
+  repeated = []
+  const callLog = openCallLog(join(place.folder, `calls-${files}.jsonl`), {
+    clock: clockOf(() => 0),
+    onFailure: () => {},
+  })
+  const every = (milliseconds: number, act: () => void) => {
+    const one = { milliseconds, act }
+    repeated.push(one)
+    return () => void repeated.splice(repeated.indexOf(one), 1)
+  }
+  platform = await createTestPlatform({ callLog, every })
+  api = sampleApis(platform.fetch)
+})
+
+interface Event {
+  readonly id: string
+  readonly event: string
+  // biome-ignore lint/suspicious/noExplicitAny: a test says what it expects of it
+  readonly data: any
+}
+
+/** A listener, and what it has heard so far. */
+async function listen(credential: string, query = '', lastEventId?: string) {
+  const headers = { authorization: `Bearer ${credential}`, ...(lastEventId && { 'last-event-id': lastEventId }) }
+  const response = await platform.fetch(`/events${query}`, { headers })
+  if (response.body === null || response.status !== 200) throw new Error(`${response.status}`)
+  const reader = response.body.getReader()
+  let text = ''
+  let isOver = false
+  const reading = (async () => {
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done) break
+      text += Buffer.from(value).toString()
+    }
+    isOver = true
+  })()
+  return {
+    /** When everything that is under way has been heard. */
+    async heard(): Promise<Event[]> {
+      for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve))
+      return text.split('\n\n').flatMap((block) => {
+        const lines = new Map(
+          block.split('\n').map((line) => [line.split(': ')[0], line.slice(line.indexOf(': ') + 2)]),
+        )
+        const [id = '', event, data = ''] = [lines.get('id'), lines.get('event'), lines.get('data')]
+        return event === undefined ? [] : [{ id, event, data: JSON.parse(data) }]
+      })
+    },
+    text: () => text,
+    isOver: () => isOver,
+    stop: () => reader.cancel().then(() => reading),
+  }
+}
+
+/** Sends an MCP message to a mocked connection. */
+async function send(key: string, method: string, params: object): Promise<void> {
+  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', accept: '*/*' }
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params })
+  await (await platform.fetch('/connect/northwind/crm-ada/mcp', { method: 'POST', headers, body })).text()
+}
+const call = (key: string, name = 'find_account') => send(key, 'tools/call', { name, arguments: {} })
+const typesOf = (events: readonly Event[]) => events.map(({ event }) => event)
+
+describe('a listener hears', () => {
+  test('of calls that it may read, as the list has them', async () => {
+    const [ada, linus, stranger] = [
+      await listen(sampleKeys.ada, '?types=call'),
+      await listen(sampleKeys.linus, '?types=call'),
+      await listen(sampleKeys.jonas),
+    ]
+    await call(sampleKeys.ada)
+    const [event] = await ada.heard()
+    const [listed] = (await api.ada('GET /calls')).body.calls
+    expect(event?.data).toMatchObject({ requestId: listed.requestId, tool: 'find_account', args: listed.args })
+    expect(event?.data.seq).toBeUndefined()
+    expect(await linus.heard()).toEqual([])
+    expect(await stranger.heard()).toEqual([])
+  })
+
+  test('of connections as they are now, and of those that are gone', async () => {
+    const [ada, stranger] = [
+      await listen(sampleKeys.ada, '?types=connection'),
+      await listen(sampleKeys.jonas, '?types=connection'),
+    ]
+    const team = await mintToken(platform.fetch, sampleKeys.ada, { policy: [{ metadata: { team: 'none' } }] })
+    const narrow = await listen(team, '?types=connection')
+    await api.ada('PUT /connect/northwind/made', { server: 'northwind/weather', mock: { enabled: true } })
+    const made = { namespace: 'northwind', connectionId: 'made', level: 'ok', summary: 'Mocked' }
+    expect((await ada.heard()).map(({ data }) => data)).toMatchObject([made])
+    await api.ada('DELETE /connect/northwind/made')
+    expect((await ada.heard()).map(({ data }) => data)).toMatchObject([
+      made,
+      { ...made, level: 'off', summary: 'Deleted' },
+    ])
+    expect([await stranger.heard(), await narrow.heard()]).toEqual([[], []])
+  })
+
+  test('of a client once in ten minutes', async () => {
+    const ada = await listen(sampleKeys.ada, '?types=client')
+    const params = {
+      ...{ protocolVersion: '2025-06-18', capabilities: {} },
+      clientInfo: { name: 'my-client', version: '1' },
+    }
+    for (let times = 0; times < 3; times += 1) await send(sampleKeys.ada, 'initialize', params)
+    expect((await ada.heard()).map(({ data }) => [data.client, data.userId, data.connectionId])).toEqual([
+      ['my-client', 'ada', 'crm-ada'],
+    ])
+    platform.now += 600_001
+    await send(sampleKeys.ada, 'initialize', params)
+    expect(await ada.heard()).toHaveLength(2)
+  })
+
+  test('of the audit log, as an operator with an API key', async () => {
+    const token = await mintToken(platform.fetch, sampleKeys.operator)
+    const [operator, ada, held] = [await listen(sampleKeys.operator), await listen(sampleKeys.ada), await listen(token)]
+    await mintToken(platform.fetch, sampleKeys.linus)
+    expect((await operator.heard()).map(({ data }) => [data.event, data.userId])).toEqual([['token.minted', 'linus']])
+    expect([await ada.heard(), await held.heard()]).toEqual([[], []])
+  })
+
+  test('of one namespace, where that is named', async () => {
+    const other = await listen(sampleKeys.ada, '?namespace=ada')
+    await call(sampleKeys.ada)
+    expect(typesOf(await other.heard())).toEqual([])
+    expect((await api.ada('GET /events?types=nothing')).status).toBe(400)
+  })
+})
+
+describe('a listener that was away', () => {
+  test('hears what it missed', async () => {
+    const first = await listen(sampleKeys.ada, '?types=call')
+    await call(sampleKeys.ada)
+    const [seen] = await first.heard()
+    await first.stop()
+    for (const name of ['a', 'b']) await call(sampleKeys.ada, name)
+    const second = await listen(sampleKeys.ada, '?types=call', seen?.id)
+    expect((await second.heard()).map(({ data }) => data.tool)).toEqual(['a', 'b'])
+  })
+
+  test('hears of a gap where too much has happened since, and of another process', async () => {
+    const first = await listen(sampleKeys.ada, '?types=connection')
+    const put = (index: number) =>
+      api.ada('PUT /connect/ada/made', { mcpUrl: 'https://x.example.com', name: `${index}` })
+    await put(0)
+    const [seen] = await first.heard()
+    await first.stop()
+    for (let index = 1; index < 1100; index += 1) await call(sampleKeys.ada, 'x')
+    for (const id of [seen?.id, 'another-1', 'nonsense', `${seen?.id}9999`])
+      expect(typesOf(await (await listen(sampleKeys.ada, '?types=connection', id)).heard())).toEqual(['gap'])
+  })
+
+  test('hears of a gap where it does not read', async () => {
+    const headers = { authorization: `Bearer ${sampleKeys.ada}` }
+    const { body } = await platform.fetch('/events?types=call', { headers })
+    for (let index = 0; index < 2200; index += 1) await call(sampleKeys.ada, 'x'.repeat(250))
+    const reader = body?.getReader()
+    let text = ''
+    while (!text.includes('event: gap')) text += Buffer.from((await reader?.read())?.value ?? []).toString()
+    expect(text.length).toBeLessThan(2.2 * 2 ** 20)
+    expect(text).toContain('event: gap')
+    await reader?.cancel()
+  }, 60_000)
+})
+
+test('a stream ends with its credential, and carries a comment when nothing happens', async () => {
+  const token = await mintToken(platform.fetch, sampleKeys.ada)
+  const ada = await listen(token)
+  for (const { milliseconds, act } of [...repeated]) if (milliseconds === 15_000) act()
+  await ada.heard()
+  expect(ada.text()).toBe(':\n\n:\n\n')
+  await api.ada('POST /tokens/revoke', { token })
+  for (const { milliseconds, act } of [...repeated]) if (milliseconds === 500) act()
+  await ada.heard()
+  expect(ada.isOver()).toBe(true)
+  expect(repeated).toEqual([])
+})
+
+test('so many may listen with one key', async () => {
+  const listeners = []
+  for (let index = 0; index < eventListenersOfKeyMax; index += 1) listeners.push(await listen(sampleKeys.ada))
+  expect((await api.ada('GET /events')).status).toBe(429)
+  const other = await listen(sampleKeys.linus)
+  await listeners[0]?.stop()
+  await (await listen(sampleKeys.ada)).stop()
+  for (const one of [other, ...listeners.slice(1)]) await one.stop()
+  expect(repeated).toEqual([])
+})
