@@ -22,8 +22,10 @@ export function platformUrl(given: string | undefined, { host, port }: Address):
 }
 
 /** Waits for `healthMs` at most, for the body too. */
-export const ask = (url: string, path: string) =>
-  fetch(`${url}${path}`, { redirect: 'manual', signal: AbortSignal.timeout(healthMs) })
+export const ask = (url: string, path: string, credential?: string) => {
+  const headers = credential === undefined ? {} : { authorization: `Bearer ${credential}` }
+  return fetch(`${url}${path}`, { headers, redirect: 'manual', signal: AbortSignal.timeout(healthMs) })
+}
 
 /** Resolves if `GET /health` answers 200. Throws CommandError otherwise. */
 export async function askHealth(given: string | undefined, address: Address, { stdout }: Terminal): Promise<void> {

@@ -1,12 +1,32 @@
 /** `postern status`: what runs on this machine, or behind a URL, and what is unwell. */
 
 import { existsSync } from 'node:fs'
+import type { Overview } from '../model/health.ts'
+import { readHosts } from './client/hosts.ts'
 import { ask, askHealth, platformUrl } from './health-command.ts'
 import { storeStatus } from './store-command.ts'
 import { table } from './table.ts'
 import type { Terminal } from './terminal.ts'
 
 type StatusFlags = Parameters<typeof platformUrl>[1] & Parameters<typeof storeStatus>[0]
+
+/** The part of an overview that needs no table: how many connections are well, and those that are not. */
+function factsOf({ connections, attention, calls }: Overview): string[][] {
+  const { total, complete, ...levels } = connections
+  const counted = Object.entries(levels).filter(([, count]) => count > 0)
+  const parts = counted.map(([level, count]) => `${count} ${level}`).join(', ')
+  const more = complete ? '' : ' or more'
+  return [
+    ['connections', `${total}${more}${parts === '' ? '' : `: ${parts}`}`],
+    ...attention.map(({ namespace, connectionId, level, summary }) => [
+      level,
+      `${namespace}/${connectionId}: ${summary}`,
+    ]),
+    ...(calls === null
+      ? []
+      : [['calls in the last hour', `${calls.ok} ok, ${calls.failed} failed, ${calls.refused} refused`]]),
+  ]
+}
 
 /** Resolves with the exit code: 1 if the platform does not answer. Throws CommandError and StoreError of the store. */
 export async function status(given: string | undefined, flags: StatusFlags, terminal: Terminal): Promise<number> {
@@ -15,8 +35,9 @@ export async function status(given: string | undefined, flags: StatusFlags, term
     () => undefined,
     ({ message }: Error) => message,
   )
-  const read = (path: string) =>
-    ask(url, path)
+  const key = process.env['POSTERN_TOKEN'] || readHosts(process.env).keys[url]
+  const read = (path: string, credential?: string) =>
+    ask(url, path, credential)
       .then((response) => (response.ok ? (response.json() as Promise<Record<string, unknown>>) : undefined))
       .catch(() => undefined)
   const facts = [
@@ -29,6 +50,8 @@ export async function status(given: string | undefined, flags: StatusFlags, term
     facts.push(['version', document?.info?.version ?? 'unknown'])
     facts.push(['sign-in of clients', signIn === undefined ? 'off' : 'on'])
   }
+  const overview = problem === undefined && key !== undefined ? await read('/overview', key) : undefined
+  if (overview !== undefined) facts.push(...factsOf(overview as unknown as Overview))
   terminal.stdout(table(facts))
   // Its store, where it is on this machine or named.
   if (given === undefined && (flags.store !== undefined || existsSync(flags.data))) await storeStatus(flags, terminal)

@@ -108,8 +108,11 @@ test('from an empty folder to who called what', async () => {
   )
   await works('ada', 'connection add mock acme-prod/weather --mock', inProd)
   expect(await works('ada', 'connection list -n acme-prod')).toBe(
-    `mock\tconnected\tmock\t${url}\nweather\tconnected\tweather\t${url}\n`,
+    `mock\tok\tMocked\tmock\t${url}\nweather\tok\tConnected\tweather\t${url}\n`,
   )
+  const status = await works('ada', `status ${server.url}`)
+  expect(status).toMatch(/^connections +2: 2 ok$/m)
+  expect(status).toMatch(/^calls in the last hour +0 ok, 0 failed, 0 refused$/m)
   expect(JSON.parse(await works('ada', 'connection get weather', inProd)).metadata).toEqual({ team: 'ops' })
   await works('ada', 'connection rm mock', inProd)
   const key = (await works('ada', 'org key create acme ci')).trim()
@@ -352,9 +355,7 @@ test('a token that may call tools of one namespace needs no more to call them', 
   await works('op4', 'namespace add narrow', { env })
   await works('op4', `connection add one http://127.0.0.1:${upstream.port}/mcp -n narrow --metadata team=a`, { env })
   await works('op4', `connection add two http://127.0.0.1:${upstream.port}/mcp -n narrow`, { env })
-  expect(await works('op4', 'connection list -n narrow --metadata team=a', { env })).toMatch(
-    /^one\tconnected\t[^\n]*\n$/,
-  )
+  expect(await works('op4', 'connection list -n narrow --metadata team=a', { env })).toMatch(/^one\tok\t[^\n]*\n$/)
   const token = (await works('op4', 'token mint --namespace narrow --operation execute', { env })).trim()
   const holder = { env: { POSTERN_URL: server.url, POSTERN_TOKEN: token } }
   expect(await works('x', 'tool call one.get_forecast', holder)).toContain('get_forecast')

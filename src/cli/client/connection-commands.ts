@@ -1,6 +1,6 @@
 /** `postern connection`: the connections of a namespace. */
 
-import { Type } from '@sinclair/typebox'
+import { type Static, Type } from '@sinclair/typebox'
 import type { Command } from 'commander'
 import { CommandError } from '../../errors.ts'
 import { ConnectionId, isConnectionId } from '../../model/names.ts'
@@ -17,6 +17,9 @@ interface ConnectionFlags {
   readonly mock?: boolean
 }
 
+const Healths = Type.Object({
+  connections: Type.Array(Type.Object({ connectionId: Type.String(), level: Type.String(), summary: Type.String() })),
+})
 const Tools = Type.Object({ tools: Type.Array(Type.Unknown()) })
 
 const states: Readonly<Record<string, string>> = {
@@ -61,9 +64,18 @@ export function addConnectionCommands(postern: Command, { inNamespace }: RemoteC
     .addOption(many('--metadata <key=value>', 'only connections with this metadata'))
     .run(async (context: CommandContext<ConnectionFlags>) => {
       const metadata = readPairs(context.flags.metadata ?? [])
-      const found = await allConnections(context, await context.namespace(), metadata)
-      const rows = found.connections.map((one) => [one.connectionId, one.status.state, one.name, one.mcpUrl])
-      context.show(found, ['CONNECTION', 'STATE', 'NAME', 'URL'], rows)
+      const namespace = await context.namespace()
+      const found = await allConnections(context, namespace, metadata)
+      const health = await healthOf(
+        context,
+        namespace,
+        found.connections.map(({ connectionId }) => connectionId),
+      )
+      const rows = found.connections.map(({ connectionId, name, mcpUrl }) => {
+        const { level, summary } = health.get(connectionId) ?? {}
+        return [connectionId, level, summary, name, mcpUrl]
+      })
+      context.show(found, ['CONNECTION', 'HEALTH', '', 'NAME', 'URL'], rows)
     })
   inNamespace(connection, 'get', 'print a connection')
     .argument('<id>', 'the id of the connection')
@@ -108,6 +120,21 @@ export function addConnectionCommands(postern: Command, { inNamespace }: RemoteC
       const removed = await context.request('DELETE', pathOf(namespace, id), noConnection(namespace, id))
       context.say(removed, `${id} is deleted`)
     })
+}
+
+/** Ids of which one request asks the health. */
+const healthIdsMax = 100
+
+/** The health of these connections, by id. */
+async function healthOf({ request }: CommandContext, namespace: string, ids: readonly string[]) {
+  const found = new Map<string, Static<typeof Healths>['connections'][number]>()
+  for (let at = 0; at < ids.length; at += healthIdsMax) {
+    const asked = ids.slice(at, at + healthIdsMax).join()
+    const path = `/connect/${pathSegment(namespace)}/.health?ids=${asked}`
+    const { connections } = await request('GET', path, { reads: Healths })
+    for (const one of connections) found.set(one.connectionId, one)
+  }
+  return found
 }
 
 function pathOf(namespace: string, id: string): string {
