@@ -6,6 +6,7 @@
 import { createAuthenticator } from './auth/authenticate.ts'
 import { countedByOwner, createAuthorizer } from './auth/authorizer.ts'
 import { createBrowserSessions } from './auth/browser-sessions.ts'
+import { createConsoleSessions } from './auth/console-sessions.ts'
 import { createDenials } from './auth/denials.ts'
 import { createDirectory } from './auth/directory.ts'
 import { createExpiringRecords } from './auth/expiring-records.ts'
@@ -26,6 +27,7 @@ import { grantHandlers } from './features/authorization/grant-handlers.ts'
 import { type AuthorizationSettings, challengeOf, isSignInPossible } from './features/authorization/oauth-metadata.ts'
 import { connectionHandlers } from './features/connections/connection-handlers.ts'
 import { type ConnectionLists, createConnectionLists } from './features/connections/connection-lists.ts'
+import { consoleSessionHandlers } from './features/console/session-handlers.ts'
 import { endpointHandlers } from './features/endpoint/endpoint-handler.ts'
 import { endpointTools } from './features/endpoint/endpoint-tools.ts'
 import { JoinedAnswers } from './features/endpoint/joined-answers.ts'
@@ -146,6 +148,8 @@ export interface AppDeps {
   readonly authorization: AuthorizationSettings
   /** Receives events for metrics. */
   readonly observer?: Observer
+  /** Whether there is a console: its pages, its sessions, and streams of events. True by default. */
+  readonly hasConsole?: boolean
   /** Whether to use the fast lane. True by default. */
   readonly fastLane?: boolean
 }
@@ -203,8 +207,14 @@ function createParts(deps: AppDeps, middleware: Middleware, lists: ConnectionLis
   const denials = createDenials(audit, middleware.requestId)
   const noteRefused = createRefusedLog(log, clock)
   const directory = createDirectory(store)
+  const records = createExpiringRecords(store, signInKey, clock)
+  const consoleSessions =
+    deps.hasConsole === false
+      ? undefined
+      : createConsoleSessions({ records, directory, store, signInKey, issuer, clock })
   const authenticator = createAuthenticator({
     directory,
+    ...(consoleSessions && { cookieCaller: consoleSessions.authenticate }),
     pepper: secrets.apiKeyPepper,
     sealingKey: secrets.sealingKey,
     issuer,
@@ -217,7 +227,6 @@ function createParts(deps: AppDeps, middleware: Middleware, lists: ConnectionLis
     },
   })
   const ordinary = createAuthorizer(authenticator, store, denials)
-  const records = createExpiringRecords(store, signInKey, clock)
   const base = issuer.replace(/\/$/, '')
   const authorizer = countedByOwner(fastLane?.authorizer(ordinary) ?? ordinary)
   const writeRate = createHolderRateLimit({ perSecond: rates.writes, clock })
@@ -228,6 +237,7 @@ function createParts(deps: AppDeps, middleware: Middleware, lists: ConnectionLis
     writes: createWrites({ authorizer, denials, audit, store, writeRate }),
     sessions: createBrowserSessions(records, directory, signInKey, issuer),
     links: createSetupLinks(base, signInKey, clock),
+    consoleSessions,
     namespacesPerUser: deps.namespacesPerUser,
     newKeys: atMost(newKeysPerHourMax, 3600, deps.clock),
     hasDocument: deps.authorization.hasClientDocument,
@@ -326,8 +336,10 @@ function createHandlers(deps: AppDeps, parts: HandlerParts): Handlers {
 function createSignInHandlers(deps: AppDeps, parts: HandlerParts) {
   const { clock, authorization: settings } = deps
   const { authenticator, base, gateway, mint } = parts
+  const signIns = atMost(sessionsPerMinuteMax, 60, clock)
   return {
-    ...signInHandlers({ ...parts, signIns: atMost(sessionsPerMinuteMax, 60, clock) }),
+    ...signInHandlers({ ...parts, signIns }),
+    ...consoleSessionHandlers({ ...parts, signIns }),
     ...cliLoginHandlers({
       ...parts,
       mintForDay: async (of, requireAllowed) => (await mint({ policy: [{ ttl: '24h' }] }, of, requireAllowed)).token,

@@ -39,6 +39,7 @@ const floors: readonly (readonly string[])[] = [
   ['features/endpoint'],
   [
     'features/sign-in',
+    'features/console',
     'features/authorization',
     'features/tokens',
     'features/connections',

@@ -71,6 +71,10 @@ export interface AuthenticatorOptions extends CountedFailures {
   readonly issuer: string
   readonly clock: Clock
   readonly sockets: Pick<ClientSockets, 'addressOf'>
+  /**
+   * The caller of a request without `Authorization`, by its cookie; undefined if it has none. Throws `unauthorized`.
+   */
+  readonly cookieCaller?: (request: Request) => Promise<Authenticated | undefined>
 }
 
 interface Parts extends AuthenticatorOptions {
@@ -118,7 +122,10 @@ export function createAuthenticator(options: AuthenticatorOptions) {
      */
     async authenticate(request: Request, isRepeated = false): Promise<Authenticated> {
       const address = sockets.addressOf(request)
-      const credential = credentialIn(parts, request.headers.get('authorization') ?? '', address)
+      const header = request.headers.get('authorization')
+      const byCookie = header === null ? await options.cookieCaller?.(request) : undefined
+      if (byCookie !== undefined) return byCookie
+      const credential = credentialIn(parts, header ?? '', address)
       const current = await directory.current()
       const caller = await callerOf({ credential, address, path: pathOf(request.url) }, current, parts)
       if (!('refused' in caller)) {

@@ -57,7 +57,7 @@ export function createBrowserSessions(
 const cookiesMax = 200
 
 /** Cookies of an https base URL get the `__Host-` prefix, which no other host or path can set. */
-export function ourCookie(baseUrl: string, plainName: string) {
+export function ourCookie(baseUrl: string, plainName: string, sameSite: 'Lax' | 'Strict' = 'Lax') {
   const isSecure = baseUrl.startsWith('https:')
   const start = `${isSecure ? '__Host-' : ''}${plainName}=`
   return {
@@ -70,7 +70,7 @@ export function ourCookie(baseUrl: string, plainName: string) {
     },
     /** The `Set-Cookie` header. `maxAge`: seconds; 0 removes it. */
     set: (value: string, maxAge: number) =>
-      `${start}${value}; Path=/; HttpOnly; SameSite=Lax; Max-Age=${maxAge}${isSecure ? '; Secure' : ''}`,
+      `${start}${value}; Path=/; HttpOnly; SameSite=${sameSite}; Max-Age=${maxAge}${isSecure ? '; Secure' : ''}`,
   }
 }
 

@@ -21,7 +21,7 @@ export const expiredRecordsDeletedMax = 20
 const expiredRecordsReadMax = 1000
 
 /** The purpose of a secret. A secret of one purpose finds nothing under another. */
-export type Purpose = 'session' | 'login link' | 'cli login' | 'attempt' | 'code'
+export type Purpose = 'session' | 'console session' | 'login link' | 'cli login' | 'attempt' | 'code'
 
 /** A record as it was read, for the checks and deletes of a write. */
 export interface FoundRecord<T> {

@@ -149,6 +149,7 @@ const settings = {
     `${limits.upstreamTimeoutDefaultSeconds}s`,
     readTimeout,
   ),
+  hasConsole: onOff('--no-console', 'turn off the console in the browser, with its sessions and streams of events'),
   // How people sign clients in, and how postern presents itself where it signs in to MCP servers.
   isSignInOn: onOff('--no-sign-in', 'turn off the sign-in of clients with OAuth'),
   // Authorization servers fetch that document, which they cannot where this server is not reachable for them.
@@ -185,7 +186,9 @@ const replicaSettings = {
   ),
 }
 
-/** Adds the flags. Values stay text here; `readServeConfig` reads them, so that all complaints are reported together. */
+/**
+ * Adds the flags. Values stay text here; `readServeConfig` reads them, so that all complaints are reported together.
+ */
 export function withServeOptions(command: Command, { isReplica }: { readonly isReplica: boolean }): Command {
   for (const one of Object.values({ ...(isReplica && replicaSettings), ...settings })) command.addOption(one)
   return command

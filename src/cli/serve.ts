@@ -174,6 +174,7 @@ const settingsOf = (config: ServeConfig) => ({
   rates: { mints: config.mintRate, failures: config.failureRate, writes: config.writeRate, calls: config.callRate },
   quota: { connections: config.namespaceConnections, bytes: config.namespaceBytes, servers: namespaceServersMax },
   namespacesPerUser: config.namespacesPerUser,
+  hasConsole: config.hasConsole,
 })
 
 /** Removes what an interrupted start or deletion left, and loads the fixtures. Throws CommandError. */

@@ -149,6 +149,8 @@ export const Me = closedObject({
   /** Whether there are more namespaces than listed. */
   more: Type.Boolean(),
   baseUrl: Type.String(),
+  /** Whether there is a console at the base URL. */
+  console: Type.Boolean(),
   version: Type.String(),
 })
 export type Me = Static<typeof Me>

@@ -91,6 +91,8 @@ export interface TestPlatformOptions {
   /** None by default. */
   readonly quota?: Partial<Usage>
   readonly every?: AppDeps['every']
+  /** True by default. */
+  readonly hasConsole?: boolean
   /** On this thread by default. */
   readonly signers?: AppDeps['signers']
   /** None can be reached by default. */
@@ -214,6 +216,7 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
     namespacesPerUser: options.namespacesPerUser ?? 3,
     quota: { connections: Infinity, bytes: Infinity, servers: Infinity, ...options.quota },
     ...(options.every && { every: options.every }),
+    hasConsole: options.hasConsole ?? true,
     fastLane: options.fastLane ?? process.env['POSTERN_TEST_FAST_LANE'] !== 'off',
   })
   return platform

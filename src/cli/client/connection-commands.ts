@@ -122,7 +122,7 @@ export function addConnectionCommands(postern: Command, { inNamespace }: RemoteC
     })
 }
 
-/** Ids of which one request asks the health. */
+/** Ids of which one request asks the health. Past it: the command asks again. */
 const healthIdsMax = 100
 
 /** The health of these connections, by id. */

@@ -1,7 +1,7 @@
 /** `GET /events`: what happens, as a stream of events (contract, 22.4). */
 
 import type { RequestContext } from '../../auth/authorizer.ts'
-import { invalidRequest, rateLimited } from '../../errors.ts'
+import { invalidRequest, notFound, rateLimited } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import type { Fairness } from '../../fairness/fairness.ts'
 import { handlersOf } from '../../http/handler.ts'
@@ -25,6 +25,8 @@ export interface EventDeps extends HealthDeps {
   readonly fairness: Pick<Fairness, 'memory'>
   readonly watchStream: WatchStream
   readonly every: Every
+  /** Streams of events are the console's: without it, there are none. */
+  readonly consoleSessions: object | undefined
 }
 
 export const eventHandlers = handlersOf({ listenEvents })
@@ -33,6 +35,7 @@ const types: readonly EventType[] = ['call', 'connection', 'client', 'audit']
 
 async function listenEvents(deps: EventDeps, request: Request): Promise<Response> {
   const { authorizer, events, fairness, sockets, every, watchStream } = deps
+  if (deps.consoleSessions === undefined) throw notFound()
   const context = await authorizer.authenticate(request) // 401, 429
   const query = readQuery(request.url, ['namespace', 'types']) // 400
   const wanted = (query.get('types')?.split(',') ?? types) as EventType[]

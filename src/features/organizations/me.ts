@@ -23,7 +23,10 @@ const meNamespacesMax = 100
 
 export const meHandlers = handlersOf({ getMe })
 
-async function getMe({ authorizer, store, issuer }: OrganizationDeps, request: Request): Promise<Response> {
+async function getMe(
+  { authorizer, store, issuer, consoleSessions }: OrganizationDeps,
+  request: Request,
+): Promise<Response> {
   const context = await authorizer.authenticate(request) // 401, 429
   refuseQuery(request.url) // 400
   const { caller, directory } = context
@@ -43,6 +46,7 @@ async function getMe({ authorizer, store, issuer }: OrganizationDeps, request: R
     namespaces: await described(context, accessible.slice(0, meNamespacesMax)),
     more: accessible.length > meNamespacesMax,
     baseUrl: issuer,
+    console: consoleSessions !== undefined,
     version,
   }
   return wholeResponse(request, JSON.stringify(me))

@@ -285,6 +285,7 @@ describe('who am I', () => {
       })),
       more: false,
       baseUrl: 'http://localhost:8787',
+      console: true,
       version: expect.any(String),
     })
     const [mine] = (await api.ada('GET /me')).body.namespaces
