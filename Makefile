@@ -64,7 +64,7 @@ test: install clients build ## Check types and style, run every test, on the exe
 
 .PHONY: typecheck
 typecheck: install
-	node_modules/.bin/tsc --noEmit
+	node_modules/.bin/tsc --noEmit && node_modules/.bin/tsc --noEmit -p src/console
 
 .PHONY: lint
 lint: install

@@ -27,6 +27,7 @@ import { grantHandlers } from './features/authorization/grant-handlers.ts'
 import { type AuthorizationSettings, challengeOf, isSignInPossible } from './features/authorization/oauth-metadata.ts'
 import { connectionHandlers } from './features/connections/connection-handlers.ts'
 import { type ConnectionLists, createConnectionLists } from './features/connections/connection-lists.ts'
+import { consolePageHandlers } from './features/console/page-handlers.ts'
 import { consoleSessionHandlers } from './features/console/session-handlers.ts'
 import { endpointHandlers } from './features/endpoint/endpoint-handler.ts'
 import { endpointTools } from './features/endpoint/endpoint-tools.ts'
@@ -340,6 +341,7 @@ function createSignInHandlers(deps: AppDeps, parts: HandlerParts) {
   return {
     ...signInHandlers({ ...parts, signIns }),
     ...consoleSessionHandlers({ ...parts, signIns }),
+    ...consolePageHandlers(parts),
     ...cliLoginHandlers({
       ...parts,
       mintForDay: async (of, requireAllowed) => (await mint({ policy: [{ ttl: '24h' }] }, of, requireAllowed)).token,

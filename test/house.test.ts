@@ -49,6 +49,8 @@ const floors: readonly (readonly string[])[] = [
     'features/records',
     'features/reference',
   ],
+  // The page for people, which the server sends; it knows the interface alone.
+  ['console'],
   // What the gateway calls in place of an upstream, and compares its answers with.
   ['features/mocks', 'features/upstream-sign-in', 'features/pins'],
   ['auth', 'upstream'],

@@ -22,7 +22,7 @@ export function greeting(first: string, url: string, fixtures: Fixtures, otherKe
     `    -d '{"policy":[{"namespaces":"${namespace}","operations":"read","ttl":"10m"}]}' '${url}/tokens'`,
     '',
     ...mcpLines(url, fixtures, otherKey),
-    `The interface is described at ${url}/docs`,
+    `The console is at ${url}/console (sign in with the key above), and the documentation at ${url}/docs`,
     '',
   ].join('\n')
 }

@@ -7,6 +7,7 @@
 import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join, resolve } from 'node:path'
+import { bundleConsole, type ConsoleFiles } from '../console/bundle.ts'
 
 /** The source of the product. */
 const source = resolve(import.meta.dir, '..')
@@ -58,7 +59,7 @@ async function compile(outfile: string, addon: string, runtime: Build['runtime']
     splitting: true,
     // Not `identifiers`: the framework recognizes its errors by class name, and its checks would accept everything.
     minify: { whitespace: true, syntax: true, identifiers: false },
-    plugins: [carry(addon)],
+    plugins: [carry(addon), carryConsole(await bundleConsole())],
     compile: {
       outfile,
       ...(runtime && { executablePath: runtime.file, target: runtime.target }),
@@ -95,6 +96,23 @@ function carry(addon: string): Bun.BunPlugin {
         loader: 'file',
       }))
       build.onLoad({ filter: /^nothing$/, namespace: 'carried' }, () => ({ contents: '', loader: 'js' }))
+    },
+  }
+}
+
+/** Replaces the module that bundles the console by one that has its files. */
+function carryConsole({ assets, script, style }: ConsoleFiles): Bun.BunPlugin {
+  const all = assets.map(({ gzip, ...asset }) => ({ ...asset, gzip: Buffer.from(gzip).toString('base64') }))
+  return {
+    name: 'carry the console',
+    setup(build) {
+      build.onLoad({ filter: /[\\/]src[\\/]console[\\/]bundle\.ts$/ }, () => ({
+        contents: `
+          const all = ${JSON.stringify({ assets: all, script, style })}
+          const assets = () => all.assets.map((one) => ({ ...one, gzip: Buffer.from(one.gzip, 'base64') }))
+          export const bundleConsole = async () => ({ ...all, assets: assets() })`,
+        loader: 'js',
+      }))
     },
   }
 }

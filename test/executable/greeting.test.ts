@@ -10,7 +10,7 @@ import { until } from '../support/until.ts'
 describe('lines to paste, and dev', () => {
   /** The lines to paste that a server printed, each run. */
   async function expectToPaste(server: Server): Promise<void> {
-    const docs = `The interface is described at ${server.url}/docs\n`
+    const docs = `The console is at ${server.url}/console (sign in with the key above), and the documentation at ${server.url}/docs\n`
     await until(async () => server.stdout().endsWith(docs))
     const curls = server
       .stdout()

@@ -42,6 +42,7 @@ const reportBy = ['--reporter=junit', '--reporter-outfile']
 const stages: readonly (readonly Stage[])[] = [
   [
     { name: 'types', command: [program('tsc'), '--noEmit'] },
+    { name: 'types of the console', command: [program('tsc'), '--noEmit', '-p', 'src/console'] },
     { name: 'style', command: [program('biome'), 'ci', '.'] },
   ],
   // One more file than cores at once: some wait for a database or for another process.

@@ -4,6 +4,7 @@
 
 import { type Caller, liveCaller } from '../../auth/authenticate.ts'
 import { type BrowserSession, formTokenOf, requireFormToken } from '../../auth/browser-sessions.ts'
+import type { ConsoleSessions } from '../../auth/console-sessions.ts'
 import type { FoundRecord } from '../../auth/expiring-records.ts'
 import type { SharedParts } from '../../auth/shared-parts.ts'
 import { invalidRequest, PlatformError } from '../../errors.ts'
@@ -15,12 +16,17 @@ import { html } from '../../http/html.ts'
 import { impossiblePage, page, redirect, row } from '../../http/html-page.ts'
 import { readQuery } from '../../http/query.ts'
 
-/** The record behind a login link (`postern login-link`). The link opens a page whose button uses it up: previews do not. */
+/**
+ * The record behind a login link (`postern login-link`). The link opens a page whose button uses it up: previews do
+ * not.
+ */
 export interface LoginLink {
   readonly keyId: string
 }
 
 export interface SignInDeps extends SharedParts {
+  /** Undefined where there is no console: a sign-in begins a session there, too. */
+  readonly consoleSessions: Pick<ConsoleSessions, 'start'> | undefined
   /** Limits sessions that a user begins: each leaves a record for hours, and a line in the audit log. */
   readonly signIns: RateLimit
 }
@@ -65,9 +71,11 @@ async function signIn(deps: SignInDeps, request: Request): Promise<Response> {
 async function startSession(deps: SignInDeps, { keyId, userId }: Caller, how: 'key' | 'link', next?: string) {
   const { sessions, audit, base } = deps
   requireRate(deps.signIns.take(userId), 'This user is signing in too often') // 429
-  const cookie = await sessions.start(keyId)
+  const cookies = [await sessions.start(keyId), await deps.consoleSessions?.start(keyId)]
   await audit.record('signin.session', { userId, keyId, how })
-  return redirect(`${base}${pathAfterSignIn(next)}`, { 'set-cookie': cookie })
+  const response = redirect(`${base}${pathAfterSignIn(next, deps.consoleSessions !== undefined)}`)
+  for (const cookie of cookies) if (cookie !== undefined) response.headers.append('set-cookie', cookie)
+  return response
 }
 
 /** Uses a login link up. Throws `invalid_request` if it was used, has expired, or its key was revoked. */
@@ -95,10 +103,13 @@ function spentLink(): PlatformError {
 
 const setup = 'connect/[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9_-][A-Za-z0-9._-]*/setup'
 const nextShape = new RegExp(String.raw`^/(?:${setup}|oauth/authorize|signin/cli)(?:\?[\x21-\x7e]*)?$`)
+/** No part is `.` or `..`, which would lead elsewhere. */
+const consoleShape = /^\/console(?:\/(?!\.|%2e)[A-Za-z0-9._~%-]+)*(?:\?[\x21-\x7e]*)?$/i
 
-/** The path below the base URL to go on with. Only the pages that need a session: anything else goes to `/signin`. */
-function pathAfterSignIn(next: string | undefined): string {
-  return next !== undefined && nextShape.test(next) && !/[#\\]/.test(next) ? next : '/signin'
+/** The path below the base URL to go on with: a page that needs a session, or else the console, where there is one. */
+function pathAfterSignIn(next: string | undefined, hasConsole: boolean): string {
+  const isKnown = next !== undefined && (nextShape.test(next) || (hasConsole && consoleShape.test(next)))
+  return isKnown && !/[#\\]/.test(next) ? next : hasConsole ? '/console' : '/signin'
 }
 
 function keyPage(action: string, next: string | undefined, status = 200): Response {

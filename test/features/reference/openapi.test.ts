@@ -47,6 +47,7 @@ const notDescribed: readonly OperationId[] = [
   'exchangeToken',
   'registerClient',
   'revokeGrant',
+  'consoleAsset',
   'startConsoleSession',
   'getConsoleSession',
   'endConsoleSession',

@@ -31,13 +31,23 @@ const recordsNow = () =>
 const linkFor = async (keyId: string) =>
   `/signin?link=${await recordsNow().add('login link', { keyId }, loginLinkSeconds)}`
 
+test('without a console, a sign-in leads to its own page', async () => {
+  platform = await createTestPlatform({ hasConsole: false })
+  for (const next of ['', '/console']) {
+    const response = await signIn({ key: sampleKeys.ada, next })
+    expect(response.headers.get('location')).toBe(`${issuer}/signin`)
+    expect(response.headers.getSetCookie()).toHaveLength(1)
+  }
+})
+
 describe('with an API key', () => {
-  test('starts a session, and leads to /signin', async () => {
+  test('starts a session, here and at the console, and leads to that', async () => {
     const response = await signIn({ key: sampleKeys.ada })
-    expect([response.status, response.headers.get('location')]).toEqual([303, `${issuer}/signin`])
-    expect(response.headers.get('set-cookie')).toMatch(
-      /^postern=[0-9a-z]{8}[A-Za-z0-9_-]{43}; Path=\/; HttpOnly; SameSite=Lax; Max-Age=43200$/,
-    )
+    expect([response.status, response.headers.get('location')]).toEqual([303, `${issuer}/console`])
+    const [cookie, atConsole, ...others] = response.headers.getSetCookie()
+    expect(cookie).toMatch(/^postern=[0-9a-z]{8}[A-Za-z0-9_-]{43}; Path=\/; HttpOnly; SameSite=Lax; Max-Age=43200$/)
+    expect(atConsole).toMatch(/^postern_console=[\w-]{51}; Path=\/; HttpOnly; SameSite=Strict; Max-Age=43200$/)
+    expect(others).toEqual([])
     const page = await (await get('/signin', cookieIn(response))).text()
     expect(page).toContain('<dd>ada</dd>')
     expect(page).toContain('Did a page or a program send you here?')
@@ -82,6 +92,8 @@ describe('next', () => {
     '/connect/ada/one/setup?ticket=a.b',
     '/oauth/authorize?client_id=a&x=1',
     '/signin/cli?login=a',
+    '/console',
+    '/console/connections/acme/crm%40x?tab=tools',
   ]
   for (const next of followed) {
     test(`${next} is followed`, async () => {
@@ -104,11 +116,16 @@ describe('next', () => {
     '/connect/%2e%2e/%2e%2e/setup',
     '/docs',
     '/signin/cli/x',
+    '/console/../oauth/x',
+    '/console/%2E%2e/x',
+    '/console/./x',
+    '/console//evil.example',
+    '/consoles',
     '',
   ]
   for (const next of ignored) {
     test(`${JSON.stringify(next)} is not followed`, async () => {
-      expect((await signIn({ key: sampleKeys.ada, next })).headers.get('location')).toBe(`${issuer}/signin`)
+      expect((await signIn({ key: sampleKeys.ada, next })).headers.get('location')).toBe(`${issuer}/console`)
     })
   }
 })
@@ -123,7 +140,8 @@ describe('a session', () => {
     platform.now += 1000
     await cookieOfAda()
     const { keys } = await platform.store.keys({ ...prefixRange(prefixOf('expiring')), limit: 10 })
-    expect(keys).toHaveLength(1)
+    // One here, and one at the console.
+    expect(keys).toHaveLength(2)
   })
 
   test('does not leave records behind, however many there are', async () => {
@@ -131,7 +149,7 @@ describe('a session', () => {
     platform.now += browserSessionSeconds * 1000 + 1000
     for (let i = 0; i < 4; i += 1) await cookieOfAda()
     const { keys } = await platform.store.keys({ ...prefixRange(prefixOf('expiring')), limit: 100 })
-    expect(keys).toHaveLength(4)
+    expect(keys).toHaveLength(8)
   })
 
   test('does not leave records behind, however many come at once', async () => {

@@ -1,0 +1,64 @@
+/** Addresses of rooms: the path below `/console`, and filters as query parameters. */
+
+import { computed, signal } from '@preact/signals'
+import { base } from './interface.ts'
+
+const root = `${base}/console`
+
+interface Address {
+  /** Parts of the path, decoded: `['connections', 'acme', 'crm']`. */
+  readonly path: readonly string[]
+  readonly query: URLSearchParams
+}
+
+const read = (): Address => {
+  const { pathname, search } = location
+  const below = pathname.startsWith(root) ? pathname.slice(root.length) : ''
+  return { path: below.split('/').filter(Boolean).map(decoded), query: new URLSearchParams(search) }
+}
+
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    return part
+  }
+}
+
+export const address = signal(read())
+/** Changes when another room, or another thing in it, is looked at. */
+export const roomKey = computed(() => address.value.path.join('/'))
+
+addEventListener('popstate', () => {
+  address.value = read()
+})
+
+/** The address of a room: `hrefOf('connections', 'acme', 'crm')`. */
+export function hrefOf(...path: readonly string[]): string {
+  return [root, ...path.map(encodeURIComponent)].join('/')
+}
+
+export function go(href: string): void {
+  history.pushState(null, '', href)
+  address.value = read()
+}
+
+/** Sets filters of the room that is looked at; an empty one is taken away. */
+export function filter(changes: Readonly<Record<string, string>>): void {
+  const query = new URLSearchParams(address.value.query)
+  for (const [name, value] of Object.entries(changes)) value === '' ? query.delete(name) : query.set(name, value)
+  const text = query.toString()
+  history.replaceState(null, '', text === '' ? location.pathname : `${location.pathname}?${text}`)
+  address.value = read()
+}
+
+/** Links of ours are followed without loading the document again. */
+document.addEventListener('click', (event) => {
+  const link = event.target instanceof Element ? event.target.closest('a') : null
+  const isPlain = event.button === 0 && !event.metaKey && !event.ctrlKey && !event.shiftKey && !event.altKey
+  if (link === null || !isPlain || event.defaultPrevented || link.target !== '' || !link.pathname.startsWith(root))
+    return
+  if (link.origin !== location.origin) return
+  event.preventDefault()
+  go(link.href)
+})

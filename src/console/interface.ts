@@ -1,0 +1,77 @@
+/** The interface as the console uses it: requests with the session's cookie, and what went wrong with them. */
+
+import { signal } from '@preact/signals'
+import type { ConsoleSessionBody } from '../model/console.ts'
+
+/** The path of the base URL, without a slash at its end. */
+export const base = document.documentElement.dataset['base'] ?? ''
+
+/** Undefined before it is known; null where nobody is signed in. */
+export const session = signal<ConsoleSessionBody | null | undefined>(undefined)
+/** The user whose session has ended in this tab: only they get their drafts back. */
+export const lastUser = signal<string | undefined>(undefined)
+
+/** An answer that is no success. */
+export class Refused extends Error {
+  readonly status: number
+  readonly code: string
+  readonly requestId: string | undefined
+  /** Where a person sets a connection up. */
+  readonly setupUrl: string | undefined
+
+  constructor(status: number, body: unknown, requestId: string | null) {
+    const { error, message, setupUrl } = (body ?? {}) as Record<string, string | undefined>
+    super(message ?? (typeof error === 'string' ? error : `The server answered ${status}`))
+    this.status = status
+    this.code = error ?? ''
+    this.requestId = requestId ?? undefined
+    this.setupUrl = setupUrl
+  }
+}
+
+interface Sent {
+  readonly body?: unknown
+  readonly signal?: AbortSignal | undefined
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/** The body of a successful answer. Throws Refused, and TypeError where the server cannot be reached. */
+export async function ask<T>(method: string, path: string, { body, signal: stop, headers }: Sent = {}): Promise<T> {
+  const response = await fetch(`${base}${path}`, {
+    method,
+    headers: {
+      ...headers,
+      ...(body !== undefined && { 'content-type': 'application/json' }),
+      ...(method !== 'GET' && session.value && { 'x-postern-csrf': session.value.csrf }),
+    },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+    ...(stop && { signal: stop }),
+  })
+  const text = await response.text()
+  const read = text === '' ? undefined : parsed(text)
+  if (response.ok) return read as T
+  if (response.status === 401) ended()
+  throw new Refused(response.status, read, response.headers.get('x-request-id'))
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return { message: text.slice(0, 300) }
+  }
+}
+
+/** Nobody is signed in any more; what was typed stays where it is kept. */
+function ended(): void {
+  if (session.value) lastUser.value = session.value.userId
+  session.value = null
+}
+
+export async function findSession(): Promise<void> {
+  try {
+    session.value = await ask<ConsoleSessionBody>('GET', '/console/session')
+  } catch {
+    session.value = null
+  }
+}

@@ -1,0 +1,34 @@
+/** Texts that come from strangers: names, descriptions, results, messages. They stay text (contract, 23.7). */
+
+import { useState } from 'preact/hooks'
+
+/** Characters that are shown at first. Past it: the rest after a press. */
+const shownCharsMax = 2000
+
+/** Control, bidirectional, zero-width and tag characters, which would change how the text around them reads. */
+const unseen =
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]/gu
+
+export function Foreign({ text, code = false }: { readonly text: string; readonly code?: boolean }) {
+  const [isWhole, setWhole] = useState(false)
+  const shown = isWhole ? text : text.slice(0, shownCharsMax)
+  const parts = []
+  let from = 0
+  for (const { 0: character, index } of shown.matchAll(unseen)) {
+    const point = character.codePointAt(0) ?? 0
+    parts.push(shown.slice(from, index), <i class="mark">{`U+${point.toString(16).toUpperCase().padStart(4, '0')}`}</i>)
+    from = index + character.length
+  }
+  parts.push(shown.slice(from))
+  const isCut = shown.length < text.length
+  return (
+    <bdi class={code ? 'foreign code' : 'foreign'}>
+      {parts}
+      {isCut && (
+        <button type="button" class="small" data-action="more" onClick={() => setWhole(true)}>
+          Show all {text.length} characters
+        </button>
+      )}
+    </bdi>
+  )
+}

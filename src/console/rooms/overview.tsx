@@ -1,0 +1,88 @@
+/** What somebody reaches, what is unwell, and what was called lately. */
+
+import type { Overview as OverviewBody } from '../../model/health.ts'
+import { hrefOf } from '../address.ts'
+import { HealthLine, Room, State } from '../parts/parts.tsx'
+import { useResource } from '../resource.ts'
+
+const levels = [
+  ['ok', 'well'],
+  ['attention', 'need somebody'],
+  ['down', 'down'],
+  ['unknown', 'not known yet'],
+  ['off', 'off'],
+] as const
+
+export function Overview() {
+  const overview = useResource<OverviewBody>('/overview')
+  const { data } = overview
+  return (
+    <Room name="overview" title="Overview" resource={overview} isEmpty={data?.connections.total === 0}>
+      {data?.connections.total === 0 && (
+        <p>
+          There are no connections yet. <a href={hrefOf('servers')}>Find a server</a> and connect to it, or make one
+          with <code>postern connection add</code>.
+        </p>
+      )}
+      {data !== undefined && (
+        <>
+          <section data-part="health">
+            <h2>Connections</h2>
+            <ul class="counts">
+              {levels.map(([level, words]) =>
+                data.connections[level] === 0 && level !== 'ok' ? null : (
+                  <li key={level}>
+                    <State level={level}>
+                      <b>{data.connections[level]}</b> {words}
+                    </State>
+                  </li>
+                ),
+              )}
+            </ul>
+            {!data.connections.complete && (
+              <p class="muted">There are more: the first {data.connections.total} were counted.</p>
+            )}
+          </section>
+          {data.attention.length > 0 && (
+            <section data-part="attention">
+              <h2>What needs somebody</h2>
+              <ul class="rows">
+                {data.attention.map((one) => (
+                  <li key={`${one.namespace}/${one.connectionId}`} data-id={`${one.namespace}/${one.connectionId}`}>
+                    <a href={hrefOf('connections', one.namespace, one.connectionId)}>
+                      {one.namespace}/{one.connectionId}
+                    </a>{' '}
+                    <HealthLine health={one} />
+                  </li>
+                ))}
+              </ul>
+            </section>
+          )}
+          <section>
+            <h2>Calls in the last hour</h2>
+            {data.calls === null ? (
+              <p class="muted">This server does not record calls.</p>
+            ) : (
+              <p>
+                <a href={hrefOf('calls')}>
+                  {data.calls.ok} ok, {data.calls.failed} failed, {data.calls.refused} refused
+                </a>
+                {!data.calls.complete && <span class="muted"> and more before these</span>}
+              </p>
+            )}
+          </section>
+          <section>
+            <h2>Server</h2>
+            <p>
+              <State level={data.store.ok ? 'ok' : 'down'}>the store works</State>
+              {data.store.freeBytes !== undefined && (
+                <span class="muted"> {Math.round(data.store.freeBytes / 2 ** 30)} GB free on its disk</span>
+              )}{' '}
+              <span class="muted">version {data.version}</span>
+            </p>
+          </section>
+        </>
+      )}
+    </Room>
+  )
+}

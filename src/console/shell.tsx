@@ -1,0 +1,131 @@
+/** The frame around all rooms: the bar, the navigation, and the room that the address names. */
+
+import type { ComponentType } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
+import { address, go, hrefOf, roomKey } from './address.ts'
+import { ask, base, session } from './interface.ts'
+import { Action, Room } from './parts/parts.tsx'
+import { Audit } from './rooms/audit.tsx'
+import { Call, Calls } from './rooms/calls.tsx'
+import { Connection, Connections } from './rooms/connections.tsx'
+import { Keys } from './rooms/keys.tsx'
+import { Namespace, Namespaces } from './rooms/namespaces.tsx'
+import { Overview } from './rooms/overview.tsx'
+import { Server, Servers } from './rooms/servers.tsx'
+import { SignIn } from './rooms/sign-in.tsx'
+import { Tokens } from './rooms/tokens.tsx'
+import { Tool } from './rooms/tool.tsx'
+
+/** The rooms of the navigation: their address, their name, and the letter that leads there after `g`. */
+const rooms = [
+  ['', 'Overview', 'o'],
+  ['connections', 'Connections', 'c'],
+  ['servers', 'Servers', 's'],
+  ['tokens', 'Tokens', 't'],
+  ['calls', 'Calls', 'l'],
+  ['namespaces', 'Namespaces', 'n'],
+  ['keys', 'API keys', 'k'],
+  ['audit', 'Audit', 'a'],
+] as const
+
+export function Shell() {
+  useKeys()
+  if (session.value === undefined) return null
+  if (session.value === null) return <SignIn />
+  const [first = ''] = address.value.path
+  return (
+    <>
+      <a class="skip" href="#main">
+        Skip to the room
+      </a>
+      <header>
+        <a class="brand" href={hrefOf()}>
+          postern
+        </a>
+        <span class="muted">{session.value.userId}</span>
+        <Action name="sign-out" onClick={signOut}>
+          Sign out
+        </Action>
+      </header>
+      <div class="frame">
+        <nav aria-label="Rooms">
+          {rooms.map(([path, name]) => (
+            <a
+              key={path}
+              href={hrefOf(...(path === '' ? [] : [path]))}
+              data-action={`go-${path === '' ? 'overview' : path}`}
+              aria-current={first === path ? 'page' : undefined}
+            >
+              {name}
+            </a>
+          ))}
+          <a href={`${base}/docs`}>Documentation</a>
+        </nav>
+        <RoomOfAddress key={roomKey.value} />
+      </div>
+    </>
+  )
+}
+
+function RoomOfAddress() {
+  const { path } = address.value
+  const Found = roomOf(path)
+  return Found === undefined ? <NotFound /> : <Found />
+}
+
+function roomOf(
+  [first, , , fourth, , ...more]: readonly string[],
+  path = address.value.path,
+): ComponentType | undefined {
+  const size = path.length
+  if (more.length > 0) return undefined
+  if (first === undefined) return Overview
+  if (first === 'connections') {
+    if (size === 1) return Connections
+    if (size === 3) return Connection
+    return size === 5 && fourth === 'tools' ? Tool : undefined
+  }
+  if (first === 'servers') return size === 1 ? Servers : size <= 3 ? Server : undefined
+  if (first === 'calls') return size === 1 ? Calls : size === 2 ? Call : undefined
+  if (first === 'namespaces') return size === 1 ? Namespaces : size === 2 ? Namespace : undefined
+  return size === 1 ? { tokens: Tokens, keys: Keys, audit: Audit }[first] : undefined
+}
+
+function NotFound() {
+  return (
+    <Room name="not-found" title="There is no such room">
+      <p>The address leads nowhere. It may be of another version, or something that was deleted.</p>
+      <p>
+        <a href={hrefOf()} data-action="go-overview">
+          Go to the overview
+        </a>
+      </p>
+    </Room>
+  )
+}
+
+async function signOut(): Promise<void> {
+  await ask('DELETE', '/console/session').catch(() => {})
+  session.value = null
+}
+
+/** `/` goes to the filter, `g` and a letter to a room. */
+function useKeys(): void {
+  const [, setPressed] = useState('')
+  useEffect(() => {
+    let before = ''
+    const press = (event: KeyboardEvent) => {
+      const target = event.target instanceof Element ? event.target : null
+      if (event.ctrlKey || event.metaKey || event.altKey || target?.closest('input, textarea, select')) return
+      const room = before === 'g' ? rooms.find(([, , letter]) => letter === event.key) : undefined
+      before = event.key
+      setPressed(event.key)
+      if (room !== undefined) go(hrefOf(...(room[0] === '' ? [] : [room[0]])))
+      else if (event.key === '/') document.querySelector<HTMLElement>('[data-field="q"]')?.focus()
+      else return
+      event.preventDefault()
+    }
+    addEventListener('keydown', press)
+    return () => removeEventListener('keydown', press)
+  }, [])
+}

@@ -1,0 +1,72 @@
+/** `/console` and everything below it: one document for all rooms, and its files (contract, 23.3). */
+
+import { bundleConsole, type ConsoleFiles } from '../../console/bundle.ts'
+import { notFound } from '../../errors.ts'
+import { handlersOf } from '../../http/handler.ts'
+import { lastNameInPath } from '../../http/path.ts'
+import { isUnchanged } from '../../http/respond.ts'
+import type { ConsoleDeps } from './session-handlers.ts'
+
+type PageDeps = Pick<ConsoleDeps, 'consoleSessions' | 'base'>
+
+export const consolePageHandlers = handlersOf<PageDeps, 'consolePage' | 'consoleRoom' | 'consoleAsset'>({
+  consolePage: showDocument,
+  consoleRoom: showDocument,
+  consoleAsset: showAsset,
+})
+
+/** Made once for a process. */
+let made: Promise<ConsoleFiles> | undefined
+const filesOf = () => {
+  made ??= bundleConsole()
+  return made
+}
+
+const headers = {
+  'content-security-policy':
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+  'referrer-policy': 'same-origin',
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+}
+
+async function showDocument({ consoleSessions, base }: PageDeps, request: Request): Promise<Response> {
+  if (consoleSessions === undefined) throw notFound()
+  const { script, style } = await filesOf()
+  const below = new URL(base).pathname.replace(/\/$/, '')
+  const files = `${below}/console/assets`
+  const text = `<!doctype html>
+<html lang="en" data-base="${below}">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark"><title>postern</title>
+<link rel="icon" href="${below}/favicon.ico"><link rel="stylesheet" href="${files}/${style}">
+<script type="module" src="${files}/${script}"></script></head>
+<body><noscript>The console needs JavaScript. The commands do the same:
+see <a href="${below}/docs">the documentation</a>.</noscript></body>
+</html>
+`
+  const etag = `"${Bun.hash(text).toString(36)}"`
+  const all = { ...headers, 'cache-control': 'no-cache', etag, 'content-type': 'text/html; charset=utf-8' }
+  return isUnchanged(request, etag)
+    ? new Response(null, { status: 304, headers: all })
+    : new Response(text, { headers: all })
+}
+
+async function showAsset({ consoleSessions }: PageDeps, request: Request): Promise<Response> {
+  const name = lastNameInPath(request.url)
+  const asset = consoleSessions && (await filesOf()).assets.find((one) => one.name === name)
+  if (asset === undefined) throw notFound()
+  const isZipped = /\bgzip\b/.test(request.headers.get('accept-encoding') ?? '')
+  const encoding = isZipped ? { 'content-encoding': 'gzip' } : {}
+  return new Response(isZipped ? asset.gzip : Bun.gunzipSync(asset.gzip), {
+    headers: {
+      ...headers,
+      'content-type': asset.type,
+      'cache-control': 'public, max-age=31536000, immutable',
+      vary: 'accept-encoding',
+      ...encoding,
+    },
+  })
+}

@@ -1,0 +1,39 @@
+/** A real browser, which asks nobody but the server under test. */
+
+import { type Browser, type BrowserContext, chromium as launcher, type Page } from 'playwright-core'
+import { chromium } from './needs.ts'
+
+/** Of the browser: whatever it asks of its maker would be refused or late. */
+const quiet = [
+  ...['--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking'],
+  ...['--disable-component-update', '--disable-sync', '--no-sandbox', '--disable-dev-shm-usage'],
+]
+
+export const openBrowser = (): Promise<Browser> => launcher.launch({ executablePath: chromium, args: quiet })
+
+interface Look {
+  readonly width?: number
+  readonly scheme?: 'light' | 'dark'
+}
+
+/** A page of its own session, and everything that it should not do. */
+export async function openPage(browser: Browser, url: string, { width = 1280, scheme = 'light' }: Look = {}) {
+  const context: BrowserContext = await browser.newContext({ viewport: { width, height: 900 }, colorScheme: scheme })
+  const page: Page = await context.newPage()
+  const faults: string[] = []
+  page.on('pageerror', ({ message }) => void faults.push(message))
+  page.on('console', (message) => {
+    // An answer that is no success is shown by the page; the browser notes each.
+    if (message.type() === 'error' && !message.text().startsWith('Failed to load resource')) faults.push(message.text())
+  })
+  page.on('request', (request) => {
+    if (!request.url().startsWith(url)) faults.push(`asks ${request.url()}`)
+  })
+  return { context, page, faults }
+}
+
+/** Waits until a room has been read. */
+export async function room(page: Page, name: string, state?: string): Promise<void> {
+  const isState = state === undefined ? ':not([data-state="loading"])' : `[data-state="${state}"]`
+  await page.waitForSelector(`[data-room="${name}"]${isState}`)
+}
