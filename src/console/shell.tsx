@@ -7,9 +7,11 @@ import { ask, base, session } from './interface.ts'
 import { Action, Room } from './parts/parts.tsx'
 import { Audit } from './rooms/audit.tsx'
 import { Call, Calls } from './rooms/calls.tsx'
+import { Connect } from './rooms/connect.tsx'
 import { Connection, Connections } from './rooms/connections.tsx'
 import { Keys } from './rooms/keys.tsx'
 import { Namespace, Namespaces } from './rooms/namespaces.tsx'
+import { Organization } from './rooms/organization.tsx'
 import { Overview } from './rooms/overview.tsx'
 import { Server, Servers } from './rooms/servers.tsx'
 import { SignIn } from './rooms/sign-in.tsx'
@@ -21,6 +23,7 @@ const rooms = [
   ['', 'Overview', 'o'],
   ['connections', 'Connections', 'c'],
   ['servers', 'Servers', 's'],
+  ['connect', 'Connect a client', 'i'],
   ['tokens', 'Tokens', 't'],
   ['calls', 'Calls', 'l'],
   ['namespaces', 'Namespaces', 'n'],
@@ -85,6 +88,8 @@ function roomOf(
     if (size === 3) return Connection
     return size === 5 && fourth === 'tools' ? Tool : undefined
   }
+  if (first === 'connect') return size === 1 || size === 3 ? Connect : undefined
+  if (first === 'organizations') return size === 2 ? Organization : undefined
   if (first === 'servers') return size === 1 ? Servers : size <= 3 ? Server : undefined
   if (first === 'calls') return size === 1 ? Calls : size === 2 ? Call : undefined
   if (first === 'namespaces') return size === 1 ? Namespaces : size === 2 ? Namespace : undefined

@@ -24,8 +24,10 @@ export interface LintedPolicy {
   readonly isComplete: boolean
 }
 
-/** In steps: yields the cost of each step before it. */
-export function* lintingPolicy(blocks: readonly Block[]): Generator<number, LintedPolicy> {
+/**
+ * In steps: yields the cost of each step before it. `hasTime`: asked before each; without it, the rest is not decided.
+ */
+export function* lintingPolicy(blocks: readonly Block[], hasTime = () => true): Generator<number, LintedPolicy> {
   const rules = rulesOf(blocks)
   const canCall = mayHave(blocks, 'resources', 'connections') && mayHave(blocks, 'operations', 'execute')
   const found = [...disjointValues(blocks), ...metadataWithoutConnections(blocks), ...allValues(blocks)]
@@ -47,7 +49,7 @@ export function* lintingPolicy(blocks: readonly Block[]): Generator<number, Lint
       found.push(finding('unanchored-pattern', place, words))
     }
   }
-  const patterns = yield* lintingPatterns(rules)
+  const patterns = yield* lintingPatterns(rules, hasTime)
   return { found: [...found, ...patterns.found], isComplete: joined !== undefined && patterns.isComplete }
 }
 
@@ -199,13 +201,13 @@ function* refusedHandshake(blocks: readonly Block[]): Generator<number, Found[]>
 }
 
 /** Patterns at one path that no text matches, and those that restrict nothing. */
-function* lintingPatterns(rules: readonly PlacedRule[]): Generator<number, LintedPolicy> {
+function* lintingPatterns(rules: readonly PlacedRule[], hasTime: () => boolean): Generator<number, LintedPolicy> {
   const found: Found[] = []
   let isComplete = true
   let spent = 0
   function* noneMatches(all: readonly string[], none: readonly string[] = []): Generator<number, boolean> {
     const search = findingText(all, none)
-    for (let step = search.next(); spent < searchesCostMax; step = search.next()) {
+    for (let step = search.next(); spent < searchesCostMax && hasTime(); step = search.next()) {
       if (step.done) {
         isComplete &&= step.value !== undefined
         return step.value === 'none'

@@ -9,7 +9,7 @@ import type { RpcRule } from './rpc-match.ts'
 export type MessageTexts = ReadonlyMap<string, string | undefined>
 
 export interface WiderMessages {
-  /** The first is one that the new policy allows; each of the others breaks a rule of the old one as well. */
+  /** Some that the new policy allows, and for each rule of the old one some that break it as well. */
   readonly messages: MessageTexts[]
   readonly values: number
   readonly isComplete: boolean
@@ -32,6 +32,9 @@ const ordinary: MessageTexts = new Map([
   ['params.name', 'any_tool'],
 ])
 
+/** Methods to which rules below `params` do not apply (`isPreliminary`). */
+const preliminary = '^(?:initialize|ping|server/discover|tools/list|notifications/.*)$'
+
 /** `tools`: known ones, which are better examples. `hasTime`: asked before what may take a tenth of a second. */
 export function* findingWiderMessages(
   { old, newer }: { readonly old: readonly Block[]; readonly newer: readonly Block[] },
@@ -39,35 +42,50 @@ export function* findingWiderMessages(
   hasTime: () => boolean,
 ): Generator<number, WiderMessages> {
   const asked = Map.groupBy(rulesOf(newer), ({ path }) => path)
-  const usual: Readonly<Record<string, readonly string[]>> = { method: methods, jsonrpc: ['2.0'], 'params.name': tools }
-  const base = new Map(ordinary)
-  if (tools[0] !== undefined) base.set('params.name', tools[0])
+  const usual = new Map<string, readonly string[]>([
+    ['method', methods],
+    ['jsonrpc', ['2.0']],
+    ['params.name', tools],
+  ])
   let values = 0
   let isComplete = true
-  function* textAt(path: string, without?: string): Generator<number, string | undefined> {
+  function* textAt(path: string, ...none: readonly string[]): Generator<number, string | undefined> {
     const all = (asked.get(path) ?? []).map(({ pattern }) => pattern)
-    const none = without === undefined ? [] : [without]
     values += 1
     const found: FoundText = hasTime() ? yield* findingText(all, none) : undefined
     isComplete &&= found !== undefined
     if (typeof found !== 'object') return undefined
-    for (const text of usual[path] ?? []) {
+    for (const text of usual.get(path) ?? []) {
       yield [...all, ...none].reduce((sum, pattern) => sum + costToAsk(pattern, text), 0)
       if (!hasTime()) break
       if (all.every((one) => matches(one, text)) && !none.some((one) => matches(one, text))) return text
     }
     return found.text
   }
+  const base = new Map(ordinary)
+  if (tools[0] !== undefined) base.set('params.name', tools[0])
   for (const path of asked.keys()) {
+    if (path === 'method') continue
     const text = yield* textAt(path)
     if (text === undefined) return { messages: [], values, isComplete }
     base.set(path, text)
   }
-  const messages: MessageTexts[] = [base]
+  // One of a method to which all rules apply, and one of any other.
+  const bases: MessageTexts[] = []
+  for (const none of [[preliminary], []]) {
+    const method = yield* textAt('method', ...none)
+    if (method !== undefined) bases.push(new Map(base).set('method', method))
+  }
+  const messages: MessageTexts[] = [...bases]
   for (const { path, pattern } of rulesOf(old)) {
-    if (!asked.has(path)) messages.push(new Map(base).set(path, undefined))
-    const text = yield* textAt(path, pattern)
-    if (text !== undefined) messages.push(new Map(base).set(path, text))
+    const texts = [
+      yield* textAt(path, pattern),
+      path === 'method' ? yield* textAt(path, pattern, preliminary) : undefined,
+    ]
+    for (const one of bases) {
+      if (!asked.has(path)) messages.push(new Map(one).set(path, undefined))
+      for (const text of texts) if (text !== undefined) messages.push(new Map(one).set(path, text))
+    }
   }
   return { messages, values, isComplete }
 }
@@ -80,13 +98,14 @@ function rulesOf(blocks: readonly Block[]): readonly RpcRule[] {
 export const ordinaryId = 1
 /** The message that has these texts; undefined if one of them would stand within another. */
 export function messageOf(texts: MessageTexts): Record<string, unknown> | undefined {
-  const message: Record<string, unknown> = { id: ordinaryId, params: {} }
+  // Without a prototype: a path may have a part `__proto__`, which is a name like any other.
+  const message: Record<string, unknown> = Object.assign(empty(), { id: ordinaryId, params: empty() })
   for (const [path, text] of texts) {
     const names = path.split('.')
     const last = names.pop() as string
     let at: Record<string, unknown> = message
     for (const name of names) {
-      at[name] ??= {}
+      at[name] ??= empty()
       if (typeof at[name] !== 'object') return undefined
       at = at[name] as Record<string, unknown>
     }
@@ -96,3 +115,5 @@ export function messageOf(texts: MessageTexts): Record<string, unknown> | undefi
   }
   return message
 }
+
+const empty = (): Record<string, unknown> => Object.create(null)

@@ -10,7 +10,11 @@ import { compile, costToCompile, matches } from './patterns.ts'
 
 /** Ours: characters of a value that a rule matches (`rpc-match.ts`). Past it: no text is looked for. */
 const textCharsMax = 1024
-/** Ours: instructions that one search follows, a hundred milliseconds' work. Past it: the search stops undecided. */
+/** Cost of looking at an instruction, in the unit of `sliceCost`. */
+const visitCost = 3
+/** Ours: kinds of characters that the patterns of one search tell apart. Past it: the search stops undecided. */
+const kindsMax = 300
+/** Ours: cost of one search, a hundred milliseconds' work. Past it: the search stops undecided. */
 const searchCostMax = 2_500_000
 /** States that one search remembers, of some hundred bytes each. Past it: the search stops undecided. */
 const searchStatesMax = 20_000
@@ -54,33 +58,43 @@ export function* findingText(all: readonly string[], none: readonly string[] = [
     programs.push(programOf(pattern))
   }
   const kinds = yield* kindsOfCharacters(programs)
-  if (kinds === undefined) return undefined
+  if (kinds === undefined || kinds.length > kindsMax) return undefined
   const isWanted = (waits: readonly Waits[]) => waits.every((one, index) => (one === 'matched') === index < all.length)
   const isLost = (waits: readonly Waits[]) => waits.some((one, index) => one === 'matched' && index >= all.length)
   let states: State[] = [{ text: '', before: nothing, waits: programs.map(() => []) }]
   const seen = new Set<string>()
+  const work: Work = { visited: 0 }
   let cost = 0
+  let isUnsure = false
   while (states.length > 0) {
     const next: State[] = []
     for (const state of states) {
-      const size = state.waits.reduce((sum, one) => sum + (one === 'matched' ? 1 : one.length + 10), 0)
-      yield size * (kinds.length + 1) * 4
-      cost += size * (kinds.length + 1) * 4
-      const ended = programs.map((program, index) => stepOf(program, state, index, nothing))
-      if (isWanted(ended)) return confirmed(state.text, all, none)
-      for (const character of kinds) {
+      for (const character of [nothing, ...kinds]) {
+        // The cost of the step before: it is known when it was done, and steps are alike.
+        const spent = work.visited * visitCost
+        work.visited = 0
+        cost += spent
+        yield spent
+        if (cost > searchCostMax || seen.size > searchStatesMax) return undefined
+        const waits = programs.map((program, index) => stepOf(program, state, index, character, work))
+        if (character === nothing) {
+          if (isWanted(waits)) return confirmed(state.text, all, none)
+          continue
+        }
         const text = state.text + String.fromCodePoint(character)
-        const waits = programs.map((program, index) => stepOf(program, state, index, character))
         const key = `${sideOf(character)} ${waits.join(' ')}`
-        if (text.length > textCharsMax || isLost(waits) || seen.has(key)) continue
-        seen.add(key)
-        next.push({ text, before: character, waits })
+        if (isLost(waits) || seen.has(key)) continue
+        // A text of the same characters may have fewer units: pairs of surrogates count twice.
+        if (text.length > textCharsMax) isUnsure ||= Array.from(text).length <= textCharsMax
+        else {
+          seen.add(key)
+          next.push({ text, before: character, waits })
+        }
       }
-      if (cost > searchCostMax || seen.size > searchStatesMax) return undefined
     }
     states = next
   }
-  return 'none'
+  return isUnsure ? undefined : 'none'
 }
 
 /** Whether each match of the pattern begins where the text begins, and ends where it ends. */
@@ -105,6 +119,11 @@ function canMatchPast({ inst, start }: Program, condition: number): boolean {
   return false
 }
 
+/** Instructions that were looked at since somebody counted. */
+interface Work {
+  visited: number
+}
+
 /** The instructions that a program waits at, in order; it may also begin at each character. */
 type Waits = readonly number[] | 'matched'
 
@@ -115,7 +134,13 @@ interface State {
 }
 
 /** The instructions that a program waits at behind this character. */
-function stepOf({ inst, start }: Program, { before, waits }: State, index: number, character: number): Waits {
+function stepOf(
+  { inst, start }: Program,
+  { before, waits }: State,
+  index: number,
+  character: number,
+  work: Work,
+): Waits {
   const here = waits[index] as Waits
   if (here === 'matched') return here
   const conditions = conditionsBetween(before, character)
@@ -126,6 +151,7 @@ function stepOf({ inst, start }: Program, { before, waits }: State, index: numbe
     const one = inst[at]
     if (one === undefined || seen.has(at)) continue
     seen.add(at)
+    work.visited += 1
     if (one.op === Op.Match) return 'matched'
     if (one.op >= Op.Rune) {
       if (character !== nothing && takes(one, character)) next.add(one.out)
@@ -168,7 +194,7 @@ const foldedTwins: Readonly<Record<string, number>> = { k: 0x212a, s: 0x17f }
  */
 function* kindsOfCharacters(programs: readonly Program[]): Generator<number, number[] | undefined> {
   const takers = new Map<string, Instruction>()
-  const bounds = new Set<number>([...readable, newline])
+  const bounds = new Set<number>([...readable, newline, newline + 1, 0])
   for (const one of programs.flatMap(({ inst }) => inst)) {
     if (one.op > Op.AnyNotNewline) return undefined
     if (one.op < Op.Rune) continue
@@ -189,7 +215,9 @@ function* kindsOfCharacters(programs: readonly Program[]): Generator<number, num
     yield takers.size * 4
     const taken = Array.from(takers.values(), (one) => (takes(one, character) ? '1' : '0')).join('')
     const kind = `${sideOf(character)} ${taken}`
-    if (!kinds.has(kind)) kinds.set(kind, character)
+    // One that takes one unit, if there is one: a text may have so many units.
+    if ((kinds.get(kind) ?? Number.POSITIVE_INFINITY) > 0xffff)
+      kinds.set(kind, Math.min(character, kinds.get(kind) ?? character))
   }
   return [...kinds.values()]
 }

@@ -1,11 +1,12 @@
 /** The console of the compiled executable, in a real browser (contract, 23). */
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
+import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
 import { openBrowser, openPage, room } from '../support/browser.ts'
-import { unlimited } from '../support/executable.ts'
+import { type Server, startServer, unlimited, withoutRates, workplace } from '../support/executable.ts'
 import { isHere } from '../support/needs.ts'
 import { sampleKeys } from '../support/sample.ts'
 import { sharedServer } from '../support/shared-server.ts'
@@ -32,6 +33,9 @@ const rooms: [path: string, name: string, state: string][] = [
   ['/tokens', 'tokens', 'ready'],
   ['/namespaces', 'namespaces', 'ready'],
   ['/namespaces/northwind', 'namespace', 'ready'],
+  ['/connect', 'connect', 'ready'],
+  ['/connect/northwind/crm-ada', 'connect', 'ready'],
+  ['/organizations/org_northwind', 'organization', 'ready'],
   ['/keys', 'keys', 'ready'],
   ['/audit', 'audit', 'empty'],
   ['/nowhere', 'not-found', 'ready'],
@@ -132,6 +136,48 @@ describe.skipIf(!isHere('Chromium'))('in a browser', () => {
     await context.close()
   })
 
+  test('a client that arrives is seen (needs Chromium)', async () => {
+    const { context, page, faults } = await openPage(browser, shared.server.url)
+    await signIn(page, '/connect/northwind/weather-ada')
+    await page.waitForSelector('[data-part="waiting"][data-state="waiting"]')
+    const params = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'a-client', version: '1' } }
+    await fetch(`${shared.server.url}/connect/northwind/weather-ada/mcp`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${sampleKeys.ada}`,
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
+      },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params }),
+    })
+    await page.waitForSelector('[data-part="waiting"][data-state="arrived"]')
+    expect(await page.textContent('[data-part="waiting"]')).toStartWith('a-client has arrived for ada')
+    expect(faults).toEqual([])
+    await context.close()
+  })
+
+  test('deleting asks first, and gives the focus back (needs Chromium)', async () => {
+    const { context, page, faults } = await openPage(browser, shared.server.url)
+    await signIn(page, '/servers/northwind/weather')
+    await room(page, 'server', 'ready')
+    await page.selectOption('[data-field="namespace"]', 'northwind')
+    await page.fill('[data-field="id"]', 'made-here')
+    await page.check('[data-field="mock"]')
+    await page.click('[data-action="create"]')
+    await room(page, 'connection', 'ready')
+    await page.click('[data-action="delete"]')
+    await page.waitForSelector('dialog[open]')
+    await page.keyboard.press('Escape')
+    await page.waitForSelector('dialog', { state: 'detached' })
+    expect(await page.evaluate<string>('document.activeElement.dataset.action')).toBe('delete')
+    await page.click('[data-action="delete"]')
+    await page.click('dialog [data-action="delete"]')
+    await room(page, 'connections')
+    expect(await page.locator('[data-id="northwind/made-here"]').count()).toBe(0)
+    expect(faults).toEqual([])
+    await context.close()
+  })
+
   test('by keyboard alone: past the navigation, into a room, to its filter (needs Chromium)', async () => {
     const { context, page } = await openPage(browser, shared.server.url)
     await signIn(page)
@@ -142,6 +188,85 @@ describe.skipIf(!isHere('Chromium'))('in a browser', () => {
     expect(await page.evaluate<string>('document.activeElement.tagName')).toBe('H1')
     await page.keyboard.press('/')
     expect(await page.evaluate<string>('document.activeElement.dataset.field')).toBe('q')
+    await context.close()
+  })
+})
+
+describe.skipIf(!isHere('Chromium'))('texts of strangers', () => {
+  const hostile = `<img src=x onerror="window.isHurt=1"><script>window.isHurt=1</script>\u202e\u200b\u{e0041} {{7*7}}`
+  const key = 'a-key-of-ada-who-reads-hostile-texts'
+  const tool = {
+    name: 'harm',
+    description: `${hostile} [link](javascript:alert(1)) https://evil.example`,
+    inputSchema: {
+      type: 'object',
+      properties: { [hostile]: { type: 'string', title: hostile, description: hostile, default: hostile } },
+    },
+  }
+  const place = workplace()
+  let server: Server
+  let browser: Browser
+  beforeAll(async () => {
+    const company = {
+      namespaces: [{ namespace: 'acme', userId: 'ada' }],
+      apiKeys: [{ userId: 'ada', key, name: '\u202e<b>key</b>' }],
+      servers: [
+        {
+          ...{ qualifiedName: 'acme/harm', displayName: hostile, description: hostile, remote: true },
+          ...{ connections: [], tools: [tool], iconUrl: 'https://evil.example/icon.svg' },
+        },
+      ],
+      connections: [
+        {
+          ...{ namespace: 'acme', connectionId: 'harm', mcpUrl: 'https://evil.example/mcp', server: 'acme/harm' },
+          ...{ name: hostile, metadata: { [hostile]: hostile }, mock: { enabled: true } },
+          iconUrl: 'https://evil.example/icon.svg',
+        },
+        {
+          ...{ namespace: 'acme', connectionId: 'broken', mcpUrl: 'https://evil.example/mcp' },
+          status: { state: 'error', message: hostile },
+        },
+      ],
+    }
+    mkdirSync(join(place.folder, 'hostile'))
+    writeFileSync(join(place.folder, 'hostile/company.json'), JSON.stringify(company))
+    server = await startServer(place, ['--fixtures', join(place.folder, 'hostile'), ...withoutRates])
+    browser = await openBrowser()
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await server?.kill('SIGKILL')
+  })
+
+  test('stay text in every room, and nothing of them is loaded or run (needs Chromium)', async () => {
+    const { context, page, faults } = await openPage(browser, server.url)
+    await page.goto(`${server.url}/console`)
+    await page.fill('[data-field="key"]', key)
+    await page.click('[data-action="sign-in"]')
+    await page.waitForSelector('[data-action="sign-out"]')
+    for (const [path, name] of [
+      ['', 'overview'],
+      ['/connections', 'connections'],
+      ['/connections/acme/harm', 'connection'],
+      ['/connections/acme/broken', 'connection'],
+      ['/connections/acme/harm/tools/harm', 'tool'],
+      ['/servers', 'servers'],
+      ['/servers/acme/harm', 'server'],
+      ['/keys', 'keys'],
+    ] as const) {
+      await page.goto(`${server.url}/console${path}`)
+      await room(page, name)
+      await page.waitForSelector('.mark', { timeout: 10_000 }).catch(() => {
+        throw new Error(`${path}: has no mark`)
+      })
+      const seen = await page.evaluate<object>(
+        `({ isHurt: window.isHurt, images: document.images.length, scripts: document.scripts.length,
+           links: [...document.links].filter((one) => /^(?!https?:)/.test(one.href)).length,
+           hidden: /[\\u202e\\u200b]/.test(document.body.innerText) })`,
+      )
+      expect({ path, ...seen }).toEqual({ path, images: 0, scripts: 1, links: 0, hidden: false } as never)
+    }
+    expect(faults).toEqual([])
     await context.close()
   })
 })
@@ -160,7 +285,10 @@ test('the document and its files say what a browser may do with them', async () 
   expect(files).toHaveLength(2)
   let bytes = 0
   for (const path of files) {
-    const file = await fetch(`${shared.server.url}${path}`, { decompress: false } as RequestInit)
+    const file = await fetch(`${shared.server.url}${path}`, {
+      headers: { 'accept-encoding': 'gzip' },
+      decompress: false,
+    } as RequestInit)
     expect([file.status, file.headers.get('cache-control')]).toEqual([200, 'public, max-age=31536000, immutable'])
     bytes += (await file.arrayBuffer()).byteLength
   }

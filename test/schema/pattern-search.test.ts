@@ -1,6 +1,7 @@
 /** `findingText` and `isAnchored`: what they say of patterns is what trying every short text says. */
 
 import { describe, expect, test } from 'bun:test'
+import { sliceCost } from '../../src/limits.ts'
 import { findingText, isAnchored } from '../../src/schema/pattern-search.ts'
 import { matches } from '../../src/schema/patterns.ts'
 import { drained } from '../../src/schema/steps.ts'
@@ -70,6 +71,32 @@ for (const [all, none, text] of cases)
 test('a search that would take too long stops undecided', () => {
   expect(drained(findingText(['^(a|b)*a(a|b){14}$'], ['^b']))).toBeUndefined()
   expect(drained(findingText(['(?i)^ä$']))).toBeUndefined()
+})
+
+test('a text of many units is not said to be missing where one of fewer is there', () => {
+  const all = ['^[😀]?[\\u0100-\\U0010FFFF]{600}$', '^(?:😀|[\\u0100-\\U0010FFFF])+$'].map((one) =>
+    one.replaceAll(/\\u(\w{4})|\\U(\w{8})/g, (_, short, long) => `\\x{${short ?? long.slice(2)}}`),
+  )
+  expect(drained(findingText(all))).not.toBe('none')
+  // Each letter takes two units, so none of 600 fits.
+  expect(drained(findingText(['^[\\x{10000}-\\x{10FFFF}]{600}$']))).not.toEqual({ text: expect.anything() })
+})
+
+test('the cost of a search is that of its work, however many kinds of characters there are', () => {
+  const letters = Array.from({ length: 330 }, (_, index) => String.fromCodePoint(0x100 + index))
+  const pattern = letters
+    .map((letter, index) => (index % 2 === 0 ? `${letter}${letters[index + 1]}` : ''))
+    .filter(Boolean)
+    .join('|')
+  for (const none of [[], [pattern]]) {
+    let [total, worst] = [0, 0]
+    for (const step of findingText([pattern], none)) {
+      total += step
+      worst = Math.max(worst, step)
+    }
+    expect(worst).toBeLessThan(sliceCost)
+    expect(total).toBeLessThan(4_000_000)
+  }
 })
 
 test('a text is no longer than a rule matches', () => {

@@ -5,6 +5,7 @@ import type { Connection as ConnectionBody, ConnectionPage } from '../../model/c
 import type { Health, HealthPage } from '../../model/health.ts'
 import { address, filter, go, hrefOf } from '../address.ts'
 import { ask } from '../interface.ts'
+import { Confirm } from '../parts/dialog.tsx'
 import { Foreign } from '../parts/foreign.tsx'
 import { NamespaceChoice, useMe } from '../parts/me.tsx'
 import { Action, Elsewhere, Field, HealthLine, Room } from '../parts/parts.tsx'
@@ -138,6 +139,9 @@ export function Connection() {
       resource={connection}
       actions={
         <>
+          <a href={hrefOf('connect', namespace, id)} data-action="go-connect">
+            Connect a client
+          </a>
           <Action name="test" isBusy={test.isBusy} onClick={() => void test.run()}>
             Test
           </Action>
@@ -148,19 +152,18 @@ export function Connection() {
       }
     >
       {isAsking && (
-        <dialog open aria-label={`Delete ${id}?`}>
+        <Confirm
+          act={`Delete ${id}`}
+          name="delete"
+          isBusy={remove.isBusy}
+          error={remove.error}
+          onAct={() => void remove.run()}
+          onClose={() => setAsking(false)}
+        >
           <p>
-            Delete the connection <b>{id}</b> of {namespace}? Its clients lose their tools, and somebody signs in again
-            if it is made anew.
+            Its clients lose the tools of <b>{id}</b> in {namespace}, and somebody signs in again if it is made anew.
           </p>
-          <Action name="delete" isMain isBusy={remove.isBusy} onClick={() => void remove.run()}>
-            Delete {id}
-          </Action>{' '}
-          <Action name="pause" onClick={() => setAsking(false)}>
-            Keep it
-          </Action>
-          {remove.error !== undefined && <p class="wrong">{remove.error.message}</p>}
-        </dialog>
+        </Confirm>
       )}
       <section data-part="health">
         {known === undefined ? <span class="muted">Its health is not known yet.</span> : <HealthLine health={known} />}

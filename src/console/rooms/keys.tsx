@@ -3,6 +3,7 @@
 import { useState } from 'preact/hooks'
 import type { SigningKeyList } from '../../model/token.ts'
 import { ask, session } from '../interface.ts'
+import { Confirm } from '../parts/dialog.tsx'
 import { Foreign } from '../parts/foreign.tsx'
 import { Action, Copied, Field, Room, When } from '../parts/parts.tsx'
 import { useAction, useResource } from '../resource.ts'
@@ -44,23 +45,19 @@ export function Keys() {
         ))}
       </ul>
       {asked !== undefined && (
-        <dialog open aria-label={`Revoke ${asked.name}?`}>
+        <Confirm
+          act={`Revoke ${asked.name}`}
+          name="revoke"
+          isBusy={revoke.isBusy}
+          error={revoke.error}
+          onAct={() => void revoke.run(asked.id).then(() => setAsked(undefined))}
+          onClose={() => setAsked(undefined)}
+        >
           <p>
-            Revoke <b>{asked.name}</b> ({asked.id})? Every token that was minted with it ends at once
+            Every token that was minted with <b>{asked.name}</b> ({asked.id}) ends at once
             {asked.id === session.value?.key.id && ', and so does this session'}.
           </p>
-          <Action
-            name="revoke"
-            isMain
-            isBusy={revoke.isBusy}
-            onClick={() => void revoke.run(asked.id).then(() => setAsked(undefined))}
-          >
-            Revoke it
-          </Action>{' '}
-          <Action name="pause" onClick={() => setAsked(undefined)}>
-            Keep it
-          </Action>
-        </dialog>
+        </Confirm>
       )}
       <form
         class="panel"

@@ -13,6 +13,7 @@ interface Page {
 }
 
 export function Namespaces() {
+  const me = useMe()
   const { query } = address.value
   const q = query.get('q') ?? ''
   const page = query.get('page') ?? '1'
@@ -48,6 +49,18 @@ export function Namespaces() {
         <Action name="more" onClick={() => filter({ page: String(Number(page) + 1) })}>
           Next page
         </Action>
+      )}
+      {(me.data?.organizations.length ?? 0) > 0 && (
+        <section>
+          <h2>Your organizations</h2>
+          <ul class="rows">
+            {me.data?.organizations.map(({ organizationId, role }) => (
+              <li key={organizationId}>
+                <a href={hrefOf('organizations', organizationId)}>{organizationId}</a> <span class="muted">{role}</span>
+              </li>
+            ))}
+          </ul>
+        </section>
       )}
       <form
         class="panel"

@@ -46,13 +46,15 @@ export function Overview() {
           {data.attention.length > 0 && (
             <section data-part="attention">
               <h2>What needs somebody</h2>
-              <ul class="rows">
+              <ul class="rows pairs">
                 {data.attention.map((one) => (
                   <li key={`${one.namespace}/${one.connectionId}`} data-id={`${one.namespace}/${one.connectionId}`}>
                     <a href={hrefOf('connections', one.namespace, one.connectionId)}>
                       {one.namespace}/{one.connectionId}
-                    </a>{' '}
-                    <HealthLine health={one} />
+                    </a>
+                    <span>
+                      <HealthLine health={one} />
+                    </span>
                   </li>
                 ))}
               </ul>

@@ -1,8 +1,9 @@
 /** The part of what happens that a caller may see, narrowed as the lists are (contract, 22.4). */
 
 import { canAccessNamespace } from '../../auth/authenticate.ts'
-import { type RequestContext, sees } from '../../auth/authorizer.ts'
-import { namespaceFilter } from '../../policy/decide.ts'
+import type { RequestContext } from '../../auth/authorizer.ts'
+import type { RecordedCall } from '../../ops/call-filter.ts'
+import { decide, namespaceFilter } from '../../policy/decide.ts'
 import { findConnection } from '../../storage/connections.ts'
 import { type HealthDeps, healthOfAll } from '../health/stored-health.ts'
 import { readableCalls, shownCall } from '../records/readable-calls.ts'
@@ -17,7 +18,8 @@ interface Wanted {
 }
 
 export function createVisible(deps: HealthDeps, context: RequestContext, { namespace, types }: Wanted): Visible {
-  const mayRead = readableCalls(deps, context)
+  // Made for each event: what it has looked up may be otherwise by the next one.
+  const mayRead = (call: RecordedCall) => readableCalls(deps, context)(call)
   const { caller, directory } = context
   const isNamed = namespaceFilter(caller.blocks)
   const isOperator = caller.operator && caller.token === undefined && caller.organizationId === undefined
@@ -39,10 +41,15 @@ export function createVisible(deps: HealthDeps, context: RequestContext, { names
     if (owned === undefined || !(await canAccessNamespace(caller, owned, directory))) return undefined
     const [health] = await healthOfAll(deps, context, [ref])
     if (health !== undefined) return { namespace: ref.namespace, ...health }
-    // It is gone: whoever saw its namespace without a constraint on metadata saw it.
-    if (caller.metadataFingerprint !== '') return undefined
+    // It is gone, or the caller may not read it. Of one that is gone nobody knows the metadata any more.
+    const access = {
+      namespace: ref.namespace,
+      resource: 'connections',
+      operation: 'read',
+      metadata: 'narrowed',
+    } as const
+    if (caller.metadataFingerprint !== '' || !decide(caller.blocks, access).allowed) return undefined
     const stored = await findConnection(deps.store, ref.namespace, ref.connectionId)
-    if (stored !== undefined && !sees(context, ref, stored)) return undefined
     return stored === undefined ? { ...ref, level: 'off', summary: 'Deleted', since: null, action: null } : undefined
   }
 }

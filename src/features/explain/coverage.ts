@@ -47,6 +47,11 @@ export async function coverTools(
     if (!isOnPage) next ??= seen
     if (!isOnPage && from !== undefined) break
     const one = await covered(deps, context, subject, seen, examined)
+    // It ended in the middle of this one, which is then the first of the next page.
+    if (one.tools !== null && one.tools.length < (seen.tools?.length ?? 0) && page.length > 0) {
+      next ??= seen
+      break
+    }
     if (isOnPage) page.push(one)
     last = seen
     sum.connections.total += 1

@@ -25,8 +25,8 @@ export async function lintSubject(deps: ExplainDeps, context: RequestContext, gi
   const subject = await readSubject(deps, context, given) // 400, 403, 404
   const { blocks } = subject.caller
   const allowance = allowanceOf(context.request)
-  const policy = await allowance.run(lintingPolicy(blocks)) // 429
   const examined = new Examined(deps.clock)
+  const policy = await allowance.run(lintingPolicy(blocks, () => examined.hasTime())) // 429
   const inScope: SeenConnection[] = []
   for await (const seen of everySeen(deps, context, examined, {})) if (isCallable(blocks, seen)) inScope.push(seen)
   const tools = new Set(inScope.flatMap((one) => one.tools ?? []))

@@ -83,14 +83,17 @@ export async function* everySeen(
   const wanted = { namespace, from, most: readAtOnce, namespacesMax: examinedNamespacesMax }
   for await (const refs of everySeenBatch(deps.store, context, wanted)) {
     if (refs === 'more') examined.isComplete = false
-    if (refs === 'more' || !examined.hasRoom()) return
+    if (refs === 'more' || !isFirstOr(examined)) return
     for (const seen of await withTools(deps, context, refs, examined, servers)) {
       if (slices.isOver) await slices.next()
-      if (!examined.hasRoom()) return
+      if (!isFirstOr(examined)) return
       yield examined.take(seen)
     }
   }
 }
+
+/** One connection is always examined, however late: so that the next page is another one. */
+const isFirstOr = (examined: Examined) => examined.connections === 0 || examined.hasRoom()
 
 /** The tools of servers that were read already: many connections may have one server. */
 type KnownServers = Map<string, Promise<readonly string[] | undefined>>

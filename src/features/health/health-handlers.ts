@@ -3,6 +3,7 @@
 import { openText, sealText } from '../../auth/secrets.ts'
 import { invalidRequest, notFound } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
+import { refuseBody } from '../../http/body.ts'
 import { handlersOf } from '../../http/handler.ts'
 import { namesInPath } from '../../http/path.ts'
 import { readInteger, readQuery, refuseQuery } from '../../http/query.ts'
@@ -71,6 +72,7 @@ async function testConnection(deps: HealthDeps, request: Request): Promise<Respo
   const context = await writes.authenticate(request) // 401, 429
   const { namespace, connectionId } = await authorizer.requireConnection(context, 'execute') // 404, 403
   refuseQuery(request.url) // 400
+  await refuseBody(request) // 400
   const ref = { namespace, connectionId }
   const probing = createProbing(deps.upstream, context)
   const queue = `the connection ${namespace}/${connectionId}`

@@ -6,6 +6,7 @@ import type { SharedParts } from '../../auth/shared-parts.ts'
 import { changeSigningKeys, isAccepted, keyRing, rotateKeys, type SigningKeyRecord } from '../../auth/signing-keys.ts'
 import { secondsOf } from '../../clock.ts'
 import { CommandError, conflict } from '../../errors.ts'
+import { refuseBody } from '../../http/body.ts'
 import { handlersOf } from '../../http/handler.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { noStoreJson, wholeResponse } from '../../http/respond.ts'
@@ -31,6 +32,7 @@ async function rotateSigningKeys(deps: SigningKeyDeps, request: Request): Promis
   const context = await writes.authenticate(request) // 401, 429
   requireOperator(context) // 403
   refuseQuery(request.url) // 400
+  await refuseBody(request) // 400
   try {
     const rotated = await changeSigningKeys(store, sealingKey, (before) => rotateKeys(before ?? [], secondsOf(clock)))
     const { kid } = keyRing(rotated ?? []).active

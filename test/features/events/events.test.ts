@@ -117,6 +117,32 @@ describe('a listener hears', () => {
     expect([await stranger.heard(), await narrow.heard()]).toEqual([[], []])
   })
 
+  test('of nothing at a connection that its token does not see any more', async () => {
+    const metadata = (team: string) => ({ server: 'northwind/weather', mock: { enabled: true }, metadata: { team } })
+    await api.ada('PUT /connect/northwind/moving', metadata('a'))
+    const token = await mintToken(platform.fetch, sampleKeys.ada, { policy: [{ metadata: { team: 'a' } }] })
+    const narrow = await listen(token, '?types=call')
+    const act = () => api.ada('POST /connect/northwind/moving/.tools/get_forecast', { location: 'Oslo' })
+    platform.now += 1000
+    await act()
+    expect(await narrow.heard()).toHaveLength(1)
+    await api.ada('PUT /connect/northwind/moving', { metadata: { team: 'b' } })
+    await act()
+    expect(await narrow.heard()).toHaveLength(1)
+    await api.ada('PUT /connect/northwind/moving', { metadata: { team: 'a' } })
+    await act()
+    expect(await narrow.heard()).toHaveLength(2)
+  })
+
+  test('of no connection that is deleted, where it may not read any', async () => {
+    await api.ada('PUT /connect/northwind/secret', { server: 'northwind/weather', mock: { enabled: true } })
+    const listeners = []
+    for (const one of [{ resources: 'servers' }, { operations: 'write' }, { operations: 'execute' }])
+      listeners.push(await listen(await mintToken(platform.fetch, sampleKeys.ada, { policy: [one] })))
+    await api.ada('DELETE /connect/northwind/secret')
+    for (const one of listeners) expect((await one.heard()).filter(({ event }) => event === 'connection')).toEqual([])
+  })
+
   test('of a client once in ten minutes', async () => {
     const ada = await listen(sampleKeys.ada, '?types=client')
     const params = {

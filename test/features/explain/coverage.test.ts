@@ -129,3 +129,36 @@ test('it stops at its budget, says so, and goes on with the next page', async ()
   }
   expect(found).toEqual(Array.from({ length: 30 }, (_, index) => `c${index + 10}`))
 })
+
+test('a page that has no time left has one connection, and goes on', async () => {
+  const own = await createTestPlatform({ sources: [world] })
+  let reads = 0
+  let late: TestPlatform | undefined
+  const { store } = own
+  const slow = {
+    ...store,
+    getMany: (keys: Parameters<typeof store.getMany>[0]) => {
+      // Each read takes a second.
+      reads += 1
+      if (late !== undefined) late.now += 1001
+      return store.getMany(keys)
+    },
+  }
+  const platformOfSlow = await createTestPlatform({ store: slow, sources: [world] })
+  late = platformOfSlow
+  const found: string[] = []
+  let cursor: string | null | undefined
+  for (let pages = 0; pages < 20 && cursor !== null; pages += 1) {
+    const page: Coverage = await question<Coverage>(
+      platformOfSlow,
+      ada,
+      'coverage',
+      cursor === undefined ? {} : { cursor },
+    )
+    if (cursor === undefined) expect(page.summary?.complete).toBe(false)
+    found.push(...idsOf(page))
+    cursor = page.nextCursor
+  }
+  expect(reads).toBeGreaterThan(8)
+  expect(found).toEqual(idsOf(await cover(ada, {})))
+})

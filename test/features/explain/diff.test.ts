@@ -140,6 +140,48 @@ describe('an example', () => {
   })
 })
 
+describe('a rule below params', () => {
+  const handshake = '^(initialize|tools/list|resources/read|prompts/get)$'
+  for (const [old, newer] of [
+    [
+      { method: handshake, 'params.uri': '^file:///a/' },
+      { method: handshake, 'params.uri': 'file:///a/' },
+    ],
+    [{ method: handshake, 'params.uri': '^file:///a/' }, { method: handshake }],
+    [
+      { method: '^(initialize|custom/run)$', 'params.name': '^a$' },
+      { method: '^(initialize|custom/run)$', 'params.name': '^(a|b)$' },
+    ],
+  ] as const)
+    test(`that is widened is found beside the methods of the handshake: ${JSON.stringify(newer)}`, async () => {
+      const policies = [[{ rpcReqMatch: old }], [{ rpcReqMatch: newer }]] as const
+      const found = await diff({ old: { policy: policies[0] }, new: { policy: policies[1] } })
+      await check([...policies[0]], [...policies[1]], found)
+    })
+})
+
+test('a path that names a prototype is a path like any other, and nothing of the process changes', async () => {
+  for (const path of [
+    'params.__proto__.name',
+    '__proto__.zzz',
+    '__proto__.toString',
+    'constructor',
+    '__proto__',
+    'constructor.x',
+  ]) {
+    const old = [{ rpcReqMatch: { [path]: '^a$' } }]
+    const newer = [{ rpcReqMatch: { [path]: '^(a|b)$' } }]
+    for (const pair of [
+      [old, newer],
+      [old, [{ ttl: '1h' }]],
+    ] as const)
+      expect((await diff({ old: { policy: pair[0] }, new: { policy: pair[1] } })).verdict).toMatch(/wider/)
+  }
+  expect(Object.keys(Object.prototype)).toEqual([])
+  expect('zzz' in {} || 'name' in {}).toBe(false)
+  expect(String({})).toBe('[object Object]')
+})
+
 test('a longer lifetime alone is wider', async () => {
   const [short, long] = [{ policy: [{ ttl: '10m' }] }, { policy: [{ ttl: '2h' }] }]
   expect(await diff({ old: short, new: long })).toMatchObject({

@@ -222,6 +222,16 @@ test('what is not known depends, and is named', async () => {
   expect(blocks[1]?.constraints[0]).toEqual(decidedBy as never)
 })
 
+test('a number that is no text is none in a message, either', async () => {
+  const policy = [{ rpcReqMatch: { 'params.arguments.n': '.' } }]
+  const text = JSON.stringify({ policy, request: { namespace: 'acme', connection: 'crm', message: 'M' } })
+  const message = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"find","arguments":{"n":-0}}}'
+  const headers = { authorization: `Bearer ${ada}`, 'content-type': 'application/json' }
+  const body = text.replace('"M"', message)
+  const explained = await (await platform.fetch('/tokens/explain', { method: 'POST', headers, body })).json()
+  expect((explained as Explanation).verdict).toBe('refuse')
+})
+
 test('a tool is listed exactly when its verdict is not `refuse`', async () => {
   const chance = random(7)
   let [shown, hidden] = [0, 0]

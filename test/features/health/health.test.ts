@@ -162,6 +162,7 @@ describe('a test of a connection', () => {
     expect((await apiOf(platform.fetch, eve)('POST /connect/acme/far/.test')).status).toBe(404)
     const reader = await mintToken(platform.fetch, ada, { policy: [{ operations: 'read' }] })
     expect((await api.as(reader)('POST /connect/acme/far/.test')).status).toBe(403)
+    expect((await api('POST /connect/acme/mock/.test', '{"x":')).status).toBe(400)
     const caller = await mintToken(platform.fetch, ada, { policy: [{ operations: 'execute' }] })
     expect(sent).toBe(0)
     expect((await api.as(caller)('POST /connect/acme/mock/.test')).body.summary).toBe('Mocked')

@@ -1,0 +1,128 @@
+/** An organization: its members with their roles, and its API keys. */
+
+import { useState } from 'preact/hooks'
+import type { ApiKeyList, OrganizationDetail } from '../../model/organization.ts'
+import { address } from '../address.ts'
+import { ask } from '../interface.ts'
+import { Confirm } from '../parts/dialog.tsx'
+import { Foreign } from '../parts/foreign.tsx'
+import { useMe } from '../parts/me.tsx'
+import { Action, Copied, Field, Room, When } from '../parts/parts.tsx'
+import { useAction, useResource } from '../resource.ts'
+
+const roles = ['member', 'admin', 'owner']
+
+export function Organization() {
+  const [, id = ''] = address.value.path
+  const path = `/organizations/${encodeURIComponent(id)}`
+  const organization = useResource<OrganizationDetail>(path)
+  const me = useMe()
+  const role = me.data?.organizations.find(({ organizationId }) => organizationId === id)?.role
+  const isManager = me.data?.operator === true || role === 'owner' || role === 'admin'
+  const reason = isManager ? undefined : 'Only an owner or admin of the organization may do this'
+  const [userId, setUserId] = useState('')
+  const [newRole, setNewRole] = useState('member')
+  const add = useAction(async () => {
+    await ask('PUT', `${path}/members/${encodeURIComponent(userId)}`, { body: { role: newRole } })
+    setUserId('')
+    organization.again()
+  })
+  const [leaving, setLeaving] = useState<string | undefined>()
+  const remove = useAction(async (user: string) => {
+    await ask('DELETE', `${path}/members/${encodeURIComponent(user)}`)
+    setLeaving(undefined)
+    organization.again()
+  })
+  const { data } = organization
+  return (
+    <Room name="organization" title={data?.name ?? id} id={id} resource={organization}>
+      <h2>Members</h2>
+      <ul class="rows" data-part="rows" data-end="true">
+        {data?.members.map((member) => (
+          <li key={member.userId} data-id={member.userId}>
+            <Foreign text={member.userId} /> <span class="muted">{member.role}</span>{' '}
+            <Action name="remove" reason={reason} onClick={() => setLeaving(member.userId)}>
+              Remove
+            </Action>
+          </li>
+        ))}
+      </ul>
+      {leaving !== undefined && (
+        <Confirm
+          act={`Remove ${leaving}`}
+          name="remove"
+          isBusy={remove.isBusy}
+          error={remove.error}
+          onAct={() => void remove.run(leaving)}
+          onClose={() => setLeaving(undefined)}
+        >
+          <p>
+            <b>{leaving}</b> loses the namespaces of {id} at once, and so do all tokens that act for it.
+          </p>
+        </Confirm>
+      )}
+      <form
+        class="panel"
+        onSubmit={(event) => {
+          event.preventDefault()
+          if (reason === undefined) void add.run()
+        }}
+      >
+        <h2>Add a member, or change a role</h2>
+        <Field name="userId" label="User" value={userId} onInput={setUserId} isRequired error={add.error?.message} />
+        <Field name="role" label="Role" value={newRole} onInput={setNewRole} options={roles} />
+        <Action name="save" type="submit" isMain isBusy={add.isBusy} reason={reason}>
+          Save
+        </Action>
+      </form>
+      {isManager && <OrganizationKeys path={path} />}
+    </Room>
+  )
+}
+
+function OrganizationKeys({ path }: { readonly path: string }) {
+  const keys = useResource<ApiKeyList>(`${path}/api-keys`)
+  const [name, setName] = useState('')
+  const create = useAction(async () => {
+    const made = await ask<{ key: string }>('POST', `${path}/api-keys`, { body: { name } })
+    keys.again()
+    return made.key
+  })
+  const revoke = useAction(async (id: string) => {
+    await ask('DELETE', `${path}/api-keys/${encodeURIComponent(id)}`)
+    keys.again()
+  })
+  return (
+    <section>
+      <h2>API keys of the organization</h2>
+      <ul class="rows">
+        {keys.data?.apiKeys.map((one) => (
+          <li key={one.id} data-id={one.id}>
+            <Foreign text={one.name} /> <code class="muted">{one.id}</code> made <When at={one.createdAt} />{' '}
+            <Action name="revoke" isBusy={revoke.isBusy} onClick={() => void revoke.run(one.id)}>
+              Revoke
+            </Action>
+          </li>
+        ))}
+      </ul>
+      {(keys.error ?? revoke.error) !== undefined && <p class="wrong">{(keys.error ?? revoke.error)?.message}</p>}
+      <form
+        class="panel"
+        onSubmit={(event) => {
+          event.preventDefault()
+          void create.run()
+        }}
+      >
+        <Field name="name" label="Name" value={name} onInput={setName} isRequired error={create.error?.message} />
+        <Action name="create" type="submit" isBusy={create.isBusy}>
+          Make a key
+        </Action>
+        {create.done !== undefined && (
+          <p data-part="minted" role="status">
+            Copy it now; it is never shown again: <Copied text={create.done} />
+          </p>
+        )}
+      </form>
+    </section>
+  )
+}
