@@ -1,11 +1,13 @@
 /** `postern dev`: serves fixtures from a temporary data folder, and reloads them when they change. */
 
 import { watch } from 'node:fs'
+import type { Fixtures } from '../maintenance/seed/read-fixtures.ts'
 import { sampleSources } from '../maintenance/seed/sample.ts'
 import { findFixtureFiles, sourceFile } from '../maintenance/seed/source-files.ts'
 import { readAllowedUpstream } from '../upstream/addresses.ts'
 import type { ServeConfig } from './config.ts'
-import { greeting } from './greeting.ts'
+import { consoleLink } from './console-link.ts'
+import { greetedKey, greeting } from './greeting.ts'
 import { type Running, start } from './serve.ts'
 import { ignoredHangUp, stopSignal } from './stop-signals.ts'
 import { temporaryFolder } from './temporary-folder.ts'
@@ -24,11 +26,17 @@ export async function dev(config: ServeConfig, terminal: Terminal): Promise<void
   const allowedUpstreams = [...config.allowedUpstreams, ...loopback]
   const hangUp = ignoredHangUp()
   const running = await start({ ...config, allowedUpstreams, fixtures: [] }, data.path, terminal)
+  const greetingOf = async (fixtures: Fixtures) => {
+    const key = config.operatorKey ?? running.operatorKey
+    const { url, folder } = running
+    const linked = { url, folder, dataPath: data.path, hasConsole: config.hasConsole }
+    const link = await consoleLink(linked, greetedKey(fixtures, key))
+    return greeting({ first: nothingKept, url, link }, fixtures, key)
+  }
   try {
     const fixtures = await running.load(own ? findFixtureFiles(config.fixtures).map(sourceFile) : sampleSources())
-    const key = config.operatorKey ?? running.operatorKey
     // Never 'unchanged' with a new folder.
-    const lines = fixtures === 'unchanged' ? '' : greeting(nothingKept, running.url, fixtures, key)
+    const lines = fixtures === 'unchanged' ? '' : await greetingOf(fixtures)
     hangUp.work = () => running.reload(config.fixtures)
     using watchers = new DisposableStack()
     if (own) reloadOnChange(running, config.fixtures, watchers)

@@ -2,13 +2,25 @@
 
 import type { Fixtures } from '../maintenance/seed/read-fixtures.ts'
 
-/**
- * Commands to paste, after the line `first`: a list with a key of the fixtures, and a token with a narrower policy.
- * `otherKey` is used if no fixture key may access the namespace.
- */
-export function greeting(first: string, url: string, fixtures: Fixtures, otherKey: string | undefined): string {
-  const namespace = fixtures.examples.first?.namespace ?? fixtures.namespaces[0]?.namespace ?? 'NAMESPACE'
-  const key = keyWithAccess(namespace, fixtures) ?? otherKey ?? 'KEY'
+interface Greeted {
+  readonly first: string
+  readonly url: string
+  /** Opens the console, once; undefined if there is none. */
+  readonly link: string | undefined
+}
+
+const namespaceIn = (fixtures: Fixtures) =>
+  fixtures.examples.first?.namespace ?? fixtures.namespaces[0]?.namespace ?? 'NAMESPACE'
+
+/** The key that the commands have. `otherKey` is used if no fixture key may access the namespace. */
+export function greetedKey(fixtures: Fixtures, otherKey: string | undefined): string | undefined {
+  return keyWithAccess(namespaceIn(fixtures), fixtures) ?? otherKey
+}
+
+/** Commands to paste, after the line `first`: a list with a key of the fixtures, and a token with a narrower policy. */
+export function greeting({ first, url, link }: Greeted, fixtures: Fixtures, otherKey: string | undefined): string {
+  const namespace = namespaceIn(fixtures)
+  const key = greetedKey(fixtures, otherKey) ?? 'KEY'
   return [
     '',
     `${first} Try:`,
@@ -22,7 +34,8 @@ export function greeting(first: string, url: string, fixtures: Fixtures, otherKe
     `    -d '{"policy":[{"namespaces":"${namespace}","operations":"read","ttl":"10m"}]}' '${url}/tokens'`,
     '',
     ...mcpLines(url, fixtures, otherKey),
-    `The console is at ${url}/console (sign in with the key above), and the documentation at ${url}/docs`,
+    ...(link === undefined ? [] : [`The console: ${link} (signs you in once, within ten minutes)`]),
+    `The documentation: ${url}/docs`,
     '',
   ].join('\n')
 }

@@ -36,9 +36,10 @@ import { createUpstream } from '../upstream/pooled-upstream.ts'
 import { traceUpstream } from '../upstream/traced-upstream.ts'
 import { version } from '../version.ts'
 import { type ServeConfig, urlOf } from './config.ts'
+import { consoleLink } from './console-link.ts'
 import { firstStart, recordBaseUrl } from './first-start.ts'
 import { checkSampleKeys, fixtureLoader, type LoadFixtures } from './fixture-loader.ts'
-import { greeting } from './greeting.ts'
+import { greetedKey, greeting } from './greeting.ts'
 import { listenError } from './listen-error.ts'
 import { serveMetrics } from './metrics-listener.ts'
 import { createReload } from './reload.ts'
@@ -311,7 +312,7 @@ export async function serve(config: ServeConfig, dataPath: string, terminal: Ter
   const durability = (await database?.health())?.durability
   running.log.info('started', { version, url: running.url, data: dataPath, ...(durability && { durability }) })
   hangUp.work = () => running.reload(config.fixtures)
-  const lines = config.fixtures.length > 0 ? await sampleGreeting(running) : ''
+  const lines = config.fixtures.length > 0 ? await sampleGreeting(running, dataPath, config.hasConsole) : ''
   // Install the handlers before printing the line: a script that reads it may send a signal at once.
   const asked = stopSignal()
   terminal.stdout(`postern listening on ${running.url}\n${lines}`)
@@ -322,10 +323,12 @@ export async function serve(config: ServeConfig, dataPath: string, terminal: Ter
 }
 
 /** The greeting, if the sample fixtures are loaded. For other fixtures nothing is printed: their keys are secret. */
-async function sampleGreeting({ url, folder: { store, secrets } }: Running): Promise<string> {
-  if (!(await acceptsSampleKey(store, secrets.apiKeyPepper))) return ''
+async function sampleGreeting({ url, folder }: Running, dataPath: string, hasConsole: boolean): Promise<string> {
+  if (!(await acceptsSampleKey(folder.store, folder.secrets.apiKeyPepper))) return ''
   const { sampleSources } = await import('../maintenance/seed/sample.ts')
-  return greeting('The sample company is loaded.', url, readFixtures(sampleSources()).fixtures, undefined)
+  const { fixtures } = readFixtures(sampleSources())
+  const link = await consoleLink({ url, folder, dataPath, hasConsole }, greetedKey(fixtures, undefined))
+  return greeting({ first: 'The sample company is loaded.', url, link }, fixtures, undefined)
 }
 
 /** On stdout and not in the log: logs are kept and shipped, and this key may access everything. */

@@ -1,8 +1,8 @@
 /**
  * `postern token explain`: prints a token's blocks in words, and what each says about one described request.
  *
- * It decides with the code that the server decides with (`policy/decide.ts`), so it cannot disagree. It cannot know two
- * things that only a server knows: whether the connection exists, and whether the user may still access the namespace.
+ * It explains with the code that the server explains with, so it cannot disagree. It cannot know what only a server
+ * knows: whether the connection exists, and whether the user may still access the namespace.
  */
 
 import { existsSync } from 'node:fs'
@@ -11,17 +11,17 @@ import { isLive } from '../auth/authenticate.ts'
 import { createDirectory } from '../auth/directory.ts'
 import { clockRefusal, unverifiedClaims, verifyToken } from '../auth/service-token.ts'
 import { readKeyRing } from '../auth/signing-keys.ts'
-import { CommandError, constraintOf } from '../errors.ts'
-import { rpcDepthMax } from '../limits.ts'
+import { CommandError, PlatformError } from '../errors.ts'
+import { describing } from '../features/explain/described-request.ts'
+import { explanationOf } from '../features/explain/explanation.ts'
 import { openExistingDataFolder, type Place } from '../maintenance/data-folder.ts'
-import { operationKinds, resourceTypes } from '../model/constraint.ts'
+import { DescribedRequest } from '../model/explain.ts'
 import type { ServiceTokenClaims } from '../model/token.ts'
 import { oneLine } from '../ops/escape-control.ts'
 import { type Block, readConstraint } from '../policy/block.ts'
-import { type Access, allows, decide, fields } from '../policy/decide.ts'
-import { connectionIdFact } from '../policy/metadata.ts'
-import { placeOf } from '../schema/check.ts'
-import { readJsonBytes } from '../schema/json.ts'
+import { explainingConstraints } from '../policy/explain.ts'
+import { problemText, validatorOf } from '../schema/check.ts'
+import { drained } from '../schema/steps.ts'
 import { textOf } from '../storage/bytes.ts'
 import { keyOf } from '../storage/keys.ts'
 import { parseJson, readInput, readPairs, readToken } from './json-input.ts'
@@ -70,14 +70,11 @@ export async function explainToken(
   const lines = [...tokenLines(claims, signatureLines(flags.data, known), now), ...blocks.flatMap(blockLines)]
   const within = claims.org === undefined ? '' : ' within the organization'
   if (blocks.length === 0) lines.push(`No policy: it may do all that its user may${within}.`)
-  const { namespace, resource, operation, metadata, rpc } = flags
-  const isAsked = [namespace, resource, operation, metadata, rpc].some((flag) => flag !== undefined)
-  const answer = isAsked
-    ? requestLines(blocks, readAccess(flags), namespace, reasonItIsRefused(claims, known, now))
-    : { lines: [], allowed: true }
-  if (isAsked) lines.push('', ...answer.lines)
+  const described = describedBy(flags)
+  const answer = described && requestLines(blocks, described, reasonItIsRefused(claims, known, now))
+  if (answer !== undefined) lines.push('', ...answer.lines)
   stdout(`${lines.map(oneLine).join('\n')}\n`)
-  return answer.allowed ? 0 : 1
+  return answer?.allowed === false ? 1 : 0
 }
 
 /** The reason why the token is refused for every request, or undefined. */
@@ -167,83 +164,56 @@ function blockLines(block: Block, index: number): string[] {
   return [`policy[${index}] allows only`, ...words.map((line) => `  ${line}`)]
 }
 
-/** The verdict of each field of each block, then the decision. `invalidReason`: why the token is refused anyway. */
+/** The verdict of each constraint, then the whole one. `invalidReason`: why the token is refused anyway. */
 function requestLines(
-  given: readonly Block[],
-  access: Access,
-  namespace: string | undefined,
+  blocks: readonly Block[],
+  described: DescribedRequest,
   invalidReason: string | undefined,
 ): { readonly lines: string[]; readonly allowed: boolean } {
-  const { resource, operation } = access
-  // If no namespace was given, its constraints are ignored.
-  const blocks: readonly Block[] = namespace === undefined ? given.map(({ namespaces: _, ...block }) => block) : given
-  const lines = [`Request: ${operation} ${resource}${namespace === undefined ? '' : ` in ${namespace}`}`]
-  for (const [index, block] of blocks.entries()) {
-    const present = fields.filter((field) => (field === 'rpcReqMatch' ? block.rpc : block[field]) !== undefined)
-    for (const field of present) {
-      const isUnasked = field === 'rpcReqMatch' && access.rpc === undefined && operation === 'execute'
-      const verdict = isUnasked
-        ? 'depends on the request: give it with --rpc'
-        : allows[field](block, access)
-          ? 'allows it'
-          : 'REFUSES it'
-      lines.push(`  ${placeOf(['policy', index, field])} ${verdict}`)
-    }
-  }
-  const decision = decide(blocks, access)
-  const isList = resource === 'connections' && operation === 'read'
-  if (invalidReason !== undefined) lines.push(`Refused: the token ${invalidReason}, 401.`)
-  else if (decision.allowed) {
-    lines.push(
-      'Allowed by the token. Whether its key is still good and its user may access the namespace is not checked here.',
-    )
-    if (access.metadata === 'narrowed' && blocks.some(({ metadata }) => metadata)) {
-      lines.push('A list shows only the connections whose metadata every constraint allows.')
-    }
-  } else if (isList && decision.field === 'metadata') {
-    lines.push(`Not shown: a list leaves this connection out, by policy[${decision.block}].metadata.`)
-  } else {
-    const status = decision.visible ? '403' : '404, as if the namespace did not exist'
-    lines.push(`Refused by ${constraintOf(decision)}: ${status}.`)
-  }
-  return { lines, allowed: invalidReason === undefined && decision.allowed }
-}
-
-/**
- * The described request, with the defaults of the API: without `--operation`, a request with `--rpc` calls a tool and
- * any other reads. Throws CommandError 2 for an invalid flag. */
-function readAccess({ namespace = '', resource = 'connections', operation, metadata, rpc }: ExplainFlags): Access {
-  const resourceType = resourceTypes.find((type) => type === resource)
-  const operationKind = operationKinds.find((kind) => kind === (operation ?? (rpc === undefined ? 'read' : 'execute')))
-  if (resourceType === undefined) throw new CommandError(`--resource: must be one of ${resourceTypes.join(', ')}`, 2)
-  if (operationKind === undefined) throw new CommandError(`--operation: must be one of ${operationKinds.join(', ')}`, 2)
-  // A list is allowed and then filtered. Without --metadata, the list is meant; with it, one connection in it.
-  const list = resourceType === 'connections' && operationKind === 'read' ? 'narrowed' : 'none'
+  const { request, isAboutConnection } = readRequest(described)
+  const constraints = drained(explainingConstraints(blocks, request))
+  const policy = { blocks, inherited: 0, token: undefined }
+  const { verdict, words } = explanationOf(policy, { outside: [], isAboutConnection }, constraints)
+  const where = described.namespace === undefined ? '' : ` in ${described.namespace}`
   return {
-    namespace,
-    resource: resourceType,
-    operation: operationKind,
-    metadata: metadata === undefined ? list : readFacts(metadata),
-    ...(rpc !== undefined && { rpc: readBody(rpc) }),
+    lines: [
+      `Request: ${request.operation} ${request.resource}${where}`,
+      ...constraints.map((one) => `  ${one.verdict.padEnd(8)} ${one.place}  ${one.words}`),
+      invalidReason === undefined ? words : `Refused: the token ${invalidReason}, 401.`,
+      'Connections, their tools, and the access of its user were not looked at.',
+    ],
+    allowed: invalidReason === undefined && verdict !== 'refuse',
   }
 }
 
-function readFacts(pairs: readonly string[]) {
-  const metadata = readPairs(pairs)
-  return { connectionId: metadata[connectionIdFact] ?? '', metadata }
+/** Throws CommandError 2 for a description that contradicts itself, and for a message that no endpoint would take. */
+function readRequest(described: DescribedRequest) {
+  try {
+    return drained(describing(described))
+  } catch (thrown) {
+    throw thrown instanceof PlatformError ? new CommandError(thrown.message, 2) : thrown
+  }
 }
 
-/** The JSON-RPC request: from a file, from stdin (`-`), or the text itself if it begins with a brace. */
-function readBody(file: string): unknown {
-  const bytes = bytesOf(file)
-  const read = readJsonBytes(bytes, { depthMax: rpcDepthMax, numbers: 'marked' })
-  if ('problem' in read) throw new CommandError(`--rpc ${file}: is not a JSON-RPC request in JSON`)
-  return read.value
+/** The request that the flags describe; undefined if they describe none. Throws CommandError 2 for a wrong flag. */
+export function describedBy(flags: Omit<ExplainFlags, 'data'>): DescribedRequest | undefined {
+  const { namespace, resource, operation, connection, metadata, tool, args, rpc } = flags
+  const all = [namespace, resource, operation, connection, metadata, tool, args, rpc]
+  if (all.every((one) => one === undefined)) return undefined
+  const isCall = tool !== undefined || rpc !== undefined
+  const given = {
+    ...{ namespace, connection, tool, metadata: metadata && readPairs(metadata) },
+    resource: resource ?? 'connections',
+    operation: operation ?? (isCall ? 'execute' : 'read'),
+    arguments: args === undefined ? undefined : parseJson(args, '--args'),
+    message: rpc === undefined ? undefined : parseJson(bytesOf(rpc).toString(), `--rpc ${rpc}`),
+  }
+  const described = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined))
+  const [problem] = describedShape.problems(described, 1)
+  if (problem !== undefined) throw new CommandError(`--${problemText(problem)}`, 2)
+  return described
 }
+
+const describedShape = validatorOf(DescribedRequest)
 
 const bytesOf = (file: string) => (file.trimStart().startsWith('{') ? Buffer.from(file) : readInput(file))
-
-/** The same for a server, which reads its numbers itself. Throws CommandError as `parseJson`. */
-export function readRequestText(file: string): unknown {
-  return parseJson(bytesOf(file).toString(), `--rpc ${file}`)
-}

@@ -1,7 +1,8 @@
 /** The frame around all rooms: the bar, the navigation, and the room that the address names. */
 
+import { signal } from '@preact/signals'
 import type { ComponentType } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import { address, go, hrefOf, roomKey } from './address.ts'
 import { ask, base, session } from './interface.ts'
 import { Action, Room } from './parts/parts.tsx'
@@ -32,7 +33,9 @@ const rooms = [
 ] as const
 
 export function Shell() {
-  useKeys()
+  const [isAsking, setAsking] = useState(false)
+  const showKeys = useCallback(() => setAsking(true), [])
+  useKeys(showKeys)
   if (session.value === undefined) return null
   if (session.value === null) return <SignIn />
   const [first = ''] = address.value.path
@@ -46,10 +49,14 @@ export function Shell() {
           postern
         </a>
         <span class="muted">{session.value.userId}</span>
+        <Action name="keys" onClick={showKeys}>
+          Keys
+        </Action>
         <Action name="sign-out" onClick={signOut}>
           Sign out
         </Action>
       </header>
+      {isAsking && <KeyHelp onClose={() => setAsking(false)} />}
       <div class="frame">
         <nav aria-label="Rooms">
           {rooms.map(([path, name]) => (
@@ -114,23 +121,56 @@ async function signOut(): Promise<void> {
   session.value = null
 }
 
-/** `/` goes to the filter, `g` and a letter to a room. */
-function useKeys(): void {
-  const [, setPressed] = useState('')
+/** Whether keys lead somewhere: some readers of screens need them for themselves. */
+const areKeysOn = signal(localStorage.getItem('postern keys') !== 'off')
+
+/** `/` goes to the filter, `g` and a letter to a room, `?` lists the keys. */
+function useKeys(ask: () => void): void {
   useEffect(() => {
     let before = ''
     const press = (event: KeyboardEvent) => {
       const target = event.target instanceof Element ? event.target : null
-      if (event.ctrlKey || event.metaKey || event.altKey || target?.closest('input, textarea, select')) return
+      if (event.ctrlKey || event.metaKey || event.altKey || target?.closest('input, textarea, select, dialog')) return
+      if (!areKeysOn.value) return
       const room = before === 'g' ? rooms.find(([, , letter]) => letter === event.key) : undefined
       before = event.key
-      setPressed(event.key)
       if (room !== undefined) go(hrefOf(...(room[0] === '' ? [] : [room[0]])))
       else if (event.key === '/') document.querySelector<HTMLElement>('[data-field="q"]')?.focus()
+      else if (event.key === '?') ask()
       else return
       event.preventDefault()
     }
     addEventListener('keydown', press)
     return () => removeEventListener('keydown', press)
-  }, [])
+  }, [ask])
+}
+
+function KeyHelp({ onClose }: { readonly onClose: () => void }) {
+  const dialog = useRef<HTMLDialogElement>(null)
+  useEffect(() => dialog.current?.showModal(), [])
+  return (
+    <dialog ref={dialog} aria-label="Keys" onClose={onClose}>
+      <h2>Keys</h2>
+      <dl>
+        <dt>/</dt>
+        <dd>to the filter of the room</dd>
+        {rooms.map(([path, name, letter]) => [<dt key={path}>g {letter}</dt>, <dd key={`${path} name`}>{name}</dd>])}
+      </dl>
+      <label class="check">
+        <input
+          type="checkbox"
+          data-field="keys"
+          checked={areKeysOn.value}
+          onChange={() => {
+            areKeysOn.value = !areKeysOn.value
+            localStorage.setItem('postern keys', areKeysOn.value ? 'on' : 'off')
+          }}
+        />{' '}
+        these keys work
+      </label>
+      <Action name="pause" onClick={onClose}>
+        Close
+      </Action>
+    </dialog>
+  )
 }

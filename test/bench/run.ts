@@ -27,6 +27,7 @@ import { signToken } from '../support/sign-token.ts'
 import { catalogue } from './catalogue.ts'
 import { benchKey, connection, server, writeFixtures } from './data.ts'
 import { endpoint } from './endpoint.ts'
+import { explain } from './explain.ts'
 import { gateway } from './gateway.ts'
 import { manyNamespaces } from './many-namespaces.ts'
 import {
@@ -72,6 +73,7 @@ try {
   await gateway(report, rounds)
   await signIn(report, rounds)
   await endpoint(report, rounds)
+  await explain(report, rounds)
   await catalogue(report, rounds)
   await manyNamespaces(report, rounds)
   await replicas(report, rounds)

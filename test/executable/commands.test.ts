@@ -149,10 +149,15 @@ describe('commands', () => {
       expect(call.stdout).toContain('Refused by policy[0].rpcReqMatch.params.name: 403.')
     }
     const without = await explain('--namespace', 'northwind', '--operation', 'execute')
-    expect(without.stdout).toContain('policy[0].rpcReqMatch depends on the request')
+    expect(without.stdout).toContain('depends  policy[0].rpcReqMatch.params.name')
     expect((await explain('--resource', 'tools', '--namespace', 'x')).code).toBe(2)
-    const call = ['--namespace', 'northwind', '--rpc', '{"method":"call","params":{"name":"issues.list"}}']
-    expect((await explain(...call)).stdout).toContain('Allowed by the token')
+    const call = [
+      '--namespace',
+      'northwind',
+      '--rpc',
+      '{"jsonrpc":"2.0","id":1,"method":"call","params":{"name":"issues.list"}}',
+    ]
+    expect((await explain(...call)).stdout).toContain('Allowed: nothing refuses it.')
     await run(place, ['token', 'revoke', token, '--data', place.data])
     expect((await explain(...call)).stdout).toContain('Refused: the token is revoked, 401.')
   })

@@ -10,13 +10,15 @@ import { until } from '../support/until.ts'
 describe('lines to paste, and dev', () => {
   /** The lines to paste that a server printed, each run. */
   async function expectToPaste(server: Server): Promise<void> {
-    const docs = `The console is at ${server.url}/console (sign in with the key above), and the documentation at ${server.url}/docs\n`
+    const docs = `The documentation: ${server.url}/docs\n`
     await until(async () => server.stdout().endsWith(docs))
     const curls = server
       .stdout()
       .split('\n\n')
       .filter((block) => block.trim().startsWith('curl'))
     expect(curls.length).toBe(3)
+    const [, link = ''] = /^The console: (\S+) \(signs you in once, within ten minutes\)$/m.exec(server.stdout()) ?? []
+    expect(await (await fetch(link)).text()).toContain('Sign in as ada?')
     expect(server.stdout()).toMatch(/^ {2}echo \S+ \| postern login \S+\n {2}postern tool list -n \S+\n/m)
     for (const curl of curls) {
       const { stdout } = Bun.spawnSync(['bash', '-c', curl.trim()])

@@ -3,8 +3,8 @@
 import { Type } from '@sinclair/typebox'
 import { rpcDepthMax } from '../../limits.ts'
 import { nullable } from '../../schema/shapes.ts'
-import { parseJson, readJsonFile, readPairs, readToken } from '../json-input.ts'
-import { type ExplainFlags, readRequestText } from '../token-explain.ts'
+import { readJsonFile, readToken } from '../json-input.ts'
+import { describedBy, type ExplainFlags } from '../token-explain.ts'
 import type { CommandContext } from './context.ts'
 
 const Decided = Type.Object({ place: Type.String(), verdict: Type.String(), words: Type.String() })
@@ -24,22 +24,12 @@ export async function explainOverHttp(
   { flags, request, say }: CommandContext<Omit<ExplainFlags, 'data'>>,
   given: string | undefined,
 ): Promise<0 | 1> {
-  const { policy, namespace, resource, operation, connection, metadata, tool, args, rpc } = flags
-  const isCall = tool !== undefined || rpc !== undefined
-  const isDescribed = [namespace, resource, operation, connection, metadata, tool, args, rpc].some(
-    (one) => one !== undefined,
-  )
-  const described = {
-    ...{ namespace, connection, tool, metadata: metadata && readPairs(metadata) },
-    resource: resource ?? 'connections',
-    operation: operation ?? (isCall ? 'execute' : 'read'),
-    arguments: args === undefined ? undefined : parseJson(args, '--args'),
-    message: rpc === undefined ? undefined : readRequestText(rpc),
-  }
+  const { policy } = flags
+  const described = describedBy(flags)
   const body = {
     token: given === undefined ? undefined : readToken(given),
     policy: policy === undefined ? undefined : [readJsonFile(policy, rpcDepthMax)].flat(),
-    request: isDescribed ? described : undefined,
+    request: described,
   }
   const explained = await request('POST', '/tokens/explain', { body, reads: Explained })
   const { verdict, words, outside, blocks, token, notes } = explained
@@ -47,9 +37,9 @@ export async function explainOverHttp(
   const lines = [
     ...(token === null ? [] : [`Token ${token.jti} acts for ${token.userId} (${token.keyId}); it is ${token.state}`]),
     ...decided.map((one) => `  ${one.verdict.padEnd(8)} ${one.place}  ${one.words}`),
-    ...(isDescribed ? [words] : []),
+    ...(described === undefined ? [] : [words]),
     ...notes.map((note) => `Note: ${note.words}`),
   ]
   for (const line of flags.json === true ? [''] : lines) say(explained, line)
-  return verdict === 'refuse' && isDescribed ? 1 : 0
+  return verdict === 'refuse' && described !== undefined ? 1 : 0
 }

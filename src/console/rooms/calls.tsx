@@ -1,9 +1,9 @@
 /** Recorded calls and refusals, and the whole story of one. */
 
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import type { CallStory } from '../../model/health.ts'
 import { address, filter, hrefOf } from '../address.ts'
-import { base } from '../interface.ts'
+import { useEvents } from '../events.ts'
 import { Foreign } from '../parts/foreign.tsx'
 import { NamespaceChoice, useMe } from '../parts/me.tsx'
 import { Action, Copied, Field, HealthLine, Room, State, When } from '../parts/parts.tsx'
@@ -30,29 +30,26 @@ const liveMax = 200
 /** Milliseconds between two paintings of what came. */
 const paintMs = 250
 
-/** Calls as they happen, the newest first, painted at most four times a second. */
-function useLive(isOn: boolean, query: string) {
+/** Calls as they happen, the newest first, painted at most four times a second and while somebody looks. */
+function useLive(isOn: boolean, namespace: string) {
   const [calls, setCalls] = useState<readonly ShownCall[]>([])
   const [hasGap, setGap] = useState(false)
+  const waiting = useRef<ShownCall[]>([])
+  useEvents<ShownCall>('call', (call) => {
+    if (isOn && (namespace === '' || call.namespace === namespace)) waiting.current.push(call)
+  })
+  useEvents('gap', () => setGap(true))
   useEffect(() => {
-    setCalls([])
-    if (!isOn) return
-    const source = new EventSource(`${base}/events?types=call${query}`)
-    let waiting: ShownCall[] = []
-    source.addEventListener('call', ({ data }) => waiting.push(JSON.parse(data)))
-    source.addEventListener('gap', () => setGap(true))
     const timer = setInterval(() => {
-      if (waiting.length === 0 || document.hidden) return
-      const came = waiting.reverse()
-      waiting = []
-      setCalls((before) => [...came, ...before].slice(0, liveMax))
+      const came = waiting.current
+      if (came.length === 0 || document.hidden) return
+      waiting.current = []
+      setCalls((before) => [...came.reverse(), ...before].slice(0, liveMax))
     }, paintMs)
-    return () => {
-      clearInterval(timer)
-      source.close()
-    }
-  }, [isOn, query])
-  return { calls, hasGap }
+    return () => clearInterval(timer)
+  }, [])
+  useEffect(() => setCalls([]), [namespace])
+  return { calls, hasGap, clear: () => setGap(false) }
 }
 
 export function Calls() {
@@ -66,7 +63,7 @@ export function Calls() {
     ({ calls }) => calls,
   )
   const [isLive, setLive] = useState(true)
-  const live = useLive(isLive, of('namespace') === '' ? '' : `&namespace=${encodeURIComponent(of('namespace'))}`)
+  const live = useLive(isLive, of('namespace'))
   const isWanted = (call: ShownCall) =>
     (of('tool') === '' || call.tool === of('tool')) && (of('outcome') === '' || call.outcome === of('outcome'))
   const listed = new Set(list.items.map(({ requestId }) => requestId))
@@ -102,7 +99,13 @@ export function Calls() {
       {live.hasGap && (
         <p role="status">
           Some calls are missing here.{' '}
-          <Action name="retry" onClick={list.again}>
+          <Action
+            name="retry"
+            onClick={() => {
+              live.clear()
+              list.again()
+            }}
+          >
             Read again
           </Action>
         </p>

@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from 'preact/hooks'
 import { address, filter, go, hrefOf } from '../address.ts'
-import { base } from '../interface.ts'
+import { useEvents } from '../events.ts'
 import { NamespaceChoice, useMe } from '../parts/me.tsx'
 import { Action, Copied, Field, Room, When } from '../parts/parts.tsx'
 
@@ -13,6 +13,7 @@ interface Arrived {
   readonly client: string
   readonly userId: string
   readonly time: string
+  readonly namespace: string
   readonly connectionId: string
 }
 
@@ -23,18 +24,12 @@ function useArrival(namespace: string, id: string) {
   useEffect(() => {
     setArrived(undefined)
     setLate(false)
-    if (id === '') return
-    const source = new EventSource(`${base}/events?types=client&namespace=${encodeURIComponent(namespace)}`)
-    source.addEventListener('client', ({ data }) => {
-      const one = JSON.parse(data) as Arrived
-      if (one.connectionId === id) setArrived(one)
-    })
     const timer = setTimeout(() => setLate(true), patienceMs)
-    return () => {
-      clearTimeout(timer)
-      source.close()
-    }
+    return () => clearTimeout(timer)
   }, [namespace, id])
+  useEvents<Arrived>('client', (one) => {
+    if (one.namespace === namespace && one.connectionId === id) setArrived(one)
+  })
   return { arrived, isLate }
 }
 

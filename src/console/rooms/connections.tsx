@@ -4,6 +4,7 @@ import { useState } from 'preact/hooks'
 import type { Connection as ConnectionBody, ConnectionPage } from '../../model/connection.ts'
 import type { Health, HealthPage } from '../../model/health.ts'
 import { address, filter, go, hrefOf } from '../address.ts'
+import { useEvents } from '../events.ts'
 import { ask } from '../interface.ts'
 import { Confirm } from '../parts/dialog.tsx'
 import { Foreign } from '../parts/foreign.tsx'
@@ -66,7 +67,12 @@ function ConnectionTable({ namespace, items, hasMore, more }: TableProps) {
   const ids = items.slice(-healthIdsMax).map(({ connectionId }) => connectionId)
   const path = ids.length === 0 ? null : `/connect/${encodeURIComponent(namespace)}/.health?ids=${ids.join()}`
   const health = useResource<HealthPage>(path)
+  const [changed, setChanged] = useState<ReadonlyMap<string, Health>>(new Map())
+  useEvents<Health & { namespace: string }>('connection', ({ namespace: of, ...one }) => {
+    if (of === namespace) setChanged((before) => new Map(before).set(one.connectionId, one))
+  })
   const levels = new Map(health.data?.connections.map((one) => [one.connectionId, one]))
+  for (const [id, one] of changed) levels.set(id, one)
   return (
     <>
       <table>
@@ -129,7 +135,11 @@ export function Connection() {
     await ask('DELETE', path)
     go(`${hrefOf('connections')}?namespace=${encodeURIComponent(namespace)}`)
   })
-  const known = tested ?? health.data?.connections[0]
+  const [changed, setChanged] = useState<Health | undefined>()
+  useEvents<Health & { namespace: string }>('connection', (one) => {
+    if (one.namespace === namespace && one.connectionId === id) setChanged(one)
+  })
+  const known = changed ?? tested ?? health.data?.connections[0]
   const { data } = connection
   return (
     <Room

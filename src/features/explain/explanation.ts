@@ -41,7 +41,7 @@ export async function explainRequest(
 }
 
 /** The whole verdict: the deciding one is the one that a real refusal names. */
-function explanationOf(
+export function explanationOf(
   { blocks, inherited, token }: ExplainedPolicy,
   { outside, isAboutConnection }: Pick<LookedAt, 'outside' | 'isAboutConnection'>,
   constraints: readonly ExplainedConstraint[],
