@@ -29,7 +29,7 @@ export async function dev(config: ServeConfig, terminal: Terminal): Promise<void
   const greetingOf = async (fixtures: Fixtures) => {
     const key = config.operatorKey ?? running.operatorKey
     const { url, folder } = running
-    const linked = { url, folder, dataPath: data.path, hasConsole: config.hasConsole }
+    const linked = { url, folder, hasConsole: config.hasConsole }
     const link = await consoleLink(linked, greetedKey(fixtures, key))
     return greeting({ first: nothingKept, url, link }, fixtures, key)
   }

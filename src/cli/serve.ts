@@ -312,7 +312,7 @@ export async function serve(config: ServeConfig, dataPath: string, terminal: Ter
   const durability = (await database?.health())?.durability
   running.log.info('started', { version, url: running.url, data: dataPath, ...(durability && { durability }) })
   hangUp.work = () => running.reload(config.fixtures)
-  const lines = config.fixtures.length > 0 ? await sampleGreeting(running, dataPath, config.hasConsole) : ''
+  const lines = config.fixtures.length > 0 ? await sampleGreeting(running, config.hasConsole) : ''
   // Install the handlers before printing the line: a script that reads it may send a signal at once.
   const asked = stopSignal()
   terminal.stdout(`postern listening on ${running.url}\n${lines}`)
@@ -323,11 +323,11 @@ export async function serve(config: ServeConfig, dataPath: string, terminal: Ter
 }
 
 /** The greeting, if the sample fixtures are loaded. For other fixtures nothing is printed: their keys are secret. */
-async function sampleGreeting({ url, folder }: Running, dataPath: string, hasConsole: boolean): Promise<string> {
+async function sampleGreeting({ url, folder }: Running, hasConsole: boolean): Promise<string> {
   if (!(await acceptsSampleKey(folder.store, folder.secrets.apiKeyPepper))) return ''
   const { sampleSources } = await import('../maintenance/seed/sample.ts')
   const { fixtures } = readFixtures(sampleSources())
-  const link = await consoleLink({ url, folder, dataPath, hasConsole }, greetedKey(fixtures, undefined))
+  const link = await consoleLink({ url, folder, hasConsole }, greetedKey(fixtures, undefined))
   return greeting({ first: 'The sample company is loaded.', url, link }, fixtures, undefined)
 }
 

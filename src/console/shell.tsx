@@ -2,9 +2,10 @@
 
 import { signal } from '@preact/signals'
 import type { ComponentType } from 'preact'
-import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import { useCallback, useEffect, useState } from 'preact/hooks'
 import { address, go, hrefOf, roomKey } from './address.ts'
 import { ask, base, session } from './interface.ts'
+import { useModal } from './parts/dialog.tsx'
 import { Action, Room } from './parts/parts.tsx'
 import { Audit } from './rooms/audit.tsx'
 import { Call, Calls } from './rooms/calls.tsx'
@@ -124,7 +125,7 @@ async function signOut(): Promise<void> {
 /** Whether keys lead somewhere: some readers of screens need them for themselves. */
 const areKeysOn = signal(localStorage.getItem('postern keys') !== 'off')
 
-/** `/` goes to the filter, `g` and a letter to a room, `?` lists the keys. */
+/** `/` leads to the filter, `g` and a letter to a room, `?` lists the keys. */
 function useKeys(ask: () => void): void {
   useEffect(() => {
     let before = ''
@@ -146,8 +147,7 @@ function useKeys(ask: () => void): void {
 }
 
 function KeyHelp({ onClose }: { readonly onClose: () => void }) {
-  const dialog = useRef<HTMLDialogElement>(null)
-  useEffect(() => dialog.current?.showModal(), [])
+  const dialog = useModal()
   return (
     <dialog ref={dialog} aria-label="Keys" onClose={onClose}>
       <h2>Keys</h2>

@@ -42,13 +42,13 @@ const rooms: [path: string, name: string, state: string][] = [
   ['/connections/northwind/nothing', 'connection', 'error'],
 ]
 
-describe.skipIf(!isHere('Chromium'))('in a browser', () => {
-  let browser: Browser
-  beforeAll(async () => {
-    browser = await openBrowser()
-  })
-  afterAll(() => browser?.close())
+let browser: Browser
+beforeAll(async () => {
+  if (isHere('Chromium')) browser = await openBrowser()
+})
+afterAll(() => browser?.close())
 
+describe.skipIf(!isHere('Chromium'))('in a browser', () => {
   for (const [width, scheme] of [
     [1280, 'light'],
     [320, 'dark'],
@@ -202,7 +202,7 @@ describe.skipIf(!isHere('Chromium'))('in a browser', () => {
     await page.waitForSelector('dialog[open]')
     await page.keyboard.press('Escape')
     await page.waitForSelector('dialog', { state: 'detached' })
-    expect(await page.evaluate<string>('document.activeElement.dataset.action')).toBe('delete')
+    await page.waitForFunction("document.activeElement?.dataset.action === 'delete'")
     await page.click('[data-action="delete"]')
     await page.click('dialog [data-action="delete"]')
     await room(page, 'connections')
@@ -218,9 +218,14 @@ describe.skipIf(!isHere('Chromium'))('in a browser', () => {
     await page.keyboard.press('g')
     await page.keyboard.press('c')
     await room(page, 'connections', 'ready')
-    expect(await page.evaluate<string>('document.activeElement.tagName')).toBe('H1')
+    await page.waitForFunction("document.activeElement?.tagName === 'H1'")
     await page.keyboard.press('/')
-    expect(await page.evaluate<string>('document.activeElement.dataset.field')).toBe('q')
+    await page.waitForFunction("document.activeElement?.dataset.field === 'q'")
+    await page.keyboard.press('Tab')
+    await page.keyboard.press('?')
+    await page.waitForSelector('dialog[aria-label="Keys"]')
+    await page.keyboard.press('Escape')
+    await page.waitForSelector('dialog', { state: 'detached' })
     await context.close()
   })
 })
@@ -238,7 +243,6 @@ describe.skipIf(!isHere('Chromium'))('texts of strangers', () => {
   }
   const place = workplace()
   let server: Server
-  let browser: Browser
   beforeAll(async () => {
     const company = {
       namespaces: [{ namespace: 'acme', userId: 'ada' }],
@@ -264,12 +268,8 @@ describe.skipIf(!isHere('Chromium'))('texts of strangers', () => {
     mkdirSync(join(place.folder, 'hostile'))
     writeFileSync(join(place.folder, 'hostile/company.json'), JSON.stringify(company))
     server = await startServer(place, ['--fixtures', join(place.folder, 'hostile'), ...withoutRates])
-    browser = await openBrowser()
   })
-  afterAll(async () => {
-    await browser?.close()
-    await server?.kill('SIGKILL')
-  })
+  afterAll(() => server?.kill('SIGKILL'))
 
   test('stay text in every room, and nothing of them is loaded or run (needs Chromium)', async () => {
     const { context, page, faults } = await openPage(browser, server.url)
@@ -288,9 +288,7 @@ describe.skipIf(!isHere('Chromium'))('texts of strangers', () => {
     ] as const) {
       await page.goto(`${server.url}/console${path}`)
       await room(page, name)
-      await page.waitForSelector('.mark', { timeout: 10_000 }).catch(() => {
-        throw new Error(`${path}: has no mark`)
-      })
+      await page.waitForSelector('.mark')
       const seen = await page.evaluate<object>(
         `({ isHurt: window.isHurt, images: document.images.length, scripts: document.scripts.length,
            links: [...document.links].filter((one) => /^(?!https?:)/.test(one.href)).length,

@@ -11,6 +11,9 @@ const quiet = [
 
 export const openBrowser = (): Promise<Browser> => launcher.launch({ executablePath: chromium, args: quiet })
 
+/** Far more than a busy machine needs, and less than a test may take. */
+const patienceMs = 240_000
+
 interface Look {
   readonly width?: number
   readonly scheme?: 'light' | 'dark'
@@ -19,6 +22,7 @@ interface Look {
 /** A page of its own session, and everything that it should not do. */
 export async function openPage(browser: Browser, url: string, { width = 1280, scheme = 'light' }: Look = {}) {
   const context: BrowserContext = await browser.newContext({ viewport: { width, height: 900 }, colorScheme: scheme })
+  context.setDefaultTimeout(patienceMs)
   const page: Page = await context.newPage()
   const faults: string[] = []
   page.on('pageerror', ({ message }) => void faults.push(message))

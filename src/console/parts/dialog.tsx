@@ -1,8 +1,23 @@
 /** A question before what cannot be undone. It has the focus until it is answered, and gives it back. */
 
 import type { ComponentChildren } from 'preact'
-import { useEffect, useRef } from 'preact/hooks'
+import { useLayoutEffect, useRef } from 'preact/hooks'
 import { Action } from './parts.tsx'
+
+/** Opens a dialog over everything else while it is there, and gives the focus back when it is gone. */
+export function useModal() {
+  const dialog = useRef<HTMLDialogElement>(null)
+  useLayoutEffect(() => {
+    const [element, before] = [dialog.current, document.activeElement]
+    element?.showModal()
+    return () => {
+      // Until it is closed, nothing else can have the focus.
+      element?.close()
+      if (before instanceof HTMLElement) before.focus()
+    }
+  }, [])
+  return dialog
+}
 
 interface ConfirmProps {
   /** What happens, as the button says it: `Delete crm`. */
@@ -16,14 +31,7 @@ interface ConfirmProps {
 }
 
 export function Confirm({ act, name, children, isBusy, error, onAct, onClose }: ConfirmProps) {
-  const dialog = useRef<HTMLDialogElement>(null)
-  useEffect(() => {
-    const before = document.activeElement
-    dialog.current?.showModal()
-    return () => {
-      if (before instanceof HTMLElement) before.focus()
-    }
-  }, [])
+  const dialog = useModal()
   return (
     <dialog ref={dialog} aria-label={act} onCancel={onClose} onClose={onClose}>
       {children}

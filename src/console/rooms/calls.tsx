@@ -80,7 +80,7 @@ export function Calls() {
             {isLive ? 'live' : 'paused'}
           </span>
           <Action name="pause" onClick={() => setLive(!isLive)}>
-            {isLive ? 'Pause' : 'Go on'}
+            {isLive ? 'Pause' : 'Resume'}
           </Action>
         </>
       }

@@ -102,7 +102,7 @@ for (const seed of [1, 2, 3, 4]) {
   test(`the verdict is what the endpoints do (seed ${seed})`, async () => {
     const chance = random(seed)
     const seen = { allow: 0, refuse: 0, depends: 0 }
-    for (let round = 0; round < 60; round += 1) {
+    for (let round = 0; round < 40; round += 1) {
       const parent = await mintToken(platform.fetch, ada, { policy: [pickConstraint(chance)] })
       const policy = [pickConstraint(chance)]
       const token = await mintToken(platform.fetch, parent, { policy })
@@ -123,7 +123,7 @@ for (const seed of [1, 2, 3, 4]) {
           expect({ ...of, verdict: other.verdict, status: other.status }).toEqual(of)
       }
     }
-    expect(Math.min(seen.allow, seen.refuse)).toBeGreaterThan(30)
+    expect(Math.min(seen.allow, seen.refuse)).toBeGreaterThan(20)
   })
 }
 
