@@ -34,7 +34,6 @@ const tests = (atOnce: number) => [
   // Milliseconds of the slowest files, about: they begin first, so that none runs alone at the end.
   '--timings=test/results/slowest.json',
 ]
-const inABrowser = 'test/executable/console.test.ts'
 // Optimizing most of all is for what runs longer than a test.
 const env = { BUN_JSC_useFTLJIT: '0' }
 const reportBy = ['--reporter=junit', '--reporter-outfile']
@@ -47,14 +46,7 @@ const stages: readonly (readonly Stage[])[] = [
     { name: 'style', command: [program('biome'), 'ci', '.'] },
   ],
   // One more file than cores at once: some wait for a database or for another process.
-  [
-    {
-      name: 'tests',
-      command: [...tests(availableParallelism() + 1), `--path-ignore-patterns=${inABrowser}`],
-      env,
-      reportBy,
-    },
-  ],
+  [{ name: 'tests', command: tests(availableParallelism() + 1), env, reportBy }],
   [
     {
       // Without it: the suites of what the fast lane keeps, which are callers, admissions and lists.
@@ -63,8 +55,6 @@ const stages: readonly (readonly Stage[])[] = [
       env: { ...env, POSTERN_TEST_FAST_LANE: 'off' },
       reportBy,
     },
-    // A browser waits as the torture does, and both leave room for others.
-    { name: 'tests in a browser', command: [...tests(1), `./${inABrowser}`], env, reportBy },
     { name: 'torture', command: [process.execPath, 'test/torture/run.ts', 'short'], reportBy: ['--report'] },
   ],
 ]
