@@ -8,6 +8,7 @@ import { pendingSignaturesMax } from '../../../src/limits.ts'
 import { mintToken } from '../../api/cases.ts'
 import { createTestPlatform, signingKeyRecord, startOfTime } from '../../support/platform.ts'
 import { sampleKeys } from '../../support/sample.ts'
+import { quickSignatureOf } from '../../support/sign-token.ts'
 import { until } from '../../support/until.ts'
 
 const { active } = keyRing([signingKeyRecord('a key')])
@@ -21,6 +22,7 @@ test('threads sign as this one does, each text its own', async () => {
   const texts = Array.from({ length: 50 }, (_, i) => `text ${i}`)
   const signatures = await Promise.all(texts.map((text) => signers.sign(text, active, holder('ada'))))
   expect(signatures).toEqual(texts.map((text) => signatureOf(text, active.secretKey)))
+  expect(texts.map((text) => quickSignatureOf(text, active.secretKey))).toEqual(signatures)
 })
 
 test('owners have their turns: one signature waits for few of another owner’s many', async () => {
