@@ -80,7 +80,8 @@ function exampleOf({ method, path, requestBody, security }: Placed, baseUrl: str
   const target = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => exampleParts[name] ?? name)
   const parts = [`curl -s${method === 'get' ? '' : ` -X ${method.toUpperCase()}`} '${baseUrl}${target}'`]
   // An empty list means that the operation needs no credential.
-  if (security?.length !== 0) parts.push(`-H "Authorization: Bearer $KEY"`)
+  const [scheme] = security ?? [{ bearer: [] }]
+  if (scheme !== undefined && 'bearer' in scheme) parts.push(`-H "Authorization: Bearer $KEY"`)
   const { example } = requestBody?.content['application/json'] ?? {}
   if (example !== undefined) parts.push(`-H 'Content-Type: application/json'`, `-d '${JSON.stringify(example)}'`)
   return parts.join(' \\\n  ')
@@ -89,6 +90,7 @@ function exampleOf({ method, path, requestBody, security }: Placed, baseUrl: str
 /** Links to the schema, or to its alternatives. */
 function reference(content: Content | undefined): string {
   if (content === undefined) return 'no body'
+  if (content['text/event-stream'] !== undefined) return 'events'
   const { $ref, anyOf } = (content['application/json']?.schema ?? {}) as { $ref?: string; anyOf?: { $ref?: string }[] }
   const names = [$ref, ...(anyOf ?? []).map((one) => one.$ref)].flatMap((ref) => ref?.split('/').at(-1) ?? [])
   return names.map((name) => `<a href="#${text(name)}"><code>${text(name)}</code></a>`).join(' or ')

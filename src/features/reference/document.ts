@@ -192,30 +192,37 @@ export function openApiDocument(baseUrl: string) {
     security: [{ bearer: [] }],
     paths,
     components: {
-      securitySchemes: { bearer: { type: 'http', scheme: 'bearer', description: 'An API key or a service token' } },
+      securitySchemes: {
+        bearer: { type: 'http', scheme: 'bearer', description: 'An API key or a service token' },
+        session: {
+          ...{ type: 'apiKey', in: 'cookie', name: 'postern_console' },
+          description: 'The session of a browser at the console; with https, the name begins with `__Host-`',
+        },
+      },
       schemas: Object.fromEntries(Object.entries(schemas).map(([name, schema]) => [name, plain(schema, schema)])),
     },
   }
 }
 
-/** A body of JSON, as OpenAPI has it. */
-export interface Content {
-  readonly 'application/json': { readonly schema: unknown; readonly example?: object }
-}
+/** A body, as OpenAPI has it. */
+export type Content = Readonly<
+  Partial<Record<'application/json' | 'text/event-stream', { readonly schema: unknown; readonly example?: object }>>
+>
 
 function describeOperation(operationId: string, operation: Operation, words: Words) {
-  const { summary, description, open, body, example, answer, made, accepted, error } = words
+  const { summary, description, open, bySession, body, example, answer, stream, made, accepted, error } = words
   const json = (schema: TSchema, example?: object): Content => ({
     'application/json': { schema: plain(schema, undefined), ...(example && { example }) },
   })
   const responses: Record<string, { readonly description: string; readonly content?: Content }> = {
     ...(answer && { 200: { description: 'OK', content: json(answer) } }),
+    ...(stream && { 200: { description: stream, content: { 'text/event-stream': { schema: { type: 'string' } } } } }),
     ...(made && { 201: { description: 'Created', content: json(made) } }),
     ...(accepted && {
       202: { description: accepted.description, ...(accepted.body && { content: json(accepted.body) }) },
     }),
   }
-  const errors = open === true ? {} : { ...commonErrors, ...words.errors }
+  const errors = open === true || bySession === true ? { ...words.errors } : { ...commonErrors, ...words.errors }
   for (const [status, text] of Object.entries(errors)) {
     responses[status] = { description: text, content: json(error ?? errorSchemaOf(operation)) }
   }
@@ -225,6 +232,7 @@ function describeOperation(operationId: string, operation: Operation, words: Wor
     summary,
     description,
     ...(open === true && { security: [] }),
+    ...(bySession === true && { security: [{ session: [] }] }),
     ...(parameters.length > 0 && { parameters }),
     ...(body && { requestBody: { required: false, content: json(body, example) } }),
     responses,

@@ -6,8 +6,10 @@ import type { TSchema } from '@sinclair/typebox'
 export interface Words {
   readonly summary: string
   readonly description: string
-  /** True: needs no credential. */
+  /** True: needs no credential, and answers no error but its own `errors`. */
   readonly open?: boolean
+  /** True: the credential is the cookie of a console's session. It answers no error but its own `errors`. */
+  readonly bySession?: boolean
   /** Those of its query. */
   readonly parameters?: readonly Parameter[]
   readonly body?: TSchema
@@ -15,6 +17,8 @@ export interface Words {
   readonly example?: object
   /** The body of 200, where that is answered. */
   readonly answer?: TSchema
+  /** The words of 200, where that is a stream of events. */
+  readonly stream?: string
   /** The body of 201, where something may be made. */
   readonly made?: TSchema
   /** The words of 202, and its body if it has one. */

@@ -1,11 +1,13 @@
-/** The OpenAPI words for health and records: connections, calls of tools, the audit log, signing keys. */
+/** The OpenAPI words for health, records, events and the console's session. */
 
 import { listPageMax } from '../../limits.ts'
+import { Deleted } from '../../model/connection.ts'
+import { ConsoleSessionBody, StartConsoleSession } from '../../model/console.ts'
 import { CallStory, Health, HealthPage, Overview } from '../../model/health.ts'
 import * as model from '../../model/recorded-call.ts'
 import { SigningKeyList } from '../../model/token.ts'
 import type { OperationId } from '../../operations.ts'
-import { integer, query, type Words } from './operation-words.ts'
+import { commonErrors, flag, integer, query, type Words } from './operation-words.ts'
 
 /** Schemas by their name in the document. */
 export const recordSchemas = {
@@ -14,6 +16,8 @@ export const recordSchemas = {
   CallStory,
   HealthPage,
   ConnectionHealth: Health,
+  StartConsoleSession,
+  ConsoleSession: ConsoleSessionBody,
   Overview,
   SigningKeyList,
   AuditPage: model.AuditPage,
@@ -30,6 +34,7 @@ const page = [
 const narrowed =
   'A request reads at most 100,000 lines. If a page ends early because of that, it says so in `stopped`: continue with `nextCursor`. ' +
   'With several replicas, each replica answers from its own file.'
+const sessionErrors = { 401: 'There is no session', 503: commonErrors[503] ?? '' }
 const operatorErrors = { 403: 'The caller is not an operator with an API key' }
 
 export const recordWords: Readonly<Partial<Record<OperationId, Words>>> = {
@@ -97,6 +102,50 @@ export const recordWords: Readonly<Partial<Record<OperationId, Words>>> = {
     description:
       'Counts the connections that the caller may read by their health, and its calls of the last hour, and lists the first connections that need somebody.',
     answer: Overview,
+  },
+  listenEvents: {
+    summary: 'Listen to events',
+    description:
+      'Tells of what happens, as far as the caller may see it: `call` has a line of the list of calls, `connection` the health of a connection, `client` the first request of a client at a connection in ten minutes, and `audit`, for operators, an entry of the audit log. ' +
+      'Each event has an `id`; with `Last-Event-ID` the stream continues behind it. `gap` says that events are missing. A server without a console answers 404.',
+    parameters: [
+      query('namespace', 'Events of this namespace'),
+      query('types', 'These types, with commas between them (default: all)'),
+    ],
+    stream: 'Events, as they happen',
+    errors: {
+      429: 'This key, or everybody together, listens too often; or too many invalid credentials came from this address',
+    },
+  },
+  startConsoleSession: {
+    summary: 'Sign in to the console',
+    description:
+      'Sets the cookie of a session of 12 hours with the rights of an API key. postern accepts the cookie instead of `authorization` where the request has `sec-fetch-site: same-origin` and, unless it is GET, the header `x-postern-csrf` with `csrf`; never at the MCP endpoints.',
+    open: true,
+    body: StartConsoleSession,
+    example: { key: 'sk_…' },
+    answer: ConsoleSessionBody,
+    errors: {
+      400: 'The body has no key',
+      401: 'The key is not good, or is a service token',
+      429: 'This user signs in too often, or too many invalid keys came from this address',
+      503: commonErrors[503] ?? '',
+    },
+  },
+  getConsoleSession: {
+    summary: 'Read the session of the console',
+    description: 'Returns the user, the name of the key, and `csrf`, which the session’s writes send.',
+    bySession: true,
+    answer: ConsoleSessionBody,
+    errors: sessionErrors,
+  },
+  endConsoleSession: {
+    summary: 'Sign out of the console',
+    description: 'Ends the session in all tabs.',
+    parameters: [query('everywhere', 'End all sessions of this key', flag)],
+    bySession: true,
+    answer: Deleted,
+    errors: sessionErrors,
   },
   listSigningKeys: {
     summary: 'List signing keys',
