@@ -59,7 +59,8 @@ export class HttpSocket {
     const milliseconds = performance.now() - from
     const length = wholeLength(this.#received)
     const text = this.#received.toString('latin1')
-    if (last || outcome === 'late') this.close()
+    // A stream of events ends only when its reader leaves.
+    if (last || outcome === 'late' || (length !== undefined && isStream(text))) this.close()
     if (outcome === 'late') return undefined
     if (length === undefined) return { status: 0, body: '', milliseconds }
     this.#received = this.#received.subarray(length)
@@ -76,11 +77,14 @@ export class HttpSocket {
   }
 }
 
-/** The bytes of the first answer, once all of them are here. */
+const isStream = (text: string) => /\r\ncontent-type: text\/event-stream/i.test(text.slice(0, text.indexOf('\r\n\r\n')))
+
+/** The bytes of the first answer, once all of them are here: of a stream of events, its head. */
 function wholeLength(bytes: Buffer): number | undefined {
   const end = bytes.indexOf('\r\n\r\n')
   if (end < 0) return undefined
   const head = bytes.toString('latin1', 0, end).toLowerCase()
+  if (isStream(`${head}\r\n\r\n`)) return end + 4
   const status = head.slice(9, 12)
   const stated = /\r\ncontent-length: (\d+)/.exec(head)?.[1]
   if (stated === undefined && head.includes('\r\ntransfer-encoding')) throw new Error('chunked answers are not read')
