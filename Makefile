@@ -14,7 +14,7 @@ help: ## Show this list
 
 .PHONY: run
 run: build ## Install, build, and serve the sample fixtures (on another port: make run PORT=9000)
-	@dist/postern serve --fixtures fixtures $(if $(PORT),--port $(PORT))
+	@dist/postern serve --fixtures fixtures --sample-traffic $(if $(PORT),--port $(PORT))
 
 .PHONY: build
 build: dist/postern ## Build the executable dist/postern

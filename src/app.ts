@@ -151,6 +151,8 @@ export interface AppDeps {
   readonly observer?: Observer
   /** Whether there is a console: its pages, its sessions, and streams of events. True by default. */
   readonly hasConsole?: boolean
+  /** False by default. */
+  readonly hasSampleTraffic?: boolean
   /** Whether to use the fast lane. True by default. */
   readonly fastLane?: boolean
 }
@@ -284,7 +286,7 @@ function createHandlers(deps: AppDeps, parts: HandlerParts): Handlers {
   const onAnswer = fastLane?.rememberDetails ?? noop
   const { callLog, audit, secrets } = deps
   const records = { ...parts, callsPath: callLog?.path, auditPath: audit.path, cursorKey: secrets.cursorKey }
-  const health = { ...gateway, ...records }
+  const health = { ...gateway, ...records, hasSampleTraffic: deps.hasSampleTraffic === true }
   const servers: ServerDeps = { ...parts, isRegistryOpen, onAnswer }
   return {
     ...connectionHandlers({ ...parts, onPage: fastLane?.rememberPage ?? noop }),

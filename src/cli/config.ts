@@ -150,6 +150,7 @@ const settings = {
     readTimeout,
   ),
   hasConsole: onOff('--no-console', 'turn off the console in the browser, with its sessions and streams of events'),
+  hasSampleTraffic: onOff('--sample-traffic', 'call mocks of the sample once a second, for somebody who looks around'),
   // How people sign clients in, and how postern presents itself where it signs in to MCP servers.
   isSignInOn: onOff('--no-sign-in', 'turn off the sign-in of clients with OAuth'),
   // Authorization servers fetch that document, which they cannot where this server is not reachable for them.

@@ -8,7 +8,7 @@ import { readAllowedUpstream } from '../upstream/addresses.ts'
 import type { ServeConfig } from './config.ts'
 import { consoleLink } from './console-link.ts'
 import { greetedKey, greeting } from './greeting.ts'
-import { type Running, start } from './serve.ts'
+import { type Running, start, trafficOf } from './serve.ts'
 import { ignoredHangUp, stopSignal } from './stop-signals.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 import type { Terminal } from './terminal.ts'
@@ -33,10 +33,12 @@ export async function dev(config: ServeConfig, terminal: Terminal): Promise<void
     const link = await consoleLink(linked, greetedKey(fixtures, key))
     return greeting({ first: nothingKept, url, link }, fixtures, key)
   }
+  let endTraffic: Awaited<ReturnType<typeof trafficOf>>
   try {
     const fixtures = await running.load(own ? findFixtureFiles(config.fixtures).map(sourceFile) : sampleSources())
     // Never 'unchanged' with a new folder.
     const lines = fixtures === 'unchanged' ? '' : await greetingOf(fixtures)
+    endTraffic = await trafficOf(config, running, !own)
     hangUp.work = () => running.reload(config.fixtures)
     using watchers = new DisposableStack()
     if (own) reloadOnChange(running, config.fixtures, watchers)
@@ -44,6 +46,7 @@ export async function dev(config: ServeConfig, terminal: Terminal): Promise<void
     terminal.stdout(`postern listening on ${running.url}\n${lines}`)
     await asked
   } finally {
+    await endTraffic?.()
     await running.stop()
   }
   data.remove()

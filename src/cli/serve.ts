@@ -6,6 +6,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { createApp } from '../app.ts'
 import { type GrantEnd, sweepGrants } from '../auth/grants.ts'
 import { systemClock } from '../clock.ts'
+import { CommandError } from '../errors.ts'
 import { createFairness } from '../fairness/fairness.ts'
 import { watchGarbage } from '../fairness/garbage.ts'
 import { isNamespaceRegistryUrl } from '../features/registry/registry-handlers.ts'
@@ -21,7 +22,7 @@ import { boundReceiveBuffers } from '../http/receive-buffers.ts'
 import { chunkedBodyBytesMax, idleTimeoutSeconds, namespaceServersMax, shutdownTimeoutMs } from '../limits.ts'
 import { type DataFolder, lockForServing, openDatabaseFolder, openDataFolder } from '../maintenance/data-folder.ts'
 import { FixtureConflict } from '../maintenance/seed/desired.ts'
-import { readFixtures } from '../maintenance/seed/read-fixtures.ts'
+import { type Fixtures, readFixtures } from '../maintenance/seed/read-fixtures.ts'
 import { acceptsSampleKey } from '../maintenance/seed/sample-keys.ts'
 import { findFixtureFiles, sourceFile } from '../maintenance/seed/source-files.ts'
 import { type Audit, openAuditLog } from '../ops/audit-log.ts'
@@ -43,6 +44,7 @@ import { greetedKey, greeting } from './greeting.ts'
 import { listenError } from './listen-error.ts'
 import { serveMetrics } from './metrics-listener.ts'
 import { createReload } from './reload.ts'
+import { startSampleTraffic } from './sample-traffic.ts'
 import { ignoredHangUp, stopSignal } from './stop-signals.ts'
 import type { Terminal } from './terminal.ts'
 import { isThisServer } from './this-server.ts'
@@ -176,6 +178,7 @@ const settingsOf = (config: ServeConfig) => ({
   quota: { connections: config.namespaceConnections, bytes: config.namespaceBytes, servers: namespaceServersMax },
   namespacesPerUser: config.namespacesPerUser,
   hasConsole: config.hasConsole,
+  hasSampleTraffic: config.hasSampleTraffic,
 })
 
 /** Removes what an interrupted start or deletion left, and loads the fixtures. Throws CommandError. */
@@ -312,23 +315,40 @@ export async function serve(config: ServeConfig, dataPath: string, terminal: Ter
   const durability = (await database?.health())?.durability
   running.log.info('started', { version, url: running.url, data: dataPath, ...(durability && { durability }) })
   hangUp.work = () => running.reload(config.fixtures)
-  const lines = config.fixtures.length > 0 ? await sampleGreeting(running, config.hasConsole) : ''
+  const sample = config.fixtures.length > 0 ? await loadedSample(running) : undefined
+  const lines = sample === undefined ? '' : await sampleGreeting(running, sample, config.hasConsole)
+  const endTraffic = await trafficOf(config, running, sample !== undefined)
   // Install the handlers before printing the line: a script that reads it may send a signal at once.
   const asked = stopSignal()
   terminal.stdout(`postern listening on ${running.url}\n${lines}`)
   const signal = await asked
   hangUp.work = undefined
+  await endTraffic?.()
   await running.stop()
   running.log.info('stopped', { signal })
 }
 
-/** The greeting, if the sample fixtures are loaded. For other fixtures nothing is printed: their keys are secret. */
-async function sampleGreeting({ url, folder }: Running, hasConsole: boolean): Promise<string> {
-  if (!(await acceptsSampleKey(folder.store, folder.secrets.apiKeyPepper))) return ''
+/** The sample's fixtures, if they are what is loaded. Of others nothing is printed or called: their keys are secret. */
+async function loadedSample({ folder }: Running): Promise<Fixtures | undefined> {
+  return (await acceptsSampleKey(folder.store, folder.secrets.apiKeyPepper)) ? sampleFixtures() : undefined
+}
+
+async function sampleFixtures(): Promise<Fixtures> {
   const { sampleSources } = await import('../maintenance/seed/sample.ts')
-  const { fixtures } = readFixtures(sampleSources())
-  const link = await consoleLink({ url, folder, hasConsole }, greetedKey(fixtures, undefined))
-  return greeting({ first: 'The sample company is loaded.', url, link }, fixtures, undefined)
+  return readFixtures(sampleSources()).fixtures
+}
+
+async function sampleGreeting({ url, folder }: Running, sample: Fixtures, hasConsole: boolean): Promise<string> {
+  const link = await consoleLink({ url, folder, hasConsole }, greetedKey(sample, undefined))
+  return greeting({ first: 'The sample company is loaded.', url, link }, sample, undefined)
+}
+
+/** Begins sample traffic, if it is wanted. Returns its end. Rejects with CommandError where no sample is loaded. */
+export async function trafficOf(config: ServeConfig, running: Running, isSampleLoaded: boolean) {
+  if (!config.hasSampleTraffic) return undefined
+  if (isSampleLoaded) return startSampleTraffic(running.url, await sampleFixtures(), running.log)
+  await running.stop()
+  throw new CommandError('--sample-traffic needs the sample company: add --fixtures fixtures, or leave it out')
 }
 
 /** On stdout and not in the log: logs are kept and shipped, and this key may access everything. */

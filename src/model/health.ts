@@ -55,6 +55,8 @@ export const Overview = closedObject({
     freeBytes: Type.Optional(count),
   }),
   version: Type.String(),
+  /** Only where the server calls mocks of the sample itself. */
+  sampleTraffic: Type.Optional(Type.Literal(true)),
 })
 export type Overview = Static<typeof Overview>
 

@@ -4,7 +4,8 @@ import { describe, expect, test } from 'bun:test'
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
-import { get, type Server, startServer, workplace } from '../support/executable.ts'
+import { get, run, type Server, sampleFolder, startServer, workplace } from '../support/executable.ts'
+import { sampleKeys } from '../support/sample.ts'
 import { until } from '../support/until.ts'
 
 describe('lines to paste, and dev', () => {
@@ -55,6 +56,38 @@ describe('lines to paste, and dev', () => {
     expect(await server.kill('SIGINT')).toBe(0)
     expect(server.stdout()).toEndWith('\nStopped. The data folder is gone.\n')
     expect(readdirSync(place.folder)).toEqual([])
+  })
+
+  test.each(['serve', 'dev'] as const)(
+    '%s --sample-traffic: calls of the sample, some refused, by a key that leaves with it',
+    async (command) => {
+      using place = workplace()
+      const sample = command === 'serve' ? ['--fixtures', sampleFolder] : []
+      await using server = await startServer(place, [...sample, '--sample-traffic'], { command })
+      const { ada } = sampleKeys
+      const outcomes = async () => {
+        const { calls } = (await (await get(server, '/calls', ada)).json()) as { calls: { outcome: string }[] }
+        return calls.map(({ outcome }) => outcome)
+      }
+      for (const outcome of ['refused', 'ok']) await until(async () => (await outcomes()).includes(outcome))
+      expect(await (await get(server, '/overview', ada)).json()).toMatchObject({ sampleTraffic: true })
+      expect(await (await get(server, '/me/api-keys', ada)).text()).toContain('sample traffic')
+      expect(await server.kill('SIGTERM')).toBe(0)
+      if (command === 'dev') return
+      await using again = await startServer(place)
+      expect(await (await get(again, '/me/api-keys', ada)).text()).not.toContain('sample traffic')
+      expect(await (await get(again, '/overview', ada)).json()).not.toHaveProperty('sampleTraffic')
+    },
+  )
+
+  test.each(['serve', 'dev'] as const)('%s --sample-traffic without the sample: says so, and ends', async (command) => {
+    using place = workplace()
+    const fixtures = join(place.folder, 'fixtures')
+    mkdirSync(fixtures)
+    writeFileSync(join(fixtures, 'a.json'), '{"apiKeys":[{"userId":"u","key":"a-key-of-at-least-32-characters-0"}]}')
+    const { code, stderr } = await run(place, [command, '--port', '0', '--fixtures', fixtures, '--sample-traffic'])
+    expect(code).toBe(1)
+    expect(stderr).toContain('--sample-traffic needs the sample company')
   })
 
   test('dev: own fixtures are loaded again when a file changes, and not when it is broken', async () => {

@@ -72,6 +72,9 @@ export function Overview() {
                 {!data.calls.complete && <span class="muted"> and more before these</span>}
               </p>
             )}
+            {data.sampleTraffic === true && (
+              <p class="muted">Sample traffic is on: this server calls mocks of the sample once a second.</p>
+            )}
           </section>
           <section>
             <h2>Server</h2>

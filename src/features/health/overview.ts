@@ -23,7 +23,7 @@ const callsMs = 3600 * 1000
 
 /** Rejects as `Slices.next`. */
 export async function overviewOf(deps: HealthDeps, context: RequestContext): Promise<Overview> {
-  const { store, auditPath } = deps
+  const { store, auditPath, hasSampleTraffic } = deps
   const { operator, token } = context.caller
   const isOperator = operator && token === undefined
   return {
@@ -38,6 +38,7 @@ export async function overviewOf(deps: HealthDeps, context: RequestContext): Pro
       }),
     },
     version,
+    ...(hasSampleTraffic && { sampleTraffic: true }),
   }
 }
 

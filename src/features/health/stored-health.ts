@@ -12,6 +12,8 @@ import { healthOf } from './health.ts'
 
 export interface HealthDeps extends WriterDeps, RecordsDeps {
   readonly pins: Pick<Pins, 'settingOf' | 'of'>
+  /** Whether the server calls mocks of the sample itself. */
+  readonly hasSampleTraffic: boolean
 }
 
 /** Whether somebody has to do something. */
