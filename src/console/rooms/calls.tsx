@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import type { CallStory } from '../../model/health.ts'
 import { address, filter, hrefOf } from '../address.ts'
 import { useEvents } from '../events.ts'
+import { CallCharts } from '../parts/call-charts.tsx'
 import { Foreign } from '../parts/foreign.tsx'
 import { NamespaceChoice, useMe } from '../parts/me.tsx'
 import { Action, Copied, Field, HealthLine, Room, State, When } from '../parts/parts.tsx'
@@ -96,6 +97,7 @@ export function Calls() {
           options={outcomes}
         />
       </div>
+      <CallCharts wanted={of('namespace') === '' ? '' : `&namespace=${encodeURIComponent(of('namespace'))}`} />
       {live.hasGap && (
         <p role="status">
           Some calls are missing here.{' '}

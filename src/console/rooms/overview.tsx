@@ -1,8 +1,10 @@
 /** What somebody reaches, what is unwell, and what was called lately. */
 
+import { useState } from 'preact/hooks'
 import type { Overview as OverviewBody } from '../../model/health.ts'
 import { hrefOf } from '../address.ts'
-import { HealthLine, Room, State } from '../parts/parts.tsx'
+import { CallCharts } from '../parts/call-charts.tsx'
+import { Action, HealthLine, Room, State } from '../parts/parts.tsx'
 import { useResource } from '../resource.ts'
 
 const levels = [
@@ -43,23 +45,7 @@ export function Overview() {
               <p class="muted">There are more: the first {data.connections.total} were counted.</p>
             )}
           </section>
-          {data.attention.length > 0 && (
-            <section data-part="attention">
-              <h2>What needs somebody</h2>
-              <ul class="rows pairs">
-                {data.attention.map((one) => (
-                  <li key={`${one.namespace}/${one.connectionId}`} data-id={`${one.namespace}/${one.connectionId}`}>
-                    <a href={hrefOf('connections', one.namespace, one.connectionId)}>
-                      {one.namespace}/{one.connectionId}
-                    </a>
-                    <span>
-                      <HealthLine health={one} />
-                    </span>
-                  </li>
-                ))}
-              </ul>
-            </section>
-          )}
+          {data.attention.length > 0 && <Attention attention={data.attention} />}
           <section>
             <h2>Calls in the last hour</h2>
             {data.calls === null ? (
@@ -72,6 +58,7 @@ export function Overview() {
                 {!data.calls.complete && <span class="muted"> and more before these</span>}
               </p>
             )}
+            {data.calls !== null && <CallCharts />}
             {data.sampleTraffic === true && (
               <p class="muted">Sample traffic is on: this server calls mocks of the sample once a second.</p>
             )}
@@ -89,5 +76,37 @@ export function Overview() {
         </>
       )}
     </Room>
+  )
+}
+
+/** Connections that are shown before somebody asks for all. */
+const shownFirst = 6
+
+function Attention({ attention }: Pick<OverviewBody, 'attention'>) {
+  const [isWhole, setWhole] = useState(false)
+  const shown = isWhole ? attention : attention.slice(0, shownFirst)
+  return (
+    <section data-part="attention">
+      <h2>What needs somebody</h2>
+      <ul class="rows pairs">
+        {shown.map((one) => (
+          <li key={`${one.namespace}/${one.connectionId}`} data-id={`${one.namespace}/${one.connectionId}`}>
+            <a href={hrefOf('connections', one.namespace, one.connectionId)}>
+              {one.namespace}/{one.connectionId}
+            </a>
+            <span>
+              <HealthLine health={one} />
+            </span>
+          </li>
+        ))}
+      </ul>
+      {shown.length < attention.length && (
+        <p>
+          <Action name="more" onClick={() => setWhole(true)}>
+            Show all {attention.length}
+          </Action>
+        </p>
+      )}
+    </section>
   )
 }

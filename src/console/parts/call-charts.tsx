@@ -1,0 +1,54 @@
+/** Calls of the last hour by the minute, and how long they took. Read again each minute while somebody looks. */
+
+import { useEffect, useMemo } from 'preact/hooks'
+import type { CallSeries } from '../../model/recorded-call.ts'
+import { useResource } from '../resource.ts'
+import { Chart, type Line } from './chart.tsx'
+
+const readMs = 60_000
+
+/** `wanted`: filters of the interface, each beginning with `&`. */
+export function CallCharts({ wanted = '' }: { readonly wanted?: string }) {
+  const series = useResource<CallSeries>(`/calls/series?step=60${wanted}`)
+  useEffect(() => {
+    const timer = setInterval(() => document.hidden || series.again(), readMs)
+    return () => clearInterval(timer)
+  }, [])
+  const { data, error } = series
+  const drawn = useMemo(() => {
+    const steps = data?.steps ?? []
+    const line = (
+      label: string,
+      name: Exclude<keyof (typeof steps)[number], 'at'>,
+      color: string,
+      dash: number[],
+    ): Line => ({
+      ...{ label, color, dash },
+      values: steps.map((step) => step[name]),
+    })
+    return {
+      times: steps.map(({ at }) => Date.parse(at) / 1000),
+      calls: [
+        line('ok', 'ok', '--accent', []),
+        line('refused', 'refused', '--attention', [6, 3]),
+        line('failed', 'failed', '--down', [2, 2]),
+      ],
+      delays: [
+        line('p50', 'p50', '--accent', []),
+        line('p95', 'p95', '--attention', [6, 3]),
+        line('p99', 'p99', '--muted', [2, 2]),
+      ],
+    }
+  }, [data])
+  if (error !== undefined) return <p class="muted">Calls over time are not known: {error.message}</p>
+  const empty = data === undefined ? '' : 'No call in the last hour.'
+  return (
+    <>
+      <div class="charts">
+        <Chart title="Calls a minute" unit="calls" times={drawn.times} lines={drawn.calls} empty={empty} />
+        <Chart title="Time of a call" unit="ms" times={drawn.times} lines={drawn.delays} empty={empty} />
+      </div>
+      {data?.stopped === true && <p class="muted">There are more calls than were counted.</p>}
+    </>
+  )
+}
