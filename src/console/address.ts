@@ -9,12 +9,14 @@ interface Address {
   /** Parts of the path, decoded: `['connections', 'acme', 'crm']`. */
   readonly path: readonly string[]
   readonly query: URLSearchParams
+  /** Whether the browser led here, back or forward: then the room is found as it was left. */
+  readonly isBack: boolean
 }
 
-const read = (): Address => {
+const read = (isBack = false): Address => {
   const { pathname, search } = location
   const below = pathname.startsWith(root) ? pathname.slice(root.length) : ''
-  return { path: below.split('/').filter(Boolean).map(decoded), query: new URLSearchParams(search) }
+  return { path: below.split('/').filter(Boolean).map(decoded), query: new URLSearchParams(search), isBack }
 }
 
 function decoded(part: string): string {
@@ -29,9 +31,18 @@ export const address = signal(read())
 /** Changes when another room, or another thing in it, is looked at. */
 export const roomKey = computed(() => address.value.path.join('/'))
 
+// A list is as long as it was only once its room is painted: `placed` scrolls then.
+history.scrollRestoration = 'manual'
+const keepPlace = () => history.replaceState({ y: scrollY }, '')
+addEventListener('scrollend', keepPlace)
 addEventListener('popstate', () => {
-  address.value = read()
+  address.value = read(true)
 })
+
+/** Scrolls to where a room was left, or to its beginning. */
+export function placed(): void {
+  scrollTo(0, address.peek().isBack ? (history.state?.y ?? 0) : 0)
+}
 
 /** The address of a room: `hrefOf('connections', 'acme', 'crm')`. */
 export function hrefOf(...path: readonly string[]): string {
@@ -39,6 +50,7 @@ export function hrefOf(...path: readonly string[]): string {
 }
 
 export function go(href: string): void {
+  keepPlace()
   history.pushState(null, '', href)
   address.value = read()
 }

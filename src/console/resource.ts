@@ -35,54 +35,14 @@ export function useResource<T>(path: string | null): Resource<T> {
   }
 }
 
-/** A list that is read page by page. */
-export interface Pages<T> extends Omit<Resource<T[]>, 'data'> {
-  readonly items: readonly T[]
-  readonly hasMore: boolean
-  readonly more: () => void
-}
+const minute = 60_000
 
-/** Rows that a list keeps in memory. Past it: the first ones are let go. */
-const rowsKeptMax = 1000
-
-/** `itemsOf`: the items of a page. */
-export function usePages<P extends { nextCursor: string | null }, T>(
-  path: string | null,
-  itemsOf: (page: P) => readonly T[],
-): Pages<T> {
-  const [state, setState] = useState<{ of: string | null; items: readonly T[]; cursor: string | null; error?: Error }>({
-    ...{ of: null, items: [], cursor: null },
-  })
-  const [asked, setAsked] = useState<{ of: string | null; cursor: string | null; round: number }>({
-    ...{ of: path, cursor: null, round: 0 },
-  })
-  const cursor = asked.of === path ? asked.cursor : null
+/** Reads again each minute, while somebody looks. */
+export function useEveryMinute({ again }: Pick<Resource<unknown>, 'again'>): void {
   useEffect(() => {
-    if (path === null) return
-    const stop = new AbortController()
-    const joint = path.includes('?') ? '&' : '?'
-    const url = cursor === null ? path : `${path}${joint}cursor=${encodeURIComponent(cursor)}`
-    ask<P>('GET', url, { signal: stop.signal }).then(
-      (page) =>
-        setState((before) => {
-          const former = cursor === null || before.of !== path ? [] : before.items
-          return { of: path, items: [...former, ...itemsOf(page)].slice(-rowsKeptMax), cursor: page.nextCursor }
-        }),
-      (error: Error) => {
-        if (!stop.signal.aborted) setState((before) => ({ ...before, of: path, error }))
-      },
-    )
-    return () => stop.abort()
-  }, [path, cursor, asked.round])
-  const isCurrent = state.of === path
-  return {
-    items: isCurrent ? state.items : [],
-    error: isCurrent ? state.error : undefined,
-    isLoading: path !== null && !isCurrent,
-    hasMore: isCurrent && state.cursor !== null,
-    more: () => setAsked({ of: path, cursor: state.cursor, round: 0 }),
-    again: () => setAsked(({ round }) => ({ of: path, cursor: null, round: round + 1 })),
-  }
+    const timer = setInterval(() => document.hidden || again(), minute)
+    return () => clearInterval(timer)
+  }, [])
 }
 
 /** Something that a press begins: whether it is under way, and how it ended. */

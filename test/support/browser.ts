@@ -41,3 +41,12 @@ export async function room(page: Page, name: string, state?: string): Promise<vo
   const isState = state === undefined ? ':not([data-state="loading"])' : `[data-state="${state}"]`
   await page.waitForSelector(`[data-room="${name}"]${isState}`)
 }
+
+/** Signs in at an address of the console, and waits for the room there. */
+export async function signInAt(page: Page, address: string, key: string): Promise<void> {
+  await page.goto(address)
+  await room(page, 'sign-in')
+  await page.fill('[data-field="key"]', key)
+  await page.click('[data-action="sign-in"]')
+  await page.waitForSelector('[data-action="sign-out"]')
+}

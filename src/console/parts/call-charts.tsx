@@ -1,19 +1,14 @@
 /** Calls of the last hour by the minute, and how long they took. Read again each minute while somebody looks. */
 
-import { useEffect, useMemo } from 'preact/hooks'
+import { useMemo } from 'preact/hooks'
 import type { CallSeries } from '../../model/recorded-call.ts'
-import { useResource } from '../resource.ts'
+import { useEveryMinute, useResource } from '../resource.ts'
 import { Chart, type Line } from './chart.tsx'
-
-const readMs = 60_000
 
 /** `wanted`: filters of the interface, each beginning with `&`. */
 export function CallCharts({ wanted = '' }: { readonly wanted?: string }) {
   const series = useResource<CallSeries>(`/calls/series?step=60${wanted}`)
-  useEffect(() => {
-    const timer = setInterval(() => document.hidden || series.again(), readMs)
-    return () => clearInterval(timer)
-  }, [])
+  useEveryMinute(series)
   const { data, error } = series
   const drawn = useMemo(() => {
     const steps = data?.steps ?? []

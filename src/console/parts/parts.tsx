@@ -1,9 +1,9 @@
 /** Parts that all rooms have: states, actions, errors, texts to copy, times. */
 
 import type { ComponentChildren } from 'preact'
-import { useEffect, useId, useRef, useState } from 'preact/hooks'
+import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { Health } from '../../model/health.ts'
-import { hrefOf } from '../address.ts'
+import { hrefOf, placed } from '../address.ts'
 import { Refused } from '../interface.ts'
 import type { Resource } from '../resource.ts'
 import { Foreign } from './foreign.tsx'
@@ -186,11 +186,14 @@ interface RoomProps {
 export function Room({ name, title, id, resource, isEmpty, actions, children }: RoomProps) {
   const heading = useRef<HTMLHeadingElement>(null)
   useEffect(() => {
-    heading.current?.focus()
+    heading.current?.focus({ preventScroll: true })
     document.title = [title, 'postern'].join(' · ')
   }, [name, title])
   const { error, isLoading = false, again } = resource ?? {}
   const state = isLoading ? 'loading' : error !== undefined ? 'error' : isEmpty === true ? 'empty' : 'ready'
+  useLayoutEffect(() => {
+    if (!isLoading) placed()
+  }, [isLoading, name, title])
   return (
     <main id="main" data-room={name} data-state={state} data-id={id}>
       <div class="heading">

@@ -2,10 +2,12 @@
 
 import type { AuditVerification } from '../../model/recorded-call.ts'
 import { address, filter } from '../address.ts'
-import { session } from '../interface.ts'
+import { ask, session } from '../interface.ts'
+import { stateOf, usePages } from '../pages.ts'
 import { Foreign } from '../parts/foreign.tsx'
-import { Action, Field, Room, State, When } from '../parts/parts.tsx'
-import { usePages, useResource } from '../resource.ts'
+import { Field, Room, State, When } from '../parts/parts.tsx'
+import { type Column, Table } from '../parts/table.tsx'
+import { useResource } from '../resource.ts'
 
 interface Entry extends Readonly<Record<string, unknown>> {
   readonly seq: number
@@ -13,12 +15,31 @@ interface Entry extends Readonly<Record<string, unknown>> {
   readonly event: string
 }
 
+interface AuditBody {
+  readonly entries: Entry[]
+  readonly nextCursor: string | null
+}
+
+const columns: readonly Column<Entry>[] = [
+  { title: '#', width: 'number', cell: ({ seq }) => seq },
+  { title: 'When', width: 'medium', cell: ({ time }) => <When at={time} /> },
+  { title: 'Event', width: 'medium', cell: ({ event }) => <code>{event}</code> },
+  {
+    title: 'What it says',
+    cell: ({ seq, time, event, prev, hash, ...fields }) => <Foreign text={JSON.stringify(fields)} code />,
+  },
+]
+
 export function Audit() {
   const isOperator = session.value?.operator === true
   const { query } = address.value
   const event = query.get('event') ?? ''
-  const path = isOperator ? `/audit?limit=50${event === '' ? '' : `&event=${encodeURIComponent(event)}`}` : null
-  const list = usePages<{ entries: Entry[]; nextCursor: string | null }, Entry>(path, ({ entries }) => entries)
+  const wanted = event === '' ? '' : `&event=${encodeURIComponent(event)}`
+  const pages = usePages<Entry>(isOperator ? `audit ${wanted}` : null, async (cursor, signal) => {
+    const after = cursor === null ? '' : `&cursor=${encodeURIComponent(cursor)}`
+    const { entries, nextCursor } = await ask<AuditBody>('GET', `/audit?limit=100${wanted}${after}`, { signal })
+    return { items: entries, nextCursor }
+  })
   const verified = useResource<AuditVerification>(isOperator ? '/audit/verification' : null)
   if (!isOperator)
     return (
@@ -32,8 +53,8 @@ export function Audit() {
     <Room
       name="audit"
       title="Audit log"
-      resource={{ ...list, isLoading: list.isLoading && list.items.length === 0 }}
-      isEmpty={!list.isLoading && list.items.length === 0}
+      resource={stateOf(pages)}
+      isEmpty={pages?.isWhole === true && pages.length === 0}
     >
       <p data-part="verdict">
         {verified.data === undefined ? (
@@ -53,36 +74,8 @@ export function Audit() {
           hint="like key.created"
         />
       </div>
-      <table>
-        <thead>
-          <tr>
-            <th class="number">#</th>
-            <th>When</th>
-            <th>Event</th>
-            <th>What it says</th>
-          </tr>
-        </thead>
-        <tbody data-part="rows" data-end={!list.hasMore}>
-          {list.items.map(({ seq, time, event: name, prev, hash, ...fields }) => (
-            <tr key={`${String(hash)}${seq}`} data-id={String(seq)}>
-              <td class="number">{seq}</td>
-              <td>
-                <When at={time} />
-              </td>
-              <td>
-                <code>{name}</code>
-              </td>
-              <td class="muted">
-                <Foreign text={JSON.stringify(fields)} code />
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-      {list.hasMore && (
-        <Action name="more" onClick={list.more}>
-          Earlier entries
-        </Action>
+      {pages !== undefined && (
+        <Table label="Audit log" columns={columns} pages={pages} hooks={({ seq }) => ({ 'data-id': String(seq) })} />
       )}
     </Room>
   )

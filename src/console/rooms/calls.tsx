@@ -4,11 +4,14 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import type { CallStory } from '../../model/health.ts'
 import { address, filter, hrefOf } from '../address.ts'
 import { useEvents } from '../events.ts'
+import { ask } from '../interface.ts'
+import { stateOf, usePages } from '../pages.ts'
 import { CallCharts } from '../parts/call-charts.tsx'
 import { Foreign } from '../parts/foreign.tsx'
 import { NamespaceChoice, useMe } from '../parts/me.tsx'
 import { Action, Copied, Field, HealthLine, Room, State, When } from '../parts/parts.tsx'
-import { usePages, useResource } from '../resource.ts'
+import { type Column, Table } from '../parts/table.tsx'
+import { useResource } from '../resource.ts'
 
 interface ShownCall {
   readonly requestId: string
@@ -23,11 +26,16 @@ interface ShownCall {
   readonly ms: number
 }
 
+interface CallsBody {
+  readonly calls: ShownCall[]
+  readonly nextCursor: string | null
+}
+
 const outcomes = ['', 'ok', 'tool_error', 'rpc_error', 'refused', 'upstream_error', 'timeout', 'cancelled']
 const levelOf = (outcome: string) => (outcome === 'ok' ? 'ok' : outcome === 'refused' ? 'attention' : 'down')
 
 /** Calls that came while somebody looked. Past it: the first of them are let go. */
-const liveMax = 200
+const liveMax = 100
 /** Milliseconds between two paintings of what came. */
 const paintMs = 250
 
@@ -53,28 +61,46 @@ function useLive(isOn: boolean, namespace: string) {
   return { calls, hasGap, clear: () => setGap(false) }
 }
 
+const columns: readonly Column<ShownCall>[] = [
+  {
+    title: 'When',
+    width: 'medium',
+    cell: ({ requestId, time }) => (
+      <a href={hrefOf('calls', requestId)}>
+        <When at={time} />
+      </a>
+    ),
+  },
+  { title: 'Outcome', width: 'medium', cell: ({ outcome }) => <State level={levelOf(outcome)}>{outcome}</State> },
+  { title: 'Tool', cell: ({ tool }) => <Foreign text={tool} code /> },
+  { title: 'Connection', cell: ({ namespace, connectionId }) => `${namespace}/${connectionId}` },
+  { title: 'User', width: 'medium', cell: ({ userId }) => <Foreign text={userId} /> },
+  { title: 'ms', width: 'number', cell: ({ ms }) => ms },
+]
+
 export function Calls() {
   const me = useMe()
   const { query } = address.value
   const of = (name: string) => query.get(name) ?? ''
   const names = ['namespace', 'tool', 'outcome']
   const wanted = names.flatMap((name) => (of(name) === '' ? [] : [`&${name}=${encodeURIComponent(of(name))}`])).join('')
-  const list = usePages<{ calls: ShownCall[]; nextCursor: string | null }, ShownCall>(
-    `/calls?limit=50${wanted}`,
-    ({ calls }) => calls,
-  )
+  const pages = usePages<ShownCall>(`calls ${wanted}`, async (cursor, signal) => {
+    const after = cursor === null ? '' : `&cursor=${encodeURIComponent(cursor)}`
+    const { calls, nextCursor } = await ask<CallsBody>('GET', `/calls?limit=100${wanted}${after}`, { signal })
+    return { items: calls, nextCursor }
+  })
   const [isLive, setLive] = useState(true)
   const live = useLive(isLive, of('namespace'))
   const isWanted = (call: ShownCall) =>
     (of('tool') === '' || call.tool === of('tool')) && (of('outcome') === '' || call.outcome === of('outcome'))
-  const listed = new Set(list.items.map(({ requestId }) => requestId))
-  const calls = [...live.calls.filter((call) => isWanted(call) && !listed.has(call.requestId)), ...list.items]
+  const came = live.calls.filter(isWanted)
+  const isEmpty = came.length === 0 && pages?.isWhole === true && pages.length === 0
   return (
     <Room
       name="calls"
       title="Calls"
-      resource={{ ...list, isLoading: list.isLoading && list.items.length === 0 }}
-      isEmpty={!list.isLoading && calls.length === 0}
+      resource={stateOf(pages)}
+      isEmpty={isEmpty}
       actions={
         <>
           <span data-part="live" data-state={isLive ? 'live' : 'paused'} class="muted">
@@ -105,59 +131,22 @@ export function Calls() {
             name="retry"
             onClick={() => {
               live.clear()
-              list.again()
+              pages?.again()
             }}
           >
             Read again
           </Action>
         </p>
       )}
-      {calls.length === 0 ? (
-        <p>No call is recorded that fits. Calls appear here as they are made.</p>
-      ) : (
-        <table>
-          <thead>
-            <tr>
-              <th>When</th>
-              <th>Outcome</th>
-              <th>Tool</th>
-              <th>Connection</th>
-              <th>User</th>
-              <th class="number">ms</th>
-            </tr>
-          </thead>
-          <tbody data-part="rows" data-end={!list.hasMore}>
-            {calls.map((call) => (
-              <tr key={call.requestId} data-id={call.requestId} data-outcome={call.outcome}>
-                <td>
-                  <a href={hrefOf('calls', call.requestId)}>
-                    <When at={call.time} />
-                  </a>
-                </td>
-                <td>
-                  <State level={levelOf(call.outcome)}>{call.outcome}</State>
-                </td>
-                <td>
-                  <Foreign text={call.tool} code />
-                </td>
-                <td>
-                  {call.namespace}/{call.connectionId}
-                </td>
-                <td>
-                  <Foreign text={call.userId} />
-                </td>
-                <td class="number">{call.ms}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      )}
-      {list.hasMore && (
-        <p>
-          <Action name="more" onClick={list.more}>
-            Earlier calls
-          </Action>
-        </p>
+      {isEmpty && <p>No call is recorded that fits. Calls appear here as they are made.</p>}
+      {!isEmpty && pages !== undefined && (
+        <Table
+          label="Calls"
+          columns={columns}
+          pages={pages}
+          before={came}
+          hooks={({ requestId, outcome }) => ({ 'data-id': requestId, 'data-outcome': outcome })}
+        />
       )}
     </Room>
   )

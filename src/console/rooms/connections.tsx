@@ -6,30 +6,83 @@ import type { Health, HealthPage } from '../../model/health.ts'
 import { address, filter, go, hrefOf } from '../address.ts'
 import { useEvents } from '../events.ts'
 import { ask } from '../interface.ts'
+import { type Page, stateOf, usePages } from '../pages.ts'
 import { Confirm } from '../parts/dialog.tsx'
 import { Foreign } from '../parts/foreign.tsx'
 import { NamespaceChoice, useMe } from '../parts/me.tsx'
 import { Action, Elsewhere, Field, HealthLine, Room } from '../parts/parts.tsx'
-import { useAction, usePages, useResource } from '../resource.ts'
+import { type Column, Table } from '../parts/table.tsx'
+import { useAction, useResource } from '../resource.ts'
 
-type Page = typeof ConnectionPage.static
+type ConnectionPageBody = typeof ConnectionPage.static
+/** Ids of which one request asks the health. */
+const pageSize = 100
+
+interface Listed {
+  readonly namespace: string
+  readonly connection: ConnectionBody
+  readonly health: Health | undefined
+}
+
+/** A page of connections, with the health of each. */
+async function readConnections(
+  namespace: string,
+  filters: string,
+  cursor: string | null,
+  stop: AbortSignal,
+): Promise<Page<Listed>> {
+  const path = `/connect/${encodeURIComponent(namespace)}`
+  const after = cursor === null ? '' : `&cursor=${encodeURIComponent(cursor)}`
+  const page = await ask<ConnectionPageBody>('GET', `${path}?limit=${pageSize}${filters}${after}`, { signal: stop })
+  const ids = page.connections.map(({ connectionId }) => connectionId).join()
+  const { connections } =
+    ids === ''
+      ? { connections: [] }
+      : await ask<HealthPage>('GET', `${path}/.health?ids=${encodeURIComponent(ids)}`, { signal: stop })
+  const healths = new Map(connections.map((one) => [one.connectionId, one]))
+  return {
+    items: page.connections.map((connection) => ({
+      namespace,
+      connection,
+      health: healths.get(connection.connectionId),
+    })),
+    nextCursor: page.nextCursor,
+  }
+}
+
+const columns: readonly Column<Listed>[] = [
+  {
+    title: 'Connection',
+    cell: ({ namespace, connection: { connectionId } }) => (
+      <a href={hrefOf('connections', namespace, connectionId)}>{connectionId}</a>
+    ),
+  },
+  { title: 'Health', cell: ({ health }) => (health === undefined ? '…' : <HealthLine health={health} />) },
+  { title: 'Name', cell: ({ connection: { name } }) => <Foreign text={name} /> },
+  { title: 'Server', cell: ({ connection: { mcpUrl } }) => <Foreign text={mcpUrl ?? 'mocked'} code /> },
+]
 
 export function Connections() {
   const me = useMe()
   const { query } = address.value
   const namespace = query.get('namespace') ?? me.data?.namespaces[0]?.name
   const q = query.get('q') ?? ''
-  const name = q === '' ? '' : `&name=${encodeURIComponent(q)}`
-  const path = namespace === undefined ? null : `/connect/${encodeURIComponent(namespace)}?limit=50${name}`
-  const list = usePages<Page, ConnectionBody>(path, ({ connections }) => connections)
-  const isEmpty = !list.isLoading && list.items.length === 0
+  const filters = q === '' ? '' : `&name=${encodeURIComponent(q)}`
+  const pages = usePages<Listed>(namespace === undefined ? null : `${namespace} ${filters}`, (cursor, stop) =>
+    readConnections(namespace ?? '', filters, cursor, stop),
+  )
+  useEvents<Health & { namespace: string }>('connection', ({ namespace: of, ...health }) => {
+    if (of !== namespace) return
+    pages?.change((one) => (one.connection.connectionId === health.connectionId ? { ...one, health } : one))
+  })
+  const isEmpty = pages?.isWhole === true && pages.length === 0
   const may = me.data?.namespaces.find((one) => one.name === namespace)?.may ?? []
   const reason = may.includes('connections:write') ? undefined : 'Your key may not make connections here'
   return (
     <Room
       name="connections"
       title="Connections"
-      resource={me.error === undefined ? { ...list, isLoading: list.isLoading && list.items.length === 0 } : me}
+      resource={me.error === undefined ? stateOf(pages) : me}
       isEmpty={isEmpty}
       actions={
         <Action name="create" isMain reason={reason} onClick={() => go(`${hrefOf('servers')}`)}>
@@ -47,71 +100,19 @@ export function Connections() {
           <a href={hrefOf('servers')}>Find a server</a> to connect to.
         </p>
       ) : (
-        <ConnectionTable namespace={namespace ?? ''} items={list.items} hasMore={list.hasMore} more={list.more} />
+        pages !== undefined && (
+          <Table
+            label="Connections"
+            columns={columns}
+            pages={pages}
+            hooks={({ namespace: of, connection, health }) => ({
+              'data-id': `${of}/${connection.connectionId}`,
+              'data-level': health?.level ?? 'unknown',
+            })}
+          />
+        )
       )}
     </Room>
-  )
-}
-
-interface TableProps {
-  readonly namespace: string
-  readonly items: readonly ConnectionBody[]
-  readonly hasMore: boolean
-  readonly more: () => void
-}
-
-/** Ids of which one request asks the health. */
-const healthIdsMax = 100
-
-function ConnectionTable({ namespace, items, hasMore, more }: TableProps) {
-  const ids = items.slice(-healthIdsMax).map(({ connectionId }) => connectionId)
-  const path = ids.length === 0 ? null : `/connect/${encodeURIComponent(namespace)}/.health?ids=${ids.join()}`
-  const health = useResource<HealthPage>(path)
-  const [changed, setChanged] = useState<ReadonlyMap<string, Health>>(new Map())
-  useEvents<Health & { namespace: string }>('connection', ({ namespace: of, ...one }) => {
-    if (of === namespace) setChanged((before) => new Map(before).set(one.connectionId, one))
-  })
-  const levels = new Map(health.data?.connections.map((one) => [one.connectionId, one]))
-  for (const [id, one] of changed) levels.set(id, one)
-  return (
-    <>
-      <table>
-        <thead>
-          <tr>
-            <th>Connection</th>
-            <th>Health</th>
-            <th>Name</th>
-            <th>Server</th>
-          </tr>
-        </thead>
-        <tbody data-part="rows" data-end={!hasMore}>
-          {items.map(({ connectionId, name, mcpUrl }) => {
-            const known = levels.get(connectionId)
-            return (
-              <tr key={connectionId} data-id={`${namespace}/${connectionId}`} data-level={known?.level ?? 'unknown'}>
-                <td>
-                  <a href={hrefOf('connections', namespace, connectionId)}>{connectionId}</a>
-                </td>
-                <td>{known === undefined ? <span class="muted">…</span> : <HealthLine health={known} />}</td>
-                <td>
-                  <Foreign text={name} />
-                </td>
-                <td class="muted">
-                  <Foreign text={mcpUrl ?? 'mocked'} code />
-                </td>
-              </tr>
-            )
-          })}
-        </tbody>
-      </table>
-      {hasMore && (
-        <p>
-          <Action name="more" onClick={more}>
-            More connections
-          </Action>
-        </p>
-      )}
-    </>
   )
 }
 

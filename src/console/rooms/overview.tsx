@@ -5,7 +5,7 @@ import type { Overview as OverviewBody } from '../../model/health.ts'
 import { hrefOf } from '../address.ts'
 import { CallCharts } from '../parts/call-charts.tsx'
 import { Action, HealthLine, Room, State } from '../parts/parts.tsx'
-import { useResource } from '../resource.ts'
+import { useEveryMinute, useResource } from '../resource.ts'
 
 const levels = [
   ['ok', 'well'],
@@ -17,6 +17,7 @@ const levels = [
 
 export function Overview() {
   const overview = useResource<OverviewBody>('/overview')
+  useEveryMinute(overview)
   const { data } = overview
   return (
     <Room name="overview" title="Overview" resource={overview} isEmpty={data?.connections.total === 0}>

@@ -1,0 +1,159 @@
+/**
+ * A list of any length: the pages around what is looked at are held, and the others can be read again, since the
+ * cursor of each is kept.
+ */
+
+import { signal } from '@preact/signals'
+import { useEffect, useMemo } from 'preact/hooks'
+import { address } from './address.ts'
+import { session } from './interface.ts'
+
+export interface Page<T> {
+  readonly items: readonly T[]
+  /** Of the next page; null: there is none. */
+  readonly nextCursor: string | null
+}
+/** `cursor`: null for the first page. */
+type Read<T> = (cursor: string | null, stop: AbortSignal) => Promise<Page<T>>
+
+/** Rows that a list keeps in memory. Past it: the pages that are farthest from what is looked at are let go. */
+const rowsHeldMax = 1000
+
+export class Pages<T> {
+  /** Rows that are known to be there, whether they are held or not. */
+  length = 0
+  /** Whether the last page has been read. */
+  isWhole = false
+  error: Error | undefined
+  /** Changes whenever anything of the list does. */
+  readonly version = signal(0)
+  readonly #read: Read<T>
+  /** The last of them has not been read, unless the list is whole. */
+  #known: { readonly cursor: string | null; readonly first: number }[] = [{ cursor: null, first: 0 }]
+  readonly #held = new Map<number, readonly T[]>()
+  #reading: { readonly page: number; readonly stop: AbortController } | undefined
+
+  constructor(read: Read<T>) {
+    this.#read = read
+  }
+
+  /** Whether the first page has been read. */
+  get isBegun(): boolean {
+    return this.isWhole || this.#known.length > 1
+  }
+
+  /** Undefined while its page is not held. */
+  at(index: number): T | undefined {
+    const page = this.#pageOf(index)
+    return this.#held.get(page)?.[index - this.#first(page)]
+  }
+
+  /** Begins to read the first page of these rows that is not held. Each page that arrives changes `version`. */
+  want(first: number, last: number): void {
+    if (this.error !== undefined) return
+    const [from, to] = [this.#pageOf(first), this.#pageOf(last)]
+    let page = from
+    while (page <= to && this.#held.has(page)) page += 1
+    if (page > to || page === this.#reading?.page) return
+    this.rest()
+    const stop = new AbortController()
+    this.#reading = { page, stop }
+    void this.#take(page, stop.signal)
+  }
+
+  /** Stops reading. */
+  rest(): void {
+    this.#reading?.stop.abort()
+    this.#reading = undefined
+  }
+
+  /** Changes rows that are held. */
+  change(to: (item: T) => T): void {
+    for (const [page, items] of this.#held) this.#held.set(page, items.map(to))
+    this.version.value += 1
+  }
+
+  /** Reads the list again from its beginning, or goes on after an error. */
+  again(): void {
+    if (this.error === undefined) {
+      this.#known = [{ cursor: null, first: 0 }]
+      this.#held.clear()
+      this.length = 0
+      this.isWhole = false
+    }
+    this.error = undefined
+    this.rest()
+    this.want(0, 0)
+    this.version.value += 1
+  }
+
+  async #take(page: number, stop: AbortSignal): Promise<void> {
+    try {
+      const { items, nextCursor } = await this.#read(this.#known[page]?.cursor ?? null, stop)
+      if (stop.aborted) return
+      const end = this.#known[page + 1]?.first
+      // A page that is read again keeps its length: what is below it must not move.
+      this.#held.set(page, end === undefined ? items : items.slice(0, end - this.#first(page)))
+      if (end === undefined && !this.isWhole) {
+        this.length += items.length
+        if (nextCursor === null) this.isWhole = true
+        else this.#known.push({ cursor: nextCursor, first: this.length })
+      }
+      this.#letGo(page)
+    } catch (error) {
+      if (stop.aborted) return
+      this.error = error as Error
+    }
+    this.#reading = undefined
+    this.version.value += 1
+  }
+
+  #letGo(near: number): void {
+    let rows = 0
+    const nearest = [...this.#held].sort(([a], [b]) => Math.abs(a - near) - Math.abs(b - near))
+    for (const [page, items] of nearest) {
+      rows += items.length
+      if (rows > rowsHeldMax) this.#held.delete(page)
+    }
+  }
+
+  #first = (page: number) => this.#known[page]?.first ?? 0
+  #pageOf = (index: number) =>
+    Math.max(
+      0,
+      this.#known.findLastIndex(({ first }) => first <= index),
+    )
+}
+
+/** Lists that were looked at last, for whoever comes back to them. */
+const left = new Map<string, Pages<unknown>>()
+const leftMax = 8
+
+/** `name`: of the list, with its filters; null: it is not known yet. Who comes back finds the list as it was left. */
+export function usePages<T>(name: string | null, read: Read<T>): Pages<T> | undefined {
+  const pages = useMemo(() => {
+    if (name === null) return undefined
+    // Nobody sees the list of another session.
+    const key = `${session.value?.csrf} ${name}`
+    const before = address.peek().isBack ? left.get(key) : undefined
+    const pages = (before as Pages<T> | undefined) ?? new Pages<T>(read)
+    left.delete(key)
+    left.set(key, pages as Pages<unknown>)
+    for (const old of left.keys()) if (left.size > leftMax) left.delete(old)
+    return pages
+  }, [name])
+  useEffect(() => {
+    if (pages?.isBegun === false) pages.want(0, 0)
+    return () => pages?.rest()
+  }, [pages])
+  // Whoever uses it is painted again with each change.
+  pages?.version.value
+  return pages
+}
+
+/** The state of a list as a room shows it. */
+export const stateOf = (pages: Pages<unknown> | undefined) => ({
+  isLoading: pages === undefined || (!pages.isBegun && pages.error === undefined),
+  error: pages?.isBegun === true ? undefined : pages?.error,
+  again: () => pages?.again(),
+})

@@ -1,0 +1,136 @@
+/** A list as a table, of which only the rows around what is looked at are in the document. */
+
+import { observeWindowOffset, observeWindowRect, Virtualizer, windowScroll } from '@tanstack/virtual-core'
+import type { ComponentChildren } from 'preact'
+import { useEffect, useLayoutEffect, useReducer, useRef, useState } from 'preact/hooks'
+import type { Pages } from '../pages.ts'
+import { Busy, Problem } from './parts.tsx'
+
+export interface Column<T> {
+  readonly title: string
+  readonly cell: (item: T) => ComponentChildren
+  /** Without one it takes what is left. */
+  readonly width?: 'number' | 'narrow' | 'medium'
+}
+
+interface TableProps<T> {
+  readonly label: string
+  readonly columns: readonly Column<T>[]
+  readonly pages: Pages<T>
+  /** The hooks of a row: `data-id` and others. */
+  readonly hooks: (item: T) => Readonly<Record<string, string>> & { readonly 'data-id': string }
+  /** Rows that came while somebody looked, above those of the list. */
+  readonly before?: readonly T[]
+}
+
+/** Pixels of a row until it is measured. */
+const rowHeight = 37
+/** Rows above and below the window. */
+const overscan = 20
+
+/** `count` rows that begin `margin` pixels below the beginning of the document. */
+function useVirtualizer(count: number, margin: number) {
+  const [, paint] = useReducer((before: number) => before + 1, 0)
+  const options = {
+    ...{ count, overscan, scrollMargin: margin, estimateSize: () => rowHeight },
+    ...{ getScrollElement: () => window, scrollToFn: windowScroll },
+    ...{ observeElementRect: observeWindowRect, observeElementOffset: observeWindowOffset },
+    ...{ initialOffset: () => window.scrollY, initialRect: { width: innerWidth, height: innerHeight } },
+    onChange: () => paint(0),
+  }
+  const [virtualizer] = useState(() => new Virtualizer<Window, HTMLTableRowElement>(options))
+  virtualizer.setOptions(options)
+  useLayoutEffect(() => virtualizer._didMount(), [virtualizer])
+  useLayoutEffect(() => virtualizer._willUpdate())
+  return virtualizer
+}
+
+export function Table<T>({ label, columns, pages, hooks, before = [] }: TableProps<T>) {
+  const { length, isWhole, error } = pages
+  const above = useRef<HTMLTableRowElement>(null)
+  const [margin, setMargin] = useState(0)
+  // One row more stands for those that have not been read.
+  const virtualizer = useVirtualizer(length + (isWhole ? 0 : 1), margin)
+  const shown = virtualizer.getVirtualItems()
+  const [first, last] = [shown[0], shown.at(-1)]
+  useEffect(() => {
+    if (first !== undefined && last !== undefined) pages.want(first.index, last.index)
+  })
+  useLayoutEffect(() => {
+    const top = above.current?.getBoundingClientRect().top ?? 0
+    setMargin(Math.round(top + window.scrollY))
+  })
+  const isEnd = isWhole && (last === undefined || last.index === length - 1)
+  const row = (item: T, index: number, virtual?: number) => (
+    <tr
+      key={hooks(item)['data-id']}
+      {...hooks(item)}
+      aria-rowindex={index + 2}
+      data-index={virtual}
+      ref={virtual === undefined ? null : (virtualizer.measureElement as (element: HTMLTableRowElement | null) => void)}
+    >
+      {columns.map(({ title, width, cell }) => (
+        <td key={title} class={width}>
+          {cell(item)}
+        </td>
+      ))}
+    </tr>
+  )
+  return (
+    <>
+      <table class="long" aria-label={label} aria-rowcount={isWhole ? before.length + length + 1 : -1}>
+        <thead>
+          <tr>
+            {columns.map(({ title, width }) => (
+              <th key={title} scope="col" class={width}>
+                {title}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody data-part="rows" data-end={isEnd}>
+          {before.map((item, index) => row(item, index))}
+          <Space
+            key="above"
+            at={above}
+            columns={columns.length}
+            height={first === undefined ? 0 : first.start - margin}
+          />
+          {shown.map(({ index }) => {
+            const item = pages.at(index)
+            if (item !== undefined) return row(item, before.length + index, index)
+            return (
+              <tr key={`absent ${index}`} data-index={index}>
+                <td colSpan={columns.length} class="muted">
+                  {index === length && error === undefined ? <Busy /> : '…'}
+                </td>
+              </tr>
+            )
+          })}
+          <Space
+            key="below"
+            columns={columns.length}
+            height={virtualizer.getTotalSize() - (last === undefined ? 0 : last.end - margin)}
+          />
+        </tbody>
+      </table>
+      {error !== undefined && <Problem error={error} again={() => pages.again()} />}
+    </>
+  )
+}
+
+interface SpaceProps {
+  readonly at?: { readonly current: HTMLTableRowElement | null }
+  readonly columns: number
+  /** Pixels. */
+  readonly height: number
+}
+
+/** Stands for rows that are not in the document. */
+function Space({ at, columns, height }: SpaceProps) {
+  return (
+    <tr ref={at ?? null} class="space">
+      <td colSpan={columns} style={{ height: `${height}px` }} />
+    </tr>
+  )
+}
