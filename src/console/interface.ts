@@ -2,6 +2,7 @@
 
 import { signal } from '@preact/signals'
 import type { ConsoleSessionBody } from '../model/console.ts'
+import { parseJson } from './json.ts'
 
 /** The path of the base URL, without a slash at its end. */
 export const base = document.documentElement.dataset['base'] ?? ''
@@ -18,14 +19,17 @@ export class Refused extends Error {
   readonly requestId: string | undefined
   /** Where a person sets a connection up. */
   readonly setupUrl: string | undefined
+  /** The path that could not be read. Undefined for a write, whose body may have secrets. */
+  readonly path: string | undefined
 
-  constructor(status: number, body: unknown, requestId: string | null) {
+  constructor(status: number, body: unknown, requestId: string | null, path?: string) {
     const { error, message, setupUrl } = (body ?? {}) as Record<string, string | undefined>
     super(message ?? (typeof error === 'string' ? error : `The server answered ${status}`))
     this.status = status
     this.code = error ?? ''
     this.requestId = requestId ?? undefined
     this.setupUrl = setupUrl
+    this.path = path
   }
 }
 
@@ -51,12 +55,12 @@ export async function ask<T>(method: string, path: string, { body, signal: stop,
   const read = text === '' ? undefined : parsed(text)
   if (response.ok) return read as T
   if (response.status === 401) ended()
-  throw new Refused(response.status, read, response.headers.get('x-request-id'))
+  throw new Refused(response.status, read, response.headers.get('x-request-id'), method === 'GET' ? path : undefined)
 }
 
 function parsed(text: string): unknown {
   try {
-    return JSON.parse(text)
+    return parseJson(text)
   } catch {
     return { message: text.slice(0, 300) }
   }

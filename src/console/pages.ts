@@ -129,7 +129,7 @@ export class Pages<T> {
 const left = new Map<string, Pages<unknown>>()
 const leftMax = 8
 
-/** `name`: of the list, with its filters; null: it is not known yet. Who comes back finds the list as it was left. */
+/** `name`: of the list, with its filters; null: it is not known yet. A room to which the browser leads back finds its list again. */
 export function usePages<T>(name: string | null, read: Read<T>): Pages<T> | undefined {
   const pages = useMemo(() => {
     if (name === null) return undefined
@@ -146,7 +146,7 @@ export function usePages<T>(name: string | null, read: Read<T>): Pages<T> | unde
     if (pages?.isBegun === false) pages.want(0, 0)
     return () => pages?.rest()
   }, [pages])
-  // Whoever uses it is painted again with each change.
+  // A room that uses it is painted again with each change.
   pages?.version.value
   return pages
 }

@@ -217,6 +217,8 @@ describe.skipIf(!isHere('Chromium'))('in a browser', () => {
     await page.waitForFunction("document.activeElement?.tagName === 'H1'")
     await page.keyboard.press('/')
     await page.waitForFunction("document.activeElement?.dataset.field === 'q'")
+    // Past the field of metadata, into the list.
+    await page.keyboard.press('Tab')
     await page.keyboard.press('Tab')
     await page.keyboard.press('?')
     await page.waitForSelector('dialog[aria-label="Keys"]')

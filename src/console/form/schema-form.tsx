@@ -1,266 +1,383 @@
 /**
- * A form made of a tool's JSON Schema. A value is edited as text where a field can hold it, and as JSON where not, for
- * that value alone. The value of an empty field is left out.
+ * A form made of a tool's JSON Schema. A value is edited by the field that suits its kind, and as JSON where there is
+ * none, for that value alone. A field that is left empty is left out.
  */
 
+import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
+import { isNumber, parseJson } from '../json.ts'
+import { Field, type InputType } from '../parts/field.tsx'
 import { Foreign } from '../parts/foreign.tsx'
-import { Action, Field, type InputType } from '../parts/parts.tsx'
+import { Action } from '../parts/parts.tsx'
+import {
+  addedValue,
+  boundsOf,
+  choicesOf,
+  firstValue,
+  isNullable,
+  joined,
+  kindOf,
+  pointer,
+  type Schema,
+  variantOf,
+  variantsOf,
+  whole,
+  wrongWith,
+} from './schema.ts'
 
-export interface Schema {
-  readonly [keyword: string]: unknown
-  readonly type?: string | readonly string[]
-  readonly properties?: Readonly<Record<string, Schema>>
-  readonly required?: readonly string[]
-  readonly items?: Schema
-  readonly enum?: readonly unknown[]
-  readonly anyOf?: readonly Schema[]
-  readonly oneOf?: readonly Schema[]
-  readonly title?: string
-  readonly description?: string
-  readonly default?: unknown
-  readonly format?: string
-  readonly $ref?: string
+/** Of the whole form. */
+export interface FormOf {
+  readonly root: Schema
+  /** Whether somebody has tried to call: then all that is wrong is shown. */
+  readonly isTried: boolean
 }
 
-interface FormProps {
+interface ValueProps {
+  readonly form: FormOf
   readonly schema: Schema
-  readonly root: Schema
   readonly value: unknown
   readonly onChange: (value: unknown) => void
   /** The JSON Pointer of the value. */
   readonly at: string
   readonly label: string
   readonly isRequired?: boolean
+  /** References that led here: one that leads here again is opened on demand. */
+  readonly refs?: readonly string[]
 }
 
-/** The schema that a `$ref` into the same document names. */
-function resolved(schema: Schema, root: Schema): Schema {
-  const path = /^#\/((?:\$defs|definitions)\/.+)$/.exec(schema.$ref ?? '')?.[1]
-  if (path === undefined) return schema
-  let at: unknown = root
-  for (const part of path.split('/'))
-    at = (at as Record<string, unknown> | undefined)?.[part.replaceAll('~1', '/').replaceAll('~0', '~')]
-  return { ...(at as Schema | undefined), ...schema, $ref: '' }
-}
-
-const typeOf = ({ type, properties, enum: values }: Schema): string | undefined => {
-  if (values !== undefined) return 'enum'
-  if (typeof type === 'string') return type
-  const others = type?.filter((one) => one !== 'null')
-  return others?.length === 1 ? others[0] : properties === undefined ? undefined : 'object'
-}
-
-export function SchemaForm({ schema: given, root, value, onChange, at, label, isRequired = false }: FormProps) {
-  const schema = resolved(given, root)
-  const type = typeOf(schema)
-  const variants = schema.anyOf ?? schema.oneOf
-  const shared = { at, label: schema.title ?? label, isRequired, hint: schema.description }
-  if (variants !== undefined) return <Variants {...{ schema, root, value, onChange, variants, ...shared }} />
-  if (type === 'object' && schema.properties !== undefined)
-    return <Members {...{ schema, root, value, onChange, ...shared }} />
-  if (type === 'array' && schema.items !== undefined)
-    return <Items {...{ schema, root, value, onChange, items: schema.items, ...shared }} />
-  if (type === 'enum') {
-    const options = ['', ...(schema.enum ?? []).map((one) => JSON.stringify(one))]
-    const chosen = value === undefined ? '' : JSON.stringify(value)
-    return (
-      <Labelled
-        {...shared}
-        value={chosen}
-        options={options}
-        onInput={(text) => onChange(text === '' ? undefined : JSON.parse(text))}
-      />
-    )
-  }
-  if (type === 'boolean') {
-    const chosen = value === undefined ? '' : String(value)
-    return (
-      <Labelled
-        {...shared}
-        value={chosen}
-        options={['', 'true', 'false']}
-        onInput={(text) => onChange(text === '' ? undefined : text === 'true')}
-      />
-    )
-  }
-  if (type === 'string') {
-    const inputType = inputTypes[schema.format ?? ''] ?? 'text'
-    const text = typeof value === 'string' ? value : ''
-    return (
-      <Labelled
-        {...shared}
-        value={text}
-        type={inputType}
-        onInput={(typed) => onChange(typed === '' ? undefined : typed)}
-      />
-    )
-  }
-  return <JsonField {...shared} value={value} onChange={onChange} isNumber={type === 'number' || type === 'integer'} />
-}
-
-const inputTypes: Readonly<Record<string, InputType>> = {
-  ...{ date: 'date', time: 'time', email: 'email', uri: 'url', password: 'password' },
-}
-
-interface Shared {
-  readonly at: string
-  readonly label: string
+/** A value with a schema in one piece. */
+interface PartProps extends Omit<ValueProps, 'isRequired' | 'refs'> {
   readonly isRequired: boolean
-  readonly hint: string | undefined
+  readonly refs: readonly string[]
 }
 
-interface LabelledProps extends Shared {
-  readonly value: string
-  readonly onInput: (text: string) => void
-  readonly options?: readonly string[]
-  readonly type?: InputType
-  readonly error?: string | undefined
-  readonly isLong?: boolean
-}
-
-function Labelled({ at, hint, ...field }: LabelledProps) {
+export function SchemaForm({ schema: given, isRequired = false, refs = [], ...props }: ValueProps) {
+  const [isOpen, setOpen] = useState(false)
+  const { form, at, value, onChange } = props
+  const ref = given.$ref
+  if (ref !== undefined && refs.includes(ref) && !isOpen && value === undefined)
+    return (
+      <p>
+        <Action name="open" for={at} onClick={() => setOpen(true)}>
+          Add <Foreign text={props.label} />
+        </Action>
+      </p>
+    )
+  const schema = whole(given, form.root)
+  if (schema.readOnly === true) return null
+  const label = schema.title ?? props.label
+  const part = { ...props, schema, label, isRequired, refs: ref === undefined ? refs : [...refs, ref] }
+  if (!isNullable(schema)) return <Value {...part} />
   return (
-    <div>
-      <Field name={at} {...field} />
-      {hint !== undefined && (
-        <small class="muted">
-          <Foreign text={hint} />
-        </small>
-      )}
-    </div>
+    <>
+      {value !== null && <Value {...part} />}
+      <label class="check">
+        <input
+          type="checkbox"
+          data-field={`${at}#null`}
+          checked={value === null}
+          onChange={() => onChange(value === null ? undefined : null)}
+        />{' '}
+        <Foreign text={label} /> is null
+      </label>
+    </>
   )
 }
 
-type PartProps = Shared & Pick<FormProps, 'schema' | 'root' | 'value' | 'onChange'>
-
-const pointer = (at: string, name: string) => `${at}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`
-
-function Members({ schema, root, value, onChange, at, label }: PartProps) {
-  const object = (typeof value === 'object' && value !== null ? value : {}) as Record<string, unknown>
-  const change = (name: string, member: unknown) => {
-    const { [name]: _, ...others } = object
-    onChange(member === undefined ? others : { ...others, [name]: member })
+function Value(props: PartProps) {
+  const { schema } = props
+  if (variantsOf(schema).length > 0) return <Variants {...props} />
+  switch (kindOf(schema)) {
+    case 'object':
+      return <Members {...props} />
+    case 'array':
+      return schema.items === undefined && schema.prefixItems === undefined ? <Text {...props} /> : <Items {...props} />
+    case 'enum':
+      return <Choice {...props} choices={choicesOf(schema)} />
+    case 'boolean':
+      return <Choice {...props} choices={[true, false]} />
+    case 'null':
+      return <Choice {...props} choices={[null]} />
+    default:
+      return <Text {...props} />
   }
-  const fields = Object.entries(schema.properties ?? {}).map(([name, member]) => (
-    <SchemaForm
-      key={name}
-      schema={member}
-      root={root}
-      value={object[name]}
-      onChange={(next) => change(name, next)}
-      at={pointer(at, name)}
-      label={name}
-      isRequired={schema.required?.includes(name) === true}
-    />
-  ))
-  if (at === '') return <div>{fields}</div>
+}
+
+function Group({ at, label, schema, children }: Pick<PartProps, 'at' | 'label' | 'schema'> & WithChildren) {
+  if (at === '') return <div>{children}</div>
   return (
     <fieldset>
       <legend>
         <Foreign text={label} />
       </legend>
-      {fields}
+      {schema.description !== undefined && <Hint text={schema.description} />}
+      {children}
     </fieldset>
   )
 }
 
-function Items({ root, value, onChange, at, label, items }: PartProps & { readonly items: Schema }) {
-  const list = Array.isArray(value) ? value : []
+interface WithChildren {
+  readonly children: ComponentChildren
+}
+
+function Hint({ text }: { readonly text: string }) {
   return (
-    <fieldset>
-      <legend>
-        <Foreign text={label} />
-      </legend>
-      {list.map((item, index) => (
-        <div key={index} class="item">
+    <small class="muted">
+      <Foreign text={text} />
+    </small>
+  )
+}
+
+/** One of some values. The text of an option is its JSON. */
+function Choice({ schema, at, label, value, onChange, isRequired, form, choices }: PartProps & Choices) {
+  const wrong = wrongWith(schema, value, isRequired)
+  return (
+    <Field
+      name={at}
+      label={label}
+      isRequired={isRequired}
+      value={value === undefined ? '' : JSON.stringify(value)}
+      options={['', ...choices.map((one) => JSON.stringify(one))]}
+      names={['', ...choices.map((one) => (typeof one === 'string' ? one : JSON.stringify(one)))]}
+      nothing="left out"
+      onInput={(text) => onChange(text === '' ? undefined : parseJson(text))}
+      foreignHint={schema.description}
+      wrong={wrong}
+      isShown={form.isTried}
+    />
+  )
+}
+
+interface Choices {
+  readonly choices: readonly unknown[]
+}
+
+const inputTypes: Readonly<Record<string, InputType>> = {
+  date: 'date',
+  email: 'email',
+  uri: 'url',
+  password: 'secret',
+}
+
+/** A text, a number, or the JSON of a value that no other field holds. */
+function Text({ schema, at, label, value, onChange, isRequired, form }: PartProps) {
+  const kind = kindOf(schema)
+  const isText = kind === 'string'
+  const isNumeric = kind === 'number' || kind === 'integer'
+  const written = (one: unknown) =>
+    one === undefined ? '' : isText && typeof one === 'string' ? one : JSON.stringify(one)
+  const [typed, setTyped] = useState(written(value))
+  // A value that came from elsewhere, and not from this field.
+  const shown = sameValue(readAs(typed, isText), value) ? typed : written(value)
+  const read = readAs(shown, isText)
+  const wrong =
+    read === unreadable || (isNumeric && read !== undefined && !isNumber(read))
+      ? isNumeric
+        ? 'is not a number'
+        : 'is not JSON'
+      : wrongWith(schema, read, isRequired)
+  const [example] = schema.examples ?? []
+  return (
+    <Field
+      name={at}
+      label={label}
+      isRequired={isRequired}
+      value={shown}
+      onInput={(text) => {
+        setTyped(text)
+        const next = readAs(text, isText)
+        onChange(next === unreadable ? undefined : next)
+      }}
+      type={
+        schema.writeOnly === true
+          ? 'secret'
+          : isText
+            ? (inputTypes[schema.format ?? ''] ?? 'lines')
+            : isNumeric
+              ? 'number'
+              : 'json'
+      }
+      {...(example !== undefined && { placeholder: typeof example === 'string' ? example : JSON.stringify(example) })}
+      hint={boundsOf(schema)}
+      foreignHint={schema.description}
+      wrong={wrong}
+      isShown={form.isTried || read === unreadable}
+    />
+  )
+}
+
+/** Stands for a text that is no JSON: the field keeps it, and the call is not made. */
+const unreadable = Symbol('unreadable')
+
+function readAs(text: string, isText: boolean): unknown {
+  if (text === '') return undefined
+  if (isText) return text
+  try {
+    return parseJson(text)
+  } catch {
+    return unreadable
+  }
+}
+
+const sameValue = (read: unknown, value: unknown) =>
+  read === unreadable ? value === undefined : JSON.stringify(read) === JSON.stringify(value)
+
+function Members({ form, schema, value, onChange, at, label, refs, isRequired }: PartProps) {
+  const object = asObject(value)
+  const properties = schema.properties ?? {}
+  const change = (name: string, member: unknown) => {
+    if (member !== undefined) return onChange({ ...object, [name]: member })
+    const { [name]: _, ...others } = object
+    // What may be left out is left out again with its last member.
+    onChange(Object.keys(others).length === 0 && !isRequired && at !== '' ? undefined : others)
+  }
+  const { additionalProperties: others } = schema
+  return (
+    <Group {...{ at, label, schema }}>
+      {Object.entries(properties).map(([name, member]) => (
+        <SchemaForm
+          key={name}
+          {...{ form, refs, label: name, schema: member, value: object[name], at: pointer(at, name) }}
+          onChange={(next) => change(name, next)}
+          isRequired={schema.required?.includes(name) === true && (value !== undefined || at === '')}
+        />
+      ))}
+      {(others === true || typeof others === 'object') && (
+        <Others
+          {...{ form, at, refs, change, schema: others === true ? {} : others }}
+          members={Object.entries(object).filter(([name]) => !Object.hasOwn(properties, name))}
+        />
+      )}
+    </Group>
+  )
+}
+
+const asObject = (value: unknown) =>
+  (typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {}) as Record<string, unknown>
+
+interface OthersProps extends Pick<PartProps, 'form' | 'at' | 'refs' | 'schema'> {
+  readonly members: readonly (readonly [name: string, value: unknown])[]
+  readonly change: (name: string, member: unknown) => void
+}
+
+/** Members whose names somebody types. */
+function Others({ form, at, refs, schema, members, change }: OthersProps) {
+  const [name, setName] = useState('')
+  return (
+    <>
+      {members.map(([one, value]) => (
+        <div key={one} class="item">
           <SchemaForm
-            schema={items}
-            root={root}
-            value={item}
-            onChange={(next) => onChange(list.with(index, next ?? null))}
-            at={`${at}/${index}`}
-            label={`${label} ${index + 1}`}
+            {...{ form, refs, schema, value, label: one, at: pointer(at, one), isRequired: true }}
+            onChange={(next) => change(one, next ?? null)}
           />
-          <Action name="remove" for={`${at}/${index}`} onClick={() => onChange(list.toSpliced(index, 1))}>
+          <Action name="remove" for={pointer(at, one)} onClick={() => change(one, undefined)}>
             Remove
           </Action>
         </div>
       ))}
-      <Action name="add" for={at} onClick={() => onChange([...list, items.default ?? emptyOf(items)])}>
-        Add
-      </Action>
-    </fieldset>
-  )
-}
-
-const emptyOf = (schema: Schema): unknown =>
-  ({ object: {}, array: [], string: '', boolean: false })[typeOf(schema) ?? ''] ?? null
-
-function Variants({
-  root,
-  value,
-  onChange,
-  at,
-  label,
-  variants,
-  isRequired,
-}: PartProps & { readonly variants: readonly Schema[] }) {
-  const [chosen, setChosen] = useState(0)
-  const variant = variants[chosen] ?? {}
-  return (
-    <fieldset>
-      <legend>
-        <Foreign text={label} />
-      </legend>
-      <label class="field">
-        <span>Which kind</span>
-        <select
-          data-field={`${at}#variant`}
-          value={String(chosen)}
-          onInput={(event) => {
-            setChosen(Number(event.currentTarget.value))
-            onChange(undefined)
+      <div class="item">
+        <Field name={`${at}#name`} label="Another name" value={name} onInput={setName} />
+        <Action
+          name="add"
+          for={at}
+          onClick={() => {
+            if (name !== '') change(name, addedValue(schema, form.root))
+            setName('')
           }}
         >
-          {variants.map((one, index) => (
-            <option key={index} value={String(index)}>
-              {resolved(one, root).title ?? typeOf(resolved(one, root)) ?? `kind ${index + 1}`}
-            </option>
-          ))}
-        </select>
-      </label>
-      <SchemaForm
-        schema={variant}
-        root={root}
-        value={value}
-        onChange={onChange}
-        at={at}
-        label={label}
-        isRequired={isRequired}
-      />
-    </fieldset>
+          Add
+        </Action>
+      </div>
+    </>
   )
 }
 
-interface JsonProps extends Shared {
-  readonly value: unknown
-  readonly onChange: (value: unknown) => void
-  readonly isNumber: boolean
+function Items({ form, schema, value, onChange, at, label, refs }: PartProps) {
+  const list = Array.isArray(value) ? value : []
+  const { items, prefixItems = [] } = schema
+  const schemaOf = (index: number): Schema => prefixItems[index] ?? (typeof items === 'object' ? items : {})
+  const mayAdd = list.length < prefixItems.length || items !== false
+  return (
+    <Group {...{ at, label, schema }}>
+      {list.map((item, index) => (
+        <div key={index} class="item">
+          <SchemaForm
+            {...{ form, refs, schema: schemaOf(index), value: item, at: pointer(at, index), isRequired: true }}
+            label={`${label} ${index + 1}`}
+            onChange={(next) => onChange(list.with(index, next ?? null))}
+          />
+          {index > 0 && (
+            <Action
+              name="up"
+              for={pointer(at, index)}
+              onClick={() => onChange(list.with(index, list[index - 1]).with(index - 1, item))}
+            >
+              Move up
+            </Action>
+          )}
+          <Action name="remove" for={pointer(at, index)} onClick={() => onChange(list.toSpliced(index, 1))}>
+            Remove
+          </Action>
+        </div>
+      ))}
+      {mayAdd && (
+        <Action name="add" for={at} onClick={() => onChange([...list, addedValue(schemaOf(list.length), form.root)])}>
+          Add
+        </Action>
+      )}
+      {boundsOf(schema) !== '' && <Hint text={boundsOf(schema)} />}
+    </Group>
+  )
 }
 
-/** The JSON of one value: of a number, and of what no field can hold. */
-function JsonField({ value, onChange, isNumber, ...shared }: JsonProps) {
-  const [text, setText] = useState(value === undefined ? '' : JSON.stringify(value))
-  const [error, setError] = useState<string | undefined>()
-  const type = (typed: string) => {
-    setText(typed)
-    try {
-      onChange(typed === '' ? undefined : JSON.parse(typed))
-      setError(undefined)
-    } catch {
-      setError(isNumber ? 'is not a number' : 'is not JSON')
-    }
+/** The choice of `anyOf`, of `oneOf` or of a list of types; members that all variants share are above it. */
+function Variants(props: PartProps) {
+  const { form, schema, value, onChange, at, label } = props
+  const variants = variantsOf(schema)
+  const [picked, setPicked] = useState<number | undefined>()
+  const chosen = picked ?? variantOf(value, variants, form.root)
+  const { anyOf, oneOf, ...shared } = schema
+  const isShared = (anyOf ?? oneOf) !== undefined && shared.properties !== undefined
+  const variant = whole(variants[chosen] ?? {}, form.root)
+  // Such a variant says no more than which of the shared members are required.
+  const isRequirement = isShared && kindOf(variant) === 'json'
+  const pick = (index: number) => {
+    setPicked(index)
+    const kept = isShared
+      ? Object.fromEntries(
+          Object.entries(asObject(value)).filter(([name]) => Object.hasOwn(shared.properties ?? {}, name)),
+        )
+      : undefined
+    const first = firstValue(variants[index] ?? {}, form.root, props.isRequired || at === '')
+    onChange(kept === undefined ? first : { ...kept, ...asObject(first) })
   }
-  return <Labelled {...shared} value={text} onInput={type} error={error} isLong={!isNumber} />
+  return (
+    <Group {...{ at, label, schema: shared }}>
+      {isShared && <Members {...props} schema={isRequirement ? joined(shared, variant) : shared} />}
+      <Field
+        name={`${at}#variant`}
+        label="Kind"
+        value={String(chosen)}
+        options={variants.map((_, index) => String(index))}
+        names={variants.map((one, index) => nameOf(whole(one, form.root), index))}
+        onInput={(index) => pick(Number(index))}
+      />
+      {!isRequirement && <SchemaForm key={chosen} {...props} schema={variant} />}
+    </Group>
+  )
+}
+
+const nameOf = (schema: Schema, index: number) => {
+  const kind = kindOf(schema)
+  return (
+    schema.title ??
+    (kind === 'json'
+      ? `kind ${index + 1}`
+      : kind === 'enum'
+        ? choicesOf(schema)
+            .map((one) => JSON.stringify(one))
+            .join(' or ')
+        : kind)
+  )
 }

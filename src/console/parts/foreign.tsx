@@ -9,14 +9,25 @@ const shownCharsMax = 2000
 const unseen =
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]/gu
 
-export function Foreign({ text, code = false }: { readonly text: string; readonly code?: boolean }) {
+const named = (character: string) => `U+${character.codePointAt(0)?.toString(16).toUpperCase().padStart(4, '0')}`
+
+/** The text where no element can be: in an option, a title, a placeholder. */
+export const visible = (text: string) => text.slice(0, shownCharsMax).replace(unseen, named)
+
+interface ForeignProps {
+  readonly text: string
+  readonly code?: boolean
+  /** Characters that are shown at first. */
+  readonly most?: number
+}
+
+export function Foreign({ text, code = false, most = shownCharsMax }: ForeignProps) {
   const [isWhole, setWhole] = useState(false)
-  const shown = isWhole ? text : text.slice(0, shownCharsMax)
+  const shown = isWhole ? text : text.slice(0, most)
   const parts = []
   let from = 0
   for (const { 0: character, index } of shown.matchAll(unseen)) {
-    const point = character.codePointAt(0) ?? 0
-    parts.push(shown.slice(from, index), <i class="mark">{`U+${point.toString(16).toUpperCase().padStart(4, '0')}`}</i>)
+    parts.push(shown.slice(from, index), <i class="mark">{named(character)}</i>)
     from = index + character.length
   }
   parts.push(shown.slice(from))

@@ -2,7 +2,7 @@
 
 import type { Me } from '../../model/organization.ts'
 import { useResource } from '../resource.ts'
-import { Field } from './parts.tsx'
+import { Field } from './field.tsx'
 
 export const useMe = () => useResource<Me>('/me')
 

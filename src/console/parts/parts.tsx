@@ -1,11 +1,7 @@
-/** Parts that all rooms have: states, actions, errors, texts to copy, times. */
+/** Parts that all rooms have: states, actions, links, texts to copy, times. */
 
 import type { ComponentChildren } from 'preact'
-import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
-import type { Health } from '../../model/health.ts'
-import { hrefOf, placed } from '../address.ts'
-import { Refused } from '../interface.ts'
-import type { Resource } from '../resource.ts'
+import { useEffect, useState } from 'preact/hooks'
 import { Foreign } from './foreign.tsx'
 
 const shapes: Readonly<Record<string, string>> = {
@@ -75,35 +71,6 @@ export function Busy() {
   ) : null
 }
 
-export function Problem({ error, again }: { readonly error: Error; readonly again?: (() => void) | undefined }) {
-  const refused = error instanceof Refused ? error : undefined
-  const message = refused?.message ?? 'The server cannot be reached.'
-  return (
-    <div data-part="error" class="problem" role="alert">
-      <p>
-        <Foreign text={message} />
-      </p>
-      {refused?.requestId !== undefined && (
-        <p class="muted">
-          Request <Copied text={refused.requestId} />
-        </p>
-      )}
-      <p>
-        {refused?.setupUrl !== undefined && <Elsewhere href={refused.setupUrl}>Set it up</Elsewhere>}
-        {again === undefined ? (
-          <a href={hrefOf()} data-action="go-overview">
-            Go to the overview
-          </a>
-        ) : (
-          <Action name="retry" onClick={again}>
-            Try again
-          </Action>
-        )}
-      </p>
-    </div>
-  )
-}
-
 /** A link that leads out of the console: in a new tab, with its host. */
 export function Elsewhere({ href, children }: { readonly href: string; readonly children: ComponentChildren }) {
   const url = URL.parse(href, location.href)
@@ -115,19 +82,25 @@ export function Elsewhere({ href, children }: { readonly href: string; readonly 
   )
 }
 
-export function Copied({ text }: { readonly text: string }) {
+export function CopyButton({ text, label = 'Copy' }: { readonly text: string; readonly label?: string }) {
   const [isCopied, setCopied] = useState(false)
+  return (
+    <button
+      type="button"
+      class="small"
+      data-action="copy"
+      onClick={() => void navigator.clipboard.writeText(text).then(() => setCopied(true))}
+    >
+      {isCopied ? 'Copied' : label}
+    </button>
+  )
+}
+
+export function Copied({ text }: { readonly text: string }) {
   return (
     <span class="copied">
       <code>{text}</code>
-      <button
-        type="button"
-        class="small"
-        data-action="copy"
-        onClick={() => void navigator.clipboard.writeText(text).then(() => setCopied(true))}
-      >
-        {isCopied ? 'Copied' : 'Copy'}
-      </button>
+      <CopyButton text={text} />
     </span>
   )
 }
@@ -146,132 +119,5 @@ export function When({ at }: { readonly at: string }) {
     <time dateTime={at} title={at}>
       {ago.format(Math.round(seconds / size), unit)}
     </time>
-  )
-}
-
-/** The one thing that would help a connection. */
-export function HealthLine({ health }: { readonly health: Health }) {
-  return (
-    <>
-      <State level={health.level}>
-        <Foreign text={health.summary} />
-      </State>
-      {health.since !== null && (
-        <small class="muted">
-          {' '}
-          since <When at={health.since} />
-        </small>
-      )}
-      {health.action !== null && 'href' in health.action && (
-        <>
-          {' '}
-          <Elsewhere href={health.action.href}>{health.action.label}</Elsewhere>
-        </>
-      )}
-    </>
-  )
-}
-
-interface RoomProps {
-  readonly name: string
-  readonly title: string
-  readonly id?: string
-  readonly resource?: Pick<Resource<unknown>, 'error' | 'isLoading' | 'again'>
-  readonly isEmpty?: boolean
-  readonly actions?: ComponentChildren
-  readonly children?: ComponentChildren
-}
-
-/** The root of a room: its heading, which has the focus when somebody comes in, and its state. */
-export function Room({ name, title, id, resource, isEmpty, actions, children }: RoomProps) {
-  const heading = useRef<HTMLHeadingElement>(null)
-  useEffect(() => {
-    heading.current?.focus({ preventScroll: true })
-    document.title = [title, 'postern'].join(' · ')
-  }, [name, title])
-  const { error, isLoading = false, again } = resource ?? {}
-  const state = isLoading ? 'loading' : error !== undefined ? 'error' : isEmpty === true ? 'empty' : 'ready'
-  useLayoutEffect(() => {
-    if (!isLoading) placed()
-  }, [isLoading, name, title])
-  return (
-    <main id="main" data-room={name} data-state={state} data-id={id}>
-      <div class="heading">
-        <h1 ref={heading} tabIndex={-1}>
-          <Foreign text={title} />
-        </h1>
-        <div class="actions">{actions}</div>
-      </div>
-      {isLoading ? <Busy /> : error !== undefined ? <Problem error={error} again={again} /> : children}
-    </main>
-  )
-}
-
-export type InputType = 'text' | 'password' | 'date' | 'time' | 'email' | 'url'
-
-interface FieldProps {
-  readonly name: string
-  readonly label: string
-  readonly value: string
-  readonly onInput: (value: string) => void
-  readonly type?: InputType
-  readonly hint?: string
-  readonly error?: string | undefined
-  readonly options?: readonly string[]
-  readonly isLong?: boolean
-  readonly isRequired?: boolean
-}
-
-/** Something that can be typed or chosen, with its label, hint and error. */
-export function Field({
-  name,
-  label,
-  value,
-  onInput,
-  type = 'text',
-  hint,
-  error,
-  options,
-  isLong,
-  isRequired,
-}: FieldProps) {
-  const id = useId()
-  const shared = {
-    id,
-    'data-field': name,
-    'aria-describedby': hint === undefined && error === undefined ? undefined : `${id}-more`,
-    name,
-    value,
-    'aria-invalid': error !== undefined,
-    onInput: (event: { currentTarget: { value: string } }) => onInput(event.currentTarget.value),
-  }
-  return (
-    <div class="field">
-      <label for={id}>
-        <Foreign text={label} />
-        {isRequired === true && <small class="muted"> (required)</small>}
-      </label>
-      {options !== undefined ? (
-        <select {...shared}>
-          {options.map((option) => (
-            <option key={option} value={option}>
-              {option === '' ? 'any' : option}
-            </option>
-          ))}
-        </select>
-      ) : isLong === true ? (
-        <textarea {...shared} rows={8} spellcheck={false} class="code" />
-      ) : (
-        <input {...shared} type={type as 'text'} autocomplete={type === 'password' ? 'current-password' : 'off'} />
-      )}
-      <span id={`${id}-more`}>
-        {hint !== undefined && <small class="muted">{hint}</small>}
-        {error !== undefined && (
-          <small class="wrong">
-            <Foreign text={error} />
-          </small>
-        )}
-      </span>
-    </div>
   )
 }

@@ -4,7 +4,8 @@ import { observeWindowOffset, observeWindowRect, Virtualizer, windowScroll } fro
 import type { ComponentChildren } from 'preact'
 import { useEffect, useLayoutEffect, useReducer, useRef, useState } from 'preact/hooks'
 import type { Pages } from '../pages.ts'
-import { Busy, Problem } from './parts.tsx'
+import { Busy } from './parts.tsx'
+import { Problem } from './room.tsx'
 
 export interface Column<T> {
   readonly title: string

@@ -7,9 +7,12 @@ import { useEvents } from '../events.ts'
 import { ask } from '../interface.ts'
 import { stateOf, usePages } from '../pages.ts'
 import { CallCharts } from '../parts/call-charts.tsx'
+import { Field } from '../parts/field.tsx'
 import { Foreign } from '../parts/foreign.tsx'
+import { HealthLine } from '../parts/health-line.tsx'
 import { NamespaceChoice, useMe } from '../parts/me.tsx'
-import { Action, Copied, Field, HealthLine, Room, State, When } from '../parts/parts.tsx'
+import { Action, Copied, State, When } from '../parts/parts.tsx'
+import { Room } from '../parts/room.tsx'
 import { type Column, Table } from '../parts/table.tsx'
 import { useResource } from '../resource.ts'
 
@@ -191,7 +194,7 @@ export function Call() {
               <a href={hrefOf('connections', call.namespace, call.connectionId)}>
                 {call.namespace}/{call.connectionId}
               </a>{' '}
-              {connection && <HealthLine health={connection} />}
+              {connection && <HealthLine namespace={call.namespace} health={connection} />}
             </dd>
             <dt>User</dt>
             <dd>{call.userId}</dd>

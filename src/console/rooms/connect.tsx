@@ -3,8 +3,10 @@
 import { useEffect, useState } from 'preact/hooks'
 import { address, filter, go, hrefOf } from '../address.ts'
 import { useEvents } from '../events.ts'
+import { Field } from '../parts/field.tsx'
 import { NamespaceChoice, useMe } from '../parts/me.tsx'
-import { Action, Copied, Field, Room, When } from '../parts/parts.tsx'
+import { Action, Copied, When } from '../parts/parts.tsx'
+import { Room } from '../parts/room.tsx'
 
 /** Milliseconds after which the room says what usually is wrong. */
 const patienceMs = 120_000

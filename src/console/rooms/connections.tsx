@@ -1,225 +1,193 @@
-/** The connections of a namespace, and one of them. */
+/** The connections of a namespace, with their health, and a new one. */
 
 import { useState } from 'preact/hooks'
-import type { Connection as ConnectionBody, ConnectionPage } from '../../model/connection.ts'
+import type { Connection, ConnectionPage } from '../../model/connection.ts'
 import type { Health, HealthPage } from '../../model/health.ts'
 import { address, filter, go, hrefOf } from '../address.ts'
 import { useEvents } from '../events.ts'
 import { ask } from '../interface.ts'
 import { type Page, stateOf, usePages } from '../pages.ts'
-import { Confirm } from '../parts/dialog.tsx'
+import { Field, Form } from '../parts/field.tsx'
 import { Foreign } from '../parts/foreign.tsx'
+import { HealthLine } from '../parts/health-line.tsx'
 import { NamespaceChoice, useMe } from '../parts/me.tsx'
-import { Action, Elsewhere, Field, HealthLine, Room } from '../parts/parts.tsx'
+import { Action } from '../parts/parts.tsx'
+import { Room } from '../parts/room.tsx'
 import { type Column, Table } from '../parts/table.tsx'
-import { useAction, useResource } from '../resource.ts'
+import { useAction } from '../resource.ts'
 
-type ConnectionPageBody = typeof ConnectionPage.static
-/** Ids of which one request asks the health. */
+/** Connections of a page: as many as one request asks the health of. */
 const pageSize = 100
 
 interface Listed {
   readonly namespace: string
-  readonly connection: ConnectionBody
+  readonly id: string
   readonly health: Health | undefined
+  /** Undefined in the list of those that need somebody, which knows their health alone. */
+  readonly connection?: Connection
 }
+
+const pathOf = (namespace: string) => `/connect/${encodeURIComponent(namespace)}`
+const after = (cursor: string | null) => (cursor === null ? '' : `&cursor=${encodeURIComponent(cursor)}`)
 
 /** A page of connections, with the health of each. */
-async function readConnections(
-  namespace: string,
-  filters: string,
-  cursor: string | null,
-  stop: AbortSignal,
-): Promise<Page<Listed>> {
-  const path = `/connect/${encodeURIComponent(namespace)}`
-  const after = cursor === null ? '' : `&cursor=${encodeURIComponent(cursor)}`
-  const page = await ask<ConnectionPageBody>('GET', `${path}?limit=${pageSize}${filters}${after}`, { signal: stop })
-  const ids = page.connections.map(({ connectionId }) => connectionId).join()
+async function readConnections(namespace: string, path: string, stop: AbortSignal): Promise<Page<Listed>> {
+  const page = await ask<typeof ConnectionPage.static>('GET', path, { signal: stop })
+  const ids = page.connections.map(({ connectionId }) => connectionId)
+  const health = `${pathOf(namespace)}/.health?ids=${encodeURIComponent(ids.join())}`
   const { connections } =
-    ids === ''
-      ? { connections: [] }
-      : await ask<HealthPage>('GET', `${path}/.health?ids=${encodeURIComponent(ids)}`, { signal: stop })
-  const healths = new Map(connections.map((one) => [one.connectionId, one]))
-  return {
-    items: page.connections.map((connection) => ({
-      namespace,
-      connection,
-      health: healths.get(connection.connectionId),
-    })),
-    nextCursor: page.nextCursor,
-  }
+    ids.length === 0 ? { connections: [] } : await ask<HealthPage>('GET', health, { signal: stop })
+  const known = new Map(connections.map((one) => [one.connectionId, one]))
+  const items = page.connections.map((connection) => {
+    const id = connection.connectionId
+    return { namespace, id, connection, health: known.get(id) }
+  })
+  return { items, nextCursor: page.nextCursor }
 }
 
-const columns: readonly Column<Listed>[] = [
+/** A page of those that need somebody. */
+async function readUnwell(namespace: string, path: string, stop: AbortSignal): Promise<Page<Listed>> {
+  const { connections, nextCursor } = await ask<HealthPage>('GET', path, { signal: stop })
+  return { items: connections.map((health) => ({ namespace, id: health.connectionId, health })), nextCursor }
+}
+
+const columns = (onChange: (health: Health) => void): readonly Column<Listed>[] => [
   {
     title: 'Connection',
-    cell: ({ namespace, connection: { connectionId } }) => (
-      <a href={hrefOf('connections', namespace, connectionId)}>{connectionId}</a>
-    ),
+    cell: ({ namespace, id }) => <a href={hrefOf('connections', namespace, id)}>{id}</a>,
   },
-  { title: 'Health', cell: ({ health }) => (health === undefined ? '…' : <HealthLine health={health} />) },
-  { title: 'Name', cell: ({ connection: { name } }) => <Foreign text={name} /> },
-  { title: 'Server', cell: ({ connection: { mcpUrl } }) => <Foreign text={mcpUrl ?? 'mocked'} code /> },
+  {
+    title: 'Health',
+    cell: ({ namespace, health }) => (health === undefined ? '…' : <HealthLine {...{ health, namespace, onChange }} />),
+  },
+  { title: 'Name', cell: ({ connection }) => <Foreign text={connection?.name ?? ''} /> },
+  {
+    title: 'Server',
+    cell: ({ connection }) => (connection === undefined ? '' : <Foreign text={connection.mcpUrl ?? 'mocked'} code />),
+  },
 ]
 
 export function Connections() {
   const me = useMe()
   const { query } = address.value
+  const of = (name: string) => query.get(name) ?? ''
   const namespace = query.get('namespace') ?? me.data?.namespaces[0]?.name
-  const q = query.get('q') ?? ''
-  const filters = q === '' ? '' : `&name=${encodeURIComponent(q)}`
-  const pages = usePages<Listed>(namespace === undefined ? null : `${namespace} ${filters}`, (cursor, stop) =>
-    readConnections(namespace ?? '', filters, cursor, stop),
+  const metadata = of('metadata')
+  const [key = '', ...value] = metadata.split('=')
+  const isUnwell = of('level') === 'attention'
+  const filters = [
+    ...(of('q') === '' ? [] : [`&name=${encodeURIComponent(of('q'))}`]),
+    ...(value.length === 0 ? [] : [`&metadata.${encodeURIComponent(key)}=${encodeURIComponent(value.join('='))}`]),
+  ].join('')
+  const list = isUnwell ? '/.health?' : '?'
+  const path = `${pathOf(namespace ?? '')}${list}limit=${pageSize}${isUnwell ? '' : filters}`
+  const pages = usePages<Listed>(namespace === undefined ? null : path, (cursor, stop) =>
+    (isUnwell ? readUnwell : readConnections)(namespace ?? '', `${path}${after(cursor)}`, stop),
   )
-  useEvents<Health & { namespace: string }>('connection', ({ namespace: of, ...health }) => {
-    if (of !== namespace) return
-    pages?.change((one) => (one.connection.connectionId === health.connectionId ? { ...one, health } : one))
+  const change = (health: Health) => pages?.change((one) => (one.id === health.connectionId ? { ...one, health } : one))
+  useEvents<Health & { namespace: string }>('connection', ({ namespace: changed, ...health }) => {
+    if (changed === namespace) change(health)
   })
   const isEmpty = pages?.isWhole === true && pages.length === 0
+  const isFiltered = filters !== '' || isUnwell
   const may = me.data?.namespaces.find((one) => one.name === namespace)?.may ?? []
   const reason = may.includes('connections:write') ? undefined : 'Your key may not make connections here'
+  const command = ['connection', 'list', '-n', namespace ?? '', ...(value.length === 0 ? [] : ['--metadata', metadata])]
   return (
     <Room
       name="connections"
       title="Connections"
       resource={me.error === undefined ? stateOf(pages) : me}
       isEmpty={isEmpty}
+      request={{ path, command: isUnwell || of('q') !== '' ? undefined : command }}
       actions={
-        <Action name="create" isMain reason={reason} onClick={() => go(`${hrefOf('servers')}`)}>
+        <Action name="create" isMain reason={reason} onClick={() => filter({ new: of('new') === '' ? 'yes' : '' })}>
           New connection
         </Action>
       }
     >
+      {of('new') !== '' && reason === undefined && <NewConnection namespace={namespace ?? ''} />}
       <div class="filters">
-        <NamespaceChoice me={me.data} value={namespace ?? ''} onChange={(value) => filter({ namespace: value })} />
-        <Field name="q" label="Name" value={q} onInput={(value) => filter({ q: value })} hint="exactly this name" />
-      </div>
-      {isEmpty ? (
-        <p>
-          {q === '' ? 'There are no connections here yet.' : 'No connection has this name.'}{' '}
-          <a href={hrefOf('servers')}>Find a server</a> to connect to.
-        </p>
-      ) : (
-        pages !== undefined && (
-          <Table
-            label="Connections"
-            columns={columns}
-            pages={pages}
-            hooks={({ namespace: of, connection, health }) => ({
-              'data-id': `${of}/${connection.connectionId}`,
-              'data-level': health?.level ?? 'unknown',
-            })}
-          />
-        )
-      )}
-    </Room>
-  )
-}
-
-interface ListedTool {
-  readonly name: string
-  readonly description?: string
-}
-
-export function Connection() {
-  const [, namespace = '', id = ''] = address.value.path
-  const path = `/connect/${encodeURIComponent(namespace)}/${encodeURIComponent(id)}`
-  const connection = useResource<ConnectionBody>(path)
-  const health = useResource<HealthPage>(
-    `/connect/${encodeURIComponent(namespace)}/.health?ids=${encodeURIComponent(id)}`,
-  )
-  const tools = useResource<{ tools: ListedTool[] }>(`${path}/.tools`)
-  const [tested, setTested] = useState<Health | undefined>()
-  const test = useAction(async () => setTested(await ask<Health>('POST', `${path}/.test`)))
-  const [isAsking, setAsking] = useState(false)
-  const remove = useAction(async () => {
-    await ask('DELETE', path)
-    go(`${hrefOf('connections')}?namespace=${encodeURIComponent(namespace)}`)
-  })
-  const [changed, setChanged] = useState<Health | undefined>()
-  useEvents<Health & { namespace: string }>('connection', (one) => {
-    if (one.namespace === namespace && one.connectionId === id) setChanged(one)
-  })
-  const known = changed ?? tested ?? health.data?.connections[0]
-  const { data } = connection
-  return (
-    <Room
-      name="connection"
-      title={id}
-      id={`${namespace}/${id}`}
-      resource={connection}
-      actions={
-        <>
-          <a href={hrefOf('connect', namespace, id)} data-action="go-connect">
-            Connect a client
-          </a>
-          <Action name="test" isBusy={test.isBusy} onClick={() => void test.run()}>
-            Test
-          </Action>
-          <Action name="delete" onClick={() => setAsking(true)}>
-            Delete
-          </Action>
-        </>
-      }
-    >
-      {isAsking && (
-        <Confirm
-          act={`Delete ${id}`}
-          name="delete"
-          isBusy={remove.isBusy}
-          error={remove.error}
-          onAct={() => void remove.run()}
-          onClose={() => setAsking(false)}
-        >
-          <p>
-            Its clients lose the tools of <b>{id}</b> in {namespace}, and somebody signs in again if it is made anew.
-          </p>
-        </Confirm>
-      )}
-      <section data-part="health">
-        {known === undefined ? <span class="muted">Its health is not known yet.</span> : <HealthLine health={known} />}
-        {test.error !== undefined && <p class="wrong">{test.error.message}</p>}
-      </section>
-      {data !== undefined && (
-        <dl>
-          <dt>Name</dt>
-          <dd>
-            <Foreign text={data.name} />
-          </dd>
-          <dt>Server</dt>
-          <dd>{data.mcpUrl === null ? 'mocked' : <Elsewhere href={data.mcpUrl}>its address</Elsewhere>}</dd>
-          <dt>Made</dt>
-          <dd>{data.createdAt}</dd>
-          <dt>Metadata</dt>
-          <dd>
-            <Foreign text={data.metadata === null ? 'none' : JSON.stringify(data.metadata)} code />
-          </dd>
-        </dl>
-      )}
-      <section data-part="tools">
-        <h2>Tools</h2>
-        {tools.isLoading ? (
-          <p class="muted">asking its server…</p>
-        ) : tools.error !== undefined ? (
-          <p>
-            Its tools are not known: <Foreign text={tools.error.message} />
-          </p>
-        ) : (
-          <ul class="rows">
-            {tools.data?.tools.map((tool) => (
-              <li key={tool.name} data-id={tool.name}>
-                <a href={hrefOf('connections', namespace, id, 'tools', tool.name)}>
-                  <Foreign text={tool.name} code />
-                </a>{' '}
-                <span class="muted">
-                  <Foreign text={tool.description ?? ''} />
-                </span>
-              </li>
-            ))}
-            {tools.data?.tools.length === 0 && <li>Its server has no tools that you may call.</li>}
-          </ul>
+        <NamespaceChoice me={me.data} value={namespace ?? ''} onChange={(chosen) => filter({ namespace: chosen })} />
+        <Field
+          name="level"
+          label="Health"
+          value={of('level')}
+          options={['', 'attention']}
+          names={['any', 'needs somebody']}
+          onInput={(level) => filter({ level })}
+        />
+        {!isUnwell && (
+          <>
+            <Field name="q" label="Name" value={of('q')} onInput={(q) => filter({ q })} hint="exactly this name" />
+            <Field
+              name="metadata"
+              label="Metadata"
+              value={metadata}
+              onInput={(pair) => filter({ metadata: pair })}
+              hint="like team=crm"
+            />
+          </>
         )}
-      </section>
+      </div>
+      {isEmpty && (
+        <p>
+          {isUnwell
+            ? 'No connection here needs somebody.'
+            : isFiltered
+              ? 'No connection fits.'
+              : 'There are no connections here yet.'}{' '}
+          {!isFiltered && (
+            <>
+              <a href={hrefOf('servers')}>Find a server</a> to connect to.
+            </>
+          )}
+        </p>
+      )}
+      {!isEmpty && pages !== undefined && (
+        <Table
+          label="Connections"
+          columns={columns(change)}
+          pages={pages}
+          hooks={({ namespace: its, id, health }) => ({
+            'data-id': `${its}/${id}`,
+            'data-level': health?.level ?? 'unknown',
+          })}
+        />
+      )}
     </Room>
+  )
+}
+
+/** A connection to a server by its URL; `rooms/servers.tsx` makes one to a registered server. */
+function NewConnection({ namespace }: { readonly namespace: string }) {
+  const [id, setId] = useState('')
+  const [url, setUrl] = useState('')
+  const create = useAction(async () => {
+    await ask('PUT', `${pathOf(namespace)}/${encodeURIComponent(id)}`, { body: { mcpUrl: url } })
+    go(hrefOf('connections', namespace, id))
+  })
+  return (
+    <Form title={`New connection in ${namespace}`} onSend={() => void create.run()}>
+      <p class="muted">
+        By the URL of an MCP server. For a registered server, or a mock of one,{' '}
+        <a href={hrefOf('servers')}>find it first</a>.
+      </p>
+      <Field name="id" label="Id" value={id} onInput={setId} isRequired wrong={id === '' ? 'is required' : undefined} />
+      <Field
+        name="mcpUrl"
+        label="URL of the server"
+        value={url}
+        onInput={setUrl}
+        type="url"
+        placeholder="https://mcp.example.com/mcp"
+        isRequired
+        wrong={/^https?:\/\/./.test(url) ? undefined : 'must begin with https:// or http://'}
+        error={create.error?.message}
+      />
+      <Action name="save" type="submit" isBusy={create.isBusy}>
+        Create
+      </Action>
+    </Form>
   )
 }

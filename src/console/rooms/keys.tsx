@@ -4,8 +4,10 @@ import { useState } from 'preact/hooks'
 import type { SigningKeyList } from '../../model/token.ts'
 import { ask, session } from '../interface.ts'
 import { Confirm } from '../parts/dialog.tsx'
+import { Field } from '../parts/field.tsx'
 import { Foreign } from '../parts/foreign.tsx'
-import { Action, Copied, Field, Room, When } from '../parts/parts.tsx'
+import { Action, Copied, When } from '../parts/parts.tsx'
+import { Room } from '../parts/room.tsx'
 import { useAction, useResource } from '../resource.ts'
 
 interface OwnKey {

@@ -1,54 +1,69 @@
-/** Namespaces, and one of them. */
+/** Namespaces and organizations, and one namespace with its settings. */
 
 import { useState } from 'preact/hooks'
 import { address, filter, go, hrefOf } from '../address.ts'
 import { ask } from '../interface.ts'
+import { type Page, stateOf, usePages } from '../pages.ts'
+import { Field, Form } from '../parts/field.tsx'
+import { Foreign } from '../parts/foreign.tsx'
 import { useMe } from '../parts/me.tsx'
-import { Action, Field, Room } from '../parts/parts.tsx'
+import { Action, When } from '../parts/parts.tsx'
+import { Room } from '../parts/room.tsx'
+import { type Column, Table } from '../parts/table.tsx'
 import { useAction, useResource } from '../resource.ts'
 
-interface Page {
-  readonly namespaces: readonly { readonly name: string }[]
-  readonly pagination: { readonly currentPage: number; readonly totalPages: number; readonly totalCount: number }
+interface Listed {
+  readonly name: string
+}
+interface NamespacesBody {
+  readonly namespaces: readonly Listed[]
+  readonly pagination: { readonly currentPage: number; readonly totalPages: number }
+}
+
+const columns: readonly Column<Listed>[] = [
+  { title: 'Namespace', cell: ({ name }) => <a href={hrefOf('namespaces', name)}>{name}</a> },
+  {
+    title: 'In it',
+    cell: ({ name }) => <a href={`${hrefOf('connections')}?namespace=${encodeURIComponent(name)}`}>connections</a>,
+  },
+]
+
+const pathOf = (q: string, page: string) => `/namespaces?page=${page}${q === '' ? '' : `&q=${encodeURIComponent(q)}`}`
+
+/** Reads the page of this number, which stands for a cursor. */
+async function readNamespaces(q: string, page: string, signal: AbortSignal): Promise<Page<Listed>> {
+  const { namespaces, pagination } = await ask<NamespacesBody>('GET', pathOf(q, page), { signal })
+  const { currentPage, totalPages } = pagination
+  return { items: namespaces, nextCursor: currentPage < totalPages ? String(currentPage + 1) : null }
 }
 
 export function Namespaces() {
   const me = useMe()
   const { query } = address.value
   const q = query.get('q') ?? ''
-  const page = query.get('page') ?? '1'
-  const list = useResource<Page>(`/namespaces?page=${page}${q === '' ? '' : `&q=${encodeURIComponent(q)}`}`)
-  const [name, setName] = useState('')
-  const create = useAction(async () => {
-    await ask('PUT', `/namespaces/${encodeURIComponent(name)}`)
-    go(hrefOf('namespaces', name))
-  })
-  const { namespaces = [], pagination } = list.data ?? {}
-  const isEnd = pagination === undefined || pagination.currentPage >= pagination.totalPages
+  const isNew = query.get('new') !== null
+  const pages = usePages<Listed>(`namespaces ${q}`, (cursor, stop) => readNamespaces(q, cursor ?? '1', stop))
+  const isEmpty = pages?.isWhole === true && pages.length === 0
   return (
     <Room
       name="namespaces"
       title="Namespaces"
-      resource={list}
-      isEmpty={list.data !== undefined && namespaces.length === 0}
-    >
-      <div class="filters">
-        <Field name="q" label="Begins with" value={q} onInput={(value) => filter({ q: value, page: '' })} />
-      </div>
-      {namespaces.length === 0 && (
-        <p>There are no namespaces here yet. Connections are made in one: begin with it below.</p>
-      )}
-      <ul class="rows" data-part="rows" data-end={isEnd}>
-        {namespaces.map((one) => (
-          <li key={one.name} data-id={one.name}>
-            <a href={hrefOf('namespaces', one.name)}>{one.name}</a>
-          </li>
-        ))}
-      </ul>
-      {!isEnd && (
-        <Action name="more" onClick={() => filter({ page: String(Number(page) + 1) })}>
-          Next page
+      resource={stateOf(pages)}
+      isEmpty={isEmpty}
+      request={{ path: pathOf(q, '1'), command: q === '' ? ['namespace', 'list'] : undefined }}
+      actions={
+        <Action name="create" isMain onClick={() => filter({ new: isNew ? '' : 'yes' })}>
+          New namespace
         </Action>
+      }
+    >
+      {isNew && <NewNamespace />}
+      <div class="filters">
+        <Field name="q" label="Begins with" value={q} onInput={(value) => filter({ q: value })} />
+      </div>
+      {isEmpty && <p>There are no namespaces here yet. Connections are made in one: begin with it.</p>}
+      {!isEmpty && pages !== undefined && (
+        <Table label="Namespaces" columns={columns} pages={pages} hooks={({ name }) => ({ 'data-id': name })} />
       )}
       {(me.data?.organizations.length ?? 0) > 0 && (
         <section>
@@ -62,68 +77,153 @@ export function Namespaces() {
           </ul>
         </section>
       )}
-      <form
-        class="panel"
-        onSubmit={(event) => {
-          event.preventDefault()
-          void create.run()
-        }}
-      >
-        <h2>New namespace</h2>
-        <Field name="name" label="Name" value={name} onInput={setName} isRequired error={create.error?.message} />
-        <Action name="create" type="submit" isMain isBusy={create.isBusy}>
-          Make it
-        </Action>
-      </form>
     </Room>
   )
+}
+
+function NewNamespace() {
+  const [name, setName] = useState('')
+  const create = useAction(async () => {
+    await ask('PUT', `/namespaces/${encodeURIComponent(name)}`)
+    go(hrefOf('namespaces', name))
+  })
+  return (
+    <Form title="New namespace" onSend={() => void create.run()}>
+      <Field
+        name="name"
+        label="Name"
+        value={name}
+        onInput={setName}
+        isRequired
+        hint="3 to 39 of a–z, 0–9 and -"
+        wrong={/^[a-z0-9][a-z0-9-]{1,37}[a-z0-9]$/.test(name) ? undefined : 'must be 3 to 39 of a–z, 0–9 and -'}
+        error={create.error?.message}
+      />
+      <Action name="save" type="submit" isBusy={create.isBusy}>
+        Create
+      </Action>
+    </Form>
+  )
+}
+
+interface NamespaceBody {
+  readonly name: string
+  readonly createdAt: string
+  readonly pins: string
+  readonly title?: string | null
+  readonly description?: string | null
+  readonly instructions?: string | null
 }
 
 export function Namespace() {
   const [, name = ''] = address.value.path
   const path = `/namespaces/${encodeURIComponent(name)}`
-  const namespace = useResource<Record<string, unknown>>(path)
+  const namespace = useResource<NamespaceBody>(path)
   const me = useMe()
+  const leads = me.data?.namespaces.find((one) => one.name === name)?.leads === true
+  const reason = leads ? undefined : 'Only its user, or an owner or admin of its organization, may do this'
+  const { data } = namespace
+  return (
+    <Room name="namespace" title={name} id={name} resource={namespace} request={{ path }}>
+      <p>
+        <a href={`${hrefOf('connections')}?namespace=${encodeURIComponent(name)}`}>Its connections</a>,{' '}
+        <a href={`${hrefOf('calls')}?namespace=${encodeURIComponent(name)}`}>its calls</a>
+      </p>
+      {data !== undefined && (
+        <>
+          <dl>
+            <dt>Created</dt>
+            <dd>
+              <When at={data.createdAt} />
+            </dd>
+            <dt>Title</dt>
+            <dd>
+              <Foreign text={data.title ?? 'none'} />
+            </dd>
+          </dl>
+          <div class="beside">
+            <Settings path={path} namespace={data} reason={reason} onSaved={namespace.again} />
+            <Remove path={path} name={name} reason={reason} />
+          </div>
+        </>
+      )}
+    </Room>
+  )
+}
+
+interface SettingsProps {
+  readonly path: string
+  readonly namespace: NamespaceBody
+  readonly reason: string | undefined
+  readonly onSaved: () => void
+}
+
+const texts = [
+  ['title', 'Title'],
+  ['description', 'Description'],
+  ['instructions', 'Instructions for clients'],
+] as const
+
+function Settings({ path, namespace, reason, onSaved }: SettingsProps) {
+  const [pins, setPins] = useState(namespace.pins)
+  const [typed, setTyped] = useState<Record<string, string>>(
+    Object.fromEntries(texts.map(([name]) => [name, namespace[name] ?? ''])),
+  )
+  const save = useAction(async () => {
+    const written = texts.map(([name]) => [name, typed[name] === '' ? null : typed[name]])
+    await ask('PATCH', path, { body: { pins, ...Object.fromEntries(written) } })
+    onSaved()
+    return true
+  })
+  return (
+    <Form title="Settings" onSend={() => void (reason === undefined && save.run())}>
+      <Field
+        name="pins"
+        label="When definitions of tools change"
+        value={pins}
+        onInput={setPins}
+        options={['off', 'warn', 'block']}
+        names={['do nothing', 'warn', 'block them until somebody accepts them']}
+      />
+      {texts.map(([name, label]) => (
+        <Field
+          key={name}
+          name={name}
+          label={label}
+          value={typed[name] ?? ''}
+          type="lines"
+          onInput={(text) => setTyped({ ...typed, [name]: text })}
+        />
+      ))}
+      <Action name="save" type="submit" isBusy={save.isBusy} reason={reason}>
+        Save
+      </Action>
+      {save.error !== undefined && <p class="wrong">{save.error.message}</p>}
+      {save.done === true && <p role="status">Saved.</p>}
+    </Form>
+  )
+}
+
+interface RemoveProps {
+  readonly path: string
+  readonly name: string
+  readonly reason: string | undefined
+}
+
+function Remove({ path, name, reason }: RemoveProps) {
   const [typed, setTyped] = useState('')
   const remove = useAction(async () => {
     await ask('DELETE', path)
     go(hrefOf('namespaces'))
   })
-  const leads = me.data?.namespaces.find((one) => one.name === name)?.leads === true
-  const reason = !leads
-    ? 'Only its user, or an owner or admin of its organization, may delete it'
-    : typed !== name
-      ? 'Type its name to delete it'
-      : undefined
+  const why = reason ?? (typed === name ? undefined : 'Type its name to delete it')
   return (
-    <Room name="namespace" title={name} id={name} resource={namespace}>
-      <p>
-        <a href={`${hrefOf('connections')}?namespace=${encodeURIComponent(name)}`}>Its connections</a>
-      </p>
-      <dl>
-        {Object.entries(namespace.data ?? {}).map(([key, value]) => (
-          <>
-            <dt>{key}</dt>
-            <dd>
-              <code>{JSON.stringify(value)}</code>
-            </dd>
-          </>
-        ))}
-      </dl>
-      <form
-        class="panel"
-        onSubmit={(event) => {
-          event.preventDefault()
-          if (reason === undefined) void remove.run()
-        }}
-      >
-        <h2>Delete it</h2>
-        <p>Its connections, views and servers are deleted with it, and their clients lose their tools.</p>
-        <Field name="confirm" label={`Type ${name}`} value={typed} onInput={setTyped} error={remove.error?.message} />
-        <Action name="delete" type="submit" isBusy={remove.isBusy} reason={reason}>
-          Delete {name}
-        </Action>
-      </form>
-    </Room>
+    <Form title="Delete it" onSend={() => void (why === undefined && remove.run())}>
+      <p>Its connections and views are deleted with it, and their clients lose their tools.</p>
+      <Field name="confirm" label={`Type ${name}`} value={typed} onInput={setTyped} error={remove.error?.message} />
+      <Action name="delete" type="submit" isBusy={remove.isBusy} reason={why}>
+        Delete {name}
+      </Action>
+    </Form>
   )
 }

@@ -5,9 +5,11 @@ import type { ApiKeyList, OrganizationDetail } from '../../model/organization.ts
 import { address } from '../address.ts'
 import { ask } from '../interface.ts'
 import { Confirm } from '../parts/dialog.tsx'
+import { Field } from '../parts/field.tsx'
 import { Foreign } from '../parts/foreign.tsx'
 import { useMe } from '../parts/me.tsx'
-import { Action, Copied, Field, Room, When } from '../parts/parts.tsx'
+import { Action, Copied, When } from '../parts/parts.tsx'
+import { Room } from '../parts/room.tsx'
 import { useAction, useResource } from '../resource.ts'
 
 const roles = ['member', 'admin', 'owner']

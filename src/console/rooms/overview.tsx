@@ -4,7 +4,9 @@ import { useState } from 'preact/hooks'
 import type { Overview as OverviewBody } from '../../model/health.ts'
 import { hrefOf } from '../address.ts'
 import { CallCharts } from '../parts/call-charts.tsx'
-import { Action, HealthLine, Room, State } from '../parts/parts.tsx'
+import { HealthLine } from '../parts/health-line.tsx'
+import { Action, State } from '../parts/parts.tsx'
+import { Room } from '../parts/room.tsx'
 import { useEveryMinute, useResource } from '../resource.ts'
 
 const levels = [
@@ -96,7 +98,7 @@ function Attention({ attention }: Pick<OverviewBody, 'attention'>) {
               {one.namespace}/{one.connectionId}
             </a>
             <span>
-              <HealthLine health={one} />
+              <HealthLine namespace={one.namespace} health={one} />
             </span>
           </li>
         ))}

@@ -4,9 +4,14 @@ import { useState } from 'preact/hooks'
 import type { Connection } from '../../model/connection.ts'
 import { address, filter, go, hrefOf } from '../address.ts'
 import { ask } from '../interface.ts'
-import { Foreign } from '../parts/foreign.tsx'
+import { parseJson } from '../json.ts'
+import { type Page, stateOf, usePages } from '../pages.ts'
+import { Field, Form } from '../parts/field.tsx'
+import { Foreign, visible } from '../parts/foreign.tsx'
 import { NamespaceChoice, useMe } from '../parts/me.tsx'
-import { Action, Field, Room } from '../parts/parts.tsx'
+import { Action } from '../parts/parts.tsx'
+import { Room } from '../parts/room.tsx'
+import { type Column, Table } from '../parts/table.tsx'
 import { useAction, useResource } from '../resource.ts'
 
 interface Listed {
@@ -14,52 +19,108 @@ interface Listed {
   readonly displayName: string
   readonly description?: string
 }
-interface Page {
+interface ServersBody {
   readonly servers: readonly Listed[]
-  readonly pagination: { readonly currentPage: number; readonly totalPages: number; readonly totalCount: number }
+  readonly pagination: { readonly currentPage: number; readonly totalPages: number }
 }
 
+const columns: readonly Column<Listed>[] = [
+  {
+    title: 'Server',
+    cell: ({ qualifiedName, displayName }) => (
+      <>
+        <span class="tile" aria-hidden="true">
+          {visible(displayName.slice(0, 1))}
+        </span>
+        <a href={hrefOf('servers', ...qualifiedName.split('/'))}>
+          <Foreign text={displayName} />
+        </a>
+      </>
+    ),
+  },
+  { title: 'Name', cell: ({ qualifiedName }) => <code>{qualifiedName}</code> },
+  { title: 'Description', cell: ({ description = '' }) => <Foreign text={description} /> },
+]
+
+/** Reads the page of this number, which stands for a cursor. */
+async function readServers(q: string, page: string, signal: AbortSignal): Promise<Page<Listed>> {
+  const { servers, pagination } = await ask<ServersBody>('GET', pathOf(q, page), { signal })
+  const { currentPage, totalPages } = pagination
+  return { items: servers, nextCursor: currentPage < totalPages ? String(currentPage + 1) : null }
+}
+
+const pathOf = (q: string, page: string) =>
+  `/servers?pageSize=100&page=${page}${q === '' ? '' : `&q=${encodeURIComponent(q)}`}`
+
 export function Servers() {
-  const { query } = address.value
-  const q = query.get('q') ?? ''
-  const page = query.get('page') ?? '1'
-  const list = useResource<Page>(`/servers?pageSize=50&page=${page}${q === '' ? '' : `&q=${encodeURIComponent(q)}`}`)
-  const { servers = [], pagination } = list.data ?? {}
-  const isEnd = pagination === undefined || pagination.currentPage >= pagination.totalPages
+  const q = address.value.query.get('q') ?? ''
+  const pages = usePages<Listed>(`servers ${q}`, (cursor, stop) => readServers(q, cursor ?? '1', stop))
+  const isEmpty = pages?.isWhole === true && pages.length === 0
   return (
-    <Room name="servers" title="Servers" resource={list} isEmpty={list.data !== undefined && servers.length === 0}>
-      <div class="filters">
-        <Field name="q" label="Search" value={q} onInput={(value) => filter({ q: value, page: '' })} />
-        {pagination !== undefined && <span class="muted">{pagination.totalCount} servers</span>}
-      </div>
-      {servers.length === 0 ? (
-        <p>
-          No server fits. Register one with <code>postern server add NAMESPACE/NAME URL</code>.
-        </p>
-      ) : (
-        <ul class="rows" data-part="rows" data-end={isEnd}>
-          {servers.map(({ qualifiedName, displayName, description = '' }) => (
-            <li key={qualifiedName} data-id={qualifiedName}>
-              <span class="tile" aria-hidden="true">
-                {displayName.slice(0, 1)}
-              </span>
-              <a href={hrefOf('servers', ...qualifiedName.split('/'))}>
-                <Foreign text={displayName} />
-              </a>{' '}
-              <small class="muted">{qualifiedName}</small>
-              <div class="muted">
-                <Foreign text={description} />
-              </div>
-            </li>
-          ))}
-        </ul>
-      )}
-      {!isEnd && (
-        <Action name="more" onClick={() => filter({ page: String(Number(page) + 1) })}>
-          Next page
+    <Room
+      name="servers"
+      title="Servers"
+      resource={stateOf(pages)}
+      isEmpty={isEmpty}
+      request={{ path: pathOf(q, '1'), command: q === '' ? ['server', 'list'] : ['server', 'search', q] }}
+      actions={
+        <Action name="create" onClick={() => filter({ new: address.value.query.get('new') === null ? 'yes' : '' })}>
+          Register a server
         </Action>
+      }
+    >
+      {address.value.query.get('new') !== null && <NewServer />}
+      <div class="filters">
+        <Field name="q" label="Search" value={q} onInput={(value) => filter({ q: value })} />
+      </div>
+      {isEmpty && <p>{q === '' ? 'No server is registered here yet.' : 'No server fits.'}</p>}
+      {!isEmpty && pages !== undefined && (
+        <Table
+          label="Servers"
+          columns={columns}
+          pages={pages}
+          hooks={({ qualifiedName }) => ({ 'data-id': qualifiedName })}
+        />
       )}
     </Room>
+  )
+}
+
+/** Registers a server by its URL, or by a whole entry as JSON. */
+function NewServer() {
+  const [name, setName] = useState('')
+  const [source, setSource] = useState('')
+  const isUrl = /^https?:\/\//.test(source.trim())
+  const create = useAction(async () => {
+    const body = isUrl ? { mcpUrl: source.trim() } : parseJson(source)
+    await ask('PUT', `/servers/${name.split('/').map(encodeURIComponent).join('/')}`, { body })
+    go(hrefOf('servers', ...name.split('/')))
+  })
+  return (
+    <Form title="Register a server" onSend={() => void create.run()}>
+      <Field
+        name="name"
+        label="Name"
+        value={name}
+        onInput={setName}
+        isRequired
+        hint="like acme/crm: a namespace of yours, and a name in it"
+        wrong={/^[^/]+\/[^/]+$/.test(name) ? undefined : 'must be NAMESPACE/NAME'}
+      />
+      <Field
+        name="source"
+        label="URL, or the entry as JSON"
+        value={source}
+        onInput={setSource}
+        type="json"
+        isRequired
+        wrong={source === '' ? 'is required' : undefined}
+        error={create.error instanceof SyntaxError ? 'is neither a URL nor JSON' : create.error?.message}
+      />
+      <Action name="save" type="submit" isBusy={create.isBusy}>
+        Register
+      </Action>
+    </Form>
   )
 }
 
@@ -69,7 +130,8 @@ interface Detail extends Listed {
 
 export function Server() {
   const name = address.value.path.slice(1).join('/')
-  const server = useResource<Detail>(`/servers/${name.split('/').map(encodeURIComponent).join('/')}`)
+  const path = `/servers/${name.split('/').map(encodeURIComponent).join('/')}`
+  const server = useResource<Detail>(path)
   const me = useMe()
   const [namespace, setNamespace] = useState('')
   const [id, setId] = useState(name.replace(/^.*\//, ''))
@@ -84,19 +146,18 @@ export function Server() {
   const reason = may.includes('connections:write') ? undefined : 'Your key may not make connections here'
   const { data } = server
   return (
-    <Room name="server" title={data?.displayName ?? name} id={name} resource={server}>
+    <Room
+      name="server"
+      title={data?.displayName ?? name}
+      id={name}
+      resource={server}
+      request={{ path, command: ['server', 'get', name] }}
+    >
       <p class="muted">{name}</p>
       <p>
         <Foreign text={data?.description ?? ''} />
       </p>
-      <form
-        class="panel"
-        onSubmit={(event) => {
-          event.preventDefault()
-          if (reason === undefined) void create.run()
-        }}
-      >
-        <h2>Connect to it</h2>
+      <Form title="Connect to it" onSend={() => void (reason === undefined && create.run())}>
         <NamespaceChoice me={me.data} value={chosen} onChange={setNamespace} />
         <Field
           name="id"
@@ -113,7 +174,7 @@ export function Server() {
         <Action name="create" type="submit" isMain isBusy={create.isBusy} reason={reason}>
           Connect
         </Action>
-      </form>
+      </Form>
       <section data-part="tools">
         <h2>Tools</h2>
         {data?.tools == null ? (

@@ -3,7 +3,9 @@
 import { useState } from 'preact/hooks'
 import type { ConsoleSessionBody } from '../../model/console.ts'
 import { ask, lastUser, session } from '../interface.ts'
-import { Action, Field, Room } from '../parts/parts.tsx'
+import { Field } from '../parts/field.tsx'
+import { Action } from '../parts/parts.tsx'
+import { Room } from '../parts/room.tsx'
 import { useAction } from '../resource.ts'
 
 export function SignIn() {

@@ -1,30 +1,48 @@
-/** The composer: a policy that is linted and covered while it is written, explained, and minted. */
+/** The composer: a policy that is linted and covered while it is written, compared, explained, and minted. */
 
 import { useEffect, useState } from 'preact/hooks'
-import type { Coverage, Explanation, LintAnswer } from '../../model/explain.ts'
-import { address, filter } from '../address.ts'
+import type { Coverage, Diff, Explanation, LintAnswer, Suggestion } from '../../model/explain.ts'
+import { address, filter, hrefOf } from '../address.ts'
 import { ask, session } from '../interface.ts'
+import { parseJson } from '../json.ts'
+import { Field, Form, useDraft } from '../parts/field.tsx'
 import { Foreign } from '../parts/foreign.tsx'
-import { Action, Copied, Field, Room, State } from '../parts/parts.tsx'
+import { Action, Copied, CopyButton, State, When } from '../parts/parts.tsx'
+import { PolicyForm, policyText } from '../parts/policy-form.tsx'
+import { AsText } from '../parts/request.tsx'
+import { Room } from '../parts/room.tsx'
 import { useAction } from '../resource.ts'
 
 const example = '[\n  { "operations": "execute", "ttl": "1h" }\n]'
 /** Milliseconds after the last key before the policy is looked at. */
 const quietMs = 500
+/** Connections whose tools are listed beside the policy. Past it: they are counted. */
+const listedConnections = 25
 
-const draftKey = () => `draft tokens ${session.value?.userId ?? ''}`
+const policyOf = (text: string): readonly unknown[] => [parseJson(text)].flat()
 
-/** What is said of a policy: of the newest text alone. */
+function readablePolicy(text: string): readonly unknown[] | undefined {
+  try {
+    return policyOf(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** The findings and the coverage of the newest text alone. */
 function useAnswers(text: string) {
   const [answers, setAnswers] = useState<{ lint?: LintAnswer; coverage?: Coverage; error?: Error }>({})
   useEffect(() => {
     const stop = new AbortController()
     const timer = setTimeout(async () => {
       try {
-        const body = { policy: [JSON.parse(text)].flat() }
+        const body = { policy: policyOf(text) }
         const [lint, coverage] = await Promise.all([
           ask<LintAnswer>('POST', '/tokens/lint', { body, signal: stop.signal }),
-          ask<Coverage>('POST', '/tokens/coverage', { body: { ...body, limit: 1 }, signal: stop.signal }),
+          ask<Coverage>('POST', '/tokens/coverage', {
+            body: { ...body, limit: listedConnections },
+            signal: stop.signal,
+          }),
         ])
         if (!stop.signal.aborted) setAnswers({ lint, coverage })
       } catch (error) {
@@ -41,142 +59,291 @@ function useAnswers(text: string) {
 
 export function Tokens() {
   const { query } = address.value
-  const [policy, setPolicy] = useState(query.get('policy') ?? sessionStorage.getItem(draftKey()) ?? example)
+  const given = query.get('policy')
+  const [draft, setDraft] = useDraft('policy', session.value?.userId, example)
+  const [policy, setPolicy] = useState(given ?? draft)
   const write = (text: string) => {
     setPolicy(text)
-    sessionStorage.setItem(draftKey(), text)
+    setDraft(text)
   }
   const { lint, coverage, error } = useAnswers(policy)
-  const mint = useAction(async () => {
-    const body = { policy: [JSON.parse(policy)].flat() }
-    return ask<{ token: string; expiresAt: string }>('POST', '/tokens', { body })
+  const mint = useAction(async () =>
+    ask<{ token: string; expiresAt: string }>('POST', '/tokens', { body: { policy: policyOf(policy) } }),
+  )
+  const suggest = useAction(async () => {
+    const suggestion = await ask<Suggestion>('POST', '/tokens/suggest', { body: {} })
+    if (suggestion.policy !== null) write(policyText(suggestion.policy))
+    return suggestion
   })
-  const [token, setToken] = useState('')
-  const revoke = useAction(async () => {
-    await ask('POST', '/tokens/revoke', { body: { token } })
-    setToken('')
-    return 'The token is revoked, with every token minted with it.'
-  })
-  const summary = coverage?.summary
   return (
-    <Room name="tokens" title="Tokens">
+    <Room
+      name="tokens"
+      title="Tokens"
+      actions={
+        <Action name="suggest" isBusy={suggest.isBusy} onClick={() => void suggest.run()}>
+          Suggest from my calls
+        </Action>
+      }
+    >
+      <Suggested suggestion={suggest.done} error={suggest.error} />
       <div class="columns">
         <section>
-          <Field name="policy" label="Policy" value={policy} onInput={write} isLong error={error?.message} />
+          <PolicyForm policy={readablePolicy(policy)} onChange={(next) => write(policyText(next))} />
+          <Field
+            name="policy"
+            label="Policy as JSON"
+            value={policy}
+            onInput={write}
+            type="json"
+            error={error instanceof SyntaxError ? 'is not JSON' : error?.message}
+          />
           <Action name="mint" isMain isBusy={mint.isBusy} onClick={() => void mint.run()}>
             Mint a token
-          </Action>
+          </Action>{' '}
+          <CopyLink policy={policy} />
           {mint.error !== undefined && <p class="wrong">{mint.error.message}</p>}
           {mint.done !== undefined && (
             <p data-part="minted" role="status">
               Copy it now; it is never shown again. It ends at {mint.done.expiresAt}: <Copied text={mint.done.token} />
             </p>
           )}
+          <AsText request={{ method: 'POST', path: '/tokens', body: bodyText(policy) }} />
         </section>
-        <section aria-live="polite">
-          <h2>What it allows</h2>
-          <p data-part="words">
-            {summary === undefined || summary === null
-              ? 'Not known yet.'
-              : `${summary.tools.allow} of ${summary.tools.total} tools on ${summary.connections.some} of ${summary.connections.total} connections${summary.complete ? '' : ', as far as was searched'}.`}
-            {(summary?.tools.depends ?? 0) > 0 && ` ${summary?.tools.depends} more depend on their arguments.`}
-            {(summary?.unknown ?? 0) > 0 && ` The tools of ${summary?.unknown} connections are not known.`}
-          </p>
-          <ul class="rows" data-part="findings">
-            {lint?.findings.map((one) => (
-              <li key={`${one.code} ${one.place}`}>
-                <State level={one.severity}>{one.code}</State> <code>{one.place}</code>
-                <div>
-                  <Foreign text={one.words} />
-                </div>
-              </li>
-            ))}
-            {lint?.findings.length === 0 && <li class="muted">Nothing is wrong with it.</li>}
-          </ul>
-        </section>
+        <Allowed lint={lint} coverage={coverage} />
       </div>
-      <Explain policy={policy} />
-      <form
-        class="panel"
-        onSubmit={(event) => {
-          event.preventDefault()
-          void revoke.run()
-        }}
-      >
-        <h2>Take a token away</h2>
-        <Field
-          name="token"
-          label="Token"
-          type="password"
-          value={token}
-          onInput={setToken}
-          error={revoke.error?.message}
-        />
-        <Action name="revoke" type="submit" isBusy={revoke.isBusy}>
-          Revoke it
-        </Action>
-        {revoke.done !== undefined && <p role="status">{revoke.done}</p>}
-      </form>
+      <div class="beside">
+        <Explain policy={policy} />
+        <Compare policy={policy} />
+      </div>
     </Room>
   )
 }
 
-const parts = ['namespace', 'connection', 'tool'] as const
+const bodyText = (policy: string) => JSON.stringify({ policy: readablePolicy(policy) ?? [] })
 
-/** Why the policy allows or refuses a request. */
+/** To the composer with this policy and this request; a token is never part of it. */
+function CopyLink({ policy }: { readonly policy: string }) {
+  const query = new URLSearchParams(address.value.query)
+  query.set('policy', policy)
+  return (
+    <span class="copied">
+      <CopyButton text={`${location.origin}${hrefOf('tokens')}?${query}`} label="Copy a link to it" />
+    </span>
+  )
+}
+
+function Suggested({
+  suggestion,
+  error,
+}: {
+  readonly suggestion: Suggestion | undefined
+  readonly error: Error | undefined
+}) {
+  if (error !== undefined) return <p class="wrong">{error.message}</p>
+  if (suggestion === undefined) return null
+  const { from, notes } = suggestion
+  return (
+    <div role="status">
+      <p>
+        {suggestion.policy === null ? 'No policy can be made of them' : 'The policy below is made'} from {from.calls}{' '}
+        calls since <When at={from.since} />, of {from.tools} tools on {from.connections} connections.
+      </p>
+      {notes.map(({ code, words }) => (
+        <p key={code} class="muted">
+          <Foreign text={words} />
+        </p>
+      ))}
+    </div>
+  )
+}
+
+interface AllowedProps {
+  readonly lint: LintAnswer | undefined
+  readonly coverage: Coverage | undefined
+}
+
+/** The words, the findings and the tools of a policy. */
+function Allowed({ lint, coverage }: AllowedProps) {
+  const summary = coverage?.summary ?? undefined
+  return (
+    <section aria-live="polite">
+      <h2>What it allows</h2>
+      <p data-part="words">
+        {summary === undefined
+          ? 'Not known yet.'
+          : `${summary.tools.allow} of ${summary.tools.total} tools on ${summary.connections.some} of ${summary.connections.total} connections${summary.complete ? '' : ', as far as was searched'}.`}
+        {(summary?.tools.depends ?? 0) > 0 && ` ${summary?.tools.depends} more depend on their arguments.`}
+        {(summary?.unknown ?? 0) > 0 && ` The tools of ${summary?.unknown} connections are not known.`}
+      </p>
+      <ul class="rows" data-part="findings">
+        {lint?.findings.map((one) => (
+          <li key={`${one.code} ${one.place}`}>
+            <State level={one.severity}>{one.code}</State> <code>{one.place}</code>
+            <div>
+              <Foreign text={one.words} />
+            </div>
+          </li>
+        ))}
+        {lint?.findings.length === 0 && <li class="muted">Nothing is wrong with it.</li>}
+      </ul>
+      {coverage !== undefined && (
+        <details data-part="tools">
+          <summary>Which tools</summary>
+          <ul class="rows">
+            {coverage.connections.map(({ namespace, connectionId, verdict, place, tools }) => (
+              <li key={`${namespace}/${connectionId}`} data-verdict={verdict}>
+                <State level={verdict}>
+                  {namespace}/{connectionId}
+                </State>{' '}
+                {place !== null && <code class="muted">{place}</code>}
+                <div class="names">
+                  {tools === null && <span class="muted">its tools are not known</span>}
+                  {tools?.map((tool) => (
+                    <State key={tool.name} level={tool.verdict}>
+                      <Foreign text={tool.name} />
+                    </State>
+                  ))}
+                </div>
+              </li>
+            ))}
+          </ul>
+          {coverage.nextCursor !== null && <p class="muted">These are the first {listedConnections} connections.</p>}
+        </details>
+      )}
+    </section>
+  )
+}
+
+const parts = ['namespace', 'connection', 'tool', 'operation'] as const
+const operations = ['', 'read', 'write', 'execute']
+
+/** Why the policy, or a token, allows or refuses a request; and the end of that token. */
 function Explain({ policy }: { readonly policy: string }) {
   const { query } = address.value
+  const [args, setArgs] = useState('')
+  const [token, setToken] = useState('')
+  const subject = () => (token === '' ? { policy: policyOf(policy) } : { token })
   const explain = useAction(async () => {
-    const given = parts.flatMap((name) => (query.get(name) ? [[name, query.get(name)]] : []))
-    const body = { policy: [JSON.parse(policy)].flat(), request: Object.fromEntries(given) }
-    return ask<Explanation>('POST', '/tokens/explain', { body })
+    const request = {
+      ...Object.fromEntries(parts.flatMap((name) => (query.get(name) ? [[name, query.get(name)]] : []))),
+      ...(args !== '' && { arguments: parseJson(args) }),
+    }
+    return ask<Explanation>('POST', '/tokens/explain', { body: { ...subject(), request } })
   })
-  const { done } = explain
+  const revoke = useAction(async () => {
+    await ask('POST', '/tokens/revoke', { body: { token } })
+    setToken('')
+    return 'The token is revoked, with every token minted with it.'
+  })
   return (
-    <form
-      class="panel"
-      onSubmit={(event) => {
-        event.preventDefault()
-        void explain.run()
-      }}
-    >
-      <h2>Would it allow a call?</h2>
+    <Form title="Would it allow a call?" onSend={() => void explain.run()}>
       <div class="filters">
         {parts.map((name) => (
           <Field
             key={name}
             name={`request.${name}`}
-            label={name}
+            label={name.replace(/^./, (first) => first.toUpperCase())}
             value={query.get(name) ?? ''}
+            {...(name === 'operation' && { options: operations, nothing: 'execute, if it is a call' })}
             onInput={(value) => filter({ [name]: value })}
           />
         ))}
       </div>
+      <Field name="request.arguments" label="Arguments" value={args} onInput={setArgs} type="lines" hint="as JSON" />
+      <Field
+        name="token"
+        label="Token"
+        type="secret"
+        value={token}
+        onInput={setToken}
+        hint="instead of the policy; it is sent in a request body and kept nowhere"
+        error={revoke.error?.message}
+      />
       <Action name="explain" type="submit" isBusy={explain.isBusy}>
         Explain
+      </Action>{' '}
+      <Action
+        name="revoke"
+        isBusy={revoke.isBusy}
+        reason={token === '' ? 'Paste a token to take it away' : undefined}
+        onClick={() => void revoke.run()}
+      >
+        Revoke this token
       </Action>
+      {revoke.done !== undefined && <p role="status">{revoke.done}</p>}
       {explain.error !== undefined && <p class="wrong">{explain.error.message}</p>}
+      {explain.done !== undefined && <Verdict explanation={explain.done} />}
+    </Form>
+  )
+}
+
+function Verdict({ explanation }: { readonly explanation: Explanation }) {
+  const { verdict, words, outside, blocks, notes, token } = explanation
+  return (
+    <div data-part="verdict" data-verdict={verdict} role="status">
+      <p>
+        <State level={verdict}>
+          <Foreign text={words} />
+        </State>
+      </p>
+      {token !== null && (
+        <p class="muted">
+          A token of {token.userId}, {token.state}, until {token.expiresAt}.
+        </p>
+      )}
+      <ul class="rows">
+        {[...outside, ...blocks.flatMap(({ constraints }) => constraints)].map((one) => (
+          <li key={one.place}>
+            <State level={one.verdict}>{one.verdict}</State> <code>{one.place}</code> <Foreign text={one.words} />
+          </li>
+        ))}
+      </ul>
+      {notes.map(({ code, words: note }) => (
+        <p key={code}>
+          <Foreign text={note} />
+        </p>
+      ))}
+    </div>
+  )
+}
+
+/** Whether the policy allows something that another one, or a token, does not. */
+function Compare({ policy }: { readonly policy: string }) {
+  const [other, setOther] = useState('')
+  const compare = useAction(async () => {
+    const isToken = /^[\w-]+\.[\w-]+\.[\w-]+$/.test(other.trim())
+    const old = isToken ? { token: other.trim() } : { policy: policyOf(other) }
+    return ask<Diff>('POST', '/tokens/diff', { body: { old, new: { policy: policyOf(policy) } } })
+  })
+  const { done } = compare
+  return (
+    <Form title="Is it wider than another one?" onSend={() => void compare.run()}>
+      <Field
+        name="old"
+        label="The other policy, or a token"
+        value={other}
+        onInput={setOther}
+        type="json"
+        wrong={other === '' ? 'is required' : undefined}
+        error={compare.error instanceof SyntaxError ? 'is neither JSON nor a token' : compare.error?.message}
+      />
+      <Action name="compare" type="submit" isBusy={compare.isBusy}>
+        Compare
+      </Action>
       {done !== undefined && (
-        <div data-part="verdict" data-verdict={done.verdict} role="status">
+        <div data-part="difference" role="status">
           <p>
-            <State level={done.verdict}>
+            <State level={done.verdict === 'wider' ? 'warning' : 'ok'}>
               <Foreign text={done.words} />
             </State>
           </p>
-          <ul class="rows">
-            {[...done.outside, ...done.blocks.flatMap(({ constraints }) => constraints)].map((one) => (
-              <li key={one.place}>
-                <State level={one.verdict}>{one.verdict}</State> <code>{one.place}</code> <Foreign text={one.words} />
-              </li>
-            ))}
-          </ul>
-          {done.notes.map(({ code, words }) => (
-            <p key={code}>
-              <Foreign text={words} />
-            </p>
-          ))}
+          {done.example !== null && (
+            <pre>
+              <Foreign text={JSON.stringify(done.example, null, 2)} />
+            </pre>
+          )}
         </div>
       )}
-    </form>
+    </Form>
   )
 }

@@ -1,37 +1,29 @@
 /** One tool: its form, a call, and the result as text, never as anything that runs. */
 
-import { useState } from 'preact/hooks'
+import { useRef, useState } from 'preact/hooks'
 import { address, hrefOf } from '../address.ts'
-import { type Schema, SchemaForm } from '../form/schema-form.tsx'
-import { ask } from '../interface.ts'
+import { firstValue, type Schema, withoutSecrets } from '../form/schema.ts'
+import { SchemaForm } from '../form/schema-form.tsx'
+import { ask, session } from '../interface.ts'
+import { parseJson } from '../json.ts'
+import { Field, Form, useDraft } from '../parts/field.tsx'
 import { Foreign } from '../parts/foreign.tsx'
-import { Action, Field, Problem, Room } from '../parts/parts.tsx'
+import { Action } from '../parts/parts.tsx'
+import { Code, commandOf, curlOf } from '../parts/request.tsx'
+import { Result, type ToolResult } from '../parts/result.tsx'
+import { Problem, Room } from '../parts/room.tsx'
 import { useAction, useResource } from '../resource.ts'
 
 interface ToolBody {
   readonly name: string
   readonly description?: string
-  readonly inputSchema: Schema
-}
-interface Result {
-  readonly isError?: boolean
-  readonly content?: readonly { readonly type: string; readonly text?: string }[]
-  readonly structuredContent?: unknown
+  readonly inputSchema?: Schema
 }
 
 export function Tool() {
   const [, namespace = '', id = '', , name = ''] = address.value.path
   const path = `/connect/${encodeURIComponent(namespace)}/${encodeURIComponent(id)}/.tools/${encodeURIComponent(name)}`
   const tool = useResource<ToolBody>(path)
-  const [value, setValue] = useState<unknown>({})
-  const [raw, setRaw] = useState<string | undefined>()
-  const call = useAction(async () => {
-    const started = performance.now()
-    const result = await ask<Result>('POST', path, { body: raw === undefined ? value : JSON.parse(raw) })
-    return { result, ms: Math.round(performance.now() - started) }
-  })
-  const schema = tool.data?.inputSchema ?? {}
-  const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: value } }
   return (
     <Room name="tool" title={name} id={name} resource={tool}>
       <p>
@@ -42,70 +34,115 @@ export function Tool() {
       <p>
         <Foreign text={tool.data?.description ?? ''} />
       </p>
-      <form
-        class="panel"
-        onSubmit={(event) => {
-          event.preventDefault()
-          void call.run()
-        }}
-      >
-        {raw === undefined ? (
-          <SchemaForm schema={schema} root={schema} value={value} onChange={setValue} at="" label={name} />
-        ) : (
-          <Field name="raw" label="Arguments as JSON" value={raw} onInput={setRaw} isLong />
-        )}
-        <Action name="call" type="submit" isMain isBusy={call.isBusy}>
-          Call
-        </Action>{' '}
-        <Action
-          name="raw"
-          onClick={() => {
-            if (raw !== undefined) setValue(parsedOr(raw, value))
-            setRaw(raw === undefined ? JSON.stringify(value, null, 2) : undefined)
-          }}
-        >
-          {raw === undefined ? 'As JSON' : 'As a form'}
-        </Action>
-      </form>
-      {call.error !== undefined && <Problem error={call.error} again={() => void call.run()} />}
-      {call.done !== undefined && (
-        <section
-          data-part="result"
-          data-outcome={call.done.result.isError === true ? 'tool_error' : 'ok'}
-          aria-live="polite"
-        >
-          <h2>
-            {call.done.result.isError === true ? 'The tool reports an error' : 'Result'}{' '}
-            <small class="muted">{call.done.ms} ms</small>
-          </h2>
-          {call.done.result.content?.map((part, index) => (
-            <pre key={index}>
-              <Foreign text={part.type === 'text' ? (part.text ?? '') : JSON.stringify(part)} />
-            </pre>
-          ))}
-          {call.done.result.structuredContent !== undefined && (
-            <details>
-              <summary>Structured content</summary>
-              <pre>
-                <Foreign text={JSON.stringify(call.done.result.structuredContent, null, 2)} />
-              </pre>
-            </details>
-          )}
-        </section>
-      )}
-      <details>
-        <summary>As curl, and as an MCP request</summary>
-        <pre data-part="curl">{`curl '${location.origin}${path}' -H "Authorization: Bearer $POSTERN_TOKEN" --json '${JSON.stringify(value).replaceAll("'", "'\\''")}'`}</pre>
-        <pre data-part="mcp">{JSON.stringify(message, null, 2)}</pre>
-      </details>
+      {tool.data !== undefined && <Call {...{ namespace, id, name, path }} schema={tool.data.inputSchema ?? {}} />}
     </Room>
   )
 }
 
-function parsedOr(text: string, otherwise: unknown): unknown {
+interface CallProps {
+  readonly namespace: string
+  readonly id: string
+  readonly name: string
+  readonly path: string
+  readonly schema: Schema
+}
+
+function Call({ namespace, id, name, path, schema }: CallProps) {
+  // Arguments are an object, even where a schema leaves that out.
+  const root: Schema = { type: 'object', ...schema }
+  const first = firstValue(root, root, true) ?? {}
+  const [draft, setDraft] = useDraft(path, session.value?.userId, JSON.stringify(first))
+  const [value, setValue] = useState<unknown>(() => parseJson(draft))
+  const [raw, setRaw] = useState<string | undefined>()
+  const [isTried, setTried] = useState(false)
+  const change = (next: unknown) => {
+    setValue(next)
+    setDraft(JSON.stringify(withoutSecrets(next, root, root)))
+  }
+  const typeRaw = (text: string) => {
+    setRaw(text)
+    const read = readOr(text)
+    if (read !== undefined) change(read)
+  }
+  const stop = useRef(new AbortController())
+  const call = useAction(async () => {
+    stop.current = new AbortController()
+    const started = performance.now()
+    const result = await ask<ToolResult>('POST', path, { body: value ?? {}, signal: stop.current.signal })
+    return { result, ms: Math.round(performance.now() - started) }
+  })
+  const outcome = call.done?.result.isError === true ? 'tool_error' : 'ok'
+  const body = JSON.stringify(withoutSecrets(value ?? {}, root, root))
+  const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: JSON.parse(body) } }
+  return (
+    <>
+      <div class="beside">
+        <Form onTry={() => setTried(true)} onSend={() => void call.run()}>
+          {raw === undefined ? (
+            <SchemaForm
+              {...{ schema: root, value, at: '', label: name, isRequired: true }}
+              form={{ root, isTried }}
+              onChange={change}
+            />
+          ) : (
+            <Field
+              name="raw"
+              label="Arguments as JSON"
+              value={raw}
+              onInput={typeRaw}
+              type="json"
+              wrong={readOr(raw) === undefined ? 'is not JSON' : undefined}
+              isShown
+            />
+          )}
+          <Action name="call" type="submit" isMain isBusy={call.isBusy}>
+            Call
+          </Action>{' '}
+          {call.isBusy && (
+            <Action name="cancel" onClick={() => stop.current.abort()}>
+              Cancel
+            </Action>
+          )}{' '}
+          <Action
+            name="raw"
+            reason={raw !== undefined && readOr(raw) === undefined ? 'The text is not JSON yet' : undefined}
+            onClick={() => setRaw(raw === undefined ? JSON.stringify(value ?? {}, null, 2) : undefined)}
+          >
+            {raw === undefined ? 'As JSON' : 'As a form'}
+          </Action>
+        </Form>
+        <div>
+          {call.error?.name === 'AbortError' ? (
+            <p role="status">You cancelled the call. The server may have run it all the same.</p>
+          ) : (
+            call.error !== undefined && <Problem error={call.error} again={() => void call.run()} />
+          )}
+          {call.done !== undefined && (
+            <section data-part="result" data-outcome={outcome} aria-live="polite">
+              <h2>
+                {outcome === 'tool_error' ? 'The tool reports an error' : 'Result'}{' '}
+                <small class="muted">{call.done.ms} ms</small>
+              </h2>
+              <Result result={call.done.result} />
+            </section>
+          )}
+        </div>
+      </div>
+      <details>
+        <summary>This call as curl, as a command and as an MCP request</summary>
+        <Code part="curl" text={curlOf({ method: 'POST', path, body })} />
+        <Code part="command" text={commandOf(['tool', 'call', `${id}.${name}`, body, '-n', namespace])} />
+        <Code part="mcp" text={JSON.stringify(message, null, 2)} />
+      </details>
+    </>
+  )
+}
+
+/** Undefined: the text is not JSON. */
+function readOr(text: string): unknown {
   try {
-    return JSON.parse(text)
+    return parseJson(text)
   } catch {
-    return otherwise
+    return undefined
   }
 }

@@ -1,0 +1,215 @@
+/** JSON Schemas as a form reads them: in one piece, with a first value, and what is certainly wrong with a value. */
+
+import { isNumber } from '../json.ts'
+
+export interface Schema {
+  readonly [keyword: string]: unknown
+  readonly type?: string | readonly string[]
+  readonly properties?: Readonly<Record<string, Schema>>
+  readonly additionalProperties?: boolean | Schema
+  readonly required?: readonly string[]
+  readonly items?: boolean | Schema
+  readonly prefixItems?: readonly Schema[]
+  readonly enum?: readonly unknown[]
+  readonly const?: unknown
+  readonly allOf?: readonly Schema[]
+  readonly anyOf?: readonly Schema[]
+  readonly oneOf?: readonly Schema[]
+  readonly nullable?: boolean
+  readonly title?: string
+  readonly description?: string
+  readonly default?: unknown
+  readonly examples?: readonly unknown[]
+  readonly format?: string
+  readonly readOnly?: boolean
+  readonly writeOnly?: boolean
+  readonly $ref?: string
+}
+
+/** References and parts that are followed for one schema. Past it: its value is edited as JSON. */
+const followedMax = 100
+
+const isSchema = (value: unknown): value is Schema => typeof value === 'object' && value !== null
+
+/** The part of the document that a reference names. */
+function named(ref: string, root: Schema): Schema | undefined {
+  const path = /^#((?:\/(?:\$defs|definitions)\/.+)?)$/.exec(ref)?.[1]
+  if (path === undefined) return undefined
+  let at: unknown = root
+  for (const part of path.split('/').slice(1).map(unescaped))
+    at = isSchema(at) && Object.hasOwn(at, part) ? at[part] : undefined
+  return isSchema(at) ? at : undefined
+}
+
+const unescaped = (part: string) => {
+  try {
+    return decodeURIComponent(part).replaceAll('~1', '/').replaceAll('~0', '~')
+  } catch {
+    return part
+  }
+}
+
+/** A schema with its reference followed and the parts of `allOf` put into it. */
+export function whole(schema: Schema, root: Schema, left = { count: followedMax }): Schema {
+  left.count -= 1
+  if (left.count < 0) return {}
+  const { $ref, allOf = [], ...own } = schema
+  const target = $ref === undefined ? undefined : named($ref, root)
+  const parts = [...(target === undefined ? [] : [target]), ...allOf.filter(isSchema)]
+  return parts.map((part) => whole(part, root, left)).reduceRight((sum, part) => joined(part, sum), own as Schema)
+}
+
+/** What `second` says wins; members and required names are those of both. */
+export function joined(first: Schema, second: Schema): Schema {
+  const required = [...(first.required ?? []), ...(second.required ?? [])]
+  const properties = { ...first.properties, ...second.properties }
+  return {
+    ...{ ...first, ...second },
+    ...(required.length > 0 && { required: [...new Set(required)] }),
+    ...(Object.keys(properties).length > 0 && { properties }),
+  }
+}
+
+export type Kind = 'object' | 'array' | 'string' | 'number' | 'integer' | 'boolean' | 'null' | 'enum' | 'json'
+
+const kinds = new Set(['object', 'array', 'string', 'number', 'integer', 'boolean', 'null'])
+
+/** How a value of this schema is edited. Of a list of types: the one besides null. */
+export function kindOf({ type, properties, enum: values, const: only }: Schema): Kind {
+  if (values !== undefined || only !== undefined) return 'enum'
+  const types = [type ?? []].flat().filter((one) => one !== 'null')
+  const [one] = types
+  if (types.length === 1 && one !== undefined) return kinds.has(one) ? (one as Kind) : 'json'
+  if (types.length === 0 && type !== undefined) return 'null'
+  return types.length === 0 && properties !== undefined ? 'object' : 'json'
+}
+
+/** The kinds of value among which somebody chooses: of `anyOf`, `oneOf` or a list of types. Empty: there is no choice. */
+export function variantsOf(schema: Schema): readonly Schema[] {
+  const variants = (schema.anyOf ?? schema.oneOf)?.filter(isSchema)
+  if (variants !== undefined) return variants
+  const types = [schema.type ?? []].flat().filter((one) => one !== 'null')
+  return types.length > 1 ? types.map((type) => ({ ...schema, type })) : []
+}
+
+/** Whether null is a value, beside those of its kind. */
+export const isNullable = ({ type, nullable }: Schema) =>
+  nullable === true || (Array.isArray(type) && type.includes('null') && type.length > 1)
+
+export const choicesOf = ({ enum: values, const: only }: Schema): readonly unknown[] => values ?? [only]
+
+/**
+ * The first value of a schema: its default, or the members that are required or have a default. Undefined: it is left
+ * out.
+ */
+export function firstValue(given: Schema, root: Schema, isRequired: boolean, depth = 0): unknown {
+  const schema = whole(given, root)
+  if (schema.default !== undefined) return schema.default
+  if (isRequired && schema.const !== undefined) return schema.const
+  if (kindOf(schema) !== 'object' || depth > 8) return undefined
+  const members = Object.entries(schema.properties ?? {}).flatMap(([name, member]) => {
+    const value = firstValue(member, root, schema.required?.includes(name) === true, depth + 1)
+    return value === undefined ? [] : [[name, value]]
+  })
+  return isRequired || members.length > 0 ? Object.fromEntries(members) : undefined
+}
+
+/** The value of an item that somebody adds. */
+export function addedValue(schema: Schema, root: Schema): unknown {
+  const first = firstValue(schema, root, true)
+  if (first !== undefined) return first
+  return { object: {}, array: [], string: '', boolean: false }[kindOf(whole(schema, root)) as string] ?? null
+}
+
+/** The first variant that a value may be of; the first of all if none is. */
+export function variantOf(value: unknown, variants: readonly Schema[], root: Schema): number {
+  const index = variants.findIndex((one) => mayBe(value, whole(one, root), root))
+  return Math.max(0, index)
+}
+
+function mayBe(value: unknown, schema: Schema, root: Schema): boolean {
+  if (value === undefined) return true
+  const kind = kindOf(schema)
+  if (kind === 'enum') return choicesOf(schema).some((one) => JSON.stringify(one) === JSON.stringify(value))
+  if (kind === 'json') return true
+  if (kind === 'number' || kind === 'integer') return isNumber(value)
+  if (kind === 'null') return value === null
+  if (kind === 'array') return Array.isArray(value)
+  if (kind !== 'object') return typeof value === kind
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
+  const object = value as Record<string, unknown>
+  return Object.entries(schema.properties ?? {}).every(
+    ([name, member]) => object[name] === undefined || mayBe(object[name], whole(member, root), root),
+  )
+}
+
+const number = (value: unknown) => (typeof value === 'number' ? value : undefined)
+
+/** What is certainly wrong with a value; everything else the server decides. */
+export function wrongWith(schema: Schema, value: unknown, isRequired: boolean): string | undefined {
+  if (value === undefined) return isRequired ? 'is required' : undefined
+  if (typeof value === 'string') {
+    const length = [...value].length
+    const [least, most] = [number(schema['minLength']) ?? 0, number(schema['maxLength']) ?? Number.POSITIVE_INFINITY]
+    if (length < least) return `must have at least ${least} characters`
+    if (length > most) return `must have at most ${most} characters`
+  }
+  if (typeof value === 'number') {
+    const [least, most] = [number(schema['minimum']), number(schema['maximum'])]
+    const [above, below] = [number(schema['exclusiveMinimum']), number(schema['exclusiveMaximum'])]
+    if (kindOf(schema) === 'integer' && !Number.isInteger(value)) return 'must be a whole number'
+    if (least !== undefined && value < least) return `must be at least ${least}`
+    if (most !== undefined && value > most) return `must be at most ${most}`
+    if (above !== undefined && value <= above) return `must be more than ${above}`
+    if (below !== undefined && value >= below) return `must be less than ${below}`
+  }
+  return undefined
+}
+
+/** The bounds of a schema in words: hints, since the server decides. */
+export function boundsOf(schema: Schema): string {
+  const range = (least: string, most: string, of: string) => {
+    const [from, to] = [number(schema[least]), number(schema[most])]
+    if (from === undefined && to === undefined) return []
+    const words = from === undefined ? `at most ${to}` : to === undefined ? `at least ${from}` : `${from} to ${to}`
+    return [`${words}${of}`]
+  }
+  const one = (name: string, words: string) => (schema[name] === undefined ? [] : [`${words} ${String(schema[name])}`])
+  const example = exampleTimes[schema.format ?? '']
+  return [
+    ...(example === undefined ? [] : [`like ${example}`]),
+    ...range('minimum', 'maximum', ''),
+    ...one('exclusiveMinimum', 'more than'),
+    ...one('exclusiveMaximum', 'less than'),
+    ...one('multipleOf', 'a multiple of'),
+    ...range('minLength', 'maxLength', ' characters'),
+    ...range('minItems', 'maxItems', ' items'),
+    ...one('pattern', 'matches'),
+  ].join(', ')
+}
+
+const exampleTimes: Readonly<Record<string, string>> = { 'date-time': '2030-01-31T12:00:00Z', time: '12:00:00Z' }
+
+/** The JSON Pointer of a member. */
+export const pointer = (at: string, name: string | number) =>
+  `${at}/${String(name).replaceAll('~', '~0').replaceAll('/', '~1')}`
+
+const isSecret = ({ format, writeOnly }: Schema) => format === 'password' || writeOnly === true
+
+/** The value without what is secret in it: it is neither kept nor shown. */
+export function withoutSecrets(value: unknown, given: Schema, root: Schema, depth = 0): unknown {
+  const schema = whole(given, root)
+  const parts = [schema, ...variantsOf(schema).map((one) => whole(one, root))]
+  if (typeof value !== 'object' || value === null || isNumber(value) || depth > 32) return value
+  const kept = (member: unknown, name: string, index: number): unknown => {
+    const schemas = parts.flatMap(({ properties, items, prefixItems, additionalProperties }) => {
+      if (Array.isArray(value)) return [prefixItems?.[index] ?? items]
+      return [Object.hasOwn(properties ?? {}, name) ? properties?.[name] : additionalProperties]
+    })
+    const known = schemas.filter(isSchema)
+    if (known.some((one) => isSecret(whole(one, root)))) return undefined
+    return known.reduce((left, one) => withoutSecrets(left, one, root, depth + 1), member)
+  }
+  if (Array.isArray(value)) return value.map((item, index) => kept(item, '', index) ?? null)
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, kept(member, name, 0)]))
+}

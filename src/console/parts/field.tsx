@@ -1,0 +1,157 @@
+/** What can be typed or chosen, and the panel around it. */
+
+import type { ComponentChildren } from 'preact'
+import { useEffect, useId, useRef, useState } from 'preact/hooks'
+import { Foreign, visible } from './foreign.tsx'
+
+/** `lines`: a text that may have several; Enter sends the form, and Shift with it begins a line. */
+export type InputType = 'text' | 'password' | 'secret' | 'date' | 'email' | 'url' | 'number' | 'lines' | 'json'
+
+interface FieldProps {
+  readonly name: string
+  readonly label: string
+  readonly value: string
+  readonly onInput: (value: string) => void
+  readonly type?: InputType
+  readonly hint?: string
+  /** A stranger's. */
+  readonly foreignHint?: string | undefined
+  readonly placeholder?: string
+  /** From the server. */
+  readonly error?: string | undefined
+  /** Certainly wrong: it is shown once somebody has left the field, or where `isShown`. */
+  readonly wrong?: string | undefined
+  readonly isShown?: boolean
+  readonly options?: readonly string[]
+  /** As they are shown; left out: as they are. */
+  readonly names?: readonly string[]
+  /** Shown for the option ''. */
+  readonly nothing?: string
+  readonly isRequired?: boolean
+}
+
+/** Something that can be typed or chosen, with its label, hint and error. */
+export function Field(props: FieldProps) {
+  const { name, label, value, onInput, type = 'text', hint = '', foreignHint, wrong, options, names } = props
+  const id = useId()
+  const [isLeft, setLeft] = useState(false)
+  const error = props.error ?? (isLeft || props.isShown === true ? wrong : undefined)
+  const shared = {
+    id,
+    'data-field': name,
+    'data-wrong': wrong,
+    'aria-describedby': `${id}-more`,
+    'aria-invalid': error !== undefined,
+    'aria-required': props.isRequired === true,
+    name,
+    value,
+    placeholder: props.placeholder === undefined ? undefined : visible(props.placeholder),
+    onInput: (event: { currentTarget: { value: string } }) => onInput(event.currentTarget.value),
+    onBlur: () => setLeft(true),
+  }
+  return (
+    <div class="field">
+      <label for={id}>
+        <Foreign text={label} />
+        {props.isRequired === true && <small class="muted"> (required)</small>}
+      </label>
+      {options !== undefined ? (
+        <select {...shared}>
+          {options.map((option, index) => (
+            <option key={option} value={option}>
+              {option === '' ? (props.nothing ?? 'any') : visible(names?.[index] ?? option)}
+            </option>
+          ))}
+        </select>
+      ) : type === 'json' || type === 'lines' ? (
+        <Lines shared={shared} isJson={type === 'json'} />
+      ) : (
+        <input {...shared} {...inputs[type]} spellcheck={false} />
+      )}
+      <span id={`${id}-more`}>
+        <small class="muted">
+          {foreignHint !== undefined && <Foreign text={foreignHint} />}
+          {foreignHint !== undefined && hint !== '' && ' · '}
+          <Foreign text={hint} />
+        </small>
+        {error !== undefined && (
+          <small class="wrong" role="alert">
+            <Foreign text={error} />
+          </small>
+        )}
+      </span>
+    </div>
+  )
+}
+
+const inputs: Readonly<Record<Exclude<InputType, 'lines' | 'json'>, object>> = {
+  text: { type: 'text', autocomplete: 'off' },
+  // The key at the sign-in, which the browser may keep; no other secret.
+  password: { type: 'password', autocomplete: 'current-password' },
+  secret: { type: 'password', autocomplete: 'off' },
+  date: { type: 'date' },
+  email: { type: 'email', autocomplete: 'off' },
+  url: { type: 'text', inputmode: 'url', autocomplete: 'off' },
+  number: { type: 'text', inputmode: 'decimal', autocomplete: 'off' },
+}
+
+/** Grows with its text. */
+function Lines({ shared, isJson }: { readonly shared: { readonly value: string }; readonly isJson: boolean }) {
+  const enter = (event: KeyboardEvent & { currentTarget: HTMLTextAreaElement }) => {
+    const isSent = event.key === 'Enter' && !event.isComposing && (isJson ? event.ctrlKey : !event.shiftKey)
+    if (!isSent) return
+    event.preventDefault()
+    event.currentTarget.form?.requestSubmit()
+  }
+  const rows = Math.min(24, Math.max(isJson ? 6 : 1, shared.value.split('\n').length))
+  return <textarea {...shared} rows={rows} spellcheck={!isJson} class={isJson ? 'code' : undefined} onKeyDown={enter} />
+}
+
+interface FormProps {
+  readonly title?: string
+  readonly onSend: () => void
+  /** Before it is known whether something is wrong. */
+  readonly onTry?: () => void
+  readonly children: ComponentChildren
+}
+
+/** Sends what was typed, unless something in it is certainly wrong: that gets the focus. */
+export function Form({ title, onSend, onTry, children }: FormProps) {
+  const form = useRef<HTMLFormElement>(null)
+  return (
+    <form
+      ref={form}
+      class="panel"
+      noValidate
+      onSubmit={(event) => {
+        event.preventDefault()
+        onTry?.()
+        const wrong = form.current?.querySelector<HTMLElement>('[data-wrong]')
+        if (wrong === null || wrong === undefined) onSend()
+        else wrong.focus()
+      }}
+    >
+      {title !== undefined && <h2>{title}</h2>}
+      {children}
+    </form>
+  )
+}
+
+/** Hours that a draft is kept. */
+const draftHours = 12
+
+/** A text that this tab keeps for its user, over the end of a session too. Nothing secret may be in it. */
+export function useDraft(name: string, userId: string | undefined, first: string) {
+  const key = `draft ${userId ?? ''} ${name}`
+  const [text, setText] = useState(() => draftOf(key) ?? first)
+  useEffect(() => {
+    if (text === first) sessionStorage.removeItem(key)
+    else sessionStorage.setItem(key, JSON.stringify({ text, until: Date.now() + draftHours * 3_600_000 }))
+  }, [key, text, first])
+  return [text, setText] as const
+}
+
+function draftOf(key: string): string | undefined {
+  const { text, until } = JSON.parse(sessionStorage.getItem(key) ?? '{}') as { text?: string; until?: number }
+  return (until ?? 0) > Date.now() ? text : undefined
+}

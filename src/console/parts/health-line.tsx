@@ -1,0 +1,64 @@
+/** The health of a connection in a line, with the one thing that would help it. */
+
+import type { Health, HealthAction } from '../../model/health.ts'
+import { hrefOf } from '../address.ts'
+import { ask } from '../interface.ts'
+import { useAction } from '../resource.ts'
+import { Foreign } from './foreign.tsx'
+import { Action, Elsewhere, State, When } from './parts.tsx'
+
+interface HealthProps {
+  readonly health: Health
+  readonly namespace: string
+  /** Hears the new health of a connection that somebody tested here. */
+  readonly onChange?: (health: Health) => void
+}
+
+export function HealthLine({ health, namespace, onChange }: HealthProps) {
+  return (
+    <>
+      <State level={health.level}>
+        <Foreign text={health.summary} />
+      </State>
+      {health.since !== null && (
+        <small class="muted">
+          {' '}
+          since <When at={health.since} />
+        </small>
+      )}{' '}
+      {health.action !== null && <Resolve {...{ namespace, health, onChange }} action={health.action} />}
+    </>
+  )
+}
+
+interface ResolveProps {
+  readonly namespace: string
+  readonly health: Health
+  readonly action: HealthAction
+  readonly onChange: ((health: Health) => void) | undefined
+}
+
+function Resolve({ namespace, health, action, onChange }: ResolveProps) {
+  const test = useAction(async (path: string) => onChange?.(await ask<Health>('POST', path)))
+  if ('href' in action) return <Elsewhere href={action.href}>{action.label}</Elsewhere>
+  if (action.kind === 'review-pins')
+    return (
+      <a href={`${hrefOf('connections', namespace, health.connectionId)}#pins`} data-action="resolve">
+        {action.label}
+      </a>
+    )
+  // The server of an uplink dials in by itself: a browser cannot do it.
+  if (action.kind !== 'test') return null
+  return (
+    <>
+      <Action name="resolve" isBusy={test.isBusy} onClick={() => void test.run(action.path)}>
+        {action.label}
+      </Action>
+      {test.error !== undefined && (
+        <small class="wrong">
+          <Foreign text={test.error.message} />
+        </small>
+      )}
+    </>
+  )
+}

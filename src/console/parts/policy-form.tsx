@@ -1,0 +1,194 @@
+/** A policy as a form, beside its JSON. A value that no field can show stays as it is in the JSON. */
+
+import { useState } from 'preact/hooks'
+import { Field } from './field.tsx'
+import { Action } from './parts.tsx'
+
+type Constraint = Readonly<Record<string, unknown>>
+
+interface Form<T> {
+  /** Undefined: no field can show it. */
+  readonly written: (value: unknown) => T | undefined
+  /** Undefined: it is left out. */
+  readonly read: (shown: T) => unknown
+}
+
+const texts = (value: unknown): readonly string[] | undefined => {
+  const list = [value ?? []].flat()
+  return list.every((one) => typeof one === 'string') ? (list as string[]) : undefined
+}
+const oneOrMany = (list: readonly string[]) => (list.length > 1 ? list : list[0])
+
+const names: Form<string> = {
+  written: (value) => texts(value)?.join(', '),
+  read: (text) => oneOrMany(text.split(/[\s,]+/).filter(Boolean)),
+}
+const lifetime: Form<string> = {
+  written: (value) => (value === undefined ? '' : typeof value === 'object' ? undefined : String(value)),
+  read: (text) => (text === '' ? undefined : /^\d{1,9}$/.test(text) ? Number(text) : text),
+}
+/** `key=value`, a line for each. */
+const pairs: Form<string> = {
+  written: (value) => {
+    if (value === undefined) return ''
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
+    const members: [string, unknown][] = Object.entries(value)
+    const isShown = members.every(
+      ([name, one]) => typeof one === 'string' && !/[=\n]/.test(name) && !one.includes('\n'),
+    )
+    return isShown ? members.map((pair) => pair.join('=')).join('\n') : undefined
+  },
+  read: (text) => {
+    const lines = text.split('\n').filter((line) => line.includes('='))
+    const members = lines.map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)])
+    return members.length === 0 ? undefined : Object.fromEntries(members)
+  },
+}
+
+const fields = [
+  ['namespaces', 'Namespaces', names, 'text', 'like acme, acme-ops; empty: all that you have'],
+  ['metadata', 'Metadata of connections', pairs, 'lines', 'like team=crm, a line for each; connectionId=ID for one'],
+  [
+    'rpcReqMatch',
+    'MCP requests that match',
+    pairs,
+    'lines',
+    'like params.name=^issues\\. with a pattern, a line for each',
+  ],
+  ['ttl', 'Lifetime', lifetime, 'text', 'like 30m or 2h; empty: one hour'],
+] as const
+
+const choices = [
+  ['operations', 'Operations', ['read', 'write', 'execute']],
+  ['resources', 'Resources', ['connections', 'servers', 'namespaces', 'skills']],
+] as const
+
+interface PolicyFormProps {
+  /** Undefined: the JSON cannot be read. */
+  readonly policy: readonly unknown[] | undefined
+  readonly onChange: (policy: readonly unknown[]) => void
+}
+
+export function PolicyForm({ policy, onChange }: PolicyFormProps) {
+  if (policy === undefined) return <p class="muted">The form follows as soon as the JSON can be read.</p>
+  return (
+    <>
+      {policy.map((constraint, index) => (
+        <fieldset key={index}>
+          <legend>Constraint {index + 1}</legend>
+          <ConstraintForm
+            constraint={(constraint ?? {}) as Constraint}
+            at={`/${index}`}
+            onChange={(next) => onChange(policy.with(index, next))}
+          />
+          {policy.length > 1 && (
+            <Action name="remove" for={`/${index}`} onClick={() => onChange(policy.toSpliced(index, 1))}>
+              Remove
+            </Action>
+          )}
+        </fieldset>
+      ))}
+      <Action name="add" for="" onClick={() => onChange([...policy, { operations: 'read' }])}>
+        Add a constraint
+      </Action>
+    </>
+  )
+}
+
+interface ConstraintProps {
+  readonly constraint: Constraint
+  readonly at: string
+  readonly onChange: (constraint: Constraint) => void
+}
+
+function ConstraintForm({ constraint, at, onChange }: ConstraintProps) {
+  const change = (name: string, value: unknown) => {
+    const { [name]: _, ...others } = constraint
+    onChange(value === undefined ? others : { ...constraint, [name]: value })
+  }
+  return (
+    <>
+      {choices.map(([name, label, options]) => (
+        <Choices
+          key={name}
+          {...{ label, options, at: `${at}/${name}` }}
+          chosen={texts(constraint[name])}
+          onChange={(chosen) => change(name, oneOrMany(chosen))}
+        />
+      ))}
+      {fields.map(([name, label, form, type, hint]) => (
+        <Value
+          key={name}
+          {...{ form, label, type, hint, at: `${at}/${name}`, value: constraint[name] }}
+          onChange={(value) => change(name, value)}
+        />
+      ))}
+    </>
+  )
+}
+
+interface ChoicesProps {
+  readonly at: string
+  readonly label: string
+  readonly options: readonly string[]
+  readonly chosen: readonly string[] | undefined
+  readonly onChange: (chosen: readonly string[]) => void
+}
+
+/** None chosen: it restricts nothing. */
+function Choices({ at, label, options, chosen = [], onChange }: ChoicesProps) {
+  return (
+    <fieldset class="choices">
+      <legend>{label}</legend>
+      {options.map((option) => (
+        <label key={option}>
+          <input
+            type="checkbox"
+            data-field={`${at}/${option}`}
+            checked={chosen.includes(option)}
+            onChange={() =>
+              onChange(options.filter((one) => (one === option ? !chosen.includes(one) : chosen.includes(one))))
+            }
+          />{' '}
+          {option}
+        </label>
+      ))}
+      {chosen.length === 0 && <small class="muted">all</small>}
+    </fieldset>
+  )
+}
+
+interface ValueProps {
+  readonly form: Form<string>
+  readonly at: string
+  readonly label: string
+  readonly type: 'text' | 'lines'
+  readonly hint: string
+  readonly value: unknown
+  readonly onChange: (value: unknown) => void
+}
+
+function Value({ form, at, label, type, hint, value, onChange }: ValueProps) {
+  const written = form.written(value)
+  const [typed, setTyped] = useState(written ?? '')
+  if (written === undefined)
+    return (
+      <p>
+        {label}: <small class="muted">only its JSON can show this value</small>
+      </p>
+    )
+  const isOwn = JSON.stringify(form.read(typed)) === JSON.stringify(value)
+  return (
+    <Field
+      {...{ label, type, hint, name: at, value: isOwn ? typed : written }}
+      onInput={(text) => {
+        setTyped(text)
+        onChange(form.read(text))
+      }}
+    />
+  )
+}
+
+/** The text of a policy as the composer writes it. */
+export const policyText = (policy: readonly unknown[]) =>
+  `[\n${policy.map((one) => `  ${JSON.stringify(one, null, 1).replace(/\n\s*/g, ' ')}`).join(',\n')}\n]`

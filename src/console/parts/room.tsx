@@ -1,0 +1,78 @@
+/** The root of a room, and what stands in it when something went wrong. */
+
+import type { ComponentChildren } from 'preact'
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
+import { hrefOf, placed } from '../address.ts'
+import { Refused } from '../interface.ts'
+import type { Resource } from '../resource.ts'
+import { Foreign } from './foreign.tsx'
+import { Action, Busy, Copied, Elsewhere } from './parts.tsx'
+import { AsText, type Request } from './request.tsx'
+
+export function Problem({ error, again }: { readonly error: Error; readonly again?: (() => void) | undefined }) {
+  const refused = error instanceof Refused ? error : undefined
+  const message = refused?.message ?? 'The server cannot be reached.'
+  return (
+    <div data-part="error" class="problem" role="alert">
+      <p>
+        <Foreign text={message} />
+      </p>
+      {refused?.requestId !== undefined && (
+        <p class="muted">
+          Request <Copied text={refused.requestId} />
+        </p>
+      )}
+      <p>
+        {refused?.setupUrl !== undefined && <Elsewhere href={refused.setupUrl}>Set it up</Elsewhere>}
+        {again === undefined ? (
+          <a href={hrefOf()} data-action="go-overview">
+            Go to the overview
+          </a>
+        ) : (
+          <Action name="retry" onClick={again}>
+            Try again
+          </Action>
+        )}
+      </p>
+      {refused?.path !== undefined && <AsText request={{ path: refused.path }} />}
+    </div>
+  )
+}
+
+interface RoomProps {
+  readonly name: string
+  readonly title: string
+  readonly id?: string
+  readonly resource?: Pick<Resource<unknown>, 'error' | 'isLoading' | 'again'>
+  readonly isEmpty?: boolean
+  readonly actions?: ComponentChildren
+  /** Of which the room shows the answer. */
+  readonly request?: Request | undefined
+  readonly children?: ComponentChildren
+}
+
+/** The root of a room: its heading, which has the focus when somebody comes in, and its state. */
+export function Room({ name, title, id, resource, isEmpty, actions, request, children }: RoomProps) {
+  const heading = useRef<HTMLHeadingElement>(null)
+  useEffect(() => {
+    heading.current?.focus({ preventScroll: true })
+    document.title = [...new Set([name.replace(/^./, (first) => first.toUpperCase()), title, 'postern'])].join(' · ')
+  }, [name, title])
+  const { error, isLoading = false, again } = resource ?? {}
+  const state = isLoading ? 'loading' : error !== undefined ? 'error' : isEmpty === true ? 'empty' : 'ready'
+  useLayoutEffect(() => {
+    if (!isLoading) placed()
+  }, [isLoading, name, title])
+  return (
+    <main id="main" data-room={name} data-state={state} data-id={id}>
+      <div class="heading">
+        <h1 ref={heading} tabIndex={-1}>
+          <Foreign text={title} />
+        </h1>
+        <div class="actions">{actions}</div>
+      </div>
+      {isLoading ? <Busy /> : error !== undefined ? <Problem error={error} again={again} /> : children}
+      {request !== undefined && error === undefined && <AsText request={request} />}
+    </main>
+  )
+}
