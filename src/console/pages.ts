@@ -125,8 +125,9 @@ export class Pages<T> {
     )
 }
 
-/** Lists that were looked at last, for whoever comes back to them. */
+/** Lists that were looked at last, for somebody who comes back to them. */
 const left = new Map<string, Pages<unknown>>()
+/** Past it: the oldest is let go, and read anew. */
 const leftMax = 8
 
 /** `name`: of the list, with its filters; null: it is not known yet. A room to which the browser leads back finds its list again. */

@@ -30,6 +30,8 @@ export interface FormOf {
   readonly root: Schema
   /** Whether somebody has tried to call: then all that is wrong is shown. */
   readonly isTried: boolean
+  /** The value that the server refused, and its words. */
+  readonly refused: { readonly at: string; readonly words: string } | undefined
 }
 
 interface ValueProps {
@@ -143,6 +145,7 @@ function Choice({ schema, at, label, value, onChange, isRequired, form, choices 
       onInput={(text) => onChange(text === '' ? undefined : parseJson(text))}
       foreignHint={schema.description}
       wrong={wrong}
+      error={form.refused?.at === at ? form.refused.words : undefined}
       isShown={form.isTried}
     />
   )
@@ -201,6 +204,7 @@ function Text({ schema, at, label, value, onChange, isRequired, form }: PartProp
       hint={boundsOf(schema)}
       foreignHint={schema.description}
       wrong={wrong}
+      error={form.refused?.at === at ? form.refused.words : undefined}
       isShown={form.isTried || read === unreadable}
     />
   )

@@ -59,7 +59,7 @@ export function whole(schema: Schema, root: Schema, left = { count: followedMax 
   return parts.map((part) => whole(part, root, left)).reduceRight((sum, part) => joined(part, sum), own as Schema)
 }
 
-/** What `second` says wins; members and required names are those of both. */
+/** `second` wins where both say something; members and required names are those of both. */
 export function joined(first: Schema, second: Schema): Schema {
   const required = [...(first.required ?? []), ...(second.required ?? [])]
   const properties = { ...first.properties, ...second.properties }
@@ -145,7 +145,7 @@ function mayBe(value: unknown, schema: Schema, root: Schema): boolean {
 
 const number = (value: unknown) => (typeof value === 'number' ? value : undefined)
 
-/** What is certainly wrong with a value; everything else the server decides. */
+/** The words for a value that is certainly wrong; the server decides everything else. */
 export function wrongWith(schema: Schema, value: unknown, isRequired: boolean): string | undefined {
   if (value === undefined) return isRequired ? 'is required' : undefined
   if (typeof value === 'string') {

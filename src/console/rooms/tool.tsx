@@ -1,6 +1,6 @@
 /** One tool: its form, a call, and the result as text, never as anything that runs. */
 
-import { useRef, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { address, hrefOf } from '../address.ts'
 import { firstValue, type Schema, withoutSecrets } from '../form/schema.ts'
 import { SchemaForm } from '../form/schema-form.tsx'
@@ -71,6 +71,10 @@ function Call({ namespace, id, name, path, schema }: CallProps) {
     const result = await ask<ToolResult>('POST', path, { body: value ?? {}, signal: stop.current.signal })
     return { result, ms: Math.round(performance.now() - started) }
   })
+  const refused = refusedBy(call.error)
+  useEffect(() => {
+    if (refused !== undefined) document.querySelector<HTMLElement>(`[data-field="${CSS.escape(refused.at)}"]`)?.focus()
+  }, [call.error])
   const outcome = call.done?.result.isError === true ? 'tool_error' : 'ok'
   const body = JSON.stringify(withoutSecrets(value ?? {}, root, root))
   const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: JSON.parse(body) } }
@@ -81,7 +85,7 @@ function Call({ namespace, id, name, path, schema }: CallProps) {
           {raw === undefined ? (
             <SchemaForm
               {...{ schema: root, value, at: '', label: name, isRequired: true }}
-              form={{ root, isTried }}
+              form={{ root, isTried, refused }}
               onChange={change}
             />
           ) : (
@@ -136,6 +140,12 @@ function Call({ namespace, id, name, path, schema }: CallProps) {
       </details>
     </>
   )
+}
+
+/** The value that a refusal names first: `days: must be …`, `list[0].name: …`. */
+function refusedBy(error: Error | undefined): { at: string; words: string } | undefined {
+  const [, path = '', words = ''] = /^([\w$-]+(?:\.[\w$-]+|\[\d+\])*): ([^]*)$/.exec(error?.message ?? '') ?? []
+  return path === '' ? undefined : { at: `/${path.replace(/\[(\d+)\]/g, '/$1').replaceAll('.', '/')}`, words }
 }
 
 /** Undefined: the text is not JSON. */

@@ -1,0 +1,294 @@
+/** The console's form for a tool, in a real browser: each feature of a schema that it covers (contract, 23). */
+
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Browser, Page } from 'playwright-core'
+import { openBrowser, openPage, room, signInAt } from '../support/browser.ts'
+import { type Server, startServer, type Workplace, workplace } from '../support/executable.ts'
+import { isHere } from '../support/needs.ts'
+
+const key = 'a-key-of-at-least-32-characters-0'
+
+const text = { type: 'string' }
+const node = {
+  type: 'object',
+  properties: { label: text, next: { $ref: '#/$defs/node' }, all: { type: 'array', items: { $ref: '#/$defs/node' } } },
+}
+const schemas: Record<string, object> = {
+  nothing: { type: 'object' },
+  plain: {
+    type: 'object',
+    required: ['city'],
+    properties: {
+      city: { ...text, minLength: 2, description: 'Where', examples: ['Oslo'] },
+      days: { type: 'integer', minimum: 1, maximum: 10, default: 3 },
+      unit: { enum: ['c', 'f', 0] },
+      exact: { type: 'boolean' },
+      secret: { ...text, format: 'password' },
+      id: { type: 'integer' },
+      made: { ...text, readOnly: true },
+    },
+  },
+  nested: {
+    type: 'object',
+    required: ['address'],
+    properties: {
+      address: { type: 'object', required: ['street'], properties: { street: text, 'a/b': text } },
+      other: { type: 'object', required: ['street'], properties: { street: text } },
+    },
+  },
+  lists: {
+    type: 'object',
+    properties: {
+      tags: { type: 'array', items: text },
+      pair: { type: 'array', prefixItems: [{ type: 'integer' }, { type: 'boolean' }], items: false },
+      people: { type: 'array', items: { type: 'object', required: ['name'], properties: { name: text } } },
+    },
+  },
+  choices: {
+    type: 'object',
+    properties: {
+      how: { anyOf: [text, { type: 'object', properties: { x: { type: 'number' } } }] },
+      limit: { type: ['integer', 'null'] },
+      mixed: { type: ['string', 'boolean'] },
+      old: { ...text, nullable: true },
+    },
+  },
+  root: {
+    type: 'object',
+    properties: { shared: text },
+    oneOf: [
+      { title: 'By id', properties: { id: { type: 'integer' } }, required: ['id'] },
+      { title: 'By name', properties: { name: text }, required: ['name'] },
+    ],
+  },
+  required: {
+    type: 'object',
+    properties: { a: text, b: text },
+    anyOf: [{ required: ['a'] }, { required: ['b'] }],
+  },
+  recursive: { type: 'object', properties: { tree: { $ref: '#/$defs/node' } }, $defs: { node } },
+  names: { type: 'object', properties: { known: text }, additionalProperties: { type: 'number' } },
+  joined: {
+    type: 'object',
+    allOf: [{ properties: { a: text }, required: ['a'] }, { properties: { b: { type: 'number' } } }],
+  },
+  any: { type: 'object', properties: { value: {} } },
+}
+
+let browser: Browser
+let place: Workplace
+let server: Server
+beforeAll(async () => {
+  if (!isHere('Chromium')) return
+  browser = await openBrowser()
+  place = workplace()
+  mkdirSync(join(place.folder, 'fixtures'))
+  const tools = Object.entries(schemas).map(([name, inputSchema]) => ({ name, inputSchema }))
+  const fixtures = {
+    namespaces: [{ namespace: 'acme', userId: 'u' }],
+    apiKeys: [{ userId: 'u', key }],
+    servers: [
+      {
+        ...{ qualifiedName: 'acme/forms', displayName: 'Forms', description: 'Tools of every shape', remote: true },
+        ...{ connections: [], tools },
+      },
+    ],
+    connections: [
+      {
+        ...{ namespace: 'acme', connectionId: 'forms', mcpUrl: 'https://forms.example/mcp', server: 'acme/forms' },
+        mock: { enabled: true },
+      },
+    ],
+  }
+  writeFileSync(join(place.folder, 'fixtures/forms.json'), JSON.stringify(fixtures))
+  server = await startServer(place, ['--fixtures', join(place.folder, 'fixtures')])
+})
+afterAll(async () => {
+  await browser?.close()
+  await server?.kill('SIGKILL')
+  place?.[Symbol.dispose]()
+})
+
+const field = (at: string) => `[data-field="${at}"]`
+const action = (name: string, at: string) => `[data-action="${name}"][data-for="${at}"]`
+
+/** The arguments that the room would send. */
+async function args(page: Page): Promise<unknown> {
+  const message = await page.locator('[data-part="mcp"]').textContent()
+  return JSON.parse(message ?? '').params.arguments
+}
+
+describe.skipIf(!isHere('Chromium'))('the form of a tool', () => {
+  const inForm = (tool: string, work: (page: Page) => Promise<void>) => async () => {
+    const { context, page, faults } = await openPage(browser, server.url)
+    await signInAt(page, `${server.url}/console/connections/acme/forms/tools/${tool}`, key)
+    await room(page, 'tool', 'ready')
+    await work(page)
+    expect(faults).toEqual([])
+    await context.close()
+  }
+
+  test(
+    'an object without fields is a form without fields, and a call with {} (needs Chromium)',
+    inForm('nothing', async (page) => {
+      expect(await page.locator('[data-field]').count()).toBe(0)
+      await page.click('[data-action="call"]')
+      await page.waitForSelector('[data-part="result"][data-outcome="ok"]')
+      expect(await args(page)).toEqual({})
+    }),
+  )
+
+  test(
+    'defaults are filled in and can be taken out; a wrong field gets the focus, and nothing is called (needs Chromium)',
+    inForm('plain', async (page) => {
+      expect(await args(page)).toEqual({ days: 3 })
+      expect(await page.getAttribute(field('/city'), 'placeholder')).toBe('Oslo')
+      expect(await page.locator(field('/made')).count()).toBe(0)
+      await page.click('[data-action="call"]')
+      await page.waitForFunction("document.activeElement?.dataset.field === '/city'")
+      expect(await page.getAttribute(field('/city'), 'aria-invalid')).toBe('true')
+      expect(await page.locator('[data-part="result"]').count()).toBe(0)
+      await page.fill(field('/city'), 'Bergen')
+      await page.fill(field('/days'), '1.5')
+      await page.click('[data-action="call"]')
+      await page.waitForFunction("document.activeElement?.dataset.field === '/days'")
+      await page.fill(field('/days'), '')
+      await page.selectOption(field('/unit'), '0')
+      await page.selectOption(field('/exact'), 'false')
+      await page.fill(field('/secret'), 'hush')
+      await page.fill(field('/id'), '9007199254740993')
+      expect(await page.locator('[data-part="mcp"]').textContent()).not.toContain('hush')
+      expect(await page.evaluate<string>('JSON.stringify(Object.values(sessionStorage))')).not.toContain('hush')
+      // JSON of the whole and back: nothing is lost, and numbers keep their digits.
+      await page.click('[data-action="raw"]')
+      expect(JSON.stringify(await page.inputValue(field('raw')))).toContain('9007199254740993')
+      await page.click('[data-action="raw"]')
+      expect(await page.inputValue(field('/id'))).toBe('9007199254740993')
+      expect(await page.inputValue(field('/secret'))).toBe('hush')
+      const sent = page.waitForRequest((request) => request.method() === 'POST')
+      await page.press(field('/city'), 'Enter')
+      expect((await sent).postData()).toBe(
+        '{"city":"Bergen","unit":0,"exact":false,"secret":"hush","id":9007199254740993}',
+      )
+      // Readers understand such a number differently, so that the platform refuses it: the words stand beside its field.
+      await page.waitForSelector('[data-part="error"]')
+      await page.waitForFunction("document.activeElement?.dataset.field === '/id'")
+      expect(await page.locator('.field:has([data-field="/id"])').textContent()).toContain('write it as a string')
+      // What was typed is there again, but for the secret.
+      await page.reload()
+      await room(page, 'tool', 'ready')
+      expect(await page.inputValue(field('/city'))).toBe('Bergen')
+      expect(await page.inputValue(field('/secret'))).toBe('')
+    }),
+  )
+
+  test(
+    'objects in objects: a required one is there, an optional one is left out until it has a member (needs Chromium)',
+    inForm('nested', async (page) => {
+      expect(await args(page)).toEqual({ address: {} })
+      await page.fill(field('/address/street'), 'Main')
+      await page.fill(field('/address/a~1b'), 'x')
+      await page.fill(field('/other/street'), 'Side')
+      expect(await args(page)).toEqual({ address: { street: 'Main', 'a/b': 'x' }, other: { street: 'Side' } })
+      await page.fill(field('/other/street'), '')
+      expect(await args(page)).toEqual({ address: { street: 'Main', 'a/b': 'x' } })
+    }),
+  )
+
+  test(
+    'items are added, moved and removed; the first may have schemas of their own (needs Chromium)',
+    inForm('lists', async (page) => {
+      for (const [index, tag] of ['a', 'b', 'c'].entries()) {
+        await page.click(action('add', '/tags'))
+        await page.fill(field(`/tags/${index}`), tag)
+      }
+      await page.click(action('up', '/tags/2'))
+      await page.click(action('remove', '/tags/0'))
+      await page.click(action('add', '/pair'))
+      await page.fill(field('/pair/0'), '7')
+      await page.click(action('add', '/pair'))
+      await page.selectOption(field('/pair/1'), 'true')
+      expect(await page.locator(action('add', '/pair')).count()).toBe(0)
+      await page.click(action('add', '/people'))
+      await page.fill(field('/people/0/name'), 'Ada')
+      expect(await args(page)).toEqual({ tags: ['c', 'b'], pair: [7, true], people: [{ name: 'Ada' }] })
+    }),
+  )
+
+  test(
+    'a kind is chosen by anyOf or a list of types, and null by its box (needs Chromium)',
+    inForm('choices', async (page) => {
+      await page.fill(field('/how'), 'fast')
+      expect(await args(page)).toEqual({ how: 'fast' })
+      await page.selectOption(field('/how#variant'), '1')
+      await page.fill(field('/how/x'), '2')
+      await page.check(field('/limit#null'))
+      await page.selectOption(field('/mixed#variant'), '1')
+      await page.selectOption(field('/mixed'), 'true')
+      await page.check(field('/old#null'))
+      expect(await args(page)).toEqual({ how: { x: 2 }, limit: null, mixed: true, old: null })
+      await page.uncheck(field('/limit#null'))
+      await page.fill(field('/limit'), '5')
+      expect(await args(page)).toMatchObject({ limit: 5 })
+    }),
+  )
+
+  test(
+    'a choice at the root keeps the members that all kinds share (needs Chromium)',
+    inForm('root', async (page) => {
+      await page.fill(field('/shared'), 's')
+      await page.fill(field('/id'), '1')
+      expect(await args(page)).toEqual({ shared: 's', id: 1 })
+      await page.selectOption(field('#variant'), '1')
+      await page.fill(field('/name'), 'n')
+      expect(await args(page)).toEqual({ shared: 's', name: 'n' })
+    }),
+  )
+
+  test(
+    'a choice between what is required asks for no value of its own (needs Chromium)',
+    inForm('required', async (page) => {
+      await page.selectOption(field('#variant'), '1')
+      await page.click('[data-action="call"]')
+      await page.waitForFunction("document.activeElement?.dataset.field === '/b'")
+      await page.fill(field('/b'), 'x')
+      expect(await args(page)).toEqual({ b: 'x' })
+    }),
+  )
+
+  test(
+    'a schema that refers to itself opens on demand (needs Chromium)',
+    inForm('recursive', async (page) => {
+      await page.fill(field('/tree/label'), 'top')
+      await page.click(action('open', '/tree/next'))
+      await page.fill(field('/tree/next/label'), 'below')
+      await page.click(action('add', '/tree/all'))
+      await page.fill(field('/tree/all/0/label'), 'item')
+      expect(await args(page)).toEqual({ tree: { label: 'top', next: { label: 'below' }, all: [{ label: 'item' }] } })
+    }),
+  )
+
+  test(
+    'other names are typed by hand, parts are joined, and a value of any kind is JSON (needs Chromium)',
+    inForm('names', async (page) => {
+      await page.fill(field('#name'), 'mine')
+      await page.click(action('add', ''))
+      await page.fill(field('/mine'), '4')
+      expect(await args(page)).toEqual({ mine: 4 })
+      await page.click(action('remove', '/mine'))
+      expect(await args(page)).toEqual({})
+      await page.goto(`${server.url}/console/connections/acme/forms/tools/joined`)
+      await page.fill(field('/a'), 'x')
+      await page.fill(field('/b'), '2')
+      expect(await args(page)).toEqual({ a: 'x', b: 2 })
+      await page.goto(`${server.url}/console/connections/acme/forms/tools/any`)
+      await page.fill(field('/value'), '{"a":[1,nul')
+      await page.click('[data-action="call"]')
+      await page.waitForFunction("document.activeElement?.dataset.field === '/value'")
+      await page.fill(field('/value'), '{"a":[1,null]}')
+      expect(await args(page)).toEqual({ value: { a: [1, null] } })
+    }),
+  )
+})
