@@ -53,7 +53,7 @@ export function Shell() {
         </a>
         <span class="muted">{session.value.userId}</span>
         <Action name="keys" onClick={showKeys}>
-          Keys
+          Shortcuts
         </Action>
         <Action name="sign-out" onClick={signOut}>
           Sign out

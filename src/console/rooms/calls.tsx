@@ -96,6 +96,8 @@ export function Calls() {
   const live = useLive(isLive, of('namespace'))
   const isWanted = (call: ShownCall) =>
     (of('tool') === '' || call.tool === of('tool')) && (of('outcome') === '' || call.outcome === of('outcome'))
+  const flags = names.flatMap((name) => (of(name) === '' ? [] : [name === 'namespace' ? '-n' : `--${name}`, of(name)]))
+  const command = ['calls', ...flags]
   const came = live.calls.filter(isWanted)
   const isEmpty = came.length === 0 && pages?.isWhole === true && pages.length === 0
   return (
@@ -103,6 +105,7 @@ export function Calls() {
       name="calls"
       title="Calls"
       resource={stateOf(pages)}
+      request={{ path: `/calls?limit=100${wanted}`, command }}
       isEmpty={isEmpty}
       actions={
         <>
@@ -161,7 +164,13 @@ export function Call() {
   const call = story.data?.call as ShownCall | undefined
   const connection = story.data?.connection
   return (
-    <Room name="call" title={call === undefined ? 'Call' : `Call of ${call.tool}`} id={id} resource={story}>
+    <Room
+      name="call"
+      title={call === undefined ? 'Call' : `Call of ${call.tool}`}
+      id={id}
+      resource={story}
+      request={{ path: `/calls/${encodeURIComponent(id)}` }}
+    >
       {call !== undefined && (
         <>
           <p>

@@ -1,12 +1,17 @@
-/** Connects a client to a connection: its URL, what each client needs, and whether it has arrived. */
+/** Connects a client to a connection, or to a whole namespace: its URL, what each client needs, and its arrival. */
 
 import { useEffect, useState } from 'preact/hooks'
+import type { ConnectionPage } from '../../model/connection.ts'
+import type { RecipeList } from '../../model/recipe.ts'
 import { address, filter, go, hrefOf } from '../address.ts'
 import { useEvents } from '../events.ts'
 import { Field } from '../parts/field.tsx'
+import { Foreign } from '../parts/foreign.tsx'
 import { NamespaceChoice, useMe } from '../parts/me.tsx'
-import { Action, Copied, When } from '../parts/parts.tsx'
+import { Copied, When } from '../parts/parts.tsx'
+import { Code } from '../parts/request.tsx'
 import { Room } from '../parts/room.tsx'
+import { useResource } from '../resource.ts'
 
 /** Milliseconds after which the room says what usually is wrong. */
 const patienceMs = 120_000
@@ -19,7 +24,7 @@ interface Arrived {
   readonly connectionId: string
 }
 
-/** The first request of a client for this connection, once there is one. */
+/** The first request of a client for this connection, or for any of the namespace, once there is one. */
 function useArrival(namespace: string, id: string) {
   const [arrived, setArrived] = useState<Arrived | undefined>()
   const [isLate, setLate] = useState(false)
@@ -30,84 +35,158 @@ function useArrival(namespace: string, id: string) {
     return () => clearTimeout(timer)
   }, [namespace, id])
   useEvents<Arrived>('client', (one) => {
-    if (one.namespace === namespace && one.connectionId === id) setArrived(one)
+    if (one.namespace === namespace && (id === '' || one.connectionId === id)) setArrived(one)
   })
   return { arrived, isLate }
 }
 
+const names: Readonly<Record<string, string>> = {
+  ...{ 'claude-code': 'Claude Code', cursor: 'Cursor', vscode: 'VS Code', codex: 'Codex', windsurf: 'Windsurf' },
+  ...{ cline: 'Cline', chatgpt: 'ChatGPT', opencode: 'opencode', 'mcp-remote': 'mcp-remote', json: 'any other' },
+}
+
+interface Step {
+  readonly client: string
+  /** Where the text belongs. */
+  readonly file: string
+  readonly content: string
+  readonly command?: string
+  readonly link?: string
+}
+
 const json = (value: object) => JSON.stringify(value, null, 2)
 
-/** What each client is given, for an endpoint of this name. */
-function recipesOf(name: string, url: string): readonly (readonly [client: string, how: string, text: string])[] {
-  return [
-    ['Claude Code', 'in a terminal', `claude mcp add --transport http ${name} ${url}`],
-    ['Cursor', '~/.cursor/mcp.json', json({ mcpServers: { [name]: { url } } })],
-    ['VS Code', '.vscode/mcp.json', json({ servers: { [name]: { type: 'http', url } } })],
-    ['opencode', 'opencode.json', json({ mcp: { [name]: { type: 'remote', url, enabled: true } } })],
-    ['mcp-remote', 'for clients that start a program', `npx mcp-remote ${url}`],
-    ['any other', 'mcp.json', json({ mcpServers: { [name]: { type: 'http', url } } })],
-  ]
-}
+/** Clients of which the interface has no recipe. */
+const others = (name: string, url: string): readonly Step[] => [
+  { client: 'chatgpt', file: 'Settings, Connectors, Create: the URL, with OAuth', content: url },
+  { client: 'opencode', file: 'opencode.json', content: json({ mcp: { [name]: { type: 'remote', url } } }) },
+  {
+    client: 'mcp-remote',
+    file: 'for clients that can only start a program',
+    content: json({ mcpServers: { [name]: { command: 'npx', args: ['mcp-remote', url] } } }),
+  },
+  { client: 'json', file: 'mcp.json', content: json({ mcpServers: { [name]: { type: 'http', url } } }) },
+]
 
 export function Connect() {
   const me = useMe()
   const [, named, id = ''] = address.value.path
   const { query } = address.value
   const namespace = named ?? query.get('namespace') ?? me.data?.namespaces[0]?.name ?? ''
-  const [typed, setTyped] = useState('')
-  const { arrived, isLate } = useArrival(namespace, id)
-  const url = `${me.data?.baseUrl.replace(/\/$/, '') ?? ''}/connect/${namespace}/${id}/mcp`
+  const path = `/connect/${encodeURIComponent(namespace)}`
+  const of = id === '' ? '' : `?connection=${encodeURIComponent(id)}`
+  const recipes = useResource<RecipeList>(namespace === '' ? null : `${path}/.clients${of}`)
+  const { data } = recipes
+  const chosen = query.get('client') ?? 'claude-code'
+  const steps: Step[] = [
+    ...(data?.clients.filter(({ kind }) => kind === 'config') ?? []),
+    ...others(id === '' ? namespace : id, data?.url ?? ''),
+  ]
+  const step = steps.find(({ client }) => client === chosen)
+  const clients = steps.map(({ client }) => client)
   return (
-    <Room name="connect" title="Connect a client" {...(id !== '' && { id: `${namespace}/${id}` })} resource={me}>
-      {id === '' ? (
-        <form
-          class="panel"
-          onSubmit={(event) => {
-            event.preventDefault()
-            go(hrefOf('connect', namespace, typed))
-          }}
-        >
-          <NamespaceChoice me={me.data} value={namespace} onChange={(value) => filter({ namespace: value })} />
-          <Field name="id" label="Id of the connection" value={typed} onInput={setTyped} isRequired />
-          <Action name="open" type="submit" isMain>
-            Show how
-          </Action>
-        </form>
-      ) : (
-        <>
-          <p>
-            Give your client this URL, and sign in when it asks: <Copied text={url} />
-          </p>
-          <p data-part="waiting" data-state={arrived === undefined ? 'waiting' : 'arrived'} role="status">
-            {arrived === undefined ? (
-              'Waiting for its first request…'
-            ) : (
-              <>
-                <b>{arrived.client}</b> has arrived for {arrived.userId}, <When at={arrived.time} />.
-              </>
-            )}
-          </p>
-          {isLate && arrived === undefined && (
-            <ul>
-              <li>The client was not started again after its configuration was changed.</li>
-              <li>It runs on another machine, from which this address is not reached.</li>
-              <li>Somebody has not finished the sign-in in the browser.</li>
-            </ul>
-          )}
-          {recipesOf(id, url).map(([client, how, text]) => (
-            <section key={client}>
-              <h2>
-                {client} <small class="muted">{how}</small>
-              </h2>
-              <pre>{text}</pre>
-            </section>
-          ))}
-          <p class="muted">
-            Claude on the web and ChatGPT come from the Internet: they reach this server only if it has a public
-            address.
-          </p>
-        </>
+    <Room
+      name="connect"
+      title="Connect a client"
+      {...(id !== '' && { id: `${namespace}/${id}` })}
+      resource={me.error === undefined && me.data !== undefined && namespace !== '' ? recipes : me}
+      isEmpty={me.data !== undefined && namespace === ''}
+      request={{ path: `${path}/.clients${of}` }}
+    >
+      <div class="filters">
+        <NamespaceChoice
+          me={me.data}
+          value={namespace}
+          onChange={(value) => go(`${hrefOf('connect')}?namespace=${encodeURIComponent(value)}`)}
+        />
+        <ConnectionChoice namespace={namespace} id={id} />
+        <Field
+          name="client"
+          label="Client"
+          value={chosen}
+          options={clients}
+          names={clients.map((client) => names[client] ?? client)}
+          onInput={(client) => filter({ client })}
+        />
+      </div>
+      {data !== undefined && (
+        <p>
+          The client needs this URL, and signs in by itself: <Copied text={data.url} />
+        </p>
       )}
+      <Waiting namespace={namespace} id={id} />
+      {step !== undefined && (
+        <section>
+          <h2>
+            {names[step.client]} <small class="muted">{step.file}</small>
+          </h2>
+          {step.command !== undefined && <Code part="command" text={step.command} />}
+          <Code part="config" text={step.content} />
+          {step.link !== undefined && (
+            <p>
+              <a href={step.link} rel="noopener noreferrer">
+                Open it in {names[step.client]}
+              </a>
+            </p>
+          )}
+        </section>
+      )}
+      <p class="muted">
+        Claude on the web and ChatGPT come from the Internet: they reach this server only if it has a public address.
+      </p>
     </Room>
+  )
+}
+
+/** Connections that can be chosen here. Past it: the room of connections leads to each. */
+const offeredMax = 100
+
+function ConnectionChoice({ namespace, id }: { readonly namespace: string; readonly id: string }) {
+  const path = namespace === '' ? null : `/connect/${encodeURIComponent(namespace)}?limit=${offeredMax}`
+  const { data } = useResource<typeof ConnectionPage.static>(path)
+  const listed = data?.connections.map(({ connectionId }) => connectionId) ?? []
+  const offered = id === '' || listed.includes(id) ? listed : [id, ...listed]
+  return (
+    <Field
+      name="id"
+      label="Connection"
+      value={id}
+      options={['', ...offered]}
+      nothing="all, through one URL"
+      onInput={(one) =>
+        go(
+          one === ''
+            ? `${hrefOf('connect')}?namespace=${encodeURIComponent(namespace)}`
+            : hrefOf('connect', namespace, one),
+        )
+      }
+    />
+  )
+}
+
+function Waiting({ namespace, id }: { readonly namespace: string; readonly id: string }) {
+  const { arrived, isLate } = useArrival(namespace, id)
+  return (
+    <>
+      <p data-part="waiting" data-state={arrived === undefined ? 'waiting' : 'arrived'} role="status">
+        {arrived === undefined ? (
+          'Waiting for its first request…'
+        ) : (
+          <>
+            <b>
+              <Foreign text={arrived.client} />
+            </b>{' '}
+            has arrived for {arrived.userId}, <When at={arrived.time} />.
+          </>
+        )}
+      </p>
+      {isLate && arrived === undefined && (
+        <ul>
+          <li>The client was not started again after its configuration was changed.</li>
+          <li>It runs on another machine, from which this address is not reached.</li>
+          <li>Somebody has not finished the sign-in in the browser.</li>
+        </ul>
+      )}
+    </>
   )
 }

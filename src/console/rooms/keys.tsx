@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks'
 import type { SigningKeyList } from '../../model/token.ts'
 import { ask, session } from '../interface.ts'
 import { Confirm } from '../parts/dialog.tsx'
-import { Field } from '../parts/field.tsx'
+import { Field, Form } from '../parts/field.tsx'
 import { Foreign } from '../parts/foreign.tsx'
 import { Action, Copied, When } from '../parts/parts.tsx'
 import { Room } from '../parts/room.tsx'
@@ -31,14 +31,20 @@ export function Keys() {
   const [asked, setAsked] = useState<OwnKey | undefined>()
   const all = keys.data?.apiKeys ?? []
   return (
-    <Room name="keys" title="API keys" resource={keys} isEmpty={keys.data !== undefined && all.length === 0}>
+    <Room
+      name="keys"
+      title="API keys"
+      request={{ path: '/me/api-keys', command: ['keys', 'list'] }}
+      resource={keys}
+      isEmpty={keys.data !== undefined && all.length === 0}
+    >
       <ul class="rows" data-part="rows" data-end="true">
         {all.map((one) => (
           <li key={one.id} data-id={one.id}>
             <b>
               <Foreign text={one.name === '' ? 'without a name' : one.name} />
             </b>{' '}
-            <code class="muted">{one.id}</code> made <When at={one.createdAt} />{' '}
+            <code class="muted">{one.id}</code> created <When at={one.createdAt} />{' '}
             {one.id === session.value?.key.id && <small>this session’s key</small>}{' '}
             <Action name="revoke" onClick={() => setAsked(one)}>
               Revoke
@@ -61,24 +67,17 @@ export function Keys() {
           </p>
         </Confirm>
       )}
-      <form
-        class="panel"
-        onSubmit={(event) => {
-          event.preventDefault()
-          void create.run()
-        }}
-      >
-        <h2>New API key</h2>
+      <Form title="New API key" onSend={() => void create.run()}>
         <Field name="name" label="Name" value={name} onInput={setName} isRequired error={create.error?.message} />
         <Action name="create" type="submit" isMain isBusy={create.isBusy}>
-          Make it
+          Create
         </Action>
         {create.done !== undefined && (
           <p data-part="minted" role="status">
             Copy it now; it is never shown again: <Copied text={create.done} />
           </p>
         )}
-      </form>
+      </Form>
       {session.value?.operator === true && <SigningKeys />}
     </Room>
   )

@@ -5,7 +5,7 @@ import type { ApiKeyList, OrganizationDetail } from '../../model/organization.ts
 import { address } from '../address.ts'
 import { ask } from '../interface.ts'
 import { Confirm } from '../parts/dialog.tsx'
-import { Field } from '../parts/field.tsx'
+import { Field, Form } from '../parts/field.tsx'
 import { Foreign } from '../parts/foreign.tsx'
 import { useMe } from '../parts/me.tsx'
 import { Action, Copied, When } from '../parts/parts.tsx'
@@ -37,7 +37,13 @@ export function Organization() {
   })
   const { data } = organization
   return (
-    <Room name="organization" title={data?.name ?? id} id={id} resource={organization}>
+    <Room
+      name="organization"
+      title={data?.name ?? id}
+      id={id}
+      resource={organization}
+      request={{ path, command: ['org', 'get', id] }}
+    >
       <h2>Members</h2>
       <ul class="rows" data-part="rows" data-end="true">
         {data?.members.map((member) => (
@@ -63,20 +69,13 @@ export function Organization() {
           </p>
         </Confirm>
       )}
-      <form
-        class="panel"
-        onSubmit={(event) => {
-          event.preventDefault()
-          if (reason === undefined) void add.run()
-        }}
-      >
-        <h2>Add a member, or change a role</h2>
+      <Form title="Add a member, or change a role" onSend={() => void (reason === undefined && add.run())}>
         <Field name="userId" label="User" value={userId} onInput={setUserId} isRequired error={add.error?.message} />
         <Field name="role" label="Role" value={newRole} onInput={setNewRole} options={roles} />
         <Action name="save" type="submit" isMain isBusy={add.isBusy} reason={reason}>
           Save
         </Action>
-      </form>
+      </Form>
       {isManager && <OrganizationKeys path={path} />}
     </Room>
   )
@@ -100,7 +99,7 @@ function OrganizationKeys({ path }: { readonly path: string }) {
       <ul class="rows">
         {keys.data?.apiKeys.map((one) => (
           <li key={one.id} data-id={one.id}>
-            <Foreign text={one.name} /> <code class="muted">{one.id}</code> made <When at={one.createdAt} />{' '}
+            <Foreign text={one.name} /> <code class="muted">{one.id}</code> created <When at={one.createdAt} />{' '}
             <Action name="revoke" isBusy={revoke.isBusy} onClick={() => void revoke.run(one.id)}>
               Revoke
             </Action>
@@ -108,23 +107,17 @@ function OrganizationKeys({ path }: { readonly path: string }) {
         ))}
       </ul>
       {(keys.error ?? revoke.error) !== undefined && <p class="wrong">{(keys.error ?? revoke.error)?.message}</p>}
-      <form
-        class="panel"
-        onSubmit={(event) => {
-          event.preventDefault()
-          void create.run()
-        }}
-      >
+      <Form onSend={() => void create.run()}>
         <Field name="name" label="Name" value={name} onInput={setName} isRequired error={create.error?.message} />
         <Action name="create" type="submit" isBusy={create.isBusy}>
-          Make a key
+          Create a key
         </Action>
         {create.done !== undefined && (
           <p data-part="minted" role="status">
             Copy it now; it is never shown again: <Copied text={create.done} />
           </p>
         )}
-      </form>
+      </Form>
     </section>
   )
 }

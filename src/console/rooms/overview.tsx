@@ -22,7 +22,13 @@ export function Overview() {
   useEveryMinute(overview)
   const { data } = overview
   return (
-    <Room name="overview" title="Overview" resource={overview} isEmpty={data?.connections.total === 0}>
+    <Room
+      name="overview"
+      title="Overview"
+      resource={overview}
+      request={{ path: '/overview', command: ['status'] }}
+      isEmpty={data?.connections.total === 0}
+    >
       {data?.connections.total === 0 && (
         <p>
           There are no connections yet. <a href={hrefOf('servers')}>Find a server</a> and connect to it, or make one

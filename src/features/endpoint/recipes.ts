@@ -1,11 +1,11 @@
 /** `GET /connect/{namespace}/.clients` (contract, 20.14): the content of a file for each client. */
 
-import { notFound } from '../../errors.ts'
+import { invalidRequest, notFound } from '../../errors.ts'
 import type { Answer } from '../../http/handler.ts'
 import { namesInPath } from '../../http/path.ts'
 import { readQuery } from '../../http/query.ts'
 import { privateJson } from '../../http/respond.ts'
-import { clientNames, endpointName, type RecipeList, recipeOf } from '../../model/recipe.ts'
+import { clientNames, endpointName, type RecipeList, type RecipeOf, recipeOf } from '../../model/recipe.ts'
 import type { EndpointDeps } from './endpoint-deps.ts'
 
 /** For a caller that may read or call connections of the namespace. */
@@ -13,10 +13,22 @@ export const listRecipes: Answer<EndpointDeps> = async ({ authorizer, base }, re
   const context = await authorizer.authenticate(request) // 401, 429
   const [first] = namesInPath(request.url)
   const namespace = await authorizer.requireReadOrCall(context, first) // 404, 403
-  const view = readQuery(request.url, ['view']).get('view') // 400
+  const query = readQuery(request.url, ['view', 'connection']) // 400
+  const [view, connectionId] = [query.get('view'), query.get('connection')]
+  if (connectionId !== undefined) {
+    if (view !== undefined) throw invalidRequest('view: leave it out beside connection, which has no views')
+    const named = { namespace, connectionId }
+    const mayCall = authorizer.requireConnection(context, 'execute', named)
+    await mayCall.catch(() => authorizer.requireConnection(context, 'read', named)) // 404, 403
+    const url = [base, 'connect', namespace, connectionId, 'mcp'].join('/')
+    return recipesFor({ base, namespace, url, name: connectionId })
+  }
   if (view !== undefined && (await context.directory.view(namespace, view)) === undefined) throw notFound() // 404
   const url = [base, 'connect', namespace, 'mcp', ...(view === undefined ? [] : [view])].join('/')
-  const name = endpointName(namespace, view)
-  const list: RecipeList = { url, clients: clientNames.map((one) => recipeOf(one, { base, namespace, url, name })) }
+  return recipesFor({ base, namespace, url, name: endpointName(namespace, view) })
+}
+
+function recipesFor(endpoint: RecipeOf): Response {
+  const list: RecipeList = { url: endpoint.url, clients: clientNames.map((one) => recipeOf(one, endpoint)) }
   return new Response(JSON.stringify(list), { headers: privateJson })
 }

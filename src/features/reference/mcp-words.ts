@@ -109,11 +109,14 @@ export const mcpWords: Readonly<Partial<Record<OperationId, Words>>> = {
   listRecipes: {
     summary: 'Read how clients are set up for a namespace',
     description: 'Shows the content of a file for each client. None has a credential: the client signs in by itself.',
-    parameters: [{ name: 'view', in: 'query', description: 'A view of the namespace', schema: { type: 'string' } }],
+    parameters: [
+      { name: 'view', in: 'query', description: 'A view of the namespace', schema: { type: 'string' } },
+      { name: 'connection', in: 'query', description: 'One connection of it, instead', schema: { type: 'string' } },
+    ],
     answer: RecipeList,
     errors: {
       403: 'The token does not allow this',
-      404: 'There is no such namespace or view, or it is hidden from the caller',
+      404: 'There is no such namespace, view or connection, or it is hidden from the caller',
     },
   },
   callNamespace: {

@@ -43,8 +43,12 @@ test('every client has a recipe without a credential, for the namespace or a vie
   })
   const config = new URL(cursor?.link ?? '').searchParams.get('config') ?? ''
   expect(JSON.parse(Buffer.from(config, 'base64').toString())).toEqual({ url })
+  const one = await get('/connect/northwind/.clients?connection=weather-ada', sampleKeys.ada)
+  expect(one.body).toMatchObject({ url: 'http://localhost:8787/connect/northwind/weather-ada/mcp' })
   for (const [path, key, status] of [
     ['/connect/northwind/.clients?view=nothing', sampleKeys.ada, 404],
+    ['/connect/northwind/.clients?connection=nothing', sampleKeys.ada, 404],
+    ['/connect/northwind/.clients?connection=weather-ada&view=merchandising', sampleKeys.ada, 400],
     ['/connect/northwind/.clients?other=1', sampleKeys.ada, 400],
     ['/connect/northwind/.clients', sampleKeys.jonas, 404],
   ] as const)
