@@ -128,7 +128,7 @@ function statusMegabytes(pid: number, name: string): number {
 }
 
 /** User and system time of a process and its threads; the kernel counts in hundredths of a second. */
-function cpuSeconds(pid: number): number {
+export function cpuSeconds(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
   return (Number(fields[11]) + Number(fields[12])) / 100
 }

@@ -25,6 +25,7 @@ import { startServer, type Workplace } from '../support/executable.ts'
 import { random } from '../support/random.ts'
 import { signToken } from '../support/sign-token.ts'
 import { catalogue } from './catalogue.ts'
+import { consoles } from './console.ts'
 import { benchKey, connection, server, writeFixtures } from './data.ts'
 import { endpoint } from './endpoint.ts'
 import { explain } from './explain.ts'
@@ -73,6 +74,7 @@ try {
   await gateway(report, rounds)
   await signIn(report, rounds)
   await endpoint(report, rounds)
+  await consoles(report, rounds)
   await explain(report, rounds)
   await catalogue(report, rounds)
   await manyNamespaces(report, rounds)
