@@ -6,21 +6,26 @@ import { useCallback, useEffect, useState } from 'preact/hooks'
 import { address, go, hrefOf, roomKey } from './address.ts'
 import { ask, base, session } from './interface.ts'
 import { useModal } from './parts/dialog.tsx'
+import { lazy } from './parts/lazy.tsx'
 import { Action } from './parts/parts.tsx'
 import { Room } from './parts/room.tsx'
-import { Audit } from './rooms/audit.tsx'
-import { Call, Calls } from './rooms/calls.tsx'
-import { Connect } from './rooms/connect.tsx'
-import { Connection } from './rooms/connection.tsx'
-import { Connections } from './rooms/connections.tsx'
-import { Keys } from './rooms/keys.tsx'
-import { Namespace, Namespaces } from './rooms/namespaces.tsx'
-import { Organization } from './rooms/organization.tsx'
 import { Overview } from './rooms/overview.tsx'
-import { Server, Servers } from './rooms/servers.tsx'
 import { SignIn } from './rooms/sign-in.tsx'
-import { Tokens } from './rooms/tokens.tsx'
-import { Tool } from './rooms/tool.tsx'
+
+const Audit = lazy(async () => (await import('./rooms/audit.tsx')).Audit)
+const Call = lazy(async () => (await import('./rooms/calls.tsx')).Call)
+const Calls = lazy(async () => (await import('./rooms/calls.tsx')).Calls)
+const Connect = lazy(async () => (await import('./rooms/connect.tsx')).Connect)
+const Connection = lazy(async () => (await import('./rooms/connection.tsx')).Connection)
+const Connections = lazy(async () => (await import('./rooms/connections.tsx')).Connections)
+const Keys = lazy(async () => (await import('./rooms/keys.tsx')).Keys)
+const Namespace = lazy(async () => (await import('./rooms/namespaces.tsx')).Namespace)
+const Namespaces = lazy(async () => (await import('./rooms/namespaces.tsx')).Namespaces)
+const Organization = lazy(async () => (await import('./rooms/organization.tsx')).Organization)
+const Server = lazy(async () => (await import('./rooms/servers.tsx')).Server)
+const Servers = lazy(async () => (await import('./rooms/servers.tsx')).Servers)
+const Tokens = lazy(async () => (await import('./rooms/tokens.tsx')).Tokens)
+const Tool = lazy(async () => (await import('./rooms/tool.tsx')).Tool)
 
 /** The rooms of the navigation: their address, their name, and the letter that leads there after `g`. */
 const rooms = [

@@ -74,6 +74,7 @@ class Listening {
   #visible: Visible
   #context: RequestContext
   #waiting: NumberedEvent[] = []
+  readonly #serve = () => void this.#run()
   #isBusy = false
   /** Whether events were dropped, and the listener does not know yet. */
   #hasGap = false
@@ -111,7 +112,7 @@ class Listening {
       this.#waiting = []
       this.#hasGap = true
     } else this.#waiting.push(event)
-    void this.#run()
+    this.#events.wake(this.#serve)
   }
 
   /** The caller as it is now. */
@@ -145,11 +146,8 @@ class Listening {
         if (this.#hasGap) this.#write('event: gap\ndata: {}\n\n')
         this.#hasGap = false
         const event = this.#waiting.shift()
-        const data = event && (await this.#visible(event.happening))
-        if (event !== undefined && data !== undefined) {
-          const { type } = event.happening
-          this.#write(`id: ${this.#events.idOf(event)}\nevent: ${type}\ndata: ${JSON.stringify(data)}\n\n`)
-        }
+        const bytes = event && (await this.#visible(event))
+        if (bytes !== undefined) this.#controller?.enqueue(bytes)
       }
     } catch {
       // The store cannot be read just now: what was missed is not known.

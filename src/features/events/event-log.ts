@@ -34,9 +34,30 @@ interface NewClient extends ConnectionRef {
   readonly time: string
 }
 
-export interface NumberedEvent {
+/** Listeners that are served in one turn of the event loop. Past it: the next turn, so that others come in between. */
+const servedAtOnce = 8
+
+export class NumberedEvent {
   readonly number: number
   readonly happening: Happening
+  /** Of the whole stream: `PROCESS-NUMBER`. */
+  readonly id: string
+  readonly #shapes = new Map<string, Uint8Array>()
+
+  constructor(number: number, process: string, happening: Happening) {
+    this.number = number
+    this.id = `${process}-${number}`
+    this.happening = happening
+  }
+
+  written(data: object): Uint8Array {
+    return Buffer.from(`id: ${this.id}\nevent: ${this.happening.type}\ndata: ${JSON.stringify(data)}\n\n`)
+  }
+
+  /** Many listeners get the same: it is written once for each shape. */
+  writtenOnce(shape: string, data: () => object): Uint8Array {
+    return this.#shapes.getOrInsertComputed(shape, () => this.written(data()))
+  }
 }
 
 export class EventLog {
@@ -44,6 +65,7 @@ export class EventLog {
   readonly #process = randomBytes(6).toString('base64url')
   readonly #events: NumberedEvent[] = []
   readonly #listeners = new Map<(event: NumberedEvent) => void, string>()
+  readonly #due = new Set<() => void>()
   readonly #clients: LRUCache<string, true>
   readonly #now: () => number
   #last = 0
@@ -57,10 +79,24 @@ export class EventLog {
 
   publish(happening: Happening): void {
     this.#last += 1
-    const event = { number: this.#last, happening }
+    const event = new NumberedEvent(this.#last, this.#process, happening)
     this.#events.push(event)
     if (this.#events.length > eventsKeptMax) this.#events.shift()
     for (const listener of this.#listeners.keys()) listener(event)
+  }
+
+  /** Calls `serve` soon: a few listeners in each turn, since hundreds of them would hold everybody else. */
+  wake(serve: () => void): void {
+    if (this.#due.size === 0) setImmediate(() => this.#serveDue())
+    this.#due.add(serve)
+  }
+
+  #serveDue(): void {
+    for (const serve of [...this.#due].slice(0, servedAtOnce)) {
+      this.#due.delete(serve)
+      serve()
+    }
+    if (this.#due.size > 0) setImmediate(() => this.#serveDue())
   }
 
   /** A client is at a connection; an event says so once in ten minutes. */
@@ -83,10 +119,6 @@ export class EventLog {
   listen(keyId: string, listener: (event: NumberedEvent) => void): () => void {
     this.#listeners.set(listener, keyId)
     return () => this.#listeners.delete(listener)
-  }
-
-  idOf({ number }: Pick<NumberedEvent, 'number'>): string {
-    return `${this.#process}-${number}`
   }
 
   /** The events after the one of this id; undefined if some of them are not here any more. */

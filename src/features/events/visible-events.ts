@@ -2,15 +2,16 @@
 
 import { canAccessNamespace } from '../../auth/authenticate.ts'
 import type { RequestContext } from '../../auth/authorizer.ts'
+import type { ConnectionRef } from '../../model/connection.ts'
 import type { RecordedCall } from '../../ops/call-filter.ts'
 import { decide, namespaceFilter } from '../../policy/decide.ts'
 import { findConnection } from '../../storage/connections.ts'
 import { type HealthDeps, healthOfAll } from '../health/stored-health.ts'
-import { readableCalls, shownCall } from '../records/readable-calls.ts'
-import type { EventType, Happening } from './event-log.ts'
+import { readableCalls, seesArguments, shownCall } from '../records/readable-calls.ts'
+import type { EventType, NumberedEvent } from './event-log.ts'
 
-/** The data that a listener gets of an event; undefined if none. */
-export type Visible = (happening: Happening) => Promise<object | undefined>
+/** The bytes that a listener gets of an event; undefined if none. */
+export type Visible = (event: NumberedEvent) => Promise<Uint8Array | undefined>
 
 interface Wanted {
   readonly namespace: string | undefined
@@ -23,19 +24,24 @@ export function createVisible(deps: HealthDeps, context: RequestContext, { names
   const { caller, directory } = context
   const isNamed = namespaceFilter(caller.blocks)
   const isOperator = caller.operator && caller.token === undefined && caller.organizationId === undefined
-  return async (happening) => {
+  return async (event) => {
+    const { happening } = event
     if (!types.has(happening.type)) return undefined
-    if (happening.type === 'audit') return isOperator && namespace === undefined ? happening.entry : undefined
-    if (happening.type === 'call') {
-      const { call } = happening
-      if ((namespace ?? call.namespace) !== call.namespace || !(await mayRead(call))) return undefined
-      return shownCall(context, call)
+    if (happening.type === 'connection') {
+      const health = await healthFor(happening.ref)
+      return health && event.written(health)
     }
-    if (happening.type === 'client') {
-      const { client } = happening
-      return (namespace ?? client.namespace) === client.namespace && (await mayRead(client)) ? client : undefined
-    }
-    const { ref } = happening
+    if (happening.type === 'audit')
+      return isOperator && namespace === undefined ? event.writtenOnce('entry', () => happening.entry) : undefined
+    const of = happening.type === 'call' ? happening.call : happening.client
+    if ((namespace ?? of.namespace) !== of.namespace || !(await mayRead(of))) return undefined
+    if (happening.type === 'client') return event.writtenOnce('client', () => happening.client)
+    const { call } = happening
+    const isWhole = seesArguments(context, call)
+    return event.writtenOnce(isWhole ? 'whole' : 'others', () => shownCall(context, call))
+  }
+
+  async function healthFor(ref: ConnectionRef): Promise<object | undefined> {
     if ((namespace ?? ref.namespace) !== ref.namespace || !isNamed(ref.namespace)) return undefined
     const owned = await directory.namespace(ref.namespace)
     if (owned === undefined || !(await canAccessNamespace(caller, owned, directory))) return undefined

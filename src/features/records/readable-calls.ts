@@ -18,10 +18,14 @@ export interface RecordsDeps extends SharedParts {
   readonly cursorKey: Buffer
 }
 
-/** A call as its reader may have it: the hash would let others try which arguments somebody called with. */
-export function shownCall({ caller: { operator, userId } }: RequestContext, call: RecordedCall): object {
+/** The hash of arguments would let others try which arguments somebody called with. */
+export const seesArguments = ({ caller: { operator, userId } }: RequestContext, call: RecordedCall): boolean =>
+  operator || call.userId === userId
+
+/** A call as its reader may have it. */
+export function shownCall(context: RequestContext, call: RecordedCall): object {
   const { args, ...others } = call
-  return shown(operator || call.userId === userId ? call : others)
+  return shown(seesArguments(context, call) ? call : others)
 }
 
 const shownFields = Object.keys(CallPage.properties.calls.items.properties)

@@ -1,0 +1,27 @@
+/** Rooms that are loaded when somebody first goes there: the first view is small. */
+
+import type { ComponentType } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
+import { Busy } from './parts.tsx'
+import { Problem } from './room.tsx'
+
+/** A component that shows what `load` resolves with. */
+export function lazy(load: () => Promise<ComponentType>): ComponentType {
+  let Loaded: ComponentType | undefined
+  return () => {
+    const [error, setError] = useState<Error | undefined>()
+    const [, setLoaded] = useState(Loaded !== undefined)
+    const begin = () => {
+      setError(undefined)
+      load().then((found) => {
+        Loaded = found
+        setLoaded(true)
+      }, setError)
+    }
+    useEffect(() => {
+      if (Loaded === undefined) begin()
+    }, [])
+    if (Loaded !== undefined) return <Loaded />
+    return <main id="main">{error === undefined ? <Busy /> : <Problem error={error} again={begin} />}</main>
+  }
+}
