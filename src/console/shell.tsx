@@ -44,6 +44,8 @@ export function Shell() {
   const [isAsking, setAsking] = useState(false)
   const showKeys = useCallback(() => setAsking(true), [])
   useKeys(showKeys)
+  const [isMenuOpen, setMenuOpen] = useState(false)
+  useEffect(() => setMenuOpen(false), [roomKey.value])
   if (session.value === undefined) return null
   if (session.value === null) return <SignIn />
   const [first = ''] = address.value.path
@@ -53,6 +55,15 @@ export function Shell() {
         Skip to the room
       </a>
       <header>
+        <button
+          type="button"
+          class="menu"
+          data-action="menu"
+          aria-expanded={isMenuOpen}
+          onClick={() => setMenuOpen(!isMenuOpen)}
+        >
+          Menu
+        </button>
         <a class="brand" href={hrefOf()}>
           postern
         </a>
@@ -66,7 +77,7 @@ export function Shell() {
       </header>
       {isAsking && <KeyHelp onClose={() => setAsking(false)} />}
       <div class="frame">
-        <nav aria-label="Rooms">
+        <nav aria-label="Rooms" class={isMenuOpen ? 'open' : undefined}>
           {rooms.map(([path, name]) => (
             <a
               key={path}

@@ -51,7 +51,7 @@ function Resolve({ namespace, health, action, onChange }: ResolveProps) {
   if (action.kind !== 'test') return null
   return (
     <>
-      <Action name="resolve" isBusy={test.isBusy} onClick={() => void test.run(action.path)}>
+      <Action name="resolve" isSmall isBusy={test.isBusy} onClick={() => void test.run(action.path)}>
         {action.label}
       </Action>
       {test.error !== undefined && (

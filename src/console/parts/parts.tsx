@@ -23,6 +23,8 @@ interface ActionProps {
   readonly children: ComponentChildren
   /** One filled button for a room. */
   readonly isMain?: boolean
+  /** In a row of a list. */
+  readonly isSmall?: boolean
   readonly isBusy?: boolean
   /** Why it is disabled, and who could do it. */
   readonly reason?: string | undefined
@@ -32,13 +34,23 @@ interface ActionProps {
 }
 
 /** A button. A disabled one says why, and stays in the order of the keyboard. */
-export function Action({ name, children, isMain, isBusy, reason, type = 'button', onClick, for: of }: ActionProps) {
+export function Action({
+  name,
+  children,
+  isMain,
+  isSmall,
+  isBusy,
+  reason,
+  type = 'button',
+  onClick,
+  for: of,
+}: ActionProps) {
   const isDisabled = reason !== undefined || isBusy === true
   return (
     <>
       <button
         type={type}
-        class={isMain === true ? 'main' : undefined}
+        class={isMain === true ? 'main' : isSmall === true ? 'small' : undefined}
         data-action={name}
         data-for={of}
         data-reason={reason}
