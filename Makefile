@@ -78,6 +78,11 @@ format: install ## Put the source in the house's format
 generated: install ## Write the generated files again: tables of the documents, the JSON Schema of fixtures, the licences
 	$(BUN) src/tools/generate.ts
 
+# Needs Chromium, libfaketime and the font Inter, and names the packages that are missing.
+.PHONY: screenshots
+screenshots: install build ## Take the pictures of the console for the documents again (one minute)
+	@$(BUN) test/screenshots/run.ts
+
 .PHONY: messages
 messages: install ## Print every message that a user can meet, with its place
 	@$(BUN) src/tools/messages.ts

@@ -34,7 +34,12 @@ interface Link {
 
 /** The links and pictures of a document, but for those to other sites. */
 function linksOf(file: string): Link[] {
-  const hrefs = [...proseOf(file).matchAll(/\]\(([^)\s]+)\)/g)].map(([, href = '']) => href)
+  const prose = proseOf(file)
+  const links = [...prose.matchAll(/\]\(([^)\s]+)\)/g)]
+  // Pictures for each colour scheme are HTML.
+  const hrefs = [...links, ...prose.matchAll(/<(?:source|img) [^>]*?(?:srcset|src)="([^"]+)"/g)].map(
+    ([, href = '']) => href,
+  )
   return hrefs
     .filter((href) => !/^https?:/.test(href))
     .map((href) => {
@@ -95,7 +100,8 @@ describe('each document is linked', () => {
 
   test('every picture of the documents is shown by one', () => {
     const shown = documents.flatMap((file) => linksOf(file).map(({ target }) => target))
-    expect(below('docs/images').filter((file) => !shown.includes(file))).toEqual([])
+    const pictures = below('docs/images').filter((file) => /\.(?:svg|png|webp)$/.test(file))
+    expect(pictures.filter((file) => !shown.includes(file))).toEqual([])
   })
 })
 

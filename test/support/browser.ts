@@ -9,7 +9,14 @@ const quiet = [
   ...['--disable-component-update', '--disable-sync', '--no-sandbox', '--disable-dev-shm-usage'],
 ]
 
-export const openBrowser = (): Promise<Browser> => launcher.launch({ executablePath: chromium, args: quiet })
+interface More {
+  readonly args?: readonly string[]
+  /** Beside the variables of this process. */
+  readonly env?: Readonly<Record<string, string>>
+}
+
+export const openBrowser = ({ args = [], env = {} }: More = {}): Promise<Browser> =>
+  launcher.launch({ executablePath: chromium, args: [...quiet, ...args], env: { ...process.env, ...env } })
 
 /** Far more than a busy machine needs, and less than a test may take. */
 const patienceMs = 240_000
@@ -21,7 +28,11 @@ interface Look {
 
 /** A page of its own session, and everything that it should not do. */
 export async function openPage(browser: Browser, url: string, { width = 1280, scheme = 'light' }: Look = {}) {
-  const context: BrowserContext = await browser.newContext({ viewport: { width, height: 900 }, colorScheme: scheme })
+  const context: BrowserContext = await browser.newContext({
+    viewport: { width, height: 900 },
+    colorScheme: scheme,
+    timezoneId: 'UTC',
+  })
   context.setDefaultTimeout(patienceMs)
   const page: Page = await context.newPage()
   const faults: string[] = []

@@ -38,8 +38,8 @@ export function documentPage(markdown: string, href: string, { names, pictures, 
       table(this: Renderer, token: Tokens.Table) {
         return `<div class="wide">${Renderer.prototype.table.call(this, token)}</div>\n`
       },
-      // The only HTML in the documents is comments for readers and generators of the Markdown.
-      html: () => '',
+      // Other HTML in the documents is comments for readers and generators of the Markdown.
+      html: ({ text }) => picturesIn(text, pictures),
       image({ href: file, text }) {
         const picture = pictures.get(file.replace(/^images\//, ''))
         const words = escapeHtml(text)
@@ -62,6 +62,21 @@ export function documentPage(markdown: string, href: string, { names, pictures, 
     body: `<h1>${title}</h1>\n${contents}${html}`,
     ...{ basePath, pages, href },
   })
+}
+
+/** A picture for each colour scheme, in the only form that the documents have. */
+const picturePair =
+  /<picture>\s*<source media="\(prefers-color-scheme: dark\)" srcset="images\/([\w.-]+)">\s*<img src="images\/([\w.-]+)" alt="([^"&<>]*)">\s*<\/picture>/g
+
+/** The pictures of a block of HTML beside one another; nothing of any other HTML. */
+function picturesIn(block: string, pictures: Site['pictures']): string {
+  const shown = [...block.matchAll(picturePair)].map(([, darkFile = '', lightFile = '', words = '']) => {
+    const [dark, light] = [pictures.get(darkFile), pictures.get(lightFile)]
+    if (dark === undefined || light === undefined) return `<i>${words}</i>`
+    const source = `<source media="(prefers-color-scheme: dark)" srcset="${dark}">`
+    return `<picture>${source}<img src="${light}" alt="${words}"></picture>`
+  })
+  return shown.length === 0 ? '' : `<div class="pictures">${shown.join('\n')}</div>\n`
 }
 
 /** The link target on the site; undefined for files that exist only in the repository. */

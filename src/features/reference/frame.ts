@@ -38,6 +38,8 @@ td, th { text-align: left; vertical-align: top; padding: 8px 12px 8px 0; border-
 img { max-width: 100%; height: auto; border-radius: 6px; }
 .picture { display: block; overflow-x: auto; }
 .picture img[src^='data:image/svg'] { min-width: 560px; }
+.pictures { display: flex; flex-wrap: wrap; gap: 16px; margin: 16px 0; }
+.pictures img { display: block; border: 1px solid var(--line); }
 .contents ul { columns: 18rem; padding-left: 20px; }
 .turn { display: flex; justify-content: space-between; gap: 16px; margin-top: 48px; }
 .turn { padding-top: 16px; border-top: 1px solid var(--line); }

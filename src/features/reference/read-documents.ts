@@ -1,7 +1,7 @@
 /** Reads the documents of `docs/` where the source is: macros, which run when the program is compiled. */
 
 import { readdirSync, readFileSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { extname, resolve } from 'node:path'
 
 /** Markdown by the name of the file without `.md`, in the order of the names. */
 export function readDocuments(): Record<string, string> {
@@ -13,11 +13,12 @@ export function readDocuments(): Record<string, string> {
 /** The pictures of the documents as `data:` URLs, by the name of the file. */
 export function readPictures(): Record<string, string> {
   const folder = resolve(import.meta.dir, '../../../docs/images')
-  const types: Record<string, string> = { svg: 'image/svg+xml', png: 'image/png' }
+  const types: Record<string, string> = { '.svg': 'image/svg+xml', '.png': 'image/png', '.webp': 'image/webp' }
+  const names = readdirSync(folder).filter((name) => extname(name) in types)
   return Object.fromEntries(
-    readdirSync(folder).map((name) => [
+    names.map((name) => [
       name,
-      `data:${types[name.slice(-3)]};base64,${readFileSync(`${folder}/${name}`).toString('base64')}`,
+      `data:${types[extname(name)]};base64,${readFileSync(`${folder}/${name}`).toString('base64')}`,
     ]),
   )
 }

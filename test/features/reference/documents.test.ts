@@ -1,11 +1,12 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
-import { readdirSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { createHeadingIds, documentPage } from '../../../src/features/reference/document-page.ts'
 import { referenceHandlers } from '../../../src/features/reference/reference-handlers.ts'
 import { createTestPlatform, type TestPlatform } from '../../support/platform.ts'
 
-const files = readdirSync(resolve(import.meta.dir, '../../../docs')).filter((file) => file.endsWith('.md'))
+const folder = resolve(import.meta.dir, '../../../docs')
+const files = readdirSync(folder).filter((file) => file.endsWith('.md'))
 const names = files.map((file) => file.replace(/\.md$/, ''))
 const paths = names.map((name) => (name === 'README' ? '/docs' : `/docs/${name}`))
 
@@ -130,6 +131,31 @@ test('HTML, images and links to other schemes do not get into a page', () => {
   // The words of a picture that is not there stay.
   expect(page).toContain('<i>i</i>')
   expect(page).toContain('&lt;i&gt;')
+})
+
+test('a picture for each colour scheme is one in a page, with its words', () => {
+  const picture = (name: string) => `<picture>
+  <source media="(prefers-color-scheme: dark)" srcset="images/${name}-dark.webp">
+  <img src="images/${name}-light.webp" alt="A room">
+</picture>`
+  const pictures = new Map([
+    ['a-dark.webp', 'data:image/webp;base64,ZGFyaw=='],
+    ['a-light.webp', 'data:image/webp;base64,bGlnaHQ='],
+  ])
+  const site = { names: new Set<string>(), pictures, pages: [], basePath: '' }
+  const page = documentPage(`# T\n\n${picture('a')}\n${picture('b')}\n`, '/docs/t', site)
+  expect(page).toContain(
+    `<div class="pictures"><picture><source media="(prefers-color-scheme: dark)" srcset="${pictures.get('a-dark.webp')}"><img src="${pictures.get('a-light.webp')}" alt="A room"></picture>\n<i>A room</i></div>`,
+  )
+})
+
+test('no picture of a document is lost on its page', async () => {
+  for (const [index, path] of paths.entries()) {
+    const markdown = readFileSync(resolve(folder, files[index] ?? ''), 'utf8')
+    const page = await (await platform.fetch(path)).text()
+    const written = markdown.match(/^!\[|<img /gm)?.length
+    expect({ path, pictures: page.match(/<img /g)?.length }).toEqual({ path, pictures: written })
+  }
 })
 
 test('ids of headings are those of GitHub', () => {
