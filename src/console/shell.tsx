@@ -5,6 +5,7 @@ import type { ComponentType } from 'preact'
 import { useCallback, useEffect, useState } from 'preact/hooks'
 import { address, go, hrefOf, roomKey } from './address.ts'
 import { ask, base, session } from './interface.ts'
+import { Brand } from './parts/brand.tsx'
 import { useModal } from './parts/dialog.tsx'
 import { lazy } from './parts/lazy.tsx'
 import { Action } from './parts/parts.tsx'
@@ -31,14 +32,16 @@ const Tool = lazy(async () => (await import('./rooms/tool.tsx')).Tool)
 const rooms = [
   ['', 'Overview', 'o'],
   ['connections', 'Connections', 'c'],
-  ['servers', 'Servers', 's'],
   ['connect', 'Connect a client', 'i'],
-  ['tokens', 'Tokens', 't'],
   ['calls', 'Calls', 'l'],
+  ['servers', 'Servers', 's'],
   ['namespaces', 'Namespaces', 'n'],
+  ['tokens', 'Tokens', 't'],
   ['keys', 'API keys', 'k'],
   ['audit', 'Audit', 'a'],
 ] as const
+/** Rooms that begin a group: what is used, what is set up, and who may do what. */
+const begins = new Set(['servers', 'tokens'])
 
 export function Shell() {
   const [isAsking, setAsking] = useState(false)
@@ -65,7 +68,7 @@ export function Shell() {
           Menu
         </button>
         <a class="brand" href={hrefOf()}>
-          postern
+          <Brand />
         </a>
         <span class="muted">{session.value.userId}</span>
         <Action name="keys" onClick={showKeys}>
@@ -84,11 +87,14 @@ export function Shell() {
               href={hrefOf(...(path === '' ? [] : [path]))}
               data-action={`go-${path === '' ? 'overview' : path}`}
               aria-current={first === path ? 'page' : undefined}
+              class={begins.has(path) ? 'apart' : undefined}
             >
               {name}
             </a>
           ))}
-          <a href={`${base}/docs`}>Documentation</a>
+          <a href={`${base}/docs`} class="apart">
+            Documentation
+          </a>
         </nav>
         <RoomOfAddress key={roomKey.value} />
       </div>

@@ -5,6 +5,10 @@ import type { CallSeries } from '../../model/recorded-call.ts'
 import { useEveryMinute, useResource } from '../resource.ts'
 import { Chart, type Line } from './chart.tsx'
 
+const sum = (values: Line['values']) => values.reduce<number>((all, one) => all + (one ?? 0), 0)
+/** The last minute is not over yet. */
+const lastWhole = (values: Line['values']) => values.slice(0, -1).findLast((one) => one !== null) ?? null
+
 /** `wanted`: filters of the interface, each beginning with `&`. */
 export function CallCharts({ wanted = '' }: { readonly wanted?: string }) {
   const series = useResource<CallSeries>(`/calls/series?step=60${wanted}`)
@@ -40,8 +44,22 @@ export function CallCharts({ wanted = '' }: { readonly wanted?: string }) {
   return (
     <>
       <div class="charts">
-        <Chart title="Calls a minute" unit="calls" times={drawn.times} lines={drawn.calls} empty={empty} />
-        <Chart title="Time of a call" unit="ms" times={drawn.times} lines={drawn.delays} empty={empty} />
+        <Chart
+          title="Calls a minute"
+          unit="calls"
+          times={drawn.times}
+          lines={drawn.calls}
+          rest={{ words: 'in the last hour', of: sum }}
+          empty={empty}
+        />
+        <Chart
+          title="Time of a call"
+          unit="ms"
+          times={drawn.times}
+          lines={drawn.delays}
+          rest={{ words: 'in the last minute with calls', of: lastWhole }}
+          empty={empty}
+        />
       </div>
       {data?.stopped === true && <p class="muted">There are more calls than were counted.</p>}
     </>

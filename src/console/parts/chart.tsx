@@ -19,6 +19,8 @@ interface ChartProps {
   /** Seconds since 1970, each `step` after the one before. */
   readonly times: readonly number[]
   readonly lines: readonly Line[]
+  /** The numbers beside the names of lines while nobody points at a time: in the words of `rest`. */
+  readonly rest: { readonly words: string; readonly of: (values: Line['values']) => number | null }
   /** Said instead of an empty drawing. */
   readonly empty: string
 }
@@ -30,7 +32,7 @@ const dark = matchMedia('(prefers-color-scheme: dark)')
 
 const shown = (value: number | null | undefined) => (value === null || value === undefined ? '–' : String(value))
 
-export function Chart({ title, unit, times, lines, empty }: ChartProps) {
+export function Chart({ title, unit, times, lines, rest, empty }: ChartProps) {
   const place = useRef<HTMLDivElement>(null)
   const [pointed, setPointed] = useState<number | null>(null)
   const isEmpty = lines.every(({ values }) => values.every((value) => value === null || value === 0))
@@ -59,19 +61,20 @@ export function Chart({ title, unit, times, lines, empty }: ChartProps) {
       plot?.destroy()
     }
   }, [times, lines])
-  const at = pointed ?? times.length - 1
+  const numberOf = (values: Line['values']) => (pointed === null ? rest.of(values) : values[pointed])
   return (
     <figure data-part="chart">
       <figcaption>
         <span class="title">
-          <b>{title}</b> <span class="muted">{pointed === null ? 'now' : clock.format((times[at] ?? 0) * 1000)}</span>
+          <b>{title}</b>{' '}
+          <span class="muted">{pointed === null ? rest.words : clock.format((times[pointed] ?? 0) * 1000)}</span>
         </span>
         {lines.map(({ label, color, dash, values }) => (
           <span key={label}>
             <svg width="24" height="8" aria-hidden="true" class={`stroke ${color.slice(2)}`}>
               <line x1="0" y1="4" x2="24" y2="4" stroke-width="2" stroke-dasharray={dash.join(' ')} />
             </svg>{' '}
-            {label} <span class="value">{shown(values[at])}</span>
+            {label} <span class="value">{shown(numberOf(values))}</span>
           </span>
         ))}
       </figcaption>

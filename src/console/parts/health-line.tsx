@@ -16,18 +16,24 @@ interface HealthProps {
 
 export function HealthLine({ health, namespace, onChange }: HealthProps) {
   return (
-    <>
-      <State level={health.level}>
-        <Foreign text={health.summary} />
-      </State>
-      {health.since !== null && (
-        <small class="muted">
-          {' '}
-          since <When at={health.since} />
-        </small>
-      )}{' '}
-      {health.action !== null && <Resolve {...{ namespace, health, onChange }} action={health.action} />}
-    </>
+    <div class="health">
+      <span>
+        <State level={health.level}>
+          <Foreign text={health.summary} />
+        </State>
+        {health.since !== null && (
+          <small class="muted">
+            {' '}
+            since <When at={health.since} />
+          </small>
+        )}
+      </span>
+      {health.action !== null && (
+        <span>
+          <Resolve {...{ namespace, health, onChange }} action={health.action} />
+        </span>
+      )}
+    </div>
   )
 }
 

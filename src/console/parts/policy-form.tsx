@@ -116,13 +116,15 @@ function ConstraintForm({ constraint, at, onChange }: ConstraintProps) {
           onChange={(chosen) => change(name, oneOrMany(chosen))}
         />
       ))}
-      {fields.map(([name, label, form, type, hint]) => (
-        <Value
-          key={name}
-          {...{ form, label, type, hint, at: `${at}/${name}`, value: constraint[name] }}
-          onChange={(value) => change(name, value)}
-        />
-      ))}
+      <div class="halves">
+        {fields.map(([name, label, form, type, hint]) => (
+          <Value
+            key={name}
+            {...{ form, label, type, hint, at: `${at}/${name}`, value: constraint[name] }}
+            onChange={(value) => change(name, value)}
+          />
+        ))}
+      </div>
     </>
   )
 }

@@ -35,7 +35,7 @@ export function Result({ result }: { readonly result: ToolResult }) {
       {structuredContent !== undefined && (
         <section>
           <h3>Structured content</h3>
-          <Tree value={structuredContent} isOpen />
+          <Tree value={structuredContent} />
         </section>
       )}
     </>
@@ -91,9 +91,12 @@ function Picture({ part }: { readonly part: Part }) {
 
 /** Members of a value that are shown at first. Past it: the rest after a press. */
 const membersMax = 100
+/** Levels that are open at first. */
+const openLevels = 2
 
 /** A value that opens step by step. */
-export function Tree({ value, isOpen = false }: { readonly value: unknown; readonly isOpen?: boolean }) {
+export function Tree({ value, depth = 0 }: { readonly value: unknown; readonly depth?: number }) {
+  const isOpen = depth < openLevels
   const [isSeen, setSeen] = useState(isOpen)
   const [isWhole, setWhole] = useState(false)
   if (typeof value !== 'object' || value === null || Object.keys(value).length === 0)
@@ -110,7 +113,7 @@ export function Tree({ value, isOpen = false }: { readonly value: unknown; reado
               <b>
                 <Foreign text={name} />
               </b>{' '}
-              <Tree value={member} />
+              <Tree value={member} depth={depth + 1} />
             </li>
           ))}
           {shown.length < members.length && (

@@ -11,7 +11,9 @@ export interface Column<T> {
   readonly title: string
   readonly cell: (item: T) => ComponentChildren
   /** Without one it takes what is left. */
-  readonly width?: 'number' | 'narrow' | 'medium'
+  readonly width?: 'number' | 'narrow' | 'medium' | 'wide'
+  /** One line, cut where it is wide; the whole is where the row leads. */
+  readonly isClipped?: boolean
 }
 
 interface TableProps<T> {
@@ -70,9 +72,9 @@ export function Table<T>({ label, columns, pages, hooks, before = [] }: TablePro
       data-index={virtual}
       ref={virtual === undefined ? null : (virtualizer.measureElement as (element: HTMLTableRowElement | null) => void)}
     >
-      {columns.map(({ title, width, cell }) => (
+      {columns.map(({ title, width, isClipped, cell }) => (
         <td key={title} class={width}>
-          {cell(item)}
+          {isClipped === true ? <div class="clipped">{cell(item)}</div> : cell(item)}
         </td>
       ))}
     </tr>

@@ -35,6 +35,7 @@ interface CallsBody {
 }
 
 const outcomes = ['', 'ok', 'tool_error', 'rpc_error', 'refused', 'upstream_error', 'timeout', 'cancelled']
+const wordsOf = (outcome: string) => outcome.replace('rpc_', 'MCP ').replace('_', ' ')
 const levelOf = (outcome: string) => (outcome === 'ok' ? 'ok' : outcome === 'refused' ? 'attention' : 'down')
 
 /** Calls that came while somebody looked. Past it: the first of them are let go. */
@@ -67,17 +68,26 @@ function useLive(isOn: boolean, namespace: string) {
 const columns: readonly Column<ShownCall>[] = [
   {
     title: 'When',
-    width: 'medium',
+    width: 'narrow',
     cell: ({ requestId, time }) => (
       <a href={hrefOf('calls', requestId)}>
         <When at={time} />
       </a>
     ),
   },
-  { title: 'Outcome', width: 'medium', cell: ({ outcome }) => <State level={levelOf(outcome)}>{outcome}</State> },
-  { title: 'Tool', cell: ({ tool }) => <Foreign text={tool} code /> },
-  { title: 'Connection', cell: ({ namespace, connectionId }) => `${namespace}/${connectionId}` },
-  { title: 'User', width: 'medium', cell: ({ userId }) => <Foreign text={userId} /> },
+  {
+    title: 'Outcome',
+    width: 'wide',
+    cell: ({ outcome, constraint }) => (
+      <>
+        <State level={levelOf(outcome)}>{wordsOf(outcome)}</State>
+        {constraint !== undefined && <code class="muted"> {constraint}</code>}
+      </>
+    ),
+  },
+  { title: 'Tool', isClipped: true, cell: ({ tool }) => <Foreign text={tool} code /> },
+  { title: 'Connection', isClipped: true, cell: ({ namespace, connectionId }) => `${namespace}/${connectionId}` },
+  { title: 'User', width: 'narrow', isClipped: true, cell: ({ userId }) => <Foreign text={userId} /> },
   { title: 'ms', width: 'number', cell: ({ ms }) => ms },
 ]
 
@@ -110,7 +120,7 @@ export function Calls() {
       actions={
         <>
           <span data-part="live" data-state={isLive ? 'live' : 'paused'} class="muted">
-            {isLive ? 'live' : 'paused'}
+            {isLive ? '● live' : 'paused'}
           </span>
           <Action name="pause" onClick={() => setLive(!isLive)}>
             {isLive ? 'Pause' : 'Resume'}
@@ -120,13 +130,20 @@ export function Calls() {
     >
       <div class="filters">
         <NamespaceChoice me={me.data} withAny value={of('namespace')} onChange={(namespace) => filter({ namespace })} />
-        <Field name="q" label="Tool" value={of('tool')} onInput={(tool) => filter({ tool })} hint="its exact name" />
+        <Field
+          name="q"
+          label="Tool"
+          value={of('tool')}
+          onInput={(tool) => filter({ tool })}
+          placeholder="its exact name"
+        />
         <Field
           name="outcome"
           label="Outcome"
           value={of('outcome')}
           onInput={(outcome) => filter({ outcome })}
           options={outcomes}
+          names={outcomes.map(wordsOf)}
         />
       </div>
       <CallCharts wanted={of('namespace') === '' ? '' : `&namespace=${encodeURIComponent(of('namespace'))}`} />
@@ -174,7 +191,7 @@ export function Call() {
       {call !== undefined && (
         <>
           <p>
-            <State level={levelOf(call.outcome)}>{call.outcome}</State>
+            <State level={levelOf(call.outcome)}>{wordsOf(call.outcome)}</State>
             {call.code !== undefined && <span class="muted"> {call.code}</span>} <When at={call.time} />, {call.ms} ms
           </p>
           {call.outcome === 'refused' && (

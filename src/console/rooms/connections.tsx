@@ -58,11 +58,13 @@ const columns = (onChange: (health: Health) => void): readonly Column<Listed>[] 
   },
   {
     title: 'Health',
+    width: 'wide',
     cell: ({ namespace, health }) => (health === undefined ? '…' : <HealthLine {...{ health, namespace, onChange }} />),
   },
-  { title: 'Name', cell: ({ connection }) => <Foreign text={connection?.name ?? ''} /> },
+  { title: 'Name', isClipped: true, cell: ({ connection }) => <Foreign text={connection?.name ?? ''} /> },
   {
     title: 'Server',
+    isClipped: true,
     cell: ({ connection }) => (connection === undefined ? '' : <Foreign text={connection.mcpUrl ?? 'mocked'} code />),
   },
 ]
@@ -119,13 +121,13 @@ export function Connections() {
         />
         {!isUnwell && (
           <>
-            <Field name="q" label="Name" value={of('q')} onInput={(q) => filter({ q })} hint="exactly this name" />
+            <Field name="q" label="Name" value={of('q')} onInput={(q) => filter({ q })} placeholder="its exact name" />
             <Field
               name="metadata"
               label="Metadata"
               value={metadata}
               onInput={(pair) => filter({ metadata: pair })}
-              hint="like team=crm"
+              placeholder="like team=crm"
             />
           </>
         )}

@@ -43,9 +43,8 @@ export function Overview() {
               {levels.map(([level, words]) =>
                 data.connections[level] === 0 && level !== 'ok' ? null : (
                   <li key={level}>
-                    <State level={level}>
-                      <b>{data.connections[level]}</b> {words}
-                    </State>
+                    <b>{data.connections[level]}</b>
+                    <State level={level}>{words}</State>
                   </li>
                 ),
               )}
@@ -54,7 +53,6 @@ export function Overview() {
               <p class="muted">There are more: the first {data.connections.total} were counted.</p>
             )}
           </section>
-          {data.attention.length > 0 && <Attention attention={data.attention} />}
           <section>
             <h2>Calls in the last hour</h2>
             {data.calls === null ? (
@@ -72,6 +70,7 @@ export function Overview() {
               <p class="muted">Sample traffic is on: this server calls mocks of the sample once a second.</p>
             )}
           </section>
+          {data.attention.length > 0 && <Attention attention={data.attention} />}
           <section>
             <h2>Server</h2>
             <p>
@@ -103,9 +102,7 @@ function Attention({ attention }: Pick<OverviewBody, 'attention'>) {
             <a href={hrefOf('connections', one.namespace, one.connectionId)}>
               {one.namespace}/{one.connectionId}
             </a>
-            <span>
-              <HealthLine namespace={one.namespace} health={one} />
-            </span>
+            <HealthLine namespace={one.namespace} health={one} />
           </li>
         ))}
       </ul>

@@ -2,8 +2,9 @@
 
 import { useState } from 'preact/hooks'
 import type { ConsoleSessionBody } from '../../model/console.ts'
-import { ask, lastUser, session } from '../interface.ts'
-import { Field } from '../parts/field.tsx'
+import { ask, base, lastUser, session } from '../interface.ts'
+import { Brand } from '../parts/brand.tsx'
+import { Field, Form } from '../parts/field.tsx'
 import { Action } from '../parts/parts.tsx'
 import { Room } from '../parts/room.tsx'
 import { useAction } from '../resource.ts'
@@ -19,10 +20,11 @@ export function SignIn() {
         {lastUser.value !== undefined && (
           <p role="status">Your session has ended. What was not answered was not done.</p>
         )}
-        <form
-          class="panel"
-          onSubmit={(event) => {
-            event.preventDefault()
+        <p class="muted">
+          <Brand /> at {location.host}
+        </p>
+        <Form
+          onSend={() => {
             setKey('')
             void signIn.run()
           }}
@@ -33,14 +35,16 @@ export function SignIn() {
             type="password"
             value={key}
             onInput={setKey}
-            isRequired
             error={signIn.error?.message}
           />
           <Action name="sign-in" type="submit" isMain isBusy={signIn.isBusy}>
             Sign in
           </Action>
-        </form>
-        <p class="muted">No API key? Ask whoever runs this postern for one, or for a sign-in link.</p>
+        </Form>
+        <p class="muted">
+          No API key? Somebody who runs this server makes one with <code>postern keys create</code>, or a link that
+          signs you in with <code>postern login-link</code>. <a href={`${base}/docs/console`}>More about it</a>
+        </p>
       </Room>
     </div>
   )

@@ -178,9 +178,13 @@ function Allowed({ lint, coverage }: AllowedProps) {
       <ul class="rows" data-part="findings">
         {lint?.findings.map((one) => (
           <li key={`${one.code} ${one.place}`}>
-            <State level={one.severity}>{one.code}</State> <code>{one.place}</code>
-            <div>
+            <State level={one.severity}>
               <Foreign text={one.words} />
+            </State>
+            <div>
+              <code class="muted">
+                {one.code} {one.place}
+              </code>
             </div>
           </li>
         ))}
@@ -198,11 +202,16 @@ function Allowed({ lint, coverage }: AllowedProps) {
                 {place !== null && <code class="muted">{place}</code>}
                 <div class="names">
                   {tools === null && <span class="muted">its tools are not known</span>}
-                  {tools?.map((tool) => (
-                    <State key={tool.name} level={tool.verdict}>
-                      <Foreign text={tool.name} />
-                    </State>
-                  ))}
+                  {tools
+                    ?.filter((tool) => tool.verdict !== 'refuse')
+                    .map((tool) => (
+                      <State key={tool.name} level={tool.verdict}>
+                        <Foreign text={tool.name} />
+                      </State>
+                    ))}
+                  {(tools ?? []).some((tool) => tool.verdict === 'refuse') && (
+                    <span class="muted">{tools?.filter((tool) => tool.verdict === 'refuse').length} refused</span>
+                  )}
                 </div>
               </li>
             ))}

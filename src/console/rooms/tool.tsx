@@ -26,7 +26,8 @@ export function Tool() {
   const tool = useResource<ToolBody>(path)
   return (
     <Room name="tool" title={name} id={name} resource={tool}>
-      <p>
+      <p class="muted">
+        Tool of{' '}
         <a href={hrefOf('connections', namespace, id)}>
           {namespace}/{id}
         </a>
