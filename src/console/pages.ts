@@ -152,6 +152,9 @@ export function usePages<T>(name: string | null, read: Read<T>): Pages<T> | unde
   return pages
 }
 
+/** The parameter that reads on behind a cursor. */
+export const after = (cursor: string | null) => (cursor === null ? '' : `&cursor=${encodeURIComponent(cursor)}`)
+
 /** The state of a list as a room shows it. */
 export const stateOf = (pages: Pages<unknown> | undefined) => ({
   isLoading: pages === undefined || (!pages.isBegun && pages.error === undefined),

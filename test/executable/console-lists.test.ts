@@ -1,7 +1,7 @@
 /** Long lists and charts of the console, in a real browser (contract, 23). */
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
 import { openBrowser, openPage, room, signInAt } from '../support/browser.ts'
@@ -72,7 +72,7 @@ describe.skipIf(!isHere('Chromium'))('lists and charts', () => {
     await context.close()
   })
 
-  test('a chart has the numbers of the interface as a table (needs Chromium)', async () => {
+  test('a chart has the numbers of the interface as a table, and calls are exported (needs Chromium)', async () => {
     using place = workplace()
     mkdirSync(join(place.folder, 'fixtures'))
     writeFileSync(join(place.folder, 'fixtures/many.json'), JSON.stringify(fixtures))
@@ -93,6 +93,12 @@ describe.skipIf(!isHere('Chromium'))('lists and charts', () => {
       [...(table?.querySelectorAll('tr') ?? [])].map((row) => Number(row.children[1]?.textContent)),
     )
     expect(shown.reduce((sum, one) => sum + one)).toBe(3)
+    const saved = page.waitForEvent('download')
+    await page.click('[data-action="export"]')
+    const lines = readFileSync(await (await saved).path(), 'utf8')
+      .trim()
+      .split('\n')
+    expect(lines.map((line) => JSON.parse(line).tool)).toEqual(['echo', 'echo', 'echo'])
     expect(steps.reduce((sum, { ok }) => sum + ok, 0)).toBe(3)
     expect(faults).toEqual([])
     await context.close()

@@ -34,6 +34,7 @@ export function Confirm({ act, name, children, isBusy, error, onAct, onClose }: 
   const dialog = useModal()
   return (
     <dialog ref={dialog} aria-label={act} onCancel={onClose} onClose={onClose}>
+      <h2>{act}?</h2>
       {children}
       {error !== undefined && <p class="wrong">{error.message}</p>}
       <p>

@@ -2,6 +2,7 @@
 
 import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
+import { session } from '../interface.ts'
 import { Foreign, visible } from './foreign.tsx'
 
 /** `lines`: a text that may have several; Enter sends the form, and Shift with it begins a line. */
@@ -141,8 +142,8 @@ export function Form({ title, onSend, onTry, children }: FormProps) {
 const draftHours = 12
 
 /** A text that this tab keeps for its user, over the end of a session too. Nothing secret may be in it. */
-export function useDraft(name: string, userId: string | undefined, first: string) {
-  const key = `draft ${userId ?? ''} ${name}`
+export function useDraft(name: string, first = '') {
+  const key = `draft ${session.value?.userId ?? ''} ${name}`
   const [text, setText] = useState(() => draftOf(key) ?? first)
   useEffect(() => {
     if (text === first) sessionStorage.removeItem(key)

@@ -3,7 +3,7 @@
 import type { AuditVerification } from '../../model/recorded-call.ts'
 import { address, filter } from '../address.ts'
 import { ask, session } from '../interface.ts'
-import { stateOf, usePages } from '../pages.ts'
+import { after, stateOf, usePages } from '../pages.ts'
 import { Field } from '../parts/field.tsx'
 import { Foreign } from '../parts/foreign.tsx'
 import { State, When } from '../parts/parts.tsx'
@@ -38,8 +38,7 @@ export function Audit() {
   const event = query.get('event') ?? ''
   const wanted = event === '' ? '' : `&event=${encodeURIComponent(event)}`
   const pages = usePages<Entry>(isOperator ? `audit ${wanted}` : null, async (cursor, signal) => {
-    const after = cursor === null ? '' : `&cursor=${encodeURIComponent(cursor)}`
-    const { entries, nextCursor } = await ask<AuditBody>('GET', `/audit?limit=100${wanted}${after}`, { signal })
+    const { entries, nextCursor } = await ask<AuditBody>('GET', `/audit?limit=100${wanted}${after(cursor)}`, { signal })
     return { items: entries, nextCursor }
   })
   const verified = useResource<AuditVerification>(isOperator ? '/audit/verification' : null)

@@ -5,7 +5,7 @@ import type { CallStory } from '../../model/health.ts'
 import { address, filter, hrefOf } from '../address.ts'
 import { useEvents } from '../events.ts'
 import { ask } from '../interface.ts'
-import { stateOf, usePages } from '../pages.ts'
+import { after, stateOf, usePages } from '../pages.ts'
 import { CallCharts } from '../parts/call-charts.tsx'
 import { Field } from '../parts/field.tsx'
 import { Foreign } from '../parts/foreign.tsx'
@@ -14,7 +14,7 @@ import { NamespaceChoice, useMe } from '../parts/me.tsx'
 import { Action, Copied, State, When } from '../parts/parts.tsx'
 import { Room } from '../parts/room.tsx'
 import { type Column, Table } from '../parts/table.tsx'
-import { useResource } from '../resource.ts'
+import { useAction, useResource } from '../resource.ts'
 
 interface ShownCall {
   readonly requestId: string
@@ -91,6 +91,25 @@ const columns: readonly Column<ShownCall>[] = [
   { title: 'ms', width: 'number', cell: ({ ms }) => ms },
 ]
 
+/** Pages of calls that are exported. Past it: the command goes on. */
+const exportedPagesMax = 100
+
+/** Saves the newest calls that fit as JSON lines. */
+async function exportCalls(wanted: string): Promise<void> {
+  const lines: string[] = []
+  let cursor: string | null = null
+  for (let page = 0; page < exportedPagesMax && (page === 0 || cursor !== null); page += 1) {
+    const body: CallsBody = await ask('GET', `/calls?limit=100${wanted}${after(cursor)}`)
+    lines.push(...body.calls.map((call) => `${JSON.stringify(call)}\n`))
+    cursor = body.nextCursor
+  }
+  const link = document.createElement('a')
+  link.href = URL.createObjectURL(new Blob(lines, { type: 'application/x-ndjson' }))
+  link.download = 'calls.jsonl'
+  link.click()
+  URL.revokeObjectURL(link.href)
+}
+
 export function Calls() {
   const me = useMe()
   const { query } = address.value
@@ -98,8 +117,7 @@ export function Calls() {
   const names = ['namespace', 'tool', 'outcome']
   const wanted = names.flatMap((name) => (of(name) === '' ? [] : [`&${name}=${encodeURIComponent(of(name))}`])).join('')
   const pages = usePages<ShownCall>(`calls ${wanted}`, async (cursor, signal) => {
-    const after = cursor === null ? '' : `&cursor=${encodeURIComponent(cursor)}`
-    const { calls, nextCursor } = await ask<CallsBody>('GET', `/calls?limit=100${wanted}${after}`, { signal })
+    const { calls, nextCursor } = await ask<CallsBody>('GET', `/calls?limit=100${wanted}${after(cursor)}`, { signal })
     return { items: calls, nextCursor }
   })
   const [isLive, setLive] = useState(true)
@@ -108,6 +126,7 @@ export function Calls() {
     (of('tool') === '' || call.tool === of('tool')) && (of('outcome') === '' || call.outcome === of('outcome'))
   const flags = names.flatMap((name) => (of(name) === '' ? [] : [name === 'namespace' ? '-n' : `--${name}`, of(name)]))
   const command = ['calls', ...flags]
+  const save = useAction(() => exportCalls(wanted))
   const came = live.calls.filter(isWanted)
   const isEmpty = came.length === 0 && pages?.isWhole === true && pages.length === 0
   return (
@@ -122,6 +141,9 @@ export function Calls() {
           <span data-part="live" data-state={isLive ? 'live' : 'paused'} class="muted">
             {isLive ? '● live' : 'paused'}
           </span>
+          <Action name="export" isBusy={save.isBusy} onClick={() => void save.run()}>
+            Export
+          </Action>
           <Action name="pause" onClick={() => setLive(!isLive)}>
             {isLive ? 'Pause' : 'Resume'}
           </Action>
@@ -161,6 +183,7 @@ export function Calls() {
           </Action>
         </p>
       )}
+      {save.error !== undefined && <p class="wrong">{save.error.message}</p>}
       {isEmpty && <p>No call is recorded that fits. Calls appear here as they are made.</p>}
       {!isEmpty && pages !== undefined && (
         <Table

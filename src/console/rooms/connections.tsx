@@ -1,13 +1,12 @@
 /** The connections of a namespace, with their health, and a new one. */
 
-import { useState } from 'preact/hooks'
 import type { Connection, ConnectionPage } from '../../model/connection.ts'
 import type { Health, HealthPage } from '../../model/health.ts'
 import { address, filter, go, hrefOf } from '../address.ts'
 import { useEvents } from '../events.ts'
 import { ask } from '../interface.ts'
-import { type Page, stateOf, usePages } from '../pages.ts'
-import { Field, Form } from '../parts/field.tsx'
+import { after, type Page, stateOf, usePages } from '../pages.ts'
+import { Field, Form, useDraft } from '../parts/field.tsx'
 import { Foreign } from '../parts/foreign.tsx'
 import { HealthLine } from '../parts/health-line.tsx'
 import { NamespaceChoice, useMe } from '../parts/me.tsx'
@@ -28,7 +27,6 @@ interface Listed {
 }
 
 const pathOf = (namespace: string) => `/connect/${encodeURIComponent(namespace)}`
-const after = (cursor: string | null) => (cursor === null ? '' : `&cursor=${encodeURIComponent(cursor)}`)
 
 /** A page of connections, with the health of each. */
 async function readConnections(namespace: string, path: string, stop: AbortSignal): Promise<Page<Listed>> {
@@ -163,10 +161,12 @@ export function Connections() {
 
 /** A connection to a server by its URL; `rooms/servers.tsx` makes one to a registered server. */
 function NewConnection({ namespace }: { readonly namespace: string }) {
-  const [id, setId] = useState('')
-  const [url, setUrl] = useState('')
+  const [id, setId] = useDraft('connection id')
+  const [url, setUrl] = useDraft('connection url')
   const create = useAction(async () => {
     await ask('PUT', `${pathOf(namespace)}/${encodeURIComponent(id)}`, { body: { mcpUrl: url } })
+    setId('')
+    setUrl('')
     go(hrefOf('connections', namespace, id))
   })
   return (

@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks'
 import { address, filter, go, hrefOf } from '../address.ts'
 import { ask } from '../interface.ts'
 import { type Page, stateOf, usePages } from '../pages.ts'
-import { Field, Form } from '../parts/field.tsx'
+import { Field, Form, useDraft } from '../parts/field.tsx'
 import { Foreign } from '../parts/foreign.tsx'
 import { useMe } from '../parts/me.tsx'
 import { Action, When } from '../parts/parts.tsx'
@@ -82,9 +82,10 @@ export function Namespaces() {
 }
 
 function NewNamespace() {
-  const [name, setName] = useState('')
+  const [name, setName] = useDraft('namespace')
   const create = useAction(async () => {
     await ask('PUT', `/namespaces/${encodeURIComponent(name)}`)
+    setName('')
     go(hrefOf('namespaces', name))
   })
   return (

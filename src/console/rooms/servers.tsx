@@ -6,7 +6,7 @@ import { address, filter, go, hrefOf } from '../address.ts'
 import { ask } from '../interface.ts'
 import { parseJson } from '../json.ts'
 import { type Page, stateOf, usePages } from '../pages.ts'
-import { Field, Form } from '../parts/field.tsx'
+import { Field, Form, useDraft } from '../parts/field.tsx'
 import { Foreign, visible } from '../parts/foreign.tsx'
 import { NamespaceChoice, useMe } from '../parts/me.tsx'
 import { Action } from '../parts/parts.tsx'
@@ -88,12 +88,14 @@ export function Servers() {
 
 /** Registers a server by its URL, or by a whole entry as JSON. */
 function NewServer() {
-  const [name, setName] = useState('')
-  const [source, setSource] = useState('')
+  const [name, setName] = useDraft('server name')
+  const [source, setSource] = useDraft('server source')
   const isUrl = /^https?:\/\//.test(source.trim())
   const create = useAction(async () => {
     const body = isUrl ? { mcpUrl: source.trim() } : parseJson(source)
     await ask('PUT', `/servers/${name.split('/').map(encodeURIComponent).join('/')}`, { body })
+    setName('')
+    setSource('')
     go(hrefOf('servers', ...name.split('/')))
   })
   return (

@@ -3,7 +3,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { Coverage, Diff, Explanation, LintAnswer, Suggestion } from '../../model/explain.ts'
 import { address, filter, hrefOf } from '../address.ts'
-import { ask, session } from '../interface.ts'
+import { ask } from '../interface.ts'
 import { parseJson } from '../json.ts'
 import { Field, Form, useDraft } from '../parts/field.tsx'
 import { Foreign } from '../parts/foreign.tsx'
@@ -60,7 +60,7 @@ function useAnswers(text: string) {
 export function Tokens() {
   const { query } = address.value
   const given = query.get('policy')
-  const [draft, setDraft] = useDraft('policy', session.value?.userId, example)
+  const [draft, setDraft] = useDraft('policy', example)
   const [policy, setPolicy] = useState(given ?? draft)
   const write = (text: string) => {
     setPolicy(text)

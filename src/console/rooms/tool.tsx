@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { address, hrefOf } from '../address.ts'
 import { firstValue, type Schema, withoutSecrets } from '../form/schema.ts'
 import { SchemaForm } from '../form/schema-form.tsx'
-import { ask, session } from '../interface.ts'
+import { ask } from '../interface.ts'
 import { parseJson } from '../json.ts'
 import { Field, Form, useDraft } from '../parts/field.tsx'
 import { Foreign } from '../parts/foreign.tsx'
@@ -52,7 +52,7 @@ function Call({ namespace, id, name, path, schema }: CallProps) {
   // Arguments are an object, even where a schema leaves that out.
   const root: Schema = { type: 'object', ...schema }
   const first = firstValue(root, root, true) ?? {}
-  const [draft, setDraft] = useDraft(path, session.value?.userId, JSON.stringify(first))
+  const [draft, setDraft] = useDraft(path, JSON.stringify(first))
   const [value, setValue] = useState<unknown>(() => parseJson(draft))
   const [raw, setRaw] = useState<string | undefined>()
   const [isTried, setTried] = useState(false)
