@@ -54,7 +54,8 @@ export async function ask<T>(method: string, path: string, { body, signal: stop,
   const text = await response.text()
   const read = text === '' ? undefined : parsed(text)
   if (response.ok) return read as T
-  if (response.status === 401) ended()
+  // A server that wants a sign-in is another 401.
+  if (response.status === 401 && (read as { error?: unknown } | undefined)?.error === 'unauthorized') ended()
   throw new Refused(response.status, read, response.headers.get('x-request-id'), method === 'GET' ? path : undefined)
 }
 

@@ -1,6 +1,7 @@
 /** The result of a tool, by the kind of each part. It is a stranger's: nothing of it is loaded or run. */
 
 import { useEffect, useRef, useState } from 'preact/hooks'
+import { isNumber } from '../json.ts'
 import { Foreign } from './foreign.tsx'
 import { Action } from './parts.tsx'
 
@@ -99,7 +100,7 @@ export function Tree({ value, depth = 0 }: { readonly value: unknown; readonly d
   const isOpen = depth < openLevels
   const [isSeen, setSeen] = useState(isOpen)
   const [isWhole, setWhole] = useState(false)
-  if (typeof value !== 'object' || value === null || Object.keys(value).length === 0)
+  if (typeof value !== 'object' || value === null || isNumber(value) || Object.keys(value).length === 0)
     return <Foreign text={JSON.stringify(value) ?? 'undefined'} code />
   const members = Object.entries(value)
   const shown = isWhole ? members : members.slice(0, membersMax)

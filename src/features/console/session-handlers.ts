@@ -1,5 +1,6 @@
 /** `/console/session`: the session of a browser at the console (contract, 23.2). */
 
+import type { BrowserSessions } from '../../auth/browser-sessions.ts'
 import type { ConsoleSession, ConsoleSessions } from '../../auth/console-sessions.ts'
 import type { SharedParts } from '../../auth/shared-parts.ts'
 import { notFound, PlatformError, unauthorized } from '../../errors.ts'
@@ -16,6 +17,8 @@ import { validatorOf } from '../../schema/check.ts'
 export interface ConsoleDeps extends SharedParts {
   /** Undefined where there is no console (`--no-console`). */
   readonly consoleSessions: ConsoleSessions | undefined
+  /** Of the other pages: whoever has signed in here need not sign in there, where connections are set up. */
+  readonly sessions: BrowserSessions
   /** Limits sessions that a user begins. */
   readonly signIns: RateLimit
 }
@@ -34,11 +37,12 @@ async function startConsoleSession(deps: ConsoleDeps, request: Request): Promise
   if (caller.organizationId !== undefined) throw unauthorized()
   requireRate(deps.signIns.take(caller.userId), 'This user is signing in too often') // 429
   const cookie = await sessions.start(caller.keyId)
+  const others = await deps.sessions.start(caller.keyId)
   await deps.audit.record('signin.session', { userId: caller.userId, keyId: caller.keyId, how: 'console' })
   const started = new Request(request.url, { headers: { cookie: cookie.split(';')[0] as string } })
   const session = await sessions.find(started)
   if (session === undefined) throw unauthorized()
-  return sessionResponse(session, cookie)
+  return sessionResponse(session, [cookie, others])
 }
 
 async function getConsoleSession(deps: ConsoleDeps, request: Request): Promise<Response> {
@@ -60,10 +64,10 @@ async function endConsoleSession(deps: ConsoleDeps, request: Request): Promise<R
   if (session === undefined) throw unauthorized()
   await allowanceOf(request).belongsTo(session.caller) // 429
   const { userId, keyId } = session.caller
-  const cookie = await sessions.end(request)
+  const cookies = [await sessions.end(request), await deps.sessions.end(request)]
   if (isEverywhere) await sessions.endAll(keyId)
   await deps.audit.recordDone('signin.ended', { userId, keyId, everywhere: isEverywhere })
-  return new Response('{"success":true}', { headers: { ...noStoreJson, 'set-cookie': cookie } })
+  return withCookies(new Response('{"success":true}', { headers: noStoreJson }), cookies)
 }
 
 /** Throws 404 where there is no console. */
@@ -72,7 +76,7 @@ function sessionsOf({ consoleSessions }: ConsoleDeps): ConsoleSessions {
   return consoleSessions
 }
 
-async function sessionResponse({ caller, directory, csrf, expiresAt }: ConsoleSession, cookie?: string) {
+async function sessionResponse({ caller, directory, csrf, expiresAt }: ConsoleSession, cookies: readonly string[] = []) {
   const body: ConsoleSessionBody = {
     userId: caller.userId,
     operator: caller.operator,
@@ -80,6 +84,10 @@ async function sessionResponse({ caller, directory, csrf, expiresAt }: ConsoleSe
     csrf,
     expiresAt: new Date(expiresAt).toISOString(),
   }
-  const headers = { ...noStoreJson, ...(cookie !== undefined && { 'set-cookie': cookie }) }
-  return new Response(JSON.stringify(body), { headers })
+  return withCookies(new Response(JSON.stringify(body), { headers: noStoreJson }), cookies)
+}
+
+function withCookies(response: Response, cookies: readonly string[]): Response {
+  for (const cookie of cookies) response.headers.append('set-cookie', cookie)
+  return response
 }

@@ -55,7 +55,7 @@ describe('signing in', () => {
         ...{ csrf: expect.stringMatching(/^[\w-]{43}$/), expiresAt: '2026-03-02T21:00:00.000Z' },
       },
     ])
-    expect(response.headers.get('set-cookie')).toMatch(
+    expect(response.headers.getSetCookie()[0]).toMatch(
       /^postern_console=[\w-]{51}; Path=\/; HttpOnly; SameSite=Strict; Max-Age=43200$/,
     )
     expect(platform.audited.at(-1)).toMatchObject({ event: 'signin.session', userId: 'ada', how: 'console' })
