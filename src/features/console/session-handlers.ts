@@ -76,7 +76,10 @@ function sessionsOf({ consoleSessions }: ConsoleDeps): ConsoleSessions {
   return consoleSessions
 }
 
-async function sessionResponse({ caller, directory, csrf, expiresAt }: ConsoleSession, cookies: readonly string[] = []) {
+async function sessionResponse(
+  { caller, directory, csrf, expiresAt }: ConsoleSession,
+  cookies: readonly string[] = [],
+) {
   const body: ConsoleSessionBody = {
     userId: caller.userId,
     operator: caller.operator,
