@@ -109,16 +109,15 @@ function* parsingText(
     const detail = error instanceof Error ? error.message.replace(/^JSON Parse error: /, '') : ''
     return { problem: { place: '', message: `is not JSON: ${detail}${jsonErrorPosition(text)}` } }
   }
-  // Shorter numbers never change when parsed.
-  const areNumbersAtRisk = numbers !== 'any' && /[\d.]{16}|\d[eE]/.test(text)
+  const areNumbersAtRisk = numbers !== 'any' && mayChange.test(text)
   // Fast path. Without escapes there is no lone surrogate, and if the value has as many keys as the text, none is a
   // duplicate. Counting is a fraction of the cost of the walk below, and enough for most texts.
   if (!areNumbersAtRisk && !text.includes('\\') && (yield* countingKeys(value, depthMax)) === parts.keys)
     return { value }
-  const inexact: (readonly (string | number)[])[] = []
+  const inexact: Inexact[] = []
   const problem = yield* scanning(text, depthMax, areNumbersAtRisk ? numbers : 'any', inexact)
   if (problem !== undefined) return { problem }
-  for (const place of inexact) value = withNaN(value, place)
+  for (const { place } of inexact) value = withValue(value, place, Number.NaN)
   return { value }
 }
 
@@ -131,6 +130,24 @@ export function* parsingWithin(text: string, { keysMax, valuesMax, depthMax }: C
   if (keys > keysMax || values > valuesMax || depth > depthMax || (yield* haveOneHash(text, strings))) return undefined
   return yield* reading(text.length, () => ({ value: JSON.parse(text) as unknown }))
 }
+
+/**
+ * As `parsingWithin`, and a number that would change stays as it is written: `JSON.stringify` writes it so. To everybody
+ * else it is an object, so that this serves values that are passed on and not looked into.
+ */
+export function* parsingExactly(text: string, bounds: Counted) {
+  const read = yield* parsingWithin(text, bounds)
+  if (read === undefined || !mayChange.test(text)) return read
+  const inexact: Inexact[] = []
+  // Where a key is given twice, the places do not tell which value is meant.
+  if ((yield* scanning(text, bounds.depthMax, 'kept', inexact)) !== undefined) return read
+  let { value } = read
+  for (const { place, number } of inexact) value = withValue(value, place, rawJson(number))
+  return { value }
+}
+
+/** TypeScript does not know it yet. */
+const rawJson = (JSON as unknown as { rawJSON(text: string): object }).rawJSON
 
 /** Parses a small text of somebody else. Throws SyntaxError. */
 export function parseForeign(text: string): unknown {
@@ -165,13 +182,22 @@ export function unescaped(raw: string): string {
   }
 }
 
-/** Replaces the value at a place by NaN. */
-function withNaN(value: unknown, place: readonly (string | number)[]): unknown {
+/** Whether a text may have a number that changes when it is parsed: shorter ones never do. */
+const mayChange = /[\d.]{16}|\d[eE]/
+
+/** A number that changes when it is parsed. */
+interface Inexact {
+  readonly place: readonly (string | number)[]
+  readonly number: string
+}
+
+/** Replaces the value at a place. */
+function withValue(value: unknown, place: Inexact['place'], by: unknown): unknown {
   const last = place.at(-1)
-  if (last === undefined) return Number.NaN
+  if (last === undefined) return by
   const holder = place.slice(0, -1).reduce<unknown>((part, at) => (part as Record<string, unknown>)[at], value)
   // Defines an own property, even for the key `__proto__`.
-  Object.defineProperty(holder, last, { value: Number.NaN, enumerable: true, configurable: true, writable: true })
+  Object.defineProperty(holder, last, { value: by, enumerable: true, configurable: true, writable: true })
   return value
 }
 
@@ -247,8 +273,8 @@ interface Open {
 function* scanning(
   text: string,
   depthMax: number,
-  numbers: Numbers,
-  inexact: (readonly (string | number)[])[],
+  numbers: Numbers | 'kept',
+  inexact: Inexact[],
 ): Generator<number, Problem | undefined> {
   const stack: Open[] = []
   let keyNext = false
@@ -288,10 +314,10 @@ function* scanning(
     } else if (numbers !== 'any' && (c === 0x2d || (c >= 0x30 && c <= 0x39))) {
       const end = numberEnd(text, i)
       const number = text.slice(i, end)
-      if ((numbers === 'exact' || lists === 0) && !isExact(number)) {
+      if ((numbers !== 'marked' || lists === 0) && !isExact(number)) {
         const message = `is a number that cannot be kept as it is written (${number.slice(0, 40)}): write it as a string`
         if (numbers === 'exact') return { place: here(), message }
-        inexact.push(stack.map(({ at }) => at))
+        inexact.push({ place: stack.map(({ at }) => at), number })
       }
       i = end - 1
     } else if (c === 0x2c && open !== undefined) {

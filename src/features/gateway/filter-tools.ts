@@ -43,8 +43,8 @@ export function* filterTools(
  * Parses an upstream's message, as work in steps. Throws SyntaxError if it is not JSON, and PlatformError
  * `upstream_error` if it exceeds the `parsedResponse…` limits: parsing it would block the event loop.
  */
-export function* parsingResponse(text: string): Generator<number, unknown> {
-  const read = text.length > parsedResponseCharsMax ? undefined : yield* parsingWithin(text, parsedResponseBounds)
+export function* parsingResponse(text: string, parse = parsingWithin): Generator<number, unknown> {
+  const read = text.length > parsedResponseCharsMax ? undefined : yield* parse(text, parsedResponseBounds)
   if (read !== undefined) return read.value
   throw new PlatformError(
     'upstream_error',

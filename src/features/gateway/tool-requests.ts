@@ -5,6 +5,7 @@ import { invalidRequest, PlatformError, rateLimited } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { parsedResponseMemoryFactor, toolsCharsMax, upstreamBodyTimeoutMs } from '../../limits.ts'
 import { rpcCodes, type ShownTool, statelessHeaders, statelessMeta } from '../../model/mcp.ts'
+import { parsingExactly, parsingWithin } from '../../schema/json.ts'
 import { within } from '../../within.ts'
 import type { AuthorizedCall } from './authorized-call.ts'
 import { parsingResponse } from './filter-tools.ts'
@@ -184,8 +185,10 @@ async function answerTo(
     if ((id === requestId || id === null) && (result !== undefined || error !== undefined)) answer = received as Answer
     return answer !== undefined
   }
+  // Nobody looks into the result of a tool: it is passed on with its digits.
+  const parse = message.method === 'tools/call' ? parsingExactly : parsingWithin
   const characters = await readMessages(response, requestId, take, async (text) =>
-    allowanceOf(call.context.request).parse(text.length, parsingResponse(text)),
+    allowanceOf(call.context.request).parse(text.length, parsingResponse(text, parse)),
   )
   if (answer === undefined) throw upstreamError('The MCP server does not speak MCP')
   return { ...answer, characters }

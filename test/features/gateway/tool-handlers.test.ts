@@ -377,3 +377,31 @@ describe('.tools of a real upstream', () => {
     expect((await send(path)).body).toEqual({ tools: [{ name: 'a' }] })
   })
 })
+
+/** A server that answers calls with this text. */
+const answering =
+  (result: string): typeof manner =>
+  ({ method, id }) => {
+    if (id === undefined) return new Response(null, { status: 202 })
+    const greeting = '{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"s","version":"1"}}'
+    const text = method === 'tools/call' ? result : greeting
+    const headers = { 'content-type': 'application/json' }
+    return new Response(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${text}}`, { headers })
+  }
+
+test('the result of a call keeps the digits of its numbers', async () => {
+  const path = await connected()
+  const result =
+    '{"content":[],"structuredContent":{"id":9007199254740993,"__proto__":{"x":[1e400,-12345678901234567890]},"few":0.1}}'
+  manner = answering(result)
+  const headers = { authorization: `Bearer ${sampleKeys.operator}`, 'content-type': 'application/json' }
+  const response = await platform.fetch(`${path}/any`, { method: 'POST', headers, body: '{}' })
+  expect(await response.text()).toBe(result)
+})
+
+test('a result with a key that is given twice is the one that the runtime reads', async () => {
+  const path = await connected()
+  manner = answering('{"content":[],"a":{"x":9007199254740993},"a":1}')
+  const { body } = await send(`${path}/any`, { method: 'POST', body: {} })
+  expect(body).toEqual({ content: [], a: 1 })
+})
