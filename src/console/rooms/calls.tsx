@@ -114,7 +114,9 @@ export function Calls() {
   const me = useMe()
   const { query } = address.value
   const of = (name: string) => query.get(name) ?? ''
-  const names = ['namespace', 'tool', 'outcome']
+  // The filters of the address are those of the interface; those without a field are shown beside them.
+  const names = ['namespace', 'tool', 'outcome', 'connection', 'user', 'token', 'via', 'since', 'until']
+  const others = names.slice(3).filter((name) => of(name) !== '')
   const wanted = names.flatMap((name) => (of(name) === '' ? [] : [`&${name}=${encodeURIComponent(of(name))}`])).join('')
   const pages = usePages<ShownCall>(`calls ${wanted}`, async (cursor, signal) => {
     const { calls, nextCursor } = await ask<CallsBody>('GET', `/calls?limit=100${wanted}${after(cursor)}`, { signal })
@@ -122,8 +124,16 @@ export function Calls() {
   })
   const [isLive, setLive] = useState(true)
   const live = useLive(isLive, of('namespace'))
+  // The server alone knows whether a call that arrives has this token, and so on.
+  const isDecidedHere = others.every((name) => name === 'connection' || name === 'user')
   const isWanted = (call: ShownCall) =>
-    (of('tool') === '' || call.tool === of('tool')) && (of('outcome') === '' || call.outcome === of('outcome'))
+    isDecidedHere &&
+    [
+      [of('tool'), call.tool],
+      [of('outcome'), call.outcome],
+      [of('connection'), call.connectionId],
+      [of('user'), call.userId],
+    ].every(([one, its]) => one === '' || one === its)
   const flags = names.flatMap((name) => (of(name) === '' ? [] : [name === 'namespace' ? '-n' : `--${name}`, of(name)]))
   const command = ['calls', ...flags]
   const save = useAction(() => exportCalls(wanted))
@@ -167,6 +177,11 @@ export function Calls() {
           options={outcomes}
           names={outcomes.map(wordsOf)}
         />
+        {others.map((name) => (
+          <Action key={name} name="remove" for={name} isSmall onClick={() => filter({ [name]: '' })}>
+            {name}: <Foreign text={of(name)} /> ×
+          </Action>
+        ))}
       </div>
       <CallCharts wanted={of('namespace') === '' ? '' : `&namespace=${encodeURIComponent(of('namespace'))}`} />
       {live.hasGap && (

@@ -39,6 +39,12 @@ export function Connection() {
       request={{ path, command: ['connection', 'get', id, '-n', namespace] }}
       actions={
         <>
+          <a
+            href={`${hrefOf('calls')}?namespace=${encodeURIComponent(namespace)}&connection=${encodeURIComponent(id)}`}
+            data-action="go-calls"
+          >
+            Its calls
+          </a>
           <a href={hrefOf('connect', namespace, id)} data-action="go-connect">
             Connect a client
           </a>

@@ -1,5 +1,6 @@
 /** The connections of a namespace, with their health, and a new one. */
 
+import { useState } from 'preact/hooks'
 import type { Connection, ConnectionPage } from '../../model/connection.ts'
 import type { Health, HealthPage } from '../../model/health.ts'
 import { address, filter, go, hrefOf } from '../address.ts'
@@ -72,12 +73,14 @@ export function Connections() {
   const { query } = address.value
   const of = (name: string) => query.get(name) ?? ''
   const namespace = query.get('namespace') ?? me.data?.namespaces[0]?.name
-  const metadata = of('metadata')
-  const [key = '', ...value] = metadata.split('=')
+  // The filters of the address are those of the interface: `name`, `metadata.KEY`.
+  const [member, value = ''] = [...query].find(([name]) => name.startsWith('metadata.')) ?? []
+  const pair = member === undefined ? '' : `${member.slice('metadata.'.length)}=${value}`
+  const [typed, setTyped] = useState(pair)
   const isUnwell = of('level') === 'attention'
   const filters = [
-    ...(of('q') === '' ? [] : [`&name=${encodeURIComponent(of('q'))}`]),
-    ...(value.length === 0 ? [] : [`&metadata.${encodeURIComponent(key)}=${encodeURIComponent(value.join('='))}`]),
+    ...(of('name') === '' ? [] : [`&name=${encodeURIComponent(of('name'))}`]),
+    ...(member === undefined ? [] : [`&${encodeURIComponent(member)}=${encodeURIComponent(value)}`]),
   ].join('')
   const list = isUnwell ? '/.health?' : '?'
   const path = `${pathOf(namespace ?? '')}${list}limit=${pageSize}${isUnwell ? '' : filters}`
@@ -92,14 +95,14 @@ export function Connections() {
   const isFiltered = filters !== '' || isUnwell
   const may = me.data?.namespaces.find((one) => one.name === namespace)?.may ?? []
   const reason = may.includes('connections:write') ? undefined : 'Your key may not make connections here'
-  const command = ['connection', 'list', '-n', namespace ?? '', ...(value.length === 0 ? [] : ['--metadata', metadata])]
+  const command = ['connection', 'list', '-n', namespace ?? '', ...(pair === '' ? [] : ['--metadata', pair])]
   return (
     <Room
       name="connections"
       title="Connections"
       resource={me.error === undefined ? stateOf(pages) : me}
       isEmpty={isEmpty}
-      request={{ path, command: isUnwell || of('q') !== '' ? undefined : command }}
+      request={{ path, command: isUnwell || of('name') !== '' ? undefined : command }}
       actions={
         <Action name="create" isMain reason={reason} onClick={() => filter({ new: of('new') === '' ? 'yes' : '' })}>
           New connection
@@ -119,12 +122,23 @@ export function Connections() {
         />
         {!isUnwell && (
           <>
-            <Field name="q" label="Name" value={of('q')} onInput={(q) => filter({ q })} placeholder="its exact name" />
+            <Field
+              name="q"
+              label="Name"
+              value={of('name')}
+              onInput={(name) => filter({ name })}
+              placeholder="its exact name"
+            />
             <Field
               name="metadata"
               label="Metadata"
-              value={metadata}
-              onInput={(pair) => filter({ metadata: pair })}
+              value={typed}
+              onInput={(text) => {
+                setTyped(text)
+                const [key = '', ...rest] = text.split('=')
+                const named = key !== '' && rest.length > 0 ? { [`metadata.${key}`]: rest.join('=') } : {}
+                filter({ ...(member !== undefined && { [member]: '' }), ...named })
+              }}
               placeholder="like team=crm"
             />
           </>

@@ -30,7 +30,7 @@ function readablePolicy(text: string): readonly unknown[] | undefined {
 }
 
 /** The findings and the coverage of the newest text alone. */
-function useAnswers(text: string) {
+function useAnswers(text: string, round: number) {
   const [answers, setAnswers] = useState<{ lint?: LintAnswer; coverage?: Coverage; error?: Error }>({})
   useEffect(() => {
     const stop = new AbortController()
@@ -53,7 +53,7 @@ function useAnswers(text: string) {
       stop.abort()
       clearTimeout(timer)
     }
-  }, [text])
+  }, [text, round])
   return answers
 }
 
@@ -66,7 +66,8 @@ export function Tokens() {
     setPolicy(text)
     setDraft(text)
   }
-  const { lint, coverage, error } = useAnswers(policy)
+  const [round, setRound] = useState(0)
+  const { lint, coverage, error } = useAnswers(policy, round)
   const mint = useAction(async () =>
     ask<{ token: string; expiresAt: string }>('POST', '/tokens', { body: { policy: policyOf(policy) } }),
   )
@@ -99,6 +100,9 @@ export function Tokens() {
           />
           <Action name="mint" isMain isBusy={mint.isBusy} onClick={() => void mint.run()}>
             Mint a token
+          </Action>{' '}
+          <Action name="lint" onClick={() => setRound(round + 1)}>
+            Check it again
           </Action>{' '}
           <CopyLink policy={policy} />
           {mint.error !== undefined && <p class="wrong">{mint.error.message}</p>}
