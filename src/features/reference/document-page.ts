@@ -11,8 +11,8 @@ const partsListedFrom = 3
 export interface Site {
   /** Names of the documents that have pages; links to other files are rendered as plain text. */
   readonly names: ReadonlySet<string>
-  /** `data:` URLs of pictures by the name of the file. Of others the words that describe them are shown. */
-  readonly pictures: ReadonlyMap<string, string>
+  /** Names of the files of pictures, which are beside the pages. Of others the words that describe them are shown. */
+  readonly pictures: ReadonlySet<string>
   readonly pages: PageList
   /** Of the base URL, without a trailing slash; escaped for HTML. */
   readonly basePath: string
@@ -39,13 +39,13 @@ export function documentPage(markdown: string, href: string, { names, pictures, 
         return `<div class="wide">${Renderer.prototype.table.call(this, token)}</div>\n`
       },
       // Other HTML in the documents is comments for readers and generators of the Markdown.
-      html: ({ text }) => picturesIn(text, pictures),
+      html: ({ text }) => picturesIn(text, pictures, basePath),
       image({ href: file, text }) {
-        const picture = pictures.get(file.replace(/^images\//, ''))
+        const name = file.replace(/^images\//, '')
         const words = escapeHtml(text)
-        return picture === undefined
-          ? `<i>${words}</i>`
-          : `<span class="picture"><img src="${picture}" alt="${words}"></span>`
+        return pictures.has(name)
+          ? `<span class="picture"><img src="${basePath}/docs/${name}" alt="${words}"></span>`
+          : `<i>${words}</i>`
       },
       // Readers see which block they type, and which one the command prints.
       code({ text, lang }) {
@@ -69,12 +69,12 @@ const picturePair =
   /<picture>\s*<source media="\(prefers-color-scheme: dark\)" srcset="images\/([\w.-]+)">\s*<img src="images\/([\w.-]+)" alt="([^"&<>]*)">\s*<\/picture>/g
 
 /** The pictures of a block of HTML beside one another; nothing of any other HTML. */
-function picturesIn(block: string, pictures: Site['pictures']): string {
+function picturesIn(block: string, pictures: Site['pictures'], basePath: string): string {
   const shown = [...block.matchAll(picturePair)].map(([, darkFile = '', lightFile = '', words = '']) => {
-    const [dark, light] = [pictures.get(darkFile), pictures.get(lightFile)]
-    if (dark === undefined || light === undefined) return `<i>${words}</i>`
-    const source = `<source media="(prefers-color-scheme: dark)" srcset="${dark}">`
-    return `<picture>${source}<img src="${light}" alt="${words}"></picture>`
+    if (!pictures.has(darkFile) || !pictures.has(lightFile)) return `<i>${words}</i>`
+    const below = `${basePath}/docs/`
+    const source = `<source media="(prefers-color-scheme: dark)" srcset="${below}${darkFile}">`
+    return `<picture>${source}<img src="${below}${lightFile}" alt="${words}"></picture>`
   })
   return shown.length === 0 ? '' : `<div class="pictures">${shown.join('\n')}</div>\n`
 }

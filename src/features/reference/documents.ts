@@ -6,12 +6,13 @@
 import { createHeadingIds } from './document-page.ts'
 import type { PageList } from './frame.ts'
 import { readDocuments, readPictures } from './read-documents.ts' with { type: 'macro' }
+import type { PictureFile } from './read-documents.ts'
 
 /** Markdown by page name; `README` lists the others. */
 export const documents: ReadonlyMap<string, string> = new Map(Object.entries(readDocuments()))
 
-/** `data:` URLs by the name of the file in `docs/images`. */
-export const pictures: ReadonlyMap<string, string> = new Map(Object.entries(readPictures()))
+/** By the name of the file in `docs/images`. */
+export const pictures: ReadonlyMap<string, PictureFile> = new Map(Object.entries(readPictures()))
 
 /** The pages in the order and the sections of the README, which comes first; the API reference comes last. */
 export const pageList: PageList = [

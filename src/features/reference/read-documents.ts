@@ -10,15 +10,20 @@ export function readDocuments(): Record<string, string> {
   return Object.fromEntries(names.sort().map((name) => [name.slice(0, -3), readFileSync(`${folder}/${name}`, 'utf8')]))
 }
 
-/** The pictures of the documents as `data:` URLs, by the name of the file. */
-export function readPictures(): Record<string, string> {
+export interface PictureFile {
+  readonly type: string
+  /** In base64. */
+  readonly content: string
+}
+
+/** The pictures of the documents, by the name of the file. */
+export function readPictures(): Record<string, PictureFile> {
   const folder = resolve(import.meta.dir, '../../../docs/images')
   const types: Record<string, string> = { '.svg': 'image/svg+xml', '.png': 'image/png', '.webp': 'image/webp' }
-  const names = readdirSync(folder).filter((name) => extname(name) in types)
-  return Object.fromEntries(
-    names.map((name) => [
-      name,
-      `data:${types[extname(name)]};base64,${readFileSync(`${folder}/${name}`).toString('base64')}`,
-    ]),
-  )
+  const pictures = readdirSync(folder).flatMap((name) => {
+    const type = types[extname(name)]
+    const content = readFileSync(`${folder}/${name}`).toString('base64')
+    return type === undefined ? [] : [[name, { type, content }] as const]
+  })
+  return Object.fromEntries(pictures)
 }

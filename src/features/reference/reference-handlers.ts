@@ -12,6 +12,7 @@ import { json } from '../../http/respond.ts'
 import { apiPage } from './api-page.ts'
 import { openApiDocument } from './document.ts'
 import { docsPolicy } from './frame.ts'
+import type { PictureFile } from './read-documents.ts'
 
 type ReferenceHandlers = Pick<Handlers, 'home' | 'openApi' | 'docs' | 'apiReference' | 'document' | 'icon'>
 
@@ -37,7 +38,8 @@ export function referenceHandlers(baseUrl: string): ReferenceHandlers {
     const markdown = name === 'README' ? undefined : documents.get(name ?? 'README')
     if (markdown === undefined) return undefined
     const { documentPage } = await import('./document-page.ts')
-    const site = { names: new Set(documents.keys()), pictures, pages, basePath: escapeHtml(basePath) }
+    const shared = { pages, basePath: escapeHtml(basePath) }
+    const site = { names: new Set(documents.keys()), pictures: new Set(pictures.keys()), ...shared }
     const path = name === undefined ? '/docs' : `/docs/${name}`
     return kept(path, () => documentPage(markdown, path, site))
   }
@@ -70,6 +72,12 @@ export function referenceHandlers(baseUrl: string): ReferenceHandlers {
     },
     async document(request) {
       const [page = ''] = namesInPath(request.url)
+      const { pictures } = await import('./documents.ts')
+      const picture = pictures.get(page)
+      if (picture !== undefined) {
+        refuseQuery(request.url) // 400
+        return pictureResponse(picture)
+      }
       const isSearch = page === 'index.json'
       const html = isSearch ? undefined : await pageOf(page) // 404
       refuseQuery(request.url) // 400
@@ -77,6 +85,18 @@ export function referenceHandlers(baseUrl: string): ReferenceHandlers {
     },
     icon: () => new Response(null, { status: 204, headers: cached }),
   }
+}
+
+/** A picture may be an SVG, which a browser also opens as a document. */
+function pictureResponse({ type, content }: PictureFile): Response {
+  return new Response(Buffer.from(content, 'base64'), {
+    headers: {
+      ...cached,
+      'content-type': type,
+      'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; sandbox",
+      'x-content-type-options': 'nosniff',
+    },
+  })
 }
 
 /** Throws 404 if `html` is undefined. */
