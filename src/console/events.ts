@@ -3,14 +3,19 @@
  * tab that holds the lock reads it and passes each event on.
  */
 
-import { effect } from '@preact/signals'
+import { effect, signal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
-import { base, session } from './interface.ts'
+import { base, findSession, session } from './interface.ts'
 
 export type EventType = 'call' | 'connection' | 'client' | 'gap'
 
+/** Whether events arrive, as the tab that reads them says. */
+export const isStreamOpen = signal(true)
+/** Milliseconds before a stream that was refused is asked for again. */
+const againMs = 5000
+
 interface Passed {
-  readonly type: EventType
+  readonly type: EventType | 'open' | 'closed'
   readonly data: unknown
   /** The user of the session: another one may have signed in meanwhile. */
   readonly userId: string
@@ -21,22 +26,40 @@ const listeners = new Set<(event: Passed) => void>()
 const channel = new BroadcastChannel(`postern events ${base}`)
 
 function deliver(event: Passed): void {
-  if (event.userId === session.value?.userId) for (const listener of listeners) listener(event)
+  if (event.userId !== session.value?.userId) return
+  if (event.type === 'open' || event.type === 'closed') isStreamOpen.value = event.type === 'open'
+  else for (const listener of listeners) listener(event)
 }
 channel.onmessage = ({ data }) => deliver(data as Passed)
 
 /** Reads the stream for all tabs, until the session or this tab ends. `isLate`: another tab has read until now. */
 function lead(userId: string, stop: AbortSignal, isLate: boolean): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
-  const source = new EventSource(`${base}/events?types=call,connection,client`)
-  const pass = (type: EventType, data: unknown) => {
+  const pass = (type: Passed['type'], data: unknown) => {
     const event = { type, data, userId }
     channel.postMessage(event)
     deliver(event)
   }
-  for (const type of types) source.addEventListener(type, ({ data }) => pass(type, JSON.parse(data)))
-  // Something may have happened in between.
-  if (isLate) source.addEventListener('open', () => pass('gap', {}), { once: true })
+  let source: EventSource
+  const open = (mayMiss: boolean) => {
+    source = new EventSource(`${base}/events?types=call,connection,client`)
+    for (const type of types) source.addEventListener(type, ({ data }) => pass(type, JSON.parse(data)))
+    source.addEventListener('open', () => {
+      pass('open', {})
+      // Something may have happened in between.
+      if (mayMiss) pass('gap', {})
+    })
+    source.addEventListener('error', () => {
+      pass('closed', {})
+      // The browser goes on by itself where the server is away. Where it refuses, the session may have ended.
+      if (source.readyState !== EventSource.CLOSED) return
+      setTimeout(async () => {
+        if (!stop.aborted) await findSession()
+        if (!stop.aborted) open(true)
+      }, againMs)
+    })
+  }
+  open(isLate)
   stop.addEventListener('abort', () => {
     source.close()
     resolve()

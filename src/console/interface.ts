@@ -39,9 +39,9 @@ interface Sent {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** The body of a successful answer. Throws Refused, and TypeError where the server cannot be reached. */
+/** The body of a successful answer. Throws Refused. */
 export async function ask<T>(method: string, path: string, { body, signal: stop, headers }: Sent = {}): Promise<T> {
-  const response = await fetch(`${base}${path}`, {
+  const response = await send(path, {
     method,
     headers: {
       ...headers,
@@ -57,6 +57,16 @@ export async function ask<T>(method: string, path: string, { body, signal: stop,
   // A server that wants a sign-in is another 401.
   if (response.status === 401 && (read as { error?: unknown } | undefined)?.error === 'unauthorized') ended()
   throw new Refused(response.status, read, response.headers.get('x-request-id'), method === 'GET' ? path : undefined)
+}
+
+/** Throws Refused where postern does not answer at all. */
+async function send(path: string, init: RequestInit): Promise<Response> {
+  try {
+    return await fetch(`${base}${path}`, init)
+  } catch (error) {
+    if ((error as Error).name === 'AbortError') throw error
+    throw new Refused(0, { message: 'postern does not answer. What you typed is kept: try again.' }, null)
+  }
 }
 
 function parsed(text: string): unknown {
@@ -76,7 +86,19 @@ function ended(): void {
 export async function findSession(): Promise<void> {
   try {
     session.value = await ask<ConsoleSessionBody>('GET', '/console/session')
-  } catch {
-    session.value = null
+  } catch (error) {
+    // Where postern does not answer, nobody knows whether it has ended.
+    if (session.value === undefined || (error as Refused).status === 401) session.value = null
+  }
+}
+
+/** Whether something is at this path already: a PUT would change it. */
+export async function isTaken(path: string): Promise<boolean> {
+  try {
+    await ask('GET', path)
+    return true
+  } catch (error) {
+    if (error instanceof Refused && error.status === 404) return false
+    throw error
   }
 }

@@ -96,7 +96,7 @@ export function Shell() {
             Documentation
           </a>
         </nav>
-        <RoomOfAddress key={roomKey.value} />
+        <RoomOfAddress key={first === 'connect' ? first : roomKey.value} />
       </div>
     </>
   )
@@ -154,7 +154,8 @@ function useKeys(ask: () => void): void {
   useEffect(() => {
     let before = ''
     const press = (event: KeyboardEvent) => {
-      const target = event.target instanceof Element ? event.target : null
+      const target = event.target instanceof HTMLElement ? event.target : null
+      if (event.key === 'Escape' && target?.closest('.filters')) target.blur()
       if (event.ctrlKey || event.metaKey || event.altKey || target?.closest('input, textarea, select, dialog')) return
       if (!areKeysOn.value) return
       const room = before === 'g' ? rooms.find(([, , letter]) => letter === event.key) : undefined
@@ -177,7 +178,9 @@ function KeyHelp({ onClose }: { readonly onClose: () => void }) {
       <h2>Keys</h2>
       <dl>
         <dt>/</dt>
-        <dd>to the filter of the room</dd>
+        <dd>to the filter of the room; Escape leaves it</dd>
+        <dt>?</dt>
+        <dd>these keys</dd>
         {rooms.map(([path, name, letter]) => [<dt key={path}>g {letter}</dt>, <dd key={`${path} name`}>{name}</dd>])}
       </dl>
       <label class="check">

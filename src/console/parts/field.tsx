@@ -127,15 +127,23 @@ export function Form({ title, onSend, onTry, children }: FormProps) {
       onSubmit={(event) => {
         event.preventDefault()
         onTry?.()
-        const wrong = form.current?.querySelector<HTMLElement>('[data-wrong]')
-        if (wrong === null || wrong === undefined) onSend()
-        else wrong.focus()
+        if (!showWrong(form.current)) onSend()
       }}
     >
       {title !== undefined && <h2>{title}</h2>}
       {children}
     </form>
   )
+}
+
+/** Shows all that is certainly wrong within an element, and moves the focus to the first of it. Whether there is any. */
+export function showWrong(within: HTMLElement | null): boolean {
+  const [first, ...others] = within?.querySelectorAll<HTMLElement>('[data-wrong]') ?? []
+  // Each tells what is wrong when it is left.
+  for (const one of others) one.dispatchEvent(new FocusEvent('blur'))
+  first?.dispatchEvent(new FocusEvent('blur'))
+  first?.focus()
+  return first !== undefined
 }
 
 /** Hours that a draft is kept. */

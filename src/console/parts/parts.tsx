@@ -1,5 +1,6 @@
 /** Parts that all rooms have: states, actions, links, texts to copy, times. */
 
+import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { Foreign } from './foreign.tsx'
@@ -117,6 +118,12 @@ export function Copied({ text }: { readonly text: string }) {
   )
 }
 
+/** Times are written anew, while somebody looks. */
+const clock = signal(0)
+setInterval(() => {
+  if (!document.hidden) clock.value += 1
+}, 10_000)
+
 const ago = new Intl.RelativeTimeFormat('en', { numeric: 'auto' })
 const units = [
   ['day', 86_400],
@@ -125,11 +132,12 @@ const units = [
 ] as const
 
 export function When({ at }: { readonly at: string }) {
+  clock.value
   const seconds = (Date.parse(at) - Date.now()) / 1000
   const [unit, size] = units.find(([, each]) => Math.abs(seconds) >= each) ?? (['second', 1] as const)
   return (
     <time dateTime={at} title={at}>
-      {ago.format(Math.round(seconds / size), unit)}
+      {Math.abs(seconds) < 10 ? 'just now' : ago.format(Math.round(seconds / size), unit)}
     </time>
   )
 }

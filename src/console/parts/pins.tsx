@@ -42,11 +42,13 @@ export function Pins({ path, reason }: { readonly path: string; readonly reason:
   )
   return (
     <section id="pins" data-part="pins">
-      <h2>Definitions</h2>
+      <h2>Accepted definitions</h2>
       {count === 0 ? (
         <p class="muted">
-          {data.tools.length === 0 ? 'None is accepted yet.' : `${data.tools.length} accepted, none changed.`} Setting:{' '}
-          {data.pins}.
+          {data.tools.length === 0
+            ? 'None is accepted: postern compares none.'
+            : `${data.tools.length} accepted, none changed.`}{' '}
+          Setting: {data.pins}.
         </p>
       ) : (
         <>

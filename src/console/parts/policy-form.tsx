@@ -7,6 +7,8 @@ import { Action } from './parts.tsx'
 type Constraint = Readonly<Record<string, unknown>>
 
 interface Form<T> {
+  /** The words for a text that this field cannot read: it changes nothing, and no token is minted. */
+  readonly wrongWith?: (shown: T) => string | undefined
   /** Undefined: no field can show it. */
   readonly written: (value: unknown) => T | undefined
   /** Undefined: it is left out. */
@@ -24,11 +26,16 @@ const names: Form<string> = {
   read: (text) => oneOrMany(text.split(/[\s,]+/).filter(Boolean)),
 }
 const lifetime: Form<string> = {
+  wrongWith: (text) => (/^(?:\d{1,9}[smh]?)?$/.test(text) ? undefined : 'must be digits, with s, m or h behind them'),
   written: (value) => (value === undefined ? '' : typeof value === 'object' ? undefined : String(value)),
   read: (text) => (text === '' ? undefined : /^\d{1,9}$/.test(text) ? Number(text) : text),
 }
 /** `key=value`, a line for each. */
 const pairs: Form<string> = {
+  wrongWith: (text) =>
+    text.split('\n').every((line) => line.trim() === '' || /^[^=]+=/.test(line))
+      ? undefined
+      : 'needs KEY=VALUE in each line',
   written: (value) => {
     if (value === undefined) return ''
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
@@ -55,7 +62,7 @@ const fields = [
     'lines',
     'like params.name=^issues\\. with a pattern, a line for each',
   ],
-  ['ttl', 'Lifetime', lifetime, 'text', 'like 30m or 2h; empty: one hour'],
+  ['ttl', 'Lifetime', lifetime, 'text', 'like 30m or 2h; digits alone are seconds; empty: one hour'],
 ] as const
 
 const choices = [
@@ -179,13 +186,14 @@ function Value({ form, at, label, type, hint, value, onChange }: ValueProps) {
         {label}: <small class="muted">only its JSON can show this value</small>
       </p>
     )
-  const isOwn = JSON.stringify(form.read(typed)) === JSON.stringify(value)
+  const wrong = form.wrongWith?.(typed)
+  const isOwn = wrong !== undefined || JSON.stringify(form.read(typed)) === JSON.stringify(value)
   return (
     <Field
-      {...{ label, type, hint, name: at, value: isOwn ? typed : written }}
+      {...{ label, type, hint, wrong, name: at, value: isOwn ? typed : written }}
       onInput={(text) => {
         setTyped(text)
-        onChange(form.read(text))
+        if (form.wrongWith?.(text) === undefined) onChange(form.read(text))
       }}
     />
   )

@@ -46,13 +46,15 @@ interface RoomProps {
   readonly resource?: Pick<Resource<unknown>, 'error' | 'isLoading' | 'again'>
   readonly isEmpty?: boolean
   readonly actions?: ComponentChildren
+  /** They stay, with the focus that one of them has, while the room is read again. */
+  readonly filters?: ComponentChildren
   /** Of which the room shows the answer. */
   readonly request?: Request | undefined
   readonly children?: ComponentChildren
 }
 
 /** The root of a room: its heading, which has the focus when somebody comes in, and its state. */
-export function Room({ name, title, id, resource, isEmpty, actions, request, children }: RoomProps) {
+export function Room({ name, title, id, resource, isEmpty, actions, filters, request, children }: RoomProps) {
   const heading = useRef<HTMLHeadingElement>(null)
   useEffect(() => {
     heading.current?.focus({ preventScroll: true })
@@ -71,6 +73,7 @@ export function Room({ name, title, id, resource, isEmpty, actions, request, chi
         </h1>
         <div class="actions">{actions}</div>
       </div>
+      {filters !== undefined && <div class="filters">{filters}</div>}
       {isLoading ? <Busy /> : error !== undefined ? <Problem error={error} again={again} /> : children}
       {request !== undefined && error === undefined && <AsText request={request} />}
     </main>

@@ -57,6 +57,15 @@ export function Audit() {
       resource={stateOf(pages)}
       request={{ path: `/audit?limit=100${wanted}`, command: event === '' ? ['audit', 'list'] : undefined }}
       isEmpty={pages?.isWhole === true && pages.length === 0}
+      filters={
+        <Field
+          name="q"
+          label="Event"
+          value={event}
+          onInput={(value) => filter({ event: value })}
+          hint="like key.created"
+        />
+      }
     >
       <p data-part="verdict">
         {verified.data === undefined ? (
@@ -67,15 +76,6 @@ export function Audit() {
           </State>
         )}
       </p>
-      <div class="filters">
-        <Field
-          name="q"
-          label="Event"
-          value={event}
-          onInput={(value) => filter({ event: value })}
-          hint="like key.created"
-        />
-      </div>
       {pages !== undefined && (
         <Table label="Audit log" columns={columns} pages={pages} hooks={({ seq }) => ({ 'data-id': String(seq) })} />
       )}

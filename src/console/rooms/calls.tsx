@@ -3,7 +3,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { CallStory } from '../../model/health.ts'
 import { address, filter, hrefOf } from '../address.ts'
-import { useEvents } from '../events.ts'
+import { isStreamOpen, useEvents } from '../events.ts'
 import { ask } from '../interface.ts'
 import { after, stateOf, usePages } from '../pages.ts'
 import { CallCharts } from '../parts/call-charts.tsx'
@@ -12,6 +12,7 @@ import { Foreign } from '../parts/foreign.tsx'
 import { HealthLine } from '../parts/health-line.tsx'
 import { NamespaceChoice, useMe } from '../parts/me.tsx'
 import { Action, Copied, State, When } from '../parts/parts.tsx'
+import { policyText } from '../parts/policy-form.tsx'
 import { Room } from '../parts/room.tsx'
 import { type Column, Table } from '../parts/table.tsx'
 import { useAction, useResource } from '../resource.ts'
@@ -27,6 +28,8 @@ interface ShownCall {
   readonly constraint?: string
   readonly code?: string | number
   readonly ms: number
+  readonly keyId?: string
+  readonly jti?: string
 }
 
 interface CallsBody {
@@ -44,7 +47,8 @@ const liveMax = 100
 const paintMs = 250
 
 /** Calls as they happen, the newest first, painted at most four times a second and while somebody looks. */
-function useLive(isOn: boolean, namespace: string) {
+/** `wanted`: filters; the list that is read for other ones has what came until then. */
+function useLive(isOn: boolean, namespace: string, wanted: string) {
   const [calls, setCalls] = useState<readonly ShownCall[]>([])
   const [hasGap, setGap] = useState(false)
   const waiting = useRef<ShownCall[]>([])
@@ -61,8 +65,12 @@ function useLive(isOn: boolean, namespace: string) {
     }, paintMs)
     return () => clearInterval(timer)
   }, [])
-  useEffect(() => setCalls([]), [namespace])
-  return { calls, hasGap, clear: () => setGap(false) }
+  useEffect(() => {
+    waiting.current = []
+    setCalls([])
+  }, [wanted])
+  const state = isOn ? (isStreamOpen.value ? 'live' : 'off') : 'paused'
+  return { calls, hasGap, state, clear: () => setGap(false) }
 }
 
 const columns: readonly Column<ShownCall>[] = [
@@ -123,7 +131,7 @@ export function Calls() {
     return { items: calls, nextCursor }
   })
   const [isLive, setLive] = useState(true)
-  const live = useLive(isLive, of('namespace'))
+  const live = useLive(isLive, of('namespace'), wanted)
   // The server alone knows whether a call that arrives has this token, and so on.
   const isDecidedHere = others.every((name) => name === 'connection' || name === 'user')
   const isWanted = (call: ShownCall) =>
@@ -137,7 +145,9 @@ export function Calls() {
   const flags = names.flatMap((name) => (of(name) === '' ? [] : [name === 'namespace' ? '-n' : `--${name}`, of(name)]))
   const command = ['calls', ...flags]
   const save = useAction(() => exportCalls(wanted))
-  const came = live.calls.filter(isWanted)
+  // A call that came while the first page was read is in both.
+  const read = new Set(Array.from({ length: 100 }, (_, index) => pages?.at(index)?.requestId))
+  const came = live.calls.filter((call) => isWanted(call) && !read.has(call.requestId))
   const isEmpty = came.length === 0 && pages?.isWhole === true && pages.length === 0
   return (
     <Room
@@ -148,8 +158,8 @@ export function Calls() {
       isEmpty={isEmpty}
       actions={
         <>
-          <span data-part="live" data-state={isLive ? 'live' : 'paused'} class="muted">
-            {isLive ? '● live' : 'paused'}
+          <span data-part="live" data-state={live.state} class="muted">
+            {live.state === 'live' ? '● live' : live.state === 'off' ? 'not connected, trying again' : 'paused'}
           </span>
           <Action name="export" isBusy={save.isBusy} onClick={() => void save.run()}>
             Export
@@ -159,30 +169,37 @@ export function Calls() {
           </Action>
         </>
       }
+      filters={
+        <>
+          <NamespaceChoice
+            me={me.data}
+            withAny
+            value={of('namespace')}
+            onChange={(namespace) => filter({ namespace })}
+          />
+          <Field
+            name="q"
+            label="Tool"
+            value={of('tool')}
+            onInput={(tool) => filter({ tool })}
+            placeholder="its exact name"
+          />
+          <Field
+            name="outcome"
+            label="Outcome"
+            value={of('outcome')}
+            onInput={(outcome) => filter({ outcome })}
+            options={outcomes}
+            names={outcomes.map(wordsOf)}
+          />
+          {others.map((name) => (
+            <Action key={name} name="remove" for={name} isSmall onClick={() => filter({ [name]: '' })}>
+              {name}: <Foreign text={of(name)} /> ×
+            </Action>
+          ))}
+        </>
+      }
     >
-      <div class="filters">
-        <NamespaceChoice me={me.data} withAny value={of('namespace')} onChange={(namespace) => filter({ namespace })} />
-        <Field
-          name="q"
-          label="Tool"
-          value={of('tool')}
-          onInput={(tool) => filter({ tool })}
-          placeholder="its exact name"
-        />
-        <Field
-          name="outcome"
-          label="Outcome"
-          value={of('outcome')}
-          onInput={(outcome) => filter({ outcome })}
-          options={outcomes}
-          names={outcomes.map(wordsOf)}
-        />
-        {others.map((name) => (
-          <Action key={name} name="remove" for={name} isSmall onClick={() => filter({ [name]: '' })}>
-            {name}: <Foreign text={of(name)} /> ×
-          </Action>
-        ))}
-      </div>
       <CallCharts wanted={of('namespace') === '' ? '' : `&namespace=${encodeURIComponent(of('namespace'))}`} />
       {live.hasGap && (
         <p role="status">
@@ -213,6 +230,16 @@ export function Calls() {
   )
 }
 
+/** The composer's address with the narrowest policy for a call, and the call itself. */
+function allowing({ namespace, connectionId, tool }: ShownCall): URLSearchParams {
+  const pattern = `^${tool.replace(/[^\w-]/g, (one) => `\\${one}`)}$`
+  const policy = [
+    { operations: 'execute', namespaces: namespace, metadata: { connectionId }, ttl: '10m' },
+    { rpcReqMatch: { 'params.name': pattern } },
+  ]
+  return new URLSearchParams({ policy: policyText(policy), namespace, connection: connectionId, tool })
+}
+
 export function Call() {
   const [, id = ''] = address.value.path
   const story = useResource<CallStory>(`/calls/${encodeURIComponent(id)}`)
@@ -238,12 +265,8 @@ export function Call() {
                 <>It never reached the server: {call.code}.</>
               ) : (
                 <>
-                  The token does not allow it: <code>{call.constraint}</code>.{' '}
-                  <a
-                    href={`${hrefOf('tokens')}?namespace=${call.namespace}&connection=${call.connectionId}&tool=${encodeURIComponent(call.tool)}`}
-                  >
-                    See what a policy must allow
-                  </a>
+                  A rule of its token does not allow it: <code>{call.constraint}</code>.{' '}
+                  <a href={`${hrefOf('tokens')}?${allowing(call)}`}>See a policy that allows this call alone</a>
                 </>
               )}
             </p>
@@ -262,6 +285,10 @@ export function Call() {
             </dd>
             <dt>User</dt>
             <dd>{call.userId}</dd>
+            <dt>API key</dt>
+            <dd>{call.keyId}</dd>
+            <dt>Token</dt>
+            <dd>{call.jti ?? 'none: the key itself'}</dd>
             <dt>Request</dt>
             <dd>
               <Copied text={call.requestId} />

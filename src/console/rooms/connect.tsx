@@ -92,23 +92,25 @@ export function Connect() {
       resource={me.error === undefined && me.data !== undefined && namespace !== '' ? recipes : me}
       isEmpty={me.data !== undefined && namespace === ''}
       request={{ path: `${path}/.clients${of}` }}
+      filters={
+        <>
+          <NamespaceChoice
+            me={me.data}
+            value={namespace}
+            onChange={(value) => go(`${hrefOf('connect')}?namespace=${encodeURIComponent(value)}`)}
+          />
+          <ConnectionChoice namespace={namespace} id={id} />
+          <Field
+            name="client"
+            label="Client"
+            value={chosen}
+            options={clients}
+            names={clients.map((client) => names[client] ?? client)}
+            onInput={(client) => filter({ client })}
+          />
+        </>
+      }
     >
-      <div class="filters">
-        <NamespaceChoice
-          me={me.data}
-          value={namespace}
-          onChange={(value) => go(`${hrefOf('connect')}?namespace=${encodeURIComponent(value)}`)}
-        />
-        <ConnectionChoice namespace={namespace} id={id} />
-        <Field
-          name="client"
-          label="Client"
-          value={chosen}
-          options={clients}
-          names={clients.map((client) => names[client] ?? client)}
-          onInput={(client) => filter({ client })}
-        />
-      </div>
       {data !== undefined && (
         <p>
           The client needs this URL, and signs in by itself: <Copied text={data.url} />

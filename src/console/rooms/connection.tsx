@@ -12,7 +12,7 @@ import { Field, Form } from '../parts/field.tsx'
 import { Foreign } from '../parts/foreign.tsx'
 import { HealthLine } from '../parts/health-line.tsx'
 import { useMe } from '../parts/me.tsx'
-import { Action, Elsewhere, When } from '../parts/parts.tsx'
+import { Action, When } from '../parts/parts.tsx'
 import { Pins } from '../parts/pins.tsx'
 import { Room } from '../parts/room.tsx'
 import { useAction, useResource } from '../resource.ts'
@@ -71,19 +71,17 @@ export function Connection() {
       <OwnHealth namespace={namespace} id={id} path={path} />
       {data !== undefined && (
         <dl>
+          <dt>Namespace</dt>
+          <dd>
+            <a href={hrefOf('namespaces', namespace)}>{namespace}</a>
+          </dd>
           <dt>Name</dt>
           <dd>
             <Foreign text={data.name} />
           </dd>
           <dt>Server</dt>
           <dd>
-            {data.mcpUrl === null ? (
-              'mocked'
-            ) : (
-              <>
-                <Foreign text={data.mcpUrl} code /> <Elsewhere href={data.mcpUrl}>open</Elsewhere>
-              </>
-            )}
+            <Foreign text={data.mcpUrl ?? 'mocked'} code />
           </dd>
           <dt>Created</dt>
           <dd>{data.createdAt !== null && <When at={data.createdAt} />}</dd>
@@ -114,7 +112,10 @@ function OwnHealth({ namespace, id, path }: PartProps) {
   useEvents<Health & { namespace: string }>('connection', (one) => {
     if (one.namespace === namespace && one.connectionId === id) setChanged(one)
   })
-  const test = useAction(async () => setChanged(await ask<Health>('POST', `${path}/.test`)))
+  const test = useAction(async () => {
+    setChanged(await ask<Health>('POST', `${path}/.test`))
+    return true
+  })
   const health = changed ?? read.data?.connections[0]
   return (
     <section data-part="health" data-level={health?.level ?? 'unknown'}>
@@ -128,6 +129,7 @@ function OwnHealth({ namespace, id, path }: PartProps) {
           Test it
         </Action>
       )}
+      {test.done === true && <span role="status">Tested just now.</span>}
       {test.error !== undefined && <p class="wrong">{test.error.message}</p>}
     </section>
   )
@@ -188,7 +190,7 @@ function Settings({ path, connection, reason, onSaved }: SettingsProps) {
   })
   return (
     <details>
-      <summary>Change it</summary>
+      <summary>Change its name and metadata</summary>
       <Form onSend={() => void (reason === undefined && save.run())}>
         <Field name="name" label="Name" value={name} onInput={setName} />
         <Field

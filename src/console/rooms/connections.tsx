@@ -5,7 +5,8 @@ import type { Connection, ConnectionPage } from '../../model/connection.ts'
 import type { Health, HealthPage } from '../../model/health.ts'
 import { address, filter, go, hrefOf } from '../address.ts'
 import { useEvents } from '../events.ts'
-import { ask } from '../interface.ts'
+import { ask, isTaken } from '../interface.ts'
+import { idHint, isConnectionId } from '../names.ts'
 import { after, type Page, stateOf, usePages } from '../pages.ts'
 import { Field, Form, useDraft } from '../parts/field.tsx'
 import { Foreign } from '../parts/foreign.tsx'
@@ -108,42 +109,44 @@ export function Connections() {
           New connection
         </Action>
       }
+      filters={
+        <>
+          <NamespaceChoice me={me.data} value={namespace ?? ''} onChange={(chosen) => filter({ namespace: chosen })} />
+          <Field
+            name="level"
+            label="Health"
+            value={of('level')}
+            options={['', 'attention']}
+            names={['any', 'needs somebody']}
+            onInput={(level) => filter({ level })}
+          />
+          {!isUnwell && (
+            <>
+              <Field
+                name="q"
+                label="Name"
+                value={of('name')}
+                onInput={(name) => filter({ name })}
+                placeholder="its exact name"
+              />
+              <Field
+                name="metadata"
+                label="Metadata"
+                value={typed}
+                onInput={(text) => {
+                  setTyped(text)
+                  const [key = '', ...rest] = text.split('=')
+                  const named = key !== '' && rest.length > 0 ? { [`metadata.${key}`]: rest.join('=') } : {}
+                  filter({ ...(member !== undefined && { [member]: '' }), ...named })
+                }}
+                placeholder="like team=crm"
+              />
+            </>
+          )}
+        </>
+      }
     >
       {of('new') !== '' && reason === undefined && <NewConnection namespace={namespace ?? ''} />}
-      <div class="filters">
-        <NamespaceChoice me={me.data} value={namespace ?? ''} onChange={(chosen) => filter({ namespace: chosen })} />
-        <Field
-          name="level"
-          label="Health"
-          value={of('level')}
-          options={['', 'attention']}
-          names={['any', 'needs somebody']}
-          onInput={(level) => filter({ level })}
-        />
-        {!isUnwell && (
-          <>
-            <Field
-              name="q"
-              label="Name"
-              value={of('name')}
-              onInput={(name) => filter({ name })}
-              placeholder="its exact name"
-            />
-            <Field
-              name="metadata"
-              label="Metadata"
-              value={typed}
-              onInput={(text) => {
-                setTyped(text)
-                const [key = '', ...rest] = text.split('=')
-                const named = key !== '' && rest.length > 0 ? { [`metadata.${key}`]: rest.join('=') } : {}
-                filter({ ...(member !== undefined && { [member]: '' }), ...named })
-              }}
-              placeholder="like team=crm"
-            />
-          </>
-        )}
-      </div>
       {isEmpty && (
         <p>
           {isUnwell
@@ -178,7 +181,9 @@ function NewConnection({ namespace }: { readonly namespace: string }) {
   const [id, setId] = useDraft('connection id')
   const [url, setUrl] = useDraft('connection url')
   const create = useAction(async () => {
-    await ask('PUT', `${pathOf(namespace)}/${encodeURIComponent(id)}`, { body: { mcpUrl: url } })
+    const path = `${pathOf(namespace)}/${encodeURIComponent(id)}`
+    if (await isTaken(path)) throw new Error(`${id} is there already: choose another id`)
+    await ask('PUT', path, { body: { mcpUrl: url } })
     setId('')
     setUrl('')
     go(hrefOf('connections', namespace, id))
@@ -189,7 +194,15 @@ function NewConnection({ namespace }: { readonly namespace: string }) {
         By the URL of an MCP server. For a registered server, or a mock of one,{' '}
         <a href={hrefOf('servers')}>find it first</a>.
       </p>
-      <Field name="id" label="Id" value={id} onInput={setId} isRequired wrong={id === '' ? 'is required' : undefined} />
+      <Field
+        name="id"
+        label="Id"
+        value={id}
+        onInput={setId}
+        isRequired
+        hint={idHint}
+        wrong={isConnectionId(id) ? undefined : `must be ${idHint}`}
+      />
       <Field
         name="mcpUrl"
         label="URL of the server"

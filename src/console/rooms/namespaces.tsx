@@ -56,11 +56,9 @@ export function Namespaces() {
           New namespace
         </Action>
       }
+      filters={<Field name="q" label="Begins with" value={q} onInput={(value) => filter({ q: value })} />}
     >
       {isNew && <NewNamespace />}
-      <div class="filters">
-        <Field name="q" label="Begins with" value={q} onInput={(value) => filter({ q: value })} />
-      </div>
       {isEmpty && <p>There are no namespaces here yet. Connections are made in one: begin with it.</p>}
       {!isEmpty && pages !== undefined && (
         <Table label="Namespaces" columns={columns} pages={pages} hooks={({ name }) => ({ 'data-id': name })} />

@@ -59,9 +59,9 @@ export function Overview() {
               <p class="muted">This server does not record calls.</p>
             ) : (
               <p>
-                <a href={hrefOf('calls')}>
-                  {data.calls.ok} ok, {data.calls.failed} failed, {data.calls.refused} refused
-                </a>
+                <a href={`${hrefOf('calls')}?outcome=ok`}>{data.calls.ok} ok</a>, {data.calls.failed} failed,{' '}
+                <a href={`${hrefOf('calls')}?outcome=refused`}>{data.calls.refused} refused</a>;{' '}
+                <a href={hrefOf('calls')}>all of them</a>
                 {!data.calls.complete && <span class="muted"> and more before these</span>}
               </p>
             )}

@@ -3,8 +3,9 @@
 import { useState } from 'preact/hooks'
 import type { Connection } from '../../model/connection.ts'
 import { address, filter, go, hrefOf } from '../address.ts'
-import { ask } from '../interface.ts'
+import { ask, isTaken } from '../interface.ts'
 import { parseJson } from '../json.ts'
+import { idHint, isConnectionId } from '../names.ts'
 import { type Page, stateOf, usePages } from '../pages.ts'
 import { Field, Form, useDraft } from '../parts/field.tsx'
 import { Foreign, visible } from '../parts/foreign.tsx'
@@ -68,11 +69,9 @@ export function Servers() {
           Register a server
         </Action>
       }
+      filters={<Field name="q" label="Search" value={q} onInput={(value) => filter({ q: value })} />}
     >
       {address.value.query.get('new') !== null && <NewServer />}
-      <div class="filters">
-        <Field name="q" label="Search" value={q} onInput={(value) => filter({ q: value })} />
-      </div>
       {isEmpty && <p>{q === '' ? 'No server is registered here yet.' : 'No server fits.'}</p>}
       {!isEmpty && pages !== undefined && (
         <Table
@@ -141,6 +140,7 @@ export function Server() {
   const chosen = namespace === '' ? (me.data?.namespaces[0]?.name ?? '') : namespace
   const create = useAction(async () => {
     const path = `/connect/${encodeURIComponent(chosen)}/${encodeURIComponent(id)}`
+    if (await isTaken(path)) throw new Error(`${id} is there already: choose another id`)
     await ask<Connection>('PUT', path, { body: { server: name, ...(isMock && { mock: { enabled: true } }) } })
     go(hrefOf('connections', chosen, id))
   })
@@ -167,6 +167,8 @@ export function Server() {
           value={id}
           onInput={setId}
           isRequired
+          hint={idHint}
+          wrong={isConnectionId(id) ? undefined : `must be ${idHint}`}
           error={create.error?.message}
         />
         <label class="check">

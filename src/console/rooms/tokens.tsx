@@ -1,11 +1,11 @@
 /** The composer: a policy that is linted and covered while it is written, compared, explained, and minted. */
 
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Coverage, Diff, Explanation, LintAnswer, Suggestion } from '../../model/explain.ts'
 import { address, filter, hrefOf } from '../address.ts'
 import { ask } from '../interface.ts'
 import { parseJson } from '../json.ts'
-import { Field, Form, useDraft } from '../parts/field.tsx'
+import { Field, Form, showWrong, useDraft } from '../parts/field.tsx'
 import { Foreign } from '../parts/foreign.tsx'
 import { Action, Copied, CopyButton, State, When } from '../parts/parts.tsx'
 import { PolicyForm, policyText } from '../parts/policy-form.tsx'
@@ -17,7 +17,7 @@ const example = '[\n  { "operations": "execute", "ttl": "1h" }\n]'
 /** Milliseconds after the last key before the policy is looked at. */
 const quietMs = 500
 /** Connections whose tools are listed beside the policy. Past it: they are counted. */
-const listedConnections = 25
+const listedConnections = 100
 
 const policyOf = (text: string): readonly unknown[] => [parseJson(text)].flat()
 
@@ -66,11 +66,16 @@ export function Tokens() {
     setPolicy(text)
     setDraft(text)
   }
+  const composer = useRef<HTMLElement>(null)
   const [round, setRound] = useState(0)
   const { lint, coverage, error } = useAnswers(policy, round)
   const mint = useAction(async () =>
     ask<{ token: string; expiresAt: string }>('POST', '/tokens', { body: { policy: policyOf(policy) } }),
   )
+  const take = useAction(async () => {
+    await ask('POST', '/tokens/revoke', { body: { token: mint.done?.token } })
+    return 'It is revoked.'
+  })
   const suggest = useAction(async () => {
     const suggestion = await ask<Suggestion>('POST', '/tokens/suggest', { body: {} })
     if (suggestion.policy !== null) write(policyText(suggestion.policy))
@@ -81,14 +86,19 @@ export function Tokens() {
       name="tokens"
       title="Tokens"
       actions={
-        <Action name="suggest" isBusy={suggest.isBusy} onClick={() => void suggest.run()}>
-          Suggest from my calls
-        </Action>
+        <>
+          <Action name="open" onClick={() => write(example)}>
+            Start over
+          </Action>
+          <Action name="suggest" isBusy={suggest.isBusy} onClick={() => void suggest.run()}>
+            Suggest from my calls
+          </Action>
+        </>
       }
     >
       <Suggested suggestion={suggest.done} error={suggest.error} />
       <div class="columns">
-        <section>
+        <section ref={composer}>
           <PolicyForm policy={readablePolicy(policy)} onChange={(next) => write(policyText(next))} />
           <Field
             name="policy"
@@ -98,7 +108,14 @@ export function Tokens() {
             type="json"
             error={error instanceof SyntaxError ? 'is not JSON' : error?.message}
           />
-          <Action name="mint" isMain isBusy={mint.isBusy} onClick={() => void mint.run()}>
+          <Action
+            name="mint"
+            isMain
+            isBusy={mint.isBusy}
+            onClick={() => {
+              if (!showWrong(composer.current)) void mint.run()
+            }}
+          >
             Mint a token
           </Action>{' '}
           <Action name="lint" onClick={() => setRound(round + 1)}>
@@ -108,7 +125,12 @@ export function Tokens() {
           {mint.error !== undefined && <p class="wrong">{mint.error.message}</p>}
           {mint.done !== undefined && (
             <p data-part="minted" role="status">
-              Copy it now; it is never shown again. It ends at {mint.done.expiresAt}: <Copied text={mint.done.token} />
+              Copy it now; it is never shown again. It ends <When at={mint.done.expiresAt} />:{' '}
+              <Copied text={mint.done.token} />{' '}
+              <Action name="remove" for="minted" isSmall isBusy={take.isBusy} onClick={() => void take.run()}>
+                Revoke it
+              </Action>{' '}
+              {take.done}
             </p>
           )}
           <AsText request={{ method: 'POST', path: '/tokens', body: bodyText(policy) }} />
@@ -169,6 +191,7 @@ interface AllowedProps {
 /** The words, the findings and the tools of a policy. */
 function Allowed({ lint, coverage }: AllowedProps) {
   const summary = coverage?.summary ?? undefined
+  const allowed = coverage?.connections.filter(({ verdict }) => verdict !== 'refuse') ?? []
   return (
     <section aria-live="polite">
       <h2>What it allows</h2>
@@ -198,7 +221,7 @@ function Allowed({ lint, coverage }: AllowedProps) {
         <details data-part="tools">
           <summary>Which tools</summary>
           <ul class="rows">
-            {coverage.connections.map(({ namespace, connectionId, verdict, place, tools }) => (
+            {allowed.map(({ namespace, connectionId, verdict, place, tools }) => (
               <li key={`${namespace}/${connectionId}`} data-verdict={verdict}>
                 <State level={verdict}>
                   {namespace}/{connectionId}
@@ -220,7 +243,10 @@ function Allowed({ lint, coverage }: AllowedProps) {
               </li>
             ))}
           </ul>
-          {coverage.nextCursor !== null && <p class="muted">These are the first {listedConnections} connections.</p>}
+          <p class="muted">
+            {coverage.connections.length - allowed.length} connections have none
+            {coverage.nextCursor !== null && `, of the first ${listedConnections}`}.
+          </p>
         </details>
       )}
     </section>
@@ -235,17 +261,19 @@ function Explain({ policy }: { readonly policy: string }) {
   const { query } = address.value
   const [args, setArgs] = useState('')
   const [token, setToken] = useState('')
+  const [shown, setShown] = useState<Explanation | undefined>()
   const subject = () => (token === '' ? { policy: policyOf(policy) } : { token })
   const explain = useAction(async () => {
     const request = {
       ...Object.fromEntries(parts.flatMap((name) => (query.get(name) ? [[name, query.get(name)]] : []))),
       ...(args !== '' && { arguments: parseJson(args) }),
     }
-    return ask<Explanation>('POST', '/tokens/explain', { body: { ...subject(), request } })
+    setShown(await ask<Explanation>('POST', '/tokens/explain', { body: { ...subject(), request } }))
   })
   const revoke = useAction(async () => {
     await ask('POST', '/tokens/revoke', { body: { token } })
     setToken('')
+    setShown(undefined)
     return 'The token is revoked, with every token minted with it.'
   })
   return (
@@ -285,7 +313,7 @@ function Explain({ policy }: { readonly policy: string }) {
       </Action>
       {revoke.done !== undefined && <p role="status">{revoke.done}</p>}
       {explain.error !== undefined && <p class="wrong">{explain.error.message}</p>}
-      {explain.done !== undefined && <Verdict explanation={explain.done} />}
+      {shown !== undefined && <Verdict explanation={shown} />}
     </Form>
   )
 }
