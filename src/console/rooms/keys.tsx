@@ -1,85 +1,57 @@
-/** The API keys of the user, and for operators the keys that sign tokens. */
+/** What the user gave: API keys, and access to clients. For operators the keys that sign tokens. */
 
-import { useState } from 'preact/hooks'
+import type { GrantPage } from '../../model/organization.ts'
 import type { SigningKeyList } from '../../model/token.ts'
 import { ask, session } from '../interface.ts'
-import { Confirm } from '../parts/dialog.tsx'
-import { Field, Form } from '../parts/field.tsx'
+import { ApiKeys, type ListedKeys } from '../parts/api-keys.tsx'
 import { Foreign } from '../parts/foreign.tsx'
-import { Action, Copied, When } from '../parts/parts.tsx'
+import { Action, When } from '../parts/parts.tsx'
 import { Room } from '../parts/room.tsx'
 import { useAction, useResource } from '../resource.ts'
 
-interface OwnKey {
-  readonly id: string
-  readonly name: string
-  readonly createdAt: string
-}
+const path = '/me/api-keys'
 
 export function Keys() {
-  const keys = useResource<{ apiKeys: OwnKey[] }>('/me/api-keys')
-  const [name, setName] = useState('')
-  const create = useAction(async () => {
-    const made = await ask<{ key: string }>('POST', '/me/api-keys', { body: { name } })
-    keys.again()
-    return made.key
-  })
-  const revoke = useAction(async (id: string) => {
-    await ask('DELETE', `/me/api-keys/${encodeURIComponent(id)}`)
-    keys.again()
-  })
-  const [asked, setAsked] = useState<OwnKey | undefined>()
-  const all = keys.data?.apiKeys ?? []
+  const keys = useResource<ListedKeys>(path)
   return (
-    <Room
-      name="keys"
-      title="API keys"
-      request={{ path: '/me/api-keys', command: ['keys', 'list'] }}
-      resource={keys}
-      isEmpty={keys.data !== undefined && all.length === 0}
-    >
-      <ul class="rows" data-part="rows" data-end="true">
-        {all.map((one) => (
-          <li key={one.id} data-id={one.id}>
-            <b>
-              <Foreign text={one.name === '' ? 'without a name' : one.name} />
-            </b>{' '}
-            <code class="muted">{one.id}</code> created <When at={one.createdAt} />{' '}
-            {one.id === session.value?.key.id && <small>this session’s key</small>}{' '}
-            <Action name="revoke" onClick={() => setAsked(one)}>
+    <Room name="keys" title="API keys" request={{ path, command: ['keys', 'list'] }} resource={keys}>
+      <ApiKeys path={path} keys={keys} />
+      <Grants />
+      {session.value?.operator === true && <SigningKeys />}
+    </Room>
+  )
+}
+
+/** Clients that the user allowed by a sign-in. */
+function Grants() {
+  const grants = useResource<GrantPage>('/me/grants')
+  const end = useAction(async (id: string) => {
+    await ask('DELETE', `/me/grants/${encodeURIComponent(id)}`)
+    grants.again()
+  })
+  const { data } = grants
+  return (
+    <section>
+      <h2>Clients that you allowed</h2>
+      <ul class="rows">
+        {data?.grants.map((one) => (
+          <li key={one.id} data-id={one.id} class="spread">
+            <span>
+              <b>
+                <Foreign text={one.client} />
+              </b>{' '}
+              at {[one.namespace, one.connectionId ?? one.view].filter(Boolean).join('/')},{' '}
+              {one.tools === null ? 'all tools' : `${one.tools.length} tools`}, ends <When at={one.expiresAt} />
+            </span>
+            <Action name="revoke" isSmall isBusy={end.isBusy} onClick={() => void end.run(one.id)}>
               Revoke
             </Action>
           </li>
         ))}
       </ul>
-      {asked !== undefined && (
-        <Confirm
-          act={`Revoke ${asked.name}`}
-          name="revoke"
-          isBusy={revoke.isBusy}
-          error={revoke.error}
-          onAct={() => void revoke.run(asked.id).then(() => setAsked(undefined))}
-          onClose={() => setAsked(undefined)}
-        >
-          <p>
-            Every token that was minted with <b>{asked.name}</b> ({asked.id}) ends at once
-            {asked.id === session.value?.key.id && ', and so does this session'}.
-          </p>
-        </Confirm>
-      )}
-      <Form title="New API key" onSend={() => void create.run()}>
-        <Field name="name" label="Name" value={name} onInput={setName} isRequired error={create.error?.message} />
-        <Action name="create" type="submit" isMain isBusy={create.isBusy}>
-          Create
-        </Action>
-        {create.done !== undefined && (
-          <p data-part="minted" role="status">
-            Copy it now; it is never shown again: <Copied text={create.done} />
-          </p>
-        )}
-      </Form>
-      {session.value?.operator === true && <SigningKeys />}
-    </Room>
+      {data?.grants.length === 0 && <p class="muted">No client has signed in for you.</p>}
+      {(grants.error ?? end.error) !== undefined && <p class="wrong">{(grants.error ?? end.error)?.message}</p>}
+    </section>
   )
 }
 

@@ -1,14 +1,15 @@
 /** An organization: its members with their roles, and its API keys. */
 
 import { useState } from 'preact/hooks'
-import type { ApiKeyList, OrganizationDetail } from '../../model/organization.ts'
+import type { OrganizationDetail } from '../../model/organization.ts'
 import { address } from '../address.ts'
 import { ask } from '../interface.ts'
+import { ApiKeys, type ListedKeys } from '../parts/api-keys.tsx'
 import { Confirm } from '../parts/dialog.tsx'
 import { Field, Form } from '../parts/field.tsx'
 import { Foreign } from '../parts/foreign.tsx'
 import { useMe } from '../parts/me.tsx'
-import { Action, Copied, When } from '../parts/parts.tsx'
+import { Action } from '../parts/parts.tsx'
 import { Room } from '../parts/room.tsx'
 import { useAction, useResource } from '../resource.ts'
 
@@ -82,42 +83,11 @@ export function Organization() {
 }
 
 function OrganizationKeys({ path }: { readonly path: string }) {
-  const keys = useResource<ApiKeyList>(`${path}/api-keys`)
-  const [name, setName] = useState('')
-  const create = useAction(async () => {
-    const made = await ask<{ key: string }>('POST', `${path}/api-keys`, { body: { name } })
-    keys.again()
-    return made.key
-  })
-  const revoke = useAction(async (id: string) => {
-    await ask('DELETE', `${path}/api-keys/${encodeURIComponent(id)}`)
-    keys.again()
-  })
+  const keys = useResource<ListedKeys>(`${path}/api-keys`)
   return (
     <section>
       <h2>API keys of the organization</h2>
-      <ul class="rows">
-        {keys.data?.apiKeys.map((one) => (
-          <li key={one.id} data-id={one.id}>
-            <Foreign text={one.name} /> <code class="muted">{one.id}</code> created <When at={one.createdAt} />{' '}
-            <Action name="revoke" isBusy={revoke.isBusy} onClick={() => void revoke.run(one.id)}>
-              Revoke
-            </Action>
-          </li>
-        ))}
-      </ul>
-      {(keys.error ?? revoke.error) !== undefined && <p class="wrong">{(keys.error ?? revoke.error)?.message}</p>}
-      <Form onSend={() => void create.run()}>
-        <Field name="name" label="Name" value={name} onInput={setName} isRequired error={create.error?.message} />
-        <Action name="create" type="submit" isBusy={create.isBusy}>
-          Create a key
-        </Action>
-        {create.done !== undefined && (
-          <p data-part="minted" role="status">
-            Copy it now; it is never shown again: <Copied text={create.done} />
-          </p>
-        )}
-      </Form>
+      <ApiKeys path={`${path}/api-keys`} keys={keys} />
     </section>
   )
 }

@@ -1,0 +1,86 @@
+/** A list of API keys: each can be revoked, and a new one is shown once. */
+
+import { useState } from 'preact/hooks'
+import { ask, session } from '../interface.ts'
+import { type Resource, useAction } from '../resource.ts'
+import { Confirm } from './dialog.tsx'
+import { Field, Form } from './field.tsx'
+import { Foreign } from './foreign.tsx'
+import { Action, Copied, When } from './parts.tsx'
+
+export interface ListedKeys {
+  readonly apiKeys: readonly { readonly id: string; readonly name: string | null; readonly createdAt: string }[]
+}
+
+/** `path`: of the list, whose keys are below it. */
+export function ApiKeys({ path, keys }: { readonly path: string; readonly keys: Resource<ListedKeys> }) {
+  const [name, setName] = useState('')
+  const create = useAction(async () => {
+    const made = await ask<{ key: string }>('POST', path, { body: { name } })
+    setName('')
+    keys.again()
+    return made.key
+  })
+  const [asked, setAsked] = useState<ListedKeys['apiKeys'][number] | undefined>()
+  const revoke = useAction(async (id: string) => {
+    await ask('DELETE', `${path}/${encodeURIComponent(id)}`)
+    setAsked(undefined)
+    keys.again()
+  })
+  const own = session.value?.key.id
+  const named = (one: string | null) => (one === null || one === '' ? 'without a name' : one)
+  return (
+    <>
+      <ul class="rows" data-part="rows" data-end="true">
+        {keys.data?.apiKeys.map((one) => (
+          <li key={one.id} data-id={one.id} class="spread">
+            <span>
+              <b>
+                <Foreign text={named(one.name)} />
+              </b>{' '}
+              <code class="muted">{one.id}</code> created <When at={one.createdAt} />{' '}
+              {one.id === own && <small>this session’s key</small>}
+            </span>
+            <Action name="revoke" isSmall onClick={() => setAsked(one)}>
+              Revoke
+            </Action>
+          </li>
+        ))}
+      </ul>
+      {keys.error !== undefined && <p class="wrong">{keys.error.message}</p>}
+      {asked !== undefined && (
+        <Confirm
+          act={`Revoke ${named(asked.name)}`}
+          name="revoke"
+          isBusy={revoke.isBusy}
+          error={revoke.error}
+          onAct={() => void revoke.run(asked.id)}
+          onClose={() => setAsked(undefined)}
+        >
+          <p>
+            Every token that was minted with {asked.id} ends at once{asked.id === own && ', and so does this session'}.
+          </p>
+        </Confirm>
+      )}
+      <Form title="New API key" onSend={() => void create.run()}>
+        <Field
+          name="name"
+          label="Name"
+          value={name}
+          onInput={setName}
+          isRequired
+          wrong={name === '' ? 'is required' : undefined}
+          error={create.error?.message}
+        />
+        <Action name="create" type="submit" isMain isBusy={create.isBusy}>
+          Create
+        </Action>
+        {create.done !== undefined && (
+          <p data-part="minted" role="status">
+            Copy it now; it is never shown again: <Copied text={create.done} />
+          </p>
+        )}
+      </Form>
+    </>
+  )
+}
