@@ -149,13 +149,13 @@ describe.skipIf(!isHere('Chromium'))('the form of a tool', () => {
       expect(await page.getAttribute(field('/city'), 'placeholder')).toBe('Oslo')
       expect(await page.locator(field('/made')).count()).toBe(0)
       await page.click('[data-action="call"]')
-      await page.waitForFunction("document.activeElement?.dataset.field === '/city'")
+      await page.waitForSelector('[data-field="/city"]:focus')
       expect(await page.getAttribute(field('/city'), 'aria-invalid')).toBe('true')
       expect(await page.locator('[data-part="result"]').count()).toBe(0)
       await page.fill(field('/city'), 'Bergen')
       await page.fill(field('/days'), '1.5')
       await page.click('[data-action="call"]')
-      await page.waitForFunction("document.activeElement?.dataset.field === '/days'")
+      await page.waitForSelector('[data-field="/days"]:focus')
       await page.fill(field('/days'), '')
       await page.selectOption(field('/unit'), '0')
       await page.selectOption(field('/exact'), 'false')
@@ -176,7 +176,7 @@ describe.skipIf(!isHere('Chromium'))('the form of a tool', () => {
       )
       // Readers understand such a number differently, so that the platform refuses it: the words stand beside its field.
       await page.waitForSelector('[data-part="error"]')
-      await page.waitForFunction("document.activeElement?.dataset.field === '/id'")
+      await page.waitForSelector('[data-field="/id"]:focus')
       expect(await page.locator('.field:has([data-field="/id"])').textContent()).toContain('write it as a string')
       // What was typed is there again, but for the secret.
       await page.reload()
@@ -254,7 +254,7 @@ describe.skipIf(!isHere('Chromium'))('the form of a tool', () => {
     inForm('required', async (page) => {
       await page.selectOption(field('#variant'), '1')
       await page.click('[data-action="call"]')
-      await page.waitForFunction("document.activeElement?.dataset.field === '/b'")
+      await page.waitForSelector('[data-field="/b"]:focus')
       await page.fill(field('/b'), 'x')
       expect(await args(page)).toEqual({ b: 'x' })
     }),
@@ -288,7 +288,7 @@ describe.skipIf(!isHere('Chromium'))('the form of a tool', () => {
       await page.goto(`${server.url}/console/connections/acme/forms/tools/any`)
       await page.fill(field('/value'), '{"a":[1,nul')
       await page.click('[data-action="call"]')
-      await page.waitForFunction("document.activeElement?.dataset.field === '/value'")
+      await page.waitForSelector('[data-field="/value"]:focus')
       await page.fill(field('/value'), '{"a":[1,null]}')
       expect(await args(page)).toEqual({ value: { a: [1, null] } })
     }),
