@@ -238,7 +238,7 @@ function createParts(deps: AppDeps, middleware: Middleware, lists: ConnectionLis
     ...{ issuer, base, signInKey, headersKey, pepper: secrets.apiKeyPepper },
     authorizer,
     writes: createWrites({ authorizer, denials, audit, store, writeRate }),
-    sessions: createBrowserSessions(records, directory, signInKey, issuer),
+    sessions: createBrowserSessions(records, directory, signInKey, issuer, { store, clock }),
     links: createSetupLinks(base, signInKey, clock),
     consoleSessions,
     namespacesPerUser: deps.namespacesPerUser,

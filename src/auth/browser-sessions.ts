@@ -4,9 +4,13 @@
  */
 
 import { createHmac, timingSafeEqual } from 'node:crypto'
+import type { Clock } from '../clock.ts'
 import { PlatformError } from '../errors.ts'
 import { allowanceOf } from '../fairness/allowance.ts'
 import { browserSessionSeconds } from '../limits.ts'
+import { textOf } from '../storage/bytes.ts'
+import { keyOf } from '../storage/keys.ts'
+import type { Store } from '../storage/store.ts'
 import { type Authenticated, liveCaller } from './authenticate.ts'
 import type { Directory } from './directory.ts'
 import type { ExpiringRecords } from './expiring-records.ts'
@@ -14,6 +18,18 @@ import type { ExpiringRecords } from './expiring-records.ts'
 export interface BrowserSession extends Authenticated {
   /** The hidden field that every form of this session must carry. `form`: what the form does, and to what. */
   formToken(form: string): string
+}
+
+/** `startedAt`: milliseconds since 1970. */
+export interface StartedSession {
+  readonly keyId: string
+  readonly startedAt: number
+}
+
+/** Whether all sessions of the key were ended since then, here or at the console. */
+export async function hasEnded(store: Pick<Store, 'get'>, { keyId, startedAt }: StartedSession): Promise<boolean> {
+  const ended = await store.get(keyOf('endedSessions', keyId))
+  return ended !== undefined && startedAt <= Number(textOf(ended))
 }
 
 /** See `createBrowserSessions`. */
@@ -25,6 +41,7 @@ export function createBrowserSessions(
   directory: Directory,
   signInKey: Buffer,
   baseUrl: string,
+  { store, clock }: { readonly store: Pick<Store, 'get'>; readonly clock: Clock },
 ) {
   const cookie = ourCookie(baseUrl, 'postern')
 
@@ -32,8 +49,8 @@ export function createBrowserSessions(
     /** The session of a request's cookie. Undefined if there is none, or its key was revoked. */
     async find(request: Request): Promise<BrowserSession | undefined> {
       const secret = cookie.of(request)
-      const found = secret === undefined ? undefined : await records.find<{ readonly keyId: string }>('session', secret)
-      if (secret === undefined || found === undefined) return undefined
+      const found = secret === undefined ? undefined : await records.find<StartedSession>('session', secret)
+      if (secret === undefined || found === undefined || (await hasEnded(store, found.value))) return undefined
       const live = await liveCaller(directory, found.value.keyId)
       if (live === undefined) return undefined
       await allowanceOf(request).belongsTo(live.caller)
@@ -41,7 +58,10 @@ export function createBrowserSessions(
     },
     /** Starts a session. Resolves with the `Set-Cookie` header once the session is durable. */
     async start(keyId: string): Promise<string> {
-      return cookie.set(await records.add('session', { keyId }, browserSessionSeconds), browserSessionSeconds)
+      return cookie.set(
+        await records.add('session', { keyId, startedAt: clock.now() }, browserSessionSeconds),
+        browserSessionSeconds,
+      )
     },
     /** Ends the session of a request. Resolves with the `Set-Cookie` header that removes the cookie. */
     async end(request: Request): Promise<string> {

@@ -9,20 +9,12 @@ import type { Clock } from '../clock.ts'
 import { unauthorized } from '../errors.ts'
 import { pathOf } from '../http/path.ts'
 import { browserSessionSeconds } from '../limits.ts'
-import { textOf } from '../storage/bytes.ts'
 import { keyOf } from '../storage/keys.ts'
 import type { Store } from '../storage/store.ts'
 import { type Authenticated, liveCaller } from './authenticate.ts'
-import { ourCookie } from './browser-sessions.ts'
+import { hasEnded, ourCookie, type StartedSession } from './browser-sessions.ts'
 import type { Directory } from './directory.ts'
 import type { ExpiringRecords } from './expiring-records.ts'
-
-/** The value behind a cookie. */
-interface Kept {
-  readonly keyId: string
-  /** Milliseconds since 1970. */
-  readonly startedAt: number
-}
 
 export interface ConsoleSession extends Authenticated {
   /** The header `x-postern-csrf` of requests that may change something. */
@@ -53,11 +45,10 @@ export function createConsoleSessions({ records, directory, store, signInKey, is
   /** The session of a request's cookie, whatever page the request is of. */
   async function find(request: Request): Promise<ConsoleSession | undefined> {
     const secret = cookie.of(request)
-    const found = secret === undefined ? undefined : await records.find<Kept>('console session', secret)
+    const found = secret === undefined ? undefined : await records.find<StartedSession>('console session', secret)
     if (secret === undefined || found === undefined) return undefined
     const { keyId, startedAt } = found.value
-    const ended = await store.get(keyOf('endedSessions', keyId))
-    if (ended !== undefined && startedAt <= Number(textOf(ended))) return undefined
+    if (await hasEnded(store, found.value)) return undefined
     const live = await liveCaller(directory, keyId)
     if (live === undefined) return undefined
     return { ...live, csrf: csrfOf(secret), expiresAt: startedAt + browserSessionSeconds * 1000 }
@@ -77,7 +68,7 @@ export function createConsoleSessions({ records, directory, store, signInKey, is
     },
     /** Starts a session. Resolves with its `Set-Cookie` header once it is durable. */
     async start(keyId: string): Promise<string> {
-      const value: Kept = { keyId, startedAt: clock.now() }
+      const value: StartedSession = { keyId, startedAt: clock.now() }
       return cookie.set(await records.add('console session', value, browserSessionSeconds), browserSessionSeconds)
     },
     /** Ends the session of a request. Resolves with the `Set-Cookie` header that removes its cookie. */

@@ -83,6 +83,11 @@ function ended(): void {
   session.value = null
 }
 
+/** Every tab of a browser has the same session: each hears when somebody signs in or out. */
+const tabs = new BroadcastChannel(`postern session ${base}`)
+tabs.onmessage = () => void findSession()
+export const tellTabs = () => tabs.postMessage('changed')
+
 export async function findSession(): Promise<void> {
   try {
     session.value = await ask<ConsoleSessionBody>('GET', '/console/session')

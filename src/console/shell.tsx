@@ -2,14 +2,15 @@
 
 import { signal } from '@preact/signals'
 import type { ComponentType } from 'preact'
-import { useCallback, useEffect, useState } from 'preact/hooks'
+import { useCallback, useEffect, useErrorBoundary, useState } from 'preact/hooks'
 import { address, go, hrefOf, roomKey } from './address.ts'
-import { ask, base, session } from './interface.ts'
+import { ask, base, Refused, session, tellTabs } from './interface.ts'
 import { Brand } from './parts/brand.tsx'
 import { useModal } from './parts/dialog.tsx'
 import { lazy } from './parts/lazy.tsx'
 import { Action } from './parts/parts.tsx'
 import { Room } from './parts/room.tsx'
+import { useAction } from './resource.ts'
 import { Overview } from './rooms/overview.tsx'
 import { SignIn } from './rooms/sign-in.tsx'
 
@@ -47,6 +48,7 @@ export function Shell() {
   const [isAsking, setAsking] = useState(false)
   const showKeys = useCallback(() => setAsking(true), [])
   useKeys(showKeys)
+  const leave = useAction(signOut)
   const [isMenuOpen, setMenuOpen] = useState(false)
   useEffect(() => setMenuOpen(false), [roomKey.value])
   if (session.value === undefined) return null
@@ -74,7 +76,8 @@ export function Shell() {
         <Action name="keys" onClick={showKeys}>
           Shortcuts
         </Action>
-        <Action name="sign-out" onClick={signOut}>
+        {leave.error !== undefined && <small class="wrong">{leave.error.message}</small>}
+        <Action name="sign-out" isBusy={leave.isBusy} onClick={() => void leave.run()}>
           Sign out
         </Action>
       </header>
@@ -96,7 +99,7 @@ export function Shell() {
             Documentation
           </a>
         </nav>
-        <RoomOfAddress key={first === 'connect' ? first : roomKey.value} />
+        <RoomOfAddress key={`${session.value.userId} ${first === 'connect' ? first : roomKey.value}`} />
       </div>
     </>
   )
@@ -105,6 +108,16 @@ export function Shell() {
 function RoomOfAddress() {
   const { path } = address.value
   const Found = roomOf(path)
+  // Strangers write what rooms show: one that cannot be painted says so.
+  const [error, again] = useErrorBoundary()
+  if (error !== undefined)
+    return (
+      <Room
+        name={path[0] ?? 'overview'}
+        title="This room cannot be shown"
+        resource={{ error, isLoading: false, again }}
+      />
+    )
   return Found === undefined ? <NotFound /> : <Found />
 }
 
@@ -141,9 +154,13 @@ function NotFound() {
   )
 }
 
+/** Where postern does not answer, nobody has signed out. */
 async function signOut(): Promise<void> {
-  await ask('DELETE', '/console/session').catch(() => {})
+  await ask('DELETE', '/console/session').catch((error) => {
+    if (!(error instanceof Refused) || error.status !== 401) throw error
+  })
   session.value = null
+  tellTabs()
 }
 
 /** Whether keys lead somewhere: some readers of screens need them for themselves. */

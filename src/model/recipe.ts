@@ -36,6 +36,9 @@ export interface RecipeOf {
 export const endpointName = (namespace: string, view: string | undefined): string =>
   view === undefined ? namespace : `${namespace}-${view}`
 
+/** A name that begins like an option is none behind `--`. */
+const operandOf = (name: string) => (name.startsWith('-') ? `-- ${name}` : name)
+
 /** The recipe of a client. None holds a credential: the client signs in by itself. */
 export function recipeOf(client: ClientName, { base, namespace, url, name }: RecipeOf): Recipe {
   const json = (file: string, content: object, more: Partial<Recipe> = {}): Recipe => ({
@@ -62,11 +65,11 @@ export function recipeOf(client: ClientName, { base, namespace, url, name }: Rec
       return json(
         '.mcp.json',
         { mcpServers: { [name]: { type: 'http', url } } },
-        { command: `claude mcp add --transport http ${name} ${url}` },
+        { command: `claude mcp add --transport http ${operandOf(name)} ${url}` },
       )
     case 'codex':
       return toml('~/.codex/config.toml', `${table}\nurl = ${JSON.stringify(url)}\n`, {
-        command: `codex mcp add ${name} --url ${url}`,
+        command: `codex mcp add --url ${url} ${operandOf(name)}`,
       })
     case 'windsurf':
       return json('~/.codeium/windsurf/mcp_config.json', { mcpServers: { [name]: { serverUrl: url } } })

@@ -49,6 +49,23 @@ describe('a schema in one piece', () => {
     expect(joined.required).toEqual(['a', 'b'])
   })
 
+  test('keywords of another shape say nothing', () => {
+    const odd = {
+      title: 5,
+      description: {},
+      enum: 5,
+      allOf: 5,
+      required: 5,
+      examples: {},
+      anyOf: 'x',
+      type: 7,
+      items: 1,
+    }
+    const schema = whole({ ...odd, properties: { a: null, b: { type: 'string' } } } as unknown as Schema, root)
+    expect(schema).toEqual({ properties: { b: { type: 'string' } } })
+    expect(kindOf(schema)).toBe('object')
+  })
+
   test('many parts of many parts end', () => {
     const many: Schema = { allOf: Array.from({ length: 50 }, () => ({ $ref: '#' })) }
     expect(kindOf(whole(many, many))).toBe('json')
@@ -73,6 +90,24 @@ describe('values', () => {
     expect(firstValue(schema, schema, true)).toEqual({
       ...{ kind: 'person', days: 3, address: { country: 'NO' }, deep: { x: 1 } },
     })
+  })
+
+  test('the first of a schema that leads to itself in many ways is found soon', () => {
+    const names = Array.from({ length: 20 }, (_, index) => `m${index}`)
+    const node = {
+      type: 'object',
+      required: names,
+      properties: Object.fromEntries(names.map((one) => [one, { $ref: '#' }])),
+    }
+    let visited = 0
+    const counted = new Proxy(node as Schema, {
+      get(target, name) {
+        if (name === 'default') visited += 1
+        return Reflect.get(target, name)
+      },
+    })
+    firstValue(counted, counted, true)
+    expect(visited).toBeLessThan(5000)
   })
 
   test('a list of types is a choice, and null is none of it', () => {
@@ -109,6 +144,16 @@ describe('values', () => {
   test('numbers keep their digits', () => {
     const text = '{"id":9007199254740993,"price":0.10000000000000000001,"small":3,"list":[12345678901234567890]}'
     expect(JSON.stringify(parseJson(text))).toBe(text)
+  })
+
+  test('secrets are left out where a variant or a pattern of names may be one', () => {
+    const secret: Schema = { type: 'string', format: 'password', writeOnly: true }
+    const optional: Schema = { anyOf: [{ oneOf: [secret] }, { type: 'null' }] }
+    const root: Schema = {
+      properties: { token: optional, all: { items: optional }, open: { patternProperties: { '^x': secret } } },
+    }
+    const value = { token: 'hush', all: ['hush'], open: { x1: 'hush' }, kept: 1 }
+    expect(JSON.stringify(withoutSecrets(value, root, root))).toBe('{"all":[null],"open":{},"kept":1}')
   })
 
   test('secrets are left out at every depth, in variants too', () => {

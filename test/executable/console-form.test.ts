@@ -68,6 +68,10 @@ const schemas: Record<string, object> = {
     properties: { a: text, b: text },
     anyOf: [{ required: ['a'] }, { required: ['b'] }],
   },
+  optional: {
+    type: 'object',
+    properties: { next: { anyOf: [{ $ref: '#' }, { type: 'null' }] }, label: text, same: { allOf: [{ $ref: '#' }] } },
+  },
   recursive: { type: 'object', properties: { tree: { $ref: '#/$defs/node' } }, $defs: { node } },
   names: { type: 'object', properties: { known: text }, additionalProperties: { type: 'number' } },
   joined: {
@@ -269,6 +273,16 @@ describe.skipIf(!isHere('Chromium'))('the form of a tool', () => {
       await page.click(action('add', '/tree/all'))
       await page.fill(field('/tree/all/0/label'), 'item')
       expect(await args(page)).toEqual({ tree: { label: 'top', next: { label: 'below' }, all: [{ label: 'item' }] } })
+    }),
+  )
+
+  test(
+    'a schema that refers to itself through a choice or a part opens on demand, too (needs Chromium)',
+    inForm('optional', async (page) => {
+      await page.fill(field('/label'), 'top')
+      await page.locator(action('open', '/next')).first().click()
+      await page.fill(field('/next/label'), 'below')
+      expect(await args(page)).toEqual({ next: { label: 'below' }, label: 'top' })
     }),
   )
 

@@ -68,7 +68,7 @@ describe.skipIf(!isHere('Chromium'))('with a real server', () => {
         `curl() { printf '%s\\n' "$@"; }; postern() { curl "$@"; }; ${text}`,
       ]).stdout.toString()
     expect(argumentsOf(curl)).toContain(`${server.url}/connect/ada/echo/.tools/it's`)
-    expect(argumentsOf(command)).toStartWith("tool\ncall\necho.it's\n{}\n")
+    expect(argumentsOf(command)).toStartWith("tool\ncall\n--namespace=ada\n--\necho.it's\n{}\n")
     await page.click('[data-action="call"]')
     await page.waitForSelector('[data-part="result"][data-outcome="ok"]')
     const painted = (await page.textContent('[data-part="result"]')) ?? ''

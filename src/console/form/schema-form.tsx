@@ -30,6 +30,8 @@ export interface FormOf {
   readonly root: Schema
   /** Whether somebody has tried to call: then all that is wrong is shown. */
   readonly isTried: boolean
+  /** Values that may still be painted before others are opened on demand: a schema may be as large as its writer wants. */
+  readonly left: { count: number }
   /** The value that the server refused, and its words. */
   readonly refused: { readonly at: string; readonly words: string } | undefined
 }
@@ -43,21 +45,24 @@ interface ValueProps {
   readonly at: string
   readonly label: string
   readonly isRequired?: boolean
-  /** References that led here: one that leads here again is opened on demand. */
-  readonly refs?: readonly string[]
+  /** The targets of references that it is in: what leads to one of them again is opened on demand. */
+  readonly inside?: readonly Schema[]
 }
 
 /** A value with a schema in one piece. */
-interface PartProps extends Omit<ValueProps, 'isRequired' | 'refs'> {
+interface PartProps extends Omit<ValueProps, 'isRequired' | 'inside'> {
   readonly isRequired: boolean
-  readonly refs: readonly string[]
+  readonly inside: readonly Schema[]
 }
 
-export function SchemaForm({ schema: given, isRequired = false, refs = [], ...props }: ValueProps) {
+export function SchemaForm({ schema: given, isRequired = false, inside = [], ...props }: ValueProps) {
   const [isOpen, setOpen] = useState(false)
   const { form, at, value, onChange } = props
-  const ref = given.$ref
-  if (ref !== undefined && refs.includes(ref) && !isOpen && value === undefined)
+  const targets: Schema[] = []
+  const schema = whole(given, form.root, targets)
+  form.left.count -= 1
+  const isFar = form.left.count < 0 || targets.some((one) => inside.includes(one))
+  if (isFar && !isOpen && value === undefined)
     return (
       <p>
         <Action name="open" for={at} onClick={() => setOpen(true)}>
@@ -65,10 +70,9 @@ export function SchemaForm({ schema: given, isRequired = false, refs = [], ...pr
         </Action>
       </p>
     )
-  const schema = whole(given, form.root)
   if (schema.readOnly === true) return null
   const label = schema.title ?? props.label
-  const part = { ...props, schema, label, isRequired, refs: ref === undefined ? refs : [...refs, ref] }
+  const part = { ...props, schema, label, isRequired, inside: [...inside, ...targets] }
   if (!isNullable(schema)) return <Value {...part} />
   return (
     <>
@@ -226,7 +230,7 @@ function readAs(text: string, isText: boolean): unknown {
 const sameValue = (read: unknown, value: unknown) =>
   read === unreadable ? value === undefined : JSON.stringify(read) === JSON.stringify(value)
 
-function Members({ form, schema, value, onChange, at, label, refs, isRequired }: PartProps) {
+function Members({ form, schema, value, onChange, at, label, inside, isRequired }: PartProps) {
   const object = asObject(value)
   const properties = schema.properties ?? {}
   const change = (name: string, member: unknown) => {
@@ -241,14 +245,15 @@ function Members({ form, schema, value, onChange, at, label, refs, isRequired }:
       {Object.entries(properties).map(([name, member]) => (
         <SchemaForm
           key={name}
-          {...{ form, refs, label: name, schema: member, value: object[name], at: pointer(at, name) }}
+          {...{ form, label: name, schema: member, at: pointer(at, name), inside }}
+          value={Object.hasOwn(object, name) ? object[name] : undefined}
           onChange={(next) => change(name, next)}
           isRequired={schema.required?.includes(name) === true && (value !== undefined || at === '')}
         />
       ))}
       {(others === true || typeof others === 'object') && (
         <Others
-          {...{ form, at, refs, change, schema: others === true ? {} : others }}
+          {...{ form, at, inside, change, schema: others === true ? {} : others }}
           members={Object.entries(object).filter(([name]) => !Object.hasOwn(properties, name))}
         />
       )}
@@ -259,20 +264,20 @@ function Members({ form, schema, value, onChange, at, label, refs, isRequired }:
 const asObject = (value: unknown) =>
   (typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {}) as Record<string, unknown>
 
-interface OthersProps extends Pick<PartProps, 'form' | 'at' | 'refs' | 'schema'> {
+interface OthersProps extends Pick<PartProps, 'form' | 'at' | 'inside' | 'schema'> {
   readonly members: readonly (readonly [name: string, value: unknown])[]
   readonly change: (name: string, member: unknown) => void
 }
 
 /** Members whose names somebody types. */
-function Others({ form, at, refs, schema, members, change }: OthersProps) {
+function Others({ form, at, inside, schema, members, change }: OthersProps) {
   const [name, setName] = useState('')
   return (
     <>
       {members.map(([one, value]) => (
         <div key={one} class="item">
           <SchemaForm
-            {...{ form, refs, schema, value, label: one, at: pointer(at, one), isRequired: true }}
+            {...{ form, schema, value, label: one, at: pointer(at, one), isRequired: true, inside }}
             onChange={(next) => change(one, next ?? null)}
           />
           <Action name="remove" for={pointer(at, one)} onClick={() => change(one, undefined)}>
@@ -297,7 +302,7 @@ function Others({ form, at, refs, schema, members, change }: OthersProps) {
   )
 }
 
-function Items({ form, schema, value, onChange, at, label, refs }: PartProps) {
+function Items({ form, schema, value, onChange, at, label, inside }: PartProps) {
   const list = Array.isArray(value) ? value : []
   const { items, prefixItems = [] } = schema
   const schemaOf = (index: number): Schema => prefixItems[index] ?? (typeof items === 'object' ? items : {})
@@ -307,7 +312,14 @@ function Items({ form, schema, value, onChange, at, label, refs }: PartProps) {
       {list.map((item, index) => (
         <div key={index} class="item">
           <SchemaForm
-            {...{ form, refs, schema: schemaOf(index), value: item, at: pointer(at, index), isRequired: true }}
+            {...{
+              form,
+              schema: schemaOf(index),
+              value: item,
+              at: pointer(at, index),
+              isRequired: true,
+              inside,
+            }}
             label={`${label} ${index + 1}`}
             onChange={(next) => onChange(list.with(index, next ?? null))}
           />
@@ -367,7 +379,7 @@ function Variants(props: PartProps) {
         names={variants.map((one, index) => nameOf(whole(one, form.root), index))}
         onInput={(index) => pick(Number(index))}
       />
-      {!isRequirement && <SchemaForm key={chosen} {...props} schema={variant} />}
+      {!isRequirement && <SchemaForm key={chosen} {...props} schema={variants[chosen] ?? {}} />}
     </Group>
   )
 }

@@ -29,6 +29,9 @@ export interface Schema {
 /** References and parts that are followed for one schema. Past it: its value is edited as JSON. */
 const followedMax = 100
 
+/** Schemas that are visited for a first value. Past it: members are left out. */
+const visitedMax = 1000
+
 const isSchema = (value: unknown): value is Schema => typeof value === 'object' && value !== null
 
 /** The part of the document that a reference names. */
@@ -49,14 +52,41 @@ const unescaped = (part: string) => {
   }
 }
 
-/** A schema with its reference followed and the parts of `allOf` put into it. */
-export function whole(schema: Schema, root: Schema, left = { count: followedMax }): Schema {
+/**
+ * A schema with its reference followed and the parts of `allOf` put into it, without keywords of another shape.
+ * The targets of its references are appended to `targets`.
+ */
+export function whole(schema: Schema, root: Schema, targets: Schema[] = [], left = { count: followedMax }): Schema {
   left.count -= 1
   if (left.count < 0) return {}
-  const { $ref, allOf = [], ...own } = schema
-  const target = $ref === undefined ? undefined : named($ref, root)
-  const parts = [...(target === undefined ? [] : [target]), ...allOf.filter(isSchema)]
-  return parts.map((part) => whole(part, root, left)).reduceRight((sum, part) => joined(part, sum), own as Schema)
+  const { $ref, allOf, ...own } = schema
+  const target = typeof $ref === 'string' ? named($ref, root) : undefined
+  if (target !== undefined) targets.push(target)
+  const parts = [...(target === undefined ? [] : [target]), ...(Array.isArray(allOf) ? allOf.filter(isSchema) : [])]
+  return parts
+    .map((part) => whole(part, root, targets, left))
+    .reduceRight((sum, part) => joined(part, sum), shaped(own))
+}
+
+const isText = (value: unknown) => typeof value === 'string'
+const shapes: Readonly<Record<string, (value: unknown) => boolean>> = {
+  ...{ title: isText, description: isText, format: isText, items: isAnySchema, additionalProperties: isAnySchema },
+  ...{ enum: Array.isArray, examples: Array.isArray, anyOf: Array.isArray, oneOf: Array.isArray },
+  prefixItems: (value) => Array.isArray(value) && value.every(isSchema),
+  required: (value) => Array.isArray(value) && value.every(isText),
+  type: (value) => isText(value) || (Array.isArray(value) && value.every(isText)),
+}
+
+function isAnySchema(value: unknown): boolean {
+  return typeof value === 'boolean' || isSchema(value)
+}
+
+/** Strangers write schemas: a keyword that has another shape says nothing. */
+function shaped(schema: Schema): Schema {
+  const kept = Object.entries(schema).filter(([name, value]) => shapes[name]?.(value) ?? true)
+  const { properties, ...others } = Object.fromEntries(kept) as Schema
+  if (!isSchema(properties)) return others
+  return { ...others, properties: Object.fromEntries(Object.entries(properties).filter(([, one]) => isSchema(one))) }
 }
 
 /** `second` wins where both say something; members and required names are those of both. */
@@ -102,13 +132,20 @@ export const choicesOf = ({ enum: values, const: only }: Schema): readonly unkno
  * The first value of a schema: its default, or the members that are required or have a default. Undefined: it is left
  * out.
  */
-export function firstValue(given: Schema, root: Schema, isRequired: boolean, depth = 0): unknown {
+export function firstValue(
+  given: Schema,
+  root: Schema,
+  isRequired: boolean,
+  left = { count: visitedMax },
+  depth = 0,
+): unknown {
+  left.count -= 1
   const schema = whole(given, root)
   if (schema.default !== undefined) return schema.default
   if (isRequired && schema.const !== undefined) return schema.const
-  if (kindOf(schema) !== 'object' || depth > 8) return undefined
+  if (kindOf(schema) !== 'object' || depth > 8 || left.count < 0) return undefined
   const members = Object.entries(schema.properties ?? {}).flatMap(([name, member]) => {
-    const value = firstValue(member, root, schema.required?.includes(name) === true, depth + 1)
+    const value = firstValue(member, root, schema.required?.includes(name) === true, left, depth + 1)
     return value === undefined ? [] : [[name, value]]
   })
   return isRequired || members.length > 0 ? Object.fromEntries(members) : undefined
@@ -194,20 +231,30 @@ const exampleTimes: Readonly<Record<string, string>> = { 'date-time': '2030-01-3
 export const pointer = (at: string, name: string | number) =>
   `${at}/${String(name).replaceAll('~', '~0').replaceAll('/', '~1')}`
 
+/** A schema and all that its variants, and theirs, may be. */
+function variants(given: Schema, root: Schema, depth = 0): readonly Schema[] {
+  const schema = whole(given, root)
+  if (depth > 4) return [schema]
+  const choices = [...(schema.anyOf ?? []), ...(schema.oneOf ?? [])].filter(isSchema)
+  return [schema, ...choices.flatMap((one) => variants(one, root, depth + 1))]
+}
+
 const isSecret = ({ format, writeOnly }: Schema) => format === 'password' || writeOnly === true
 
-/** The value without what is secret in it: it is neither kept nor shown. */
+/** The value without what may be secret in it: it is neither kept nor shown. */
 export function withoutSecrets(value: unknown, given: Schema, root: Schema, depth = 0): unknown {
-  const schema = whole(given, root)
-  const parts = [schema, ...variantsOf(schema).map((one) => whole(one, root))]
-  if (typeof value !== 'object' || value === null || isNumber(value) || depth > 32) return value
+  if (typeof value !== 'object' || value === null || isNumber(value)) return value
+  // So deep that nobody knows what it is.
+  if (depth > 16) return undefined
+  const parts = variants(given, root)
   const kept = (member: unknown, name: string, index: number): unknown => {
-    const schemas = parts.flatMap(({ properties, items, prefixItems, additionalProperties }) => {
+    const schemas = parts.flatMap(({ properties, items, prefixItems, additionalProperties, patternProperties }) => {
       if (Array.isArray(value)) return [prefixItems?.[index] ?? items]
-      return [Object.hasOwn(properties ?? {}, name) ? properties?.[name] : additionalProperties]
+      if (Object.hasOwn(properties ?? {}, name)) return [properties?.[name]]
+      return [additionalProperties, ...(isSchema(patternProperties) ? Object.values(patternProperties) : [])]
     })
     const known = schemas.filter(isSchema)
-    if (known.some((one) => isSecret(whole(one, root)))) return undefined
+    if (known.some((one) => variants(one, root).some(isSecret))) return undefined
     return known.reduce((left, one) => withoutSecrets(left, one, root, depth + 1), member)
   }
   if (Array.isArray(value)) return value.map((item, index) => kept(item, '', index) ?? null)

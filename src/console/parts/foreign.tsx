@@ -5,9 +5,15 @@ import { useState } from 'preact/hooks'
 /** Characters that are shown at first. Past it: the rest after a press. */
 const shownCharsMax = 2000
 
-/** Control, bidirectional, zero-width and tag characters, which would change how the text around them reads. */
+/**
+ * Control, bidirectional, zero-width, blank and tag characters and combining ones without end, which would change how
+ * the text around them reads.
+ */
 const unseen =
-  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]/gu
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|\u034f|[\u115f\u1160\u2800\u3164\uffa0]|[\ufe00-\ufe0d]|[\u{e0000}-\u{e0fff}]|\p{M}{8,}/gu
+
+/** Marks in one text. Past it: the rest of the text is shown without them. */
+const marksMax = 200
 
 const named = (character: string) => `U+${character.codePointAt(0)?.toString(16).toUpperCase().padStart(4, '0')}`
 
@@ -27,10 +33,12 @@ export function Foreign({ text, code = false, most = shownCharsMax }: ForeignPro
   const parts = []
   let from = 0
   for (const { 0: character, index } of shown.matchAll(unseen)) {
+    if (parts.length > 2 * marksMax) break
     parts.push(shown.slice(from, index), <i class="mark">{named(character)}</i>)
     from = index + character.length
   }
-  parts.push(shown.slice(from))
+  // A text of nothing else would be as many elements.
+  parts.push(parts.length > 2 * marksMax ? shown.slice(from).replace(unseen, '') : shown.slice(from))
   const isCut = shown.length < text.length
   return (
     <bdi class={code ? 'foreign code' : 'foreign'}>

@@ -10,31 +10,54 @@ export interface Request {
   readonly path: string
   /** The text of a JSON body. */
   readonly body?: string | undefined
-  /** Arguments of `postern`. Without them: no command does it. */
-  readonly command?: readonly string[] | undefined
+  /** Without one: no command does it. */
+  readonly command?: Command | undefined
+}
+
+export interface Command {
+  readonly words: readonly string[]
+  readonly options?: Readonly<Record<string, string>>
+  readonly operands?: readonly string[]
 }
 
 /** For a shell: a name of a stranger may have quotes in it. */
 const quoted = (text: string) => (/^[\w./:@%+=,-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`)
 /** A terminal would act on these, or show something else than it runs. */
-const hasUnseen = (text: string) => /\p{C}/u.test(text)
+const unseen = /[\p{C}\p{Zl}\p{Zp}]/gu
+
+/** JSON in which nothing is unseen. */
+const plain = (json: string) =>
+  json.replace(unseen, (one) =>
+    one
+      .split('')
+      .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+      .join(''),
+  )
 
 export function curlOf({ method = 'GET', path, body }: Request): string {
-  const given = body === undefined ? [] : ["-H 'Content-Type: application/json'", `-d ${quoted(body)}`]
+  const given = body === undefined ? [] : ["-H 'Content-Type: application/json'", `-d ${quoted(plain(body))}`]
   const verb = method === (body === undefined ? 'GET' : 'POST') ? [] : [`-X ${method}`]
   const url = quoted(`${location.origin}${base}${path}`)
   return ['curl', ...verb, '-H "Authorization: Bearer $POSTERN_TOKEN"', ...given, url].join(' ')
 }
 
-export const commandOf = (command: readonly string[]) => ['postern', ...command.map(quoted)].join(' ')
+/**
+ * A command of `postern`. `operands` come from strangers and addresses: behind `--` none of them is an option. Undefined
+ * where something unseen is in it.
+ */
+export function commandOf({ words, options = {}, operands = [] }: Command): string | undefined {
+  const flags = Object.entries(options).map(([name, value]) => `--${name}=${value}`)
+  const all = ['postern', ...words, ...flags, ...(operands.length === 0 ? [] : ['--']), ...operands]
+  return all.some((one) => one.search(unseen) >= 0) ? undefined : all.map(quoted).join(' ')
+}
 
 export function AsText({ request }: { readonly request: Request }) {
-  const { command } = request
+  const command = request.command === undefined ? undefined : commandOf(request.command)
   return (
     <details class="as">
       <summary>{command === undefined ? 'As curl' : 'As curl and as a command'}</summary>
       <Code part="curl" text={curlOf(request)} />
-      {command !== undefined && !command.some(hasUnseen) && <Code part="command" text={commandOf(command)} />}
+      {command !== undefined && <Code part="command" text={command} />}
     </details>
   )
 }

@@ -22,16 +22,26 @@ interface Part {
 
 /** Characters of a result that are painted at first. Past it: the rest after a press. */
 const paintedCharsMax = 256 * 1024
+/** Parts that are painted at first. Past it: the rest after a press. */
+const partsMax = 100
 const pictures = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp'])
 
 export function Result({ result }: { readonly result: ToolResult }) {
-  const { content = [], structuredContent } = result
+  const { structuredContent } = result
+  const [isWhole, setWhole] = useState(false)
+  const all = Array.isArray(result.content) ? (result.content as readonly unknown[]) : []
+  const content = isWhole ? all : all.slice(0, partsMax)
   const most = Math.ceil(paintedCharsMax / Math.max(1, content.length))
   return (
     <>
       {content.map((part, index) => (
-        <PartOf key={index} part={part} most={most} />
+        <PartOf key={index} part={partOf(part)} most={most} />
       ))}
+      {content.length < all.length && (
+        <Action name="more" onClick={() => setWhole(true)}>
+          Show all {all.length} parts
+        </Action>
+      )}
       {content.length === 0 && structuredContent === undefined && <p class="muted">The result is empty.</p>}
       {structuredContent !== undefined && (
         <section>
@@ -43,6 +53,17 @@ export function Result({ result }: { readonly result: ToolResult }) {
   )
 }
 
+/** Strangers write results: a part of another shape is shown as JSON. */
+function partOf(part: unknown): Part {
+  const given = (typeof part === 'object' && part !== null ? part : {}) as Record<string, unknown>
+  const texts = ['type', 'text', 'data', 'mimeType', 'uri'].every((name) =>
+    ['undefined', 'string'].includes(typeof given[name]),
+  )
+  return texts && typeof given['type'] === 'string'
+    ? (given as unknown as Part)
+    : { type: 'text', text: JSON.stringify(part) }
+}
+
 function PartOf({ part, most }: { readonly part: Part; readonly most: number }) {
   if (part.type === 'text')
     return (
@@ -51,7 +72,8 @@ function PartOf({ part, most }: { readonly part: Part; readonly most: number }) 
       </pre>
     )
   if (part.type === 'image' && pictures.has(part.mimeType ?? '')) return <Picture part={part} />
-  const text = part.resource?.text ?? part.uri ?? part.resource?.uri ?? JSON.stringify(part)
+  const within = part.resource?.text ?? part.uri ?? part.resource?.uri
+  const text = typeof within === 'string' ? within : JSON.stringify(part)
   return (
     <pre>
       <small class="muted">

@@ -5,13 +5,13 @@ import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { hrefOf, placed } from '../address.ts'
 import { Refused } from '../interface.ts'
 import type { Resource } from '../resource.ts'
-import { Foreign } from './foreign.tsx'
+import { Foreign, visible } from './foreign.tsx'
 import { Action, Busy, Copied, Elsewhere } from './parts.tsx'
 import { AsText, type Request } from './request.tsx'
 
 export function Problem({ error, again }: { readonly error: Error; readonly again?: (() => void) | undefined }) {
   const refused = error instanceof Refused ? error : undefined
-  const message = refused?.message ?? 'The server cannot be reached.'
+  const { message } = error
   return (
     <div data-part="error" class="problem" role="alert">
       <p>
@@ -58,7 +58,9 @@ export function Room({ name, title, id, resource, isEmpty, actions, filters, req
   const heading = useRef<HTMLHeadingElement>(null)
   useEffect(() => {
     heading.current?.focus({ preventScroll: true })
-    document.title = [...new Set([name.replace(/^./, (first) => first.toUpperCase()), title, 'postern'])].join(' · ')
+    document.title = visible(
+      [...new Set([name.replace(/^./, (first) => first.toUpperCase()), title, 'postern'])].join(' · '),
+    )
   }, [name, title])
   const { error, isLoading = false, again } = resource ?? {}
   const state = isLoading ? 'loading' : error !== undefined ? 'error' : isEmpty === true ? 'empty' : 'ready'

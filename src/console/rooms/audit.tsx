@@ -55,7 +55,7 @@ export function Audit() {
       name="audit"
       title="Audit log"
       resource={stateOf(pages)}
-      request={{ path: `/audit?limit=100${wanted}`, command: event === '' ? ['audit', 'list'] : undefined }}
+      request={{ path: `/audit?limit=100${wanted}`, command: event === '' ? { words: ['audit', 'list'] } : undefined }}
       isEmpty={pages?.isWhole === true && pages.length === 0}
       filters={
         <Field

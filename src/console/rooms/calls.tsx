@@ -53,7 +53,8 @@ function useLive(isOn: boolean, namespace: string, wanted: string) {
   const [hasGap, setGap] = useState(false)
   const waiting = useRef<ShownCall[]>([])
   useEvents<ShownCall>('call', (call) => {
-    if (isOn && (namespace === '' || call.namespace === namespace)) waiting.current.push(call)
+    if (isOn && (namespace === '' || call.namespace === namespace))
+      waiting.current = [...waiting.current.slice(1 - liveMax), call]
   })
   useEvents('gap', () => setGap(true))
   useEffect(() => {
@@ -142,8 +143,9 @@ export function Calls() {
       [of('connection'), call.connectionId],
       [of('user'), call.userId],
     ].every(([one, its]) => one === '' || one === its)
-  const flags = names.flatMap((name) => (of(name) === '' ? [] : [name === 'namespace' ? '-n' : `--${name}`, of(name)]))
-  const command = ['calls', ...flags]
+  const options = Object.fromEntries(names.flatMap((name) => (of(name) === '' ? [] : [[name, of(name)]])))
+  // The command has no option for these.
+  const command = ['via', 'since', 'until'].some((name) => name in options) ? undefined : { words: ['calls'], options }
   const save = useAction(() => exportCalls(wanted))
   // A call that came while the first page was read is in both.
   const read = new Set(Array.from({ length: 100 }, (_, index) => pages?.at(index)?.requestId))
@@ -257,12 +259,13 @@ export function Call() {
         <>
           <p>
             <State level={levelOf(call.outcome)}>{wordsOf(call.outcome)}</State>
-            {call.code !== undefined && <span class="muted"> {call.code}</span>} <When at={call.time} />, {call.ms} ms
+            {call.code !== undefined && <span class="muted"> {JSON.stringify(call.code)}</span>} <When at={call.time} />
+            , {call.ms} ms
           </p>
           {call.outcome === 'refused' && (
             <p data-part="words">
               {call.constraint === undefined ? (
-                <>It never reached the server: {call.code}.</>
+                <>It never reached the server: {JSON.stringify(call.code)}.</>
               ) : (
                 <>
                   A rule of its token does not allow it: <code>{call.constraint}</code>.{' '}
@@ -284,7 +287,9 @@ export function Call() {
               {connection && <HealthLine namespace={call.namespace} health={connection} />}
             </dd>
             <dt>User</dt>
-            <dd>{call.userId}</dd>
+            <dd>
+              <Foreign text={call.userId} />
+            </dd>
             <dt>API key</dt>
             <dd>{call.keyId}</dd>
             <dt>Token</dt>
@@ -297,7 +302,9 @@ export function Call() {
           {(story.data?.audit.length ?? 0) > 0 && (
             <section>
               <h2>Audit log</h2>
-              <pre>{story.data?.audit.map((entry) => JSON.stringify(entry)).join('\n')}</pre>
+              <pre>
+                <Foreign text={story.data?.audit.map((entry) => JSON.stringify(entry)).join('\n') ?? ''} />
+              </pre>
             </section>
           )}
         </>

@@ -36,7 +36,7 @@ export function Connection() {
       title={id}
       id={`${namespace}/${id}`}
       resource={connection}
-      request={{ path, command: ['connection', 'get', id, '-n', namespace] }}
+      request={{ path, command: { words: ['connection', 'get'], options: { namespace }, operands: [id] } }}
       actions={
         <>
           <a
@@ -135,6 +135,9 @@ function OwnHealth({ namespace, id, path }: PartProps) {
   )
 }
 
+/** Tools that are shown at first. Past it: as many more with each press. */
+const toolsMax = 150
+
 interface ListedTool {
   readonly name: string
   readonly description?: string
@@ -142,6 +145,7 @@ interface ListedTool {
 
 function Tools({ namespace, id, path }: PartProps) {
   const tools = useResource<{ tools: ListedTool[] }>(`${path}/.tools`)
+  const [shown, setShown] = useState(toolsMax)
   return (
     <section data-part="tools">
       <h2>Tools {tools.data !== undefined && <small class="muted">{tools.data.tools.length}</small>}</h2>
@@ -153,7 +157,7 @@ function Tools({ namespace, id, path }: PartProps) {
         </p>
       ) : (
         <ul class="rows pairs">
-          {tools.data?.tools.map((tool) => (
+          {tools.data?.tools.slice(0, shown).map((tool) => (
             <li key={tool.name} data-id={tool.name}>
               <a href={hrefOf('connections', namespace, id, 'tools', tool.name)}>
                 <Foreign text={tool.name} code />
@@ -163,6 +167,13 @@ function Tools({ namespace, id, path }: PartProps) {
               </span>
             </li>
           ))}
+          {(tools.data?.tools.length ?? 0) > shown && (
+            <li>
+              <Action name="more" onClick={() => setShown(shown + toolsMax)}>
+                Show more of {tools.data?.tools.length}
+              </Action>
+            </li>
+          )}
           {tools.data?.tools.length === 0 && <li>Its server has no tools that you may call.</li>}
         </ul>
       )}

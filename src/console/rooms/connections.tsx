@@ -96,7 +96,10 @@ export function Connections() {
   const isFiltered = filters !== '' || isUnwell
   const may = me.data?.namespaces.find((one) => one.name === namespace)?.may ?? []
   const reason = may.includes('connections:write') ? undefined : 'Your key may not make connections here'
-  const command = ['connection', 'list', '-n', namespace ?? '', ...(pair === '' ? [] : ['--metadata', pair])]
+  const command = {
+    words: ['connection', 'list'],
+    options: { namespace: namespace ?? '', ...(pair !== '' && { metadata: pair }) },
+  }
   return (
     <Room
       name="connections"

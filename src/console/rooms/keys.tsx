@@ -14,7 +14,7 @@ const path = '/me/api-keys'
 export function Keys() {
   const keys = useResource<ListedKeys>(path)
   return (
-    <Room name="keys" title="API keys" request={{ path, command: ['keys', 'list'] }} resource={keys}>
+    <Room name="keys" title="API keys" request={{ path, command: { words: ['keys', 'list'] } }} resource={keys}>
       <ApiKeys path={path} keys={keys} />
       <Grants />
       {session.value?.operator === true && <SigningKeys />}

@@ -50,7 +50,7 @@ export function Namespaces() {
       title="Namespaces"
       resource={stateOf(pages)}
       isEmpty={isEmpty}
-      request={{ path: pathOf(q, '1'), command: q === '' ? ['namespace', 'list'] : undefined }}
+      request={{ path: pathOf(q, '1'), command: q === '' ? { words: ['namespace', 'list'] } : undefined }}
       actions={
         <Action name="create" isMain onClick={() => filter({ new: isNew ? '' : 'yes' })}>
           New namespace

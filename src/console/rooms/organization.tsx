@@ -43,7 +43,7 @@ export function Organization() {
       title={data?.name ?? id}
       id={id}
       resource={organization}
-      request={{ path, command: ['org', 'get', id] }}
+      request={{ path, command: { words: ['org', 'get'], operands: [id] } }}
     >
       <h2>Members</h2>
       <ul class="rows" data-part="rows" data-end="true">

@@ -26,7 +26,7 @@ export function Overview() {
       name="overview"
       title="Overview"
       resource={overview}
-      request={{ path: '/overview', command: ['status'] }}
+      request={{ path: '/overview', command: { words: ['status'] } }}
       isEmpty={data?.connections.total === 0}
     >
       {data?.connections.total === 0 && (

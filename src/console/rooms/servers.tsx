@@ -63,7 +63,10 @@ export function Servers() {
       title="Servers"
       resource={stateOf(pages)}
       isEmpty={isEmpty}
-      request={{ path: pathOf(q, '1'), command: q === '' ? ['server', 'list'] : ['server', 'search', q] }}
+      request={{
+        path: pathOf(q, '1'),
+        command: q === '' ? { words: ['server', 'list'] } : { words: ['server', 'search'], operands: [q] },
+      }}
       actions={
         <Action name="create" onClick={() => filter({ new: address.value.query.get('new') === null ? 'yes' : '' })}>
           Register a server
@@ -153,7 +156,7 @@ export function Server() {
       title={data?.displayName ?? name}
       id={name}
       resource={server}
-      request={{ path, command: ['server', 'get', name] }}
+      request={{ path, command: { words: ['server', 'get'], operands: [name] } }}
     >
       <p class="muted">{name}</p>
       <p>

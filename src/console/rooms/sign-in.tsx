@@ -2,7 +2,7 @@
 
 import { useState } from 'preact/hooks'
 import type { ConsoleSessionBody } from '../../model/console.ts'
-import { ask, base, lastUser, session } from '../interface.ts'
+import { ask, base, lastUser, session, tellTabs } from '../interface.ts'
 import { Brand } from '../parts/brand.tsx'
 import { Field, Form } from '../parts/field.tsx'
 import { Action } from '../parts/parts.tsx'
@@ -13,6 +13,7 @@ export function SignIn() {
   const [key, setKey] = useState('')
   const signIn = useAction(async () => {
     session.value = await ask<ConsoleSessionBody>('POST', '/console/session', { body: { key } })
+    tellTabs()
   })
   return (
     <div class="frame alone">

@@ -1,6 +1,6 @@
 /** One tool: its form, a call, and the result as text, never as anything that runs. */
 
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { address, hrefOf } from '../address.ts'
 import { firstValue, type Schema, withoutSecrets } from '../form/schema.ts'
 import { SchemaForm } from '../form/schema-form.tsx'
@@ -48,10 +48,13 @@ interface CallProps {
   readonly schema: Schema
 }
 
+/** Values of a form that are painted at first. Past it: they are opened on demand. */
+const valuesMax = 300
+
 function Call({ namespace, id, name, path, schema }: CallProps) {
   // Arguments are an object, even where a schema leaves that out.
   const root: Schema = { type: 'object', ...schema }
-  const first = firstValue(root, root, true) ?? {}
+  const first = useMemo(() => firstValue(root, root, true) ?? {}, [schema])
   const [draft, setDraft] = useDraft(path, JSON.stringify(first))
   const [value, setValue] = useState<unknown>(() => parseJson(draft))
   const [raw, setRaw] = useState<string | undefined>()
@@ -78,6 +81,7 @@ function Call({ namespace, id, name, path, schema }: CallProps) {
   }, [call.error])
   const outcome = call.done?.result.isError === true ? 'tool_error' : 'ok'
   const body = JSON.stringify(withoutSecrets(value ?? {}, root, root))
+  const command = commandOf({ words: ['tool', 'call'], options: { namespace }, operands: [`${id}.${name}`, body] })
   const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: JSON.parse(body) } }
   return (
     <>
@@ -85,8 +89,8 @@ function Call({ namespace, id, name, path, schema }: CallProps) {
         <Form onTry={() => setTried(true)} onSend={() => void call.run()}>
           {raw === undefined ? (
             <SchemaForm
-              {...{ schema: root, value, at: '', label: name, isRequired: true }}
-              form={{ root, isTried, refused }}
+              {...{ schema: root, value, at: '', label: name, isRequired: true, inside: [root] }}
+              form={{ root, isTried, refused, left: { count: valuesMax } }}
               onChange={change}
             />
           ) : (
@@ -136,7 +140,7 @@ function Call({ namespace, id, name, path, schema }: CallProps) {
       <details>
         <summary>This call as curl, as a command and as an MCP request</summary>
         <Code part="curl" text={curlOf({ method: 'POST', path, body })} />
-        <Code part="command" text={commandOf(['tool', 'call', `${id}.${name}`, body, '-n', namespace])} />
+        {command !== undefined && <Code part="command" text={command} />}
         <Code part="mcp" text={JSON.stringify(message, null, 2)} />
       </details>
     </>

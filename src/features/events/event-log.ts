@@ -15,6 +15,8 @@ const eventsKeptMax = 1000
 export const eventListenersMax = 500
 /** Contract 22.4: streams of events of one API key with all its tokens. Past it: 429. */
 export const eventListenersOfKeyMax = 50
+/** Ours: streams of events of one user with all keys, so that half of them is left to others. Past it: 429. */
+export const eventListenersOfUserMax = 250
 /** Contract 22.4: milliseconds in which a client is new at a connection once. Within it: no event. */
 const clientKnownMs = 600_000
 /** Clients at connections that are remembered. Past it: the least recently used one is new again. */
@@ -37,15 +39,24 @@ interface NewClient extends ConnectionRef {
 /** Listeners that are served in one turn of the event loop. Past it: the next turn, so that others come in between. */
 const servedAtOnce = 8
 
+/** The credential behind a stream. */
+interface Listener {
+  readonly keyId: string
+  readonly userId: string
+}
+
 export class NumberedEvent {
   readonly number: number
+  /** Milliseconds since 1970. */
+  readonly time: number
   readonly happening: Happening
   /** Of the whole stream: `PROCESS-NUMBER`. */
   readonly id: string
   readonly #shapes = new Map<string, Uint8Array>()
 
-  constructor(number: number, process: string, happening: Happening) {
+  constructor(number: number, process: string, time: number, happening: Happening) {
     this.number = number
+    this.time = time
     this.id = `${process}-${number}`
     this.happening = happening
   }
@@ -64,7 +75,7 @@ export class EventLog {
   /** Ids of another process are none of ours. */
   readonly #process = randomBytes(6).toString('base64url')
   readonly #events: NumberedEvent[] = []
-  readonly #listeners = new Map<(event: NumberedEvent) => void, string>()
+  readonly #listeners = new Map<(event: NumberedEvent) => void, Listener>()
   readonly #due = new Set<() => void>()
   readonly #clients: LRUCache<string, true>
   readonly #now: () => number
@@ -79,7 +90,7 @@ export class EventLog {
 
   publish(happening: Happening): void {
     this.#last += 1
-    const event = new NumberedEvent(this.#last, this.#process, happening)
+    const event = new NumberedEvent(this.#last, this.#process, this.#now(), happening)
     this.#events.push(event)
     if (this.#events.length > eventsKeptMax) this.#events.shift()
     for (const listener of this.#listeners.keys()) listener(event)
@@ -110,14 +121,17 @@ export class EventLog {
   }
 
   /** Throws 429 if the key or the process has too many listeners. */
-  requireRoom(keyId: string): void {
-    const own = [...this.#listeners.values()].filter((one) => one === keyId).length
-    if (this.#listeners.size < eventListenersMax && own < eventListenersOfKeyMax) return
+  requireRoom({ keyId, userId }: Listener): void {
+    const listeners = [...this.#listeners.values()]
+    const ofKey = listeners.filter((one) => one.keyId === keyId).length
+    const ofUser = listeners.filter((one) => one.userId === userId).length
+    const isRoom = ofKey < eventListenersOfKeyMax && ofUser < eventListenersOfUserMax
+    if (listeners.length < eventListenersMax && isRoom) return
     throw new PlatformError('rate_limited', 'Too many streams of events are open: close some', { retryAfter: 15 })
   }
 
-  listen(keyId: string, listener: (event: NumberedEvent) => void): () => void {
-    this.#listeners.set(listener, keyId)
+  listen({ keyId, userId }: Listener, listener: (event: NumberedEvent) => void): () => void {
+    this.#listeners.set(listener, { keyId, userId })
     return () => this.#listeners.delete(listener)
   }
 

@@ -3,6 +3,7 @@
 import { canAccessNamespace } from '../../auth/authenticate.ts'
 import type { RequestContext } from '../../auth/authorizer.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
+import { createdAtOf } from '../../model/organization.ts'
 import type { RecordedCall } from '../../ops/call-filter.ts'
 import { decide, namespaceFilter } from '../../policy/decide.ts'
 import { findConnection } from '../../storage/connections.ts'
@@ -28,7 +29,7 @@ export function createVisible(deps: HealthDeps, context: RequestContext, { names
     const { happening } = event
     if (!types.has(happening.type)) return undefined
     if (happening.type === 'connection') {
-      const health = await healthFor(happening.ref)
+      const health = await healthFor(happening.ref, event.time)
       return health && event.written(health)
     }
     if (happening.type === 'audit')
@@ -41,10 +42,12 @@ export function createVisible(deps: HealthDeps, context: RequestContext, { names
     return event.writtenOnce(isWhole ? 'whole' : 'others', () => shownCall(context, call))
   }
 
-  async function healthFor(ref: ConnectionRef): Promise<object | undefined> {
+  async function healthFor(ref: ConnectionRef, time: number): Promise<object | undefined> {
     if ((namespace ?? ref.namespace) !== ref.namespace || !isNamed(ref.namespace)) return undefined
     const owned = await directory.namespace(ref.namespace)
     if (owned === undefined || !(await canAccessNamespace(caller, owned, directory))) return undefined
+    // It happened in an earlier namespace of this name.
+    if (Date.parse(createdAtOf(owned)) > time) return undefined
     const [health] = await healthOfAll(deps, context, [ref])
     if (health !== undefined) return { namespace: ref.namespace, ...health }
     // It is gone, or the caller may not read it. Of one that is gone nobody knows the metadata any more.

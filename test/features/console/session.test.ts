@@ -129,6 +129,23 @@ describe('a session ends', () => {
     expect(platform.audited.at(-1)).toMatchObject({ event: 'signin.ended', userId: 'ada', everywhere: false })
   })
 
+  test('at the other pages too: here, and everywhere', async () => {
+    const isKnown = async (cookie: string) =>
+      (await (await platform.fetch('/signin', { headers: { cookie } })).text()).includes('ada')
+    const begin = async () => {
+      const response = await start(sampleKeys.ada)
+      const { csrf } = (await response.json()) as { csrf: string }
+      const [cookie = '', others = ''] = response.headers.getSetCookie().map((one) => one.split(';')[0] ?? '')
+      return { cookie: `${cookie}; ${others}`, csrf, others }
+    }
+    const [one, other] = [await begin(), await begin()]
+    expect([await isKnown(one.others), await isKnown(other.others)]).toEqual([true, true])
+    await send('DELETE', '/console/session', one)
+    expect([await isKnown(one.others), await isKnown(other.others)]).toEqual([false, true])
+    await send('DELETE', '/console/session?everywhere=true', await begin())
+    expect(await isKnown(other.others)).toBe(false)
+  })
+
   test('everywhere, and a later one is good', async () => {
     const [one, other, grace] = [await signIn(), await signIn(), await signIn(sampleKeys.grace)]
     platform.now += 1000

@@ -2,7 +2,7 @@
 
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { eventListenersOfKeyMax } from '../../../src/features/events/event-log.ts'
+import { EventLog, eventListenersOfKeyMax, eventListenersOfUserMax } from '../../../src/features/events/event-log.ts'
 import { openCallLog } from '../../../src/ops/call-log.ts'
 import { mintToken } from '../../api/cases.ts'
 import { sampleApis } from '../../support/api.ts'
@@ -232,4 +232,36 @@ test('so many may listen with one key', async () => {
   await (await listen(sampleKeys.ada)).stop()
   for (const one of [other, ...listeners.slice(1)]) await one.stop()
   expect(repeated).toEqual([])
+})
+
+test('so many may listen with all keys of one user, and others have room', () => {
+  const events = new EventLog(
+    () => 0,
+    () => 0,
+  )
+  for (let index = 0; index < eventListenersOfUserMax; index += 1) {
+    const one = { keyId: `key${index % 6}`, userId: 'ada' }
+    events.requireRoom(one)
+    events.listen(one, () => {})
+  }
+  expect(() => events.requireRoom({ keyId: 'key9', userId: 'ada' })).toThrow('Too many streams')
+  events.requireRoom({ keyId: 'key5', userId: 'linus' })
+})
+
+test('of connections of a namespace that was made again, nobody hears what was before', async () => {
+  await api.ada('PUT /namespaces/twice')
+  await api.ada('PUT /connect/twice/secret-name', { mcpUrl: 'https://example.com/mcp' })
+  await api.ada('DELETE /connect/twice/secret-name')
+  await api.ada('DELETE /namespaces/twice')
+  platform.now += 1000
+  await api.linus('PUT /namespaces/twice')
+  const first = await listen(sampleKeys.linus, '?types=connection')
+  await api.linus('PUT /connect/twice/mine', { mcpUrl: 'https://example.com/mcp' })
+  const [{ id } = { id: '' }] = await first.heard()
+  const before = id.replace(/\d+$/, '0')
+  await first.stop()
+  const again = await listen(sampleKeys.linus, '?types=connection', before)
+  const heard = await again.heard()
+  expect(heard.map(({ data }) => data.connectionId)).toEqual(['mine'])
+  await again.stop()
 })
