@@ -2,6 +2,7 @@
 
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { CallStory } from '../../model/health.ts'
+import type { CallPage } from '../../model/recorded-call.ts'
 import { address, filter, hrefOf } from '../address.ts'
 import { isStreamOpen, useEvents } from '../events.ts'
 import { ask } from '../interface.ts'
@@ -17,25 +18,8 @@ import { Room } from '../parts/room.tsx'
 import { type Column, Table } from '../parts/table.tsx'
 import { useAction, useResource } from '../resource.ts'
 
-interface ShownCall {
-  readonly requestId: string
-  readonly time: string
-  readonly userId: string
-  readonly namespace: string
-  readonly connectionId: string
-  readonly tool: string
-  readonly outcome: string
-  readonly constraint?: string
-  readonly code?: string | number
-  readonly ms: number
-  readonly keyId?: string
-  readonly jti?: string
-}
-
-interface CallsBody {
-  readonly calls: ShownCall[]
-  readonly nextCursor: string | null
-}
+type CallsBody = typeof CallPage.static
+type ShownCall = CallsBody['calls'][number]
 
 const outcomes = ['', 'ok', 'tool_error', 'rpc_error', 'refused', 'upstream_error', 'timeout', 'cancelled']
 const wordsOf = (outcome: string) => outcome.replace('rpc_', 'MCP ').replace('_', ' ')
@@ -46,8 +30,10 @@ const liveMax = 100
 /** Milliseconds between two paintings of what came. */
 const paintMs = 250
 
-/** Calls as they happen, the newest first, painted at most four times a second and while somebody looks. */
-/** `wanted`: filters; the list that is read for other ones has what came until then. */
+/**
+ * Calls as they happen, the newest first, painted at most four times a second and while somebody looks. `wanted`:
+ * filters; the list that is read for other ones has what came until then.
+ */
 function useLive(isOn: boolean, namespace: string, wanted: string) {
   const [calls, setCalls] = useState<readonly ShownCall[]>([])
   const [hasGap, setGap] = useState(false)
@@ -234,7 +220,7 @@ export function Calls() {
 
 /** The composer's address with the narrowest policy for a call, and the call itself. */
 function allowing({ namespace, connectionId, tool }: ShownCall): URLSearchParams {
-  const pattern = `^${tool.replace(/[^\w-]/g, (one) => `\\${one}`)}$`
+  const pattern = `^${tool.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')}$`
   const policy = [
     { operations: 'execute', namespaces: namespace, metadata: { connectionId }, ttl: '10m' },
     { rpcReqMatch: { 'params.name': pattern } },

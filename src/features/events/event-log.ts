@@ -36,8 +36,12 @@ interface NewClient extends ConnectionRef {
   readonly time: string
 }
 
-/** Listeners that are served in one turn of the event loop. Past it: the next turn, so that others come in between. */
-const servedAtOnce = 8
+/**
+ * Listeners that are served at once, each in some fifty microseconds. Past it: the next ones a millisecond later, so
+ * that requests come in between; other turns of the event loop follow each other too closely for that.
+ */
+const servedAtOnce = 4
+const servedAgainMs = 1
 
 /** The credential behind a stream. */
 interface Listener {
@@ -96,9 +100,9 @@ export class EventLog {
     for (const listener of this.#listeners.keys()) listener(event)
   }
 
-  /** Calls `serve` soon: a few listeners in each turn, since hundreds of them would hold everybody else. */
+  /** Calls `serve` soon: a few listeners at once, since hundreds of them would hold everybody else. */
   wake(serve: () => void): void {
-    if (this.#due.size === 0) setImmediate(() => this.#serveDue())
+    if (this.#due.size === 0) setTimeout(() => this.#serveDue(), servedAgainMs)
     this.#due.add(serve)
   }
 
@@ -107,7 +111,7 @@ export class EventLog {
       this.#due.delete(serve)
       serve()
     }
-    if (this.#due.size > 0) setImmediate(() => this.#serveDue())
+    if (this.#due.size > 0) setTimeout(() => this.#serveDue(), servedAgainMs)
   }
 
   /** A client is at a connection; an event says so once in ten minutes. */

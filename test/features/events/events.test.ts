@@ -59,7 +59,8 @@ async function listen(credential: string, query = '', lastEventId?: string) {
   return {
     /** When everything that is under way has been heard. */
     async heard(): Promise<Event[]> {
-      for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve))
+      // Listeners are served by timers of the same loop, which were set before these.
+      for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setTimeout(resolve, 1))
       return text.split('\n\n').flatMap((block) => {
         const lines = new Map(
           block.split('\n').map((line) => [line.split(': ')[0], line.slice(line.indexOf(': ') + 2)]),
