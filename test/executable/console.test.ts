@@ -170,6 +170,27 @@ describe.skipIf(!isHere('Chromium'))('in a browser', () => {
     await context.close()
   })
 
+  test('a sign-out ends the session in all tabs, and one that fails says so (needs Chromium)', async () => {
+    const { context, page } = await openPage(browser, shared.server.url)
+    await signIn(page, '/tokens')
+    await page.fill('[data-field="token"]', 'a token of mine')
+    const other = await context.newPage()
+    await other.goto(at(''))
+    await room(other, 'overview')
+    await other.route('**/console/session', (route) =>
+      route.request().method() === 'DELETE' ? route.abort() : route.continue(),
+    )
+    await other.click('[data-action="sign-out"]')
+    await other.waitForSelector('header .wrong:has-text("postern does not answer")')
+    await room(page, 'tokens')
+    await other.unroute('**/console/session')
+    await other.click('[data-action="sign-out"]')
+    await room(other, 'sign-in')
+    await room(page, 'sign-in')
+    expect(await page.content()).not.toContain('a token of mine')
+    await context.close()
+  })
+
   test('a client that arrives is seen (needs Chromium)', async () => {
     const { context, page, faults } = await openPage(browser, shared.server.url)
     await signIn(page, '/connect/northwind/weather-ada')
