@@ -7,7 +7,7 @@ import { PlatformError } from '../../errors.ts'
 import { parsedResponseCharsMax } from '../../limits.ts'
 import type { Block } from '../../policy/block.ts'
 import { couldCall, toolRules } from '../../policy/tools.ts'
-import { parsingWithin } from '../../schema/json.ts'
+import { parsingExactly, parsingWithin } from '../../schema/json.ts'
 
 /** Ours: keys of all objects in a parsed response; twice as many took 100 ms to parse. Past it: 502. */
 export const parsedResponseKeysMax = 40_000
@@ -31,7 +31,8 @@ export function* filterTools(
 ): Generator<number, string> {
   // An event may carry only an id, without data.
   if (text === '') return text
-  const message = yield* parsingResponse(text)
+  // Names alone are looked at; bounds in schemas keep their digits.
+  const message = yield* parsingResponse(text, parsingExactly)
   if (typeof message !== 'object' || message === null || Array.isArray(message)) throw new SyntaxError('not an object')
   const { result } = message as { result?: unknown }
   const isList = typeof result === 'object' && result !== null && Object.hasOwn(result, 'tools')

@@ -107,3 +107,9 @@ test('a list costs so much, and one tool more is too many', () => {
   expect(namesIn(filtered(list(count), blocks))).toHaveLength(count)
   expect(() => filtered(list(count + 1), blocks)).toThrow('lists too many tools')
 })
+
+test('bounds in the schemas of tools keep their digits', () => {
+  const schema = '{"type":"object","properties":{"id":{"maximum":9223372036854775807}}}'
+  const text = `{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"issues.get","inputSchema":${schema}}]}}`
+  expect(filtered(text)).toBe(text)
+})
