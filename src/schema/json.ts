@@ -27,6 +27,12 @@ const valuesPerKey = 4
  */
 export const hashedTextsMin = 256
 
+/**
+ * Ours: parts of the places of all numbers that are kept as they are written: numbers times the depth of each. Past it:
+ * all of them come out as the runtime reads them, because their places alone would take a gigabyte.
+ */
+export const keptPlacesMax = 50_000
+
 export type JsonResult = { readonly value: unknown } | { readonly problem: Problem }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
@@ -139,7 +145,7 @@ export function* parsingExactly(text: string, bounds: Counted) {
   const read = yield* parsingWithin(text, bounds)
   if (read === undefined || !mayChange.test(text)) return read
   const inexact: Inexact[] = []
-  // Where a key is given twice, the places do not tell which value is meant.
+  // Where a key is given twice, the places do not tell which value is meant; and there may be too many.
   if ((yield* scanning(text, bounds.depthMax, 'kept', inexact)) !== undefined) return read
   let { value } = read
   for (const { place, number } of inexact) value = withValue(value, place, rawJson(number))
@@ -277,6 +283,7 @@ function* scanning(
   inexact: Inexact[],
 ): Generator<number, Problem | undefined> {
   const stack: Open[] = []
+  let placed = 0
   let keyNext = false
   /** Number of open arrays. */
   let lists = 0
@@ -316,7 +323,8 @@ function* scanning(
       const number = text.slice(i, end)
       if ((numbers !== 'marked' || lists === 0) && !isExact(number)) {
         const message = `is a number that cannot be kept as it is written (${number.slice(0, 40)}): write it as a string`
-        if (numbers === 'exact') return { place: here(), message }
+        placed += stack.length
+        if (numbers === 'exact' || (numbers === 'kept' && placed > keptPlacesMax)) return { place: here(), message }
         inexact.push({ place: stack.map(({ at }) => at), number })
       }
       i = end - 1

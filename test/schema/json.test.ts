@@ -1,10 +1,29 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { placeOf } from '../../src/schema/check.ts'
-import { decodeUtf8, type JsonResult, parsing, parsingWithin, readJson } from '../../src/schema/json.ts'
+import {
+  decodeUtf8,
+  type JsonResult,
+  keptPlacesMax,
+  parsing,
+  parsingExactly,
+  parsingWithin,
+  readJson,
+} from '../../src/schema/json.ts'
 import { drained } from '../../src/schema/steps.ts'
 
 const givenBy = (read: JsonResult) => ('value' in read ? read.value : read)
+
+test('parsingExactly() keeps digits while the places of numbers, times their depth, are few', () => {
+  const bounds = { keysMax: 10, valuesMax: 200_000, depthMax: 500 }
+  const depth = 400
+  const nested = (count: number) =>
+    `${'['.repeat(depth)}${Array(count).fill('9007199254740993').join(',')}${']'.repeat(depth)}`
+  const written = (text: string) => JSON.stringify(drained(parsingExactly(text, bounds))?.value)
+  const most = Math.floor(keptPlacesMax / depth)
+  expect(written(nested(most))).toBe(nested(most))
+  expect(written(nested(most + 1))).toBe(nested(most + 1).replaceAll('9007199254740993', '9007199254740992'))
+})
 
 test('parsingWithin() builds nothing of what has more in it', () => {
   const within = { keysMax: 2, valuesMax: 6, depthMax: 3 }
