@@ -238,7 +238,7 @@ function createParts(deps: AppDeps, middleware: Middleware, lists: ConnectionLis
     ...{ issuer, base, signInKey, headersKey, pepper: secrets.apiKeyPepper },
     authorizer,
     writes: createWrites({ authorizer, denials, audit, store, writeRate }),
-    sessions: createBrowserSessions(records, directory, signInKey, issuer, { store, clock }),
+    sessions: createBrowserSessions({ records, directory, store, clock }, signInKey, issuer),
     links: createSetupLinks(base, signInKey, clock),
     consoleSessions,
     namespacesPerUser: deps.namespacesPerUser,

@@ -20,55 +20,67 @@ export interface BrowserSession extends Authenticated {
   formToken(form: string): string
 }
 
-/** `startedAt`: milliseconds since 1970. */
-export interface StartedSession {
+/** The parts that sessions of browsers need. */
+export interface SessionParts {
+  readonly records: ExpiringRecords
+  readonly directory: Directory
+  readonly store: Pick<Store, 'get' | 'commit'>
+  readonly clock: Clock
+}
+
+/** The value behind a cookie. */
+interface StartedSession {
   readonly keyId: string
+  /** Milliseconds since 1970. */
   readonly startedAt: number
 }
 
-/** Whether all sessions of the key were ended since then, here or at the console. */
-export async function hasEnded(store: Pick<Store, 'get'>, { keyId, startedAt }: StartedSession): Promise<boolean> {
-  const ended = await store.get(keyOf('endedSessions', keyId))
-  return ended !== undefined && startedAt <= Number(textOf(ended))
+/** Sessions behind one cookie: here, or at the console. `kind`: of their records. */
+export function cookieSessions(
+  { records, directory, store, clock }: SessionParts,
+  kind: 'session' | 'console session',
+  cookie: ReturnType<typeof ourCookie>,
+) {
+  return {
+    /** The session of a request's cookie. Undefined if there is none, its key was revoked, or all of the key ended. */
+    async find(request: Request) {
+      const secret = cookie.of(request)
+      const found = secret === undefined ? undefined : await records.find<StartedSession>(kind, secret)
+      if (secret === undefined || found === undefined) return undefined
+      const { keyId, startedAt } = found.value
+      const ended = await store.get(keyOf('endedSessions', keyId))
+      if (ended !== undefined && startedAt <= Number(textOf(ended))) return undefined
+      const live = await liveCaller(directory, keyId)
+      return live === undefined ? undefined : { live, secret, startedAt }
+    },
+    /** Starts a session. Resolves with the `Set-Cookie` header once the session is durable. */
+    async start(keyId: string): Promise<string> {
+      const value: StartedSession = { keyId, startedAt: clock.now() }
+      return cookie.set(await records.add(kind, value, browserSessionSeconds), browserSessionSeconds)
+    },
+    /** Ends the session of a request. Resolves with the `Set-Cookie` header that removes the cookie. */
+    async end(request: Request): Promise<string> {
+      const secret = cookie.of(request)
+      const found = secret === undefined ? undefined : await records.find(kind, secret)
+      if (found !== undefined) await records.take(found)
+      return cookie.set('', 0)
+    },
+  }
 }
 
 /** See `createBrowserSessions`. */
 export type BrowserSessions = ReturnType<typeof createBrowserSessions>
 
 /** `signInKey`: see `Secrets`. */
-export function createBrowserSessions(
-  records: ExpiringRecords,
-  directory: Directory,
-  signInKey: Buffer,
-  baseUrl: string,
-  { store, clock }: { readonly store: Pick<Store, 'get'>; readonly clock: Clock },
-) {
-  const cookie = ourCookie(baseUrl, 'postern')
-
+export function createBrowserSessions(parts: SessionParts, signInKey: Buffer, baseUrl: string) {
+  const sessions = cookieSessions(parts, 'session', ourCookie(baseUrl, 'postern'))
   return {
-    /** The session of a request's cookie. Undefined if there is none, or its key was revoked. */
+    ...sessions,
     async find(request: Request): Promise<BrowserSession | undefined> {
-      const secret = cookie.of(request)
-      const found = secret === undefined ? undefined : await records.find<StartedSession>('session', secret)
-      if (secret === undefined || found === undefined || (await hasEnded(store, found.value))) return undefined
-      const live = await liveCaller(directory, found.value.keyId)
-      if (live === undefined) return undefined
-      await allowanceOf(request).belongsTo(live.caller)
-      return { ...live, formToken: (form) => formTokenOf(signInKey, secret, form) }
-    },
-    /** Starts a session. Resolves with the `Set-Cookie` header once the session is durable. */
-    async start(keyId: string): Promise<string> {
-      return cookie.set(
-        await records.add('session', { keyId, startedAt: clock.now() }, browserSessionSeconds),
-        browserSessionSeconds,
-      )
-    },
-    /** Ends the session of a request. Resolves with the `Set-Cookie` header that removes the cookie. */
-    async end(request: Request): Promise<string> {
-      const secret = cookie.of(request)
-      const found = secret === undefined ? undefined : await records.find('session', secret)
-      if (found !== undefined) await records.take(found)
-      return cookie.set('', 0)
+      const found = await sessions.find(request)
+      if (found === undefined) return undefined
+      await allowanceOf(request).belongsTo(found.live.caller)
+      return { ...found.live, formToken: (form) => formTokenOf(signInKey, found.secret, form) }
     },
   }
 }

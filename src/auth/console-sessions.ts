@@ -5,16 +5,12 @@
  */
 
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import type { Clock } from '../clock.ts'
 import { unauthorized } from '../errors.ts'
 import { pathOf } from '../http/path.ts'
 import { browserSessionSeconds } from '../limits.ts'
 import { keyOf } from '../storage/keys.ts'
-import type { Store } from '../storage/store.ts'
-import { type Authenticated, liveCaller } from './authenticate.ts'
-import { hasEnded, ourCookie, type StartedSession } from './browser-sessions.ts'
-import type { Directory } from './directory.ts'
-import type { ExpiringRecords } from './expiring-records.ts'
+import type { Authenticated } from './authenticate.ts'
+import { cookieSessions, ourCookie, type SessionParts } from './browser-sessions.ts'
 
 export interface ConsoleSession extends Authenticated {
   /** The header `x-postern-csrf` of requests that may change something. */
@@ -26,35 +22,30 @@ export interface ConsoleSession extends Authenticated {
 /** See `createConsoleSessions`. */
 export type ConsoleSessions = ReturnType<typeof createConsoleSessions>
 
-interface Parts {
-  readonly records: ExpiringRecords
-  readonly directory: Directory
-  readonly store: Pick<Store, 'get' | 'commit'>
+interface Parts extends SessionParts {
   readonly signInKey: Buffer
   readonly issuer: string
-  readonly clock: Clock
 }
 
 /** Where only `Authorization` counts: clients of MCP and OAuth are no page of ours. */
 const notForCookies = /^\/(?:connect\/[^/]+\/(?:[^/]+\/)?mcp(?:\/|$)|oauth\/)/
 
-export function createConsoleSessions({ records, directory, store, signInKey, issuer, clock }: Parts) {
+export function createConsoleSessions({ signInKey, issuer, ...parts }: Parts) {
+  const { store, clock } = parts
   const cookie = ourCookie(issuer, 'postern_console', 'Strict')
+  const sessions = cookieSessions(parts, 'console session', cookie)
   const csrfOf = (secret: string) => createHmac('sha256', signInKey).update(`csrf\0${secret}`).digest('base64url')
 
   /** The session of a request's cookie, whatever page the request is of. */
   async function find(request: Request): Promise<ConsoleSession | undefined> {
-    const secret = cookie.of(request)
-    const found = secret === undefined ? undefined : await records.find<StartedSession>('console session', secret)
-    if (secret === undefined || found === undefined) return undefined
-    const { keyId, startedAt } = found.value
-    if (await hasEnded(store, found.value)) return undefined
-    const live = await liveCaller(directory, keyId)
-    if (live === undefined) return undefined
+    const found = await sessions.find(request)
+    if (found === undefined) return undefined
+    const { live, secret, startedAt } = found
     return { ...live, csrf: csrfOf(secret), expiresAt: startedAt + browserSessionSeconds * 1000 }
   }
 
   return {
+    ...sessions,
     find,
     /**
      * The caller of a request without `Authorization`; undefined if it has no cookie of ours. Throws `unauthorized` for
@@ -65,18 +56,6 @@ export function createConsoleSessions({ records, directory, store, signInKey, is
       const session = request.headers.get('sec-fetch-site') === 'same-origin' ? await find(request) : undefined
       if (session === undefined || !isOurs(request, session.csrf)) throw unauthorized()
       return session
-    },
-    /** Starts a session. Resolves with its `Set-Cookie` header once it is durable. */
-    async start(keyId: string): Promise<string> {
-      const value: StartedSession = { keyId, startedAt: clock.now() }
-      return cookie.set(await records.add('console session', value, browserSessionSeconds), browserSessionSeconds)
-    },
-    /** Ends the session of a request. Resolves with the `Set-Cookie` header that removes its cookie. */
-    async end(request: Request): Promise<string> {
-      const secret = cookie.of(request)
-      const found = secret === undefined ? undefined : await records.find('console session', secret)
-      if (found !== undefined) await records.take(found)
-      return cookie.set('', 0)
     },
     /** Ends all sessions of a key, at every replica. */
     async endAll(keyId: string): Promise<void> {

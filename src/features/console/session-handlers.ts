@@ -17,7 +17,7 @@ import { validatorOf } from '../../schema/check.ts'
 export interface ConsoleDeps extends SharedParts {
   /** Undefined where there is no console (`--no-console`). */
   readonly consoleSessions: ConsoleSessions | undefined
-  /** Of the other pages: whoever has signed in here need not sign in there, where connections are set up. */
+  /** Sessions of the other pages, such as those that set connections up: a user signs in once for both. */
   readonly sessions: BrowserSessions
   /** Limits sessions that a user begins. */
   readonly signIns: RateLimit
