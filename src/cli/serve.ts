@@ -317,7 +317,10 @@ export async function serve(config: ServeConfig, dataPath: string, terminal: Ter
   hangUp.work = () => running.reload(config.fixtures)
   const sample = config.fixtures.length > 0 ? await loadedSample(running) : undefined
   const lines = sample === undefined ? '' : await sampleGreeting(running, sample, config.hasConsole)
-  const endTraffic = await trafficOf(config, running, sample !== undefined)
+  const endTraffic = await trafficOf(config, running, sample !== undefined).catch(async (error) => {
+    await running.stop()
+    throw error
+  })
   // Install the handlers before printing the line: a script that reads it may send a signal at once.
   const asked = stopSignal()
   terminal.stdout(`postern listening on ${running.url}\n${lines}`)
@@ -347,7 +350,6 @@ async function sampleGreeting({ url, folder }: Running, sample: Fixtures, hasCon
 export async function trafficOf(config: ServeConfig, running: Running, isSampleLoaded: boolean) {
   if (!config.hasSampleTraffic) return undefined
   if (isSampleLoaded) return startSampleTraffic(running.url, await sampleFixtures(), running.log)
-  await running.stop()
   throw new CommandError('--sample-traffic needs the sample company: add --fixtures fixtures, or leave it out')
 }
 
