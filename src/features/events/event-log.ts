@@ -107,9 +107,12 @@ export class EventLog {
   }
 
   #serveDue(): void {
-    for (const serve of [...this.#due].slice(0, servedAtOnce)) {
+    let left = servedAtOnce
+    for (const serve of this.#due) {
       this.#due.delete(serve)
       serve()
+      left -= 1
+      if (left === 0) break
     }
     if (this.#due.size > 0) setTimeout(() => this.#serveDue(), servedAgainMs)
   }
