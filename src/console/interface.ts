@@ -65,7 +65,7 @@ async function send(path: string, init: RequestInit): Promise<Response> {
     return await fetch(`${base}${path}`, init)
   } catch (error) {
     if ((error as Error).name === 'AbortError') throw error
-    throw new Refused(0, { message: 'postern does not answer. What you typed is kept: try again.' }, null)
+    throw new Refused(0, { message: 'postern does not answer. The page keeps your text: try again.' }, null)
   }
 }
 

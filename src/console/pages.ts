@@ -127,7 +127,7 @@ export class Pages<T> {
 
 /** Lists that were looked at last, for somebody who comes back to them. */
 const left = new Map<string, Pages<unknown>>()
-/** Past it: the oldest is let go, and read anew. */
+/** Past it: the console forgets the oldest list, and reads it again when somebody comes back to it. */
 const leftMax = 8
 
 /** `name`: of the list, with its filters; null: it is not known yet. A room to which the browser leads back finds its list again. */
@@ -152,6 +152,13 @@ export function usePages<T>(name: string | null, read: Read<T>): Pages<T> | unde
   return pages
 }
 
+/** The pagination of lists whose pages have numbers: the number of the next one stands for its cursor. */
+export interface Numbered {
+  readonly pagination: { readonly currentPage: number; readonly totalPages: number }
+}
+export const nextOf = ({ pagination: { currentPage, totalPages } }: Numbered) =>
+  currentPage < totalPages ? String(currentPage + 1) : null
+
 /** The parameter that reads on behind a cursor. */
 export const after = (cursor: string | null) => (cursor === null ? '' : `&cursor=${encodeURIComponent(cursor)}`)
 
@@ -159,5 +166,6 @@ export const after = (cursor: string | null) => (cursor === null ? '' : `&cursor
 export const stateOf = (pages: Pages<unknown> | undefined) => ({
   isLoading: pages === undefined || (!pages.isBegun && pages.error === undefined),
   error: pages?.isBegun === true ? undefined : pages?.error,
+  isEmpty: pages?.isWhole === true && pages.length === 0,
   again: () => pages?.again(),
 })

@@ -236,7 +236,7 @@ function Members({ form, schema, value, onChange, at, label, inside, isRequired 
   const change = (name: string, member: unknown) => {
     if (member !== undefined) return onChange({ ...object, [name]: member })
     const { [name]: _, ...others } = object
-    // What may be left out is left out again with its last member.
+    // An optional object leaves with its last member.
     onChange(Object.keys(others).length === 0 && !isRequired && at !== '' ? undefined : others)
   }
   const { additionalProperties: others } = schema

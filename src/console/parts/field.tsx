@@ -1,4 +1,4 @@
-/** What can be typed or chosen, and the panel around it. */
+/** Fields in which somebody types or chooses, and the form around them. */
 
 import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useRef, useState } from 'preact/hooks'

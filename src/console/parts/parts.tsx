@@ -118,7 +118,7 @@ export function Copied({ text }: { readonly text: string }) {
   )
 }
 
-/** Times are written anew, while somebody looks. */
+/** Every ten seconds the page writes its relative times again, while somebody looks. */
 const clock = signal(0)
 setInterval(() => {
   if (!document.hidden) clock.value += 1

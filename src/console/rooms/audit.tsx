@@ -41,6 +41,7 @@ export function Audit() {
     const { entries, nextCursor } = await ask<AuditBody>('GET', `/audit?limit=100${wanted}${after(cursor)}`, { signal })
     return { items: entries, nextCursor }
   })
+  const list = stateOf(pages)
   const verified = useResource<AuditVerification>(isOperator ? '/audit/verification' : null)
   if (!isOperator)
     return (
@@ -54,9 +55,9 @@ export function Audit() {
     <Room
       name="audit"
       title="Audit log"
-      resource={stateOf(pages)}
+      resource={list}
       request={{ path: `/audit?limit=100${wanted}`, command: event === '' ? { words: ['audit', 'list'] } : undefined }}
-      isEmpty={pages?.isWhole === true && pages.length === 0}
+      isEmpty={list.isEmpty}
       filters={
         <Field
           name="q"

@@ -136,12 +136,13 @@ export function Calls() {
   // A call that came while the first page was read is in both.
   const read = new Set(Array.from({ length: 100 }, (_, index) => pages?.at(index)?.requestId))
   const came = live.calls.filter((call) => isWanted(call) && !read.has(call.requestId))
-  const isEmpty = came.length === 0 && pages?.isWhole === true && pages.length === 0
+  const list = stateOf(pages)
+  const isEmpty = came.length === 0 && list.isEmpty
   return (
     <Room
       name="calls"
       title="Calls"
-      resource={stateOf(pages)}
+      resource={list}
       request={{ path: `/calls?limit=100${wanted}`, command }}
       isEmpty={isEmpty}
       actions={

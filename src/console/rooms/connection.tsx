@@ -64,7 +64,8 @@ export function Connection() {
           onClose={() => setAsking(false)}
         >
           <p>
-            Its clients lose the tools of <b>{id}</b> in {namespace}, and somebody signs in again if it is made anew.
+            Its clients lose the tools of <b>{id}</b> in {namespace}, and you have to sign in to its server again if you
+            create it again.
           </p>
         </Confirm>
       )}

@@ -92,7 +92,8 @@ export function Connections() {
   useEvents<Health & { namespace: string }>('connection', ({ namespace: changed, ...health }) => {
     if (changed === namespace) change(health)
   })
-  const isEmpty = pages?.isWhole === true && pages.length === 0
+  const state = stateOf(pages)
+  const { isEmpty } = state
   const isFiltered = filters !== '' || isUnwell
   const may = me.data?.namespaces.find((one) => one.name === namespace)?.may ?? []
   const reason = may.includes('connections:write') ? undefined : 'Your key may not make connections here'
@@ -104,7 +105,7 @@ export function Connections() {
     <Room
       name="connections"
       title="Connections"
-      resource={me.error === undefined ? stateOf(pages) : me}
+      resource={me.error === undefined ? state : me}
       isEmpty={isEmpty}
       request={{ path, command: isUnwell || of('name') !== '' ? undefined : command }}
       actions={

@@ -1,4 +1,4 @@
-/** What the user gave: API keys, and access to clients. For operators the keys that sign tokens. */
+/** API keys of the user, clients that the user allowed, and for operators the keys that sign tokens. */
 
 import type { GrantPage } from '../../model/organization.ts'
 import type { SigningKeyList } from '../../model/token.ts'

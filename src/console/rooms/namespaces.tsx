@@ -3,7 +3,7 @@
 import { useState } from 'preact/hooks'
 import { address, filter, go, hrefOf } from '../address.ts'
 import { ask } from '../interface.ts'
-import { type Page, stateOf, usePages } from '../pages.ts'
+import { type Numbered, nextOf, type Page, stateOf, usePages } from '../pages.ts'
 import { Field, Form, useDraft } from '../parts/field.tsx'
 import { Foreign } from '../parts/foreign.tsx'
 import { useMe } from '../parts/me.tsx'
@@ -15,9 +15,8 @@ import { useAction, useResource } from '../resource.ts'
 interface Listed {
   readonly name: string
 }
-interface NamespacesBody {
+interface NamespacesBody extends Numbered {
   readonly namespaces: readonly Listed[]
-  readonly pagination: { readonly currentPage: number; readonly totalPages: number }
 }
 
 const columns: readonly Column<Listed>[] = [
@@ -32,9 +31,8 @@ const pathOf = (q: string, page: string) => `/namespaces?page=${page}${q === '' 
 
 /** Reads the page of this number, which stands for a cursor. */
 async function readNamespaces(q: string, page: string, signal: AbortSignal): Promise<Page<Listed>> {
-  const { namespaces, pagination } = await ask<NamespacesBody>('GET', pathOf(q, page), { signal })
-  const { currentPage, totalPages } = pagination
-  return { items: namespaces, nextCursor: currentPage < totalPages ? String(currentPage + 1) : null }
+  const body = await ask<NamespacesBody>('GET', pathOf(q, page), { signal })
+  return { items: body.namespaces, nextCursor: nextOf(body) }
 }
 
 export function Namespaces() {
@@ -43,13 +41,13 @@ export function Namespaces() {
   const q = query.get('q') ?? ''
   const isNew = query.get('new') !== null
   const pages = usePages<Listed>(`namespaces ${q}`, (cursor, stop) => readNamespaces(q, cursor ?? '1', stop))
-  const isEmpty = pages?.isWhole === true && pages.length === 0
+  const list = stateOf(pages)
   return (
     <Room
       name="namespaces"
       title="Namespaces"
-      resource={stateOf(pages)}
-      isEmpty={isEmpty}
+      resource={list}
+      isEmpty={list.isEmpty}
       request={{ path: pathOf(q, '1'), command: q === '' ? { words: ['namespace', 'list'] } : undefined }}
       actions={
         <Action name="create" isMain onClick={() => filter({ new: isNew ? '' : 'yes' })}>
@@ -59,8 +57,8 @@ export function Namespaces() {
       filters={<Field name="q" label="Begins with" value={q} onInput={(value) => filter({ q: value })} />}
     >
       {isNew && <NewNamespace />}
-      {isEmpty && <p>There are no namespaces here yet. Connections are made in one: begin with it.</p>}
-      {!isEmpty && pages !== undefined && (
+      {list.isEmpty && <p>There are no namespaces here yet. Connections are made in one: begin with it.</p>}
+      {!list.isEmpty && pages !== undefined && (
         <Table label="Namespaces" columns={columns} pages={pages} hooks={({ name }) => ({ 'data-id': name })} />
       )}
       {(me.data?.organizations.length ?? 0) > 0 && (

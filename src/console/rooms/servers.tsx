@@ -6,7 +6,7 @@ import { address, filter, go, hrefOf } from '../address.ts'
 import { ask, isTaken } from '../interface.ts'
 import { parseJson } from '../json.ts'
 import { idHint, isConnectionId } from '../names.ts'
-import { type Page, stateOf, usePages } from '../pages.ts'
+import { type Numbered, nextOf, type Page, stateOf, usePages } from '../pages.ts'
 import { Field, Form, useDraft } from '../parts/field.tsx'
 import { Foreign, visible } from '../parts/foreign.tsx'
 import { NamespaceChoice, useMe } from '../parts/me.tsx'
@@ -20,9 +20,8 @@ interface Listed {
   readonly displayName: string
   readonly description?: string
 }
-interface ServersBody {
+interface ServersBody extends Numbered {
   readonly servers: readonly Listed[]
-  readonly pagination: { readonly currentPage: number; readonly totalPages: number }
 }
 
 const columns: readonly Column<Listed>[] = [
@@ -45,9 +44,8 @@ const columns: readonly Column<Listed>[] = [
 
 /** Reads the page of this number, which stands for a cursor. */
 async function readServers(q: string, page: string, signal: AbortSignal): Promise<Page<Listed>> {
-  const { servers, pagination } = await ask<ServersBody>('GET', pathOf(q, page), { signal })
-  const { currentPage, totalPages } = pagination
-  return { items: servers, nextCursor: currentPage < totalPages ? String(currentPage + 1) : null }
+  const body = await ask<ServersBody>('GET', pathOf(q, page), { signal })
+  return { items: body.servers, nextCursor: nextOf(body) }
 }
 
 const pathOf = (q: string, page: string) =>
@@ -56,13 +54,13 @@ const pathOf = (q: string, page: string) =>
 export function Servers() {
   const q = address.value.query.get('q') ?? ''
   const pages = usePages<Listed>(`servers ${q}`, (cursor, stop) => readServers(q, cursor ?? '1', stop))
-  const isEmpty = pages?.isWhole === true && pages.length === 0
+  const list = stateOf(pages)
   return (
     <Room
       name="servers"
       title="Servers"
-      resource={stateOf(pages)}
-      isEmpty={isEmpty}
+      resource={list}
+      isEmpty={list.isEmpty}
       request={{
         path: pathOf(q, '1'),
         command: q === '' ? { words: ['server', 'list'] } : { words: ['server', 'search'], operands: [q] },
@@ -75,8 +73,8 @@ export function Servers() {
       filters={<Field name="q" label="Search" value={q} onInput={(value) => filter({ q: value })} />}
     >
       {address.value.query.get('new') !== null && <NewServer />}
-      {isEmpty && <p>{q === '' ? 'No server is registered here yet.' : 'No server fits.'}</p>}
-      {!isEmpty && pages !== undefined && (
+      {list.isEmpty && <p>{q === '' ? 'No server is registered here yet.' : 'No server fits.'}</p>}
+      {!list.isEmpty && pages !== undefined && (
         <Table
           label="Servers"
           columns={columns}
