@@ -13,7 +13,12 @@ export const withoutRates = ['failure', 'mint', 'write', 'call'].flatMap((rate) 
 /** The sample fixtures, and no such rate. */
 export const unlimited = ['--fixtures', sampleFolder, ...withoutRates]
 
-const environment = { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '' }
+const environment = {
+  PATH: process.env['PATH'] ?? '',
+  HOME: process.env['HOME'] ?? '',
+  // The runtime's optimizing compiler takes a third of the processor time of a start, and most of these end soon.
+  BUN_JSC_useDFGJIT: '0',
+}
 
 export interface Ran {
   readonly code: number

@@ -3,7 +3,17 @@
  * What the environment says of other databases (`PG…`, `DATABASE_URL`) is not looked at.
  */
 
-import { chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statfsSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { SQL } from 'bun'
@@ -40,13 +50,29 @@ interface ClusterOptions {
   readonly tls?: { readonly cert: string; readonly key: string }
 }
 
+/** Bytes of memory that the clusters of a whole test run take, and some more. Past it: they are on the disk. */
+const memoryMin = 2 ** 31
+
+/** A new database is three hundred files: making them in memory takes a tenth of the time. */
+function clusterFolder(): string {
+  try {
+    const { bavail, bsize } = statfsSync('/dev/shm')
+    if (bavail * bsize >= memoryMin) return mkdtempSync('/dev/shm/postern-postgres-')
+  } catch {
+    // There is none, or it is not ours to write.
+  }
+  return mkdtempSync(join(tmpdir(), 'postern-postgres-'))
+}
+
 export async function startPostgres({ tls }: ClusterOptions = {}): Promise<PostgresCluster> {
-  const folder = mkdtempSync(join(tmpdir(), 'postern-postgres-'))
+  const folder = clusterFolder()
   giveToPostgres(folder)
   const data = join(folder, 'data')
   await makeCluster(data)
   const port = await freePort()
   const settings = ['listen_addresses=127.0.0.1', `unix_socket_directories=${folder}`, 'fsync=off']
+  // In its folder: a server that is killed leaves it in /dev/shm otherwise.
+  settings.push('dynamic_shared_memory_type=mmap')
   if (tls !== undefined) {
     const files = { ssl_cert_file: join(folder, 'cert.pem'), ssl_key_file: join(folder, 'key.pem') }
     for (const [file, text] of [

@@ -46,6 +46,7 @@ export async function startReplicatedPostgres({ isSynchronous = true }: Settings
   for (const _ of names) ports.push(await freePort())
   const settings = [
     'listen_addresses=127.0.0.1',
+    'dynamic_shared_memory_type=mmap',
     `unix_socket_directories=${folder}`,
     'fsync=off',
     'max_connections=200',
