@@ -11,6 +11,8 @@ interface Address {
   readonly query: URLSearchParams
   /** Whether the browser led here, back or forward: then the room is found as it was left. */
   readonly isBack: boolean
+  /** Something that was done, for the room to which it led. */
+  readonly news?: string | undefined
 }
 
 const read = (isBack = false): Address => {
@@ -49,10 +51,11 @@ export function hrefOf(...path: readonly string[]): string {
   return [root, ...path.map(encodeURIComponent)].join('/')
 }
 
-export function go(href: string): void {
+/** `news`: what was done, as the room there says it. */
+export function go(href: string, news?: string): void {
   keepPlace()
   history.pushState(null, '', href)
-  address.value = read()
+  address.value = { ...read(), news }
 }
 
 /** Sets filters of the room that is looked at; an empty one is taken away. */

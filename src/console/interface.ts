@@ -96,14 +96,3 @@ export async function findSession(): Promise<void> {
     if (session.value === undefined || (error as Refused).status === 401) session.value = null
   }
 }
-
-/** Whether something is at this path already: a PUT would change it. */
-export async function isTaken(path: string): Promise<boolean> {
-  try {
-    await ask('GET', path)
-    return true
-  } catch (error) {
-    if (error instanceof Refused && error.status === 404) return false
-    throw error
-  }
-}

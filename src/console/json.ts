@@ -20,5 +20,14 @@ export function parseJson(text: string): unknown {
   return JSON.parse(text, kept as (name: string, value: unknown) => unknown)
 }
 
+/** Undefined: the text is not JSON. */
+export function readJson(text: string): unknown {
+  try {
+    return parseJson(text)
+  } catch {
+    return undefined
+  }
+}
+
 /** Whether a value is a number, rounded or not. */
 export const isNumber = (value: unknown) => typeof value === 'number' || raw.isRawJSON?.(value) === true

@@ -6,7 +6,7 @@
 import { signal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
 import { address } from './address.ts'
-import { session } from './interface.ts'
+import { ask, session } from './interface.ts'
 
 export interface Page<T> {
   readonly items: readonly T[]
@@ -153,11 +153,18 @@ export function usePages<T>(name: string | null, read: Read<T>): Pages<T> | unde
 }
 
 /** The pagination of lists whose pages have numbers: the number of the next one stands for its cursor. */
-export interface Numbered {
+interface Numbered {
   readonly pagination: { readonly currentPage: number; readonly totalPages: number }
 }
-export const nextOf = ({ pagination: { currentPage, totalPages } }: Numbered) =>
-  currentPage < totalPages ? String(currentPage + 1) : null
+
+/** Reads them. `member`: the list in their body. */
+export function numbered<T>(member: string, pathOf: (page: string) => string): Read<T> {
+  return async (cursor, signal) => {
+    const body = await ask<Numbered & Readonly<Record<string, unknown>>>('GET', pathOf(cursor ?? '1'), { signal })
+    const { currentPage, totalPages } = body.pagination
+    return { items: body[member] as T[], nextCursor: currentPage < totalPages ? String(currentPage + 1) : null }
+  }
+}
 
 /** The parameter that reads on behind a cursor. */
 export const after = (cursor: string | null) => (cursor === null ? '' : `&cursor=${encodeURIComponent(cursor)}`)

@@ -8,7 +8,7 @@ import { ask, base, Refused, session, tellTabs } from './interface.ts'
 import { Brand } from './parts/brand.tsx'
 import { useModal } from './parts/dialog.tsx'
 import { lazy } from './parts/lazy.tsx'
-import { Action } from './parts/parts.tsx'
+import { Action, Facts } from './parts/parts.tsx'
 import { Room } from './parts/room.tsx'
 import { useAction } from './resource.ts'
 import { Overview } from './rooms/overview.tsx'
@@ -121,24 +121,17 @@ function RoomOfAddress() {
   return Found === undefined ? <NotFound /> : <Found />
 }
 
-function roomOf(
-  [first, , , fourth, , ...more]: readonly string[],
-  path = address.value.path,
-): ComponentType | undefined {
-  const size = path.length
-  if (more.length > 0) return undefined
-  if (first === undefined) return Overview
-  if (first === 'connections') {
-    if (size === 1) return Connections
-    if (size === 3) return Connection
-    return size === 5 && fourth === 'tools' ? Tool : undefined
-  }
-  if (first === 'connect') return size === 1 || size === 3 ? Connect : undefined
-  if (first === 'organizations') return size === 2 ? Organization : undefined
-  if (first === 'servers') return size === 1 ? Servers : size <= 3 ? Server : undefined
-  if (first === 'calls') return size === 1 ? Calls : size === 2 ? Call : undefined
-  if (first === 'namespaces') return size === 1 ? Namespaces : size === 2 ? Namespace : undefined
-  return size === 1 ? { tokens: Tokens, keys: Keys, audit: Audit }[first] : undefined
+const roomsOfPaths: Readonly<Record<string, ComponentType>> = {
+  ...{ '': Overview, calls: Calls, 'calls/*': Call, connect: Connect, 'connect/*/*': Connect },
+  ...{ connections: Connections, 'connections/*/*': Connection, 'connections/*/*/*/*': Tool },
+  ...{ servers: Servers, 'servers/*': Server, 'servers/*/*': Server, 'organizations/*': Organization },
+  ...{ namespaces: Namespaces, 'namespaces/*': Namespace, tokens: Tokens, keys: Keys, audit: Audit },
+}
+
+function roomOf([first = '', ...others]: readonly string[]): ComponentType | undefined {
+  if (others.length === 4 && others[2] !== 'tools') return undefined
+  const path = [first, ...others.map(() => '*')].join('/')
+  return Object.hasOwn(roomsOfPaths, path) ? roomsOfPaths[path] : undefined
 }
 
 function NotFound() {
@@ -178,7 +171,7 @@ function useKeys(ask: () => void): void {
       const room = before === 'g' ? rooms.find(([, , letter]) => letter === event.key) : undefined
       before = event.key
       if (room !== undefined) go(hrefOf(...(room[0] === '' ? [] : [room[0]])))
-      else if (event.key === '/') document.querySelector<HTMLElement>('[data-field="q"]')?.focus()
+      else if (event.key === '/') filterField()?.focus()
       else if (event.key === '?') ask()
       else return
       event.preventDefault()
@@ -188,18 +181,23 @@ function useKeys(ask: () => void): void {
   }, [ask])
 }
 
+/** The one that searches, or else the first. */
+const filterField = () =>
+  document.querySelector<HTMLElement>('[data-field="q"]') ??
+  document.querySelector<HTMLElement>('.filters [data-field]')
+
 function KeyHelp({ onClose }: { readonly onClose: () => void }) {
   const dialog = useModal()
   return (
     <dialog ref={dialog} aria-label="Keys" onClose={onClose}>
       <h2>Keys</h2>
-      <dl>
-        <dt>/</dt>
-        <dd>to the filter of the room; Escape leaves it</dd>
-        <dt>?</dt>
-        <dd>these keys</dd>
-        {rooms.map(([path, name, letter]) => [<dt key={path}>g {letter}</dt>, <dd key={`${path} name`}>{name}</dd>])}
-      </dl>
+      <Facts
+        of={{
+          '/': 'to the filter of the room; Escape leaves it',
+          '?': 'these keys',
+          ...Object.fromEntries(rooms.map(([, name, letter]) => [`g ${letter}`, name])),
+        }}
+      />
       <label class="check">
         <input
           type="checkbox"

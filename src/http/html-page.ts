@@ -19,10 +19,7 @@ label { display: block; padding: 4px 0; }
 label.field { font-weight: 600; }
 label small { display: block; font-weight: 400; color: var(--muted); }
 label:has(input[name=tool]) { padding-left: 24px; }
-input:not([type=checkbox], [type=radio]), select { width: 100%; padding: 8px; margin-top: 4px; }
-input:not([type=checkbox], [type=radio]), select { font: inherit; font-weight: 400; }
-input:not([type=checkbox], [type=radio]), select { border: 1px solid var(--control-line); border-radius: 6px; }
-input:not([type=checkbox], [type=radio]), select { background: var(--ground); color: var(--text); }
+input:not([type=checkbox], [type=radio]), select { padding: 8px; margin-top: 4px; font-weight: 400; }
 form button { margin: 8px 8px 8px 0; }
 p.warning { border-left: 4px solid var(--attention); padding: 4px 12px; background: var(--surface); }
 `

@@ -129,7 +129,11 @@ describe.skipIf(!isHere('Chromium'))('in a browser', () => {
     expect(await page.locator('[data-part="minted"]').count()).toBe(0)
     await page.fill('[data-field="/0/rpcReqMatch"]', 'params.name=^get_account$')
     expect(await page.inputValue('[data-field="policy"]')).toContain('"params.name": "^get_account$"')
+    // Nothing that somebody looks at moves while a policy is typed.
+    await page.fill('[data-field="policy"]', '[{"namespaces":')
+    await page.waitForSelector('[data-field="/0/rpcReqMatch"]:disabled')
     await page.fill('[data-field="policy"]', '[{"namespaces":"northwind","rpcReqMatch":{"params.name":"get_account"}}]')
+    await page.waitForSelector('[data-field="/0/rpcReqMatch"]:enabled')
     await page.waitForSelector('[data-part="findings"] li:has-text("unanchored-pattern")')
     expect(await page.textContent('[data-part="words"]')).toMatch(/^\d+ of \d+ tools on \d+ of \d+ connections/)
     await page.fill('[data-field="request.namespace"]', 'northwind')
@@ -261,8 +265,30 @@ describe.skipIf(!isHere('Chromium'))('in a browser', () => {
     await page.click('[data-action="delete"]')
     await page.click('dialog [data-action="delete"]')
     await room(page, 'connections')
+    await page.waitForSelector('text=made-here was deleted.')
     expect(await page.locator('[data-id="northwind/made-here"]').count()).toBe(0)
+    const server = `${shared.server.url}/servers/ada/old`
+    const headers = { authorization: `Bearer ${sampleKeys.ada}`, 'content-type': 'application/json' }
+    const body = JSON.stringify({ mcpUrl: 'https://old.example.com/mcp' })
+    expect((await fetch(server, { method: 'PUT', headers, body })).status).toBe(201)
+    await page.goto(at('/servers/ada/old'))
+    await page.waitForSelector('text=https://old.example.com/mcp')
+    await page.click('[data-action="delete"]')
+    await page.click('dialog [data-action="delete"]')
+    await page.waitForSelector('text=ada/old was deleted.')
+    expect((await fetch(server, { headers })).status).toBe(404)
     expect(faults).toEqual([])
+    await context.close()
+  })
+
+  test('a server that wants a sign-in is not asked for its tools (needs Chromium)', async () => {
+    const { context, page } = await openPage(browser, shared.server.url)
+    const asked: string[] = []
+    page.on('request', (request) => asked.push(new URL(request.url()).pathname))
+    await signIn(page, '/connections/northwind/mail-hana')
+    await page.waitForSelector('[data-part="tools"] >> text=They are known once somebody has signed in.')
+    expect(asked).toContain('/connect/northwind/.health')
+    expect(asked).not.toContain('/connect/northwind/mail-hana/.tools')
     await context.close()
   })
 
@@ -283,6 +309,12 @@ describe.skipIf(!isHere('Chromium'))('in a browser', () => {
     await page.waitForSelector('dialog[aria-label="Keys"]')
     await page.keyboard.press('Escape')
     await page.waitForSelector('dialog', { state: 'detached' })
+    // Where nothing is searched, to the first filter.
+    await page.keyboard.press('g')
+    await page.keyboard.press('i')
+    await room(page, 'connect', 'ready')
+    await page.keyboard.press('/')
+    await page.waitForSelector('[data-field="namespace"]:focus')
     await context.close()
   })
 })

@@ -5,7 +5,7 @@
 
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
-import { isNumber, parseJson } from '../json.ts'
+import { isNumber, parseJson, readJson } from '../json.ts'
 import { Field, type InputType } from '../parts/field.tsx'
 import { Foreign } from '../parts/foreign.tsx'
 import { Action } from '../parts/parts.tsx'
@@ -109,7 +109,9 @@ function Value(props: PartProps) {
   }
 }
 
-function Group({ at, label, schema, children }: Pick<PartProps, 'at' | 'label' | 'schema'> & WithChildren) {
+type GroupProps = Pick<PartProps, 'at' | 'label' | 'schema'> & { readonly children: ComponentChildren }
+
+function Group({ at, label, schema, children }: GroupProps) {
   if (at === '') return <div>{children}</div>
   return (
     <fieldset>
@@ -122,10 +124,6 @@ function Group({ at, label, schema, children }: Pick<PartProps, 'at' | 'label' |
   )
 }
 
-interface WithChildren {
-  readonly children: ComponentChildren
-}
-
 function Hint({ text }: { readonly text: string }) {
   return (
     <small class="muted">
@@ -135,8 +133,8 @@ function Hint({ text }: { readonly text: string }) {
 }
 
 /** One of some values. The text of an option is its JSON. */
-function Choice({ schema, at, label, value, onChange, isRequired, form, choices }: PartProps & Choices) {
-  const wrong = wrongWith(schema, value, isRequired)
+function Choice(props: PartProps & { readonly choices: readonly unknown[] }) {
+  const { schema, at, label, value, onChange, isRequired, form, choices } = props
   return (
     <Field
       name={at}
@@ -148,15 +146,11 @@ function Choice({ schema, at, label, value, onChange, isRequired, form, choices 
       nothing="left out"
       onInput={(text) => onChange(text === '' ? undefined : parseJson(text))}
       foreignHint={schema.description}
-      wrong={wrong}
+      wrong={wrongWith(schema, value, isRequired)}
       error={form.refused?.at === at ? form.refused.words : undefined}
       isShown={form.isTried}
     />
   )
-}
-
-interface Choices {
-  readonly choices: readonly unknown[]
 }
 
 const inputTypes: Readonly<Record<string, InputType>> = {
@@ -219,12 +213,7 @@ const unreadable = Symbol('unreadable')
 
 function readAs(text: string, isText: boolean): unknown {
   if (text === '') return undefined
-  if (isText) return text
-  try {
-    return parseJson(text)
-  } catch {
-    return unreadable
-  }
+  return isText ? text : (readJson(text) ?? unreadable)
 }
 
 const sameValue = (read: unknown, value: unknown) =>
@@ -312,14 +301,7 @@ function Items({ form, schema, value, onChange, at, label, inside }: PartProps) 
       {list.map((item, index) => (
         <div key={index} class="item">
           <SchemaForm
-            {...{
-              form,
-              schema: schemaOf(index),
-              value: item,
-              at: pointer(at, index),
-              isRequired: true,
-              inside,
-            }}
+            {...{ form, schema: schemaOf(index), value: item, at: pointer(at, index), isRequired: true, inside }}
             label={`${label} ${index + 1}`}
             onChange={(next) => onChange(list.with(index, next ?? null))}
           />
@@ -384,16 +366,12 @@ function Variants(props: PartProps) {
   )
 }
 
-const nameOf = (schema: Schema, index: number) => {
+function nameOf(schema: Schema, index: number): string {
   const kind = kindOf(schema)
-  return (
-    schema.title ??
-    (kind === 'json'
-      ? `kind ${index + 1}`
-      : kind === 'enum'
-        ? choicesOf(schema)
-            .map((one) => JSON.stringify(one))
-            .join(' or ')
-        : kind)
-  )
+  if (schema.title !== undefined) return schema.title
+  if (kind === 'enum')
+    return choicesOf(schema)
+      .map((one) => JSON.stringify(one))
+      .join(' or ')
+  return kind === 'json' ? `kind ${index + 1}` : kind
 }

@@ -3,10 +3,10 @@
 import { useState } from 'preact/hooks'
 import { ask, session } from '../interface.ts'
 import { type Resource, useAction } from '../resource.ts'
-import { Confirm } from './dialog.tsx'
+import { DangerousAction } from './dialog.tsx'
 import { Field, Form } from './field.tsx'
 import { Foreign } from './foreign.tsx'
-import { Action, Copied, When } from './parts.tsx'
+import { Action, Copied, When, Wrong } from './parts.tsx'
 
 export interface ListedKeys {
   readonly apiKeys: readonly { readonly id: string; readonly name: string | null; readonly createdAt: string }[]
@@ -20,12 +20,6 @@ export function ApiKeys({ path, keys }: { readonly path: string; readonly keys: 
     setName('')
     keys.again()
     return made.key
-  })
-  const [asked, setAsked] = useState<ListedKeys['apiKeys'][number] | undefined>()
-  const revoke = useAction(async (id: string) => {
-    await ask('DELETE', `${path}/${encodeURIComponent(id)}`)
-    setAsked(undefined)
-    keys.again()
   })
   const own = session.value?.key.id
   const named = (one: string | null) => (one === null || one === '' ? 'without a name' : one)
@@ -41,27 +35,24 @@ export function ApiKeys({ path, keys }: { readonly path: string; readonly keys: 
               <code class="muted">{one.id}</code> created <When at={one.createdAt} />{' '}
               {one.id === own && <small>this session’s key</small>}
             </span>
-            <Action name="revoke" isSmall onClick={() => setAsked(one)}>
-              Revoke
-            </Action>
+            <DangerousAction
+              name="revoke"
+              label="Revoke"
+              act={`Revoke ${named(one.name)}`}
+              isSmall
+              onAct={async () => {
+                await ask('DELETE', `${path}/${encodeURIComponent(one.id)}`)
+                keys.again()
+              }}
+            >
+              <p>
+                Every token that was minted with {one.id} ends at once{one.id === own && ', and so does this session'}.
+              </p>
+            </DangerousAction>
           </li>
         ))}
       </ul>
-      {keys.error !== undefined && <p class="wrong">{keys.error.message}</p>}
-      {asked !== undefined && (
-        <Confirm
-          act={`Revoke ${named(asked.name)}`}
-          name="revoke"
-          isBusy={revoke.isBusy}
-          error={revoke.error}
-          onAct={() => void revoke.run(asked.id)}
-          onClose={() => setAsked(undefined)}
-        >
-          <p>
-            Every token that was minted with {asked.id} ends at once{asked.id === own && ', and so does this session'}.
-          </p>
-        </Confirm>
-      )}
+      <Wrong error={keys.error} />
       <Form title="New API key" onSend={() => void create.run()}>
         <Field
           name="name"

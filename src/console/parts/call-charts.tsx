@@ -16,27 +16,13 @@ export function CallCharts({ wanted = '' }: { readonly wanted?: string }) {
   const { data, error } = series
   const drawn = useMemo(() => {
     const steps = data?.steps ?? []
-    const line = (
-      label: string,
-      name: Exclude<keyof (typeof steps)[number], 'at'>,
-      color: string,
-      dash: number[],
-    ): Line => ({
-      ...{ label, color, dash },
-      values: steps.map((step) => step[name]),
-    })
+    const line = (label: Exclude<keyof (typeof steps)[number], 'at'>, color: string, dash: number[]): Line => {
+      return { label, color, dash, values: steps.map((step) => step[label]) }
+    }
     return {
       times: steps.map(({ at }) => Date.parse(at) / 1000),
-      calls: [
-        line('ok', 'ok', '--accent', []),
-        line('refused', 'refused', '--attention', [6, 3]),
-        line('failed', 'failed', '--down', [2, 2]),
-      ],
-      delays: [
-        line('p50', 'p50', '--accent', []),
-        line('p95', 'p95', '--attention', [6, 3]),
-        line('p99', 'p99', '--muted', [2, 2]),
-      ],
+      calls: [line('ok', '--accent', []), line('refused', '--attention', [6, 3]), line('failed', '--down', [2, 2])],
+      delays: [line('p50', '--accent', []), line('p95', '--attention', [6, 3]), line('p99', '--muted', [2, 2])],
     }
   }, [data])
   if (error !== undefined) return <p class="muted">Calls over time are not known: {error.message}</p>

@@ -71,7 +71,7 @@ export function Chart({ title, unit, times, lines, rest, empty }: ChartProps) {
         </span>
         {lines.map(({ label, color, dash, values }) => (
           <span key={label}>
-            <svg width="24" height="8" aria-hidden="true" class={`stroke ${color.slice(2)}`}>
+            <svg width="24" height="8" aria-hidden="true" style={{ stroke: `var(${color})` }}>
               <line x1="0" y1="4" x2="24" y2="4" stroke-width="2" stroke-dasharray={dash.join(' ')} />
             </svg>{' '}
             {label} <span class="value">{shown(numberOf(values))}</span>

@@ -1,8 +1,9 @@
 /** A question before what cannot be undone. It has the focus until it is answered, and gives it back. */
 
 import type { ComponentChildren } from 'preact'
-import { useLayoutEffect, useRef } from 'preact/hooks'
-import { Action } from './parts.tsx'
+import { useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { useAction } from '../resource.ts'
+import { Action, Wrong } from './parts.tsx'
 
 /** Opens a dialog over everything else while it is there, and gives the focus back when it is gone. */
 export function useModal() {
@@ -19,26 +20,51 @@ export function useModal() {
   return dialog
 }
 
-interface ConfirmProps {
-  /** What happens, as the button says it: `Delete crm`. */
-  readonly act: string
+interface DangerousProps {
   readonly name: string
+  /** Of the button that asks. */
+  readonly label: string
+  /** What happens, as the dialog and its button say it: `Delete crm`. */
+  readonly act: string
+  readonly isSmall?: boolean
+  readonly reason?: string | undefined
+  readonly onAct: () => Promise<void>
+  /** What goes with it. */
   readonly children: ComponentChildren
-  readonly isBusy: boolean
-  readonly error: Error | undefined
-  readonly onAct: () => void
-  readonly onClose: () => void
 }
 
-export function Confirm({ act, name, children, isBusy, error, onAct, onClose }: ConfirmProps) {
+/** A button of something dangerous, which a dialog asks about. */
+export function DangerousAction({ name, label, act, isSmall = false, reason, onAct, children }: DangerousProps) {
+  const [isAsking, setAsking] = useState(false)
+  return (
+    <>
+      <Action {...{ name, isSmall, reason }} onClick={() => setAsking(true)}>
+        {label}
+      </Action>
+      {isAsking && (
+        <Confirm {...{ name, act, onAct }} onClose={() => setAsking(false)}>
+          {children}
+        </Confirm>
+      )}
+    </>
+  )
+}
+
+type ConfirmProps = Pick<DangerousProps, 'name' | 'act' | 'onAct' | 'children'> & { readonly onClose: () => void }
+
+function Confirm({ name, act, onAct, onClose, children }: ConfirmProps) {
   const dialog = useModal()
+  const doing = useAction(async () => {
+    await onAct()
+    onClose()
+  })
   return (
     <dialog ref={dialog} aria-label={act} onCancel={onClose} onClose={onClose}>
       <h2>{act}?</h2>
       {children}
-      {error !== undefined && <p class="wrong">{error.message}</p>}
+      <Wrong error={doing.error} />
       <p>
-        <Action name={name} isMain isBusy={isBusy} onClick={onAct}>
+        <Action name={name} isMain isBusy={doing.isBusy} onClick={() => void doing.run()}>
           {act}
         </Action>{' '}
         <Action name="pause" onClick={onClose}>

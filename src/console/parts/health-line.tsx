@@ -5,7 +5,7 @@ import { hrefOf } from '../address.ts'
 import { ask } from '../interface.ts'
 import { useAction } from '../resource.ts'
 import { Foreign } from './foreign.tsx'
-import { Action, Elsewhere, State, When } from './parts.tsx'
+import { Action, Elsewhere, State, When, Wrong } from './parts.tsx'
 
 interface HealthProps {
   readonly health: Health
@@ -60,11 +60,7 @@ function Resolve({ namespace, health, action, onChange }: ResolveProps) {
       <Action name="resolve" isSmall isBusy={test.isBusy} onClick={() => void test.run(action.path)}>
         {action.label}
       </Action>
-      {test.error !== undefined && (
-        <small class="wrong">
-          <Foreign text={test.error.message} />
-        </small>
-      )}
+      <Wrong error={test.error} />
     </>
   )
 }

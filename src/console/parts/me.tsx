@@ -6,6 +6,12 @@ import { Field } from './field.tsx'
 
 export const useMe = () => useResource<Me>('/me')
 
+/** Why the caller may not do something in a namespace; undefined: they may. `what`: for the button. */
+export const reasonIn = (me: Me | undefined, namespace: string | undefined, operation: string, what: string) =>
+  me?.namespaces.find(({ name }) => name === namespace)?.may.includes(operation) === true
+    ? undefined
+    : `Your key may not ${what}`
+
 interface ChoiceProps {
   readonly me: Me | undefined
   readonly value: string

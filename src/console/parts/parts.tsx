@@ -84,6 +84,24 @@ export function Busy() {
   ) : null
 }
 
+/** The words of what went wrong with an action. */
+export function Wrong({ error }: { readonly error: Error | undefined }) {
+  return error === undefined ? null : (
+    <p class="wrong">
+      <Foreign text={error.message} />
+    </p>
+  )
+}
+
+/** Names of a record's members, and what stands for each. */
+export function Facts({ of }: { readonly of: Readonly<Record<string, ComponentChildren>> }) {
+  return (
+    <dl>
+      {Object.entries(of).map(([name, value]) => [<dt key={name}>{name}</dt>, <dd key={`${name} is`}>{value}</dd>])}
+    </dl>
+  )
+}
+
 /** A link that leads out of the console: in a new tab, with its host. */
 export function Elsewhere({ href, children }: { readonly href: string; readonly children: ComponentChildren }) {
   const url = URL.parse(href, location.href)

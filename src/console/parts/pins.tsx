@@ -4,7 +4,7 @@ import type { PinDifference, PinList } from '../../model/pins.ts'
 import { ask } from '../interface.ts'
 import { useAction, useResource } from '../resource.ts'
 import { Foreign } from './foreign.tsx'
-import { Action, State } from './parts.tsx'
+import { Action, State, Wrong } from './parts.tsx'
 
 type Pinned = NonNullable<PinList['instructions']>
 
@@ -69,11 +69,7 @@ export function Pins({ path, reason }: { readonly path: string; readonly reason:
           )}
         </>
       )}
-      {accept.error !== undefined && (
-        <p class="wrong">
-          <Foreign text={accept.error.message} />
-        </p>
-      )}
+      <Wrong error={accept.error} />
     </section>
   )
 }

@@ -1,6 +1,6 @@
 /** A policy as a form, beside its JSON. A value that no field can show stays as it is in the JSON. */
 
-import { useState } from 'preact/hooks'
+import { useRef, useState } from 'preact/hooks'
 import { Field } from './field.tsx'
 import { Action } from './parts.tsx'
 
@@ -71,15 +71,17 @@ const choices = [
 ] as const
 
 interface PolicyFormProps {
-  /** Undefined: the JSON cannot be read. */
+  /** Undefined: the JSON cannot be read, and the form stays as it was. */
   readonly policy: readonly unknown[] | undefined
   readonly onChange: (policy: readonly unknown[]) => void
 }
 
-export function PolicyForm({ policy, onChange }: PolicyFormProps) {
-  if (policy === undefined) return <p class="muted">The form follows as soon as the JSON can be read.</p>
+export function PolicyForm({ policy: read, onChange }: PolicyFormProps) {
+  const last = useRef<readonly unknown[]>([])
+  last.current = read ?? last.current
+  const policy = last.current
   return (
-    <>
+    <fieldset class="whole" disabled={read === undefined}>
       {policy.map((constraint, index) => (
         <fieldset key={index}>
           <legend>Constraint {index + 1}</legend>
@@ -98,7 +100,8 @@ export function PolicyForm({ policy, onChange }: PolicyFormProps) {
       <Action name="add" for="" onClick={() => onChange([...policy, { operations: 'read' }])}>
         Add a constraint
       </Action>
-    </>
+      {read === undefined && <small class="muted"> follows as soon as the JSON can be read</small>}
+    </fieldset>
   )
 }
 
@@ -123,7 +126,7 @@ function ConstraintForm({ constraint, at, onChange }: ConstraintProps) {
           onChange={(chosen) => change(name, oneOrMany(chosen))}
         />
       ))}
-      <div class="halves">
+      <div class="beside">
         {fields.map(([name, label, form, type, hint]) => (
           <Value
             key={name}

@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from 'preact'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
-import { hrefOf, placed } from '../address.ts'
+import { address, hrefOf, placed } from '../address.ts'
 import { Refused } from '../interface.ts'
 import type { Resource } from '../resource.ts'
 import { Foreign, visible } from './foreign.tsx'
@@ -75,6 +75,7 @@ export function Room({ name, title, id, resource, isEmpty, actions, filters, req
         </h1>
         <div class="actions">{actions}</div>
       </div>
+      {address.value.news !== undefined && <p role="status">{address.value.news}</p>}
       {filters !== undefined && <div class="filters">{filters}</div>}
       {isLoading ? <Busy /> : error !== undefined ? <Problem error={error} again={again} /> : children}
       {request !== undefined && error === undefined && <AsText request={request} />}

@@ -12,7 +12,7 @@ import { Field } from '../parts/field.tsx'
 import { Foreign } from '../parts/foreign.tsx'
 import { HealthLine } from '../parts/health-line.tsx'
 import { NamespaceChoice, useMe } from '../parts/me.tsx'
-import { Action, Copied, State, When } from '../parts/parts.tsx'
+import { Action, Copied, Facts, State, When, Wrong } from '../parts/parts.tsx'
 import { policyText } from '../parts/policy-form.tsx'
 import { Room } from '../parts/room.tsx'
 import { type Column, Table } from '../parts/table.tsx'
@@ -204,7 +204,7 @@ export function Calls() {
           </Action>
         </p>
       )}
-      {save.error !== undefined && <p class="wrong">{save.error.message}</p>}
+      <Wrong error={save.error} />
       {isEmpty && <p>No call is recorded that fits. Calls appear here as they are made.</p>}
       {!isEmpty && pages !== undefined && (
         <Table
@@ -261,31 +261,23 @@ export function Call() {
               )}
             </p>
           )}
-          <dl>
-            <dt>Tool</dt>
-            <dd>
-              <Foreign text={call.tool} code />
-            </dd>
-            <dt>Connection</dt>
-            <dd>
-              <a href={hrefOf('connections', call.namespace, call.connectionId)}>
-                {call.namespace}/{call.connectionId}
-              </a>{' '}
-              {connection && <HealthLine namespace={call.namespace} health={connection} />}
-            </dd>
-            <dt>User</dt>
-            <dd>
-              <Foreign text={call.userId} />
-            </dd>
-            <dt>API key</dt>
-            <dd>{call.keyId}</dd>
-            <dt>Token</dt>
-            <dd>{call.jti ?? 'none: the key itself'}</dd>
-            <dt>Request</dt>
-            <dd>
-              <Copied text={call.requestId} />
-            </dd>
-          </dl>
+          <Facts
+            of={{
+              Tool: <Foreign text={call.tool} code />,
+              Connection: (
+                <>
+                  <a href={hrefOf('connections', call.namespace, call.connectionId)}>
+                    {call.namespace}/{call.connectionId}
+                  </a>{' '}
+                  {connection && <HealthLine namespace={call.namespace} health={connection} />}
+                </>
+              ),
+              User: <Foreign text={call.userId} />,
+              'API key': call.keyId,
+              Token: call.jti ?? 'none: the key itself',
+              Request: <Copied text={call.requestId} />,
+            }}
+          />
           {(story.data?.audit.length ?? 0) > 0 && (
             <section>
               <h2>Audit log</h2>

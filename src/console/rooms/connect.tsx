@@ -94,11 +94,7 @@ export function Connect() {
       request={{ path: `${path}/.clients${of}` }}
       filters={
         <>
-          <NamespaceChoice
-            me={me.data}
-            value={namespace}
-            onChange={(value) => go(`${hrefOf('connect')}?namespace=${encodeURIComponent(value)}`)}
-          />
+          <NamespaceChoice me={me.data} value={namespace} onChange={(value) => go(hrefOfAll(value))} />
           <ConnectionChoice namespace={namespace} id={id} />
           <Field
             name="client"
@@ -140,6 +136,9 @@ export function Connect() {
   )
 }
 
+/** The room for all connections of a namespace, through one URL. */
+const hrefOfAll = (namespace: string) => `${hrefOf('connect')}?namespace=${encodeURIComponent(namespace)}`
+
 /** Connections that can be chosen here. Past it: the room of connections leads to each. */
 const offeredMax = 100
 
@@ -155,13 +154,7 @@ function ConnectionChoice({ namespace, id }: { readonly namespace: string; reado
       value={id}
       options={['', ...offered]}
       nothing="all, through one URL"
-      onInput={(one) =>
-        go(
-          one === ''
-            ? `${hrefOf('connect')}?namespace=${encodeURIComponent(namespace)}`
-            : hrefOf('connect', namespace, one),
-        )
-      }
+      onInput={(one) => go(one === '' ? hrefOfAll(namespace) : hrefOf('connect', namespace, one))}
     />
   )
 }

@@ -6,13 +6,13 @@ import type { Health, HealthPage } from '../../model/health.ts'
 import { address, go, hrefOf } from '../address.ts'
 import { useEvents } from '../events.ts'
 import { ask } from '../interface.ts'
-import { parseJson } from '../json.ts'
-import { Confirm } from '../parts/dialog.tsx'
+import { parseJson, readJson } from '../json.ts'
+import { DangerousAction } from '../parts/dialog.tsx'
 import { Field, Form } from '../parts/field.tsx'
 import { Foreign } from '../parts/foreign.tsx'
 import { HealthLine } from '../parts/health-line.tsx'
-import { useMe } from '../parts/me.tsx'
-import { Action, When } from '../parts/parts.tsx'
+import { reasonIn, useMe } from '../parts/me.tsx'
+import { Action, Facts, When, Wrong } from '../parts/parts.tsx'
 import { Pins } from '../parts/pins.tsx'
 import { Room } from '../parts/room.tsx'
 import { useAction, useResource } from '../resource.ts'
@@ -22,13 +22,9 @@ export function Connection() {
   const path = `/connect/${encodeURIComponent(namespace)}/${encodeURIComponent(id)}`
   const me = useMe()
   const connection = useResource<ConnectionBody>(path)
-  const may = me.data?.namespaces.find(({ name }) => name === namespace)?.may ?? []
-  const reason = may.includes('connections:write') ? undefined : 'Your key may not change connections here'
-  const [isAsking, setAsking] = useState(false)
-  const remove = useAction(async () => {
-    await ask('DELETE', path)
-    go(`${hrefOf('connections')}?namespace=${encodeURIComponent(namespace)}`)
-  })
+  const health = useHealth(namespace, id)
+  const reason = reasonIn(me.data, namespace, 'connections:write', 'change connections here')
+  const inNamespace = `?namespace=${encodeURIComponent(namespace)}`
   const { data } = connection
   return (
     <Room
@@ -39,73 +35,51 @@ export function Connection() {
       request={{ path, command: { words: ['connection', 'get'], options: { namespace }, operands: [id] } }}
       actions={
         <>
-          <a
-            href={`${hrefOf('calls')}?namespace=${encodeURIComponent(namespace)}&connection=${encodeURIComponent(id)}`}
-            data-action="go-calls"
-          >
+          <a href={`${hrefOf('calls')}${inNamespace}&connection=${encodeURIComponent(id)}`} data-action="go-calls">
             Its calls
           </a>
           <a href={hrefOf('connect', namespace, id)} data-action="go-connect">
             Connect a client
           </a>
-          <Action name="delete" reason={reason} onClick={() => setAsking(true)}>
-            Delete
-          </Action>
+          <DangerousAction
+            name="delete"
+            label="Delete"
+            act={`Delete ${id}`}
+            reason={reason}
+            onAct={async () => {
+              await ask('DELETE', path)
+              go(`${hrefOf('connections')}${inNamespace}`, `${id} was deleted.`)
+            }}
+          >
+            <p>
+              Its clients lose the tools of <b>{id}</b> in {namespace}, and you have to sign in to its server again if
+              you create it again.
+            </p>
+          </DangerousAction>
         </>
       }
     >
-      {isAsking && (
-        <Confirm
-          act={`Delete ${id}`}
-          name="delete"
-          isBusy={remove.isBusy}
-          error={remove.error}
-          onAct={() => void remove.run()}
-          onClose={() => setAsking(false)}
-        >
-          <p>
-            Its clients lose the tools of <b>{id}</b> in {namespace}, and you have to sign in to its server again if you
-            create it again.
-          </p>
-        </Confirm>
-      )}
-      <OwnHealth namespace={namespace} id={id} path={path} />
+      <OwnHealth {...{ namespace, path, health }} />
       {data !== undefined && (
-        <dl>
-          <dt>Namespace</dt>
-          <dd>
-            <a href={hrefOf('namespaces', namespace)}>{namespace}</a>
-          </dd>
-          <dt>Name</dt>
-          <dd>
-            <Foreign text={data.name} />
-          </dd>
-          <dt>Server</dt>
-          <dd>
-            <Foreign text={data.mcpUrl ?? 'mocked'} code />
-          </dd>
-          <dt>Created</dt>
-          <dd>{data.createdAt !== null && <When at={data.createdAt} />}</dd>
-          <dt>Metadata</dt>
-          <dd>
-            <Foreign text={data.metadata === null ? 'none' : JSON.stringify(data.metadata)} code />
-          </dd>
-        </dl>
+        <Facts
+          of={{
+            Namespace: <a href={hrefOf('namespaces', namespace)}>{namespace}</a>,
+            Name: <Foreign text={data.name} />,
+            Server: <Foreign text={data.mcpUrl ?? 'mocked'} code />,
+            Created: data.createdAt !== null && <When at={data.createdAt} />,
+            Metadata: <Foreign text={data.metadata === null ? 'none' : JSON.stringify(data.metadata)} code />,
+          }}
+        />
       )}
-      <Tools namespace={namespace} id={id} path={path} />
+      <Tools {...{ namespace, id, path, health }} />
       <Pins path={path} reason={reason} />
       {data !== undefined && <Settings path={path} connection={data} reason={reason} onSaved={connection.again} />}
     </Room>
   )
 }
 
-interface PartProps {
-  readonly namespace: string
-  readonly id: string
-  readonly path: string
-}
-
-function OwnHealth({ namespace, id, path }: PartProps) {
+/** The health of one connection, as it changes. */
+function useHealth(namespace: string, id: string) {
   const read = useResource<HealthPage>(
     `/connect/${encodeURIComponent(namespace)}/.health?ids=${encodeURIComponent(id)}`,
   )
@@ -113,25 +87,34 @@ function OwnHealth({ namespace, id, path }: PartProps) {
   useEvents<Health & { namespace: string }>('connection', (one) => {
     if (one.namespace === namespace && one.connectionId === id) setChanged(one)
   })
+  return { now: changed ?? read.data?.connections[0], isRead: !read.isLoading, change: setChanged }
+}
+
+interface PartProps {
+  readonly namespace: string
+  readonly path: string
+  readonly health: ReturnType<typeof useHealth>
+}
+
+function OwnHealth({ namespace, path, health: { now, change } }: PartProps) {
   const test = useAction(async () => {
-    setChanged(await ask<Health>('POST', `${path}/.test`))
+    change(await ask<Health>('POST', `${path}/.test`))
     return true
   })
-  const health = changed ?? read.data?.connections[0]
   return (
-    <section data-part="health" data-level={health?.level ?? 'unknown'}>
-      {health === undefined ? (
+    <section data-part="health" data-level={now?.level ?? 'unknown'}>
+      {now === undefined ? (
         <span class="muted">Its health is not known yet.</span>
       ) : (
-        <HealthLine {...{ health, namespace }} onChange={setChanged} />
+        <HealthLine health={now} namespace={namespace} onChange={change} />
       )}{' '}
-      {health?.action?.kind !== 'test' && (
+      {now?.action?.kind !== 'test' && (
         <Action name="test" isBusy={test.isBusy} onClick={() => void test.run()}>
           Test it
         </Action>
       )}
       {test.done === true && <span role="status">Tested just now.</span>}
-      {test.error !== undefined && <p class="wrong">{test.error.message}</p>}
+      <Wrong error={test.error} />
     </section>
   )
 }
@@ -144,13 +127,19 @@ interface ListedTool {
   readonly description?: string
 }
 
-function Tools({ namespace, id, path }: PartProps) {
-  const tools = useResource<{ tools: ListedTool[] }>(`${path}/.tools`)
+function Tools({ namespace, id, path, health: { now, isRead } }: PartProps & { readonly id: string }) {
+  // Its server is not asked before somebody has signed in to it: it would only refuse.
+  const isClosed = now?.action?.kind === 'sign-in' || now?.action?.kind === 'input'
+  const tools = useResource<{ tools: ListedTool[] }>(isClosed || !isRead ? null : `${path}/.tools`)
   const [shown, setShown] = useState(toolsMax)
   return (
     <section data-part="tools">
       <h2>Tools {tools.data !== undefined && <small class="muted">{tools.data.tools.length}</small>}</h2>
-      {tools.isLoading ? (
+      {isClosed ? (
+        <p class="muted">
+          They are known once somebody has {now?.action?.kind === 'input' ? 'set it up' : 'signed in'}.
+        </p>
+      ) : tools.isLoading || !isRead ? (
         <p class="muted">asking its server…</p>
       ) : tools.error !== undefined ? (
         <p>
@@ -225,10 +214,6 @@ function Settings({ path, connection, reason, onSaved }: SettingsProps) {
 }
 
 function isJsonObject(text: string): boolean {
-  try {
-    const read = parseJson(text)
-    return typeof read === 'object' && read !== null && !Array.isArray(read)
-  } catch {
-    return false
-  }
+  const read = readJson(text)
+  return typeof read === 'object' && read !== null && !Array.isArray(read)
 }

@@ -3,15 +3,15 @@
 import { useState } from 'preact/hooks'
 import type { Connection, ConnectionPage } from '../../model/connection.ts'
 import type { Health, HealthPage } from '../../model/health.ts'
-import { address, filter, go, hrefOf } from '../address.ts'
+import { address, filter, hrefOf } from '../address.ts'
 import { useEvents } from '../events.ts'
-import { ask, isTaken } from '../interface.ts'
-import { idHint, isConnectionId } from '../names.ts'
+import { ask } from '../interface.ts'
 import { after, type Page, stateOf, usePages } from '../pages.ts'
 import { Field, Form, useDraft } from '../parts/field.tsx'
 import { Foreign } from '../parts/foreign.tsx'
 import { HealthLine } from '../parts/health-line.tsx'
-import { NamespaceChoice, useMe } from '../parts/me.tsx'
+import { NamespaceChoice, reasonIn, useMe } from '../parts/me.tsx'
+import { ConnectionId, createConnection } from '../parts/new-connection.tsx'
 import { Action } from '../parts/parts.tsx'
 import { Room } from '../parts/room.tsx'
 import { type Column, Table } from '../parts/table.tsx'
@@ -95,8 +95,7 @@ export function Connections() {
   const state = stateOf(pages)
   const { isEmpty } = state
   const isFiltered = filters !== '' || isUnwell
-  const may = me.data?.namespaces.find((one) => one.name === namespace)?.may ?? []
-  const reason = may.includes('connections:write') ? undefined : 'Your key may not make connections here'
+  const reason = reasonIn(me.data, namespace, 'connections:write', 'make connections here')
   const command = {
     words: ['connection', 'list'],
     options: { namespace: namespace ?? '', ...(pair !== '' && { metadata: pair }) },
@@ -185,12 +184,9 @@ function NewConnection({ namespace }: { readonly namespace: string }) {
   const [id, setId] = useDraft('connection id')
   const [url, setUrl] = useDraft('connection url')
   const create = useAction(async () => {
-    const path = `${pathOf(namespace)}/${encodeURIComponent(id)}`
-    if (await isTaken(path)) throw new Error(`${id} is there already: choose another id`)
-    await ask('PUT', path, { body: { mcpUrl: url } })
+    await createConnection(namespace, id, { mcpUrl: url })
     setId('')
     setUrl('')
-    go(hrefOf('connections', namespace, id))
   })
   return (
     <Form title={`New connection in ${namespace}`} onSend={() => void create.run()}>
@@ -198,15 +194,7 @@ function NewConnection({ namespace }: { readonly namespace: string }) {
         By the URL of an MCP server. For a registered server, or a mock of one,{' '}
         <a href={hrefOf('servers')}>find it first</a>.
       </p>
-      <Field
-        name="id"
-        label="Id"
-        value={id}
-        onInput={setId}
-        isRequired
-        hint={idHint}
-        wrong={isConnectionId(id) ? undefined : `must be ${idHint}`}
-      />
+      <ConnectionId value={id} onInput={setId} />
       <Field
         name="mcpUrl"
         label="URL of the server"

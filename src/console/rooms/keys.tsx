@@ -4,8 +4,9 @@ import type { GrantPage } from '../../model/organization.ts'
 import type { SigningKeyList } from '../../model/token.ts'
 import { ask, session } from '../interface.ts'
 import { ApiKeys, type ListedKeys } from '../parts/api-keys.tsx'
+import { DangerousAction } from '../parts/dialog.tsx'
 import { Foreign } from '../parts/foreign.tsx'
-import { Action, When } from '../parts/parts.tsx'
+import { Action, When, Wrong } from '../parts/parts.tsx'
 import { Room } from '../parts/room.tsx'
 import { useAction, useResource } from '../resource.ts'
 
@@ -25,10 +26,6 @@ export function Keys() {
 /** Clients that the user allowed by a sign-in. */
 function Grants() {
   const grants = useResource<GrantPage>('/me/grants')
-  const end = useAction(async (id: string) => {
-    await ask('DELETE', `/me/grants/${encodeURIComponent(id)}`)
-    grants.again()
-  })
   const { data } = grants
   return (
     <section>
@@ -43,14 +40,23 @@ function Grants() {
               at {[one.namespace, one.connectionId ?? one.view].filter(Boolean).join('/')},{' '}
               {one.tools === null ? 'all tools' : `${one.tools.length} tools`}, ends <When at={one.expiresAt} />
             </span>
-            <Action name="revoke" isSmall isBusy={end.isBusy} onClick={() => void end.run(one.id)}>
-              Revoke
-            </Action>
+            <DangerousAction
+              name="revoke"
+              label="Revoke"
+              act={`Revoke ${one.client}`}
+              isSmall
+              onAct={async () => {
+                await ask('DELETE', `/me/grants/${encodeURIComponent(one.id)}`)
+                grants.again()
+              }}
+            >
+              <p>Its tokens end at once; it has to sign in again.</p>
+            </DangerousAction>
           </li>
         ))}
       </ul>
       {data?.grants.length === 0 && <p class="muted">No client has signed in for you.</p>}
-      {(grants.error ?? end.error) !== undefined && <p class="wrong">{(grants.error ?? end.error)?.message}</p>}
+      <Wrong error={grants.error} />
     </section>
   )
 }
@@ -76,7 +82,7 @@ function SigningKeys() {
           </li>
         ))}
       </ul>
-      {(keys.error ?? rotate.error) !== undefined && <p class="wrong">{(keys.error ?? rotate.error)?.message}</p>}
+      <Wrong error={keys.error ?? rotate.error} />
       <Action name="save" isBusy={rotate.isBusy} onClick={() => void rotate.run()}>
         Rotate
       </Action>

@@ -3,20 +3,17 @@
 import { useState } from 'preact/hooks'
 import { address, filter, go, hrefOf } from '../address.ts'
 import { ask } from '../interface.ts'
-import { type Numbered, nextOf, type Page, stateOf, usePages } from '../pages.ts'
+import { numbered, stateOf, usePages } from '../pages.ts'
 import { Field, Form, useDraft } from '../parts/field.tsx'
 import { Foreign } from '../parts/foreign.tsx'
 import { useMe } from '../parts/me.tsx'
-import { Action, When } from '../parts/parts.tsx'
+import { Action, Facts, When, Wrong } from '../parts/parts.tsx'
 import { Room } from '../parts/room.tsx'
 import { type Column, Table } from '../parts/table.tsx'
 import { useAction, useResource } from '../resource.ts'
 
 interface Listed {
   readonly name: string
-}
-interface NamespacesBody extends Numbered {
-  readonly namespaces: readonly Listed[]
 }
 
 const columns: readonly Column<Listed>[] = [
@@ -29,18 +26,15 @@ const columns: readonly Column<Listed>[] = [
 
 const pathOf = (q: string, page: string) => `/namespaces?page=${page}${q === '' ? '' : `&q=${encodeURIComponent(q)}`}`
 
-/** Reads the page of this number, which stands for a cursor. */
-async function readNamespaces(q: string, page: string, signal: AbortSignal): Promise<Page<Listed>> {
-  const body = await ask<NamespacesBody>('GET', pathOf(q, page), { signal })
-  return { items: body.namespaces, nextCursor: nextOf(body) }
-}
-
 export function Namespaces() {
   const me = useMe()
   const { query } = address.value
   const q = query.get('q') ?? ''
   const isNew = query.get('new') !== null
-  const pages = usePages<Listed>(`namespaces ${q}`, (cursor, stop) => readNamespaces(q, cursor ?? '1', stop))
+  const pages = usePages<Listed>(
+    `namespaces ${q}`,
+    numbered('namespaces', (page) => pathOf(q, page)),
+  )
   const list = stateOf(pages)
   return (
     <Room
@@ -128,16 +122,7 @@ export function Namespace() {
       </p>
       {data !== undefined && (
         <>
-          <dl>
-            <dt>Created</dt>
-            <dd>
-              <When at={data.createdAt} />
-            </dd>
-            <dt>Title</dt>
-            <dd>
-              <Foreign text={data.title ?? 'none'} />
-            </dd>
-          </dl>
+          <Facts of={{ Created: <When at={data.createdAt} />, Title: <Foreign text={data.title ?? 'none'} /> }} />
           <div class="beside">
             <Settings path={path} namespace={data} reason={reason} onSaved={namespace.again} />
             <Remove path={path} name={name} reason={reason} />
@@ -195,7 +180,7 @@ function Settings({ path, namespace, reason, onSaved }: SettingsProps) {
       <Action name="save" type="submit" isBusy={save.isBusy} reason={reason}>
         Save
       </Action>
-      {save.error !== undefined && <p class="wrong">{save.error.message}</p>}
+      <Wrong error={save.error} />
       {save.done === true && <p role="status">Saved.</p>}
     </Form>
   )
@@ -211,7 +196,7 @@ function Remove({ path, name, reason }: RemoveProps) {
   const [typed, setTyped] = useState('')
   const remove = useAction(async () => {
     await ask('DELETE', path)
-    go(hrefOf('namespaces'))
+    go(hrefOf('namespaces'), `${name} was deleted.`)
   })
   const why = reason ?? (typed === name ? undefined : 'Type its name to delete it')
   return (

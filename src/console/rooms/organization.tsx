@@ -5,7 +5,7 @@ import type { OrganizationDetail } from '../../model/organization.ts'
 import { address } from '../address.ts'
 import { ask } from '../interface.ts'
 import { ApiKeys, type ListedKeys } from '../parts/api-keys.tsx'
-import { Confirm } from '../parts/dialog.tsx'
+import { DangerousAction } from '../parts/dialog.tsx'
 import { Field, Form } from '../parts/field.tsx'
 import { Foreign } from '../parts/foreign.tsx'
 import { useMe } from '../parts/me.tsx'
@@ -30,12 +30,6 @@ export function Organization() {
     setUserId('')
     organization.again()
   })
-  const [leaving, setLeaving] = useState<string | undefined>()
-  const remove = useAction(async (user: string) => {
-    await ask('DELETE', `${path}/members/${encodeURIComponent(user)}`)
-    setLeaving(undefined)
-    organization.again()
-  })
   const { data } = organization
   return (
     <Room
@@ -48,32 +42,32 @@ export function Organization() {
       <h2>Members</h2>
       <ul class="rows" data-part="rows" data-end="true">
         {data?.members.map((member) => (
-          <li key={member.userId} data-id={member.userId}>
-            <Foreign text={member.userId} /> <span class="muted">{member.role}</span>{' '}
-            <Action name="remove" reason={reason} onClick={() => setLeaving(member.userId)}>
-              Remove
-            </Action>
+          <li key={member.userId} data-id={member.userId} class="spread">
+            <span>
+              <Foreign text={member.userId} /> <span class="muted">{member.role}</span>
+            </span>
+            <DangerousAction
+              name="remove"
+              label="Remove"
+              act={`Remove ${member.userId}`}
+              isSmall
+              reason={reason}
+              onAct={async () => {
+                await ask('DELETE', `${path}/members/${encodeURIComponent(member.userId)}`)
+                organization.again()
+              }}
+            >
+              <p>
+                <b>{member.userId}</b> loses the namespaces of {id} at once, and so do all tokens that act for it.
+              </p>
+            </DangerousAction>
           </li>
         ))}
       </ul>
-      {leaving !== undefined && (
-        <Confirm
-          act={`Remove ${leaving}`}
-          name="remove"
-          isBusy={remove.isBusy}
-          error={remove.error}
-          onAct={() => void remove.run(leaving)}
-          onClose={() => setLeaving(undefined)}
-        >
-          <p>
-            <b>{leaving}</b> loses the namespaces of {id} at once, and so do all tokens that act for it.
-          </p>
-        </Confirm>
-      )}
       <Form title="Add a member, or change a role" onSend={() => void (reason === undefined && add.run())}>
         <Field name="userId" label="User" value={userId} onInput={setUserId} isRequired error={add.error?.message} />
         <Field name="role" label="Role" value={newRole} onInput={setNewRole} options={roles} />
-        <Action name="save" type="submit" isMain isBusy={add.isBusy} reason={reason}>
+        <Action name="save" type="submit" isBusy={add.isBusy} reason={reason}>
           Save
         </Action>
       </Form>

@@ -1,16 +1,17 @@
 /** Registered servers, and one of them, from which a connection is made. */
 
 import { useState } from 'preact/hooks'
-import type { Connection } from '../../model/connection.ts'
+import type { Me } from '../../model/organization.ts'
 import { address, filter, go, hrefOf } from '../address.ts'
-import { ask, isTaken } from '../interface.ts'
+import { ask } from '../interface.ts'
 import { parseJson } from '../json.ts'
-import { idHint, isConnectionId } from '../names.ts'
-import { type Numbered, nextOf, type Page, stateOf, usePages } from '../pages.ts'
+import { numbered, stateOf, usePages } from '../pages.ts'
+import { DangerousAction } from '../parts/dialog.tsx'
 import { Field, Form, useDraft } from '../parts/field.tsx'
 import { Foreign, visible } from '../parts/foreign.tsx'
-import { NamespaceChoice, useMe } from '../parts/me.tsx'
-import { Action } from '../parts/parts.tsx'
+import { NamespaceChoice, reasonIn, useMe } from '../parts/me.tsx'
+import { ConnectionId, createConnection } from '../parts/new-connection.tsx'
+import { Action, Facts, Wrong } from '../parts/parts.tsx'
 import { Room } from '../parts/room.tsx'
 import { type Column, Table } from '../parts/table.tsx'
 import { useAction, useResource } from '../resource.ts'
@@ -19,9 +20,6 @@ interface Listed {
   readonly qualifiedName: string
   readonly displayName: string
   readonly description?: string
-}
-interface ServersBody extends Numbered {
-  readonly servers: readonly Listed[]
 }
 
 const columns: readonly Column<Listed>[] = [
@@ -42,18 +40,15 @@ const columns: readonly Column<Listed>[] = [
   { title: 'Description', cell: ({ description = '' }) => <Foreign text={description} /> },
 ]
 
-/** Reads the page of this number, which stands for a cursor. */
-async function readServers(q: string, page: string, signal: AbortSignal): Promise<Page<Listed>> {
-  const body = await ask<ServersBody>('GET', pathOf(q, page), { signal })
-  return { items: body.servers, nextCursor: nextOf(body) }
-}
-
 const pathOf = (q: string, page: string) =>
   `/servers?pageSize=100&page=${page}${q === '' ? '' : `&q=${encodeURIComponent(q)}`}`
 
 export function Servers() {
   const q = address.value.query.get('q') ?? ''
-  const pages = usePages<Listed>(`servers ${q}`, (cursor, stop) => readServers(q, cursor ?? '1', stop))
+  const pages = usePages<Listed>(
+    `servers ${q}`,
+    numbered('servers', (page) => pathOf(q, page)),
+  )
   const list = stateOf(pages)
   return (
     <Room
@@ -127,6 +122,7 @@ function NewServer() {
 }
 
 interface Detail extends Listed {
+  readonly deploymentUrl: string | null
   readonly tools?: readonly { readonly name: string; readonly description?: string }[] | null
 }
 
@@ -135,19 +131,8 @@ export function Server() {
   const path = `/servers/${name.split('/').map(encodeURIComponent).join('/')}`
   const server = useResource<Detail>(path)
   const me = useMe()
-  const [namespace, setNamespace] = useState('')
-  const [id, setId] = useState(name.replace(/^.*\//, ''))
-  const [isMock, setMock] = useState(false)
-  const chosen = namespace === '' ? (me.data?.namespaces[0]?.name ?? '') : namespace
-  const create = useAction(async () => {
-    const path = `/connect/${encodeURIComponent(chosen)}/${encodeURIComponent(id)}`
-    if (await isTaken(path)) throw new Error(`${id} is there already: choose another id`)
-    await ask<Connection>('PUT', path, { body: { server: name, ...(isMock && { mock: { enabled: true } }) } })
-    go(hrefOf('connections', chosen, id))
-  })
-  const may = me.data?.namespaces.find((one) => one.name === chosen)?.may ?? []
-  const reason = may.includes('connections:write') ? undefined : 'Your key may not make connections here'
   const { data } = server
+  const reason = reasonIn(me.data, name.split('/')[0], 'servers:write', 'change servers of its namespace')
   return (
     <Room
       name="server"
@@ -155,40 +140,35 @@ export function Server() {
       id={name}
       resource={server}
       request={{ path, command: { words: ['server', 'get'], operands: [name] } }}
+      actions={
+        <DangerousAction
+          name="delete"
+          label="Delete"
+          act={`Delete ${name}`}
+          reason={reason}
+          onAct={async () => {
+            await ask('DELETE', path)
+            go(hrefOf('servers'), `${name} was deleted.`)
+          }}
+        >
+          <p>Nobody finds it any more. Connections to it stay as they are.</p>
+        </DangerousAction>
+      }
     >
-      <p class="muted">{name}</p>
       <p>
         <Foreign text={data?.description ?? ''} />
       </p>
-      <Form title="Connect to it" onSend={() => void (reason === undefined && create.run())}>
-        <NamespaceChoice me={me.data} value={chosen} onChange={setNamespace} />
-        <Field
-          name="id"
-          label="Id of the connection"
-          value={id}
-          onInput={setId}
-          isRequired
-          hint={idHint}
-          wrong={isConnectionId(id) ? undefined : `must be ${idHint}`}
-          error={create.error?.message}
-        />
-        <label class="check">
-          <input type="checkbox" data-field="mock" checked={isMock} onChange={() => setMock(!isMock)} /> mocked: its
-          answers are made up, and nothing is contacted
-        </label>
-        <Action name="create" type="submit" isMain isBusy={create.isBusy} reason={reason}>
-          Connect
-        </Action>
-      </Form>
+      <Facts of={{ Name: name, URL: <Foreign text={data?.deploymentUrl ?? 'none'} code /> }} />
+      <ConnectTo name={name} me={me.data} />
       <section data-part="tools">
         <h2>Tools</h2>
         {data?.tools == null ? (
           <p class="muted">Nobody has asked the server for its tools yet.</p>
         ) : (
-          <ul class="rows">
+          <ul class="rows pairs">
             {data.tools.map((tool) => (
               <li key={tool.name} data-id={tool.name}>
-                <Foreign text={tool.name} code />{' '}
+                <Foreign text={tool.name} code />
                 <span class="muted">
                   <Foreign text={tool.description ?? ''} />
                 </span>
@@ -198,5 +178,31 @@ export function Server() {
         )}
       </section>
     </Room>
+  )
+}
+
+/** Makes a connection to a server, or to a mock of it. */
+function ConnectTo({ name, me }: { readonly name: string; readonly me: Me | undefined }) {
+  const [chosen, setChosen] = useState('')
+  const [id, setId] = useState(name.replace(/^.*\//, ''))
+  const [isMock, setMock] = useState(false)
+  const namespace = chosen === '' ? (me?.namespaces[0]?.name ?? '') : chosen
+  const reason = reasonIn(me, namespace, 'connections:write', 'make connections here')
+  const create = useAction(() =>
+    createConnection(namespace, id, { server: name, ...(isMock && { mock: { enabled: true } }) }),
+  )
+  return (
+    <Form title="Connect to it" onSend={() => void (reason === undefined && create.run())}>
+      <NamespaceChoice me={me} value={namespace} onChange={setChosen} />
+      <ConnectionId value={id} onInput={setId} />
+      <label class="check">
+        <input type="checkbox" data-field="mock" checked={isMock} onChange={() => setMock(!isMock)} /> mocked: its
+        answers are made up, and nothing is contacted
+      </label>
+      <Wrong error={create.error} />
+      <Action name="create" type="submit" isMain isBusy={create.isBusy} reason={reason}>
+        Connect
+      </Action>
+    </Form>
   )
 }

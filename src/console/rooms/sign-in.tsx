@@ -22,7 +22,10 @@ export function SignIn() {
           <p role="status">Your session has ended. What was not answered was not done.</p>
         )}
         <p class="muted">
-          <Brand /> at {location.host}
+          <span class="brand">
+            <Brand />
+          </span>{' '}
+          at {location.host}
         </p>
         <Form
           onSend={() => {

@@ -4,10 +4,10 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Coverage, Diff, Explanation, LintAnswer, Suggestion } from '../../model/explain.ts'
 import { address, filter, hrefOf } from '../address.ts'
 import { ask } from '../interface.ts'
-import { parseJson } from '../json.ts'
+import { parseJson, readJson } from '../json.ts'
 import { Field, Form, showWrong, useDraft } from '../parts/field.tsx'
 import { Foreign } from '../parts/foreign.tsx'
-import { Action, Copied, CopyButton, State, When } from '../parts/parts.tsx'
+import { Action, Copied, CopyButton, State, When, Wrong } from '../parts/parts.tsx'
 import { PolicyForm, policyText } from '../parts/policy-form.tsx'
 import { AsText } from '../parts/request.tsx'
 import { Room } from '../parts/room.tsx'
@@ -21,12 +21,10 @@ const listedConnections = 100
 
 const policyOf = (text: string): readonly unknown[] => [parseJson(text)].flat()
 
+/** Undefined: the text is not JSON. */
 function readablePolicy(text: string): readonly unknown[] | undefined {
-  try {
-    return policyOf(text)
-  } catch {
-    return undefined
-  }
+  const read = readJson(text)
+  return read === undefined ? undefined : [read].flat()
 }
 
 /** The findings and the coverage of the newest text alone. */
@@ -68,7 +66,8 @@ export function Tokens() {
   }
   const composer = useRef<HTMLElement>(null)
   const [round, setRound] = useState(0)
-  const { lint, coverage, error } = useAnswers(policy, round)
+  const answers = useAnswers(policy, round)
+  const { error } = answers
   const mint = useAction(async () =>
     ask<{ token: string; expiresAt: string }>('POST', '/tokens', { body: { policy: policyOf(policy) } }),
   )
@@ -96,7 +95,8 @@ export function Tokens() {
         </>
       }
     >
-      <Suggested suggestion={suggest.done} error={suggest.error} />
+      <Wrong error={suggest.error} />
+      {suggest.done !== undefined && <Suggested suggestion={suggest.done} />}
       <div class="columns">
         <section ref={composer}>
           <PolicyForm policy={readablePolicy(policy)} onChange={(next) => write(policyText(next))} />
@@ -122,7 +122,7 @@ export function Tokens() {
             Check it again
           </Action>{' '}
           <CopyLink policy={policy} />
-          {mint.error !== undefined && <p class="wrong">{mint.error.message}</p>}
+          <Wrong error={mint.error} />
           {mint.done !== undefined && (
             <p data-part="minted" role="status">
               Copy it now; it is never shown again. It ends <When at={mint.done.expiresAt} />:{' '}
@@ -135,7 +135,7 @@ export function Tokens() {
           )}
           <AsText request={{ method: 'POST', path: '/tokens', body: bodyText(policy) }} />
         </section>
-        <Allowed lint={lint} coverage={coverage} />
+        <Allowed {...answers} />
       </div>
       <div class="beside">
         <Explain policy={policy} />
@@ -158,15 +158,7 @@ function CopyLink({ policy }: { readonly policy: string }) {
   )
 }
 
-function Suggested({
-  suggestion,
-  error,
-}: {
-  readonly suggestion: Suggestion | undefined
-  readonly error: Error | undefined
-}) {
-  if (error !== undefined) return <p class="wrong">{error.message}</p>
-  if (suggestion === undefined) return null
+function Suggested({ suggestion }: { readonly suggestion: Suggestion }) {
   const { from, notes } = suggestion
   return (
     <div role="status">
@@ -183,13 +175,8 @@ function Suggested({
   )
 }
 
-interface AllowedProps {
-  readonly lint: LintAnswer | undefined
-  readonly coverage: Coverage | undefined
-}
-
 /** The words, the findings and the tools of a policy. */
-function Allowed({ lint, coverage }: AllowedProps) {
+function Allowed({ lint, coverage }: ReturnType<typeof useAnswers>) {
   const summary = coverage?.summary ?? undefined
   const allowed = coverage?.connections.filter(({ verdict }) => verdict !== 'refuse') ?? []
   return (
@@ -312,7 +299,7 @@ function Explain({ policy }: { readonly policy: string }) {
         Revoke this token
       </Action>
       {revoke.done !== undefined && <p role="status">{revoke.done}</p>}
-      {explain.error !== undefined && <p class="wrong">{explain.error.message}</p>}
+      <Wrong error={explain.error} />
       {shown !== undefined && <Verdict explanation={shown} />}
     </Form>
   )

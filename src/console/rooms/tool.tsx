@@ -5,7 +5,7 @@ import { address, hrefOf } from '../address.ts'
 import { firstValue, type Schema, withoutSecrets } from '../form/schema.ts'
 import { SchemaForm } from '../form/schema-form.tsx'
 import { ask } from '../interface.ts'
-import { parseJson } from '../json.ts'
+import { parseJson, readJson } from '../json.ts'
 import { Field, Form, useDraft } from '../parts/field.tsx'
 import { Foreign } from '../parts/foreign.tsx'
 import { Action } from '../parts/parts.tsx'
@@ -65,7 +65,7 @@ function Call({ namespace, id, name, path, schema }: CallProps) {
   }
   const typeRaw = (text: string) => {
     setRaw(text)
-    const read = readOr(text)
+    const read = readJson(text)
     if (read !== undefined) change(read)
   }
   const stop = useRef(new AbortController())
@@ -100,7 +100,7 @@ function Call({ namespace, id, name, path, schema }: CallProps) {
               value={raw}
               onInput={typeRaw}
               type="json"
-              wrong={readOr(raw) === undefined ? 'is not JSON' : undefined}
+              wrong={readJson(raw) === undefined ? 'is not JSON' : undefined}
               isShown
             />
           )}
@@ -114,7 +114,7 @@ function Call({ namespace, id, name, path, schema }: CallProps) {
           )}{' '}
           <Action
             name="raw"
-            reason={raw !== undefined && readOr(raw) === undefined ? 'The text is not JSON yet' : undefined}
+            reason={raw !== undefined && readJson(raw) === undefined ? 'The text is not JSON yet' : undefined}
             onClick={() => setRaw(raw === undefined ? JSON.stringify(value ?? {}, null, 2) : undefined)}
           >
             {raw === undefined ? 'As JSON' : 'As a form'}
@@ -151,13 +151,4 @@ function Call({ namespace, id, name, path, schema }: CallProps) {
 function refusedBy(error: Error | undefined): { at: string; words: string } | undefined {
   const [, path = '', words = ''] = /^([\w$-]+(?:\.[\w$-]+|\[\d+\])*): ([^]*)$/.exec(error?.message ?? '') ?? []
   return path === '' ? undefined : { at: `/${path.replace(/\[(\d+)\]/g, '/$1').replaceAll('.', '/')}`, words }
-}
-
-/** Undefined: the text is not JSON. */
-function readOr(text: string): unknown {
-  try {
-    return parseJson(text)
-  } catch {
-    return undefined
-  }
 }

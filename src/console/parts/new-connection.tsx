@@ -1,0 +1,44 @@
+/** A connection that somebody makes: its id, and the write that never changes one that is there. */
+
+import { go, hrefOf } from '../address.ts'
+import { ask, Refused } from '../interface.ts'
+import { Field } from './field.tsx'
+
+const idHint = 'letters, digits, ".", "_" or "-"'
+
+interface IdProps {
+  readonly value: string
+  readonly onInput: (id: string) => void
+}
+
+export function ConnectionId({ value, onInput }: IdProps) {
+  const isGood = /^[\w-][\w.-]*$/.test(value) && value !== 'mcp'
+  return (
+    <Field
+      {...{ value, onInput, hint: idHint }}
+      name="id"
+      label="Id of the connection"
+      isRequired
+      wrong={isGood ? undefined : `must be ${idHint}`}
+    />
+  )
+}
+
+/** Makes it, and leads to its room. Throws where one is there already. */
+export async function createConnection(namespace: string, id: string, body: object): Promise<void> {
+  const path = `/connect/${encodeURIComponent(namespace)}/${encodeURIComponent(id)}`
+  if (await isTaken(path)) throw new Error(`${id} is there already: choose another id`)
+  await ask('PUT', path, { body })
+  go(hrefOf('connections', namespace, id))
+}
+
+/** Whether something is at this path already: a PUT would change it. */
+async function isTaken(path: string): Promise<boolean> {
+  try {
+    await ask('GET', path)
+    return true
+  } catch (error) {
+    if (error instanceof Refused && error.status === 404) return false
+    throw error
+  }
+}
