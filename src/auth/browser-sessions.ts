@@ -85,6 +85,12 @@ export function createBrowserSessions(parts: SessionParts, signInKey: Buffer, ba
   }
 }
 
+/** `cookies`: `Set-Cookie` headers; an undefined one stands for sessions that this server has none of. */
+export function withCookies(response: Response, cookies: readonly (string | undefined)[]): Response {
+  for (const cookie of cookies) if (cookie !== undefined) response.headers.append('set-cookie', cookie)
+  return response
+}
+
 /** Ours: cookies of a request; browsers keep 180 for a host. Past it: the request counts as not signed in. */
 const cookiesMax = 200
 

@@ -36,9 +36,9 @@ export function createConsoleSessions({ signInKey, issuer, ...parts }: Parts) {
   const sessions = cookieSessions(parts, 'console session', cookie)
   const csrfOf = (secret: string) => createHmac('sha256', signInKey).update(`csrf\0${secret}`).digest('base64url')
 
-  /** The session of a request's cookie, whatever page the request is of. */
+  /** The session of a request's cookie, whatever page sends it. Beside `Authorization` no cookie counts. */
   async function find(request: Request): Promise<ConsoleSession | undefined> {
-    const found = await sessions.find(request)
+    const found = request.headers.has('authorization') ? undefined : await sessions.find(request)
     if (found === undefined) return undefined
     const { live, secret, startedAt } = found
     return { ...live, csrf: csrfOf(secret), expiresAt: startedAt + browserSessionSeconds * 1000 }

@@ -317,7 +317,7 @@ export async function serve(config: ServeConfig, dataPath: string, terminal: Ter
   hangUp.work = () => running.reload(config.fixtures)
   const sample = config.fixtures.length > 0 ? await loadedSample(running) : undefined
   const lines = sample === undefined ? '' : await sampleGreeting(running, sample, config.hasConsole)
-  const endTraffic = await trafficOf(config, running, sample !== undefined).catch(async (error) => {
+  const endTraffic = await trafficOf(config, running, sample).catch(async (error) => {
     await running.stop()
     throw error
   })
@@ -333,10 +333,7 @@ export async function serve(config: ServeConfig, dataPath: string, terminal: Ter
 
 /** The sample's fixtures, if they are what is loaded. Of others nothing is printed or called: their keys are secret. */
 async function loadedSample({ folder }: Running): Promise<Fixtures | undefined> {
-  return (await acceptsSampleKey(folder.store, folder.secrets.apiKeyPepper)) ? sampleFixtures() : undefined
-}
-
-async function sampleFixtures(): Promise<Fixtures> {
+  if (!(await acceptsSampleKey(folder.store, folder.secrets.apiKeyPepper))) return undefined
   const { sampleSources } = await import('../maintenance/seed/sample.ts')
   return readFixtures(sampleSources()).fixtures
 }
@@ -347,9 +344,9 @@ async function sampleGreeting({ url, folder }: Running, sample: Fixtures, hasCon
 }
 
 /** Begins sample traffic, if it is wanted. Returns its end. Rejects with CommandError where no sample is loaded. */
-export async function trafficOf(config: ServeConfig, running: Running, isSampleLoaded: boolean) {
+export async function trafficOf(config: ServeConfig, running: Running, sample: Fixtures | undefined) {
   if (!config.hasSampleTraffic) return undefined
-  if (isSampleLoaded) return startSampleTraffic(running.url, await sampleFixtures(), running.log)
+  if (sample !== undefined) return startSampleTraffic(running.url, sample, running.log)
   throw new CommandError('--sample-traffic needs the sample company: add --fixtures fixtures, or leave it out')
 }
 

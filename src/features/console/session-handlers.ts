@@ -1,6 +1,6 @@
 /** `/console/session`: the session of a browser at the console (contract, 23.2). */
 
-import type { BrowserSessions } from '../../auth/browser-sessions.ts'
+import { type BrowserSessions, withCookies } from '../../auth/browser-sessions.ts'
 import type { ConsoleSession, ConsoleSessions } from '../../auth/console-sessions.ts'
 import type { SharedParts } from '../../auth/shared-parts.ts'
 import { notFound, PlatformError, unauthorized } from '../../errors.ts'
@@ -88,9 +88,4 @@ async function sessionResponse(
     expiresAt: new Date(expiresAt).toISOString(),
   }
   return withCookies(new Response(JSON.stringify(body), { headers: noStoreJson }), cookies)
-}
-
-function withCookies(response: Response, cookies: readonly string[]): Response {
-  for (const cookie of cookies) response.headers.append('set-cookie', cookie)
-  return response
 }

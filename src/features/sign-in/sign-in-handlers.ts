@@ -3,7 +3,7 @@
  */
 
 import { type Caller, liveCaller } from '../../auth/authenticate.ts'
-import { type BrowserSession, formTokenOf, requireFormToken } from '../../auth/browser-sessions.ts'
+import { type BrowserSession, formTokenOf, requireFormToken, withCookies } from '../../auth/browser-sessions.ts'
 import type { ConsoleSessions } from '../../auth/console-sessions.ts'
 import type { FoundRecord } from '../../auth/expiring-records.ts'
 import type { SharedParts } from '../../auth/shared-parts.ts'
@@ -26,7 +26,7 @@ export interface LoginLink {
 
 export interface SignInDeps extends SharedParts {
   /** Undefined where there is no console: a sign-in begins a session there, too. */
-  readonly consoleSessions: Pick<ConsoleSessions, 'start'> | undefined
+  readonly consoleSessions: Pick<ConsoleSessions, 'start' | 'end'> | undefined
   /** Limits sessions that a user begins: each leaves a record for hours, and a line in the audit log. */
   readonly signIns: RateLimit
 }
@@ -58,7 +58,8 @@ async function signIn(deps: SignInDeps, request: Request): Promise<Response> {
   if (form.one('end') !== undefined) {
     const session = await sessions.find(request)
     if (session !== undefined) requireFormToken(form.one('form'), session.formToken('end')) // 403
-    return redirect(`${base}/signin`, { 'set-cookie': await sessions.end(request) })
+    const cookies = [await sessions.end(request), await deps.consoleSessions?.end(request)]
+    return withCookies(redirect(`${base}/signin`), cookies)
   }
   const next = form.one('next')
   const caller = await authenticator.authenticateKey(form.one('key') ?? '', request).catch((thrown) => {
@@ -73,9 +74,7 @@ async function startSession(deps: SignInDeps, { keyId, userId }: Caller, how: 'k
   requireRate(deps.signIns.take(userId), 'This user is signing in too often') // 429
   const cookies = [await sessions.start(keyId), await deps.consoleSessions?.start(keyId)]
   await audit.record('signin.session', { userId, keyId, how })
-  const response = redirect(`${base}${pathAfterSignIn(next, deps.consoleSessions !== undefined)}`)
-  for (const cookie of cookies) if (cookie !== undefined) response.headers.append('set-cookie', cookie)
-  return response
+  return withCookies(redirect(`${base}${pathAfterSignIn(next, deps.consoleSessions !== undefined)}`), cookies)
 }
 
 /** Uses a login link up. Throws `invalid_request` if it was used, has expired, or its key was revoked. */

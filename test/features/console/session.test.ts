@@ -107,7 +107,13 @@ describe('the cookie', () => {
       expect(await status('POST', path, ada)).toBe(401)
     const headers = { authorization: `Bearer ${sampleKeys.linus}` }
     expect((await send('GET', '/me', ada, headers)).body.userId).toBe('linus')
-    expect(await status('GET', '/me', ada, { authorization: 'Bearer wrong' })).toBe(401)
+    for (const [method, path] of [
+      ['GET', '/me'],
+      ['GET', '/console/session'],
+      ['DELETE', '/console/session'],
+    ] as const)
+      expect(await status(method, path, ada, { authorization: 'Bearer wrong' })).toBe(401)
+    expect(await status('GET', '/me', ada)).toBe(200)
   })
 
   test('that somebody made up, or sends twice, is none', async () => {
@@ -144,6 +150,13 @@ describe('a session ends', () => {
     expect([await isKnown(one.others), await isKnown(other.others)]).toEqual([false, true])
     await send('DELETE', '/console/session?everywhere=true', await begin())
     expect(await isKnown(other.others)).toBe(false)
+    // A sign-out there ends it here.
+    const last = await begin()
+    const page = await (await platform.fetch('/signin', { headers: { cookie: last.cookie } })).text()
+    const form = new URLSearchParams({ end: '1', form: /name="form" value="([^"]+)"/.exec(page)?.[1] ?? '' })
+    const headers = { cookie: last.cookie, origin: new URL(issuer).origin }
+    await platform.fetch('/signin', { method: 'POST', headers, body: form })
+    expect([await isKnown(last.others), await status('GET', '/me', last)]).toEqual([false, 401])
   })
 
   test('everywhere, and a later one is good', async () => {

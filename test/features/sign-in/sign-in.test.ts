@@ -177,9 +177,12 @@ describe('a session', () => {
     expect((await signIn({ end: '1', form: other['form'] ?? '' }, cookie)).status).toBe(403)
     const { form = '' } = fieldsOf(await (await get('/signin', cookie)).text())
     const ended = await signIn({ end: '1', form }, cookie)
-    expect([ended.status, ended.headers.get('set-cookie')]).toEqual([
+    expect([ended.status, ended.headers.getSetCookie()]).toEqual([
       303,
-      'postern=; Path=/; HttpOnly; SameSite=Lax; Max-Age=0',
+      [
+        'postern=; Path=/; HttpOnly; SameSite=Lax; Max-Age=0',
+        'postern_console=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0',
+      ],
     ])
     expect(await isSignedIn(cookie)).toBe(false)
   })
