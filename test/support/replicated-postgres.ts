@@ -3,12 +3,11 @@
  * acknowledged. What the tests do to them is done to processes, as a failing machine would.
  */
 
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { SQL } from 'bun'
 import { freePort } from './free-port.ts'
-import { giveToPostgres, makeCluster, postgresProgram, runPostgresProgram } from './postgres.ts'
+import { clusterFolder, giveToPostgres, makeCluster, postgresProgram, runPostgresProgram } from './postgres.ts'
 import { signalAll } from './processes.ts'
 
 export interface PostgresNode {
@@ -39,7 +38,7 @@ interface Settings {
 }
 
 export async function startReplicatedPostgres({ isSynchronous = true }: Settings = {}): Promise<ReplicatedPostgres> {
-  const folder = mkdtempSync(join(tmpdir(), 'postern-replicated-'))
+  const folder = clusterFolder()
   giveToPostgres(folder)
   const names = ['n1', 'n2', 'n3']
   const ports: number[] = []
