@@ -8,7 +8,7 @@ import { readAllowedUpstream } from '../upstream/addresses.ts'
 import type { ServeConfig } from './config.ts'
 import { consoleLink } from './console-link.ts'
 import { greetedKey, greeting } from './greeting.ts'
-import { type Running, start, trafficOf } from './serve.ts'
+import { type Running, sampleFixtures, start, trafficOf } from './serve.ts'
 import { ignoredHangUp, stopSignal } from './stop-signals.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 import type { Terminal } from './terminal.ts'
@@ -38,7 +38,7 @@ export async function dev(config: ServeConfig, terminal: Terminal): Promise<void
     const fixtures = await running.load(own ? findFixtureFiles(config.fixtures).map(sourceFile) : sampleSources())
     // Never 'unchanged' with a new folder.
     const lines = fixtures === 'unchanged' ? '' : await greetingOf(fixtures)
-    endTraffic = await trafficOf(config, running, own || fixtures === 'unchanged' ? undefined : fixtures)
+    endTraffic = await trafficOf(config, running, own ? undefined : await sampleFixtures())
     hangUp.work = () => running.reload(config.fixtures)
     using watchers = new DisposableStack()
     if (own) reloadOnChange(running, config.fixtures, watchers)

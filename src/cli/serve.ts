@@ -333,7 +333,11 @@ export async function serve(config: ServeConfig, dataPath: string, terminal: Ter
 
 /** The sample's fixtures, if they are what is loaded. Of others nothing is printed or called: their keys are secret. */
 async function loadedSample({ folder }: Running): Promise<Fixtures | undefined> {
-  if (!(await acceptsSampleKey(folder.store, folder.secrets.apiKeyPepper))) return undefined
+  return (await acceptsSampleKey(folder.store, folder.secrets.apiKeyPepper)) ? sampleFixtures() : undefined
+}
+
+/** Read anew: those that are loaded are spent. */
+export async function sampleFixtures(): Promise<Fixtures> {
   const { sampleSources } = await import('../maintenance/seed/sample.ts')
   return readFixtures(sampleSources()).fixtures
 }
