@@ -38,6 +38,17 @@ const rooms: [path: string, name: string, state?: string][] = [
   ['/connections/northwind/nothing', 'connection', 'error'],
 ]
 
+/** What axe finds in a page, which has it beside its own scripts. */
+const faultsIn = (page: Page, options: object) =>
+  page.evaluate<string[]>(
+    `axe.run(${JSON.stringify({ resultTypes: ['violations'], ...options })}).then((r) => r.violations.map((one) => one.id + ' ' + one.nodes[0].html))`,
+  )
+
+async function isWiderThan(page: Page, width: number): Promise<boolean> {
+  await page.setViewportSize({ width, height: 900 })
+  return page.evaluate<boolean>('document.documentElement.scrollWidth > innerWidth')
+}
+
 let browser: Browser
 beforeAll(async () => {
   if (isHere('Chromium')) browser = await openBrowser()
@@ -45,25 +56,23 @@ beforeAll(async () => {
 afterAll(() => browser?.close())
 
 describe.skipIf(!isHere('Chromium'))('in a browser', () => {
-  for (const [width, scheme] of [
-    [1280, 'light'],
-    [320, 'dark'],
-  ] as const)
-    test(`every room is there at its address, ${width} px ${scheme}, without a fault of accessibility (needs Chromium)`, async () => {
-      const { context, page, faults } = await openPage(browser, shared.server.url, { width, scheme })
+  for (const width of [1280, 320])
+    test(`every room is there at its address, ${width} px, without a fault of accessibility in either scheme (needs Chromium)`, async () => {
+      const { context, page, faults } = await openPage(browser, shared.server.url, { width })
+      await page.addInitScript({ content: axe })
       await signIn(page)
       for (const [path, name, state] of rooms) {
         await page.goto(at(path))
         await room(page, name, state)
         expect(await page.locator('[data-room]').count()).toBe(1)
         expect(await page.locator('h1').count()).toBe(1)
-        const isWide = await page.evaluate<boolean>('document.documentElement.scrollWidth > innerWidth')
-        expect({ path, isWide }).toEqual({ path, isWide: false })
-        // The page's own policy lets no script in but its own; the browser's tools may.
-        const found = await page.evaluate<string[]>(
-          `(() => { const module = { exports: {} }; const define = undefined; ${axe}; return axe.run({ resultTypes: ['violations'] }).then((r) => r.violations.map((one) => one.id + ' ' + one.nodes[0].html)) })()`,
-        )
-        expect({ path, found }).toEqual({ path, found: [] })
+        for (const other of width === 320 ? [320] : [2560, 1920, 960, 768, 375, 320, 1280])
+          expect({ path, other, isWide: await isWiderThan(page, other) }).toEqual({ path, other, isWide: false })
+        expect({ path, found: await faultsIn(page, {}) }).toEqual({ path, found: [] })
+        // Of all rules, contrast alone depends on the scheme.
+        await page.emulateMedia({ colorScheme: 'dark' })
+        expect({ path, found: await faultsIn(page, { runOnly: ['color-contrast'] }) }).toEqual({ path, found: [] })
+        await page.emulateMedia({ colorScheme: 'light' })
       }
       expect(faults).toEqual([])
       await context.close()
@@ -315,6 +324,48 @@ describe.skipIf(!isHere('Chromium'))('in a browser', () => {
     await room(page, 'connect', 'ready')
     await page.keyboard.press('/')
     await page.waitForSelector('[data-field="namespace"]:focus')
+    await context.close()
+  })
+
+  test('by keyboard alone: into every room, and into the things that its lists name (needs Chromium)', async () => {
+    const { context, page } = await openPage(browser, shared.server.url)
+    await signIn(page)
+    await room(page, 'overview', 'ready')
+    const enter = async (letter: string, name: string) => {
+      await page.keyboard.press('g')
+      await page.keyboard.press(letter)
+      await room(page, name)
+      await page.waitForSelector('h1:focus')
+    }
+    /** Goes on with Tab until a link to such a room has the focus, and presses Enter. */
+    const follow = async (path: string, name: string) => {
+      const link = `a[href*="/console/${path}"]`
+      await page.waitForSelector(`main ${link}`)
+      while ((await page.locator(`main ${link}:focus`).count()) === 0) await page.keyboard.press('Tab')
+      await page.keyboard.press('Enter')
+      await room(page, name)
+      await page.waitForSelector('h1:focus')
+    }
+    for (const [letter, name] of Object.entries({ k: 'keys', t: 'tokens', a: 'audit', i: 'connect', o: 'overview' }))
+      await enter(letter, name)
+    await enter('s', 'servers')
+    await follow('servers/northwind/weather', 'server')
+    await enter('n', 'namespaces')
+    await follow('organizations/', 'organization')
+    await enter('n', 'namespaces')
+    await follow('namespaces/northwind', 'namespace')
+    await follow('connections?namespace=northwind', 'connections')
+    await follow('connections/northwind/crm-ada', 'connection')
+    await follow('connections/northwind/crm-ada/tools/get_account', 'tool')
+    // The call itself, and its story.
+    while ((await page.locator('[data-field="/id"]:focus').count()) === 0) await page.keyboard.press('Tab')
+    await page.keyboard.type('ACC-10001')
+    await page.keyboard.press('Enter')
+    await page.waitForSelector('[data-part="result"]')
+    // Letters are text in a field: they lead on from its button.
+    await page.keyboard.press('Tab')
+    await enter('l', 'calls')
+    await follow('calls/', 'call')
     await context.close()
   })
 })
