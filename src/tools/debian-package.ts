@@ -81,7 +81,7 @@ if [ "$1" = configure ]; then
   if ${isSystemd}; then
     systemctl daemon-reload
     if [ -z "$2" ]; then systemctl enable postern; fi
-    systemctl restart postern
+    systemctl restart postern || echo 'postern is installed, but does not start: see systemctl status postern' >&2
   fi
 fi
 `

@@ -1,6 +1,6 @@
 /**
- * The Debian package with the executable: installed, started, upgraded, removed and purged by dpkg, over the machine's
- * own files and without a change to them. A program stands for systemctl and notes what it is asked.
+ * The Debian package with the executable: installed, started, upgraded, removed and purged by dpkg under a systemd of
+ * its own, over the machine's files and without a change to them.
  */
 
 import { expect, test } from 'bun:test'
@@ -26,58 +26,92 @@ function packed(folder: string, version: string): string {
   return file
 }
 
-const script = `
+/** Starts systemd over the machine's own files, in namespaces of its own, until the trial has ended. `$1`: the folder of both. */
+const machineOfItsOwn = `
 mount -t tmpfs tmpfs /mnt
 mkdir /mnt/upper /mnt/work /mnt/root
-cp "$1" /mnt/first.deb
-cp "$2" /mnt/second.deb
 mount -t overlay -o lowerdir=/,upperdir=/mnt/upper,workdir=/mnt/work overlay /mnt/root
-mount -t proc proc /mnt/root/proc
-mount --bind /dev /mnt/root/dev
-mkdir -p /mnt/root/run/systemd/system
-mv /mnt/*.deb /mnt/root/
-printf '#!/bin/sh\necho "systemctl $*" >>/asked\n' >/mnt/root/usr/local/bin/systemctl
-chmod 755 /mnt/root/usr/local/bin/systemctl
-in_root() { chroot /mnt/root env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@"; }
-as_unit() { in_root runuser -u postern -- env POSTERN_DATA=/var/lib/postern /usr/bin/postern "$@"; }
-in_root dpkg -i /first.deb >&2
-in_root stat -c '%n %a %U %G' /var/lib/postern /etc/postern/environment /usr/bin/postern
-mkfifo /mnt/told
-as_unit serve --port 0 >/mnt/told 2>/dev/null &
-while read -r _ _ said url; do [ "$said" = on ] && break; done </mnt/told
-as_unit health "$url" | sed "s#$url#postern#"
-in_root pkill -x postern
-wait
-echo 'POSTERN_PORT=9999' >>/mnt/root/etc/postern/environment
-in_root dpkg -i /second.deb >&2
-in_root tail -n 1 /etc/postern/environment
-as_unit keys list | tail -n +2 | wc -l
-in_root dpkg -r postern >&2
-in_root ls /var/lib/postern/store /etc/postern
-in_root dpkg -P postern >&2
-in_root sh -c 'ls -d /var/lib/postern /etc/postern /usr/bin/postern 2>&1 | grep -c "No such file"'
-cat /mnt/root/asked`
+mkdir /mnt/root/out /mnt/root/before
+mount --bind "$1" /mnt/root/out
+cd /mnt/root
+cp out/trial.service etc/systemd/system/
+mount -t proc proc proc
+mount -t sysfs sysfs sys
+mount -t cgroup2 cgroup2 sys/fs/cgroup
+for empty in run tmp dev; do mount -t tmpfs tmpfs $empty; done
+for device in null zero full random urandom; do touch dev/$device; mount --bind /dev/$device dev/$device; done
+mkdir dev/shm dev/pts
+mount -t devpts -o newinstance,ptmxmode=666 devpts dev/pts
+ln -s pts/ptmx dev/ptmx
+touch dev/console
+mount --bind out/console dev/console
+pivot_root . before
+cd /
+umount -l /before
+exec env -i container=lxc /lib/systemd/systemd --system --unit=trial.service`
 
-test.if(isHere('root that may overlay'))(
-  'dpkg installs, upgrades, removes and purges it; what an operator wrote stays until then (needs root that may overlay)',
+const trialService = `[Unit]
+SuccessAction=exit
+FailureAction=exit
+[Service]
+Type=oneshot
+WorkingDirectory=/
+ExecStart=/bin/bash -e /out/trial.sh
+StandardOutput=file:/out/told
+StandardError=file:/out/errors
+`
+
+const trial = `
+answers() { until postern health http://127.0.0.1:$1 2>/dev/null; do sleep 0.1; done; }
+pid() { systemctl show -p MainPID --value postern; }
+dpkg -i /out/0.1.0.deb >&2
+stat -c '%n %a %U %G' /var/lib/postern /etc/postern/environment /usr/bin/postern
+answers 8787
+first=$(pid)
+kill -9 $first
+until [ "$(pid)" != $first ] && [ "$(pid)" != 0 ]; do sleep 0.1; done
+answers 8787
+echo POSTERN_PORT=9999 >>/etc/postern/environment
+mkdir /etc/systemd/system/postern.service.d
+printf '[Service]\\nUser=somebody-else\\n' >/etc/systemd/system/postern.service.d/wrong.conf
+dpkg -i /out/0.2.0.deb 2>&1 >/dev/null | tail -n 1
+rm /etc/systemd/system/postern.service.d/wrong.conf
+systemctl daemon-reload
+systemctl restart postern
+answers 9999
+runuser -u postern -- env POSTERN_DATA=/var/lib/postern postern keys list | tail -n +2 | wc -l
+dpkg -r postern >&2
+systemctl is-active postern || true
+ls /var/lib/postern/store /etc/postern
+dpkg -P postern >&2
+ls -d /var/lib/postern /etc/postern /usr/bin/postern /lib/systemd/system/postern.service 2>&1 | grep -c 'No such file'
+`
+
+test.if(isHere('root that may start systemd'))(
+  'dpkg installs, upgrades, removes and purges it, and systemd runs it; what an operator wrote stays until then (needs root that may start systemd)',
   () => {
     using place = workplace()
-    const files = [packed(place.folder, '0.1.0'), packed(place.folder, '0.2.0')]
-    const ran = Bun.spawnSync(['unshare', '-mp', '-f', 'bash', '-ec', script, 'bash', ...files])
-    expect({ code: ran.exitCode, stderr: ran.stderr.toString() }).toMatchObject({ code: 0 })
-    expect(ran.stdout.toString().trim().split('\n')).toEqual([
-      '/var/lib/postern 700 postern postern',
-      '/etc/postern/environment 640 root postern',
-      '/usr/bin/postern 755 root root',
-      'postern answers',
-      'POSTERN_PORT=9999',
-      '1',
-      ...['/etc/postern:', 'environment', '', '/var/lib/postern/store:', 'data.mdb', 'lock.mdb', 'opening.lock'],
-      '3',
-      ...['systemctl daemon-reload', 'systemctl enable postern', 'systemctl restart postern'],
-      // The first of these by the version before it.
-      ...['systemctl daemon-reload', 'systemctl daemon-reload', 'systemctl restart postern'],
-      ...['systemctl disable --now postern', 'systemctl daemon-reload', 'systemctl daemon-reload'],
-    ])
+    for (const version of ['0.1.0', '0.2.0']) packed(place.folder, version)
+    const files = { 'trial.service': trialService, 'trial.sh': trial, console: '', told: '', errors: '' }
+    for (const [name, text] of Object.entries(files)) writeFileSync(join(place.folder, name), text)
+    const namespaces = ['--mount', '--pid', '--net', '--cgroup', '--ipc', '--uts', '--fork', '--kill-child']
+    const ran = Bun.spawnSync(['unshare', ...namespaces, 'bash', '-ec', machineOfItsOwn, 'bash', place.folder])
+    const told = (name: string) => readFileSync(join(place.folder, name), 'utf8')
+    const errors = `${ran.stderr}${told('errors')}`
+    expect({ code: ran.exitCode, errors, told: told('told').trim().split('\n') }).toEqual({
+      code: 0,
+      errors: expect.any(String),
+      told: [
+        '/var/lib/postern 700 postern postern',
+        '/etc/postern/environment 640 root postern',
+        '/usr/bin/postern 755 root root',
+        ...['http://127.0.0.1:8787 answers', 'http://127.0.0.1:8787 answers'],
+        'postern is installed, but does not start: see systemctl status postern',
+        'http://127.0.0.1:9999 answers',
+        ...['1', 'inactive'],
+        ...['/etc/postern:', 'environment', '', '/var/lib/postern/store:', 'data.mdb', 'lock.mdb', 'opening.lock'],
+        '4',
+      ],
+    })
   },
 )

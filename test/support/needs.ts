@@ -21,14 +21,17 @@ const succeeds = (...command: string[]) =>
 /** A folder over `/`, in which nothing of the machine is changed. */
 const overlay =
   'mount -t tmpfs tmpfs /mnt && mkdir /mnt/u /mnt/w /mnt/r && mount -t overlay -o lowerdir=/,upperdir=/mnt/u,workdir=/mnt/w overlay /mnt/r'
+const cgroups = 'mount -t cgroup2 cgroup2 /mnt/r/sys'
 const mount = ['mount', '-t', 'tmpfs', 'tmpfs', '/mnt']
 
 const needs = {
   root: isRoot,
   'root that may mount': () => isRoot() && succeeds('unshare', '-m', ...mount),
   'root that may isolate': () => isRoot() && succeeds('unshare', '-mp', '-f', '--mount-proc', ...mount),
-  'root that may overlay': () =>
-    isRoot() && Bun.which('adduser') !== null && succeeds('unshare', '-mp', '-f', 'sh', '-c', overlay),
+  'root that may start systemd': () =>
+    isRoot() &&
+    existsSync('/lib/systemd/systemd') &&
+    succeeds('unshare', '-mpnC', '-f', 'sh', '-c', `${overlay} && ${cgroups}`),
   'root that may leave the network': () => isRoot() && succeeds('unshare', '-n', 'ip', 'link', 'set', 'lo', 'up'),
   'the vectors of Wycheproof': () => existsSync(vectors),
   glibc: () => process.platform === 'linux' && !existsSync('/etc/alpine-release'),
