@@ -92,7 +92,7 @@ describe.skipIf(!isHere('Chromium'))('with a real server', () => {
     expect(await page.textContent('[data-part="pins"] ins')).toBe(description)
     await page.click('[data-part="pins"] [data-action="save"]')
     await page.waitForSelector('[data-part="health"][data-level="ok"]')
-    expect(await page.textContent('[data-part="pins"]')).toContain('1 accepted, none changed')
+    await page.waitForSelector('[data-part="pins"] >> text=1 accepted, none changed')
     expect(faults).toEqual([])
     await context.close()
     await upstream.stop(true)
