@@ -121,6 +121,9 @@ describe.skipIf(!isHere('Chromium'))('with a real server', () => {
     await setup.waitForURL(/\/oauth\/done/)
     // Nobody reads the room again: an event tells it.
     await page.waitForSelector('[data-part="health"][data-level="ok"]')
+    await page.click('[data-part="tools"] [data-id="use"] a')
+    await page.click('[data-action="call"]')
+    await page.waitForSelector('[data-part="result"][data-outcome="ok"]')
     await context.close()
   })
 })

@@ -89,7 +89,8 @@ export function strictServers(usesOfToken: number): StrictServers {
     if (id === undefined) return new Response(null, { status: 202 })
     if (method === 'tools/call') counted.calls += 1
     const serverInfo = { name: 'strict', version: '1' }
-    const result = { protocolVersion: '2025-11-25', capabilities: {}, serverInfo, content: [] }
+    const tools = [{ name: 'use', inputSchema: { type: 'object' } }]
+    const result = { protocolVersion: '2025-11-25', capabilities: { tools: {} }, serverInfo, tools, content: [] }
     return Response.json({ jsonrpc: '2.0', id, result })
   }
 
