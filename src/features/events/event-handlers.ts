@@ -10,7 +10,7 @@ import { eventStream } from '../../http/respond.ts'
 import { openStreamBytes } from '../gateway/client-response.ts'
 import type { Every, WatchStream } from '../gateway/open-streams.ts'
 import type { HealthDeps } from '../health/stored-health.ts'
-import type { EventLog, EventType, NumberedEvent } from './event-log.ts'
+import type { EventLog, EventType, KeptEvent } from './event-log.ts'
 import { createVisible, type Visible } from './visible-events.ts'
 
 /** Contract 22.4: bytes of events that a listener has not taken. Past it: they are dropped, and it gets `gap`. */
@@ -73,7 +73,7 @@ class Listening {
   readonly #visibleTo: (context: RequestContext) => Visible
   #visible: Visible
   #context: RequestContext
-  #waiting: NumberedEvent[] = []
+  #waiting: KeptEvent[] = []
   readonly #serve = () => void this.#run()
   #isBusy = false
   /** Whether events were dropped, and the listener does not know yet. */
@@ -107,7 +107,7 @@ class Listening {
     void this.#run()
   }
 
-  hear(event: NumberedEvent): void {
+  hear(event: KeptEvent): void {
     if (this.#waiting.length >= waitingMax || this.#isFull) {
       this.#waiting = []
       this.#hasGap = true

@@ -1,9 +1,8 @@
 /**
- * The last things that happened in this process, for streams of events (contract, 22.4). Each has a number; a listener
- * that was away reads on where it stopped, as long as that is still here.
+ * The last things that happened in this process, for streams of events (contract, 22.4). A listener that was away reads
+ * on behind the event that it heard last, as long as that is still here.
  */
 
-import { randomBytes } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { PlatformError } from '../../errors.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
@@ -49,19 +48,16 @@ interface Listener {
   readonly userId: string
 }
 
-export class NumberedEvent {
-  readonly number: number
+export class KeptEvent {
   /** Milliseconds since 1970. */
   readonly time: number
   readonly happening: Happening
-  /** Of the whole stream: `PROCESS-NUMBER`. */
-  readonly id: string
+  /** Of chance: a number would tell a listener how many events others cause. */
+  readonly id = crypto.randomUUID()
   readonly #shapes = new Map<string, Uint8Array>()
 
-  constructor(number: number, process: string, time: number, happening: Happening) {
-    this.number = number
+  constructor(time: number, happening: Happening) {
     this.time = time
-    this.id = `${process}-${number}`
     this.happening = happening
   }
 
@@ -76,14 +72,11 @@ export class NumberedEvent {
 }
 
 export class EventLog {
-  /** Ids of another process are none of ours. */
-  readonly #process = randomBytes(6).toString('base64url')
-  readonly #events: NumberedEvent[] = []
-  readonly #listeners = new Map<(event: NumberedEvent) => void, Listener>()
+  readonly #events: KeptEvent[] = []
+  readonly #listeners = new Map<(event: KeptEvent) => void, Listener>()
   readonly #due = new Set<() => void>()
   readonly #clients: LRUCache<string, true>
   readonly #now: () => number
-  #last = 0
 
   /** `now`: the wall clock, in milliseconds. */
   constructor(now: () => number, monotonic: () => number) {
@@ -93,8 +86,7 @@ export class EventLog {
   }
 
   publish(happening: Happening): void {
-    this.#last += 1
-    const event = new NumberedEvent(this.#last, this.#process, this.#now(), happening)
+    const event = new KeptEvent(this.#now(), happening)
     this.#events.push(event)
     if (this.#events.length > eventsKeptMax) this.#events.shift()
     for (const listener of this.#listeners.keys()) listener(event)
@@ -137,17 +129,14 @@ export class EventLog {
     throw new PlatformError('rate_limited', 'Too many streams of events are open: close some', { retryAfter: 15 })
   }
 
-  listen({ keyId, userId }: Listener, listener: (event: NumberedEvent) => void): () => void {
+  listen({ keyId, userId }: Listener, listener: (event: KeptEvent) => void): () => void {
     this.#listeners.set(listener, { keyId, userId })
     return () => this.#listeners.delete(listener)
   }
 
   /** The events after the one of this id; undefined if some of them are not here any more. */
-  after(id: string): readonly NumberedEvent[] | undefined {
-    const [, process, digits] = /^([\w-]+)-(\d{1,15})$/.exec(id) ?? []
-    const number = Number(digits)
-    const first = this.#events[0]?.number ?? this.#last + 1
-    if (process !== this.#process || number > this.#last || number < first - 1) return undefined
-    return this.#events.filter((event) => event.number > number)
+  after(id: string): readonly KeptEvent[] | undefined {
+    const at = this.#events.findLastIndex((event) => event.id === id)
+    return at < 0 ? undefined : this.#events.slice(at + 1)
   }
 }

@@ -9,10 +9,10 @@ import { decide, namespaceFilter } from '../../policy/decide.ts'
 import { findConnection } from '../../storage/connections.ts'
 import { type HealthDeps, healthOfAll } from '../health/stored-health.ts'
 import { readableCalls, seesArguments, shownCall } from '../records/readable-calls.ts'
-import type { EventType, NumberedEvent } from './event-log.ts'
+import type { EventType, KeptEvent } from './event-log.ts'
 
 /** The bytes that a listener gets of an event; undefined if none. */
-export type Visible = (event: NumberedEvent) => Promise<Uint8Array | undefined>
+export type Visible = (event: KeptEvent) => Promise<Uint8Array | undefined>
 
 interface Wanted {
   readonly namespace: string | undefined
