@@ -53,6 +53,7 @@ const schemas: Record<string, object> = {
       limit: { type: ['integer', 'null'] },
       mixed: { type: ['string', 'boolean'] },
       old: { ...text, nullable: true },
+      any: {},
     },
   },
   root: {
@@ -238,6 +239,10 @@ describe.skipIf(!isHere('Chromium'))('the form of a tool', () => {
       await page.uncheck(field('/limit#null'))
       await page.fill(field('/limit'), '5')
       expect(await args(page)).toMatchObject({ limit: 5 })
+      // As JSON it is a value like any other.
+      await page.fill(field('/any'), 'null')
+      expect(await page.getAttribute(field('/any'), 'aria-invalid')).toBe('false')
+      expect(await args(page)).toMatchObject({ any: null })
     }),
   )
 

@@ -213,7 +213,9 @@ const unreadable = Symbol('unreadable')
 
 function readAs(text: string, isText: boolean): unknown {
   if (text === '') return undefined
-  return isText ? text : (readJson(text) ?? unreadable)
+  const read = isText ? text : readJson(text)
+  // Null is a value.
+  return read === undefined ? unreadable : read
 }
 
 const sameValue = (read: unknown, value: unknown) =>
