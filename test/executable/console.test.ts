@@ -433,6 +433,11 @@ describe.skipIf(!isHere('Chromium'))('texts of strangers', () => {
       )
       expect({ path, ...seen }).toEqual({ path, images: 0, scripts: 1, links: 0, hidden: false } as never)
     }
+    // The last room's key asks in a dialog, which names it.
+    await page.click('[data-action="revoke"]')
+    const dialog = page.locator('dialog[open]')
+    expect(await dialog.textContent()).toContain('Revoke U+202E<b>key</b>?')
+    expect([await dialog.getAttribute('aria-label'), await dialog.textContent()].join()).not.toContain('\u202e')
     expect(faults).toEqual([])
     await context.close()
   })

@@ -214,7 +214,6 @@ const unreadable = Symbol('unreadable')
 function readAs(text: string, isText: boolean): unknown {
   if (text === '') return undefined
   const read = isText ? text : readJson(text)
-  // Null is a value.
   return read === undefined ? unreadable : read
 }
 

@@ -3,6 +3,7 @@
 import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { useAction } from '../resource.ts'
+import { visible } from './foreign.tsx'
 import { Action, Wrong } from './parts.tsx'
 
 /** Opens a dialog over everything else while it is there, and gives the focus back when it is gone. */
@@ -24,12 +25,12 @@ interface DangerousProps {
   readonly name: string
   /** Of the button that asks. */
   readonly label: string
-  /** What happens, as the dialog and its button say it: `Delete crm`. */
+  /** The deed, as the dialog and its button say it: `Delete crm`. Names of strangers may be in it. */
   readonly act: string
   readonly isSmall?: boolean
   readonly reason?: string | undefined
   readonly onAct: () => Promise<void>
-  /** What goes with it. */
+  /** Says what is lost by it. */
   readonly children: ComponentChildren
 }
 
@@ -53,19 +54,20 @@ export function DangerousAction({ name, label, act, isSmall = false, reason, onA
 type ConfirmProps = Pick<DangerousProps, 'name' | 'act' | 'onAct' | 'children'> & { readonly onClose: () => void }
 
 function Confirm({ name, act, onAct, onClose, children }: ConfirmProps) {
+  const deed = visible(act)
   const dialog = useModal()
   const doing = useAction(async () => {
     await onAct()
     onClose()
   })
   return (
-    <dialog ref={dialog} aria-label={act} onCancel={onClose} onClose={onClose}>
-      <h2>{act}?</h2>
+    <dialog ref={dialog} aria-label={deed} onCancel={onClose} onClose={onClose}>
+      <h2>{deed}?</h2>
       {children}
       <Wrong error={doing.error} />
       <p>
         <Action name={name} isMain isBusy={doing.isBusy} onClick={() => void doing.run()}>
-          {act}
+          {deed}
         </Action>{' '}
         <Action name="pause" onClick={onClose}>
           Keep it

@@ -58,7 +58,7 @@ export function Organization() {
               }}
             >
               <p>
-                <b>{member.userId}</b> loses the namespaces of {id} at once, and so do all tokens that act for it.
+                <Foreign text={member.userId} /> loses the namespaces of {id} at once, as do all tokens that act for it.
               </p>
             </DangerousAction>
           </li>

@@ -67,7 +67,6 @@ export function Tokens() {
   const composer = useRef<HTMLElement>(null)
   const [round, setRound] = useState(0)
   const answers = useAnswers(policy, round)
-  const { error } = answers
   const mint = useAction(async () =>
     ask<{ token: string; expiresAt: string }>('POST', '/tokens', { body: { policy: policyOf(policy) } }),
   )
@@ -106,7 +105,7 @@ export function Tokens() {
             value={policy}
             onInput={write}
             type="json"
-            error={error instanceof SyntaxError ? 'is not JSON' : error?.message}
+            error={answers.error instanceof SyntaxError ? 'is not JSON' : answers.error?.message}
           />
           <Action
             name="mint"
