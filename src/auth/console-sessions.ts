@@ -36,7 +36,7 @@ export function createConsoleSessions({ signInKey, issuer, ...parts }: Parts) {
   const sessions = cookieSessions(parts, 'console session', cookie)
   const csrfOf = (secret: string) => createHmac('sha256', signInKey).update(`csrf\0${secret}`).digest('base64url')
 
-  /** The session of a request's cookie, whatever page sends it. Beside `Authorization` no cookie counts. */
+  /** The session of a request's cookie, also if another page sends the request. Beside `Authorization` no cookie counts. */
   async function find(request: Request): Promise<ConsoleSession | undefined> {
     const found = request.headers.has('authorization') ? undefined : await sessions.find(request)
     if (found === undefined) return undefined

@@ -58,8 +58,9 @@ async function signIn(deps: SignInDeps, request: Request): Promise<Response> {
   if (form.one('end') !== undefined) {
     const session = await sessions.find(request)
     if (session !== undefined) requireFormToken(form.one('form'), session.formToken('end')) // 403
-    const cookies = [await sessions.end(request), await deps.consoleSessions?.end(request)]
-    return withCookies(redirect(`${base}/signin`), cookies)
+    // Only the form token, which needs a session here, proves that the page was ours.
+    const others = session && (await deps.consoleSessions?.end(request))
+    return withCookies(redirect(`${base}/signin`), [await sessions.end(request), others])
   }
   const next = form.one('next')
   const caller = await authenticator.authenticateKey(form.one('key') ?? '', request).catch((thrown) => {
