@@ -38,7 +38,9 @@ export async function dev(config: ServeConfig, terminal: Terminal): Promise<void
     const fixtures = await running.load(own ? findFixtureFiles(config.fixtures).map(sourceFile) : sampleSources())
     // Never 'unchanged' with a new folder.
     const lines = fixtures === 'unchanged' ? '' : await greetingOf(fixtures)
-    endTraffic = await trafficOf(config, running, own ? undefined : await sampleFixtures())
+    // Those that are loaded are spent.
+    const sample = config.hasSampleTraffic && !own ? await sampleFixtures() : undefined
+    endTraffic = await trafficOf(config, running, sample)
     hangUp.work = () => running.reload(config.fixtures)
     using watchers = new DisposableStack()
     if (own) reloadOnChange(running, config.fixtures, watchers)

@@ -336,7 +336,7 @@ async function loadedSample({ folder }: Running): Promise<Fixtures | undefined> 
   return (await acceptsSampleKey(folder.store, folder.secrets.apiKeyPepper)) ? sampleFixtures() : undefined
 }
 
-/** Read anew: those that are loaded are spent. */
+/** Reads the fixtures of the sample. */
 export async function sampleFixtures(): Promise<Fixtures> {
   const { sampleSources } = await import('../maintenance/seed/sample.ts')
   return readFixtures(sampleSources()).fixtures
