@@ -50,7 +50,7 @@ interface ClusterOptions {
   readonly tls?: { readonly cert: string; readonly key: string }
 }
 
-/** Bytes of memory that the clusters of a whole test run take, and some more. Past it: they are on the disk. */
+/** Bytes of memory that the clusters of a whole test run take, and some more. Below it: they are on the disk. */
 const memoryMin = 2 ** 31
 
 /** A folder for clusters. A new database is three hundred files: making them in memory takes a tenth of the time. */

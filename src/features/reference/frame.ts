@@ -7,7 +7,7 @@ import { script } from './page-script.ts'
 const style = `${look}
 .top { display: flex; align-items: center; gap: 16px; padding: 12px 16px; border-bottom: 1px solid var(--line); }
 .top search { margin-left: auto; position: relative; }
-.top input:not([type=checkbox]) { font-size: 14px; padding: 4px 8px; width: 14rem; max-width: 32vw; }
+.top input { font-size: 14px; padding: 4px 8px; width: 14rem; max-width: 32vw; }
 .found { position: absolute; right: 0; top: 40px; width: 24rem; max-width: 90vw; max-height: 70vh; overflow: auto; }
 .found { margin: 0; padding: 8px; list-style: none; z-index: 1; }
 .found { background: var(--ground); border: 1px solid var(--line); border-radius: 6px; }
