@@ -37,6 +37,12 @@ const tests = (atOnce: number) => [
 // Optimizing most of all is for what runs longer than a test.
 const env = { BUN_JSC_useFTLJIT: '0' }
 const reportBy = ['--reporter=junit', '--reporter-outfile']
+/** Trials that take half a minute and little of the processor. */
+const waiting = ['held-connections', 'hostile-upstream']
+const torture = (...which: readonly string[]) => ({
+  command: [process.execPath, 'test/torture/run.ts', 'short', ...which],
+  reportBy: ['--report'],
+})
 
 /** One line after the other; the stages of a line at once. All of them at once took twelve seconds longer. */
 const stages: readonly (readonly Stage[])[] = [
@@ -46,7 +52,10 @@ const stages: readonly (readonly Stage[])[] = [
     { name: 'style', command: [program('biome'), 'ci', '.'] },
   ],
   // One more file than cores at once: some wait for a database or for another process.
-  [{ name: 'tests', command: tests(availableParallelism() + 1), env, reportBy }],
+  [
+    { name: 'tests', command: tests(availableParallelism() + 1), env, reportBy },
+    { name: 'torture that mostly waits', ...torture(...waiting.flatMap((name) => ['--only', name])) },
+  ],
   [
     {
       // Without it: the suites of what the fast lane keeps, which are callers, admissions and lists.
@@ -55,7 +64,7 @@ const stages: readonly (readonly Stage[])[] = [
       env: { ...env, POSTERN_TEST_FAST_LANE: 'off' },
       reportBy,
     },
-    { name: 'torture', command: [process.execPath, 'test/torture/run.ts', 'short'], reportBy: ['--report'] },
+    { name: 'torture', ...torture(...waiting.flatMap((name) => ['--without', name])) },
   ],
 ]
 

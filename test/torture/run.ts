@@ -1,7 +1,7 @@
 /**
  * `make torture`, and with `short` the part of it that `make test` runs.
  *
- *   bun test/torture/run.ts [short] [--only NAME] [--seed N] [--times N] [--report FILE]
+ *   bun test/torture/run.ts [short] [--only NAME]… [--without NAME]… [--seed N] [--times N] [--report FILE]
  *
  * Prints each trial with its figure and verdict. Exits with 1 when a promise was broken; what it prints then is
  * the line that repeats the trial. With `--report`, the results are in that file, in JUnit's format.
@@ -67,7 +67,8 @@ const trials: readonly Trial[] = [
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
-    only: { type: 'string' },
+    only: { type: 'string', multiple: true },
+    without: { type: 'string', multiple: true, default: [] },
     seed: { type: 'string' },
     times: { type: 'string' },
     report: { type: 'string' },
@@ -76,7 +77,10 @@ const { values, positionals } = parseArgs({
 const size = positionals[0] === 'short' ? 'short' : 'full'
 // The short run is the same every time; the full one looks somewhere else each time.
 const seed = values.seed === undefined ? (size === 'short' ? 1 : Date.now() % 1e9) : Number(values.seed)
-const chosen = trials.filter(({ name, times }) => (values.only === undefined ? times[size] > 0 : name === values.only))
+const { only, without } = values
+const chosen = trials.filter(({ name, times }) =>
+  only === undefined ? times[size] > 0 && !without.includes(name) : only.includes(name),
+)
 if (chosen.length === 0) throw new Error(`no such trial; there are ${trials.map(({ name }) => name).join(', ')}`)
 
 const started = performance.now()
