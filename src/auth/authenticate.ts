@@ -53,7 +53,6 @@ export interface Caller {
 /** The id of the credential that was sent: of the token, or of the API key used directly. */
 export const credentialIdOf = ({ token, keyId }: Pick<Caller, 'token' | 'keyId'>): string => token?.jti ?? keyId
 
-/** See `createAuthenticator`. */
 export type Authenticator = ReturnType<typeof createAuthenticator>
 
 /** The caller of a request, and the directory as that request has it. */

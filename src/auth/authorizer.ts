@@ -192,7 +192,8 @@ export function sees({ caller }: RequestContext, ref: ConnectionRef, stored: Sto
   return decision.allowed || decision.visible
 }
 
-function accessTo(
+/** An operation on an existing connection, as a policy sees it. */
+export function accessTo(
   { namespace, connectionId }: ConnectionRef,
   { connection: { metadata } }: StoredConnection,
   operation: Access['operation'],

@@ -68,7 +68,6 @@ export function cookieSessions(
   }
 }
 
-/** See `createBrowserSessions`. */
 export type BrowserSessions = ReturnType<typeof createBrowserSessions>
 
 /** `signInKey`: see `Secrets`. */

@@ -19,7 +19,6 @@ export interface ConsoleSession extends Authenticated {
   readonly expiresAt: number
 }
 
-/** See `createConsoleSessions`. */
 export type ConsoleSessions = ReturnType<typeof createConsoleSessions>
 
 interface Parts extends SessionParts {

@@ -7,7 +7,6 @@ import type { Audit, AuditFields } from '../ops/audit-log.ts'
 import type { Access, Decision } from '../policy/decide.ts'
 import type { Caller } from './authenticate.ts'
 
-/** See `createDenials`. */
 export type Denials = ReturnType<typeof createDenials>
 
 /** Best effort: a denial is not delayed, nor turned into another error, if the audit log cannot be written. */

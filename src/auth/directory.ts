@@ -26,7 +26,6 @@ const directoryCacheBytesMax = 16 * 2 ** 20
  */
 const keptNamesMax = 200_000
 
-/** See `createDirectory`. */
 export type Directory = ReturnType<typeof createDirectory>
 
 /** Each look-up resolves with undefined, false or an empty list if there is no such record. */

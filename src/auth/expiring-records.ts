@@ -33,7 +33,6 @@ export interface FoundRecord<T> {
 /** A secret: the time in its key, 8 characters in base 36; 32 random bytes in base64url. */
 const secretShape = /^([0-9a-z]{8})[A-Za-z0-9_-]{43}$/
 
-/** See `createExpiringRecords`. */
 export type ExpiringRecords = ReturnType<typeof createExpiringRecords>
 
 /** `signInKey`: see `Secrets`. */

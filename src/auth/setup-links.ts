@@ -41,7 +41,6 @@ export function setupStateOf({ ref, connection, privatePart: { setups = 0 } }: S
   return `${ref.namespace}/${ref.connectionId} ${connection.createdAt} ${setups} ${metadata}`
 }
 
-/** See `createSetupLinks`. */
 export type SetupLinks = ReturnType<typeof createSetupLinks>
 
 /** `base`: the base URL without a trailing slash. `signInKey`: see `Secrets`. */

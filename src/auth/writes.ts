@@ -12,7 +12,6 @@ import type { Caller } from './authenticate.ts'
 import type { Authorizer, RequestContext } from './authorizer.ts'
 import type { Denials } from './denials.ts'
 
-/** See `createWrites`. */
 export type Writes = ReturnType<typeof createWrites>
 
 /** Throws the error for a caller who may not write. The result is for the write. */

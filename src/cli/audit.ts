@@ -27,9 +27,9 @@ export async function auditCommand(data: string, event: string, fields: AuditFie
  * problems, and for a log that ends in the middle of a line and has no entry of that hash.
  */
 export async function verifyAudit(
-  files: readonly string[],
   { data, hash }: { readonly data: string; readonly hash?: string },
   { stdout, stderr }: Terminal,
+  files: readonly string[],
 ): Promise<void> {
   const paths = files.length > 0 ? files : [join(data, 'audit.jsonl')]
   const verifier = auditVerifier(hash)

@@ -27,11 +27,11 @@ export interface CallsFlags extends Readonly<Partial<Record<Filter, string>>> {
 const followPauseMs = 300
 
 /** Prints the calls that match, oldest first; with `follow`, also those to come, until stopped. Throws CommandError. */
-export async function showCalls(flags: CallsFlags, now: Date, terminal: Terminal): Promise<void> {
+export async function showCalls(flags: CallsFlags, terminal: Terminal): Promise<void> {
   const path = join(flags.data, 'calls.jsonl')
   if (!existsSync(path) && flags.follow !== true)
     throw new CommandError(`${path}: no such file: no calls were recorded here; --data names another folder`)
-  const matches = filterOf(flags, now)
+  const matches = filterOf(flags, new Date())
   const print = flags.json === true ? jsonLines : tablePrinter()
   const pause = async () => {
     await setTimeout(followPauseMs)

@@ -2,11 +2,8 @@
 
 import { type Command, Option } from 'commander'
 import { CommandError } from '../errors.ts'
-import type { NamedFolder } from '../maintenance/data-folder.ts'
 import { callOutcomes } from '../model/recorded-call.ts'
-import type { CallsFlags } from './calls.ts'
-import { type CommandContext, either } from './client/context.ts'
-import type { ImportServersFlags } from './import-servers-command.ts'
+import { either } from './client/context.ts'
 import {
   type Context,
   dataOption,
@@ -68,7 +65,6 @@ export function addDataCommands(postern: Command, { terminal }: Context): void {
 
 /** `calls`: who called which tool. */
 export function addCallCommands(postern: Command, context: Context): void {
-  const { terminal } = context
   const calls = onData(postern, 'calls', 'show recorded calls of tools')
     .option('--since <duration>', 'only calls made within this time, like 1h')
     .option('-n, --namespace <name>', 'only calls in this namespace')
@@ -83,8 +79,8 @@ export function addCallCommands(postern: Command, context: Context): void {
   either(
     calls,
     context,
-    async (flags) => (await import('./calls.ts')).showCalls(flags, new Date(), terminal),
-    async (one: CommandContext<CallsFlags>) => (await import('./client/record-commands.ts')).showCalls(one, new Date()),
+    async () => (await import('./calls.ts')).showCalls,
+    async () => (await import('./client/record-commands.ts')).showCalls,
   )
 }
 
@@ -95,20 +91,14 @@ export function addServerCommands(postern: Command, context: Context): Command {
     .argument('<file>', 'server.json documents, or pages of an MCP registry; - for stdin')
     .option('-n, --namespace <name>', 'namespace for all servers (default: the namespace in each name)')
     .option('--owner <user>', 'owner of created namespaces (default: the user operator; over HTTP, yourself)')
-  type Flags = NamedFolder & ImportServersFlags
-  const onMachine = async (flags: Flags, file: string) =>
-    importing(file, (path, { importServersCommand }) => importServersCommand(path, flags, context.terminal))
-  either(take, context, onMachine, (one: CommandContext<ImportServersFlags>, file: string) =>
-    importing(file, (path, { importOverHttp }) => importOverHttp(path, one)),
+  const commands = () => import('./import-servers-command.ts')
+  either(
+    take,
+    context,
+    async () => (await commands()).importServersCommand,
+    async () => (await commands()).importOverHttp,
   )
   return server
-}
-
-type Importing = typeof import('./import-servers-command.ts')
-
-async function importing(file: string, work: (path: string, commands: Importing) => Promise<void>): Promise<void> {
-  const commands = await import('./import-servers-command.ts')
-  await (await import('./streamed-files.ts')).withInputFile(file, 'servers', (path) => work(path, commands))
 }
 
 /** `store`: moving from one machine to several, and back, and what a database does for us. */

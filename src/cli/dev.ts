@@ -1,13 +1,11 @@
 /** `postern dev`: serves fixtures from a temporary data folder, and reloads them when they change. */
 
 import { watch } from 'node:fs'
-import type { Fixtures } from '../maintenance/seed/read-fixtures.ts'
 import { sampleSources } from '../maintenance/seed/sample.ts'
 import { findFixtureFiles, sourceFile } from '../maintenance/seed/source-files.ts'
 import { readAllowedUpstream } from '../upstream/addresses.ts'
 import type { ServeConfig } from './config.ts'
-import { consoleLink } from './console-link.ts'
-import { greetedKey, greeting } from './greeting.ts'
+import { greeting } from './greeting.ts'
 import { type Running, sampleFixtures, start, trafficOf } from './serve.ts'
 import { ignoredHangUp, stopSignal } from './stop-signals.ts'
 import { temporaryFolder } from './temporary-folder.ts'
@@ -26,18 +24,13 @@ export async function dev(config: ServeConfig, terminal: Terminal): Promise<void
   const allowedUpstreams = [...config.allowedUpstreams, ...loopback]
   const hangUp = ignoredHangUp()
   const running = await start({ ...config, allowedUpstreams, fixtures: [] }, data.path, terminal)
-  const greetingOf = async (fixtures: Fixtures) => {
-    const key = config.operatorKey ?? running.operatorKey
-    const { url, folder } = running
-    const linked = { url, folder, hasConsole: config.hasConsole }
-    const link = await consoleLink(linked, greetedKey(fixtures, key))
-    return greeting({ first: nothingKept, url, link }, fixtures, key)
-  }
   let endTraffic: Awaited<ReturnType<typeof trafficOf>>
   try {
     const fixtures = await running.load(own ? findFixtureFiles(config.fixtures).map(sourceFile) : sampleSources())
+    const greeted = { ...running, first: nothingKept, hasConsole: config.hasConsole }
     // Never 'unchanged' with a new folder.
-    const lines = fixtures === 'unchanged' ? '' : await greetingOf(fixtures)
+    const lines =
+      fixtures === 'unchanged' ? '' : await greeting(greeted, fixtures, config.operatorKey ?? running.operatorKey)
     // Those that are loaded are spent.
     const sample = config.hasSampleTraffic && !own ? await sampleFixtures() : undefined
     endTraffic = await trafficOf(config, running, sample)

@@ -1,12 +1,11 @@
 /** `postern token explain`: its flags, and the way it takes. */
 
-import { type Command, Option } from 'commander'
-import { either } from './client/context.ts'
-import { type Context, collect, onData } from './options.ts'
+import type { Command } from 'commander'
+import { either, many } from './client/context.ts'
+import { type Context, onData } from './options.ts'
 
 /** On the server's machine it reads the data folder; over HTTP the server explains. */
 export function addExplainCommand(token: Command, context: Context): void {
-  const { terminal, exit } = context
   const explain = onData(
     token,
     'explain',
@@ -18,11 +17,7 @@ export function addExplainCommand(token: Command, context: Context): void {
     .option('--resource <type>', 'connections, servers, namespaces or skills (default: connections)')
     .option('--operation <kind>', 'read, write or execute (default: read; execute with --tool or --rpc)')
     .option('--connection <id>', 'the connection, with its real metadata')
-    .addOption(
-      new Option('--metadata <key=value>', 'metadata of the connection, or connectionId=ID; repeatable').argParser(
-        collect,
-      ),
-    )
+    .addOption(many('--metadata <key=value>', 'metadata of the connection, or connectionId=ID'))
     .option('--tool <name>', 'a call of this tool')
     .option('--args <json>', 'the arguments of that call')
     .option('--rpc <file>', 'a JSON-RPC request to match: a file, - for stdin, or the JSON itself')
@@ -30,10 +25,8 @@ export function addExplainCommand(token: Command, context: Context): void {
   either(
     explain,
     context,
-    async (flags, given: string | undefined) =>
-      exit(await (await import('./token-explain.ts')).explainToken(given, flags, terminal)),
-    async (one, given: string | undefined) =>
-      exit(await (await import('./client/explain-command.ts')).explainOverHttp(one, given)),
+    async () => (await import('./token-explain.ts')).explainToken,
+    async () => (await import('./client/explain-command.ts')).explainOverHttp,
   )
 }
 

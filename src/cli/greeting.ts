@@ -1,26 +1,39 @@
-/** The end of the output of `postern dev` and `make run`: commands to paste, and where the documentation is. */
+/** The end of the output of `postern dev` and `make run`: commands to paste, and where console and documentation are. */
 
+import { apiKeyDigest } from '../auth/api-key.ts'
+import { createDirectory } from '../auth/directory.ts'
+import { createExpiringRecords } from '../auth/expiring-records.ts'
+import { systemClock } from '../clock.ts'
+import type { LoginLink } from '../features/sign-in/sign-in-handlers.ts'
+import { isSecureUrl } from '../http/guard.ts'
+import { loginLinkSeconds } from '../limits.ts'
+import type { DataFolder } from '../maintenance/data-folder.ts'
 import type { Fixtures } from '../maintenance/seed/read-fixtures.ts'
 
 interface Greeted {
   readonly first: string
   readonly url: string
-  /** Opens the console, once; undefined if there is none. */
-  readonly link: string | undefined
+  readonly folder: Pick<DataFolder, 'store' | 'secrets'>
+  readonly hasConsole: boolean
 }
 
 const namespaceIn = (fixtures: Fixtures) =>
   fixtures.examples.first?.namespace ?? fixtures.namespaces[0]?.namespace ?? 'NAMESPACE'
 
 /** The key that the commands have. `otherKey` is used if no fixture key may access the namespace. */
-export function greetedKey(fixtures: Fixtures, otherKey: string | undefined): string | undefined {
-  return keyWithAccess(namespaceIn(fixtures), fixtures) ?? otherKey
-}
+export const greetedKey = (fixtures: Fixtures, otherKey?: string): string | undefined =>
+  keyWithAccess(namespaceIn(fixtures), fixtures) ?? otherKey
 
-/** Commands to paste, after the line `first`: a list with a key of the fixtures, and a token with a narrower policy. */
-export function greeting({ first, url, link }: Greeted, fixtures: Fixtures, otherKey: string | undefined): string {
+/**
+ * Commands to paste, after the line `first`: a list with a key of the fixtures, and a token with a narrower policy; and
+ * a link that opens the console as the user of that key.
+ */
+export async function greeting(greeted: Greeted, fixtures: Fixtures, otherKey?: string): Promise<string> {
+  const { first, url } = greeted
   const namespace = namespaceIn(fixtures)
-  const key = greetedKey(fixtures, otherKey) ?? 'KEY'
+  const known = greetedKey(fixtures, otherKey)
+  const link = known === undefined ? undefined : await consoleLink(greeted, known)
+  const key = known ?? 'KEY'
   return [
     '',
     `${first} Try:`,
@@ -38,6 +51,20 @@ export function greeting({ first, url, link }: Greeted, fixtures: Fixtures, othe
     `The documentation: ${url}/docs`,
     '',
   ].join('\n')
+}
+
+/**
+ * Undefined where there is no console, or none over this URL, or no such key. The audit log has the sign-in and not the
+ * link: the keys of the sample are public.
+ */
+async function consoleLink({ url, folder: { store, secrets }, hasConsole }: Greeted, key: string) {
+  if (!hasConsole || !isSecureUrl(url)) return undefined
+  const directory = await createDirectory(store).current()
+  const record = await directory.apiKeyByDigest(apiKeyDigest(secrets.apiKeyPepper, key))
+  if (record === undefined || record.revokedAt !== null) return undefined
+  const records = createExpiringRecords(store, secrets.signInKey, systemClock)
+  const secret = await records.add('login link', { keyId: record.keyId } satisfies LoginLink, loginLinkSeconds)
+  return `${url}/signin?link=${secret}`
 }
 
 /** The configuration of a common MCP client for a mocked connection. Empty if there is none, or no key for it. */

@@ -14,6 +14,7 @@ import { auditCommand } from './audit.ts'
 import type { CommandContext } from './client/context.ts'
 import { countText } from './count-text.ts'
 import { readInput, requireShape } from './json-input.ts'
+import { withInputFile } from './streamed-files.ts'
 import type { Terminal } from './terminal.ts'
 
 /** `namespace`: of all servers. `owner`: who owns namespaces that are made. */
@@ -31,13 +32,13 @@ type Imported = Static<typeof ServersImported>
 
 /** On the server's machine. `file`: JSON, or one JSON document a line. Throws CommandError. */
 export async function importServersCommand(
-  file: string,
   flags: NamedFolder & ImportServersFlags,
   terminal: Terminal,
+  file: string,
 ): Promise<void> {
   requireFlags(flags)
   const { namespace, owner = 'operator' } = flags
-  const documents = readDocuments(file)
+  const documents = await withInputFile(file, 'servers', readDocuments)
   await using folder = await openNamedDataFolder(flags, terminal.stderr)
   const { store } = folder
   const options = { userId: owner, now: new Date(), ...(namespace !== undefined && { namespace }) }
@@ -48,12 +49,13 @@ export async function importServersCommand(
 }
 
 /** With a platform. Large files are sent in parts, each of which is taken whole. Throws CommandError. */
-export async function importOverHttp(file: string, context: CommandContext<ImportServersFlags>): Promise<void> {
+export async function importOverHttp(context: CommandContext<ImportServersFlags>, file: string): Promise<void> {
   const { flags, request, stdout, stderr } = context
   requireFlags(flags)
   const { namespace, owner } = flags
   const imported: Imported = { servers: [], namespaces: [], leftOut: [] }
-  for (const servers of batchesOf(serversIn(readDocuments(file)))) {
+  const documents = await withInputFile(file, 'servers', readDocuments)
+  for (const servers of batchesOf(serversIn(documents))) {
     const body = { servers, namespace, owner }
     const part = await request('POST', '/servers/.import', { body, reads: ServersImported })
     for (const name of ['servers', 'namespaces', 'leftOut'] as const) imported[name].push(...part[name])

@@ -60,7 +60,7 @@ export async function listKeys(place: Place, { stdout, stderr }: Terminal): Prom
  * Revokes a key and with it every token minted from it. Grants that its sessions gave to clients are over from then on;
  * they are removed and audited after it. Throws CommandError for an unknown id.
  */
-export async function revokeKey(keyId: string, place: Place, { stdout, stderr }: Terminal): Promise<void> {
+export async function revokeKey(place: Place, { stdout, stderr }: Terminal, keyId: string): Promise<void> {
   await using folder = await openExistingDataFolder(place, stderr)
   const { store } = folder
   const now = new Date()

@@ -10,7 +10,6 @@ import { Command, Option } from 'commander'
 import { CommandError } from '../errors.ts'
 import { createLog } from '../ops/log.ts'
 import { version } from '../version.ts'
-import type { CreateKeyFlags } from './client/access-commands.ts'
 import { addClientConfigCommand } from './client/client-config.ts'
 import { addConnectionCommands } from './client/connection-commands.ts'
 import { type CommandContext, either, type RemoteCommands, remoteCommands } from './client/context.ts'
@@ -152,7 +151,6 @@ const access = () => import('./client/access-commands.ts')
 
 /** `keys`. `create` alone may make a data folder, so that a key can be made before the first start. */
 function addKeyCommands(postern: Command, context: Context): void {
-  const { terminal } = context
   const keys = group(postern, 'keys').description('create, list and revoke API keys')
   const create = onNamedData(keys, 'create', 'create an API key and print it once, on stdout')
     .option('--user <id>', 'user that the key belongs to (default: yourself, only over HTTP)')
@@ -172,20 +170,20 @@ function addKeyCommands(postern: Command, context: Context): void {
   either(
     create,
     context,
-    async (flags) => (await onMachine()).createKey(flags, terminal),
-    async (one: CommandContext<CreateKeyFlags>) => (await access()).createKey(one),
+    async () => (await onMachine()).createKey,
+    async () => (await access()).createKey,
   )
   either(
     list,
     context,
-    async (flags) => (await onMachine()).listKeys(flags, terminal),
-    async (one) => (await access()).listKeys(one),
+    async () => (await onMachine()).listKeys,
+    async () => (await access()).listKeys,
   )
   either(
     revoke,
     context,
-    async (flags, id: string) => (await onMachine()).revokeKey(id, flags, terminal),
-    async (one, id: string) => (await access()).revokeKey(one, id),
+    async () => (await onMachine()).revokeKey,
+    async () => (await access()).revokeKey,
   )
 }
 
@@ -196,7 +194,6 @@ function addLoginLinkCommand(postern: Command, { terminal }: Context): void {
 }
 
 function addGrantCommands(postern: Command, context: Context): void {
-  const { terminal } = context
   const grants = group(postern, 'grants').description('list and revoke the access that users gave to MCP clients')
   const list = onData(
     grants,
@@ -211,14 +208,14 @@ function addGrantCommands(postern: Command, context: Context): void {
   either(
     list,
     context,
-    async (flags) => (await onMachine()).listGrantsCommand(flags, terminal),
-    async (one) => (await access()).listGrants(one),
+    async () => (await onMachine()).listGrantsCommand,
+    async () => (await access()).listGrants,
   )
   either(
     revoke,
     context,
-    async (flags, id: string) => (await onMachine()).revokeGrantCommand(id, flags, terminal),
-    async (one, id: string) => (await access()).revokeGrant(one, id),
+    async () => (await onMachine()).revokeGrantCommand,
+    async () => (await access()).revokeGrant,
   )
 }
 
@@ -235,24 +232,24 @@ function addCheckCommand(postern: Command, { terminal }: Context): void {
 
 /** `token`. Both take `-`: an argument can be read by all users of the machine, in the list of processes. */
 function addTokenCommands(postern: Command, context: Context): Command {
-  const { terminal } = context
   const token = group(postern, 'token').description('mint, explain and revoke service tokens')
   addExplainCommand(token, context)
+  const revoke = onData(token, 'revoke', 'revoke a token and every token minted with it').argument(
+    '<token>',
+    'the token, or for operators its id (jti); - reads it from stdin',
+  )
+  const onMachine = () => import('./token-revoke.ts')
   either(
-    onData(token, 'revoke', 'revoke a token and every token minted with it').argument(
-      '<token>',
-      'the token, or for operators its id (jti); - reads it from stdin',
-    ),
+    revoke,
     context,
-    async (flags, token: string) => (await import('./token-revoke.ts')).revokeTokenCommand(token, flags, terminal),
-    async (one, token: string) => (await access()).revokeToken(one, token),
+    async () => (await onMachine()).revokeTokenCommand,
+    async () => (await access()).revokeToken,
   )
   return token
 }
 
 /** `audit`. `verify` takes files in place of the data folder, because old ones are usually kept elsewhere. */
 function addAuditCommands(postern: Command, context: Context, { remote }: RemoteCommands): void {
-  const { terminal } = context
   const audit = group(postern, 'audit').description('read and check the audit log')
   remote(audit, 'list', 'print the last 100 entries as JSON lines, over HTTP (operators only)')
     .option('--since <duration>', 'only entries written within this time, like 1h')
@@ -270,16 +267,17 @@ function addAuditCommands(postern: Command, context: Context, { remote }: Remote
     .option('--hash <hash>', 'also check that the entry with this hash, from an earlier check, still exists')
     .addOption(dataOption('data folder'))
     .addHelpText('after', auditHelp)
-  const onMachine = async (flags: { data: string; hash?: string }, files: string[]) =>
-    (await import('./audit.ts')).verifyAudit(files, flags, terminal)
   // Files are on this machine, and the login does not matter.
   verify.hook('preAction', () => {
     if (verify.args.length === 0) return
     if (verify.getOptionValueSource('url') === 'cli') throw new CommandError('name files or --url, not both', 2)
     verify.setOptionValueWithSource('data', verify.opts()['data'], 'cli')
   })
-  either(verify, context, onMachine, async (one: CommandContext<{ hash?: string }>) =>
-    (await import('./client/record-commands.ts')).verifyAudit(one),
+  either(
+    verify,
+    context,
+    async () => (await import('./audit.ts')).verifyAudit,
+    async () => (await import('./client/record-commands.ts')).verifyAudit,
   )
 }
 

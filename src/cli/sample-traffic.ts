@@ -40,7 +40,7 @@ function callsIn({ connections, mocks }: Fixtures, namespaces: ReadonlySet<strin
  * log: nobody needs traffic of a sample.
  */
 export function startSampleTraffic(url: string, fixtures: Fixtures, log: Log): () => Promise<void> {
-  const key = greetedKey(fixtures, undefined) as string
+  const key = greetedKey(fixtures) as string
   const end = new AbortController()
 
   async function ask<T>(credential: string, method: string, path: string, body?: unknown): Promise<T> {

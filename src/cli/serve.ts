@@ -37,10 +37,9 @@ import { createUpstream } from '../upstream/pooled-upstream.ts'
 import { traceUpstream } from '../upstream/traced-upstream.ts'
 import { version } from '../version.ts'
 import { type ServeConfig, urlOf } from './config.ts'
-import { consoleLink } from './console-link.ts'
 import { firstStart, recordBaseUrl } from './first-start.ts'
 import { checkSampleKeys, fixtureLoader, type LoadFixtures } from './fixture-loader.ts'
-import { greetedKey, greeting } from './greeting.ts'
+import { greeting } from './greeting.ts'
 import { listenError } from './listen-error.ts'
 import { serveMetrics } from './metrics-listener.ts'
 import { createReload } from './reload.ts'
@@ -316,7 +315,8 @@ export async function serve(config: ServeConfig, dataPath: string, terminal: Ter
   running.log.info('started', { version, url: running.url, data: dataPath, ...(durability && { durability }) })
   hangUp.work = () => running.reload(config.fixtures)
   const sample = config.fixtures.length > 0 ? await loadedSample(running) : undefined
-  const lines = sample === undefined ? '' : await sampleGreeting(running, sample, config.hasConsole)
+  const greeted = { ...running, first: 'The sample company is loaded.', hasConsole: config.hasConsole }
+  const lines = sample === undefined ? '' : await greeting(greeted, sample)
   const endTraffic = await trafficOf(config, running, sample).catch(async (error) => {
     await running.stop()
     throw error
@@ -340,11 +340,6 @@ async function loadedSample({ folder }: Running): Promise<Fixtures | undefined> 
 export async function sampleFixtures(): Promise<Fixtures> {
   const { sampleSources } = await import('../maintenance/seed/sample.ts')
   return readFixtures(sampleSources()).fixtures
-}
-
-async function sampleGreeting({ url, folder }: Running, sample: Fixtures, hasConsole: boolean): Promise<string> {
-  const link = await consoleLink({ url, folder, hasConsole }, greetedKey(sample, undefined))
-  return greeting({ first: 'The sample company is loaded.', url, link }, sample, undefined)
 }
 
 /** Begins sample traffic, if it is wanted. Returns its end. Rejects with CommandError where no sample is loaded. */

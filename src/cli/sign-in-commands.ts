@@ -62,7 +62,7 @@ export async function listGrantsCommand(place: Place, { stdout, stderr }: Termin
 /**
  * Ends a grant with all its tokens: access tokens are refused by every replica from its next request on, and the
  * refresh token at its next use. The user may allow the same client again. Throws CommandError for an unknown id. */
-export async function revokeGrantCommand(grantId: string, place: Place, { stdout, stderr }: Terminal): Promise<void> {
+export async function revokeGrantCommand(place: Place, { stdout, stderr }: Terminal, grantId: string): Promise<void> {
   const { store } = await openExistingDataFolder(place, stderr)
   const found = await endGrant(store, grantId, secondsOf(systemClock))
   await store.close()

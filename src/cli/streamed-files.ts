@@ -17,7 +17,7 @@ import type { Terminal } from './terminal.ts'
 type Kind = 'backup' | 'export' | 'servers'
 
 /** Runs `work` with the path of the file, or of a copy of stdin. Throws CommandError for a file of another kind. */
-export async function withInputFile(file: string, kind: Kind, work: (path: string) => Promise<void>): Promise<void> {
+export async function withInputFile<T>(file: string, kind: Kind, work: (path: string) => T | Promise<T>): Promise<T> {
   if (file !== '-' && !existsSync(file)) return work(file)
   // A pipe or device, such as /dev/stdin, can be read only once: copy it.
   if (file !== '-' && !isStream(file)) {
@@ -30,7 +30,7 @@ export async function withInputFile(file: string, kind: Kind, work: (path: strin
   await pipeline(input, createWriteStream(path, { mode: 0o600 }))
   await expectKind(path, name, kind)
   try {
-    await work(path)
+    return await work(path)
   } catch (error) {
     if (!(error instanceof CommandError)) throw error
     throw new CommandError(error.message.replaceAll(path, name), error.exitCode, { cause: error })

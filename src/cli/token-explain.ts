@@ -44,9 +44,9 @@ const needsServer = 'needs a running server: name its base URL with --url, or lo
 
 /** Resolves with 1 if a described request is refused. Throws CommandError: for no token, and 2 for wrong usage. */
 export async function explainToken(
-  given: string | undefined,
   flags: ExplainFlags,
   { stdout, stderr }: Terminal,
+  given: string | undefined,
 ): Promise<0 | 1> {
   for (const flag of ['policy', 'connection', 'tool', 'args'] as const)
     if (flags[flag] !== undefined) throw new CommandError(`--${flag}: ${needsServer}`, 2)

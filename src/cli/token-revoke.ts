@@ -12,7 +12,7 @@ import { noToken, readToken } from './json-input.ts'
 import type { Terminal } from './terminal.ts'
 
 /** `named`: a token, its id, or `-` for stdin. Throws CommandError for another text, and another instance's token. */
-export async function revokeTokenCommand(named: string, place: Place, { stdout, stderr }: Terminal): Promise<void> {
+export async function revokeTokenCommand(place: Place, { stdout, stderr }: Terminal, named: string): Promise<void> {
   const token = readToken(named)
   const claims = unverifiedClaims(token)
   if (claims === undefined && !tokenIdShape.test(token)) {

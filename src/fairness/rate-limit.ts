@@ -13,7 +13,6 @@ import type { Holder } from './owner.ts'
  */
 const rateLimitNamesMax = 20_000
 
-/** See `createRateLimit`. */
 export type RateLimit = ReturnType<typeof createRateLimit>
 
 export interface RateLimitOptions {
@@ -67,7 +66,6 @@ export function rateNameOf({ keyId, userId }: Holder): string {
   return userId !== undefined && isOrganizationUser(userId) ? userId : keyId
 }
 
-/** See `createHolderRateLimit`. */
 export type HolderRateLimit = ReturnType<typeof createHolderRateLimit>
 
 /**

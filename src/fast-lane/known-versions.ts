@@ -6,7 +6,6 @@ import { versionText } from '../storage/versions.ts'
 /** Versions of namespaces, some hundred bytes each. Past it: read again. */
 const versionsKeptMax = 4000
 
-/** See `createLocalVersions`. */
 export type LocalVersions = ReturnType<typeof createLocalVersions>
 
 /** Of a store in this process. */

@@ -5,7 +5,6 @@ import { idleTimeoutSeconds } from '../limits.ts'
 import { clientAddress, type Network } from './client-address.ts'
 import { originalRequest } from './raw-path.ts'
 
-/** See `createClientSockets`. */
 export type ClientSockets = ReturnType<typeof createClientSockets>
 
 /** `listening`: the server on which requests arrive. `trusted`: proxies whose word on a client's address counts. */

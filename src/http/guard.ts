@@ -6,7 +6,6 @@
 
 import { PlatformError } from '../errors.ts'
 
-/** See `createGuard`. */
 export type Guard = ReturnType<typeof createGuard>
 
 export interface GuardOptions {

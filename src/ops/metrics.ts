@@ -50,7 +50,7 @@ export function createMetrics(store: Store, pageCache: PageCache) {
   })
 
   const observer = {
-    answered: observeRequests(requests),
+    answered: (operation: string, status: number, seconds: number) => requests.observe({ operation, status }, seconds),
     minted: () => minted.inc(),
     /** Counts a request for a token that was refused; `reason` is the code of the error. */
     refused: (reason: string) => refused.inc({ reason }),
@@ -70,20 +70,6 @@ export function createMetrics(store: Store, pageCache: PageCache) {
       return registry.metrics()
     },
     contentType: registry.contentType,
-  }
-}
-
-function observeRequests(requests: Histogram<'operation' | 'status'>) {
-  /** Histograms by operation and status: looking up labels costs more than the observation. */
-  const children = new Map<string, { observe(seconds: number): void }>()
-  return (operation: string, status: number, seconds: number) => {
-    const name = `${operation} ${status}`
-    let child = children.get(name)
-    if (child === undefined) {
-      child = requests.labels(operation, String(status))
-      children.set(name, child)
-    }
-    child.observe(seconds)
   }
 }
 

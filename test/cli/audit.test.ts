@@ -24,7 +24,7 @@ async function verify(files: string[], hash?: string) {
     written[stream] += text
   }
   const terminal = { stdout: to('stdout'), stderr: to('stderr'), isStdoutClosed: () => false }
-  await verifyAudit(files, { data: '/nowhere', ...(hash !== undefined && { hash }) }, terminal)
+  await verifyAudit({ data: '/nowhere', ...(hash !== undefined && { hash }) }, terminal, files)
   return written
 }
 

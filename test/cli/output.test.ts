@@ -56,7 +56,7 @@ test('one thing is singular', async () => {
   const { text } = formatLine({ seq: 1, prev: firstHash }, '2026-03-02T09:00:00.000Z', { event: 'x', fields: {} })
   writeFileSync(file, `${text}\n`)
   const out = terminal()
-  await verifyAudit([file], { data: place.folder }, out)
+  await verifyAudit({ data: place.folder }, out, [file])
   expect(out.text()).toStartWith('1 entry, none changed')
 })
 

@@ -39,28 +39,30 @@ export type RemoteCommands = ReturnType<typeof remoteCommands>
 /**
  * Runs a command that was made for the server's machine over HTTP too. `--data` and `--store` choose the first, `--url`
  * the second. Without any, it is the default data folder where that is, and otherwise the platform of the last login.
+ * Both are loaded when they are needed; a number that one resolves with is the exit code.
  */
 export function either<Flags, Given extends readonly unknown[]>(
   command: Command,
-  { terminal }: Context,
-  onMachine: (flags: never, ...given: Given) => Promise<void>,
-  overHttp: (context: CommandContext<Flags>, ...given: Given) => Promise<void>,
+  { terminal, exit }: Context,
+  onMachine: () => Promise<(flags: never, terminal: Terminal, ...given: Given) => Promise<unknown>>,
+  overHttp: () => Promise<(context: CommandContext<Flags>, ...given: Given) => Promise<unknown>>,
 ): Command {
   const hasJson = command.options.some(({ long }) => long === '--json')
   command.addOption(urlOption())
   if (!hasJson) command.addOption(jsonOption())
+  const done = (code: unknown) => (typeof code === 'number' ? exit(code) : undefined)
   return command.action(async (...given: unknown[]) => {
     const [flags] = given.splice(-2) as [ClientFlags & Flags, Command]
     const names = given as unknown as Given
     const place = placeOf(command)
-    if (place === 'http') return overHttp(contextOf(flags, terminal), ...names)
+    if (place === 'http') return done(await (await overHttp())(contextOf(flags, terminal), ...names))
     // A folder in which one happens to stand may have nothing to do with a base URL elsewhere.
     const { current } = place === 'folder here' ? readHosts(process.env) : {}
     if (current !== undefined && !isLocalUrl(current))
       terminal.stderr(`in ${command.opts()['data']}; --url ${current} is where you are logged in\n`)
     if (flags.json === true && !hasJson)
       throw new CommandError('--json: is for answers over HTTP: name the base URL with --url, or log in', 2)
-    return onMachine(flags as never, ...names)
+    return done(await (await onMachine())(flags as never, terminal, ...names))
   })
 }
 

@@ -28,7 +28,7 @@ function queryOf(parameters: Readonly<Record<string, string | undefined>>): URLS
 }
 
 /** Prints the calls that match, oldest first, as `postern calls` does of a file. */
-export async function showCalls(context: CommandContext<CallsFlags>, now: Date): Promise<void> {
+export async function showCalls(context: CommandContext<CallsFlags>): Promise<void> {
   const { flags, request, show, stdout, stderr } = context
   const { follow, args, since, namespace, connection, tool, user, token, outcome } = flags
   if (follow !== undefined || args !== undefined)
@@ -36,7 +36,7 @@ export async function showCalls(context: CommandContext<CallsFlags>, now: Date):
       '--follow and --args read the record itself: use them on the server’s machine, with --data',
       2,
     )
-  const wanted = { namespace, connection, tool, user, token, outcome, since: sinceOf(since, now)?.toISOString() }
+  const wanted = { namespace, connection, tool, user, token, outcome, since: sinceOf(since, new Date())?.toISOString() }
   const calls: object[] = []
   let cursor: string | null | undefined
   while (cursor !== null && calls.length < callsMax) {

@@ -30,7 +30,6 @@ export interface AskedClient {
   readonly sessionId: string | undefined
 }
 
-/** See `createUnderWay`. */
 export type UnderWay = ReturnType<typeof createUnderWay>
 
 export function createUnderWay(key: Buffer) {

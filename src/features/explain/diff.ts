@@ -6,7 +6,7 @@
  * is put together at the end. It is an example only if the whole explanation of it says so.
  */
 
-import type { RequestContext } from '../../auth/authorizer.ts'
+import { accessTo, type RequestContext } from '../../auth/authorizer.ts'
 import { constraintOf, invalidRequest, PlatformError } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import type { Work } from '../../fairness/turns.ts'
@@ -120,11 +120,11 @@ class Search {
     const broken: Record<string, unknown>[] = []
     for (const body of bodies) if (!(yield* onMessage(this.#old, body)).allowed) broken.push(body)
     const two = twoOf(bodies, (body) => broken.includes(body))
-    for (const { namespace, connectionId, stored } of this.#seen) {
-      const facts = { connectionId, metadata: stored.connection.metadata }
+    for (const one of this.#seen) {
+      const { namespace, connectionId: connection } = one
       for (const operation of ['read', 'write'] as const) {
         yield stepCost
-        this.#try({ namespace, connection: connectionId, operation }, { namespace, operation, metadata: facts }, true)
+        this.#try({ namespace, connection, operation }, accessTo(one, one.stored, operation), true)
       }
     }
     for (const namespace of this.#namespaces()) {
@@ -185,9 +185,7 @@ class Search {
     const callable: SeenConnection[] = []
     for (const one of this.#seen) {
       yield stepCost
-      const { namespace, connectionId, stored } = one
-      const metadata = { connectionId, metadata: stored.connection.metadata }
-      if (onConnection(this.#new, { namespace, operation: 'execute', metadata }).allowed) callable.push(one)
+      if (decideOnConnection(this.#new, accessTo(one, one.stored, 'execute')).allowed) callable.push(one)
     }
     const [base] = bodies
     if (base === undefined) return
@@ -201,13 +199,13 @@ class Search {
     for (const one of callable) yield* this.#tryCall(one, base)
   }
 
-  *#tryCall({ namespace, connectionId, stored }: SeenConnection, body: Record<string, unknown>): Work<void> {
-    const metadata = { connectionId, metadata: stored.connection.metadata }
-    const access = { namespace, resource: 'connections', operation: 'execute', metadata, rpc: body } as const
+  *#tryCall(one: SeenConnection, body: Record<string, unknown>): Work<void> {
+    const { namespace, connectionId: connection } = one
+    const access = { ...accessTo(one, one.stored, 'execute'), rpc: body }
     this.requests += 1
     yield stepCost
     if (!(yield* decideOnMessage(this.#new, access)).allowed) return
-    this.#keep({ namespace, connection: connectionId, ...asCall(body) }, yield* decideOnMessage(this.#old, access))
+    this.#keep({ namespace, connection, ...asCall(body) }, yield* decideOnMessage(this.#old, access))
   }
 
   /** Namespaces that the caller sees, those that the policies name, and one that nobody names. */
@@ -285,9 +283,6 @@ function* isMessage(body: Record<string, unknown>): Work<boolean> {
 
 /** Cost of deciding on one request without a message, in the unit of `sliceCost`. */
 const stepCost = 500
-
-const onConnection = (blocks: readonly Block[], access: Pick<Access, 'namespace' | 'operation' | 'metadata'>) =>
-  decideOnConnection(blocks, { resource: 'connections', ...access })
 
 /** The decision on a message alone. */
 function onMessage(blocks: readonly Block[], rpc: unknown): Generator<number, Decision> {

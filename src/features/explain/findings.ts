@@ -1,6 +1,6 @@
 /** `POST /tokens/lint`: mistakes in a policy, and what it allows of what is there (contract, 21.3). */
 
-import type { RequestContext } from '../../auth/authorizer.ts'
+import { accessTo, type RequestContext } from '../../auth/authorizer.ts'
 import { accessibleNamespaces, firstNames } from '../../auth/namespace-access.ts'
 import { secondsOf } from '../../clock.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
@@ -28,7 +28,8 @@ export async function lintSubject(deps: ExplainDeps, context: RequestContext, gi
   const examined = new Examined(deps.clock)
   const policy = await allowance.run(lintingPolicy(blocks, () => examined.hasTime())) // 429
   const inScope: SeenConnection[] = []
-  for await (const seen of everySeen(deps, context, examined, {})) if (isCallable(blocks, seen)) inScope.push(seen)
+  for await (const seen of everySeen(deps, context, examined, {}))
+    if (decideOnConnection(blocks, accessTo(seen, seen.stored, 'execute')).allowed) inScope.push(seen)
   const tools = new Set(inScope.flatMap((one) => one.tools ?? []))
   const called = await calledTools(deps, context, examined)
   const found = [
@@ -62,12 +63,6 @@ function sorted(found: readonly Found[]): Finding[] {
       order.compare(a.place, b.place) ||
       order.compare(a.code, b.code),
   )
-}
-
-/** Whether some call of the connection could be allowed. */
-function isCallable(blocks: readonly Block[], { namespace, connectionId, stored }: SeenConnection): boolean {
-  const metadata = { connectionId, metadata: stored.connection.metadata }
-  return decideOnConnection(blocks, { namespace, resource: 'connections', operation: 'execute', metadata }).allowed
 }
 
 function lifetimeBeyondParent(

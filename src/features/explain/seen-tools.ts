@@ -3,7 +3,7 @@
  * 21.4).
  */
 
-import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
+import { type AuthorizedConnection, accessTo, type RequestContext } from '../../auth/authorizer.ts'
 import type { Clock } from '../../clock.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import type { Work } from '../../fairness/turns.ts'
@@ -139,14 +139,12 @@ async function toolsOf({ directory, request }: RequestContext, server: string) {
 /** The tools that the caller could call; undefined if it may call nothing there. */
 function* callable(
   { caller: { blocks } }: RequestContext,
-  { namespace, connectionId, stored }: AuthorizedConnection,
+  connection: AuthorizedConnection,
   tools: readonly string[],
   examined: Examined,
 ): Work<readonly string[] | undefined> {
   if (blocks.length === 0) return tools
-  const metadata = { connectionId, metadata: stored.connection.metadata }
-  const access = { namespace, resource: 'connections', operation: 'execute', metadata } as const
-  if (!decideOnConnection(blocks, access).allowed) return undefined
+  if (!decideOnConnection(blocks, accessTo(connection, connection.stored, 'execute')).allowed) return undefined
   const rules = toolRules(blocks)
   const found: string[] = []
   for (const tool of tools) if (examined.hasTime() && (yield* couldCall(rules, tool))) found.push(tool)

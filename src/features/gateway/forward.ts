@@ -1,7 +1,7 @@
 /** Forwards one JSON-RPC message through a connection if the token's policy allows it (contract, 7.2 and 7.6). */
 
 import { credentialIdOf } from '../../auth/authenticate.ts'
-import type { RequestContext } from '../../auth/authorizer.ts'
+import { accessTo, type RequestContext } from '../../auth/authorizer.ts'
 import { findGrant } from '../../auth/grants.ts'
 import { hasAuthorization, targetOf } from '../../auth/sealed-parts.ts'
 import type { SharedParts } from '../../auth/shared-parts.ts'
@@ -155,15 +155,11 @@ async function authorizeMessage(
   const { request, caller } = call.context
   requireNoLoop(deps, request, message)
   for (let current = call; ; ) {
-    const { namespace, connectionId, stored } = current.connection
     const access = {
-      namespace,
-      resource: 'connections',
-      operation: 'execute',
-      metadata: { connectionId, metadata: stored.connection.metadata },
+      ...accessTo(current.connection, current.connection.stored, 'execute'),
       rpc: message.body,
       isReply: message.method === undefined && isOwnSession(deps, current, headers),
-    } as const
+    }
     const deciding = deps.fairness.turns.run(caller, decideOnMessage(caller.blocks, access))
     const decision = deciding instanceof Promise ? await deciding : deciding
     // An expensive policy is evaluated in turns, so time may have passed. If the connection has changed meanwhile,

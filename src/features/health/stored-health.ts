@@ -1,6 +1,6 @@
 /** The health of stored connections, with the changes of their pins. */
 
-import type { RequestContext } from '../../auth/authorizer.ts'
+import { accessTo, type RequestContext } from '../../auth/authorizer.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
 import type { Health } from '../../model/health.ts'
 import { decideOnConnection } from '../../policy/decide.ts'
@@ -29,14 +29,11 @@ export async function healthOfAll(
   const found: Health[] = []
   for (const [index, ref] of refs.entries()) {
     const one = stored[index]
-    if (one !== undefined && mayRead(context, ref, one)) found.push(await healthNow(deps, context, ref, one))
+    if (one === undefined) continue
+    const { allowed } = decideOnConnection(context.caller.blocks, accessTo(ref, one, 'read'))
+    if (allowed) found.push(await healthNow(deps, context, ref, one))
   }
   return found
-}
-
-function mayRead({ caller }: RequestContext, { namespace, connectionId }: ConnectionRef, stored: StoredConnection) {
-  const metadata = { connectionId, metadata: stored.connection.metadata }
-  return decideOnConnection(caller.blocks, { namespace, resource: 'connections', operation: 'read', metadata }).allowed
 }
 
 export async function healthNow(

@@ -77,7 +77,6 @@ const words: Readonly<Partial<Record<OperationId, Words>>> = {
     body: CreateTokenRequest,
     example: { policy: [{ namespaces: 'acme', operations: 'read', ttl: '30m' }] },
     answer: CreateTokenResponse,
-    error: TokenError,
     errors: {
       400: 'The request or its policy cannot be read; the message says which part (`invalid_request`, `policy_too_large`)',
       403: 'The caller does not manage the organization',
@@ -90,7 +89,6 @@ const words: Readonly<Partial<Record<OperationId, Words>>> = {
     body: TokenRevocation,
     example: { token: 'eyJ…' },
     answer: TokenRevoked,
-    error: TokenError,
     errors: { 403: 'An id was sent, and the caller is not an operator with an API key' },
   },
   ...policyWords,
@@ -210,7 +208,7 @@ export type Content = Readonly<
 >
 
 function describeOperation(operationId: string, operation: Operation, words: Words) {
-  const { summary, description, open, bySession, body, example, answer, stream, made, accepted, error } = words
+  const { summary, description, open, bySession, body, example, answer, stream, made, accepted } = words
   const json = (schema: TSchema, example?: object): Content => ({
     'application/json': { schema: plain(schema, undefined), ...(example && { example }) },
   })
@@ -224,7 +222,7 @@ function describeOperation(operationId: string, operation: Operation, words: Wor
   }
   const errors = open === true || bySession === true ? { ...words.errors } : { ...commonErrors, ...words.errors }
   for (const [status, text] of Object.entries(errors)) {
-    responses[status] = { description: text, content: json(error ?? errorSchemaOf(operation)) }
+    responses[status] = { description: text, content: json(errorSchemaOf(operation)) }
   }
   const parameters = [...parametersIn(operation.path), ...(words.parameters ?? [])]
   return {
@@ -239,7 +237,8 @@ function describeOperation(operationId: string, operation: Operation, words: Wor
   }
 }
 
-function errorSchemaOf({ errors }: Operation): TSchema {
+function errorSchemaOf({ path, errors }: Operation): TSchema {
+  if (path.startsWith('/tokens')) return TokenError
   if (errors === 'rpc') return RpcFailure
   return errors === 'server' || errors === 'text' ? ServerError : ErrorBody
 }

@@ -5,7 +5,7 @@ import { PinAcceptance, PinList } from '../../model/pins.ts'
 import { Recipe, RecipeList } from '../../model/recipe.ts'
 import type { OperationId } from '../../operations.ts'
 import { closedObject, OptionalText, openObject } from '../../schema/shapes.ts'
-import type { Words } from './operation-words.ts'
+import { query, type Words } from './operation-words.ts'
 
 const jsonrpc = Type.Literal('2.0')
 const RpcMessage = openObject({
@@ -59,25 +59,10 @@ const callErrors = {
   504: 'The MCP server does not answer in time',
 }
 const endpointParameters = [
-  {
-    name: 'names',
-    in: 'query',
-    description: '`64`: names have up to 64 characters in place of 46',
-    schema: { type: 'string', enum: ['64'] },
-  },
-  {
-    name: 'status',
-    in: 'query',
-    description: '`tool`: lists the tool `connections_status`',
-    schema: { type: 'string', enum: ['tool'] },
-  },
-  {
-    name: 'tools',
-    in: 'query',
-    description: '`search`: lists four tools that find and call the others',
-    schema: { type: 'string', enum: ['search'] },
-  },
-] as const satisfies Words['parameters']
+  query('names', '`64`: names have up to 64 characters in place of 46', { type: 'string', enum: ['64'] }),
+  query('status', '`tool`: lists the tool `connections_status`', { type: 'string', enum: ['tool'] }),
+  query('tools', '`search`: lists four tools that find and call the others', { type: 'string', enum: ['search'] }),
+]
 
 const endpointErrors = {
   400: 'The body is not a JSON-RPC message, the headers contradict it, or the caller sees more than 100 connections',

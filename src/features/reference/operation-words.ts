@@ -23,8 +23,6 @@ export interface Words {
   readonly made?: TSchema
   /** The words of 202, and its body if it has one. */
   readonly accepted?: { readonly description: string; readonly body?: TSchema }
-  /** The body of errors, where it is not the one that the table of operations implies. */
-  readonly error?: TSchema
   /** The meaning of each error status, where it is another than in `commonErrors`. */
   readonly errors?: Readonly<Record<number, string>>
 }
@@ -67,6 +65,7 @@ const pathParameters: Readonly<Record<string, string>> = {
 
 /** A query parameter that is on or off. */
 export const flag = { type: 'string', enum: ['0', '1', 'true', 'false'] }
+export const time = { type: 'string', format: 'date-time' }
 /** A query parameter that is a number in these bounds. */
 export const integer = (minimum: number, maximum: number | undefined, standard: number) => ({
   type: 'integer',

@@ -12,7 +12,6 @@ import {
   Suggestion,
   SuggestRequest,
 } from '../../model/explain.ts'
-import { TokenError } from '../../model/token.ts'
 import type { OperationId } from '../../operations.ts'
 import type { Words } from './operation-words.ts'
 
@@ -46,7 +45,6 @@ export const policyWords = {
       request: { namespace: 'acme', connection: 'crm', tool: 'find_account' },
     },
     answer: Explanation,
-    error: TokenError,
     errors: questionErrors,
   },
   lintPolicy: {
@@ -56,7 +54,6 @@ export const policyWords = {
     body: LintRequest,
     example: { policy: [{ namespaces: 'acme', rpcReqMatch: { 'params.name': '^find_' } }] },
     answer: LintAnswer,
-    error: TokenError,
     errors: questionErrors,
   },
   coverTools: {
@@ -66,7 +63,6 @@ export const policyWords = {
     body: CoverageRequest,
     example: { policy: [{ rpcReqMatch: { 'params.name': '^find_' } }], namespace: 'acme' },
     answer: Coverage,
-    error: TokenError,
     errors: questionErrors,
   },
   diffPolicies: {
@@ -79,7 +75,6 @@ export const policyWords = {
       new: { policy: [{ rpcReqMatch: { 'params.name': '^find_' } }] },
     },
     answer: Diff,
-    error: TokenError,
     errors: { 400: questionErrors[400], 404: questionErrors[404] },
   },
   suggestPolicy: {
@@ -89,7 +84,6 @@ export const policyWords = {
     body: SuggestRequest,
     example: { days: 7 },
     answer: Suggestion,
-    error: TokenError,
     errors: { 404: questionErrors[404] },
   },
 } satisfies Partial<Record<OperationId, Words>>

@@ -7,7 +7,7 @@ import { CallStory, Health, HealthPage, Overview } from '../../model/health.ts'
 import * as model from '../../model/recorded-call.ts'
 import { SigningKeyList } from '../../model/token.ts'
 import type { OperationId } from '../../operations.ts'
-import { commonErrors, flag, integer, query, type Words } from './operation-words.ts'
+import { commonErrors, flag, integer, query, time, type Words } from './operation-words.ts'
 
 /** Schemas by their name in the document. */
 export const recordSchemas = {
@@ -24,7 +24,6 @@ export const recordSchemas = {
   AuditVerification: model.AuditVerification,
 }
 
-const time = { type: 'string', format: 'date-time' }
 const page = [
   query('since', 'Not before this time', time),
   query('until', 'Not after this time', time),

@@ -4,7 +4,7 @@ import * as limits from '../../limits.ts'
 import * as model from '../../model/server.ts'
 import { RegistryEntry, RegistryPage, ServerJson, ServersImport, ServersImported } from '../../model/server-json.ts'
 import type { OperationId } from '../../operations.ts'
-import { flag, integer, pages, query, type Words } from './operation-words.ts'
+import { flag, integer, pages, query, time, type Words } from './operation-words.ts'
 
 /** Schemas by their name in the document. */
 const registryErrors = {
@@ -136,7 +136,7 @@ export const serverWords: Readonly<Partial<Record<OperationId, Words>>> = {
       query('cursor', '`metadata.nextCursor` of the page before'),
       query('limit', 'Servers on a page', integer(1, limits.registryPageMax, limits.registryPageDefault)),
       query('search', 'A part of the name, in upper or lower case'),
-      query('updated_since', 'Only servers written at this time or later', { type: 'string', format: 'date-time' }),
+      query('updated_since', 'Only servers written at this time or later', time),
       query('version', '`latest`, or exactly this version'),
       query('include_deleted', 'Has no effect', flag),
     ],
@@ -151,10 +151,7 @@ export const serverWords: Readonly<Partial<Record<OperationId, Words>>> = {
       query('cursor', '`metadata.nextCursor` of the page before; it holds `search`, `version` and `include`'),
       query('limit', 'Entries on a page', integer(1, limits.registryPageMax, limits.registryPageDefault)),
       query('search', 'A part of the name, title or description, in upper or lower case'),
-      query('updated_since', 'Only entries that changed at this time or later', {
-        type: 'string',
-        format: 'date-time',
-      }),
+      query('updated_since', 'Only entries that changed at this time or later', time),
       query('version', '`latest`, or exactly this version'),
       query('include', '`connections`: also each connection that the caller may read; needs a credential'),
     ],
