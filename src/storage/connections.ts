@@ -79,16 +79,14 @@ export interface ConnectionPrivate {
   readonly setups?: number
 }
 
-/** The private part after a contact that gave this status. */
+/** The private part after a contact that gave the status of `after`. */
 export function contacted(
   privatePart: ConnectionPrivate,
-  {
-    before,
-    after,
-    at,
-  }: { readonly before: Connection['status'] | undefined; readonly after: Connection['status']; at: number },
+  before: Connection | undefined,
+  after: Connection,
+  at: number,
 ): ConnectionPrivate {
-  const isSame = before !== undefined && JSON.stringify(before) === JSON.stringify(after)
+  const isSame = JSON.stringify(before?.status) === JSON.stringify(after.status)
   return { ...privatePart, contactedAt: at, ...(!isSame && { statusSince: at }) }
 }
 

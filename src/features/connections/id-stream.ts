@@ -72,7 +72,7 @@ export function indexStream(store: Pick<Store, 'keys' | 'isRemote'>, prefix: Key
   return (from) => {
     const last = ids.at(-1)
     if (last !== undefined && last >= from) {
-      at = lowerBound(ids, from, at)
+      while ((ids[at] as string) < from) at += 1
       return step()
     }
     return more ? fetch(from) : undefined
@@ -141,23 +141,4 @@ export function anyOf(streams: readonly IdStream[]): IdStream {
 /** The lower bound for ids after this one: NUL is the lowest byte and never occurs in an id. */
 export function successor(id: string): string {
   return `${id}\0`
-}
-
-/**
- * The first index from `low` on whose id is at least `from`, by galloping search. The last id must be at least `from`.
- */
-function lowerBound(ids: readonly string[], from: string, low: number): number {
-  let start = low
-  let step = 1
-  while (start + step < ids.length && (ids[start + step] as string) < from) {
-    start += step
-    step *= 2
-  }
-  let end = Math.min(start + step, ids.length - 1)
-  while (start < end) {
-    const middle = (start + end) >>> 1
-    if ((ids[middle] as string) < from) start = middle + 1
-    else end = middle
-  }
-  return start
 }

@@ -4,7 +4,7 @@
  */
 
 import { invalidRequest } from '../../errors.ts'
-import { readQuery, unknownParameter } from '../../http/query.ts'
+import { readInteger, readQuery, unknownParameter } from '../../http/query.ts'
 import { pageItemsDefault, pageItemsMax } from '../../limits.ts'
 
 /** Ours: filters of a list; they are intersected, each with its own cursor in the store. Past it: 400. */
@@ -24,10 +24,10 @@ export type Filter =
 
 /** Throws `invalid_request` with the parameter's name. */
 export function readListQuery(url: string): ListQuery {
-  let limit = pageItemsDefault
-  let cursor: string | undefined
+  const query = readQuery(url)
+  const limit = readInteger(query, 'limit', { least: 1, most: pageItemsMax, otherwise: pageItemsDefault })
   const filters: Filter[] = []
-  for (const [name, value] of readQuery(url)) {
+  for (const [name, value] of query) {
     const key = metadataKey(name)
     if (key !== undefined) {
       if (key === '') throw invalidRequest(`${name}: must name a metadata key`)
@@ -36,21 +36,17 @@ export function readListQuery(url: string): ListQuery {
       }
       filters.push({ field: 'metadata', key, value })
     } else if (name === 'name' || name === 'mcpUrl') filters.push({ field: name, value })
-    else if (name === 'limit') limit = readLimit(value)
-    else if (name === 'cursor') cursor = value
-    else throw unknownParameter(name, 'limit, cursor, name, mcpUrl and metadata.{key}')
+    else if (name !== 'limit' && name !== 'cursor')
+      throw unknownParameter(name, 'limit, cursor, name, mcpUrl and metadata.{key}')
   }
   if (filters.length > listFiltersMax) throw invalidRequest(`the query has more than ${listFiltersMax} filters`)
-  return { limit, filters, cursor }
+  return { limit, filters, cursor: query.get('cursor') }
 }
 
 /** The filters as text, equal for equal filters regardless of their order and notation. */
 export function canonicalFilters(filters: readonly Filter[]): string {
-  const parts = filters.map((filter) =>
-    JSON.stringify(
-      filter.field === 'metadata' ? [filter.field, filter.value, filter.key] : [filter.field, filter.value],
-    ),
-  )
+  const partsOf = (filter: Filter) => [filter.field, filter.value, ...(filter.field === 'metadata' ? [filter.key] : [])]
+  const parts = filters.map((filter) => JSON.stringify(partsOf(filter)))
   return parts.sort().join()
 }
 
@@ -59,10 +55,4 @@ function metadataKey(name: string): string | undefined {
   if (name.startsWith('metadata.')) return name.slice('metadata.'.length)
   if (name.startsWith('metadata[') && name.endsWith(']')) return name.slice('metadata['.length, -1)
   return undefined
-}
-
-function readLimit(text: string): number {
-  const limit = /^[1-9][0-9]{0,2}$/.test(text) ? Number(text) : 0
-  if (limit < 1 || limit > pageItemsMax) throw invalidRequest(`limit: must be a whole number from 1 to ${pageItemsMax}`)
-  return limit
 }

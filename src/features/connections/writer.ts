@@ -81,7 +81,7 @@ export async function deleteOne(
 ): Promise<boolean> {
   const change = connectionChange(ref, before, undefined)
   if (!(await deps.store.commit(change)).ok) return false
-  await recordWrite(deps, 'connection.deleted', context, ref)
+  await deps.audit.recordDone('connection.deleted', { ...auditedCaller(context.caller), ...ref })
   await deps.credentials.revoke(ref, before, 'the connection was deleted')
   return true
 }
@@ -104,7 +104,7 @@ async function commit(
   probing: Probing,
   before?: StoredConnection,
 ): Promise<Uint8Array | 'again'> {
-  const { authorizer, denials, store, links } = deps
+  const { authorizer, denials, store, links, audit, clock } = deps
   const connection = { ...probed.connection, status: statusToWrite(probed, links.urlOf(ref)) }
   // Read before the namespace is: if that is deleted meanwhile, the commit conflicts.
   const key = keyOf('endedNamespace', ref.namespace)
@@ -113,7 +113,7 @@ async function commit(
   await authorizer.requireNamespace(context, ref.namespace, 'write')
   requireWritable(context, ref, connection)
   const kept = withTicketsEnded(probed.privatePart, before, connection)
-  const privatePart = probing.hasAsked ? contactedNow(deps, kept, before, connection) : kept
+  const privatePart = probing.hasAsked ? contacted(kept, before?.connection, connection, clock.now()) : kept
   const after = { connection, privatePart }
   const change = connectionChange(ref, before, after, deps.quota)
   const committed = await store.commit({ ...change, checks: [...(change.checks ?? []), ended] })
@@ -122,21 +122,13 @@ async function commit(
     throw namespaceFull(ref.namespace)
   }
   if (!committed.ok) return 'again'
-  await recordWrite(deps, before === undefined ? 'connection.created' : 'connection.changed', context, ref)
+  const event = before === undefined ? 'connection.created' : 'connection.changed'
+  await audit.recordDone(event, { ...auditedCaller(context.caller), ...ref })
   // Another client or none: the tokens of the former one are worth nothing any more.
   if (before?.privatePart.tokens !== undefined && probed.privatePart.tokens === undefined) {
     await deps.credentials.revoke(ref, before, 'its client was changed')
   }
   return connectionBytes(withTicket(links, ref, { ...probed, connection }, makerOf(context.caller)))
-}
-
-function contactedNow(
-  { clock }: WriterDeps,
-  privatePart: ConnectionPrivate,
-  before: StoredConnection | undefined,
-  { status }: Connection,
-): ConnectionPrivate {
-  return contacted(privatePart, { before: before?.connection.status, after: status, at: clock.now() })
 }
 
 /**
@@ -166,18 +158,12 @@ export async function testOne(
     status,
     ...(probed.serverInfo && { serverInfo: probed.serverInfo }),
   }
-  const after = { connection, privatePart: contactedNow(deps, before.privatePart, before, connection) }
+  const after = {
+    connection,
+    privatePart: contacted(before.privatePart, before.connection, connection, deps.clock.now()),
+  }
   const committed = await store.commit(connectionChange(ref, before, after))
   return committed.ok ? { ...before, ...after } : 'again'
-}
-
-function recordWrite(
-  { audit }: WriterDeps,
-  event: string,
-  { caller }: RequestContext,
-  ref: ConnectionRef,
-): Promise<void> {
-  return audit.recordDone(event, { ...auditedCaller(caller), ...ref })
 }
 
 /**

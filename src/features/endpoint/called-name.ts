@@ -5,7 +5,7 @@
 import { PlatformError } from '../../errors.ts'
 import { rpcCodes } from '../../model/mcp.ts'
 import type { ListKind } from '../gateway/tool-requests.ts'
-import { findConnectionOf, type Target } from './endpoint-call.ts'
+import type { Target } from './endpoint-call.ts'
 import type { EndpointDeps } from './endpoint-deps.ts'
 import { type EndpointRequest, rpcError } from './endpoint-request.ts'
 import { joinLists, withLists } from './joined-lists.ts'
@@ -71,7 +71,7 @@ async function targetIn(
   const { context } = asked
   const { namespace } = asked.namespace
   try {
-    const connection = await findConnectionOf(deps, asked, { namespace, connectionId })
+    const connection = await deps.authorizer.requireConnection(asked.context, 'execute', { namespace, connectionId })
     // The class of a tool is in its definition; other calls need not wait for one.
     const offer =
       asked.via === 'search'

@@ -8,7 +8,6 @@ import { type ErrorCode, PlatformError } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { rpcErrorText } from '../../http/error-response.ts'
 import { noStoreJson } from '../../http/respond.ts'
-import type { ConnectionRef } from '../../model/connection.ts'
 import { statelessHeaders, statelessMeta } from '../../model/mcp.ts'
 import { type InsertMembers, type JsonPath, type ReplaceValue, replacingValues } from '../../schema/replace-values.ts'
 import type { AuthorizedCall } from '../gateway/authorized-call.ts'
@@ -32,15 +31,6 @@ export interface Target {
   readonly named?: { readonly path: JsonPath; readonly own: string }
   /** Reads the tool's definition, where it is known. */
   readonly definition?: () => Definition | undefined
-}
-
-/** The connection, if the caller may use it: as the single endpoint would find it. Throws 404, and 403. */
-export function findConnectionOf(
-  { authorizer }: EndpointDeps,
-  { context }: EndpointRequest,
-  ref: ConnectionRef,
-): Promise<AuthorizedConnection> {
-  return authorizer.requireConnection(context, 'execute', ref)
 }
 
 /** Sends a request or notification. Throws PlatformError; the state of a server is an answer (contract, 20.8). */
@@ -71,7 +61,7 @@ export async function sendReply(deps: EndpointDeps, asked: EndpointRequest): Pro
   const { message, owner, headers } = asked
   const request = deps.underWay.asked(owner, message.id)
   if (request === undefined) return accepted()
-  const connection = await findConnectionOf(deps, asked, request.ref)
+  const connection = await deps.authorizer.requireConnection(asked.context, 'execute', request.ref)
   const call = callOf(deps, asked, { connection, era: 'handshake' }, '')
   const bytes = await replaced(asked.context, message, (path) => (isPath(path, ['id']) ? request.rawId : undefined))
   const own = headersFor(headers, { method: '', era: 'handshake' })
@@ -88,7 +78,7 @@ export async function sendCancellation(deps: EndpointDeps, asked: EndpointReques
   const { requestId } = (message.body['params'] ?? {}) as { requestId?: string | number }
   const sent = requestId === undefined ? undefined : deps.underWay.sent(owner, requestId)
   if (sent === undefined) return accepted()
-  const connection = await findConnectionOf(deps, asked, sent.ref)
+  const connection = await deps.authorizer.requireConnection(asked.context, 'execute', sent.ref)
   const named = { path: ['params', 'requestId'], own: sent.id }
   await sendCall(deps, asked, { connection, era: message.era, named })
   return accepted()
@@ -193,7 +183,7 @@ function callOf(deps: EndpointDeps, asked: EndpointRequest, target: Target, rawI
     },
     async renew() {
       const again = { ...asked, ...(await enterEndpoint(deps, context.request, true)) }
-      const renewed = await findConnectionOf(deps, again, { namespace, connectionId })
+      const renewed = await deps.authorizer.requireConnection(again.context, 'execute', { namespace, connectionId })
       return callOf(deps, again, { ...target, connection: renewed }, rawId)
     },
   }

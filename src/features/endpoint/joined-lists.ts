@@ -4,10 +4,10 @@ import type { RequestContext } from '../../auth/authorizer.ts'
 import { PlatformError } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { toolsCharsMax } from '../../limits.ts'
-import { couldCall, hasRpcRules, toolRules } from '../../policy/tools.ts'
+import { hasRpcRules } from '../../policy/tools.ts'
 import type { Store } from '../../storage/store.ts'
 import { inScope } from '../connections/plan.ts'
-import { narrowingCostMax } from '../gateway/filter-tools.ts'
+import { narrowed } from '../gateway/filter-tools.ts'
 import type { ListKind } from '../gateway/tool-requests.ts'
 import { type KeptLists, type ListedConnection, type ListProblem, listFreshMs } from './kept-lists.ts'
 import type { Kept } from './kept-record.ts'
@@ -76,21 +76,7 @@ function* narrowing(
 ): Generator<number, RenderedOffer> {
   const lists = yield* rendering(connectionId, kept, length)
   if (!hasRpcRules(blocks)) return lists
-  const rules = toolRules(blocks)
-  const tools: ListedDefinition[] = []
-  let left = narrowingCostMax
-  for (const tool of lists.tools) {
-    const asking = couldCall(rules, tool.own)
-    let step = asking.next()
-    for (; !step.done; step = asking.next()) {
-      left -= step.value
-      if (left < 0)
-        throw new PlatformError('upstream_error', 'A connection lists too many tools for this token’s patterns')
-      yield step.value
-    }
-    if (step.value) tools.push(tool)
-  }
-  return { ...lists, tools }
+  return { ...lists, tools: yield* narrowed(lists.tools, ({ own }) => own, blocks) }
 }
 
 /** The definitions of one kind, and the connections that lack some. */

@@ -14,25 +14,14 @@ const suffixChars = 9
 const suffix = /_[0-9a-f]{8}$/
 const separator = '__'
 
+const plain = /^[A-Za-z0-9_-]+$/
+
 /** The name that a list shows for a connection's own name of a tool or prompt. */
 export function listedName(connectionId: string, own: string, length: NameLength): string {
   const joined = connectionId + separator + own
-  return isPlain(connectionId, own, joined, length) ? joined : hashedName(connectionId, own, joined, length)
-}
-
-/** Whether both parts can be told apart in the joined name, and every client takes it. */
-function isPlain(connectionId: string, own: string, joined: string, length: NameLength): boolean {
-  return (
-    isUnambiguousId(connectionId) && /^[A-Za-z0-9_-]+$/.test(own) && joined.length <= length && !suffix.test(joined)
-  )
-}
-
-/** Whether the first separator of a plain name ends this id. */
-function isUnambiguousId(connectionId: string): boolean {
-  return /^[A-Za-z0-9_-]+$/.test(connectionId) && !connectionId.includes(separator) && !connectionId.endsWith('_')
-}
-
-function hashedName(connectionId: string, own: string, joined: string, length: NameLength): string {
+  // The first separator of the joined name ends this id.
+  const isClearId = plain.test(connectionId) && !connectionId.includes(separator) && !connectionId.endsWith('_')
+  if (isClearId && plain.test(own) && joined.length <= length && !suffix.test(joined)) return joined
   // One for each code point: with `u`, a surrogate pair is one character.
   const readable = joined.replaceAll(/[^A-Za-z0-9_-]/gu, '_').slice(0, length - suffixChars)
   const hash = createHash('sha256').update(`${connectionId}\0${own}`).digest('hex')

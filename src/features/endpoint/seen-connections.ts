@@ -70,11 +70,14 @@ export async function* everySeenBatch(
   context: RequestContext,
   { namespace, from, most, namespacesMax }: Wanted,
 ): AsyncGenerator<readonly ConnectionRef[] | 'more'> {
-  const names = await seenNamespaces(store, context, {
-    only: namespace,
-    from: from?.namespace,
-    most: namespacesMax + 1,
-  })
+  const { blocks } = context.caller
+  const isWanted = (name: string) => {
+    const access = { namespace: name, resource: 'connections', metadata: 'narrowed' } as const
+    const may = (operation: 'read' | 'execute') => decide(blocks, { ...access, operation }).allowed
+    return (namespace ?? name) === name && name >= (from?.namespace ?? '') && (may('read') || may('execute'))
+  }
+  const all = await accessibleNamespaces(store, context)
+  const names = await allowanceOf(context.request).run(firstNames(all, isWanted, namespacesMax + 1)) // 429
   for (const [index, name] of names.entries()) {
     if (index === namespacesMax) yield 'more'
     if (index === namespacesMax) return
@@ -86,24 +89,4 @@ export async function* everySeenBatch(
       if (ids.length > 0) yield ids.map((connectionId) => ({ namespace: name, connectionId }))
     }
   }
-}
-
-/** The first names of namespaces whose connections the caller may read or call, in order. */
-async function seenNamespaces(
-  store: Store,
-  context: RequestContext,
-  {
-    only,
-    from = '',
-    most,
-  }: { readonly only: string | undefined; readonly from: string | undefined; readonly most: number },
-): Promise<string[]> {
-  const { blocks } = context.caller
-  const isWanted = (name: string) => {
-    const access = { namespace: name, resource: 'connections', metadata: 'narrowed' } as const
-    const may = (operation: 'read' | 'execute') => decide(blocks, { ...access, operation }).allowed
-    return (only ?? name) === name && name >= from && (may('read') || may('execute'))
-  }
-  const names = await accessibleNamespaces(store, context)
-  return allowanceOf(context.request).run(firstNames(names, isWanted, most)) // 429
 }

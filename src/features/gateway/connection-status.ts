@@ -58,7 +58,7 @@ async function writeStatus(
   const isSame = JSON.stringify(before.connection.status) === JSON.stringify(after)
   if (isSame && at - contactedAt < contactNotedMs) return
   const connection = { ...before.connection, status: after }
-  const privatePart = contacted(before.privatePart, { before: before.connection.status, after, at })
+  const privatePart = contacted(before.privatePart, before.connection, connection, at)
   await store.commit(connectionChange(ref, before, { connection, privatePart }))
 }
 

@@ -37,7 +37,13 @@ export function* filterTools(
   const { result } = message as { result?: unknown }
   const isList = typeof result === 'object' && result !== null && Object.hasOwn(result, 'tools')
   if (!isList) return JSON.stringify(message)
-  return JSON.stringify({ ...message, result: yield* filterList(result as List, blocks, isAccepted) })
+  const { tools } = result as { tools: unknown }
+  // An entry without a name cannot be called.
+  const named = Array.isArray(tools) ? tools.filter((one) => typeof one?.name === 'string' && isAccepted(one.name)) : []
+  const shown = yield* narrowed(named, ({ name }) => name, blocks)
+  // Each token gets its own list, so a shared cache must not store this one for other callers.
+  const own = { ...result, tools: shown, ...('cacheScope' in result && { cacheScope: 'private' }) }
+  return JSON.stringify({ ...message, result: own })
 }
 
 /**
@@ -59,39 +65,31 @@ const parsedResponseBounds = {
   depthMax: parsedResponseDepthMax,
 }
 
-type List = Readonly<Record<string, unknown>>
-
-/** The cost of all tools together is limited to `narrowingCostMax`. */
-function* filterList(
-  result: List,
+/**
+ * The tools that a token of these blocks could call, as work in steps. Throws PlatformError `upstream_error` where
+ * asking costs more than `narrowingCostMax` in all.
+ */
+export function* narrowed<T>(
+  tools: readonly T[],
+  nameOf: (tool: T) => string,
   blocks: readonly Block[],
-  isAccepted: (name: string) => boolean,
-): Generator<number, object> {
-  const { tools } = result
+): Generator<number, T[]> {
   const rules = toolRules(blocks)
-  const shown: unknown[] = []
+  const found: T[] = []
   let left = narrowingCostMax
-  for (const tool of Array.isArray(tools) ? tools : []) {
-    // An entry without a name cannot be called.
-    if (typeof tool !== 'object' || tool === null || !Object.hasOwn(tool, 'name')) continue
-    const { name } = tool as { name: unknown }
-    if (typeof name !== 'string' || !isAccepted(name)) continue
-    const asking = couldCall(rules, name)
+  for (const tool of tools) {
+    const asking = couldCall(rules, nameOf(tool))
     let step = asking.next()
     for (; !step.done; step = asking.next()) {
       left -= step.value
-      if (left < 0) throw tooCostly()
+      if (left < 0)
+        throw new PlatformError(
+          'upstream_error',
+          'The MCP server lists too many tools for this token’s patterns: mint a token with fewer or simpler patterns',
+        )
       yield step.value
     }
-    if (step.value) shown.push(tool)
+    if (step.value) found.push(tool)
   }
-  // Each token gets its own list, so a shared cache must not store this one for other callers.
-  return { ...result, tools: shown, ...('cacheScope' in result && { cacheScope: 'private' }) }
-}
-
-function tooCostly(): PlatformError {
-  return new PlatformError(
-    'upstream_error',
-    'The MCP server lists too many tools for this token’s patterns: mint a token with fewer or simpler patterns',
-  )
+  return found
 }

@@ -55,7 +55,7 @@ const rpcJsonBounds = {
 } as const
 
 /**
- * Parses a body, as work in steps. Its era is set to `handshake` until `createEraReader` has decided. Throws
+ * Parses a body, as work in steps. Its era is set to `handshake` until `classifiedEra` has decided. Throws
  * PlatformError.
  */
 export function* parsingMessage(
@@ -217,7 +217,11 @@ function paramProblem({ body }: Message, headers: Headers): string | undefined {
 export function withoutAmbiguousParams(headers: Headers, { body }: Message): Headers {
   const named = [...headers.keys()].filter((name) => name.startsWith(paramPrefix))
   if (named.length === 0) return headers
-  const given = textsByName(body)
+  // By normalized name. Each key is normalized once: one long key may have a list of a hundred thousand values.
+  const given = new Map<string, Set<string>>()
+  const byKey = new Map<string, Set<string>>()
+  for (const [key, text] of argumentTexts(body))
+    byKey.getOrInsertComputed(key, () => given.getOrInsertComputed(lettersOf(key), () => new Set())).add(text)
   const kept = new Headers(headers)
   for (const name of named) {
     const value = plainValue(headers.get(name) ?? '')
@@ -225,25 +229,6 @@ export function withoutAmbiguousParams(headers: Headers, { body }: Message): Hea
     if (values === undefined || values.size > 1 || !values.has(value)) kept.delete(name)
   }
   return kept
-}
-
-/**
- * Values by normalized name. Each key is normalized once: one long key may have a list of a hundred thousand values.
- */
-function textsByName(body: Message['body']): ReadonlyMap<string, ReadonlySet<string>> {
-  const byName = new Map<string, Set<string>>()
-  const byKey = new Map<string, Set<string>>()
-  for (const [key, text] of argumentTexts(body)) {
-    let texts = byKey.get(key)
-    if (texts === undefined) {
-      const name = lettersOf(key)
-      texts = byName.get(name) ?? new Set()
-      byName.set(name, texts)
-      byKey.set(key, texts)
-    }
-    texts.add(text)
-  }
-  return byName
 }
 
 /** Normalizes a name, so that `tenantId`, `tenant_id` and `Tenant-Id` are equal. */

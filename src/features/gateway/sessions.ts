@@ -79,15 +79,10 @@ export type Sessions = ReturnType<typeof createSessions>
 
 /** `key` is the encryption key for session ids; see auth/secrets.ts. */
 export function createSessions(key: Buffer) {
-  const byApiKey = new LRUCache<string, PlatformSessions>({ max: holdersWithSessionsMax })
-
-  function sessionsOf(keyId: string): PlatformSessions {
-    const kept = byApiKey.get(keyId)
-    if (kept !== undefined) return kept
-    const sessions: PlatformSessions = new LRUCache({ max: sessionsKeptMax })
-    byApiKey.set(keyId, sessions)
-    return sessions
-  }
+  const byApiKey = new LRUCache<string, PlatformSessions>({
+    max: holdersWithSessionsMax,
+    memoMethod: () => new LRUCache({ max: sessionsKeptMax }),
+  })
 
   return {
     /** Seals an upstream's session id for the client. Undefined if the id exceeds `upstreamSessionIdCharsMax`. */
@@ -111,7 +106,7 @@ export function createSessions(key: Buffer) {
      * another's; beyond `holdersWithSessionsMax` keys, all sessions of the key unused longest are dropped.
      */
     platform(keyId: string, sessionOwner: string, open: () => Promise<PlatformSession>) {
-      const sessions = sessionsOf(keyId)
+      const sessions = byApiKey.memo(keyId)
       const kept = sessions.get(sessionOwner)
       if (kept !== undefined) return kept
       const opening = open()
@@ -132,7 +127,7 @@ export function createSessions(key: Buffer) {
     },
     /** Drops a platform session that the upstream no longer knows. */
     forget(keyId: string, sessionOwner: string, session: PlatformSession): void {
-      const sessions = sessionsOf(keyId)
+      const sessions = byApiKey.memo(keyId)
       // Another request may already have opened the next session; keep that one.
       if (sessions.peek(sessionOwner) === session) sessions.delete(sessionOwner)
     },

@@ -68,16 +68,11 @@ export function createMocks(sockets: Pick<ClientSockets, 'wait'>) {
   /** Of the server that was read last. */
   let serial = 0
 
-  function serversOf(directory: DirectorySnapshot): LRUCache<string, MockServer> {
-    const kept = serversBySnapshot.get(directory)
-    if (kept !== undefined) return kept
-    const servers = new LRUCache<string, MockServer>({
-      maxSize: mockServersKeptBytesMax,
-      sizeCalculation: ({ bytes }) => bytes + 1000,
+  const serversOf = (directory: DirectorySnapshot) =>
+    serversBySnapshot.getOrInsertComputed(directory, () => {
+      const sizeCalculation = ({ bytes }: MockServer) => bytes + 1000
+      return new LRUCache<string, MockServer>({ maxSize: mockServersKeptBytesMax, sizeCalculation })
     })
-    serversBySnapshot.set(directory, servers)
-    return servers
-  }
 
   async function read({ directory, request, server: name }: MockCall): Promise<MockServer | undefined> {
     const bytes = await directory.serverJson(name)

@@ -11,58 +11,36 @@ import { type Line, linesBefore } from '../../ops/lines-backwards.ts'
 /** Contract 18.5: lines of a log that one request looks at. Past it: the page ends, with a cursor and `stopped`. */
 const linesPerRequestMax = 100_000
 
-export interface PageBack<T> {
-  readonly items: T[]
-  readonly nextCursor: string | null
-  /** Whether the page ended because the request had looked at as many lines as it may. */
-  readonly stopped: boolean
-}
-
 /**
  * `path`: undefined, or the path of no file, where nothing is recorded. `read`: the item of a line, if it is wanted.
- * The cursor is sealed, because where a line stands in the file tells how much others do. Throws `invalid_request` and
- * `rate_limited`.
+ * `stopped`: the page ended because the request had looked at as many lines as it may. The cursor is sealed, because
+ * where a line stands in the file tells how much others do. Throws `invalid_request` and `rate_limited`.
  */
 export async function pageBack<T>(
   request: Request,
   { path, query, key }: { path: string | undefined; query: ReadonlyMap<string, string>; key: Buffer },
   read: (line: string) => Promise<T | undefined> | T | undefined,
-): Promise<PageBack<T>> {
-  const limit = readInteger(query, 'limit', { least: 1, most: listPageMax, otherwise: listPageMax })
-  const file = path === undefined ? undefined : await open(path, 'r').catch(() => undefined)
-  if (file === undefined) return { items: [], nextCursor: null, stopped: false }
-  try {
-    const { ino, size } = await file.stat()
-    const binding = `lines of ${ino}`
-    const cursor = query.get('cursor')
-    const from = cursor === undefined ? size : Number(openText(key, cursor, binding) ?? Number.NaN)
-    if (!(from <= size))
-      throw invalidRequest('cursor: not valid for this list, or its file was moved away; start again without it')
-    const { items, next, stopped } = await take(request, file, from, limit, read)
-    return { items, nextCursor: next === 0 ? null : sealText(key, String(next), binding), stopped }
-  } finally {
-    await file.close()
-  }
-}
-
-async function take<T>(
-  request: Request,
-  file: FileHandle,
-  from: number,
-  limit: number,
-  read: (line: string) => Promise<T | undefined> | T | undefined,
 ) {
+  const limit = readInteger(query, 'limit', { least: 1, most: listPageMax, otherwise: listPageMax })
   const items: T[] = []
-  let next = from
-  const back = linesBack(request, file, from)
+  await using file = path === undefined ? null : await open(path, 'r').catch(() => null)
+  if (file === null) return { items, nextCursor: null, stopped: false }
+  const { ino, size } = await file.stat()
+  const binding = `lines of ${ino}`
+  const cursor = query.get('cursor')
+  let next = cursor === undefined ? size : Number(openText(key, cursor, binding) ?? Number.NaN)
+  if (!(next <= size))
+    throw invalidRequest('cursor: not valid for this list, or its file was moved away; start again without it')
+  const page = (stopped: boolean) => ({ items, nextCursor: sealText(key, String(next), binding), stopped })
+  const back = linesBack(request, file, next)
   for await (const lines of back.lines)
     for (const { text, start } of lines) {
-      if (items.length === limit) return { items, next, stopped: false }
+      if (items.length === limit) return page(false)
       const item = await read(text)
       if (item !== undefined) items.push(item)
       next = start
     }
-  return { items, next: back.stopped ? next : 0, stopped: back.stopped }
+  return back.stopped ? page(true) : { items, nextCursor: null, stopped: false }
 }
 
 /**

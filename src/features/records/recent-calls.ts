@@ -22,25 +22,21 @@ export function recentCalls(
 ): RecentCalls {
   const found: RecentCalls = { lines: batches(), stopped: false }
   async function* batches(): AsyncGenerator<readonly RecordedCall[]> {
-    const file = deps.callsPath === undefined ? undefined : await open(deps.callsPath, 'r').catch(() => undefined)
-    if (file === undefined) return
-    try {
-      const matches = matchesCall(wanted)
-      const mayRead = readableCalls(deps, context)
-      const { size } = await file.stat()
-      const back = linesBack(context.request, file, size)
-      for await (const lines of back.lines) {
-        const calls = lines.map(({ text }) => (fieldsOf(text) ?? {}) as RecordedCall)
-        const read: RecordedCall[] = []
-        for (const call of calls) if (call.event === 'call' && matches(call) && (await mayRead(call))) read.push(call)
-        yield read
-        // Lines are in the order of their time, but for a few of one moment.
-        if (calls.length > 0 && calls.every(({ time = '' }) => Date.parse(time) < wanted.since)) return
-      }
-      found.stopped = back.stopped
-    } finally {
-      await file.close()
+    await using file = deps.callsPath === undefined ? null : await open(deps.callsPath, 'r').catch(() => null)
+    if (file === null) return
+    const matches = matchesCall(wanted)
+    const mayRead = readableCalls(deps, context)
+    const { size } = await file.stat()
+    const back = linesBack(context.request, file, size)
+    for await (const lines of back.lines) {
+      const calls = lines.map(({ text }) => (fieldsOf(text) ?? {}) as RecordedCall)
+      const read: RecordedCall[] = []
+      for (const call of calls) if (call.event === 'call' && matches(call) && (await mayRead(call))) read.push(call)
+      yield read
+      // Lines are in the order of their time, but for a few of one moment.
+      if (calls.length > 0 && calls.every(({ time = '' }) => Date.parse(time) < wanted.since)) return
     }
+    found.stopped = back.stopped
   }
   return found
 }

@@ -5,19 +5,8 @@
  */
 
 import { dlopen, ptr } from 'bun:ffi'
-import {
-  closeSync,
-  constants,
-  fchmodSync,
-  lstatSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-} from 'node:fs'
+import { chmodSync, closeSync, lstatSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { writeWhole } from '../write-whole.ts'
 
 /** Folder for the addon if there are no in-memory files: the folder of the store that is being opened. */
 let unpackFolder = '.'
@@ -42,7 +31,7 @@ function inMemory(bytes: Buffer): unknown {
     const libc = dlopen('libc.so.6', { memfd_create: { args: ['ptr', 'u32'], returns: 'i32' } })
     descriptor = libc.symbols.memfd_create(ptr(Buffer.from('lmdb.node\0')), closedByPrograms)
     if (descriptor < 0) return undefined
-    writeWhole(descriptor, bytes)
+    writeFileSync(descriptor, bytes)
     return load(`/proc/self/fd/${descriptor}`)
   } catch {
     return undefined
@@ -67,7 +56,9 @@ export function unpack(bytes: Buffer, folder: string): string {
   const draft = `${file}.${process.pid}`
   try {
     rmSync(draft, { force: true })
-    writeNew(draft, bytes)
+    writeFileSync(draft, bytes, { flag: 'wx', mode: 0o500 })
+    // A process may mask bits of the mode above.
+    chmodSync(draft, 0o500)
     renameSync(draft, file)
   } catch (error) {
     rmSync(draft, { force: true })
@@ -88,16 +79,6 @@ function isIntact(file: string, bytes: Buffer): boolean {
   if (found === undefined || !found.isFile() || found.size !== bytes.length) return false
   const isSelf = process.getuid === undefined || (found.uid === process.getuid() && (found.mode & 0o022) === 0)
   return isSelf && readFileSync(file).equals(bytes)
-}
-
-function writeNew(file: string, bytes: Buffer): void {
-  const descriptor = openSync(file, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o500)
-  try {
-    writeWhole(descriptor, bytes)
-    fchmodSync(descriptor, 0o500)
-  } finally {
-    closeSync(descriptor)
-  }
 }
 
 function load(file: string): unknown {

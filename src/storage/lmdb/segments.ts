@@ -231,17 +231,8 @@ function sizeOf({ key, value }: Entry): number {
 }
 
 function positionOf(entries: readonly Entry[], key: Key): number {
-  // A load arrives in key order, so try the end first.
-  const last = entries.at(-1)
-  if (last === undefined || Buffer.compare(last.key, key) < 0) return entries.length
-  let low = 0
-  let high = entries.length
-  while (low < high) {
-    const middle = (low + high) >>> 1
-    if (Buffer.compare((entries[middle] as Entry).key, key) < 0) low = middle + 1
-    else high = middle
-  }
-  return low
+  // From the end: a load arrives in key order.
+  return entries.findLastIndex((entry) => Buffer.compare(entry.key, key) < 0) + 1
 }
 
 /** Splits entries into about equally full segments. None exceeds its bound, except one with a single larger entry. */
