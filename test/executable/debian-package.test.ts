@@ -28,6 +28,8 @@ function packed(folder: string, version: string): string {
 
 /** Starts systemd over the machine's own files, in namespaces of its own, until the trial has ended. `$1`: the folder of both. */
 const machineOfItsOwn = `
+# The tests of this process may have opened data folders, which hides new files from others, / of this machine too.
+umask 022
 mount -t tmpfs tmpfs /mnt
 mkdir /mnt/upper /mnt/work /mnt/root
 mount -t overlay -o lowerdir=/,upperdir=/mnt/upper,workdir=/mnt/work overlay /mnt/root
