@@ -1,14 +1,20 @@
-/** Signs of a definition that people should read with care. They only warn: no pin depends on them. */
+/**
+ * Suspicious parts in the definition of a tool (contract, 9.9 and 20.11). A finding is a hint for people, and no pin
+ * depends on it: a harmless tool may have one, and a harmful tool may have none.
+ */
 
 import type { PinFinding } from '../../model/pins.ts'
-import { hasInvisible } from './shown-text.ts'
+import { showHiddenCharacters } from '../../ops/escape-control.ts'
 
+/** Joiners within words of scripts that join letters, such as Persian. The Latin script has no use for them. */
+const joiners =
+  /(?<=[[\p{L}\p{M}]--[\p{Script=Latin}\p{Script=Inherited}]])[\u200c\u200d](?=[\p{L}--\p{Script=Latin}])/gv
+
+/** Letters that look like Latin ones (Unicode's confusables.txt). Others are no disguise: 5 μs, Δt. */
+const latinLookalikes = /[АВЕЅІЈКМНОРСТУХЬасеѕіјорухһԁԛԝӏΑΒΕΖΗΙΚΜΝΟΡΤΥΧανορυι]/u
+
+/** Texts that are searched have words one space apart. */
 const signs: readonly (readonly [PinFinding, readonly RegExp[]])[] = [
-  [
-    'mixed-script',
-    // Letters of Greek or Cyrillic within a word of Latin ones.
-    [/[a-zA-Z][\u{370}-\u{3ff}\u{400}-\u{52f}]/u, /[\u{370}-\u{3ff}\u{400}-\u{52f}][a-zA-Z]/u],
-  ],
   [
     // Words to a model rather than to a person.
     'instruction-like',
@@ -17,12 +23,14 @@ const signs: readonly (readonly [PinFinding, readonly RegExp[]])[] = [
       /\b(?:ignore|disregard|forget) (?:all |any |the )?(?:previous|prior|above|earlier|other)\b/i,
       /\b(?:do not|don't|never) (?:tell|mention|inform|show|reveal)\b/i,
       /\b(?:you must|always|before (?:using|calling)[^.]{0,60}) (?:first )?(?:call|use|read|send|include|pass)\b/i,
+      /\bwithout (?:telling|informing) the user\b|\bsystem prompt\b|\bbefore using any other tool\b/i,
     ],
   ],
   [
     'secret-path',
     [
-      /\.(?:ssh|aws|gnupg|kube|docker|netrc|npmrc|pypirc|env)\b/i,
+      // Not process.env.
+      /(?<![\w)\]])\.(?:ssh|aws|gnupg|kube|docker|netrc|npmrc|pypirc|env)\b/i,
       /\bid_(?:rsa|ed25519|ecdsa)\b|\bwallet\.dat\b|\/etc\/(?:passwd|shadow)\b/i,
       /\b(?:credentials|mcp|claude_desktop_config)\.json\b/i,
     ],
@@ -46,11 +54,23 @@ export function isTellingName(name: string): boolean {
   return /[_.-]|[a-z][A-Z]/.test(name)
 }
 
-/** `others`: telling names of tools of other connections. `text`: the texts of a definition, or instructions. */
-export function findingsIn(text: string, others: ReadonlySet<string>): PinFinding[] {
-  const found = signs.flatMap(([finding, patterns]) => (patterns.some((one) => one.test(text)) ? [finding] : []))
-  if (hasInvisible(text)) found.unshift('hidden-characters')
+const nothing: ReadonlySet<string> = new Set()
+
+/** `text`: the texts of a definition, or instructions. `others`: telling names of tools of other connections. */
+export function findingsIn(text: string, others = nothing): PinFinding[] {
+  const written = text.replaceAll(joiners, '')
+  const spaced = text.replaceAll(/\s+/g, ' ')
+  const found: PinFinding[] = []
+  if (showHiddenCharacters(written) !== written) found.push('hidden-characters')
+  if (hasMixedWord(text)) found.push('mixed-script')
+  for (const [finding, patterns] of signs) if (patterns.some((one) => one.test(spaced))) found.push(finding)
   const names = others.size === 0 ? [] : (text.match(word) ?? [])
   if (names.some((one) => others.has(one.replace(/[.-]$/, '')))) found.push('other-tool')
   return found
+}
+
+/** Whether a word has Latin letters, and others that look like them. */
+function hasMixedWord(text: string): boolean {
+  const words = text.match(/[\p{L}\p{M}]+/gu) ?? []
+  return words.some((word) => /\p{Script=Latin}/u.test(word) && latinLookalikes.test(word))
 }

@@ -17,10 +17,6 @@ export function shownText(text: string): string {
   return text.replace(invisible, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`)
 }
 
-export function hasInvisible(text: string): boolean {
-  return text.search(invisible) >= 0
-}
-
 /** A JSON value with its texts, and names of members, as people should see them. */
 export function shownValue(value: unknown): unknown {
   if (typeof value === 'string') return shownText(value)
