@@ -3,7 +3,7 @@
 import type { RequestContext } from '../../auth/authorizer.ts'
 import type { ShownTool } from '../../model/mcp.ts'
 import { within } from '../../within.ts'
-import { consentToolsTimeoutMs, shown, type Tool } from '../gateway/tool-requests.ts'
+import { consentToolsTimeoutMs, shown } from '../gateway/tool-requests.ts'
 import { narrowedBy } from './endpoint-context.ts'
 import type { EndpointDeps } from './endpoint-deps.ts'
 import { joinLists, withLists } from './joined-lists.ts'
@@ -21,7 +21,7 @@ export async function endpointTools(
     return [...byName.values()].flatMap(([first, ...others]) => {
       if (first === undefined) return []
       const ids = [first, ...others].map(({ connectionId }) => connectionId).join(', ')
-      const tool = shown(first.definition as unknown as Tool)
+      const tool = shown(first.definition)
       return [{ ...tool, description: `${ids}: ${tool.description}` }]
     })
   }).catch(() => undefined)

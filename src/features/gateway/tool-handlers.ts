@@ -12,7 +12,7 @@ import { noStoreJson, wholeResponse } from '../../http/respond.ts'
 import { rpcDepthMax } from '../../limits.ts'
 import { authorizeCall, type GatewayDeps, isFresh } from './forward.ts'
 import { bodyTooLarge } from './message.ts'
-import { ask, listTools } from './tool-requests.ts'
+import { ask, type Definition, listDefinitions } from './tool-requests.ts'
 
 /** `getTool` returns the tool of this name, or else the group of tools below it as `{tools}`, or else 404. */
 export function toolHandlers(deps: GatewayDeps): Pick<Handlers, 'listTools' | 'getTool' | 'callTool'> {
@@ -20,15 +20,16 @@ export function toolHandlers(deps: GatewayDeps): Pick<Handlers, 'listTools' | 'g
     async listTools(request) {
       const call = await authorizeCall(deps, request) // 401, 429, 404, 403
       refuseQuery(request.url) // 400
-      return toolResponse(request, { tools: await listTools(deps, call, () => true) })
+      return toolResponse(request, { tools: await listDefinitions(deps, call, 'tools') })
     },
 
     async getTool(request) {
       const call = await authorizeCall(deps, request) // 401, 429, 404, 403
       refuseQuery(request.url) // 400
       const name = toolNameOf(request)
-      const found = await listTools(deps, call, (one) => one.name === name || one.name.startsWith(`${name}.`))
-      const tool = found.find((one) => one.name === name)
+      const isWanted = ({ name: own }: Definition) => own === name || String(own).startsWith(`${name}.`)
+      const found = await listDefinitions(deps, call, 'tools', isWanted)
+      const tool = found.find(({ name: own }) => own === name)
       if (tool !== undefined) return toolResponse(request, tool)
       if (found.length === 0) throw notFound() // 404
       return toolResponse(request, { tools: found })

@@ -21,12 +21,6 @@ export const toolsListedMax = 20_000
 /** Time that the consent page waits for the server's list of tools. Past it: the names are typed. */
 export const consentToolsTimeoutMs = 3000
 
-export interface Tool {
-  readonly name: string
-  readonly description?: unknown
-  readonly annotations?: { readonly readOnlyHint?: unknown; readonly destructiveHint?: unknown } | null
-}
-
 /** Characters of a tool's description that the consent page shows. Past it: it is cut. */
 const shownCharsMax = 160
 
@@ -41,7 +35,7 @@ export async function shownTools(
 ): Promise<ShownTool[] | undefined> {
   // The person was authenticated by a browser session just now, and is not asked again within this request.
   const call: AuthorizedCall = { context, connection, at: deps.clock.monotonic(), renew: async () => call }
-  const tools = listTools(deps, call, () => true).then(
+  const tools = listDefinitions(deps, call, 'tools').then(
     (all) => all.map(shown),
     () => undefined,
   )
@@ -49,12 +43,12 @@ export async function shownTools(
 }
 
 /** `readOnlyHint` and `destructiveHint` (MCP, tool annotations): without them a tool may do everything. */
-export function shown({ name, description, annotations }: Tool): ShownTool {
+export function shown({ name, description, annotations }: Definition): ShownTool {
   const text = typeof description === 'string' ? description.trim() : ''
-  const { readOnlyHint, destructiveHint } = annotations ?? {}
+  const { readOnlyHint, destructiveHint } = (annotations ?? {}) as Definition
   const change = destructiveHint === false ? 'changes data, and deletes none' : 'may change or delete data'
   return {
-    name,
+    name: String(name),
     description: text.length > shownCharsMax ? `${text.slice(0, shownCharsMax)}…` : text,
     risk: readOnlyHint === true ? 'only reads' : change,
   }
@@ -72,15 +66,6 @@ export type ListKind = keyof typeof listKinds
 
 /** An entry of a list, with the text that identifies it. */
 export type Definition = Readonly<Record<string, unknown>>
-
-/** The wanted tools of all pages. Throws as `listDefinitions`. */
-export async function listTools(
-  deps: GatewayDeps,
-  call: AuthorizedCall,
-  isWanted: (tool: Tool) => boolean,
-): Promise<Tool[]> {
-  return (await listDefinitions(deps, call, 'tools', (one) => isWanted(one as unknown as Tool))) as unknown as Tool[]
-}
 
 /**
  * The wanted definitions of all pages; the others are not kept in memory. Throws `upstream_error` past `toolPagesMax`,
