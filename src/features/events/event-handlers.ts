@@ -17,6 +17,8 @@ import { createVisible, type Visible } from './visible-events.ts'
 const unreadBytesMax = 2 ** 20
 /** Events that wait to be looked at for a listener, each of some hundred bytes. Past it: as for `unreadBytesMax`. */
 const waitingMax = 1000
+/** Events that one listener is served before others are. Past it: the rest when its turn comes again. */
+const heardAtOnce = 8
 /** Milliseconds after which an idle stream carries a comment. */
 const commentMs = 15_000
 
@@ -134,6 +136,10 @@ class Listening {
     controller?.close()
   }
 
+  get #isReady(): boolean {
+    return this.#controller !== undefined && !this.#isFull && (this.#hasGap || this.#waiting.length > 0)
+  }
+
   get #isFull(): boolean {
     return (this.#controller?.desiredSize ?? 1) <= 0
   }
@@ -142,7 +148,8 @@ class Listening {
     if (this.#isBusy) return
     this.#isBusy = true
     try {
-      while (this.#controller !== undefined && !this.#isFull && (this.#hasGap || this.#waiting.length > 0)) {
+      for (let left = heardAtOnce; this.#isReady; left -= 1) {
+        if (left === 0) return this.#events.wake(this.#serve)
         if (this.#hasGap) this.#write('event: gap\ndata: {}\n\n')
         this.#hasGap = false
         const event = this.#waiting.shift()

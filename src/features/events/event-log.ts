@@ -7,6 +7,7 @@ import { LRUCache } from 'lru-cache'
 import { PlatformError } from '../../errors.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
 import type { RecordedCall } from '../../ops/call-filter.ts'
+import type { StoredConnection } from '../../storage/connections.ts'
 
 /** Contract 22.4: events that are kept for listeners that were away. Past it: they get `gap`. */
 const eventsKeptMax = 1000
@@ -55,10 +56,17 @@ export class KeptEvent {
   /** Of chance: a number would tell a listener how many events others cause. */
   readonly id = crypto.randomUUID()
   readonly #shapes = new Map<string, Uint8Array>()
+  #connection: Promise<StoredConnection | undefined> | undefined
 
   constructor(time: number, happening: Happening) {
     this.time = time
     this.happening = happening
+  }
+
+  /** The connection that the event is about, as it was for the first listener. */
+  connection(read: () => Promise<StoredConnection | undefined>): Promise<StoredConnection | undefined> {
+    this.#connection ??= read()
+    return this.#connection
   }
 
   written(data: object): Uint8Array {

@@ -20,8 +20,10 @@ interface Wanted {
 }
 
 export function createVisible(deps: HealthDeps, context: RequestContext, { namespace, types }: Wanted): Visible {
-  // Made for each event: what it has looked up may be otherwise by the next one.
-  const mayRead = (call: RecordedCall) => readableCalls(deps, context)(call)
+  // Made for each event: what it has looked up may be otherwise by the next one. Hundreds of listeners hear of one
+  // event, whose connection is read once for all of them.
+  const mayRead = (event: KeptEvent, call: RecordedCall) =>
+    readableCalls(deps, context, (...ref) => event.connection(() => findConnection(deps.store, ...ref)))(call)
   const { caller, directory } = context
   const isNamed = namespaceFilter(caller.blocks)
   const isOperator = caller.operator && caller.token === undefined && caller.organizationId === undefined
@@ -35,7 +37,7 @@ export function createVisible(deps: HealthDeps, context: RequestContext, { names
     if (happening.type === 'audit')
       return isOperator && namespace === undefined ? event.writtenOnce('entry', () => happening.entry) : undefined
     const of = happening.type === 'call' ? happening.call : happening.client
-    if ((namespace ?? of.namespace) !== of.namespace || !(await mayRead(of))) return undefined
+    if ((namespace ?? of.namespace) !== of.namespace || !(await mayRead(event, of))) return undefined
     if (happening.type === 'client') return event.writtenOnce('client', () => happening.client)
     const { call } = happening
     const isWhole = seesArguments(context, call)

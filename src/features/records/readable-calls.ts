@@ -42,10 +42,12 @@ const never = Number.POSITIVE_INFINITY
  * Everybody may read the calls of their own user, those who manage a namespace its calls, and operators all; an
  * organization's key or token, those of its namespaces. A token's constraints on connections narrow that: one on
  * metadata hides the calls of a connection that is gone, or was made again, because nobody knows its metadata any more.
+ * `find`: reads a connection.
  */
 export function readableCalls(
-  { store }: RecordsDeps,
+  { store }: Pick<RecordsDeps, 'store'>,
   context: RequestContext,
+  find = (namespace: string, connectionId: string) => findConnection(store, namespace, connectionId),
 ): (call: RecordedCall) => Promise<boolean> {
   const { caller, directory } = context
   const isEverybodys = caller.operator && caller.organizationId === undefined
@@ -62,7 +64,7 @@ export function readableCalls(
     const access = { namespace, resource: 'connections', operation: 'read' } as const
     if (!decide(caller.blocks, { ...access, metadata: 'narrowed' }).allowed) return never
     if (caller.metadataFingerprint === '') return always
-    const { connection } = (await findConnection(store, namespace, connectionId)) ?? {}
+    const { connection } = (await find(namespace, connectionId)) ?? {}
     if (connection === undefined) return never
     const metadata = { connectionId, metadata: connection.metadata }
     return decide(caller.blocks, { ...access, metadata }).allowed ? Date.parse(connection.createdAt) : never

@@ -2,7 +2,12 @@
 
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { EventLog, eventListenersOfKeyMax, eventListenersOfUserMax } from '../../../src/features/events/event-log.ts'
+import {
+  EventLog,
+  eventListenersOfKeyMax,
+  eventListenersOfUserMax,
+  KeptEvent,
+} from '../../../src/features/events/event-log.ts'
 import { openCallLog } from '../../../src/ops/call-log.ts'
 import { mintToken } from '../../api/cases.ts'
 import { sampleApis } from '../../support/api.ts'
@@ -266,6 +271,17 @@ test('of connections of a namespace that was made again, nobody hears what was b
   const heard = await again.heard()
   expect(heard.map(({ data }) => data.connectionId)).toEqual(['mine'])
   await again.stop()
+})
+
+test('a connection is read once for all who hear of an event', async () => {
+  const event = new KeptEvent(0, { type: 'audit', entry: {} })
+  let reads = 0
+  const read = async () => {
+    reads += 1
+    return undefined
+  }
+  await Promise.all([event.connection(read), event.connection(read)])
+  expect(reads).toBe(1)
 })
 
 test('the id of an event says nothing of others', async () => {
