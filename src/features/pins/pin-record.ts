@@ -68,8 +68,15 @@ export const noPins: PinRecord = {
   ...{ reported: new Set<string>(), texts: new Map<string, string>() },
 }
 
-/** The pins after this was seen, and the changes that the audit log does not have yet. */
-export function withSeen(before: PinRecord, seen: Seen): { readonly pins: PinRecord; readonly changes: PinChange[] } {
+/**
+ * The pins after this was seen, and the changes that the audit log does not have yet. `mayReport`: whether it has room
+ * for another one; a change without is reported when the list is seen again.
+ */
+export function withSeen(
+  before: PinRecord,
+  seen: Seen,
+  mayReport: () => boolean,
+): { readonly pins: PinRecord; readonly changes: PinChange[] } {
   const texts = new Map(before.texts)
   let { tools, instructions } = before
   if (seen.tools !== undefined) {
@@ -89,7 +96,7 @@ export function withSeen(before: PinRecord, seen: Seen): { readonly pins: PinRec
     const state = stateOf(pin)
     if (pin.present === null || (state !== 'changed' && state !== 'added')) continue
     const name = Bun.SHA256.hash(`${pin.present} ${tool ?? ''}`, 'base64').slice(0, 22)
-    if (reported.has(name) || reported.size >= reportedMax) continue
+    if (reported.has(name) || reported.size >= reportedMax || !mayReport()) continue
     reported.add(name)
     changes.push({ tool, state, hash: pin.present })
   }
@@ -132,6 +139,7 @@ export function withAccepted(
   }: { readonly tools: ReadonlyMap<string, string>; readonly instructions?: string | undefined },
 ): PinRecord | undefined {
   const tools = new Map(before.tools)
+  if (wanted.size === 0 && text === undefined) return before
   for (const [name, hash] of wanted) {
     const pin = tools.get(name)
     if (pin === undefined || shownHash(pin) !== hash) return undefined

@@ -36,6 +36,8 @@ export const shownWritesAtOnce = 20
 const shownWritesPerSecond = 0.1
 /** Ours: writes at once that unblock a tool, because its server returned to the accepted definition. Past it: one each second. */
 const backWritesAtOnce = 60
+/** Ours: lines `pin.changed` at once for the connections of a namespace. Past it: one each second; a change is reported when its list is read again and there is room. */
+const pinLinesAtOnce = 2000
 /** Tools of pins that are in memory, of all connections. Past it: the least recently used pins are read again. */
 const toolsKeptMax = 100_000
 /** Comparing a pin takes about as long as parsing so many characters. */
@@ -57,6 +59,7 @@ export class Pins {
   })
   readonly #shownWrites: RateLimit
   readonly #backWrites: RateLimit
+  readonly #lines: RateLimit
   /** Changes in progress, by what was seen. */
   readonly #underWay = new Map<string, Promise<ConnectionPins>>()
   readonly #compared = new LRUCache<string, string>({ max: comparedMax })
@@ -66,6 +69,7 @@ export class Pins {
     const { clock } = deps
     this.#shownWrites = createRateLimit({ perSecond: shownWritesPerSecond, burst: shownWritesAtOnce, clock })
     this.#backWrites = createRateLimit({ perSecond: 1, burst: backWritesAtOnce, clock })
+    this.#lines = createRateLimit({ perSecond: 1, burst: pinLinesAtOnce, clock })
   }
 
   /** The setting of a connection, or else of its namespace. A mock has no pins. */
@@ -107,7 +111,8 @@ export class Pins {
     const name = nameOf(connection)
     const count = (before.tools?.size ?? 0) + (seen.tools?.list.length ?? 0)
     const compare = () => {
-      const made = withSeen({ ...before, texts: new Map() }, seen)
+      const hasRoom = this.#lines.wait(connection.namespace) === 0
+      const made = withSeen({ ...before, texts: new Map() }, seen, () => hasRoom)
       return { ...made, step: stepBetween(before, made.pins) }
     }
     const { pins, changes, step } = await allowanceOf(context.request).run(reading(count * pinChars, compare))
@@ -116,9 +121,12 @@ export class Pins {
     if (changes.length === 0 && step === 'back' && this.#backWrites.take(name) > 0) return pins
     // Many clients list a connection at once when it is new, and all see the same.
     const key = `${name}\0${JSON.stringify([...(pins.tools ?? [])])}${JSON.stringify(seen.instructions)}`
+    const mayReport = () => this.#lines.take(connection.namespace) === 0
     const underWay =
       this.#underWay.get(key) ??
-      this.change(context, connection, (record) => withSeen(record, seen)).finally(() => this.#underWay.delete(key))
+      this.change(context, connection, (record) => withSeen(record, seen, mayReport)).finally(() =>
+        this.#underWay.delete(key),
+      )
     this.#underWay.set(key, underWay)
     try {
       return await underWay

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { listFreshMs } from '../../../src/features/endpoint/kept-lists.ts'
-import { pinnedToolsMax, reportedMax } from '../../../src/features/pins/pin-record.ts'
+import { noPins, pinnedToolsMax, reportedMax, type Seen, withSeen } from '../../../src/features/pins/pin-record.ts'
 import { shownWritesAtOnce } from '../../../src/features/pins/pins.ts'
 import type { SourceFile } from '../../../src/maintenance/seed/source-files.ts'
 import type { PinList } from '../../../src/model/pins.ts'
@@ -445,6 +445,27 @@ test('`warn` writes one line for each new hash, and hides nothing', async () => 
   edit('search', () => ({ description: 'More evil' }))
   await relist()
   expect(changes()).toHaveLength(2)
+})
+
+test('accepting nothing reports nothing again', async () => {
+  await begin()
+  await namesAt(single)
+  edit('search', () => ({ description: 'Evil' }))
+  await relist()
+  expect((await accept({ accept: {} })).status).toBe(200)
+  await relist()
+  expect(changes()).toHaveLength(1)
+})
+
+test('a change for whose line the log has no room is reported later, once', () => {
+  const seen = (hash: string) => ({ tools: { list: [{ name: 'search', hash }], isComplete: true } }) as unknown as Seen
+  const accepted = withSeen(noPins, seen('a'), () => true).pins
+  const late = withSeen(accepted, seen('b'), () => false)
+  expect(late.changes).toEqual([])
+  expect(late.pins.tools?.get('search')).toEqual({ accepted: 'a', present: 'b' })
+  const told = withSeen(late.pins, seen('b'), () => true)
+  expect(told.changes).toEqual([{ tool: 'search', state: 'changed', hash: 'b' }])
+  expect(withSeen(told.pins, seen('b'), () => true).changes).toEqual([])
 })
 
 test('`block` hides and refuses what is not accepted, at every endpoint', async () => {
