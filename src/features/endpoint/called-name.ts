@@ -3,14 +3,16 @@
  */
 
 import { PlatformError } from '../../errors.ts'
+import { allowanceOf } from '../../fairness/allowance.ts'
+import type { Work } from '../../fairness/turns.ts'
 import { rpcCodes } from '../../model/mcp.ts'
 import type { ListKind } from '../gateway/tool-requests.ts'
 import type { Target } from './endpoint-call.ts'
 import type { EndpointDeps } from './endpoint-deps.ts'
 import { type EndpointRequest, rpcError } from './endpoint-request.ts'
-import { joinLists, withLists } from './joined-lists.ts'
+import { joining, type Shown, withLists } from './joined-lists.ts'
 import { definitionOf } from './kept-record.ts'
-import { nameLengths, readCalledName } from './listed-names.ts'
+import { type NameLength, nameLengths, readCalledName } from './listed-names.ts'
 import { readListedUri } from './listed-uris.ts'
 import type { ListedDefinition } from './rendered-offer.ts'
 
@@ -30,7 +32,7 @@ export async function targetOfName(
     return asked.view?.bareNames === true ? targetOfBare(deps, asked, { kind, name, path }) : undefined
   if (called.kind === 'joined') return targetIn(deps, asked, called.connectionId, { kind, own: called.own, path })
   for (const length of nameLengths) {
-    const found = (await listedAs(deps, asked, kind, length)).get(name)
+    const [found] = await listed(deps, asked, kind, { length, isMeant: (one) => one.listed === name })
     if (found !== undefined) return targetIn(deps, asked, found.connectionId, { kind, own: found.own, path })
   }
   return undefined
@@ -42,8 +44,8 @@ async function targetOfBare(
   asked: EndpointRequest,
   { kind, name, path }: { readonly kind: 'tools' | 'prompts'; readonly name: string; readonly path: Path },
 ): Promise<Target | Response | undefined> {
-  const listed = await listedAs(deps, asked, kind, asked.options.length)
-  const found = [...listed.values()].filter(({ own }) => own === name)
+  const isMeant = ({ own }: ListedDefinition) => own === name
+  const found = await listed(deps, asked, kind, { length: asked.options.length, isMeant })
   const [only] = found
   if (only === undefined) return undefined
   if (found.length === 1) return targetIn(deps, asked, only.connectionId, { kind, own: name, path })
@@ -88,17 +90,19 @@ async function targetIn(
   }
 }
 
-/** The definitions that the caller's list shows, by listed name. */
-async function listedAs(
+/** The definitions that the caller's list shows, and that are meant. */
+function listed(
   deps: EndpointDeps,
   { context, namespace: { namespace } }: EndpointRequest,
   kind: 'tools' | 'prompts',
-  length: (typeof nameLengths)[number],
-): Promise<ReadonlyMap<string, ListedDefinition>> {
-  return withLists(
-    deps,
-    context,
-    { namespace, length, mayAsk: true },
-    (shown) => new Map(joinLists(shown, kind).definitions.map((one) => [one.listed, one])),
+  { length, isMeant }: { readonly length: NameLength; readonly isMeant: (one: ListedDefinition) => boolean },
+): Promise<ListedDefinition[]> {
+  function* finding(shown: readonly Shown[]): Work<ListedDefinition[]> {
+    const { definitions } = yield* joining(shown, kind)
+    yield definitions.length
+    return definitions.filter(isMeant)
+  }
+  return withLists(deps, context, { namespace, length, mayAsk: true }, (shown) =>
+    allowanceOf(context.request).run(finding(shown)),
   )
 }

@@ -3,6 +3,8 @@
  */
 
 import { invalidRequest } from '../../errors.ts'
+import { allowanceOf } from '../../fairness/allowance.ts'
+import type { Work } from '../../fairness/turns.ts'
 import { handlersOf } from '../../http/handler.ts'
 import { readQuery } from '../../http/query.ts'
 import { rpcCodes, unknownRevision } from '../../model/mcp.ts'
@@ -26,7 +28,7 @@ import {
   unknown,
 } from './endpoint-request.ts'
 import { greetingResult } from './greeting.ts'
-import { joinLists, listResult, type Shown, withLists } from './joined-lists.ts'
+import { joining, listing, type Shown, withLists } from './joined-lists.ts'
 import { openSessionStream, openSubscription } from './list-stream.ts'
 import { listNamespaceTools } from './namespace-tools.ts'
 import { listRecipes } from './recipes.ts'
@@ -132,7 +134,8 @@ async function callTool(deps: EndpointDeps, asked: EndpointRequest, name: string
   if (asked.options.hasStatus && name === statusTool.name) {
     // Asked as for a list, which it is.
     await requireAllowed(deps, asked, { ...asked.message.body, method: 'tools/list', params: {} }) // 403
-    return shown(deps, asked, (all) => answer(asked, statusResult(all))) // 400
+    const { request } = asked.context
+    return answer(asked, await shown(deps, asked, (all) => allowanceOf(request).run(statusResult(all)))) // 400, 429
   }
   if (asked.options.isSearch && name === 'search_tools')
     return searchTools(deps, asked, (use) => shown(deps, asked, use))
@@ -185,14 +188,15 @@ async function list(
   // There is one page, so no cursor was ever given.
   if (params['cursor'] !== undefined) return rpcError(asked, rpcCodes.invalidParams, 'params.cursor: is not valid here')
   const { options, message, view } = asked
-  const make = (all: readonly Shown[]) => {
+  function* making(all: readonly Shown[]): Work<string> {
     const isSearch = kind === 'tools' && options.isSearch
-    const joined = joinLists(all, kind)
+    const joined = yield* joining(all, kind)
     const own: object[] = kind === 'tools' && options.hasStatus ? [statusTool] : []
-    if (isSearch) own.unshift(...searchDefinitions(all, view?.always ?? []))
+    if (isSearch) own.unshift(...(yield* searchDefinitions(joined, view?.always ?? [])))
     const shownHere = isSearch ? { ...joined, definitions: [] } : joined
-    return listResult(kind, shownHere, { isStateless: message.era === 'stateless', own })
+    return yield* listing(kind, shownHere, { isStateless: message.era === 'stateless', own })
   }
+  const make = (all: readonly Shown[]) => allowanceOf(asked.context.request).run(making(all))
   return answer(asked, await deps.answers.of(asked, kind, () => shown(deps, asked, make))) // 400, 429
 }
 

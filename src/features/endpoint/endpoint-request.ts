@@ -72,6 +72,12 @@ export function answer(asked: EndpointRequest, result: object | string): Respons
   })
 }
 
+/** A result's text, of which these members are written already. */
+export function writtenResult(asked: EndpointRequest, members: string): string {
+  const rest = resultText(asked, {}).slice(1)
+  return `{${members}${rest === '}' ? '' : ','}${rest}`
+}
+
 function resultText(asked: EndpointRequest, result: object): string {
   if (asked.message.era === 'handshake') return JSON.stringify(result)
   const _meta = { 'io.modelcontextprotocol/serverInfo': serverInfo(asked) }

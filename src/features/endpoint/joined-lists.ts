@@ -3,6 +3,7 @@
 import type { RequestContext } from '../../auth/authorizer.ts'
 import { PlatformError } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
+import type { Work } from '../../fairness/turns.ts'
 import { toolsCharsMax } from '../../limits.ts'
 import { hasRpcRules } from '../../policy/tools.ts'
 import type { Store } from '../../storage/store.ts'
@@ -86,8 +87,17 @@ export interface JoinedList {
   readonly stale: readonly (Skipped & { readonly listedAt: string })[]
 }
 
-/** Joins one kind of list, in the order of the connections. */
-export function joinLists(shown: readonly Shown[], kind: ListKind): JoinedList {
+/** Contract 20.4: definitions of one kind in the lists of one endpoint; five hundred for each of a hundred connections. Past it: the connection is left out as `too_large`. */
+export const joinedDefinitionsMax = 50_000
+/** Definitions that are joined, or written, in one step. */
+const definitionsPerStep = 100
+/** Cost of joining a definition, or of writing one; in the unit of `sliceCost`. */
+const joiningCost = 40
+/** Cost of looking at a definition, in the same unit. */
+const sizeCost = 1
+
+/** Joins one kind of list, in the order of the connections, as work in steps. */
+export function* joining(shown: readonly Shown[], kind: ListKind): Work<JoinedList> {
   const skipped: Skipped[] = []
   const stale: (Skipped & { readonly listedAt: string })[] = []
   const byName = new Map<string, ListedDefinition>()
@@ -101,17 +111,19 @@ export function joinLists(shown: readonly Shown[], kind: ListKind): JoinedList {
       continue
     }
     if (problem !== undefined) stale.push({ connectionId, ...problem, listedAt: kept?.listedAt ?? '' })
+    yield lists[kind].length * sizeCost
     const size = lists[kind].reduce((sum, one) => sum + one.size, 0)
-    if (characters + size > toolsCharsMax) {
-      skipped.push({
-        connectionId,
-        error: 'too_large',
-        message: `All lists together have more than ${toolsCharsMax} bytes`,
-      })
+    const bound =
+      characters + size > toolsCharsMax
+        ? `${toolsCharsMax} bytes`
+        : byName.size + lists[kind].length > joinedDefinitionsMax && `${joinedDefinitionsMax} definitions`
+    if (bound !== false) {
+      skipped.push({ connectionId, error: 'too_large', message: `All lists together have more than ${bound}` })
       continue
     }
     characters += size
-    for (const one of lists[kind]) {
+    for (const [index, one] of lists[kind].entries()) {
+      if (index % definitionsPerStep === 0) yield definitionsPerStep * joiningCost
       const former = byName.get(one.listed)
       if (former !== undefined) {
         collided.add(one.listed)
@@ -122,15 +134,24 @@ export function joinLists(shown: readonly Shown[], kind: ListKind): JoinedList {
   for (const name of collided) byName.delete(name)
   for (const [connectionId, name] of collisions)
     skipped.push({ connectionId, error: 'name_collision', message: `Two have the name ${name}, and neither is listed` })
+  yield byName.size * sizeCost
   return { definitions: [...byName.values()], skipped, stale }
 }
 
-/** A list's result as JSON. `extra`: members of the revision, and entries of the endpoint itself. */
-export function listResult(
+/** How many definitions each connection has in a joined list, as work in steps. */
+export function* countingByConnection({ definitions }: JoinedList): Work<ReadonlyMap<string, number>> {
+  yield definitions.length * sizeCost
+  const counts = new Map<string, number>()
+  for (const { connectionId } of definitions) counts.set(connectionId, (counts.get(connectionId) ?? 0) + 1)
+  return counts
+}
+
+/** A list's result as JSON, as work in steps. `own`: entries of the endpoint itself. */
+export function* listing(
   kind: ListKind,
   { definitions, skipped, stale }: JoinedList,
   { isStateless, own = [] }: { readonly isStateless: boolean; readonly own?: readonly object[] },
-): string {
+): Work<string> {
   const meta = {
     ...(skipped.length > 0 && { 'postern/skipped': skipped }),
     ...(stale.length > 0 && { 'postern/stale': stale }),
@@ -140,6 +161,25 @@ export function listResult(
     ...(isStateless && { resultType: 'complete', cacheScope: 'private', ttlMs: listFreshMs }),
   }
   const rest = JSON.stringify(members).slice(1, -1)
-  const list = [...definitions.map(({ json }) => json), ...own.map((one) => JSON.stringify(one))].join()
-  return `{"${kind}":[${list}]${rest === '' ? '' : `,${rest}`}}`
+  const texts = [yield* joiningTexts(definitions, (one) => one.writing()), ...own.map((one) => JSON.stringify(one))]
+  return `{"${kind}":[${texts.filter((text) => text !== '').join()}]${rest === '' ? '' : `,${rest}`}}`
+}
+
+/** The texts of definitions with commas between them, as work in steps. */
+export function* joiningTexts(
+  definitions: readonly ListedDefinition[],
+  write: (one: ListedDefinition) => Work<string> | string,
+): Work<string> {
+  const texts: string[] = []
+  for (let from = 0; from < definitions.length; from += definitionsPerStep) {
+    yield definitionsPerStep * joiningCost
+    const some: string[] = []
+    for (const one of definitions.slice(from, from + definitionsPerStep)) {
+      const text = write(one)
+      some.push(typeof text === 'string' ? text : yield* text)
+    }
+    // Joined here: the runtime would put all small pieces together in one step.
+    texts.push(some.join())
+  }
+  return texts.join()
 }

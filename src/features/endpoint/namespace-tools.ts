@@ -3,25 +3,30 @@
  * HTTP.
  */
 
+import { allowanceOf } from '../../fairness/allowance.ts'
+import type { Work } from '../../fairness/turns.ts'
 import type { Answer } from '../../http/handler.ts'
 import { readQuery } from '../../http/query.ts'
 import { noStoreJson, wholeResponse } from '../../http/respond.ts'
 import { enterEndpoint } from './endpoint-context.ts'
 import type { EndpointDeps } from './endpoint-deps.ts'
-import { withLists } from './joined-lists.ts'
+import { joiningTexts, type Shown, withLists } from './joined-lists.ts'
 
 /** Own names, as the caller's token lets them through, from the kept lists. */
 export const listNamespaceTools: Answer<EndpointDeps> = async (deps, request) => {
   const { context, namespace } = await enterEndpoint(deps, request) // 401, 429, 404, 403
   readQuery(request.url, []) // 400
   const asked = { namespace: namespace.namespace, length: 46, mayAsk: true } as const
-  // 400, 429
-  return withLists(deps, context, asked, (shown) => {
-    const parts = shown.map(({ ref, lists, problem }) => {
-      const tools = lists?.tools.map(({ definition }) => JSON.stringify(definition)).join()
-      const part = tools === undefined ? JSON.stringify(problem) : `{"tools":[${tools}]}`
-      return `${JSON.stringify(ref.connectionId)}:${part}`
-    })
-    return wholeResponse(request, `{${parts.join()}}`, { headers: noStoreJson })
-  })
+  const body = await withLists(deps, context, asked, (shown) => allowanceOf(request).run(writing(shown))) // 400, 429
+  return wholeResponse(request, body, { headers: noStoreJson })
+}
+
+function* writing(shown: readonly Shown[]): Work<string> {
+  const parts: string[] = []
+  for (const { ref, lists, problem } of shown) {
+    const tools = lists && (yield* joiningTexts(lists.tools, (one) => one.ownJson))
+    const part = tools === undefined ? JSON.stringify(problem) : `{"tools":[${tools}]}`
+    parts.push(`${JSON.stringify(ref.connectionId)}:${part}`)
+  }
+  return `{${parts.join()}}`
 }

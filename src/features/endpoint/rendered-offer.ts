@@ -1,7 +1,7 @@
 /** The definitions of one connection under the names and URIs of its namespace's endpoint. */
 
+import type { Work } from '../../fairness/turns.ts'
 import { replacingValues } from '../../schema/replace-values.ts'
-import { drained } from '../../schema/steps.ts'
 import { type Definition, type ListKind, listKinds } from '../gateway/tool-requests.ts'
 import { definitionJson, definitionOf, type Kept, type KeptDefinition } from './kept-record.ts'
 import { listedName, type NameLength } from './listed-names.ts'
@@ -42,16 +42,19 @@ export class ListedDefinition {
     return definitionOf(this.kind, this.#kept)
   }
 
+  /** The JSON of the definition as the server gave it. */
+  get ownJson(): string {
+    return definitionJson(this.kind, this.own, this.#kept)
+  }
+
   /** The JSON of the definition with the listed name or URI, and those of the pages of apps. */
-  get json(): string {
+  *writing(): Work<string> {
     const json = definitionJson(this.kind, this.listed, this.#kept)
     if (!this.hasText('"ui') || !this.hasText('"_meta"')) return json
-    return drained(
-      replacingValues(json, (path, raw) =>
-        path[0] === '_meta' && raw.startsWith('"') && isResourceUri(path)
-          ? JSON.stringify(listedUri(this.connectionId, JSON.parse(raw) as string))
-          : undefined,
-      ),
+    return yield* replacingValues(json, (path, raw) =>
+      path[0] === '_meta' && raw.startsWith('"') && isResourceUri(path)
+        ? JSON.stringify(listedUri(this.connectionId, JSON.parse(raw) as string))
+        : undefined,
     )
   }
 }

@@ -6,6 +6,7 @@
 import type { RequestContext } from '../../auth/authorizer.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import type { Work } from '../../fairness/turns.ts'
+import { sliceCost } from '../../limits.ts'
 import { rpcCodes } from '../../model/mcp.ts'
 import type { Check } from '../../schema/json-schema.ts'
 import { type JsonPath, replacingValues } from '../../schema/replace-values.ts'
@@ -14,8 +15,16 @@ import { type Message, parsingMessage } from '../gateway/message.ts'
 import { targetOfName } from './called-name.ts'
 import { isPath, sendCall } from './endpoint-call.ts'
 import type { EndpointDeps } from './endpoint-deps.ts'
-import { answer, type EndpointRequest, requireAccess, requireAllowed, rpcError, unknown } from './endpoint-request.ts'
-import { joinLists, type Shown } from './joined-lists.ts'
+import {
+  answer,
+  type EndpointRequest,
+  requireAccess,
+  requireAllowed,
+  rpcError,
+  unknown,
+  writtenResult,
+} from './endpoint-request.ts'
+import { countingByConnection, type JoinedList, type Shown } from './joined-lists.ts'
 import type { ListedDefinition } from './rendered-offer.ts'
 import {
   type CallTool,
@@ -25,6 +34,7 @@ import {
   foundMax,
   searching,
   signatureOf,
+  toolIndex,
 } from './tool-search.ts'
 
 /** Contract 20.9: characters of the description of `search_tools`. Past it: it is cut. */
@@ -51,15 +61,17 @@ const callDescriptions: Readonly<Record<CallTool, string>> = {
   call_destructive: 'Calls a tool that may delete or overwrite something.',
 }
 
-/** The definitions that a list with a search has. `always`: names that it shows besides. */
-export function searchDefinitions(shown: readonly Shown[], always: readonly string[]): readonly object[] {
-  const { definitions } = joinLists(shown, 'tools')
-  const counts = [...Map.groupBy(definitions, ({ connectionId }) => connectionId)].map(
-    ([connectionId, { length }]) => `${connectionId} (${length})`,
-  )
-  const description = `Searches ${definitions.length} tools: ${counts.join(', ')}.`
+/** The definitions that a list with a search has, as work in steps. `always`: names that it shows besides. */
+export function* searchDefinitions(joined: JoinedList, always: readonly string[]): Work<readonly object[]> {
+  const counts = [...(yield* countingByConnection(joined))].map(([connectionId, count]) => `${connectionId} (${count})`)
+  const description = `Searches ${joined.definitions.length} tools: ${counts.join(', ')}.`
   const isShort = description.length <= descriptionCharsMax
-  const byName = new Map(definitions.map((one) => [one.listed, one]))
+  const besides: object[] = []
+  for (const name of always) {
+    yield joined.definitions.length
+    const found = joined.definitions.find(({ listed }) => listed === name)
+    if (found !== undefined) besides.push(JSON.parse(yield* found.writing()))
+  }
   return [
     {
       name: 'search_tools',
@@ -78,12 +90,9 @@ export function searchDefinitions(shown: readonly Shown[], always: readonly stri
     ...callTools.map((name) => ({
       ...{ name, description: callDescriptions[name], inputSchema: callSchema, annotations: hints[name] },
     })),
-    ...always.flatMap((name) => shownDefinition(byName.get(name))),
+    ...besides,
   ]
 }
-
-const shownDefinition = (one: ListedDefinition | undefined): object[] =>
-  one === undefined ? [] : [JSON.parse(one.json)]
 
 /** Answers a call of `search_tools`. Throws 403, 429. */
 export async function searchTools(
@@ -101,17 +110,32 @@ export async function searchTools(
     const words = `arguments: must be {"query": text, "limit": 1 to ${foundMax}, "detail": "signature" or "full"}`
     return answer(asked, { isError: true, content: text(words) })
   }
-  const found = await withShown((shown) => allowanceOf(context.request).run(searching(shown, query, limit))) // 429
-  const tools = found.map((one) => (detail === 'full' ? JSON.parse(one.json) : shortForm(one)))
-  const structuredContent = { tools }
-  return answer(asked, { content: text(JSON.stringify(structuredContent)), structuredContent })
+  const allowance = allowanceOf(context.request)
+  const members = await withShown(async (shown) => {
+    const index = await toolIndex(allowance, shown) // 429
+    return allowance.run(writing(searching(shown, index, query, limit), detail === 'full'))
+  })
+  return answer(asked, writtenResult(asked, members))
 }
 
-const shortForm = (found: ListedDefinition) => ({
-  name: found.listed,
-  call: callToolOf(found.definition),
-  signature: signatureOf(found),
-})
+/** The members of a result with these tools, as text and as structure. */
+function* writing(search: Work<readonly ListedDefinition[]>, isFull: boolean): Work<string> {
+  const tools: string[] = []
+  const quoted: string[] = []
+  for (const one of yield* search) {
+    // Twice: it is read, and its text is written as part of a text.
+    yield 2 * one.size
+    const tool = isFull ? yield* one.writing() : JSON.stringify(shortForm(one))
+    tools.push(tool)
+    quoted.push(JSON.stringify(tool).slice(1, -1))
+  }
+  const content = `[{"type":"text","text":"{\\"tools\\":[${quoted.join()}]}"}]`
+  return `"content":${content},"structuredContent":{"tools":[${tools.join()}]}`
+}
+
+function shortForm({ listed, definition }: ListedDefinition) {
+  return { name: listed, call: callToolOf(definition), signature: signatureOf(listed, definition) }
+}
 
 /** Answers a call of `call_read`, `call_write` or `call_destructive`. Throws 403, 429, and what a call throws. */
 export async function callFound(deps: EndpointDeps, asked: EndpointRequest, as: CallTool): Promise<Response> {
@@ -185,6 +209,8 @@ async function argumentsProblem({ request }: RequestContext, schema: JsonSchema,
     } catch {
       return undefined
     }
+    // Its patterns may take some forty milliseconds.
+    yield sliceCost
     return check(given)
   }
   return allowanceOf(request).run(checking()) // 429

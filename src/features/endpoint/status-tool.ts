@@ -1,6 +1,7 @@
 /** The tool `connections_status`: which connections are listed, and why others are not (contract, 20.4). */
 
-import { joinLists, type Shown } from './joined-lists.ts'
+import type { Work } from '../../fairness/turns.ts'
+import { countingByConnection, joining, type Shown } from './joined-lists.ts'
 
 /** Its definition, as lists show it. */
 export const statusTool = {
@@ -10,17 +11,17 @@ export const statusTool = {
   annotations: { readOnlyHint: true },
 } as const
 
-/** The result of a call. */
-export function statusResult(shown: readonly Shown[]): object {
-  const { definitions, skipped } = joinLists(shown, 'tools')
-  const tools = Map.groupBy(definitions, ({ connectionId }) => connectionId)
-  const problems = new Map(skipped.map((one) => [one.connectionId, one]))
+/** The result of a call, as work in steps. */
+export function* statusResult(shown: readonly Shown[]): Work<object> {
+  const joined = yield* joining(shown, 'tools')
+  const tools = yield* countingByConnection(joined)
+  const problems = new Map(joined.skipped.map((one) => [one.connectionId, one]))
   const connections = shown.map(({ ref: { connectionId }, lists, kept, problem }) => {
     const found = problem ?? problems.get(connectionId)
     const state =
       lists === undefined || found?.error === 'too_large' ? 'skipped' : found === undefined ? 'listed' : 'stale'
     return {
-      ...{ connectionId, state, tools: tools.get(connectionId)?.length ?? 0 },
+      ...{ connectionId, state, tools: tools.get(connectionId) ?? 0 },
       ...(kept !== undefined && { listedAt: kept.listedAt }),
       ...(found !== undefined && { error: found.error, message: found.message }),
       ...(found?.setupUrl !== undefined && { setupUrl: found.setupUrl }),

@@ -1,13 +1,14 @@
 /** Finds tools among all that a caller's list shows (contract, 20.9). */
 
 import { LRUCache } from 'lru-cache'
+import type { Allowance } from '../../fairness/allowance.ts'
 import type { Work } from '../../fairness/turns.ts'
 import { TextHashes } from '../../schema/text-hashes.ts'
 import { createWordIndex } from '../../search/word-index.ts'
 import { wordsOf } from '../../search/words.ts'
 import type { Definition } from '../gateway/tool-requests.ts'
-import { joinLists, type Shown } from './joined-lists.ts'
-import { definitionOf } from './kept-record.ts'
+import { joining, type Shown } from './joined-lists.ts'
+import { definitionOf, type KeptDefinition } from './kept-record.ts'
 import type { ListedDefinition } from './rendered-offer.ts'
 
 /** Ours: characters of a query. Past it: the rest is left out. */
@@ -20,10 +21,24 @@ export const foundMax = 20
 export const foundByDefault = 5
 /** Characters of a tool's texts that are indexed. Past it: the rest is not found. */
 const indexedCharsMax = 4096
-/** Tools of all indexes that are kept, about two kilobytes each. Past it: the least recently used one is made again. */
-const indexedToolsMax = 10_000
+/**
+ * Characters of one index, of which each takes eighty bytes where all words differ; a thousand tools have some four
+ * hundred thousand. Past it: each tool has an equal part of them, which begins with its name.
+ */
+const indexCharsMax = 2 ** 19
+/** Tools of one index, in the order of their connections. Past it: the rest is not found. */
+const indexedToolsMax = 20_000
+/** Characters that take as much memory as a tool without any. */
+const charsOfTool = 12
+/** Characters of all indexes that are kept. Past it: the least recently used one is made again. */
+const indexesCharsMax = 2 * (indexCharsMax + indexedToolsMax * charsOfTool)
+/** Characters of parsed text (`Allowance.parse`) for one of an index, which takes more. */
+const parsedPerIndexed = 3
 /** Cost of indexing a character, in the unit of `sliceCost`. */
-const indexingCost = 10
+const indexingCost = 15
+
+/** Cost of looking at a tool, in the same unit. */
+const lookingCost = 15
 
 /** Contract 20.9: characters of a signature. Past it: it is cut. */
 const signatureCharsMax = 400
@@ -36,35 +51,53 @@ const weights = [8, 4, 2, 1]
 type ToolIndex = ReturnType<typeof createWordIndex>
 
 /** By the kept lists that are in it: all callers share an index, and see their part of it. */
-const indexes = new LRUCache<string, { readonly index: ToolIndex; readonly tools: number }>({
-  maxSize: indexedToolsMax,
-  sizeCalculation: ({ tools }) => tools + 10,
+const indexes = new LRUCache<string, { readonly index: ToolIndex; readonly characters: number }>({
+  maxSize: indexesCharsMax,
+  sizeCalculation: ({ characters }) => characters + 100,
 })
 /** Each id in the index is the connection's id and the tool's own name. */
 const idOf = (connectionId: string, own: string) => `${connectionId}\0${own}`
 
-/** The index of all tools of these connections, as work in steps. */
-function* indexOf(shown: readonly Shown[]): Work<ToolIndex> {
+/** The index of all tools of these connections. Rejects with `rate_limited`. */
+export async function toolIndex(allowance: Allowance, shown: readonly Shown[]): Promise<ToolIndex> {
   const lists = shown.flatMap(({ kept, ref }) => (kept === undefined ? [] : [{ kept, ref }]))
   const key = lists.map(({ kept, ref }) => `${ref.namespace}/${ref.connectionId} ${kept.id}`).join()
-  const kept = indexes.get(key)
-  if (kept !== undefined) return kept.index
+  const known = indexes.get(key)
+  if (known !== undefined) return known.index
+  const tools = lists
+    .flatMap(({ kept, ref: { connectionId } }) => kept.lists.tools.map((one) => ({ connectionId, one })))
+    .slice(0, indexedToolsMax)
+  const charsOfEach = Math.min(indexedCharsMax, Math.floor(indexCharsMax / Math.max(1, tools.length)))
+  const sizes = tools.map(({ one }) => charsOfTool + Math.min(one.own.length + one.rest.length, charsOfEach))
+  const characters = sizes.reduce((sum, size) => sum + size, 0)
+  // An owner makes one large index at a time, and its memory is that owner's.
+  const index = await allowance.parse(characters * parsedPerIndexed, indexing(tools, charsOfEach))
+  indexes.set(key, { index, characters })
+  return index
+}
+
+interface IndexedTool {
+  readonly connectionId: string
+  readonly one: KeptDefinition
+}
+
+/** `charsOfEach`: characters of a tool's texts. */
+function* indexing(tools: readonly IndexedTool[], charsOfEach: number): Work<ToolIndex> {
   const index = createWordIndex(weights)
   const hashes = new TextHashes()
-  let tools = 0
-  for (const { kept, ref } of lists) {
-    for (const one of kept.lists.tools) {
-      yield one.rest.length
-      const definition = definitionOf('tools', one)
-      const fields = textsOf(ref.connectionId, definition).map((text) => text.slice(0, indexedCharsMax))
-      yield fields.join('').length * indexingCost
-      // Words that were made to share one hash would be slow to look up.
-      const words = fields.map((field) => wordsOf(field).filter((word) => hashes.add(word)))
-      index.add(idOf(ref.connectionId, one.own), words)
-      tools += 1
-    }
+  for (const { connectionId, one } of tools) {
+    yield one.rest.length
+    let left = charsOfEach
+    const fields = textsOf(connectionId, definitionOf('tools', one)).map((text) => {
+      const field = text.slice(0, left)
+      left -= field.length
+      return field
+    })
+    yield (charsOfTool + charsOfEach - left) * indexingCost
+    // Words that were made to share one hash would be slow to look up.
+    const words = fields.map((field) => wordsOf(field).filter((word) => hashes.add(word)))
+    index.add(idOf(connectionId, one.own), words)
   }
-  indexes.set(key, { index, tools })
   return index
 }
 
@@ -76,22 +109,27 @@ function textsOf(connectionId: string, { name, title, description, inputSchema }
 }
 
 /** The tools that have any word of the query, best first, as work in steps. */
-export function* searching(shown: readonly Shown[], query: string, most: number): Work<ListedDefinition[]> {
-  const visible = new Map(
-    joinLists(shown, 'tools')
-      .definitions.filter((one) => !isForAppsOnly(one))
-      .map((one) => [idOf(one.connectionId, one.own), one]),
-  )
-  const index = yield* indexOf(shown)
+export function* searching(
+  shown: readonly Shown[],
+  index: ToolIndex,
+  query: string,
+  most: number,
+): Work<ListedDefinition[]> {
+  const visible = new Map<string, ListedDefinition>()
+  for (const one of (yield* joining(shown, 'tools')).definitions) {
+    yield lookingCost
+    if (!(yield* isForAppsOnly(one))) visible.set(idOf(one.connectionId, one.own), one)
+  }
   const words = wordsOf(query.slice(0, queryCharsMax)).slice(0, queryWordsMax)
   const hits = yield* index.search(words, { most, anyWord: true, isWanted: (id) => visible.has(id) })
   return hits.map(({ id }) => visible.get(id) as ListedDefinition)
 }
 
 /** A tool that only the page of an app calls (MCP Apps). */
-function isForAppsOnly(one: ListedDefinition): boolean {
-  // Hundreds of tools are looked at in one step, so only those that say something of it are parsed.
+function* isForAppsOnly(one: ListedDefinition): Work<boolean> {
+  // Only those that say something of it are parsed.
   if (!one.hasText('"visibility"')) return false
+  yield one.size
   const { _meta } = one.definition
   const { ui } = (_meta ?? {}) as { ui?: { visibility?: unknown } | null }
   return JSON.stringify(ui?.visibility) === '["app"]'
@@ -108,7 +146,7 @@ export function callToolOf(definition: Definition | undefined): CallTool {
 }
 
 /** One line: the arguments with their types, and the beginning of the description. */
-export function signatureOf({ listed, definition }: Pick<ListedDefinition, 'listed' | 'definition'>): string {
+export function signatureOf(listed: string, definition: Definition): string {
   const { properties, required } = (definition['inputSchema'] ?? {}) as { properties?: object; required?: unknown }
   const needed = new Set(Array.isArray(required) ? required : [])
   const given = Object.entries(properties ?? {}).map(([name, schema]) => {

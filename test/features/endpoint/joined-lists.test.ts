@@ -1,0 +1,112 @@
+/** Lists of many connections, and searches in them, are made in small steps and in bounded memory. */
+
+import { describe, expect, test } from 'bun:test'
+import type { Allowance } from '../../../src/fairness/allowance.ts'
+import {
+  joinedDefinitionsMax,
+  joining,
+  joiningTexts,
+  listing,
+  type Shown,
+} from '../../../src/features/endpoint/joined-lists.ts'
+import { readingRecord, writingRecord } from '../../../src/features/endpoint/kept-record.ts'
+import { rendering } from '../../../src/features/endpoint/rendered-offer.ts'
+import { searching, toolIndex } from '../../../src/features/endpoint/tool-search.ts'
+import type { Definition } from '../../../src/features/gateway/tool-requests.ts'
+import { sliceCost } from '../../../src/limits.ts'
+import { drained } from '../../../src/schema/steps.ts'
+
+/** A connection that offers these tools. */
+function connection(connectionId: string, tools: readonly Definition[]): Shown {
+  const offer = { tools, prompts: [], resources: [], resourceTemplates: [], era: 'handshake' } as const
+  const kept = drained(readingRecord(drained(writingRecord(offer, { of: '', listedAt: '' }))))
+  const lists = drained(rendering(connectionId, kept, 46))
+  return { ref: { namespace: 'ada', connectionId }, kept, lists } as unknown as Shown
+}
+
+const named = (count: number, more: object = {}) =>
+  Array.from({ length: count }, (_, index) => ({ name: `t${index.toString(36)}`, ...more }))
+
+/** The costs that work yields, and its result. */
+function steps<T>(work: Generator<number, T>): { readonly result: T; readonly sum: number; readonly most: number } {
+  let [sum, most] = [0, 0]
+  for (;;) {
+    const step = work.next()
+    if (step.done) return { result: step.value, sum, most }
+    sum += step.value
+    most = Math.max(most, step.value)
+  }
+}
+
+describe('in steps', () => {
+  const shown = [connection('a', named(5000)), connection('b', named(5000))]
+
+  test('lists are joined and written', () => {
+    const joined = steps(joining(shown, 'tools'))
+    expect(joined.result.definitions).toHaveLength(10_000)
+    const listed = steps(listing('tools', joined.result, { isStateless: false }))
+    expect(JSON.parse(listed.result).tools).toHaveLength(10_000)
+    const own = steps(joiningTexts(joined.result.definitions, (one) => one.ownJson))
+    expect(JSON.parse(`[${own.result}]`)[5001]).toEqual({ name: 't1' })
+    for (const { sum, most } of [joined, listed, own]) {
+      // A microsecond and more for each.
+      expect(sum).toBeGreaterThanOrEqual(10_000 * 40)
+      expect(most).toBeLessThan(sliceCost / 5)
+    }
+  })
+
+  test('a search looks at each tool, and parses those that may be for apps alone', async () => {
+    const text = 'x'.repeat(100_000)
+    const apps = named(20, { _meta: { ui: { visibility: ['app'] } }, description: text })
+    const all = [...shown, connection('c', apps)]
+    const { result, sum } = steps(searching(all, await toolIndex(unbounded, all), 't1', 20))
+    expect(result.map(({ connectionId }) => connectionId).sort()).toEqual(['a', 'b'])
+    expect(sum).toBeGreaterThan(20 * 100_000)
+  })
+})
+
+test('past so many definitions, a connection is left out', () => {
+  const half = named(joinedDefinitionsMax / 2)
+  const shown = ['a', 'b', 'c'].map((id) => connection(id, id === 'b' ? half : [...half, { name: 'last' }]))
+  const { definitions, skipped } = drained(joining(shown, 'tools'))
+  expect(definitions).toHaveLength(joinedDefinitionsMax / 2 + 1)
+  expect(skipped.map(({ connectionId, error }) => [connectionId, error])).toEqual([
+    ['b', 'too_large'],
+    ['c', 'too_large'],
+  ])
+})
+
+describe('an index', () => {
+  /** Characters that were asked for to parse. */
+  const asked: number[] = []
+  const allowance = {
+    parse: (characters: number, work: Generator<number, unknown>) => {
+      asked.push(characters)
+      return drained(work)
+    },
+  } as unknown as Allowance
+  const find = async (shown: readonly Shown[], query: string) =>
+    drained(searching(shown, await toolIndex(allowance, shown), query, 20)).map(({ own }) => own)
+
+  test('takes no more memory for large texts: each tool has an equal part, with its name', async () => {
+    const words = Array.from({ length: 600 }, (_, index) => `w${index.toString(36)}`).join(' ')
+    const shown = [
+      connection('d', [...named(999, { description: `first ${words}`, title: words }), { name: 'needle' }]),
+    ]
+    expect(await find(shown, 'needle')).toEqual(['needle'])
+    expect(await find(shown, 'tra')).toEqual(['tra'])
+    expect(asked).toHaveLength(1)
+    // As much as the largest response of a server.
+    expect(asked[0]).toBeLessThan(4 * 2 ** 20)
+  })
+
+  test('has the first twenty thousand tools', async () => {
+    asked.length = 0
+    const shown = [connection('e', named(19_999)), connection('f', [{ name: 'inside' }, { name: 'outside' }])]
+    expect(await find(shown, 'inside')).toEqual(['inside'])
+    expect(await find(shown, 'outside')).toEqual([])
+    expect(asked[0]).toBeLessThan(4 * 2 ** 20)
+  })
+})
+
+const unbounded = { parse: (_: number, work: Generator<number, unknown>) => drained(work) } as unknown as Allowance
