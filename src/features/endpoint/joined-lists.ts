@@ -10,7 +10,14 @@ import type { Store } from '../../storage/store.ts'
 import { inScope } from '../connections/plan.ts'
 import { narrowed } from '../gateway/filter-tools.ts'
 import type { ListKind } from '../gateway/tool-requests.ts'
-import { type KeptLists, type ListedConnection, type ListProblem, listFreshMs } from './kept-lists.ts'
+import {
+  joinedDefinitionsMax,
+  type KeptLists,
+  type ListedConnection,
+  type ListProblem,
+  listFreshMs,
+  tooLarge,
+} from './kept-lists.ts'
 import type { Kept } from './kept-record.ts'
 import type { NameLength } from './listed-names.ts'
 import { type ListedDefinition, type RenderedOffer, rendering } from './rendered-offer.ts'
@@ -87,8 +94,6 @@ export interface JoinedList {
   readonly stale: readonly (Skipped & { readonly listedAt: string })[]
 }
 
-/** Contract 20.4: definitions of one kind in the lists of one endpoint; five hundred for each of a hundred connections. Past it: the connection is left out as `too_large`. */
-export const joinedDefinitionsMax = 50_000
 /** Definitions that are joined, or written, in one step. */
 const definitionsPerStep = 100
 /** Cost of joining a definition, or of writing one; in the unit of `sliceCost`. */
@@ -113,12 +118,8 @@ export function* joining(shown: readonly Shown[], kind: ListKind): Work<JoinedLi
     if (problem !== undefined) stale.push({ connectionId, ...problem, listedAt: kept?.listedAt ?? '' })
     yield lists[kind].length * sizeCost
     const size = lists[kind].reduce((sum, one) => sum + one.size, 0)
-    const bound =
-      characters + size > toolsCharsMax
-        ? `${toolsCharsMax} bytes`
-        : byName.size + lists[kind].length > joinedDefinitionsMax && `${joinedDefinitionsMax} definitions`
-    if (bound !== false) {
-      skipped.push({ connectionId, error: 'too_large', message: `All lists together have more than ${bound}` })
+    if (characters + size > toolsCharsMax || byName.size + lists[kind].length > joinedDefinitionsMax) {
+      skipped.push({ connectionId, ...tooLarge })
       continue
     }
     characters += size

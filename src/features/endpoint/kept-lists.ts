@@ -37,6 +37,8 @@ const confirmMs = 3600 * 1000
 const readsAtOnceMax = 64
 /** Contract 20.4: reads of servers' lists at once for one owner. Past it: further reads wait. */
 const readsOfOwnerMax = 8
+/** Contract 20.4: definitions in the lists of one endpoint; five hundred for each of a hundred connections. Past it: the connection is left out as `too_large`. */
+export const joinedDefinitionsMax = 50_000
 /** Characters of kept lists that are in memory. Past it: the least recently used one is read again. */
 const readBytesMax = 32 * 2 ** 20
 /** Bytes of lists that are joined without a place: most have fewer. Past it: the request waits for one. */
@@ -75,6 +77,12 @@ interface LastRead {
   readonly problem: ListProblem | undefined
 }
 
+/** The size of a connection's lists when they were read last. */
+interface Size {
+  readonly bytes: number
+  readonly definitions: number
+}
+
 export interface KeptListsDeps extends GatewayDeps {
   readonly quota: Usage
 }
@@ -91,7 +99,7 @@ export class KeptLists implements FirstLists {
       1000 +
       Object.values(lists)
         .flat()
-        .reduce((sum, { rest }) => sum + rest.length + 100, 0),
+        .reduce((sum, { rest }) => sum + rest.length + 300, 0),
   })
   readonly #lastReads = new LRUCache<string, LastRead>({ max: readsKnownMax })
   /** Grows when something changes that the store does not have: a read has failed, or works again. */
@@ -117,7 +125,8 @@ export class KeptLists implements FirstLists {
     const found = await findConnections(this.#deps.store, refs)
     const stored = refs.flatMap((ref, index) => {
       const one = found[index]
-      return one === undefined ? [] : [{ ref, stored: one, bytes: one.privatePart.list?.bytes ?? 0 }]
+      const { bytes = 0, definitions = 0 } = one?.privatePart.list ?? {}
+      return one === undefined ? [] : [{ ref, stored: one, bytes, definitions }]
     })
     const bytes = stored.reduce((sum, one) => sum + one.bytes, 0)
     const leave = bytes > largeBytes ? await this.#joins.enter(context.caller) : () => {}
@@ -130,19 +139,18 @@ export class KeptLists implements FirstLists {
 
   #all(
     context: RequestContext,
-    stored: readonly (Pick<ListedConnection, 'ref' | 'stored'> & { readonly bytes: number })[],
+    stored: readonly (Pick<ListedConnection, 'ref' | 'stored'> & Size)[],
     mayAsk: boolean,
   ): Promise<ListedConnection[]> {
     const { clock } = this.#deps
     const until = clock.monotonic() + unseenWaitMs
-    let sum = 0
+    const sum = { bytes: 0, definitions: 0 }
     return Promise.all(
-      stored.map(({ bytes, ...one }) => {
-        sum += bytes
-        if (sum > toolsCharsMax) {
-          sum -= bytes
+      stored.map(({ bytes, definitions, ...one }) => {
+        if (sum.bytes + bytes > toolsCharsMax || sum.definitions + definitions > joinedDefinitionsMax)
           return { ...one, problem: tooLarge }
-        }
+        sum.bytes += bytes
+        sum.definitions += definitions
         const listed = this.#listed(context, one, mayAsk).then((all) => this.#accepted(context, all))
         return within(until - clock.monotonic(), listed, () => ({ ...one, problem: late }))
       }),
@@ -274,7 +282,8 @@ export class KeptLists implements FirstLists {
     // The time is not written each time.
     if (former !== undefined && Date.parse(kept.listedAt) - Date.parse(former.listedAt) < confirmMs) return
     const value = Buffer.from(record)
-    const privatePart = { ...before.privatePart, list: { bytes: value.length, id: kept.id } }
+    const definitions = Object.values(kept.lists).reduce((sum, { length }) => sum + length, 0)
+    const privatePart = { ...before.privatePart, list: { bytes: value.length, id: kept.id, definitions } }
     const change = connectionChange(ref, before, { connection: before.connection, privatePart }, quota)
     const key = keyOf('keptList', ref.namespace, ref.connectionId)
     // In a namespace that is full they are kept in memory alone.
@@ -285,9 +294,10 @@ export class KeptLists implements FirstLists {
 }
 
 const late = { error: 'upstream_timeout', message: 'The MCP server has not listed its tools yet' } as const
-const tooLarge = {
+/** For the connections past the first that fit. */
+export const tooLarge = {
   error: 'too_large',
-  message: `All lists together have more than ${toolsCharsMax} bytes`,
+  message: `All lists together have more than ${toolsCharsMax} bytes, or ${joinedDefinitionsMax} definitions`,
 } as const
 
 const nameOf = ({ namespace, connectionId }: ConnectionRef) => `${namespace}/${connectionId}`

@@ -40,6 +40,11 @@ import {
 /** Contract 20.9: characters of the description of `search_tools`. Past it: it is cut. */
 const descriptionCharsMax = 1024
 
+/** Contract 20.9: characters of the whole definitions that a search answers. Past it: a tool is answered by its signature. */
+const fullCharsMax = 2 ** 20
+/** Values of a body (`Allowance.takeValues`) that a tool takes as much as, where it is searched. */
+const valuesOfTool = 4
+
 const text = (words: string) => [{ type: 'text', text: words }]
 
 const callSchema = {
@@ -113,19 +118,24 @@ export async function searchTools(
   const allowance = allowanceOf(context.request)
   const members = await withShown(async (shown) => {
     const index = await toolIndex(allowance, shown) // 429
-    return allowance.run(writing(searching(shown, index, query, limit), detail === 'full'))
+    // A search notes every tool that it may find, which is garbage for others to wait for.
+    allowance.takeValues(valuesOfTool * shown.reduce((sum, { lists }) => sum + (lists?.tools.length ?? 0), 0)) // 429
+    return allowance.run(writingFound(searching(shown, index, query, limit), detail === 'full'))
   })
   return answer(asked, writtenResult(asked, members))
 }
 
 /** The members of a result with these tools, as text and as structure. */
-function* writing(search: Work<readonly ListedDefinition[]>, isFull: boolean): Work<string> {
+export function* writingFound(search: Work<readonly ListedDefinition[]>, isFull: boolean): Work<string> {
   const tools: string[] = []
   const quoted: string[] = []
+  let left = fullCharsMax
   for (const one of yield* search) {
     // Twice: it is read, and its text is written as part of a text.
     yield 2 * one.size
-    const tool = isFull ? yield* one.writing() : JSON.stringify(shortForm(one))
+    const isWhole = isFull && one.size <= left
+    if (isWhole) left -= one.size
+    const tool = isWhole ? yield* one.writing() : JSON.stringify(shortForm(one))
     tools.push(tool)
     quoted.push(JSON.stringify(tool).slice(1, -1))
   }

@@ -19,14 +19,15 @@ const queryWordsMax = 8
 export const foundMax = 20
 /** Tools that a search without a limit finds. */
 export const foundByDefault = 5
-/** Characters of a tool's texts that are indexed. Past it: the rest is not found. */
+/** Contract 20.9: characters of a tool's texts that are indexed. Past it: the rest is not found. */
 const indexedCharsMax = 4096
 /**
- * Characters of one index, of which each takes eighty bytes where all words differ; a thousand tools have some four
- * hundred thousand. Past it: each tool has an equal part of them, which begins with its name.
+ * Contract 20.9: characters of one index, of which each takes eighty bytes where all words differ. Half a million took
+ * so much memory that collecting it held everybody for 150 ms. Past it: each tool has an equal part of them, which
+ * begins with its name.
  */
-const indexCharsMax = 2 ** 19
-/** Tools of one index, in the order of their connections. Past it: the rest is not found. */
+const indexCharsMax = 2 ** 18
+/** Contract 20.9: tools of one index, in the order of their connections. Past it: the rest is not found. */
 const indexedToolsMax = 20_000
 /** Characters that take as much memory as a tool without any. */
 const charsOfTool = 12

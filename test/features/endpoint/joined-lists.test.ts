@@ -2,15 +2,11 @@
 
 import { describe, expect, test } from 'bun:test'
 import type { Allowance } from '../../../src/fairness/allowance.ts'
-import {
-  joinedDefinitionsMax,
-  joining,
-  joiningTexts,
-  listing,
-  type Shown,
-} from '../../../src/features/endpoint/joined-lists.ts'
+import { joining, joiningTexts, listing, type Shown } from '../../../src/features/endpoint/joined-lists.ts'
+import { joinedDefinitionsMax } from '../../../src/features/endpoint/kept-lists.ts'
 import { readingRecord, writingRecord } from '../../../src/features/endpoint/kept-record.ts'
 import { rendering } from '../../../src/features/endpoint/rendered-offer.ts'
+import { writingFound } from '../../../src/features/endpoint/search-tools.ts'
 import { searching, toolIndex } from '../../../src/features/endpoint/tool-search.ts'
 import type { Definition } from '../../../src/features/gateway/tool-requests.ts'
 import { sliceCost } from '../../../src/limits.ts'
@@ -73,6 +69,22 @@ test('past so many definitions, a connection is left out', () => {
   expect(skipped.map(({ connectionId, error }) => [connectionId, error])).toEqual([
     ['b', 'too_large'],
     ['c', 'too_large'],
+  ])
+})
+
+test('a search answers whole definitions of so many characters, and the rest by their signatures', () => {
+  const large = named(3, { description: 'x'.repeat(400_000) })
+  const [shown] = [connection('a', [...large, { name: 'small' }])]
+  const { definitions } = drained(joining([shown], 'tools'))
+  // biome-ignore lint/correctness/useYield: work without steps
+  function* found() {
+    return definitions
+  }
+  const { content, structuredContent } = JSON.parse(`{${drained(writingFound(found(), true))}}`)
+  expect(JSON.parse(content[0].text)).toEqual(structuredContent)
+  const { tools } = structuredContent
+  expect(tools.map((one: object) => ('signature' in one ? 'signature' : 'whole'))).toEqual([
+    ...['whole', 'whole', 'signature', 'whole'],
   ])
 })
 

@@ -1,7 +1,7 @@
 /** The kept lists of connections: in the store, counted, and gone when they are another connection's. */
 
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
-import { listFreshMs, listKeptMs } from '../../../src/features/endpoint/kept-lists.ts'
+import { joinedDefinitionsMax, listFreshMs, listKeptMs } from '../../../src/features/endpoint/kept-lists.ts'
 import { keyOf } from '../../../src/storage/keys.ts'
 import { createTestPlatform, problemsOf, type TestPlatform } from '../../support/platform.ts'
 import { sampleKeys } from '../../support/sample.ts'
@@ -40,9 +40,11 @@ beforeEach(() => {
   tools = [{ name: 'a', inputSchema: { type: 'object' } }]
 })
 
-/** Three tools, and where the next ones are. */
+/** Of tools. */
+let pageSize = 3
+/** Some tools, and where the next ones are. */
 function page(cursor = '0') {
-  const next = Number(cursor) + 3
+  const next = Number(cursor) + pageSize
   const more = next < tools.length ? { nextCursor: String(next) } : {}
   return { tools: tools.slice(Number(cursor), next), ...more }
 }
@@ -129,6 +131,24 @@ test('a namespace that is full lists from memory, and stores nothing', async () 
   expect(await recordOf('one')).toBeUndefined()
   expect((await listOf('one')).tools).toEqual(['a'])
   expect(lists).toBeLessThanOrEqual(2)
+})
+
+test('lists past so many definitions in all are left out, and their servers are not asked for an answer', async () => {
+  pageSize = joinedDefinitionsMax
+  tools = Array.from({ length: Math.ceil(joinedDefinitionsMax / 2.5) }, (_, i) => ({ name: `t${i}` }))
+  await begin({}, [])
+  for (const id of ['c', 'b', 'a']) {
+    await put(id)
+    await listOf(id)
+    // Its owner has used up its time, and the clock stands still otherwise.
+    platform.now += listFreshMs
+  }
+  const before = lists
+  expect((await listOf('a')).tools).toHaveLength(tools.length)
+  expect(await listOf('c')).toEqual({ tools: [], skipped: 'too_large', stale: undefined })
+  await until(() => lists >= before + 2)
+  expect(lists).toBe(before + 2)
+  pageSize = 3
 })
 
 test('lists past 16 MB in all are left out, and are not read for an answer', async () => {
