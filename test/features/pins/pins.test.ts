@@ -457,6 +457,13 @@ test('accepting nothing reports nothing again', async () => {
   expect(changes()).toHaveLength(1)
 })
 
+test('a tool has a pin if its name has few bytes', () => {
+  const names = ['\u200b'.repeat(85), '\u200b'.repeat(86), 'x'.repeat(256), 'x'.repeat(257)]
+  const list = names.map((name) => ({ name, hash: 'a' })) as unknown as NonNullable<Seen['tools']>['list']
+  const { tools } = withSeen(noPins, { tools: { list, isComplete: true } }, () => true).pins
+  expect([...(tools?.keys() ?? [])].map((name) => names.indexOf(name))).toEqual([0, 2])
+})
+
 test('a change for whose line the log has no room is reported later, once', () => {
   const seen = (hash: string) => ({ tools: { list: [{ name: 'search', hash }], isComplete: true } }) as unknown as Seen
   const accepted = withSeen(noPins, seen('a'), () => true).pins
