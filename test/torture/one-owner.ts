@@ -1,5 +1,5 @@
 /**
- * One owner does its worst, with as many requests at once as seventeen kinds of clients would send, of shapes of chance:
+ * One owner does its worst, with as many requests at once as nineteen kinds of clients would send, of shapes of chance:
  * with several keys, tokens and sockets. Meanwhile others list and revoke as before, memory stays within a bound, and
  * the record of calls tells what was executed.
  */
@@ -35,7 +35,7 @@ const [mallory, alice, operator] = ['mallory', 'alice', 'operator'].map(
 export const oneOwner: Trial = {
   name: 'one-owner',
   promise: `Beside one owner's worst, ${atOnce} at once, others wait no more than ${waitMaxMs} ms, revocations come first, and memory stays within ${memoryMaxMegabytes} MB`,
-  times: { full: 170, short: 17 },
+  times: { full: 190, short: 19 },
 
   async run(times, seed) {
     const { broken, expect } = collector()
@@ -84,6 +84,11 @@ export const oneOwner: Trial = {
     for (let i = 0; i < 5; i += 1)
       organizationKeys.push(JSON.parse((await ask('POST', '/organizations/evil/api-keys', { name: 'ci' })).text).key)
     for (let i = 0; i < 8; i += 1) await ask('PUT', `/servers/mallory/big${i}`, largeServer(chance))
+    // An endpoint of twelve thousand tools, one in a hundred of them large.
+    await ask('PUT', '/namespaces/wide')
+    await ask('PUT', '/servers/mallory/many', serverOfMany(chance))
+    for (let i = 0; i < 6; i += 1)
+      await ask('PUT', `/connect/wide/m${i}`, { server: 'mallory/many', mock: { enabled: true } })
 
     using health = new Prober(server, '/health')
     using lists = new Prober(server, '/connect/alice?metadata.kind=b', alice)
@@ -280,6 +285,37 @@ const worsts: Readonly<Record<string, Worst>> = {
       const path = `/servers?q=${chance.pick(['word', 'a', 'tools'])}&topK=500`
       return (await ask('GET', path, undefined, chance.pick(organizationKeys))).status
     }),
+  'one endpoint of very many tools': ({ ask, keys, chance }) =>
+    times(atOnce, async () => {
+      const call = (name: string, args: object) => ({ method: 'tools/call', params: { name, arguments: args } })
+      const [query, message] = chance.pick([
+        [chance.pick(['', '?names=64', '?status=tool']), { method: 'tools/list' }],
+        ['?tools=search', { method: 'tools/list' }],
+        ['?tools=search', call('search_tools', { query: 't1 word', detail: chance.pick(['signature', 'full']) })],
+        ['', call('m0__t1_deadbeef', {})],
+      ] as const)
+      const body = { jsonrpc: '2.0', id: 1, ...message }
+      if (chance.chance(0.1)) return (await ask('GET', '/connect/wide/.tools', undefined, chance.pick(keys))).status
+      return (await ask('POST', `/connect/wide/mcp${query}`, body, chance.pick(keys))).status
+    }),
+  'streams of events': ({ server, ask, keys, chance }) => {
+    const policy = [{ metadata: [{ kind: 'a' }, { kind: 'b' }] }]
+    const stop = new AbortController()
+    const listening = keys.slice(0, 1).flatMap((key) =>
+      times(48, async () => {
+        const { token } = JSON.parse((await ask('POST', '/tokens', { policy }, key)).text)
+        const headers = { authorization: `Bearer ${token}` }
+        return fetch(`${server.url}/events?types=call,connection`, { headers, signal: stop.signal })
+      }),
+    )
+    const call = { jsonrpc: '2.0', id: 1, method: 'tools/list' }
+    const calls = Promise.all(listening).then(() =>
+      Promise.all(
+        times(atOnce * 5, () => ask('POST', `/connect/wide/m${chance.int(3)}/mcp`, call, chance.pick(keys))),
+      ).finally(() => stop.abort()),
+    )
+    return [...listening.map(async (one) => (await one).status), calls.then(([one]) => one?.status ?? 0)]
+  },
   'forms without a credential': ({ server, chance }) =>
     times(atOnce * 5, () => {
       const path = chance.pick(['/signin', '/oauth/token', '/oauth/revoke'])
@@ -394,6 +430,15 @@ function largeServer(chance: Random): object {
   const from = chance.int(largeText.length - 900_000)
   const description = largeText.slice(from, from + 900_000)
   return { description: 'large', tools: [{ name: 't', description, inputSchema: { type: 'object' } }] }
+}
+
+function serverOfMany(chance: Random): object {
+  const tools = times(2000, (i) => ({
+    name: `t${i.toString(36)}`,
+    description: i % 100 === 0 ? largeText.slice(0, 1000 + chance.int(20_000)) : 'word',
+    inputSchema: { type: 'object' },
+  }))
+  return { description: 'many', tools }
 }
 
 let largeText = ''
