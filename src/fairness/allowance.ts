@@ -136,6 +136,15 @@ export class Allowance {
     this.#leave = await places.enter(holder)
     // Inside the place, so that an owner has few requests that wait here.
     await this.#fairness.time.pause(ownerOf(holder))
+    this.requireClient()
+  }
+
+  /**
+   * For work that begins after a wait. Throws `rate_limited`, which nobody gets, if the client has gone meanwhile:
+   * hundreds of requests may wait for minutes of work that nobody wants any more.
+   */
+  requireClient(): void {
+    if (this.#request.signal.aborted) throw rateLimited('The client has gone', 1)
   }
 
   /** Takes the memory of the body that the request announces, once, and returns its bytes. Throws `rate_limited`. */

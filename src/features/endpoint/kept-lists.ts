@@ -131,6 +131,7 @@ export class KeptLists implements FirstLists {
     const bytes = stored.reduce((sum, one) => sum + one.bytes, 0)
     const leave = bytes > largeBytes ? await this.#joins.enter(context.caller) : () => {}
     try {
+      allowanceOf(context.request).requireClient()
       return await use(await this.#all(context, stored, mayAsk))
     } finally {
       leave()

@@ -151,6 +151,25 @@ test('lists past so many definitions in all are left out, and their servers are 
   pageSize = 3
 })
 
+test('large lists are not joined for a client that has gone while it waited', async () => {
+  tools = Array.from({ length: 3 }, (_, i) => ({ name: `t${i}`, description: 'x'.repeat(2e5) }))
+  await begin()
+  await listOf('one')
+  const client = new AbortController()
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' })
+  const ask = (signal?: AbortSignal) =>
+    platform.fetch('/connect/ada/mcp?names=64', {
+      method: 'POST',
+      headers: bearer(sampleKeys.ada),
+      body,
+      ...(signal && { signal }),
+    })
+  const [first, gone] = [ask(), ask(client.signal)]
+  client.abort()
+  expect((await first).status).toBe(200)
+  expect((await gone).status).toBe(429)
+})
+
 test('lists past 16 MB in all are left out, and are not read for an answer', async () => {
   tools = Array.from({ length: 9 }, (_, i) => ({ name: `t${i}`, description: 'x'.repeat(5e5) }))
   await begin({}, [])
