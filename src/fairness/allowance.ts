@@ -171,11 +171,16 @@ export class Allowance {
   }
 
   /** Waits until the owner may have a body of so many bytes handled. */
-  async paceBody(bytes: number): Promise<void> {
+  paceBody(bytes: number): Promise<void> {
+    return this.pace((bytes / 2 ** 20) * this.costs.bodyMsPerMegabyte)
+  }
+
+  /** Waits until the owner may have work of so many milliseconds done, and counts it. */
+  async pace(milliseconds: number): Promise<void> {
     const { time } = this.#fairness
     const owner = ownerOf(this.holder)
     await time.pause(owner)
-    time.spend(owner, (bytes / 2 ** 20) * this.costs.bodyMsPerMegabyte)
+    time.spend(owner, milliseconds)
   }
 
   /**

@@ -43,6 +43,11 @@ export const joinedDefinitionsMax = 50_000
 const readBytesMax = 32 * 2 ** 20
 /** Bytes of lists that are joined without a place: most have fewer. Past it: the request waits for one. */
 const largeBytes = 256 * 1024
+/**
+ * Milliseconds for a megabyte of lists that are joined, most of which is the collection of what that leaves behind.
+ * Counted against `ownerTimeShare`. Past it: the owner waits.
+ */
+const joinMsPerMegabyte = 20
 /** Ours: requests that join large lists at once, one for each owner. Past it: further requests wait. */
 const joinsAtOnceMax = 4
 /** Connections whose last read is remembered. Past it: the least recently used one is read at its next use. */
@@ -131,7 +136,9 @@ export class KeptLists implements FirstLists {
     const bytes = stored.reduce((sum, one) => sum + one.bytes, 0)
     const leave = bytes > largeBytes ? await this.#joins.enter(context.caller) : () => {}
     try {
-      allowanceOf(context.request).requireClient()
+      const allowance = allowanceOf(context.request)
+      if (bytes > largeBytes) await allowance.pace((bytes / 2 ** 20) * joinMsPerMegabyte)
+      allowance.requireClient()
       return await use(await this.#all(context, stored, mayAsk))
     } finally {
       leave()
