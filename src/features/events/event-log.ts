@@ -56,17 +56,29 @@ export class KeptEvent {
   /** Of chance: a number would tell a listener how many events others cause. */
   readonly id = crypto.randomUUID()
   readonly #shapes = new Map<string, Uint8Array>()
-  #connection: Promise<StoredConnection | undefined> | undefined
+  #connection: { readonly version: string; readonly found: Promise<StoredConnection | undefined> } | undefined
 
   constructor(time: number, happening: Happening) {
     this.time = time
     this.happening = happening
   }
 
-  /** The connection that the event is about, as it was for the first listener. */
-  connection(read: () => Promise<StoredConnection | undefined>): Promise<StoredConnection | undefined> {
-    this.#connection ??= read()
-    return this.#connection
+  /**
+   * The connection that the event is about, read once for each version of its namespace's connections: hundreds of
+   * listeners hear of one event, and one that comes back hears of it much later. `version`: read before, '' for none.
+   */
+  connection(
+    version: string,
+    read: () => Promise<StoredConnection | undefined>,
+  ): Promise<StoredConnection | undefined> {
+    if (version === '' || this.#connection?.version !== version) {
+      const found = read()
+      this.#connection = { version, found }
+      found.catch(() => {
+        this.#connection = undefined
+      })
+    }
+    return this.#connection.found
   }
 
   written(data: object): Uint8Array {

@@ -7,6 +7,8 @@ import { createdAtOf } from '../../model/organization.ts'
 import type { RecordedCall } from '../../ops/call-filter.ts'
 import { decide, namespaceFilter } from '../../policy/decide.ts'
 import { findConnection } from '../../storage/connections.ts'
+import { keyOf } from '../../storage/keys.ts'
+import { versionText } from '../../storage/versions.ts'
 import { type HealthDeps, healthOfAll } from '../health/stored-health.ts'
 import { readableCalls, seesArguments, shownCall } from '../records/readable-calls.ts'
 import type { EventType, KeptEvent } from './event-log.ts'
@@ -20,10 +22,12 @@ interface Wanted {
 }
 
 export function createVisible(deps: HealthDeps, context: RequestContext, { namespace, types }: Wanted): Visible {
-  // Made for each event: what it has looked up may be otherwise by the next one. Hundreds of listeners hear of one
-  // event, whose connection is read once for all of them.
+  // Made for each event: what it has looked up may be otherwise by the next one.
   const mayRead = (event: KeptEvent, call: RecordedCall) =>
-    readableCalls(deps, context, (...ref) => event.connection(() => findConnection(deps.store, ...ref)))(call)
+    readableCalls(deps, context, async (of, connectionId) => {
+      const version = versionText(await deps.store.get(keyOf('connectionsVersion', of)))
+      return event.connection(version, () => findConnection(deps.store, of, connectionId))
+    })(call)
   const { caller, directory } = context
   const isNamed = namespaceFilter(caller.blocks)
   const isOperator = caller.operator && caller.token === undefined && caller.organizationId === undefined

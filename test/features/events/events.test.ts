@@ -140,6 +140,26 @@ describe('a listener hears', () => {
     expect(await narrow.heard()).toHaveLength(2)
   })
 
+  test('again of nothing at a connection that its token does not see any more', async () => {
+    const metadata = (team: string) => ({ server: 'northwind/weather', mock: { enabled: true }, metadata: { team } })
+    await api.ada('PUT /connect/northwind/moving', metadata('a'))
+    const token = await mintToken(platform.fetch, sampleKeys.ada, { policy: [{ metadata: { team: 'a' } }] })
+    const narrow = await listen(token, '?types=call')
+    platform.now += 1000
+    for (const location of ['Oslo', 'Rome'])
+      await api.ada('POST /connect/northwind/moving/.tools/get_forecast', { location })
+    const [first, second] = await narrow.heard()
+    expect(second).toBeDefined()
+    await narrow.stop()
+    const back = await listen(token, '?types=call', first?.id)
+    expect((await back.heard()).map(({ id }) => id)).toEqual([second?.id ?? ''])
+    await back.stop()
+    await api.ada('PUT /connect/northwind/moving', { metadata: { team: 'b' } })
+    const late = await listen(token, '?types=call', first?.id)
+    expect(await late.heard()).toEqual([])
+    await late.stop()
+  })
+
   test('of no connection that is deleted, where it may not read any', async () => {
     await api.ada('PUT /connect/northwind/secret', { server: 'northwind/weather', mock: { enabled: true } })
     const listeners = []
@@ -273,15 +293,24 @@ test('of connections of a namespace that was made again, nobody hears what was b
   await again.stop()
 })
 
-test('a connection is read once for all who hear of an event', async () => {
+test('a connection is read once for all who hear of an event, and anew when it may have changed', async () => {
   const event = new KeptEvent(0, { type: 'audit', entry: {} })
   let reads = 0
   const read = async () => {
     reads += 1
     return undefined
   }
-  await Promise.all([event.connection(read), event.connection(read)])
+  await Promise.all([event.connection('1', read), event.connection('1', read)])
   expect(reads).toBe(1)
+  await event.connection('2', read)
+  expect(reads).toBe(2)
+  await event.connection('', read)
+  await event.connection('', read)
+  expect(reads).toBe(4)
+  const failing = () => Promise.reject(new Error('away'))
+  expect(await event.connection('3', failing).catch(({ message }) => message)).toBe('away')
+  await event.connection('3', read)
+  expect(reads).toBe(5)
 })
 
 test('the id of an event says nothing of others', async () => {
