@@ -10,6 +10,9 @@ import { showHiddenCharacters } from '../../ops/escape-control.ts'
 const joiners =
   /(?<=[[\p{L}\p{M}]--[\p{Script=Latin}\p{Script=Inherited}]])[\u200c\u200d](?=[\p{L}--\p{Script=Latin}])/gv
 
+/** Private-use and unassigned characters: nobody knows how they look. */
+const unknownCharacters = /[\p{Co}\p{Cn}]/u
+
 /** Letters that look like Latin ones (Unicode's confusables.txt). Others are no disguise: 5 μs, Δt. */
 const latinLookalikes = /[АВЕЅІЈКМНОРСТУХЬасеѕіјорухһԁԛԝӏΑΒΕΖΗΙΚΜΝΟΡΤΥΧανορυι]/u
 
@@ -29,9 +32,11 @@ const signs: readonly (readonly [PinFinding, readonly RegExp[]])[] = [
   [
     'secret-path',
     [
+      // A folder or file of this name, and no www.docker.com.
+      /(?<![\w)\]])\.(?:ssh|aws|gnupg|kube|docker|netrc|npmrc|pypirc)\b|\.ssh\/|\.aws\/credentials|\.netrc/i,
       // Not process.env.
-      /(?<![\w)\]])\.(?:ssh|aws|gnupg|kube|docker|netrc|npmrc|pypirc|env)\b/i,
-      /\bid_(?:rsa|ed25519|ecdsa)\b|\bwallet\.dat\b|\/etc\/(?:passwd|shadow)\b/i,
+      /(?<!\bprocess|[)\]])\.env\b/i,
+      /id_rsa|id_ed25519|\bid_ecdsa\b|\bwallet\.dat\b|\/etc\/(?:passwd|shadow)/i,
       /\b(?:credentials|mcp|claude_desktop_config)\.json\b/i,
     ],
   ],
@@ -39,7 +44,7 @@ const signs: readonly (readonly [PinFinding, readonly RegExp[]])[] = [
     'encoded-text',
     [
       // Longer than a hash in hex; a path has a slash every few characters.
-      /[A-Za-z0-9+=]{80,}/,
+      /[A-Za-z0-9+=]{80,}|[A-Za-z0-9+/]{120}/,
       /(?:[0-9a-fA-F]{2}[\s:]){40,}/,
       /(?:(?:%|\\x)[0-9a-fA-F]{2}){20,}/,
     ],
@@ -61,7 +66,7 @@ export function findingsIn(text: string, others = nothing): PinFinding[] {
   const written = text.replaceAll(joiners, '')
   const spaced = text.replaceAll(/\s+/g, ' ')
   const found: PinFinding[] = []
-  if (showHiddenCharacters(written) !== written) found.push('hidden-characters')
+  if (showHiddenCharacters(written) !== written || unknownCharacters.test(written)) found.push('hidden-characters')
   if (hasMixedWord(text)) found.push('mixed-script')
   for (const [finding, patterns] of signs) if (patterns.some((one) => one.test(spaced))) found.push(finding)
   const names = others.size === 0 ? [] : (text.match(word) ?? [])

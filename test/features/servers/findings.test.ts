@@ -21,6 +21,10 @@ describe('suspicious', () => {
     ['a path of a key', 'reads ~/.ssh/config', 'secret-path'],
     ['a file of variables', 'sends `.env` along', 'secret-path'],
     ['a file of variables in a folder', 'reads ./app/.env', 'secret-path'],
+    ['a file of variables with a name', 'reads production.env', 'secret-path'],
+    ['a key with a name', 'sends my_id_rsa_old', 'secret-path'],
+    ['a private-use character', 'read \ue000file', 'hidden-characters'],
+    ['a long text in base64', `${'A'.repeat(60)}/`.repeat(2), 'encoded-text'],
     ['a file of a cluster', 'reads ~/.kube/config', 'secret-path'],
     ['a long text in hex', '0a '.repeat(40), 'encoded-text'],
     ['a long encoded text', 'A'.repeat(120), 'encoded-text'],
@@ -37,6 +41,7 @@ describe('suspicious', () => {
 describe('harmless', () => {
   test.each([
     ['a variable of a process', 'reads process.env and process.env.HOME'],
+    ['a host', 'reads https://www.docker.com/x'],
     ['a property that begins so', 'the event.envelope, an .envelope'],
     ['a no-break space', 'at\u00a0most 5\u202f%'],
     ['a unit', 'takes 5 μs, over Δt'],
