@@ -48,6 +48,8 @@ const largeBytes = 256 * 1024
  * Counted against `ownerTimeShare`. Past it: the owner waits.
  */
 const joinMsPerMegabyte = 20
+/** Owners whose large lists are joined, or wait for their owner's time. Past it: further requests wait. */
+const joinersAtOnceMax = 32
 /** Ours: requests that join large lists at once, one for each owner. Past it: further requests wait. */
 const joinsAtOnceMax = 4
 /** Connections whose last read is remembered. Past it: the least recently used one is read at its next use. */
@@ -97,6 +99,8 @@ export class KeptLists implements FirstLists {
   readonly #places = new Queue(readsAtOnceMax, readsOfOwnerMax)
   /** For servers whose last read has failed: they keep no others waiting. */
   readonly #lastPlaces = new Queue(readsAtOnceMax, readsOfOwnerMax)
+  /** Owners that wait for their time, or join. */
+  readonly #joiners = new Queue(joinersAtOnceMax, 1)
   readonly #joins = new Queue(joinsAtOnceMax, 1)
   readonly #read = new LRUCache<string, Kept>({
     maxSize: readBytesMax,
@@ -134,14 +138,17 @@ export class KeptLists implements FirstLists {
       return one === undefined ? [] : [{ ref, stored: one, bytes, definitions }]
     })
     const bytes = stored.reduce((sum, one) => sum + one.bytes, 0)
-    const leave = bytes > largeBytes ? await this.#joins.enter(context.caller) : () => {}
+    if (bytes <= largeBytes) return use(await this.#all(context, stored, mayAsk))
+    const allowance = allowanceOf(context.request)
+    const leaves = [await this.#joiners.enter(context.caller)]
     try {
-      const allowance = allowanceOf(context.request)
-      if (bytes > largeBytes) await allowance.pace((bytes / 2 ** 20) * joinMsPerMegabyte)
+      // Before the place: an owner that waits for its time holds up nobody else.
+      await allowance.pace((bytes / 2 ** 20) * joinMsPerMegabyte)
+      leaves.push(await this.#joins.enter(context.caller))
       allowance.requireClient()
       return await use(await this.#all(context, stored, mayAsk))
     } finally {
-      leave()
+      for (const leave of leaves) leave()
     }
   }
 

@@ -1,8 +1,11 @@
 /** The kept lists of connections: in the store, counted, and gone when they are another connection's. */
 
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { createFairness } from '../../../src/fairness/fairness.ts'
+import { Paces } from '../../../src/fairness/pace.ts'
 import { joinedDefinitionsMax, listFreshMs, listKeptMs } from '../../../src/features/endpoint/kept-lists.ts'
 import { keyOf } from '../../../src/storage/keys.ts'
+import { clockOf } from '../../support/clock.ts'
 import { createTestPlatform, problemsOf, type TestPlatform } from '../../support/platform.ts'
 import { sampleKeys } from '../../support/sample.ts'
 import { until } from '../../support/until.ts'
@@ -47,6 +50,18 @@ function page(cursor = '0') {
   const next = Number(cursor) + pageSize
   const more = next < tools.length ? { nextCursor: String(next) } : {}
   return { tools: tools.slice(Number(cursor), next), ...more }
+}
+
+/** Owners have paid for what they did whenever they are asked. */
+function unhurried() {
+  let now = 0
+  const time = new Paces(
+    clockOf(() => {
+      now += 60_000
+      return now
+    }),
+  )
+  return { ...createFairness(), time }
 }
 
 async function begin(
@@ -136,7 +151,7 @@ test('a namespace that is full lists from memory, and stores nothing', async () 
 test('lists past so many definitions in all are left out, and their servers are not asked for an answer', async () => {
   pageSize = joinedDefinitionsMax
   tools = Array.from({ length: Math.ceil(joinedDefinitionsMax / 2.5) }, (_, i) => ({ name: `t${i}` }))
-  await begin({}, [])
+  await begin({ fairness: unhurried() }, [])
   for (const id of ['c', 'b', 'a']) {
     await put(id)
     await listOf(id)
@@ -149,6 +164,33 @@ test('lists past so many definitions in all are left out, and their servers are 
   await until(() => lists >= before + 2)
   expect(lists).toBe(before + 2)
   pageSize = 3
+})
+
+test('owners that wait for their time keep no other from joining large lists', async () => {
+  tools = Array.from({ length: 3 }, (_, i) => ({ name: `t${i}`, description: 'x'.repeat(2e5) }))
+  let now = 0
+  const time = new Paces(clockOf(() => now))
+  await begin({ fairness: { ...createFairness(), time } })
+  await listOf('one')
+  const list = (name: string, key: string) => {
+    // What its owner has done so far is paid.
+    now += 100
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' })
+    return platform.fetch(`/connect/${name}/mcp?names=64`, { method: 'POST', headers: bearer(key), body })
+  }
+  const waiting: Promise<Response>[] = []
+  for (const owner of ['grace', 'linus', 'priya', 'jonas'] as const) {
+    const headers = bearer(sampleKeys[owner])
+    await platform.fetch(`/namespaces/of-${owner}`, { method: 'PUT', headers })
+    const body = JSON.stringify({ mcpUrl: `http://127.0.0.1:${upstream.port}/mcp` })
+    await platform.fetch(`/connect/of-${owner}/one`, { method: 'PUT', headers, body })
+    expect((await list(`of-${owner}`, sampleKeys[owner])).status).toBe(200)
+    time.spend(owner, 300)
+    waiting.push(list(`of-${owner}`, sampleKeys[owner]))
+  }
+  expect((await list('ada', sampleKeys.ada)).status).toBe(200)
+  now += 60_000
+  for (const one of waiting) expect((await one).status).toBe(200)
 })
 
 test('large lists are not joined for a client that has gone while it waited', async () => {
@@ -172,7 +214,7 @@ test('large lists are not joined for a client that has gone while it waited', as
 
 test('lists past 16 MB in all are left out, and are not read for an answer', async () => {
   tools = Array.from({ length: 9 }, (_, i) => ({ name: `t${i}`, description: 'x'.repeat(5e5) }))
-  await begin({}, [])
+  await begin({ fairness: unhurried() }, [])
   const ids = ['d', 'c', 'b', 'a']
   // One after the other: each counts while it is read.
   for (const id of ids) {
