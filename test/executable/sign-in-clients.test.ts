@@ -77,10 +77,13 @@ describe.skipIf(!existsSync(mcpRemote))('mcp-remote', () => {
 })
 
 describe.skipIf(!existsSync(claude) || !existsSync('/usr/bin/script'))('Claude Code', () => {
-  test.concurrent('signs in by `claude mcp login`, and is connected', async () => {
+  test.concurrent('signs in by `claude mcp login`, is connected, and calls a tool', async () => {
+    await using model = callingModel('mcp__stock__get_stock_level', { sku: 'NW-TNT-0420' })
     const { run: claudeRun } = atHome('claude', {
       DISABLE_AUTOUPDATER: '1',
       CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
+      ANTHROPIC_BASE_URL: model.url,
+      ANTHROPIC_API_KEY: 'none',
     })
     const servers = { stock: endpoint, all: whole }
     for (const [name, url] of Object.entries(servers))
@@ -91,6 +94,9 @@ describe.skipIf(!existsSync(claude) || !existsSync('/usr/bin/script'))('Claude C
       expect(await claudeRun('script', '-qec', `"${claude}" mcp login ${name}`, '/dev/null')).toContain('Authenticated')
     expect((await claudeRun(claude, 'mcp', 'list')).match(/Connected/g)).toHaveLength(2)
     expect(await grants()).toContain('Claude Code')
+    expect(await claudeRun(claude, '-p', 'low stock?', '--allowedTools', 'mcp__stock')).toContain('Here it is: {')
+    const calls = await run(place, ['calls', '--tool', 'get_stock_level', '--data', place.data])
+    expect(calls.stdout).toMatch(/get_stock_level +ok /)
   })
 })
 
@@ -175,6 +181,41 @@ test('the commands for grants say what there is not, and list none of a revoked 
     /"event":"grant\.ended"[^\n]*"reason":"its key was revoked"/,
   )
 })
+
+/** Stands in for a model: it calls this tool, and repeats the result. */
+function callingModel(tool: string, input: object) {
+  const resultIn = ({ messages = [] }: { messages?: { content: unknown }[] }) =>
+    messages
+      .flatMap(({ content }) => content)
+      .find((part) => (part as { type?: string } | null)?.type === 'tool_result')
+  const server = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    async fetch(request) {
+      const result = resultIn((await request.json().catch(() => ({}))) as object)
+      const block =
+        result === undefined ? { type: 'tool_use', id: 'toolu_1', name: tool, input: {} } : { type: 'text', text: '' }
+      const delta =
+        result === undefined
+          ? { type: 'input_json_delta', partial_json: JSON.stringify(input) }
+          : { type: 'text_delta', text: `Here it is: ${JSON.stringify(result)}` }
+      const usage = { input_tokens: 1, output_tokens: 1 }
+      const message = { id: 'msg_1', type: 'message', role: 'assistant', model: 'none', content: [], usage }
+      const stop_reason = result === undefined ? 'tool_use' : 'end_turn'
+      const events = [
+        { type: 'message_start', message },
+        { type: 'content_block_start', index: 0, content_block: block },
+        { type: 'content_block_delta', index: 0, delta },
+        { type: 'content_block_stop', index: 0 },
+        { type: 'message_delta', delta: { stop_reason }, usage },
+        { type: 'message_stop' },
+      ]
+      const text = events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join('')
+      return new Response(text, { headers: { 'content-type': 'text/event-stream' } })
+    },
+  })
+  return { url: `http://127.0.0.1:${server.port}`, [Symbol.asyncDispose]: () => server.stop(true) }
+}
 
 /** A home of a client's own, with a browser in which Ada signs in and allows everything. */
 function atHome(name: string, more: Readonly<Record<string, string>>) {
