@@ -196,8 +196,9 @@ export class Allowance {
   /** Takes the memory of an answer until its client has read it. Returns the function that gives it back. */
   takeAnswer(bytes: number): () => void {
     const { holder } = this
-    this.#take(holder, bytes, 'This caller has too many unread responses open: read or close some')
+    // An answer that finds no room was read all the same.
     this.#fairness.time.spend(ownerOf(holder), (bytes / 2 ** 20) * answerMsPerMegabyte)
+    this.#take(holder, bytes, 'This caller has too many unread responses open: read or close some')
     return () => this.#fairness.memory.giveBack(holder, bytes)
   }
 

@@ -31,7 +31,7 @@ export interface FastLane {
   respond(request: Request, requestId: () => string): Response | undefined | Promise<Response | undefined>
   /** Wraps an authorizer so that it caches callers, and connections that a caller may use. */
   authorizer(ordinary: Authorizer): Authorizer
-  /** Called with each page that the ordinary path answered. */
+  /** Called with each small page that the ordinary path answered. */
   rememberPage(context: RequestContext, list: PreparedList, page: Page): void
   /** Called with each server's details that the ordinary path answered. */
   rememberDetails(context: RequestContext, json: Uint8Array): void

@@ -3,7 +3,7 @@
 import { LRUCache } from 'lru-cache'
 import type { Page, PreparedList } from '../features/connections/connection-lists.ts'
 import { isUnchanged, privateJson } from '../http/respond.ts'
-import { pageCacheBytesMax, responseInOnePieceBytesMax } from '../limits.ts'
+import { pageCacheBytesMax } from '../limits.ts'
 
 /**
  * List URLs requested once, a few hundred bytes each; a page is cached at its second request. Past it: all of them
@@ -17,11 +17,6 @@ interface KeptPage {
   readonly body: Blob
   readonly etag: string
   readonly headers: Headers
-}
-
-/** A larger page counts for its owner until its client has read it, which the ordinary path sees to. */
-export function isRepeatable(body: Uint8Array): boolean {
-  return body.length <= responseInOnePieceBytesMax
 }
 
 /** At most `pageCacheBytesMax` of them together. */
@@ -42,7 +37,7 @@ export function createKeptPages() {
 
   function remember({ cacheKey }: PreparedList, { body, etag, version }: Page): KeptPage | undefined {
     misses += 1
-    if (etag === undefined || version === '' || !isRepeatable(body)) return undefined
+    if (etag === undefined || version === '') return undefined
     if (requested.get(cacheKey) === version) {
       const headers = new Headers({ ...privateJson, etag })
       const page = { version, body: new Blob([body]), etag, headers }

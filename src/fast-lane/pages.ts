@@ -4,9 +4,10 @@
  */
 
 import type { ConnectionLists, PreparedList } from '../features/connections/connection-lists.ts'
+import { responseInOnePieceBytesMax } from '../limits.ts'
 import { keyOf } from '../storage/keys.ts'
 import type { LocalReads } from '../storage/store.ts'
-import { createKeptPages, isRepeatable } from './kept-pages.ts'
+import { createKeptPages } from './kept-pages.ts'
 import type { LocalVersions } from './known-versions.ts'
 
 /** The part of the lists that a page is made with. */
@@ -18,17 +19,16 @@ export function createPages(lists: Lists, local: LocalReads, versions: LocalVers
   return {
     statistics: kept.statistics,
     remember: kept.remember,
-    /** From the cache, or by a synchronous read. Undefined if the page needs an index plan, or was overtaken. */
+    /** From the cache, or by a synchronous read. Undefined if the page needs an index plan, is large, or was overtaken. */
     respond(list: PreparedList, request: Request, requestId: () => string): Response | undefined {
       const current = () => versions.current(list.scope.namespace, (of) => keyOf('connectionsVersion', of))
       const version = current()
       const known = kept.respond(list, version, request, requestId)
       if (known !== undefined || list.isNarrowed || version === '') return known
-      return local.concatValues(list, (values) => {
+      return local.concatValues(list, responseInOnePieceBytesMax, (values) => {
         const made = lists.compose(list, lists.unnarrowedRows(list, values), version)
         // The namespace changed during the read. The ordinary path answers, without an ETag if need be.
         if (current() !== version) return undefined
-        if (!isRepeatable(made.body)) return undefined
         return kept.respondWith(list, made, request, requestId)
       })
     },

@@ -123,8 +123,11 @@ export interface Health {
 /** Synchronous reads, with the promises of the asynchronous ones. Only `fast-lane/` uses them. */
 export interface LocalReads {
   get(key: Key): Uint8Array | undefined
-  /** The buffer is borrowed: it is valid until `use` returns. `use` must not await. */
-  concatValues<T>(range: Range, use: (values: ConcatenatedValues) => T): T
+  /**
+   * The buffer is borrowed: it is valid until `use` returns. `use` must not await. Undefined if the joined values
+   * have more bytes than `bytesMax`, of which no more are read.
+   */
+  concatValues<T>(range: Range, bytesMax: number, use: (values: ConcatenatedValues) => T): T | undefined
   /**
    * A number that changes with every commit, by any process. Undefined if the engine cannot tell. Costs about 0.1 µs. A
    * result is still current if the number read before it is unchanged.

@@ -1,10 +1,14 @@
 /** What a client has already, by its tags. */
 
 import { expect, test } from 'bun:test'
+import { allowanceOf } from '../../src/fairness/allowance.ts'
 import { createFairness } from '../../src/fairness/fairness.ts'
+import { ownerOf } from '../../src/fairness/owner.ts'
+import { Paces } from '../../src/fairness/pace.ts'
 import { Shares } from '../../src/fairness/shares.ts'
 import { isUnchanged, jsonResponse, wholeResponse } from '../../src/http/respond.ts'
 import { withAllowance } from '../support/allowance.ts'
+import { clockOf } from '../support/clock.ts'
 
 test('an answer is unchanged where its tag is among those that the client knows', () => {
   const rows: [known: string | undefined, etag: string | undefined, isUnchanged: boolean][] = [
@@ -34,6 +38,13 @@ test('a text or bytes are JSON, with the headers that are given', async () => {
       '{"a":1}',
     ])
   }
+})
+
+test('a large answer that finds no room takes its owner’s time all the same', () => {
+  const fairness = { ...createFairness(), memory: new Shares(0), time: new Paces(clockOf(() => 0)) }
+  const request = withAllowance(new Request('http://a/'), {}, fairness)
+  expect(() => wholeResponse(request, 'x'.repeat(40 * 2 ** 20))).toThrow('too many unread responses')
+  expect(fairness.time.wait(ownerOf(allowanceOf(request).holder))).toBeGreaterThan(0)
 })
 
 test('a large answer counts for its owner until its client has read it, or is gone', async () => {

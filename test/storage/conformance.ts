@@ -112,7 +112,9 @@ export function storeConformance(name: string, open: () => Promise<Store> | Stor
         })
         const values = expected.map((e) => e.slice(e.indexOf('=') + 1))
         const last = expected.at(-1)?.split('=')[0]
-        for (const concatenated of [read(await store.concatValues(range)), store.local?.concatValues(range, read)]) {
+        const bytes = values.join(',').length
+        const { local } = store
+        for (const concatenated of [read(await store.concatValues(range)), local?.concatValues(range, bytes, read)]) {
           if (concatenated === undefined) continue
           expect(concatenated).toEqual({
             bytes: values.join(','),
@@ -121,6 +123,7 @@ export function storeConformance(name: string, open: () => Promise<Store> | Stor
             lastKeyIfMore: more ? last : undefined,
           })
         }
+        if (bytes > 0) expect(local?.concatValues(range, bytes - 1, read)).toBeUndefined()
       }
     })
 

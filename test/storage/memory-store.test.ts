@@ -18,7 +18,7 @@ test('a store that is closed reads and writes nothing', async () => {
     () => store.keys(range),
     () => store.concatValues(range),
     async () => store.local?.get(key),
-    async () => store.local?.concatValues(range, ({ count }) => count),
+    async () => store.local?.concatValues(range, 1, ({ count }) => count),
     () => store.commit({ puts: [{ key, value: key }] }),
     () => store.load({ deletes: [key] }),
   ]) {

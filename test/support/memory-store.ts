@@ -90,7 +90,14 @@ export function openMemoryStore(entries: readonly Entry[] = []): Store {
       ...concatValues(range),
       beside: beside === undefined ? undefined : get(beside),
     }),
-    local: { get, concatValues: (range, use) => use(concatValues(range)), commitCount: () => commits },
+    local: {
+      get,
+      concatValues(range, bytesMax, use) {
+        const values = concatValues(range)
+        return values.wrap('', '').length > bytesMax ? undefined : use(values)
+      },
+      commitCount: () => commits,
+    },
     commit,
     load: commit,
     health: async () => ({ bytes: 0, durability: 'local', clockOffsetMs: 0 }),

@@ -11,6 +11,7 @@ import { handlersOf } from '../../http/handler.ts'
 import { namesInPath } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { isUnchanged, privateJson, wholeResponse } from '../../http/respond.ts'
+import { responseInOnePieceBytesMax } from '../../limits.ts'
 import type { Deleted } from '../../model/connection.ts'
 import { newConnectionId } from '../../model/made-names.ts'
 import { isConnectionId } from '../../model/names.ts'
@@ -24,7 +25,10 @@ import { createOne, deleteOne, replaceOne, type WriterDeps } from './writer.ts'
 
 export interface ConnectionDeps extends WriterDeps {
   readonly lists: ConnectionLists
-  /** Called with each page that was built, so that the fast lane can reuse it. */
+  /**
+   * Called with each page of at most `responseInOnePieceBytesMax`, so that the fast lane can repeat it: a larger one
+   * takes its owner's time, and counts for its owner until its client has read it.
+   */
   readonly onPage: (context: RequestContext, list: PreparedList, page: Page) => void
 }
 
@@ -40,7 +44,7 @@ async function listConnections(deps: ConnectionDeps, request: Request): Promise<
   const { blocks, metadataFingerprint } = context.caller
   const list = lists.prepare({ namespace, filters: query.filters, blocks }, query, metadataFingerprint) // 400
   const page = await lists.readPage(list, allowanceOf(request).slices()) // 429
-  deps.onPage(context, list, page)
+  if (page.body.length <= responseInOnePieceBytesMax) deps.onPage(context, list, page)
   return pageResponse(page, request) // 200, 304
 }
 

@@ -70,16 +70,17 @@ export function createRecords(data: Bytes, packed: SegmentReader, kinds: PackedK
     return false
   }
 
-  /** Joined values. The buffer is borrowed if the range lies within one packed kind. */
-  function concatValues(range: Range): ConcatenatedValues {
-    if (isPacked(range.gte) && range.lt[0] === range.gte[0]) return packed.concatValues(range)
+  /** As `LocalReads.concatValues`. The buffer is borrowed if the range lies within one packed kind. */
+  function concatValues(range: Range, bytesMax: number): ConcatenatedValues | undefined {
+    if (isPacked(range.gte) && range.lt[0] === range.gte[0]) return packed.concatValues(range, bytesMax)
     const values: Uint8Array[] = []
     let last: Key | undefined
     const more = walk(range, 'entries', (key, value) => {
       values.push(value)
       last = key
     })
-    return concatenate(values, more ? last : undefined)
+    const bytes = values.reduce((sum, value) => sum + value.length, Math.max(0, values.length - 1))
+    return bytes > bytesMax ? undefined : concatenate(values, more ? last : undefined)
   }
 
   return {

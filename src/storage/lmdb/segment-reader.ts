@@ -17,8 +17,8 @@ export interface SegmentReader {
   getMany(keys: readonly Key[]): (Uint8Array | undefined)[]
   /** Passes at most `limit` entries to `take`. Returns true if the range has more. */
   walk(range: Range, kind: 'entries' | 'keys', take: Take): boolean
-  /** The values joined by commas, in a buffer that the next call overwrites. */
-  concatValues(range: Range): ConcatenatedValues
+  /** As `LocalReads.concatValues`; the next call overwrites the buffer. */
+  concatValues(range: Range, bytesMax: number): ConcatenatedValues | undefined
 }
 
 /** Opens the database of segments a second time, with a decoder that does not copy values. */
@@ -88,17 +88,22 @@ export function openSegmentReader(root: Root): SegmentReader {
       return more
     },
 
-    concatValues({ gte, lt, limit }) {
+    concatValues({ gte, lt, limit }, bytesMax) {
       let filled = wrapBytesMax
       let count = 0
       let lastKey: Key | undefined
       let more = false
+      let isTooLarge = false
       eachFrom(gte, (segment) => {
         const start = count === 0 ? segment.seek(gte) : 0
         const end = segment.count === 0 || segment.compare(segment.count - 1, lt) < 0 ? segment.count : segment.seek(lt)
         const taken = Math.min(end - start, limit - count)
         if (taken > 0) {
           const length = segment.valuesLength(start, start + taken)
+          if (filled - wrapBytesMax + (count > 0 ? 1 : 0) + length > bytesMax) {
+            isTooLarge = true
+            return 'stop'
+          }
           if (filled + length + 1 + wrapBytesMax > page.length) {
             const larger = Buffer.allocUnsafe((filled + length + 1 + wrapBytesMax) * 2)
             page.copy(larger, 0, 0, filled)
@@ -118,6 +123,7 @@ export function openSegmentReader(root: Root): SegmentReader {
         more = end - start > taken
         return more || end < segment.count ? 'stop' : 'go on'
       })
+      if (isTooLarge) return undefined
       return concatenatedIn(page, wrapBytesMax, filled, { count, lastKeyIfMore: more ? lastKey : undefined })
     },
   }

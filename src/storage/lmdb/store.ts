@@ -61,12 +61,16 @@ export function openLmdbStore(folder: string, kinds: PackedKinds = packedKinds, 
       }),
     concatValues: async (range, beside) =>
       read(() => ({
-        ...copyOfValues(records.concatValues(range)),
+        ...copyOfValues(records.concatValues(range, Number.POSITIVE_INFINITY) as ConcatenatedValues),
         beside: beside === undefined ? undefined : records.find(beside),
       })),
     local: {
       get: (key) => read(() => records.find(key)),
-      concatValues: (range, use) => read(() => use(records.concatValues(range))),
+      concatValues: (range, bytesMax, use) =>
+        read(() => {
+          const values = records.concatValues(range, bytesMax)
+          return values && use(values)
+        }),
       commitCount,
     },
     commit: (batch) =>

@@ -292,8 +292,8 @@ describe('ETag', () => {
       },
       local: {
         ...local,
-        concatValues: (range, use) =>
-          local.concatValues(range, (values) => {
+        concatValues: (range, bytesMax, use) =>
+          local.concatValues(range, bytesMax, (values) => {
             meanwhile()
             return use(values)
           }),
@@ -320,6 +320,38 @@ describe('ETag', () => {
     const inSteps = await named()
     expect([inSteps.status, inSteps.headers.get('etag')]).toEqual([200, null])
     expect(await idsIn(inSteps)).toEqual(['a'])
+  })
+
+  test('a large page is read in its owner’s time only, also where it was small before', async () => {
+    const store = openMemoryStore()
+    const local = store.local as LocalReads
+    const reads: boolean[] = []
+    const watched: Store = {
+      ...store,
+      local: {
+        ...local,
+        concatValues(range, bytesMax, use) {
+          const used = local.concatValues(range, bytesMax, use)
+          reads.push(used !== undefined)
+          return used
+        },
+      },
+    }
+    const platform = await createTestPlatform({ store: watched, sources: [skeleton] })
+    const rows = new Map<string, Connection>()
+    const chance = random(7)
+    const large = (id: string) => ({ ...pickConnection(chance, id), metadata: { text: 'x'.repeat(60_000) } })
+    const ask = async () => {
+      const { connections } = (await (await get(platform, key)).json()) as { connections: Connection[] }
+      return connections.map(({ connectionId }) => connectionId).join()
+    }
+    await write(store, new Map([['a', pickConnection(chance, 'a')]]), rows)
+    expect([await ask(), await ask(), ...reads.splice(0)]).toEqual(['a', 'a', true])
+    for (const id of ['b', 'c', 'd', 'e', 'f']) await write(store, new Map([[id, large(id)]]), rows)
+    expect([await ask(), ...reads.splice(0)]).toEqual(['a,b,c,d,e,f', false])
+    const fresh = await createTestPlatform({ store: watched, sources: [skeleton] })
+    for (let i = 0; i < 3; i += 1) expect((await get(fresh, key)).status).toBe(200)
+    expect(reads).toEqual([])
   })
 })
 

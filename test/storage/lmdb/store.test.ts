@@ -205,7 +205,7 @@ test('a value that is not what was written is an error, never an answer', async 
       () => damaged.getMany([key]),
       () => damaged.range(range),
       () => damaged.concatValues(range),
-      () => damaged.local?.concatValues(range, ({ count }) => count),
+      () => damaged.local?.concatValues(range, 2 ** 20, ({ count }) => count),
     ]) {
       expect(await Promise.try<unknown, []>(read).then(() => 'read', isDamaged)).toBe(true)
     }
@@ -256,7 +256,7 @@ test('values that fill the buffer of a page to its last byte are joined like oth
       const values = [...(first === 0 ? [] : ['a'.repeat(first)]), 'b'.repeat(rest)]
       await store.commit({ puts: values.map((value, i) => ({ key: Buffer.from(`c${i}`), value: Buffer.from(value) })) })
       const range = { gte: Buffer.from('c'), lt: Buffer.from('ca'), limit: 10 }
-      const joined = store.local?.concatValues(range, ({ wrap }) => wrap(prefix, suffix).toString())
+      const joined = store.local?.concatValues(range, 2 * room, ({ wrap }) => wrap(prefix, suffix).toString())
       expect({ rest, isRight: joined === `${prefix}${values.join()}${suffix}` }).toEqual({ rest, isRight: true })
       await store.close()
     }
