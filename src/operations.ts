@@ -104,7 +104,7 @@ export const operations = {
   putNamespace: put('/namespaces/{namespace}', json, 'text'),
   changeNamespace: patch('/namespaces/{namespace}', json, 'text'),
   deleteNamespace: remove('/namespaces/{namespace}', small, 'text'),
-  listViews: get('/namespaces/{namespace}/views', small, 'text'),
+  listViews: get('/namespaces/{namespace}/views', many, 'text'),
   getView: get('/namespaces/{namespace}/views/{view}', small, 'text'),
   putView: put('/namespaces/{namespace}/views/{view}', json, 'text'),
   deleteView: remove('/namespaces/{namespace}/views/{view}', small, 'text'),

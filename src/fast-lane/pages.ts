@@ -19,7 +19,7 @@ export function createPages(lists: Lists, local: LocalReads, versions: LocalVers
   return {
     statistics: kept.statistics,
     remember: kept.remember,
-    /** From the cache, or by a synchronous read. Undefined if the page needs an index plan, is large, or was overtaken. */
+    /** From the cache, or by a synchronous read. Undefined if it needs an index plan, is large, or was overtaken. */
     respond(list: PreparedList, request: Request, requestId: () => string): Response | undefined {
       const current = () => versions.current(list.scope.namespace, (of) => keyOf('connectionsVersion', of))
       const version = current()

@@ -125,7 +125,7 @@ export interface LocalReads {
   get(key: Key): Uint8Array | undefined
   /**
    * The buffer is borrowed: it is valid until `use` returns. `use` must not await. Undefined if the joined values
-   * have more bytes than `bytesMax`, of which no more are read.
+   * have more bytes than `bytesMax`, of which few more are read.
    */
   concatValues<T>(range: Range, bytesMax: number, use: (values: ConcatenatedValues) => T): T | undefined
   /**

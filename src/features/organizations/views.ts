@@ -3,11 +3,13 @@
 import { auditedCaller } from '../../auth/authenticate.ts'
 import { managedBy } from '../../auth/authorizer.ts'
 import { invalidRequest, notFound, PlatformError } from '../../errors.ts'
+import { allowanceOf } from '../../fairness/allowance.ts'
+import type { Work } from '../../fairness/turns.ts'
 import { readOptionalBody } from '../../http/body.ts'
 import { handlersOf } from '../../http/handler.ts'
 import { namesInPath } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
-import { privateJson } from '../../http/respond.ts'
+import { privateJson, wholeResponse } from '../../http/respond.ts'
 import { tokenCharsMax } from '../../limits.ts'
 import { isViewName, type View, type ViewDetail, ViewWrite, viewOf } from '../../model/view.ts'
 import { viewPolicyProblem } from '../../policy/view-policy.ts'
@@ -15,6 +17,7 @@ import { bodyProblemText, validatorOf } from '../../schema/check.ts'
 import { readView, viewEntry } from '../../storage/directory-records.ts'
 import { refuseFixture } from '../../storage/fixture-places.ts'
 import { keyOf, prefixOf, prefixRange } from '../../storage/keys.ts'
+import type { Entry, Store } from '../../storage/store.ts'
 import type { OrganizationDeps } from './organization-deps.ts'
 
 /** Contract 20.10: views of a namespace. Past it: 403. */
@@ -31,9 +34,24 @@ async function listViews(deps: OrganizationDeps, request: Request): Promise<Resp
   const context = await authorizer.authenticate(request) // 401, 429
   const { namespace } = await authorizer.requireManager(context, namesInPath(request.url)[0], toRead) // 404, 403
   refuseQuery(request.url) // 400
+  const views = await viewsOf(store, request, namespace) // 429
+  return wholeResponse(request, JSON.stringify({ views: views.map((view) => detailOf(deps, view)) })) // 429
+}
+
+/** All views of a namespace, which are read in their owner's time: they may have two megabytes. Rejects with 429. */
+export async function viewsOf(store: Store, request: Request, namespace: string): Promise<View[]> {
   const { entries } = await store.range({ ...prefixRange(prefixOf('view', namespace)), limit: viewsMax })
-  const views = entries.map(({ value }) => detailOf(deps, readView(value)))
-  return new Response(JSON.stringify({ views }), { headers: privateJson })
+  const bytes = entries.reduce((sum, { value }) => sum + value.length, 0)
+  return allowanceOf(request).parse(bytes, reading(entries))
+}
+
+function* reading(entries: readonly Entry[]): Work<View[]> {
+  const views: View[] = []
+  for (const { value } of entries) {
+    yield value.length
+    views.push(readView(value))
+  }
+  return views
 }
 
 async function getView(deps: OrganizationDeps, request: Request): Promise<Response> {

@@ -16,11 +16,9 @@ import { createdAtOf, type Namespace } from '../../model/organization.ts'
 import { officialMeta, type RegistryEntry, type RegistryPage } from '../../model/server-json.ts'
 import { canonicalBytes } from '../../schema/base64.ts'
 import { isDateTime } from '../../schema/check.ts'
-import { readView } from '../../storage/directory-records.ts'
-import { prefixOf, prefixRange } from '../../storage/keys.ts'
 import { successor } from '../connections/id-stream.ts'
 import { connectionIds } from '../endpoint/seen-connections.ts'
-import { viewsMax } from '../organizations/views.ts'
+import { viewsOf } from '../organizations/views.ts'
 import { publishedEntries } from './published-entries.ts'
 import { connectionServer, entryOf, namespaceServer, viewServer } from './registry-entries.ts'
 import { isLinkSecret } from './registry-links.ts'
@@ -41,7 +39,7 @@ async function listNamespaceRegistry(deps: SharedParts, request: Request): Promi
   const { limit, after, isWithConnections } = query
   const isWanted = wantedBy(query)
   const found: [position: string, entry: RegistryEntry][] = []
-  for (const [position, entry] of await ownEntries(deps, reader.namespace))
+  for (const [position, entry] of await ownEntries(deps, request, reader.namespace))
     if (position > after && isWanted(entry)) found.push([position, entry])
   if (isWithConnections) {
     const context = await requireReader(deps, request, reader) // 401, 404, 403
@@ -101,10 +99,13 @@ async function requireReader(
 }
 
 /** The endpoint and the views, by their positions in the list. */
-async function ownEntries({ store, clock, base }: SharedParts, of: Namespace): Promise<[string, RegistryEntry][]> {
+async function ownEntries(
+  { store, clock, base }: SharedParts,
+  request: Request,
+  of: Namespace,
+): Promise<[string, RegistryEntry][]> {
   const { namespace } = of
-  const { entries } = await store.range({ ...prefixRange(prefixOf('view', namespace)), limit: viewsMax })
-  const views = entries.map(({ value }) => readView(value))
+  const views = await viewsOf(store, request, namespace) // 429
   const all = [
     { view: '', createdAt: createdAtOf(of), server: namespaceServer(base, of) },
     ...views.map((view) => ({ view: view.name, createdAt: view.createdAt, server: viewServer(base, of, view) })),
@@ -152,7 +153,7 @@ async function findEntry(deps: SharedParts, request: Request): Promise<[Registry
   const [, , , ...parts] = namesInPath(request.url)
   const end = parts.lastIndexOf('versions')
   const name = parts.slice(0, end).join('/')
-  const own = (await ownEntries(deps, namespace)).find(([, { server }]) => server.name === name)
+  const own = (await ownEntries(deps, request, namespace)).find(([, { server }]) => server.name === name)
   const found = own?.[1] ?? (await findConnectionEntry(deps, request, reader, name))
   if (found === undefined) throw notFound()
   return [found, parts[end + 1]]

@@ -70,7 +70,7 @@ export function createRecords(data: Bytes, packed: SegmentReader, kinds: PackedK
     return false
   }
 
-  /** As `LocalReads.concatValues`. The buffer is borrowed if the range lies within one packed kind. */
+  /** Joined values; undefined past `bytesMax`. The buffer is borrowed if the range lies within one packed kind. */
   function concatValues(range: Range, bytesMax: number): ConcatenatedValues | undefined {
     if (isPacked(range.gte) && range.lt[0] === range.gte[0]) return packed.concatValues(range, bytesMax)
     const values: Uint8Array[] = []

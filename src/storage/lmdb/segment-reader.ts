@@ -17,7 +17,7 @@ export interface SegmentReader {
   getMany(keys: readonly Key[]): (Uint8Array | undefined)[]
   /** Passes at most `limit` entries to `take`. Returns true if the range has more. */
   walk(range: Range, kind: 'entries' | 'keys', take: Take): boolean
-  /** As `LocalReads.concatValues`; the next call overwrites the buffer. */
+  /** The values joined by commas, in a buffer that the next call overwrites; undefined past `bytesMax` bytes. */
   concatValues(range: Range, bytesMax: number): ConcatenatedValues | undefined
 }
 
@@ -93,17 +93,12 @@ export function openSegmentReader(root: Root): SegmentReader {
       let count = 0
       let lastKey: Key | undefined
       let more = false
-      let isTooLarge = false
       eachFrom(gte, (segment) => {
         const start = count === 0 ? segment.seek(gte) : 0
         const end = segment.count === 0 || segment.compare(segment.count - 1, lt) < 0 ? segment.count : segment.seek(lt)
         const taken = Math.min(end - start, limit - count)
         if (taken > 0) {
           const length = segment.valuesLength(start, start + taken)
-          if (filled - wrapBytesMax + (count > 0 ? 1 : 0) + length > bytesMax) {
-            isTooLarge = true
-            return 'stop'
-          }
           if (filled + length + 1 + wrapBytesMax > page.length) {
             const larger = Buffer.allocUnsafe((filled + length + 1 + wrapBytesMax) * 2)
             page.copy(larger, 0, 0, filled)
@@ -116,14 +111,13 @@ export function openSegmentReader(root: Root): SegmentReader {
           segment.copyValues(start, start + taken, page, filled)
           filled += length
           count += taken
-          // A next page begins only after a full one. Copy the key now: the segment's bytes are invalid after the next
-          // step.
+          // A next page begins only after a full one. The next step makes the segment's bytes invalid.
           if (count === limit) lastKey = segment.key(start + taken - 1)
         }
         more = end - start > taken
-        return more || end < segment.count ? 'stop' : 'go on'
+        return more || end < segment.count || filled - wrapBytesMax > bytesMax ? 'stop' : 'go on'
       })
-      if (isTooLarge) return undefined
+      if (filled - wrapBytesMax > bytesMax) return undefined
       return concatenatedIn(page, wrapBytesMax, filled, { count, lastKeyIfMore: more ? lastKey : undefined })
     },
   }

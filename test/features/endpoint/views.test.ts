@@ -2,7 +2,10 @@
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { createMcpHandler, Server } from '@modelcontextprotocol/server'
+import { createFairness } from '../../../src/fairness/fairness.ts'
+import { Paces } from '../../../src/fairness/pace.ts'
 import { mintToken } from '../../api/cases.ts'
+import { clockOf } from '../../support/clock.ts'
 import { createTestPlatform, type TestPlatform } from '../../support/platform.ts'
 import { sampleKeys } from '../../support/sample.ts'
 import { bearer, localServer, localUpstream, messageIn } from '../../support/upstream.ts'
@@ -85,6 +88,26 @@ describe('a view', () => {
     expect(deleted).toEqual({ status: 200, body: { success: true, namespace: 'ada', name: 'reading' } })
     expect(await json('DELETE', '/namespaces/ada/views/reading')).toEqual(missing)
     expect((await ask('/connect/ada/mcp/reading', 'ping')).status).toBe(404)
+  })
+
+  test('takes its owner’s time where many are listed, here and in a registry', async () => {
+    let now = 0
+    const time = new Paces(clockOf(() => now))
+    platform = await createTestPlatform({ fairness: { ...createFairness(), time } })
+    const [title, description, instructions] = [100, 500, 1000].map((length) => '\u0001'.repeat(length))
+    const always = Array.from({ length: 5 }, () => '\u0001'.repeat(200))
+    const write = { policy: [], title, description, instructions, always }
+    await json('PUT', '/namespaces/of-ada', {})
+    await json('PATCH', '/namespaces/of-ada', { registry: 'members' })
+    for (let i = 0; i < 60; i += 1) {
+      now += 100
+      expect((await json('PUT', `/namespaces/of-ada/views/v${i}`, write)).status).toBe(201)
+    }
+    for (const path of ['/namespaces/of-ada/views', '/registry/of-ada/v0.1/servers']) {
+      now += 10_000
+      expect((await json('GET', path)).status).toBe(200)
+      expect(time.wait('ada')).toBeGreaterThan(0)
+    }
   })
 
   test('has a closed body, whose policy is one of a token without a lifetime', async () => {
