@@ -7,7 +7,7 @@ import { invalidRequest } from '../errors.ts'
 import { allowanceOf } from '../fairness/allowance.ts'
 import { jsonDepthMax, rpcKeysMax, rpcValuesMax } from '../limits.ts'
 import { bodyProblemText, type Validator } from '../schema/check.ts'
-import { type JsonBounds, parsing } from '../schema/json.ts'
+import { type JsonResult, parsing } from '../schema/json.ts'
 
 /** Bytes of a body that is handled without waiting for its owner's part of the time. Past it: it is counted there. */
 const smallBodyBytes = 4 * 1024
@@ -33,23 +33,25 @@ export const ordinaryBody: BodyBounds = {
  * The parsed body; undefined if it is empty. A large one is parsed in turns. Throws `invalid_request`, `rate_limited`,
  * and the error from `tooLarge`.
  */
-export async function readJsonBody(
-  request: Request,
-  { depthMax, valuesMax = rpcValuesMax, tooLarge }: BodyBounds = ordinaryBody,
-): Promise<unknown> {
-  const bytes = await readBytes(request, tooLarge)
+export async function readJsonBody(request: Request, bounds: BodyBounds = ordinaryBody): Promise<unknown> {
+  const bytes = await readBytes(request, bounds.tooLarge)
   if (bytes.length === 0) return undefined
   if (!isJson(request.headers.get('content-type'))) {
     throw invalidRequest('content-type: must be application/json for a request with a body')
   }
-  const allowance = allowanceOf(request)
-  const bounds: JsonBounds = { depthMax, keysMax: rpcKeysMax, valuesMax, numbers: 'exact', owner: allowance }
-  const read = await allowance.run(parsing(bytes, bounds))
-  if ('problem' in read) {
-    const { problem } = read
-    throw invalidRequest(bodyProblemText(problem))
-  }
+  const read = await parseJson(request, bytes, bounds)
+  if ('problem' in read) throw invalidRequest(bodyProblemText(read.problem))
   return read.value
+}
+
+/** Parses what a request's body has, in its owner's turns. Throws `rate_limited`. */
+export async function parseJson(
+  request: Request,
+  bytes: Uint8Array,
+  { depthMax, valuesMax = rpcValuesMax }: BodyBounds,
+): Promise<JsonResult> {
+  const owner = allowanceOf(request)
+  return owner.run(parsing(bytes, { depthMax, keysMax: rpcKeysMax, valuesMax, numbers: 'exact', owner }))
 }
 
 /** The body of a request that needs none: no body and `null` are `{}`. Throws what `readJsonBody` throws. */

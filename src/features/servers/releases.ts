@@ -7,15 +7,13 @@ import { randomBytes } from 'node:crypto'
 import type { RequestContext } from '../../auth/authorizer.ts'
 import { timestampOf } from '../../clock.ts'
 import { invalidRequest, notFound } from '../../errors.ts'
-import { mediaType, readBytes } from '../../http/body.ts'
+import { mediaType, parseJson, readBytes } from '../../http/body.ts'
 import { handlersOf } from '../../http/handler.ts'
 import { pathOf } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { privateJson } from '../../http/respond.ts'
-import { jsonDepthMax } from '../../limits.ts'
 import { type Release, type ReleaseMade, ReleasePayload } from '../../model/server.ts'
 import { bodyProblemText, problemText, validatorOf } from '../../schema/check.ts'
-import { readJsonBytes } from '../../schema/json.ts'
 import { refuseFixture } from '../../storage/fixture-places.ts'
 import { keyOf } from '../../storage/keys.ts'
 import { trusted, withUrl } from './changed-server.ts'
@@ -92,7 +90,7 @@ async function readPayload(request: Request): Promise<ReleasePayload> {
   const payloads = form.getAll('payload')
   const [payload] = payloads
   if (payloads.length !== 1 || typeof payload !== 'string') throw invalidRequest('payload: must be given once, as text')
-  const read = readJsonBytes(Buffer.from(payload), { depthMax: jsonDepthMax, numbers: 'exact' })
+  const read = await parseJson(request, Buffer.from(payload), serverBody)
   if ('problem' in read) throw invalidRequest(`payload: ${problemText(read.problem)}`)
   const { value } = read
   if (payloadShape.isValid(value)) return value

@@ -1,6 +1,7 @@
 /** Servers over HTTP (contract, 9). */
 
 import { beforeEach, describe, expect, test } from 'bun:test'
+import { rpcKeysMax } from '../../../src/limits.ts'
 import { listingKey } from '../../../src/storage/keys.ts'
 import type { Upstream } from '../../../src/upstream/upstream.ts'
 import { UpstreamError } from '../../../src/upstream/upstream.ts'
@@ -627,6 +628,11 @@ describe('a release', () => {
       undefined,
     ])
       expect((await publish(payload)).status).toBe(400)
+    const manyKeys = Object.fromEntries(Array.from({ length: rpcKeysMax + 1 }, (_, i) => [i, i]))
+    expect(await publish(manyKeys)).toEqual({
+      status: 400,
+      body: { error: `payload: has more than ${rpcKeysMax} keys` },
+    })
     expect(await publish({ type: 'external', upstreamUrl: url }, '/servers/lab-one%2Fnone/releases')).toEqual({
       status: 404,
       body: { error: 'Server not found' },
