@@ -19,6 +19,13 @@ const recordedAnswersMax = 5000
 
 /** Decoded records of the directory (servers, namespaces, memberships, keys). Past it: read again. */
 const directoryCacheBytesMax = 16 * 2 ** 20
+/** Memory of a small decoded record, such as an API key. */
+const smallRecordBytes = 512
+/**
+ * Memory for each further byte of a record. A view of six thousand bytes, all of them sets of metadata, takes 175 kB
+ * with its policy in the form in which it decides.
+ */
+const decodedBytesPerByte = 30
 
 /**
  * Names of namespaces that are kept with one version of the directory, for callers who may access them; about 100
@@ -48,7 +55,6 @@ export function createDirectory(store: Pick<Store, 'get' | 'range'>) {
 function createSnapshot(store: Pick<Store, 'get' | 'range'>, version: string) {
   const records = new LRUCache<string, { value: unknown }>({
     maxSize: directoryCacheBytesMax,
-    sizeCalculation: ({ value }) => (value instanceof Uint8Array ? value.length + 256 : 512),
   })
 
   /**
@@ -61,7 +67,10 @@ function createSnapshot(store: Pick<Store, 'get' | 'range'>, version: string) {
     // Absence is not cached, or requests for invented names would evict existing records.
     if (bytes === undefined) return undefined
     const value = decode(bytes)
-    records.set(name, { value })
+    const further = Math.max(0, bytes.length - smallRecordBytes)
+    const size =
+      value instanceof Uint8Array ? value.length + smallRecordBytes : smallRecordBytes + further * decodedBytesPerByte
+    records.set(name, { value }, { size })
     return value
   }
   const present = () => true

@@ -70,3 +70,22 @@ test('of a directory that was never written nothing is kept', async () => {
   expect(await directory.current()).not.toBe(first)
   expect(await (await directory.current()).hasOrganization('o')).toBe(true)
 })
+
+test('large records are let go long before as many small ones', async () => {
+  const { directory, put, reads } = await counted()
+  const sets = Array.from({ length: 600 }, (_, i) => ({ [i]: '' }))
+  const view = (i: number) => keyOf('view', 'acme', `v${i}`)
+  for (let i = 0; i < 300; i += 1) await put(view(i), JSON.stringify({ policy: [{ metadata: sets }] }))
+  for (let i = 0; i < 300; i += 1) await put(keyOf('member', 'o', `u${i}`), 'member')
+  const snapshot = await directory.current()
+  const ask = async () => {
+    for (let i = 0; i < 300; i += 1) await snapshot.role('o', `u${i}`)
+  }
+  await ask()
+  await ask()
+  expect(reads(keyOf('member', 'o', 'u0'))).toBe(1)
+  for (let i = 0; i < 300; i += 1) await snapshot.view('acme', `v${i}`)
+  await snapshot.view('acme', 'v299')
+  await snapshot.view('acme', 'v0')
+  expect([reads(view(299)), reads(view(0))]).toEqual([1, 2])
+})
