@@ -37,23 +37,34 @@ export function jsonResponse(body: Uint8Array | string, headers: Record<string, 
   })
 }
 
+interface ResponseParts {
+  readonly status?: number
+  readonly headers?: Headers | Readonly<Record<string, string>>
+  /** If the client has this one already, the response is a 304. */
+  readonly etag?: string | undefined
+}
+
 /**
- * The response to a request, of any size: a large one counts for the request's owner until its client has read it.
- * Throws `rate_limited` if the owner's share of memory is used up.
+ * The response to a request, of any size: a large one counts for the request's owner until its client has read it. A
+ * 304 takes its owner's time too, because the body was made. Throws `rate_limited` if the owner's share of memory is
+ * used up.
  */
 export function wholeResponse(
   request: Request,
   body: Uint8Array | string,
-  {
-    status = 200,
-    headers = privateJson,
-  }: { status?: number; headers?: Headers | Readonly<Record<string, string>> } = {},
+  { status = 200, headers: given = privateJson, etag }: ResponseParts = {},
 ): Response {
-  const isSmall = body.length <= responseInOnePieceBytesMax
-  if (isSmall) return new Response(body as ConstructorParameters<typeof Response>[0], { status, headers })
-  const bytes = typeof body === 'string' ? Buffer.from(body) : body
-  const onRead = allowanceOf(request).takeAnswer(bytes.length)
-  return new Response(streamInPieces(bytes, onRead), { status, headers })
+  const headers = etag === undefined ? given : new Headers(given)
+  if (etag !== undefined) (headers as Headers).set('etag', etag)
+  const isLarge = body.length > responseInOnePieceBytesMax
+  const bytes = isLarge && typeof body === 'string' ? Buffer.from(body) : body
+  const onRead = isLarge ? allowanceOf(request).takeAnswer(bytes.length) : undefined
+  if (isUnchanged(request, etag)) {
+    onRead?.()
+    return new Response(null, { status: 304, headers })
+  }
+  const whole = bytes as ConstructorParameters<typeof Response>[0]
+  return new Response(onRead === undefined ? whole : streamInPieces(bytes as Uint8Array, onRead), { status, headers })
 }
 
 /**

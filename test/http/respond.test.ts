@@ -47,6 +47,18 @@ test('a large answer that finds no room takes its owner’s time all the same', 
   expect(fairness.time.wait(ownerOf(allowanceOf(request).holder))).toBeGreaterThan(0)
 })
 
+test('a large answer that its client has already takes its owner’s time, and no memory', async () => {
+  const fairness = { ...createFairness(), memory: new Shares(4 * 300_000), time: new Paces(clockOf(() => 0)) }
+  const request = withAllowance(new Request('http://a/', { headers: { 'if-none-match': '"1"' } }), {}, fairness)
+  for (let i = 0; i < 9; i += 1) {
+    const response = wholeResponse(request, 'x'.repeat(300_000), { etag: '"1"', headers: { a: 'b' } })
+    expect([response.status, response.headers.get('a'), await response.text()]).toEqual([304, 'b', ''])
+  }
+  expect(fairness.time.wait(ownerOf(allowanceOf(request).holder))).toBeGreaterThan(0)
+  const other = wholeResponse(request, 'x', { etag: '"2"' })
+  expect([other.status, other.headers.get('etag'), await other.text()]).toEqual([200, '"2"', 'x'])
+})
+
 test('a large answer counts for its owner until its client has read it, or is gone', async () => {
   const fairness = { ...createFairness(), memory: new Shares(4 * 300_000) }
   const request = withAllowance(new Request('http://a/'), {}, fairness)

@@ -10,7 +10,7 @@ import { readJsonBody } from '../../http/body.ts'
 import { handlersOf } from '../../http/handler.ts'
 import { namesInPath } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
-import { isUnchanged, privateJson, wholeResponse } from '../../http/respond.ts'
+import { privateJson, wholeResponse } from '../../http/respond.ts'
 import { responseInOnePieceBytesMax } from '../../limits.ts'
 import type { Deleted } from '../../model/connection.ts'
 import { newConnectionId } from '../../model/made-names.ts'
@@ -45,7 +45,7 @@ async function listConnections(deps: ConnectionDeps, request: Request): Promise<
   const list = lists.prepare({ namespace, filters: query.filters, blocks }, query, metadataFingerprint) // 400
   const page = await lists.readPage(list, allowanceOf(request).slices()) // 429
   if (page.body.length <= responseInOnePieceBytesMax) deps.onPage(context, list, page)
-  return pageResponse(page, request) // 200, 304
+  return wholeResponse(request, page.body, { etag: page.etag }) // 200, 304, 429
 }
 
 async function getConnection(deps: ConnectionDeps, request: Request): Promise<Response> {
@@ -122,11 +122,4 @@ function queueOf(request: Request): string {
 
 function connectionResponse(body: Uint8Array, status = 200): Response {
   return new Response(body as Uint8Array<ArrayBuffer>, { status, headers: privateJson })
-}
-
-function pageResponse({ body, etag }: Page, request: Request): Response {
-  const headers = etag === undefined ? privateJson : { ...privateJson, etag }
-  return isUnchanged(request, etag)
-    ? new Response(null, { status: 304, headers })
-    : wholeResponse(request, body, { headers })
 }

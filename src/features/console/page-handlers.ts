@@ -4,7 +4,7 @@ import { bundleConsole, type ConsoleFiles } from '../../console/bundle.ts'
 import { notFound } from '../../errors.ts'
 import { handlersOf } from '../../http/handler.ts'
 import { lastNameInPath } from '../../http/path.ts'
-import { isUnchanged } from '../../http/respond.ts'
+import { wholeResponse } from '../../http/respond.ts'
 import type { ConsoleDeps } from './session-handlers.ts'
 
 type PageDeps = Pick<ConsoleDeps, 'consoleSessions' | 'base'>
@@ -48,10 +48,8 @@ see <a href="${below}/docs">the documentation</a>.</noscript></body>
 </html>
 `
   const etag = `"${Bun.hash(text).toString(36)}"`
-  const all = { ...headers, 'cache-control': 'no-cache', etag, 'content-type': 'text/html; charset=utf-8' }
-  return isUnchanged(request, etag)
-    ? new Response(null, { status: 304, headers: all })
-    : new Response(text, { headers: all })
+  const all = { ...headers, 'cache-control': 'no-cache', 'content-type': 'text/html; charset=utf-8' }
+  return wholeResponse(request, text, { headers: all, etag })
 }
 
 async function showAsset({ consoleSessions }: PageDeps, request: Request): Promise<Response> {

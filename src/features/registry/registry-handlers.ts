@@ -10,7 +10,7 @@ import { allowanceOf } from '../../fairness/allowance.ts'
 import { handlersOf } from '../../http/handler.ts'
 import { namesInPath, pathOf } from '../../http/path.ts'
 import { readInteger, readQuery, refuseQuery } from '../../http/query.ts'
-import { isUnchanged, privateJson, wholeResponse } from '../../http/respond.ts'
+import { privateJson, wholeResponse } from '../../http/respond.ts'
 import { registryPageDefault, registryPageMax } from '../../limits.ts'
 import { createdAtOf, type Namespace } from '../../model/organization.ts'
 import { officialMeta, type RegistryEntry, type RegistryPage } from '../../model/server-json.ts'
@@ -191,10 +191,7 @@ function wantedBy({ search, version, since }: PageQuery): (entry: RegistryEntry)
 function answer(request: Request, body: RegistryPage | RegistryEntry): Response {
   const text = JSON.stringify(body)
   const etag = `"${Bun.SHA256.hash(text, 'base64').slice(0, 22)}"`
-  const headers = { ...privateJson, etag, 'referrer-policy': 'no-referrer' }
-  return isUnchanged(request, etag)
-    ? new Response(null, { status: 304, headers })
-    : wholeResponse(request, text, { headers })
+  return wholeResponse(request, text, { headers: { ...privateJson, 'referrer-policy': 'no-referrer' }, etag })
 }
 
 type PageQuery = ReturnType<typeof readPageQuery>
