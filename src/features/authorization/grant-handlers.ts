@@ -11,7 +11,7 @@ import { type Answer, handlersOf } from '../../http/handler.ts'
 import { pageOf, paginationOf, readPageNumber } from '../../http/numbered-pages.ts'
 import { lastNameInPath } from '../../http/path.ts'
 import { readQuery } from '../../http/query.ts'
-import { doneResponse, privateJson } from '../../http/respond.ts'
+import { doneResponse, wholeResponse } from '../../http/respond.ts'
 import { listPageMax } from '../../limits.ts'
 import type { GrantPage } from '../../model/organization.ts'
 
@@ -44,7 +44,7 @@ function listFor(user: UserOf): Answer<SharedParts> {
       if (isWanted && isLive(await context.directory.apiKey(grant.keyId))) live.push(grant)
     }
     const body: GrantPage = { grants: pageOf(live, page).map(shownGrant), pagination: paginationOf(page, live.length) }
-    return new Response(JSON.stringify(body), { headers: privateJson })
+    return wholeResponse(request, JSON.stringify(body))
   }
 }
 

@@ -52,13 +52,19 @@ see <a href="${below}/docs">the documentation</a>.</noscript></body>
   return wholeResponse(request, text, { headers: all, etag })
 }
 
+/** By name and encoding. As Blobs, because a Response does not copy them: a stranger may ask for one again and again. */
+const bodies = new Map<string, Blob>()
+
 async function showAsset({ consoleSessions }: PageDeps, request: Request): Promise<Response> {
   const name = lastNameInPath(request.url)
   const asset = consoleSessions && (await filesOf()).assets.find((one) => one.name === name)
   if (asset === undefined) throw notFound()
   const isZipped = /\bgzip\b/.test(request.headers.get('accept-encoding') ?? '')
   const encoding = isZipped ? { 'content-encoding': 'gzip' } : {}
-  return new Response(isZipped ? asset.gzip : Bun.gunzipSync(asset.gzip), {
+  const body = bodies.getOrInsertComputed(`${name} ${isZipped}`, () =>
+    isZipped ? new Blob([asset.gzip]) : new Blob([Bun.gunzipSync(asset.gzip)]),
+  )
+  return new Response(body, {
     headers: {
       ...headers,
       'content-type': asset.type,

@@ -17,7 +17,7 @@ import { type Answer, handlersOf } from '../../http/handler.ts'
 import { pageOf, paginationOf, readPageNumber } from '../../http/numbered-pages.ts'
 import { lastNameInPath, namesInPath } from '../../http/path.ts'
 import { readQuery, refuseQuery } from '../../http/query.ts'
-import { doneResponse, noStoreJson, privateJson } from '../../http/respond.ts'
+import { doneResponse, noStoreJson, wholeResponse } from '../../http/respond.ts'
 import { holderApiKeysMax, listPageMax } from '../../limits.ts'
 import { organizationUserId } from '../../model/names.ts'
 import {
@@ -100,7 +100,7 @@ function listFor(holderOf: HolderOf<Holder>): Answer<OrganizationDeps> {
     const list: ApiKeyList = {
       apiKeys: records.map(({ keyId, name, createdAt }) => ({ id: keyId, name: name ?? '', createdAt })),
     }
-    return new Response(JSON.stringify(list), { headers: privateJson })
+    return wholeResponse(request, JSON.stringify(list))
   }
 }
 
@@ -121,7 +121,7 @@ async function listAllApiKeys({ authorizer, store }: OrganizationDeps, request: 
     }),
     pagination: paginationOf(page, records.length),
   }
-  return new Response(JSON.stringify(body), { headers: privateJson })
+  return wholeResponse(request, JSON.stringify(body))
 }
 
 /** `holderOf`: without a result, the key may be anybody's. */

@@ -10,7 +10,7 @@ import { handlersOf } from '../../http/handler.ts'
 import { fieldsIn, pageOf, paginationOf, readPageNumber, withFields } from '../../http/numbered-pages.ts'
 import { namesInPath } from '../../http/path.ts'
 import { readFlag, readQuery, refuseQuery } from '../../http/query.ts'
-import { privateJson } from '../../http/respond.ts'
+import { privateJson, wholeResponse } from '../../http/respond.ts'
 import { namespacesPageMax } from '../../limits.ts'
 import {
   createdAtOf,
@@ -66,7 +66,7 @@ async function listNamespaces({ authorizer, store, catalogue }: OrganizationDeps
   const names = await allowanceOf(request).run(work) // 429
   const namespaces = pageOf(names, page).map((name) => withFields({ name }, fields))
   const body = JSON.stringify({ namespaces, pagination: paginationOf(page, names.length) })
-  return new Response(body, { headers: privateJson })
+  return wholeResponse(request, body)
 }
 
 async function getNamespace({ authorizer }: OrganizationDeps, request: Request): Promise<Response> {

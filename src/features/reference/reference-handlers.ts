@@ -26,7 +26,7 @@ export function referenceHandlers(baseUrl: string): ReferenceHandlers {
    * As Blobs, because a Response does not copy them.
    */
   const pages = new Map<string, Blob>()
-  const kept = (path: string, make: () => string) => {
+  const kept = (path: string, make: () => string | Buffer<ArrayBuffer>) => {
     const page = pages.get(path) ?? new Blob([make()])
     pages.set(path, page)
     return page
@@ -76,7 +76,10 @@ export function referenceHandlers(baseUrl: string): ReferenceHandlers {
       const picture = pictures.get(page)
       if (picture !== undefined) {
         refuseQuery(request.url) // 400
-        return pictureResponse(picture)
+        return pictureResponse(
+          picture,
+          kept(page, () => Buffer.from(picture.content, 'base64')),
+        )
       }
       const isSearch = page === 'index.json'
       const html = isSearch ? undefined : await pageOf(page) // 404
@@ -88,8 +91,8 @@ export function referenceHandlers(baseUrl: string): ReferenceHandlers {
 }
 
 /** A picture may be an SVG, which a browser also opens as a document. */
-function pictureResponse({ type, content }: PictureFile): Response {
-  return new Response(Buffer.from(content, 'base64'), {
+function pictureResponse({ type }: PictureFile, content: Blob): Response {
+  return new Response(content, {
     headers: {
       ...cached,
       'content-type': type,

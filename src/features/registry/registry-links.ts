@@ -12,7 +12,7 @@ import { readOptionalBody } from '../../http/body.ts'
 import { handlersOf } from '../../http/handler.ts'
 import { lastNameInPath, namesInPath } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
-import { doneResponse, privateJson } from '../../http/respond.ts'
+import { doneResponse, privateJson, wholeResponse } from '../../http/respond.ts'
 import { createdAtOf, type Namespace } from '../../model/organization.ts'
 import {
   type RegistryLink,
@@ -67,7 +67,7 @@ async function listRegistryLinks(deps: SharedParts, request: Request): Promise<R
   const { entries } = await linksOf(deps, namespace.namespace)
   const links = entries.map(({ value }) => readLink(value)).filter((link) => isLinkOf(link, namespace))
   const list: RegistryLinkList = { links: links.map(({ id, name, createdAt }) => ({ id, name, createdAt })) }
-  return new Response(JSON.stringify(list), { headers: privateJson })
+  return wholeResponse(request, JSON.stringify(list))
 }
 
 async function deleteRegistryLink(deps: SharedParts, request: Request): Promise<Response> {
