@@ -52,7 +52,7 @@ see <a href="${below}/docs">the documentation</a>.</noscript></body>
   return wholeResponse(request, text, { headers: all, etag })
 }
 
-/** By name and encoding. As Blobs, because a Response does not copy them: a stranger may ask for one again and again. */
+/** By name and encoding. As Blobs, because a Response does not copy them, and a stranger may ask again and again. */
 const bodies = new Map<string, Blob>()
 
 async function showAsset({ consoleSessions }: PageDeps, request: Request): Promise<Response> {
