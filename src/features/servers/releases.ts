@@ -58,7 +58,7 @@ async function getRelease(deps: ServerDeps, request: Request): Promise<Response>
   const context = await deps.authorizer.authenticate(request) // 401, 429
   const qualifiedName = await requireServer(deps, context, 'read') // 404, 403
   refuseQuery(request.url) // 400
-  const last = (await storedServer(deps.store, qualifiedName))?.extras.release
+  const last = (await storedServer(deps.store, request, qualifiedName))?.extras.release
   const wanted = pathOf(request.url).replace(/\/$/, '').split('/').at(-1)
   if (last === undefined || last.id !== wanted) throw notFound()
   const { id, createdAt, upstreamUrl } = last

@@ -104,7 +104,7 @@ async function introspectServer(deps: ServerDeps, request: Request): Promise<Res
   const write = await deps.writes.begin(request, ledServer(deps, path)) // 401, 429, 404, 403, 400
   const { caller, allowed: qualifiedName } = write
   await refuseBody(request) // 400
-  const url = (await storedServer(deps.store, qualifiedName))?.detail.deploymentUrl ?? null
+  const url = (await storedServer(deps.store, request, qualifiedName))?.detail.deploymentUrl ?? null
   if (url === null) throw invalidRequest('the server has no URL: send one as "mcpUrl" with PUT')
   await refuseFixture(deps.store, keyOf('server', qualifiedName)) // 409
   // 400

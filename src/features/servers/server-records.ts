@@ -5,6 +5,7 @@ import type { RequestContext } from '../../auth/authorizer.ts'
 import type { DirectoryWrite } from '../../auth/writes.ts'
 import { timestampOf } from '../../clock.ts'
 import { invalidRequest, namespaceFull, notFound, ownerFull, type PlatformError } from '../../errors.ts'
+import { allowanceOf } from '../../fairness/allowance.ts'
 import { inSlices } from '../../fairness/turns.ts'
 import { ownerServersMax, serverBytesMax } from '../../limits.ts'
 import { namespaceOf } from '../../model/names.ts'
@@ -39,8 +40,14 @@ export interface StoredServer {
 
 type Values = readonly (Uint8Array | undefined)[]
 
-export async function storedServer(store: Pick<Store, 'getMany'>, qualifiedName: string) {
-  return storedIn(await store.getMany(keysOf(qualifiedName)))
+/** Reads a server in the request's owner's time. Rejects with `rate_limited`. */
+export async function storedServer(store: Pick<Store, 'getMany'>, request: Request, qualifiedName: string) {
+  const values = await store.getMany(keysOf(qualifiedName))
+  const size = values[0]?.length ?? 0
+  return allowanceOf(request).parse(
+    size,
+    reading(size, () => storedIn(values)),
+  )
 }
 
 /**
