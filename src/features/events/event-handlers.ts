@@ -110,6 +110,7 @@ class Listening {
   }
 
   hear(event: KeptEvent): void {
+    if (this.#visible.isHidden(event)) return
     if (this.#waiting.length >= waitingMax || this.#isFull) {
       this.#waiting = []
       this.#hasGap = true
@@ -153,7 +154,7 @@ class Listening {
         if (this.#hasGap) this.#write('event: gap\ndata: {}\n\n')
         this.#hasGap = false
         const event = this.#waiting.shift()
-        const bytes = event && (await this.#visible(event))
+        const bytes = event && (await this.#visible.bytesOf(event))
         if (bytes !== undefined) this.#controller?.enqueue(bytes)
       }
     } catch {

@@ -11,10 +11,21 @@ import { keyOf } from '../../storage/keys.ts'
 import { versionText } from '../../storage/versions.ts'
 import { type HealthDeps, healthOfAll } from '../health/stored-health.ts'
 import { readableCalls, seesArguments, shownCall } from '../records/readable-calls.ts'
-import type { EventType, KeptEvent } from './event-log.ts'
+import type { EventType, Happening, KeptEvent } from './event-log.ts'
 
-/** The bytes that a listener gets of an event; undefined if none. */
-export type Visible = (event: KeptEvent) => Promise<Uint8Array | undefined>
+/** Namespaces that a stream knows its listener has no access to, some hundred bytes each. Past it: looked up again. */
+const closedNamespacesMax = 1000
+
+/** The events that a listener may see, as its rights are at one moment. */
+export interface Visible {
+  /**
+   * Whether it is known without waiting that the listener sees nothing of the event. Such an event takes no room among
+   * those that wait: others may cause thousands in a second.
+   */
+  isHidden(event: KeptEvent): boolean
+  /** The bytes that the listener gets of the event; undefined if none. */
+  bytesOf(event: KeptEvent): Promise<Uint8Array | undefined>
+}
 
 interface Wanted {
   readonly namespace: string | undefined
@@ -31,25 +42,45 @@ export function createVisible(deps: HealthDeps, context: RequestContext, { names
   const { caller, directory } = context
   const isNamed = namespaceFilter(caller.blocks)
   const isOperator = caller.operator && caller.token === undefined && caller.organizationId === undefined
-  return async (event) => {
+  const closed = new Set<string>()
+
+  function isHidden({ happening }: KeptEvent): boolean {
+    if (!types.has(happening.type)) return true
+    if (happening.type === 'audit') return !isOperator || namespace !== undefined
+    const of = placeOf(happening)
+    if ((namespace ?? of.namespace) !== of.namespace) return true
+    return closed.has(of.namespace) && of.userId !== caller.userId
+  }
+
+  /** Remembers a namespace without access. One that does not exist may be made any moment. */
+  async function lookAt(name: string): Promise<void> {
+    const owned = await directory.namespace(name)
+    if (owned === undefined || (await canAccessNamespace(caller, owned, directory))) return
+    if (closed.size >= closedNamespacesMax) closed.clear()
+    closed.add(name)
+  }
+
+  async function bytesOf(event: KeptEvent): Promise<Uint8Array | undefined> {
     const { happening } = event
-    if (!types.has(happening.type)) return undefined
+    if (isHidden(event)) return undefined
+    if (happening.type === 'audit') return event.writtenOnce('entry', () => happening.entry)
+    if (!isOperator) await lookAt(placeOf(happening).namespace)
     if (happening.type === 'connection') {
       const health = await healthFor(happening.ref, event.time)
       return health && event.written(health)
     }
-    if (happening.type === 'audit')
-      return isOperator && namespace === undefined ? event.writtenOnce('entry', () => happening.entry) : undefined
     const of = happening.type === 'call' ? happening.call : happening.client
-    if ((namespace ?? of.namespace) !== of.namespace || !(await mayRead(event, of))) return undefined
+    if (!(await mayRead(event, of))) return undefined
     if (happening.type === 'client') return event.writtenOnce('client', () => happening.client)
     const { call } = happening
     const isWhole = seesArguments(context, call)
     return event.writtenOnce(isWhole ? 'whole' : 'others', () => shownCall(context, call))
   }
 
+  return { isHidden, bytesOf }
+
   async function healthFor(ref: ConnectionRef, time: number): Promise<object | undefined> {
-    if ((namespace ?? ref.namespace) !== ref.namespace || !isNamed(ref.namespace)) return undefined
+    if (!isNamed(ref.namespace)) return undefined
     const owned = await directory.namespace(ref.namespace)
     if (owned === undefined || !(await canAccessNamespace(caller, owned, directory))) return undefined
     // It happened in an earlier namespace of this name.
@@ -67,4 +98,11 @@ export function createVisible(deps: HealthDeps, context: RequestContext, { names
     const stored = await findConnection(deps.store, ref.namespace, ref.connectionId)
     return stored === undefined ? { ...ref, level: 'off', summary: 'Deleted', since: null, action: null } : undefined
   }
+}
+
+/** Where something happened, and by whom if it is a call or a client. */
+function placeOf(happening: Exclude<Happening, { type: 'audit' }>) {
+  if (happening.type === 'connection') return { namespace: happening.ref.namespace, userId: undefined }
+  const { namespace = '', userId } = happening.type === 'call' ? happening.call : happening.client
+  return { namespace, userId }
 }

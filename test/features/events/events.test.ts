@@ -8,6 +8,7 @@ import {
   eventListenersOfUserMax,
   KeptEvent,
 } from '../../../src/features/events/event-log.ts'
+import { createVisible } from '../../../src/features/events/visible-events.ts'
 import { openCallLog } from '../../../src/ops/call-log.ts'
 import { mintToken } from '../../api/cases.ts'
 import { sampleApis } from '../../support/api.ts'
@@ -311,6 +312,31 @@ test('a connection is read once for all who hear of an event, and anew when it m
   expect(await event.connection('3', failing).catch(({ message }) => message)).toBe('away')
   await event.connection('3', read)
   expect(reads).toBe(5)
+})
+
+test('an event that a listener surely sees nothing of does not wait to be looked at', async () => {
+  const directory = {
+    namespace: async (namespace: string) =>
+      namespace === 'later' ? undefined : { namespace, organizationId: 'o', createdAt: '2026-01-01T00:00:00.000Z' },
+    role: async () => undefined,
+  }
+  const caller = { userId: 'jonas', keyId: 'k', operator: false, blocks: [], metadataFingerprint: '', token: undefined }
+  const wanted = { namespace: undefined, types: new Set(['call', 'audit'] as const) }
+  const visible = createVisible({} as never, { caller, directory } as never, wanted)
+  const callBy = (userId: string, namespace: string) =>
+    new KeptEvent(0, { type: 'call', call: { userId, namespace, time: '2026-01-02T00:00:00.000Z' } })
+  expect(visible.isHidden(new KeptEvent(0, { type: 'audit', entry: {} }))).toBe(true)
+  const ref = { namespace: 'northwind', connectionId: 'a' }
+  expect(visible.isHidden(new KeptEvent(0, { type: 'connection', ref }))).toBe(true)
+  const isHiddenAfter = async (event: KeptEvent) => {
+    const before = visible.isHidden(event)
+    const bytes = await visible.bytesOf(event)
+    return [before, bytes?.length ?? 0, visible.isHidden(event)]
+  }
+  expect(await isHiddenAfter(callBy('ada', 'northwind'))).toEqual([false, 0, true])
+  // One that does not exist may be made any moment, and the own calls are seen everywhere.
+  expect(await isHiddenAfter(callBy('ada', 'later'))).toEqual([false, 0, false])
+  expect(await isHiddenAfter(callBy('jonas', 'northwind'))).toEqual([false, expect.any(Number), false])
 })
 
 test('the id of an event says nothing of others', async () => {
