@@ -90,12 +90,16 @@ export function contacted(
   return { ...privatePart, contactedAt: at, ...(!isSame && { statusSince: at }) }
 }
 
-/** A stored connection and the bytes that it was read from. A later write checks that these bytes are unchanged. */
-export interface StoredConnection {
-  readonly connection: Connection
-  readonly privatePart: ConnectionPrivate
+/** The record of a connection, and its private part, as they are stored. */
+export interface ConnectionRecord {
   readonly bytes: Uint8Array
   readonly privateBytes: Uint8Array | undefined
+}
+
+/** A stored connection and the bytes that it was read from. A later write checks that these bytes are unchanged. */
+export interface StoredConnection extends ConnectionRecord {
+  readonly connection: Connection
+  readonly privatePart: ConnectionPrivate
 }
 
 /** Reads the record and the private part in one snapshot. Undefined if the connection does not exist. */
@@ -112,6 +116,14 @@ export async function findConnections(
   store: Pick<Store, 'getMany'>,
   refs: readonly ConnectionRef[],
 ): Promise<(StoredConnection | undefined)[]> {
+  return (await findRecords(store, refs)).map(decoded)
+}
+
+/** The same, not decoded yet. */
+export async function findRecords(
+  store: Pick<Store, 'getMany'>,
+  refs: readonly ConnectionRef[],
+): Promise<(ConnectionRecord | undefined)[]> {
   const keys = refs.flatMap(({ namespace, connectionId }) => [
     keyOf('connection', namespace, connectionId),
     keyOf('connectionPrivate', namespace, connectionId),
@@ -119,9 +131,14 @@ export async function findConnections(
   const found = await store.getMany(keys)
   return refs.map((_, index) => {
     const [bytes, privateBytes] = [found[index * 2], found[index * 2 + 1]]
-    if (bytes === undefined) return undefined
-    return { connection: readConnection(bytes), privatePart: readPrivate(privateBytes), bytes, privateBytes }
+    return bytes && { bytes, privateBytes }
   })
+}
+
+export function decoded(record: ConnectionRecord | undefined): StoredConnection | undefined {
+  if (record === undefined) return undefined
+  const { bytes, privateBytes } = record
+  return { connection: readConnection(bytes), privatePart: readPrivate(privateBytes), bytes, privateBytes }
 }
 
 /** Decodes a stored private part; one that is not there is empty. */

@@ -5,6 +5,7 @@
 
 import { LRUCache } from 'lru-cache'
 import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
+import { manyConnections } from '../../auth/many-connections.ts'
 import { notFound, PlatformError } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { Queue } from '../../fairness/queue.ts'
@@ -131,7 +132,7 @@ export class KeptLists implements FirstLists {
     mayAsk: boolean,
     use: (listed: ListedConnection[]) => Promise<T> | T,
   ): Promise<T> {
-    const found = await findConnections(this.#deps.store, refs)
+    const found = await manyConnections(this.#deps.store, context.request, refs)
     const stored = refs.flatMap((ref, index) => {
       const one = found[index]
       const { bytes = 0, definitions = 0 } = one?.privatePart.list ?? {}

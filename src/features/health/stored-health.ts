@@ -1,10 +1,11 @@
 /** The health of stored connections, with the changes of their pins. */
 
 import { accessTo, type RequestContext } from '../../auth/authorizer.ts'
+import { manyConnections } from '../../auth/many-connections.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
 import type { Health } from '../../model/health.ts'
 import { decideOnConnection } from '../../policy/decide.ts'
-import { findConnections, type StoredConnection } from '../../storage/connections.ts'
+import type { StoredConnection } from '../../storage/connections.ts'
 import type { WriterDeps } from '../connections/writer.ts'
 import { isUsable, type Pins } from '../pins/pins.ts'
 import type { RecordsDeps } from '../records/readable-calls.ts'
@@ -25,7 +26,7 @@ export async function healthOfAll(
   context: RequestContext,
   refs: readonly ConnectionRef[],
 ): Promise<Health[]> {
-  const stored = await findConnections(deps.store, refs)
+  const stored = await manyConnections(deps.store, context.request, refs)
   const found: Health[] = []
   for (const [index, ref] of refs.entries()) {
     const one = stored[index]

@@ -2,13 +2,13 @@
 
 import { canAccessNamespace } from '../../auth/authenticate.ts'
 import type { RequestContext } from '../../auth/authorizer.ts'
+import { oneOfMany } from '../../auth/many-connections.ts'
 import { managesNamespace } from '../../auth/namespace-access.ts'
 import type { SharedParts } from '../../auth/shared-parts.ts'
 import { createdAtOf } from '../../model/organization.ts'
 import { CallPage } from '../../model/recorded-call.ts'
 import type { RecordedCall } from '../../ops/call-filter.ts'
 import { decide } from '../../policy/decide.ts'
-import { findConnection } from '../../storage/connections.ts'
 
 export interface RecordsDeps extends SharedParts {
   /** Undefined where calls are not recorded. */
@@ -47,7 +47,7 @@ const never = Number.POSITIVE_INFINITY
 export function readableCalls(
   { store }: Pick<RecordsDeps, 'store'>,
   context: RequestContext,
-  find = (namespace: string, connectionId: string) => findConnection(store, namespace, connectionId),
+  find = (namespace: string, connectionId: string) => oneOfMany(store, context.request, { namespace, connectionId }),
 ): (call: RecordedCall) => Promise<boolean> {
   const { caller, directory } = context
   const isEverybodys = caller.operator && caller.organizationId === undefined

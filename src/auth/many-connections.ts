@@ -1,0 +1,51 @@
+/** Reads many connections, of which each may have 64 kB, in the time of the request's owner. */
+
+import { allowanceOf } from '../fairness/allowance.ts'
+import type { Work } from '../fairness/turns.ts'
+import type { ConnectionRef } from '../model/connection.ts'
+import { reading } from '../schema/json.ts'
+import { type ConnectionRecord, decoded, findRecords, type StoredConnection } from '../storage/connections.ts'
+import type { Store } from '../storage/store.ts'
+
+/** Connections that are read at once, 1.6 MB at most. Past it: the rest follows, when the owner has time again. */
+const readAtOnceMax = 25
+/** Bytes of several records that are parsed without waiting for the owner's time. Past it: in its turns. */
+const parsedAtOnceMax = 32 * 1024
+
+/**
+ * The connections in the order of `refs`, undefined for one that does not exist. Those that are read at once are of one
+ * snapshot. Rejects with `rate_limited`.
+ */
+export async function manyConnections(
+  store: Pick<Store, 'getMany'>,
+  request: Request,
+  refs: readonly ConnectionRef[],
+): Promise<(StoredConnection | undefined)[]> {
+  const found: (StoredConnection | undefined)[] = []
+  for (let at = 0; at < refs.length; at += readAtOnceMax) {
+    const records = await findRecords(store, refs.slice(at, at + readAtOnceMax))
+    const bytes = records.reduce((sum, record) => sum + sizeOf(record), 0)
+    if (records.length > 1 && bytes <= parsedAtOnceMax) found.push(...records.map(decoded))
+    else found.push(...(await allowanceOf(request).parse(bytes, decoding(records))))
+  }
+  return found
+}
+
+/** One of several connections that a request looks at one after the other. Rejects with `rate_limited`. */
+export async function oneOfMany(
+  store: Pick<Store, 'getMany'>,
+  request: Request,
+  ref: ConnectionRef,
+): Promise<StoredConnection | undefined> {
+  return (await manyConnections(store, request, [ref]))[0]
+}
+
+function* decoding(records: readonly (ConnectionRecord | undefined)[]): Work<(StoredConnection | undefined)[]> {
+  const found: (StoredConnection | undefined)[] = []
+  for (const record of records) found.push(yield* reading(sizeOf(record), () => decoded(record)))
+  return found
+}
+
+function sizeOf(record: ConnectionRecord | undefined): number {
+  return (record?.bytes.length ?? 0) + (record?.privateBytes?.length ?? 0)
+}
