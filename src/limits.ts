@@ -316,7 +316,7 @@ export const pageCacheBytesMax = 16 * MB
 
 // Mocks
 
-/** Ours: steps for checking a value: applying a schema to a part of it takes 32, one for each keyword, and one more for each keyword at each member, item or 50 characters of that part; all steps take about 50 ms. Past it: the value is refused. */
+/** Ours: steps for checking a value: applying a schema to a part of it takes 32, one for each keyword, and one more for each keyword at each member, item or 10 characters of that part; all steps take about 50 ms. Past it: the value is refused. */
 export const schemaStepsMax = 1_500_000
 
 // Reading

@@ -13,8 +13,10 @@ export const schemaSizeMax = 1000
  * target of references; so a schema has at most 100 of them. Past it: as for `schemaSizeMax`.
  */
 export const schemaSizePerPattern = 10
-/** Characters of a text, or of a name, that take as long as another step. Past it: another step. */
+/** Characters of a name, or of a text in a schema, that take as long as another step. Past it: another step. */
 const schemaPieceChars = 50
+/** The same of a text that is checked: `minLength` and `maxLength` look at each. Past it: another step. */
+const checkedPieceChars = 10
 
 export type JsonSchema = Readonly<Record<string, unknown>>
 
@@ -152,7 +154,7 @@ export const applicationSteps = 32
 
 /** How often a keyword may look at a value: once for each member, item or piece of a text. */
 export function widthOf(value: unknown): number {
-  if (typeof value === 'string') return Math.floor(value.length / schemaPieceChars)
+  if (typeof value === 'string') return Math.floor(value.length / checkedPieceChars)
   if (Array.isArray(value)) return value.length
   return typeof value === 'object' && value !== null ? Object.keys(value).length : 0
 }

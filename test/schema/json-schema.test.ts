@@ -97,6 +97,16 @@ describe('a value costs no more than a bound', () => {
     )
   })
 
+  test('where the lengths of a text are looked at again and again', () => {
+    const schema = {
+      additionalProperties: { allOf: times(140, () => ({ $ref: '#/$defs/a' })) },
+      $defs: { a: { allOf: times(140, () => ({ minLength: 50 })) } },
+    }
+    const check = checkOf(schema, 'arguments')
+    expect(check({ a: 'n'.repeat(100) })).toBeUndefined()
+    expect(check({ a: 'n'.repeat(2000) })).toBe(tooLarge)
+  })
+
   test('where names are long', () => {
     const schema = { propertyNames: { allOf: times(400, () => ({ minLength: 1 })) } }
     const check = checkOf(schema, 'arguments')

@@ -1,5 +1,5 @@
 /**
- * One owner does its worst, with as many requests at once as nineteen kinds of clients would send, of shapes of chance:
+ * One owner does its worst, with as many requests at once as twenty-one kinds of clients would send, of shapes of chance:
  * with several keys, tokens and sockets. Meanwhile others list and revoke as before, memory stays within a bound, and
  * the record of calls tells what was executed.
  */
@@ -35,7 +35,7 @@ const [mallory, alice, operator] = ['mallory', 'alice', 'operator'].map(
 export const oneOwner: Trial = {
   name: 'one-owner',
   promise: `Beside one owner's worst, ${atOnce} at once, others wait no more than ${waitMaxMs} ms, revocations come first, and memory stays within ${memoryMaxMegabytes} MB`,
-  times: { full: 190, short: 19 },
+  times: { full: 210, short: 21 },
 
   async run(times, seed) {
     const { broken, expect } = collector()
@@ -89,6 +89,7 @@ export const oneOwner: Trial = {
     await ask('PUT', '/servers/mallory/many', serverOfMany(chance))
     for (let i = 0; i < 6; i += 1)
       await ask('PUT', `/connect/wide/m${i}`, { server: 'mallory/many', mock: { enabled: true } })
+    await fillLargeNamespace(ask)
 
     using health = new Prober(server, '/health')
     using lists = new Prober(server, '/connect/alice?metadata.kind=b', alice)
@@ -373,6 +374,22 @@ const worsts: Readonly<Record<string, Worst>> = {
       const path = chance.pick(['/health', '/nothing', '/docs/api', '/openapi.json'])
       return held(server, `GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`.repeat(5000), 1)
     }),
+  'large records': ({ ask, keys, chance }) =>
+    times(atOnce, async () => {
+      const path = chance.pick(['', ...largeReads])
+      const greeting = { jsonrpc: '2.0', id: 1, method: 'initialize', params: { protocolVersion: '2025-11-25' } }
+      const asked =
+        path === ''
+          ? ask('POST', '/connect/large/mcp', greeting, chance.pick(keys))
+          : ask('GET', path, undefined, chance.pick(keys))
+      return (await asked).status
+    }),
+  'large records for clients that go away': ({ server, keys, chance }) =>
+    times(atOnce * 4, () => {
+      const known = chance.chance(0.5) ? 'If-None-Match: *\r\n' : ''
+      const head = `Host: localhost\r\nAuthorization: Bearer ${chance.pick(keys)}\r\n${known}`
+      return held(server, `GET ${chance.pick(largeReads)} HTTP/1.1\r\n${head}\r\n`, chance.pick([1, 5, 20]))
+    }),
   'streams that nobody reads': ({ server, keys, chance }) =>
     times(atOnce * 8, () => {
       const params = { name: 'endless', arguments: {} }
@@ -380,6 +397,26 @@ const worsts: Readonly<Record<string, Worst>> = {
       const head = `POST /connect/mallory/real/mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${chance.pick(keys)}\r\nAccept: application/json, text/event-stream\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`
       return held(server, head + body, 40)
     }),
+}
+
+const largeReads = [
+  '/connect/large',
+  '/connect/large/.health',
+  '/namespaces/large/views',
+  '/registry/large/v0.1/servers?search=nothing',
+]
+
+/** A namespace whose records and views are as large as they may be. */
+async function fillLargeNamespace(ask: Attack['ask']): Promise<void> {
+  await ask('PUT', '/namespaces/large')
+  await ask('PATCH', '/namespaces/large', { registry: 'public' })
+  const metadata = { text: 'x'.repeat(60_000) }
+  const always = times(5, () => '\u0001'.repeat(200))
+  const view = { policy: [], title: '\u0001'.repeat(100), instructions: '\u0001'.repeat(1000), always }
+  await Promise.all([
+    ...times(97, (i) => ask('PUT', `/connect/large/c${i}`, { mcpUrl: 'https://tools.example.com/mcp', metadata })),
+    ...times(100, (i) => ask('PUT', `/namespaces/large/views/v${i}`, view)),
+  ])
 }
 
 /** Events of a megabyte, one after the other. */
