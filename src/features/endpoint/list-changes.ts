@@ -5,6 +5,8 @@
  */
 
 import { PlatformError } from '../../errors.ts'
+import { type Holder, ownerOf } from '../../fairness/owner.ts'
+import { Shares } from '../../fairness/shares.ts'
 import { directoryVersionKey, keyOf } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
 import { versionText } from '../../storage/versions.ts'
@@ -13,7 +15,7 @@ import type { ListKind } from '../gateway/tool-requests.ts'
 
 /** Contract 20.6: streams of list changes that an API key holds with all its tokens. Past it: 429. */
 export const listenersOfKeyMax = 16
-/** Contract 20.6: streams of list changes in a process. Past it: 429. */
+/** Contract 20.6: streams of list changes in a process, of which one owner has half of what the others leave. Past it: 429. */
 export const listenersMax = 2000
 /** Milliseconds: a client hears once of all changes within them (contract, 20.6). */
 const lookMs = 1000
@@ -29,7 +31,7 @@ export type Digests = Readonly<Record<ChangedKind, string>>
 
 export interface Listener {
   readonly namespace: string
-  readonly keyId: string
+  readonly holder: Holder
   /** The same for listeners that get the same lists. */
   readonly group: string
   readonly kinds: ReadonlySet<ChangedKind>
@@ -42,18 +44,22 @@ export interface Listener {
 interface Heard {
   readonly listener: Listener
   digests: Digests
-  /** Whether the last look failed, perhaps because too much was asked at once: the next second looks again. */
-  isMissed: boolean
+  /** Whether its lists may have changed since the last look that did not fail: the next second looks again. */
+  isDue: boolean
 }
 
 export class ListChanges {
   readonly #store: Pick<Store, 'getMany'>
   readonly #every: Every
   readonly #heard = new Set<Heard>()
+  readonly #places = new Shares(listenersMax)
+  /** By API key. */
   readonly #counts = new Map<string, number>()
   /** By namespace, as last looked at. */
   readonly #versions = new Map<string, string>()
   #isLooking = false
+  /** Owners whose lists are being compared. */
+  readonly #comparing = new Set<string>()
   #seconds = 0
   #stop: (() => void) | undefined
 
@@ -63,22 +69,23 @@ export class ListChanges {
     this.#every = every
   }
 
-  /** Throws 429 if the key or the process has too many. */
-  requireRoom(keyId: string): void {
-    if (this.#heard.size < listenersMax && (this.#counts.get(keyId) ?? 0) < listenersOfKeyMax) return
-    throw new PlatformError('call_rate', 'Too many streams of list changes are open: close some', { retryAfter: 15 })
-  }
-
-  /** Listens until the function that this returns is called. Throws as `requireRoom`, and what `look` throws. */
+  /**
+   * Listens until the function that this returns is called. Throws 429 if the key or the owner has too many, and what
+   * `look` throws.
+   */
   async listen(listener: Listener): Promise<() => void> {
-    this.requireRoom(listener.keyId)
-    const { keyId, namespace } = listener
-    this.#counts.set(keyId, (this.#counts.get(keyId) ?? 0) + 1)
+    const { holder, namespace } = listener
+    const { keyId } = holder
+    const ofKey = this.#counts.get(keyId) ?? 0
+    if (ofKey >= listenersOfKeyMax || !this.#places.take(holder, 1))
+      throw new PlatformError('call_rate', 'Too many streams of list changes are open: close some', { retryAfter: 15 })
+    this.#counts.set(keyId, ofKey + 1)
     let heard: Heard | undefined
     let isOpen = true
     const close = () => {
       if (!isOpen) return
       isOpen = false
+      this.#places.giveBack(holder, 1)
       if (heard !== undefined) this.#heard.delete(heard)
       const left = (this.#counts.get(keyId) ?? 0) - 1
       if (left > 0) this.#counts.set(keyId, left)
@@ -92,8 +99,10 @@ export class ListChanges {
       // The version first: a change after it is looked at once more.
       if (!this.#versions.has(namespace)) await this.#changed([namespace])
       // Many clients of one caller listen, and one look serves them: the next tick notices a later change.
-      const same = [...this.#heard].find((one) => one.listener.group === listener.group && !one.isMissed)
-      heard = { listener, digests: same?.digests ?? (await listener.look()), isMissed: false }
+      const isCompared = this.#comparing.has(ownerOf(holder))
+      const isSame = (one: Heard) => one.listener.group === listener.group && !one.isDue && !isCompared
+      const same = [...this.#heard].find(isSame)
+      heard = { listener, digests: same?.digests ?? (await listener.look()), isDue: false }
     } catch (thrown) {
       close()
       throw thrown
@@ -106,13 +115,19 @@ export class ListChanges {
   async #tick(): Promise<void> {
     this.#seconds += 1
     if (this.#seconds % commentSeconds === 0) for (const { listener } of this.#heard) listener.comment()
-    // Comparing many lists may take longer than a second.
     if (this.#isLooking) return
     this.#isLooking = true
     try {
       const namespaces = [...new Set([...this.#heard].map(({ listener }) => listener.namespace))]
       const changed = await this.#changed(namespaces)
-      await this.#compare(changed)
+      for (const one of this.#heard) one.isDue ||= changed.has(one.listener.namespace)
+      const due = [...this.#heard].filter(({ isDue }) => isDue)
+      for (const [owner, heard] of Map.groupBy(due, ({ listener }) => ownerOf(listener.holder))) {
+        // Comparing many lists may take longer than a second.
+        if (!this.#comparing.has(owner)) void this.#compare(owner, heard)
+        // Others have their turn in between.
+        await new Promise((resolve) => setImmediate(resolve))
+      }
     } catch {
       // While the store cannot be read, nobody knows of changes.
     } finally {
@@ -133,21 +148,27 @@ export class ListChanges {
     return changed
   }
 
-  async #compare(namespaces: ReadonlySet<string>): Promise<void> {
-    const concerned = [...this.#heard].filter((one) => one.isMissed || namespaces.has(one.listener.namespace))
-    for (const group of Map.groupBy(concerned, ({ listener }) => listener.group).values()) {
-      const [first] = group
-      // One look for all that get the same lists, and others have their turn in between.
-      const digests = await first?.listener.look().catch(() => undefined)
+  /** Compares the lists of one owner, who may wait for its time: each owner does so alone. */
+  async #compare(owner: string, due: readonly Heard[]): Promise<void> {
+    this.#comparing.add(owner)
+    for (const group of Map.groupBy(due, ({ listener }) => listener.group).values()) {
+      for (const heard of group) heard.isDue = false
+      // One look for all that get the same lists.
+      const digests = await group[0]?.listener.look().catch(() => undefined)
       await new Promise((resolve) => setImmediate(resolve))
-      for (const heard of group) heard.isMissed = digests === undefined
-      if (digests === undefined) continue
       for (const heard of group) {
-        for (const kind of changedKinds)
-          if (heard.digests[kind] !== digests[kind] && heard.listener.kinds.has(kind)) heard.listener.tell(kind)
-        heard.digests = digests
+        if (digests === undefined) heard.isDue = true
+        else this.#tell(heard, digests)
       }
     }
+    this.#comparing.delete(owner)
+  }
+
+  #tell(heard: Heard, digests: Digests): void {
+    const { listener, digests: before } = heard
+    if (!this.#heard.has(heard)) return
+    heard.digests = digests
+    for (const kind of changedKinds) if (before[kind] !== digests[kind] && listener.kinds.has(kind)) listener.tell(kind)
   }
 }
 

@@ -70,7 +70,6 @@ async function openStream(
   const { context, namespace, view, options } = asked
   const { caller, request } = context
   const { memory } = deps.fairness
-  deps.changes.requireRoom(caller.keyId) // 429
   if (!memory.take(caller, openStreamBytes)) throw rateLimited('This caller has too many streams open: close some', 1)
   const ends: (() => void)[] = [
     () => memory.giveBack(caller, openStreamBytes),
@@ -86,7 +85,7 @@ async function openStream(
     ends.push(
       await deps.changes.listen({
         namespace: namespace.namespace,
-        keyId: caller.keyId,
+        holder: caller,
         group: [credentialIdOf(caller), namespace.namespace, view?.name ?? '', options.length].join('\0'),
         kinds,
         look: () => digestsOf(deps, request, options.length),

@@ -43,16 +43,18 @@ async function listenEvents(deps: EventDeps, request: Request): Promise<Response
   const wanted = (query.get('types')?.split(',') ?? types) as EventType[]
   if (!wanted.every((type) => types.includes(type))) throw invalidRequest(`types: must be of ${types.join(', ')}`)
   const { caller } = context
-  events.requireRoom(caller) // 429
-  if (!fairness.memory.take(caller, openStreamBytes))
-    throw rateLimited('This caller has too many streams open: close some', 1)
   const filter = { namespace: query.get('namespace'), types: new Set(wanted) }
   const stream = new Listening(events, (current: RequestContext) => createVisible(deps, current, filter), context)
+  const stopListening = events.listen(caller, (event) => stream.hear(event)) // 429
+  if (!fairness.memory.take(caller, openStreamBytes)) {
+    stopListening()
+    throw rateLimited('This caller has too many streams open: close some', 1)
+  }
   const ends = [
     () => fairness.memory.giveBack(caller, openStreamBytes),
     sockets.disableIdleTimeout(request),
     allowanceOf(request).hold(),
-    events.listen(caller, (event) => stream.hear(event)),
+    stopListening,
     every(commentMs, () => stream.comment()),
     // Somebody's rights may have changed, although the credential is good.
     watchStream(

@@ -5,18 +5,18 @@
 
 import { LRUCache } from 'lru-cache'
 import { PlatformError } from '../../errors.ts'
+import type { Holder } from '../../fairness/owner.ts'
+import { Shares } from '../../fairness/shares.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
 import type { RecordedCall } from '../../ops/call-filter.ts'
 import type { StoredConnection } from '../../storage/connections.ts'
 
 /** Contract 22.4: events that are kept for listeners that were away. Past it: they get `gap`. */
 const eventsKeptMax = 1000
-/** Contract 22.4: streams of events in a process. Past it: 429. */
+/** Contract 22.4: streams of events in a process, of which one owner has half of what the others leave. Past it: 429. */
 export const eventListenersMax = 500
 /** Contract 22.4: streams of events of one API key with all its tokens. Past it: 429. */
 export const eventListenersOfKeyMax = 50
-/** Ours: streams of events of one user with all keys, so that half of them is left to others. Past it: 429. */
-export const eventListenersOfUserMax = 250
 /** Contract 22.4: milliseconds in which a client is new at a connection once. Within it: no event. */
 const clientKnownMs = 600_000
 /** Clients at connections that are remembered. Past it: the least recently used one is new again. */
@@ -42,12 +42,6 @@ interface NewClient extends ConnectionRef {
  */
 const servedAtOnce = 4
 const servedAgainMs = 1
-
-/** The credential behind a stream. */
-interface Listener {
-  readonly keyId: string
-  readonly userId: string
-}
 
 export class KeptEvent {
   /** Milliseconds since 1970. */
@@ -93,7 +87,8 @@ export class KeptEvent {
 
 export class EventLog {
   readonly #events: KeptEvent[] = []
-  readonly #listeners = new Map<(event: KeptEvent) => void, Listener>()
+  readonly #listeners = new Map<(event: KeptEvent) => void, Holder>()
+  readonly #places = new Shares(eventListenersMax)
   readonly #due = new Set<() => void>()
   readonly #clients: LRUCache<string, true>
   readonly #now: () => number
@@ -139,19 +134,15 @@ export class EventLog {
     this.publish({ type: 'client', client: { namespace, connectionId, client, userId, time } })
   }
 
-  /** Throws 429 if the key or the process has too many listeners. */
-  requireRoom({ keyId, userId }: Listener): void {
-    const listeners = [...this.#listeners.values()]
-    const ofKey = listeners.filter((one) => one.keyId === keyId).length
-    const ofUser = listeners.filter((one) => one.userId === userId).length
-    const isRoom = ofKey < eventListenersOfKeyMax && ofUser < eventListenersOfUserMax
-    if (listeners.length < eventListenersMax && isRoom) return
-    throw new PlatformError('rate_limited', 'Too many streams of events are open: close some', { retryAfter: 15 })
-  }
-
-  listen({ keyId, userId }: Listener, listener: (event: KeptEvent) => void): () => void {
-    this.#listeners.set(listener, { keyId, userId })
-    return () => this.#listeners.delete(listener)
+  /** Listens until the function that this returns is called. Throws 429 if the key or the owner has too many. */
+  listen(holder: Holder, listener: (event: KeptEvent) => void): () => void {
+    const ofKey = [...this.#listeners.values()].filter(({ keyId }) => keyId === holder.keyId).length
+    if (ofKey >= eventListenersOfKeyMax || !this.#places.take(holder, 1))
+      throw new PlatformError('rate_limited', 'Too many streams of events are open: close some', { retryAfter: 15 })
+    this.#listeners.set(listener, holder)
+    return () => {
+      if (this.#listeners.delete(listener)) this.#places.giveBack(holder, 1)
+    }
   }
 
   /** The events after the one of this id; undefined if some of them are not here any more. */

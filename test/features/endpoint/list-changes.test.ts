@@ -1,7 +1,12 @@
 /** A failed look at the lists of a listener costs neither its place nor the change. */
 
 import { expect, test } from 'bun:test'
-import { ListChanges, type Listener, listenersOfKeyMax } from '../../../src/features/endpoint/list-changes.ts'
+import {
+  ListChanges,
+  type Listener,
+  listenersMax,
+  listenersOfKeyMax,
+} from '../../../src/features/endpoint/list-changes.ts'
 
 const digests = { tools: 'a', prompts: 'a', resources: 'a' }
 
@@ -24,7 +29,10 @@ function begin() {
 function listener(look: Listener['look'], told: string[] = []): Listener {
   const kinds = new Set(['tools', 'prompts', 'resources'] as const)
   const tell = (kind: string) => void told.push(kind)
-  return { ...{ namespace: 'acme', keyId: 'key', group: 'g', kinds, look, tell }, comment() {} }
+  return {
+    ...{ namespace: 'acme', holder: { keyId: 'key', family: 'key', userId: 'ada' }, group: 'g', kinds, look, tell },
+    comment() {},
+  }
 }
 
 test('a stream that could not begin takes no place of its key', async () => {
@@ -53,4 +61,42 @@ test('a change is not lost while the lists cannot be read', async () => {
   expect(told).toEqual([])
   await tick()
   expect(told).toEqual(['tools'])
+})
+
+test('an owner whose lists take long keeps nobody else waiting', async () => {
+  const { changes, versions, tick } = begin()
+  const told: string[] = []
+  let tools = 'a'
+  let release = () => {}
+  let isSlow = false
+  const slowly = () =>
+    isSlow ? new Promise<typeof digests>((resolve) => (release = () => resolve(digests))) : Promise.resolve(digests)
+  await changes.listen({ ...listener(slowly), holder: { keyId: 'b', family: 'b', userId: 'linus' }, group: 'h' })
+  await changes.listen(listener(() => Promise.resolve({ ...digests, tools }), told))
+  isSlow = true
+  for (const next of ['b', 'c', 'd']) {
+    versions.now += 1
+    tools = next
+    await tick()
+  }
+  expect(told).toEqual(['tools', 'tools', 'tools'])
+  release()
+  await tick()
+})
+
+test('an owner has half of the places with all of its keys', async () => {
+  const { changes } = begin()
+  const look = () => Promise.resolve(digests)
+  const place = (n: number, userId: string) => {
+    const keyId = `${userId}${Math.floor(n / 4)}`
+    return changes.listen({ ...listener(look), holder: { keyId, family: keyId, userId } })
+  }
+  let taken = 0
+  const fill = async () => {
+    for (; taken < listenersMax; taken += 1) await place(taken, 'ada')
+  }
+  await expect(fill()).rejects.toThrow('Too many streams of list changes')
+  // Each key has half of what is left to it.
+  expect(taken).toBeWithin(listenersMax / 2 - 10, listenersMax / 2 + 1)
+  await place(0, 'linus')
 })

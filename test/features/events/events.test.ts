@@ -4,8 +4,8 @@ import { beforeEach, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import {
   EventLog,
+  eventListenersMax,
   eventListenersOfKeyMax,
-  eventListenersOfUserMax,
   KeptEvent,
 } from '../../../src/features/events/event-log.ts'
 import { createVisible } from '../../../src/features/events/visible-events.ts'
@@ -266,13 +266,14 @@ test('so many may listen with all keys of one user, and others have room', () =>
     () => 0,
     () => 0,
   )
-  for (let index = 0; index < eventListenersOfUserMax; index += 1) {
-    const one = { keyId: `key${index % 6}`, userId: 'ada' }
-    events.requireRoom(one)
-    events.listen(one, () => {})
+  const place = (keyId: string, userId: string) => events.listen({ keyId, family: keyId, userId }, () => {})
+  let taken = 0
+  const fill = () => {
+    for (; taken < eventListenersMax; taken += 1) place(`key${taken}`, 'ada')
   }
-  expect(() => events.requireRoom({ keyId: 'key9', userId: 'ada' })).toThrow('Too many streams')
-  events.requireRoom({ keyId: 'key5', userId: 'linus' })
+  expect(fill).toThrow('Too many streams')
+  expect(taken).toBeWithin(eventListenersMax / 2 - 10, eventListenersMax / 2 + 1)
+  place('key5', 'linus')
 })
 
 test('of connections of a namespace that was made again, nobody hears what was before', async () => {
