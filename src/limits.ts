@@ -124,7 +124,7 @@ export const attemptSeconds = 10 * 60
 /** Ours: characters of a client id, a client secret or a scope that a connection is given. Past it: 400. */
 export const oauthTextCharsMax = 2000
 /** Ours: grants or clients that one read of the store returns. Past it: postern reads the rest in further reads. */
-export const grantsPerRead = 1000
+export const grantsPerRead = 200
 
 // Policies
 

@@ -5,9 +5,11 @@
 
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { olderFirst } from '../clock.ts'
-import type { Slices } from '../fairness/slices.ts'
+import type { Allowance } from '../fairness/allowance.ts'
 import { accessTokenSeconds, grantsPerRead, usedClientSeconds, userClientsMax, userGrantsMax } from '../limits.ts'
-import { textOf } from '../storage/bytes.ts'
+import { reading } from '../schema/json.ts'
+import { drained } from '../schema/steps.ts'
+import { asBuffer, textOf } from '../storage/bytes.ts'
 import { revocationEntry } from '../storage/directory-records.ts'
 import { everyEntry } from '../storage/every-entry.ts'
 import { directoryVersionKey, idOfKey, keyOf, prefixOf } from '../storage/keys.ts'
@@ -97,18 +99,28 @@ export async function endGrant(store: Store, grantId: string, nowSeconds: number
 
 /** Ends the grants that a key's sessions gave, after the key was revoked. Returns their ids. */
 export async function endGrantsOfKey(store: Store, keyId: string, nowSeconds: number): Promise<string[]> {
-  const grants = await listGrants(store, nowSeconds)
+  const grants = await listGrants(store, nowSeconds, { of: keyId })
   const ended: string[] = []
   for (const grant of grants.filter((one) => one.keyId === keyId))
     if (await endGrant(store, grant.grantId, nowSeconds)) ended.push(grant.grantId)
   return ended
 }
 
-/** All grants that have not expired, oldest first. `slices`: those of a request. */
-export async function listGrants(store: Store, nowSeconds: number, slices?: Slices): Promise<Grant[]> {
+interface Listed {
+  /** The user or API key whose grants are wanted. Those of others are not parsed; a few may be found all the same. */
+  readonly of?: string | undefined
+  /** That of a request: a user's grants may have 17 MB, which are parsed in their owner's time. */
+  readonly allowance?: Allowance
+}
+
+/** All grants that have not expired, oldest first. Rejects with `rate_limited`. */
+export async function listGrants(store: Store, nowSeconds: number, { of, allowance }: Listed = {}): Promise<Grant[]> {
   const found: Grant[] = []
-  for await (const { value } of everyEntry(store, prefixOf('grant'), grantsPerRead, slices))
-    found.push(readGrant(value))
+  for await (const { value } of everyEntry(store, prefixOf('grant'), grantsPerRead, allowance?.slices())) {
+    if (of !== undefined && !asBuffer(value).includes(JSON.stringify(of))) continue
+    const work = reading(value.length, () => readGrant(value))
+    found.push(await (allowance?.parse(value.length, work) ?? drained(work)))
+  }
   return found.filter(({ expires }) => expires > nowSeconds).sort(olderFirst)
 }
 
