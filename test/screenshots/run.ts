@@ -80,8 +80,16 @@ async function enter(page: Page, url: string, { path, user, room: name, prepare 
   // The field that was typed into last is no more important than the rest.
   await page.evaluate('document.activeElement?.blur()')
   await page.mouse.move(0, 0)
+  await page.evaluate(withUsualPort)
   await stillPicture(page)
 }
+
+/** The port of the server is another one each time. */
+const withUsualPort = `{
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
+  while (texts.nextNode())
+    texts.currentNode.data = texts.currentNode.data.replaceAll(location.host, '127.0.0.1:8787')
+}`
 
 /** Makes the window as high as what it shows. Resolves with its height. */
 async function fitWindow(page: Page, width: Width): Promise<number> {
