@@ -6,12 +6,15 @@ import { eventBytesAtOnce } from '../../limits.ts'
 import type { CallOutcome } from '../../model/recorded-call.ts'
 import { parseForeign } from '../../schema/json.ts'
 import { asBuffer } from '../../storage/bytes.ts'
+import { openSink } from './relayed-stream.ts'
 
 /**
  * Bytes of an answer that are parsed for its outcome; beyond, that would hold up others. Past it: they are searched
  * for it.
  */
 const callOutcomeBytesMax = 256 * 1024
+/** The same of an event: thousands of streams may have one that is not complete. Past it: it is searched. */
+const eventOutcomeBytesMax = 64 * 1024
 
 export interface Stated {
   readonly outcome: CallOutcome
@@ -39,8 +42,8 @@ export function createOutcomeReader(id: RpcId, contentType: string | null): Outc
  */
 function ofEvents(id: RpcId) {
   let found: Stated | undefined
-  /** Bytes of a line that is not complete. */
-  let pieces: Uint8Array[] = []
+  /** The line that is not complete. */
+  const line = openSink()
   let bytes = 0
   let data: string[] = []
   let large: ReturnType<typeof createSearch> | undefined
@@ -71,23 +74,23 @@ function ofEvents(id: RpcId) {
 
   function add(piece: Uint8Array): void {
     if (found !== undefined) return
-    pieces.push(piece)
+    line.write(piece)
     bytes += piece.length
     if (piece.includes(lineFeed) || piece.includes(carriageReturn)) {
-      const whole = pieces.length === 1 ? piece : Buffer.concat(pieces)
+      const whole = line.flush()
       // A carriage return at the end may be half of a line break.
       const last = whole.at(-1) === carriageReturn ? whole.length - 2 : whole.length - 1
       const end = Math.max(whole.lastIndexOf(lineFeed, last), whole.lastIndexOf(carriageReturn, last)) + 1
       read(Buffer.from(whole.buffer, whole.byteOffset, end).toString())
-      pieces = end < whole.length ? [whole.slice(end)] : []
+      line.write(whole.subarray(end))
     }
-    if (bytes <= callOutcomeBytesMax) return
+    if (bytes <= eventOutcomeBytesMax) return
     large ??= createSearch(data)
     data = []
     // A byte stays: a line break that follows ends this line, and is no empty line.
-    const rest = Buffer.concat(pieces)
+    const rest = line.flush()
     large.add(rest.subarray(0, -1))
-    pieces = rest.length === 0 ? [] : [rest.subarray(-1)]
+    line.write(rest.subarray(-1))
   }
 
   return {
@@ -100,10 +103,9 @@ function ofEvents(id: RpcId) {
     },
     /** The outcome that was stated so far; undefined if the call was not answered. */
     stated(): Stated | undefined {
-      const rest = Buffer.concat(pieces)
+      const rest = line.flush()
       // At the end of the stream no line feed follows.
-      if (found === undefined && rest.at(-1) === carriageReturn) read(rest.toString())
-      pieces = []
+      if (found === undefined && rest.at(-1) === carriageReturn) read(asBuffer(rest).toString())
       return found
     },
   }
@@ -113,17 +115,17 @@ const lineFeed = 0x0a
 const carriageReturn = 0x0d
 
 function ofWhole(): OutcomeReader {
-  let pieces: Uint8Array[] = []
+  const beginning = openSink()
   let bytes = 0
   const large = createSearch()
   return {
     async add(piece) {
       bytes += piece.length
-      if (bytes <= callOutcomeBytesMax) return void pieces.push(piece)
-      for (const one of [...pieces, piece]) large.add(one)
-      pieces = []
+      if (bytes <= callOutcomeBytesMax) return beginning.write(piece)
+      large.add(beginning.flush())
+      large.add(piece)
     },
-    stated: () => (bytes > callOutcomeBytesMax ? (large.stated() ?? unanswered) : statedIn(Buffer.concat(pieces))),
+    stated: () => (bytes > callOutcomeBytesMax ? (large.stated() ?? unanswered) : statedIn(beginning.flush())),
   }
 }
 

@@ -138,9 +138,8 @@ function createRewriter(rewrite: Rewrite, owner: StreamOptions['owner']) {
     onRetry: (milliseconds) => void parts.push(`retry: ${milliseconds}\n\n`),
     onComment: () => void parts.push(':\n\n'),
   })
-  /** Bytes not given to the parser yet; a sink, because joining small chunks one by one would be quadratic. */
-  const lines = new Bun.ArrayBufferSink()
-  lines.start({ stream: true, asUint8Array: true })
+  /** Bytes not given to the parser yet. */
+  const lines = openSink()
 
   /** Bytes of the owner's memory that are taken. */
   let taken = 0
@@ -180,7 +179,7 @@ function createRewriter(rewrite: Rewrite, owner: StreamOptions['owner']) {
       const next = lineEndFrom(bytes, at + limits.eventBytesAtOnce, end)
       hold(bytes.subarray(at, next))
       at = next
-      parser.feed(decoder.decode(lines.flush() as Uint8Array, { stream: true }))
+      parser.feed(decoder.decode(lines.flush(), { stream: true }))
       const complete = parts
       parts = []
       for (const part of complete) {
@@ -205,6 +204,16 @@ function createRewriter(rewrite: Rewrite, owner: StreamOptions['owner']) {
       takeFor(0)
     },
   }
+}
+
+/**
+ * Collects bytes; `flush` gives them in one piece, and empties it. A list of pieces would take hundreds of bytes for
+ * each, of which a server may send one byte at a time, and joining them one by one would be quadratic.
+ */
+export function openSink() {
+  const sink = new Bun.ArrayBufferSink()
+  sink.start({ stream: true, asUint8Array: true })
+  return sink as { write(bytes: Uint8Array): void; flush(): Uint8Array }
 }
 
 /** The position after the line that contains `at`; `end` if that line is not complete. */

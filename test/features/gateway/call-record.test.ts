@@ -1,5 +1,6 @@
 /** The record of calls (contract, 18.1): every call of a tool, how it ended, and never with what. */
 
+import { heapStats } from 'bun:jsc'
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -511,4 +512,20 @@ test('a stream may begin with a byte order mark', async () => {
   await other.add(Buffer.from('data: {"jsonrpc":"2.0","method":"ping"}\n\n'))
   await other.add(Buffer.from('\ufeffdata: {"jsonrpc":"2.0","id":1,"result":{}}\n\n'))
   expect(other.stated()).toBeUndefined()
+})
+
+test('bytes that come one at a time take no memory of their own', async () => {
+  const reader = createOutcomeReader(1, 'text/event-stream')
+  const whole = createOutcomeReader(1, 'application/json')
+  const pieces = () => {
+    Bun.gc(true)
+    return heapStats().objectTypeCounts['Uint8Array'] ?? 0
+  }
+  const before = pieces()
+  for (let i = 0; i < 20_000; i += 1) {
+    await reader.add(Uint8Array.of(0x61))
+    await whole.add(Uint8Array.of(0x61))
+  }
+  expect(pieces() - before).toBeLessThan(1000)
+  expect([reader.stated(), whole.stated()]).toEqual([undefined, { outcome: 'upstream_error' }])
 })
