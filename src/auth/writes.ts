@@ -23,7 +23,8 @@ export interface DirectoryWrite<A> {
   /**
    * Changes the directory, as `changeDirectory` does, when the writes before it are done. The caller is authenticated
    * and authorized again whenever the change is decided: the key, token or role that allowed it may have ended
-   * meanwhile. Throws what these throw, 429 if too many writes of the owner wait, and what `changeDirectory` throws.
+   * meanwhile. Everybody who changes the directory waits for `decide`, so it must not wait for anything of its owner.
+   * Throws what these throw, 429 if too many writes of the owner wait, and what `changeDirectory` throws.
    */
   change<T>(decide: (context: RequestContext, allowed: A) => Promise<DirectoryChange<T>>): Promise<T>
 }
@@ -70,7 +71,7 @@ export function createWrites({ authorizer, denials, audit, store, writeRate }: W
               const { write, ...rest } = await decide(context, await authorize(context))
               return write === undefined ? rest : { ...rest, write: { ...write, owner: ownerOf(context.caller) } }
             })
-          return allowanceOf(request).write('directory', change, kind)
+          return allowanceOf(request).changeDirectory(change, kind)
         },
       }
     },

@@ -255,11 +255,20 @@ export class Allowance {
   }
 
   /**
-   * Runs a write alone among those of this name. One that takes access away comes before all others. Rejects with what
-   * the task throws, and as `Queue.enter`.
+   * Runs a write alone among those of this name, in one of the owner's places, which it takes first: where it waits for
+   * one, it holds up nobody else. One that takes access away comes before all others. Rejects with what the task
+   * throws, and as `Queue.enter`.
    */
   write<T>(name: string, task: () => Promise<T>, kind: WriteKind = 'ordinary'): Promise<T> {
-    return this.#fairness.writes.run(name, this.holder, () => this.commit(task, kind), kind === 'removal')
+    return this.commit(() => this.#fairness.writes.run(name, this.holder, task, kind === 'removal'), kind)
+  }
+
+  /**
+   * Changes the directory alone among all owners, as `write`. Everybody waits for the task, so it must not wait for
+   * anything of its owner: a place, a turn or time.
+   */
+  changeDirectory<T>(task: () => Promise<T>, kind: WriteKind = 'ordinary'): Promise<T> {
+    return this.#fairness.writes.run('directory', this.holder, task, kind === 'removal')
   }
 
   /** Runs a write that waits for no others, in one of the owner's places. Rejects as `write`. */

@@ -1,7 +1,7 @@
 /** What a request takes of its owner's part, and gives back when it is answered. */
 
 import { describe, expect, test } from 'bun:test'
-import { Allowance, answerMsPerMegabyte } from '../../src/fairness/allowance.ts'
+import { Allowance, allowanceOf, answerMsPerMegabyte } from '../../src/fairness/allowance.ts'
 import { createFairness, type Fairness, readsAtOnceMax } from '../../src/fairness/fairness.ts'
 import { ownerOf, strangerAt, ticketHolder } from '../../src/fairness/owner.ts'
 import { Paces } from '../../src/fairness/pace.ts'
@@ -11,6 +11,7 @@ import type { Work } from '../../src/fairness/turns.ts'
 import { bodyMemoryFactor, parsedResponseMemoryFactor, pendingBytesMax, sliceCost } from '../../src/limits.ts'
 import { type OperationId, operationEntries } from '../../src/operations.ts'
 import type { Upstream } from '../../src/upstream/upstream.ts'
+import { withAllowance } from '../support/allowance.ts'
 import { apiOf } from '../support/api.ts'
 import { createTestPlatform, keyIdOf } from '../support/platform.ts'
 import { sampleKeys } from '../support/sample.ts'
@@ -364,4 +365,27 @@ describe('a response that is parsed', () => {
     }
     expect(await of({ ...createFairness(), time: new Behind() }).parse(5000, look())).toBe(1)
   })
+})
+
+test('an owner whose places for writes are taken holds up nobody else', async () => {
+  const fairness = createFairness()
+  const of = (keyId: string) => {
+    const allowance = allowanceOf(withAllowance(new Request('http://a/'), {}, fairness))
+    void allowance.belongsTo({ keyId, family: keyId, userId: keyId })
+    return allowance
+  }
+  const done: string[] = []
+  const note = (name: string) => async () => void done.push(name)
+  const release = Promise.withResolvers<void>()
+  const held = Array.from({ length: 8 }, () => of('mallory').commit(() => release.promise))
+  const waiting = of('mallory').write('a record', note('mallory'))
+  await Promise.all([
+    of('mallory').changeDirectory(note('directory of mallory')),
+    of('ada').changeDirectory(note('directory of ada')),
+    of('ada').write('a record', note('ada')),
+  ])
+  expect(done.toSorted()).toEqual(['ada', 'directory of ada', 'directory of mallory'])
+  release.resolve()
+  await Promise.all([waiting, ...held])
+  expect(done).toContain('mallory')
 })

@@ -69,9 +69,8 @@ async function deleteOrganization(deps: OrganizationDeps, request: Request): Pro
     await refuseFixture(store, key) // 409
     const { keys } = await store.keys({ ...namespacesOwnedBy({ organizationId }), limit: 1 })
     if (keys.length > 0) throw conflict('The organization owns namespaces: delete them first')
-    const members = await Array.fromAsync(
-      everyMember(store, organizationId, allowanceOf(request).slices()),
-      ({ userId, role }) => memberEntry(organizationId, userId, role),
+    const members = await Array.fromAsync(everyMember(store, organizationId), ({ userId, role }) =>
+      memberEntry(organizationId, userId, role),
     )
     // An organization that is made later under the same id must not inherit the keys.
     const { puts, deletes } = await revocationsOfKeys(store, organizationId, new Date(deps.clock.now()))
