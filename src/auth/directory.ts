@@ -28,7 +28,7 @@ const smallRecordBytes = 512
 const decodedBytesPerByte = 30
 
 /**
- * Names of namespaces that are kept with one version of the directory, for callers who may access them; about 100
+ * Names of namespaces that are kept of all versions of the directory, for callers who may access them; about 100
  * bytes each. Past it: those asked for least recently are read again.
  */
 const keptNamesMax = 200_000
@@ -39,29 +39,41 @@ export type Directory = ReturnType<typeof createDirectory>
 export type DirectorySnapshot = Readonly<ReturnType<typeof createSnapshot>>
 
 export function createDirectory(store: Pick<Store, 'get' | 'range'>) {
-  let snapshot = createSnapshot(store, '')
+  const kept = createKept()
+  let snapshot = createSnapshot(store, kept, '')
   return {
     /** The current snapshot. A request gets it once, and uses it throughout. */
     async current(): Promise<DirectorySnapshot> {
       const version = await readVersion(store, directoryVersionKey)
       // A new object, so that requests in progress keep their own snapshot. Version '' is never cached.
-      if (version !== snapshot.version || version === '') snapshot = createSnapshot(store, version)
+      if (version !== snapshot.version || version === '') snapshot = createSnapshot(store, kept, version)
       return snapshot
     },
   }
 }
 
-/** Caches records for one version. A record is read after the version, so it may be newer, but never older. */
-function createSnapshot(store: Pick<Store, 'get' | 'range'>, version: string) {
-  const records = new LRUCache<string, { value: unknown }>({
-    maxSize: directoryCacheBytesMax,
-  })
+type Kept = ReturnType<typeof createKept>
+
+/** Shared by all versions: an open stream has the snapshot of its beginning for an hour. */
+function createKept() {
+  return {
+    records: new LRUCache<string, { value: unknown }>({ maxSize: directoryCacheBytesMax }),
+    names: new LRUCache<string, ReadonlySet<string>>({ maxSize: keptNamesMax, sizeCalculation: ({ size }) => size }),
+  }
+}
+
+/**
+ * Caches records for one version; version '' is never cached. A record is read after the version, so it may be newer,
+ * but never older.
+ */
+function createSnapshot(store: Pick<Store, 'get' | 'range'>, { records, names }: Kept, version: string) {
+  const keyIn = (name: string) => `${version}\0${name}`
 
   /**
    * `name`: the key in the cache. Its parts are separated by NUL, which no part can contain, so names are unambiguous.
    */
   async function read<T>(name: string, key: () => Key, decode: (bytes: Uint8Array) => T): Promise<T | undefined> {
-    const kept = records.get(name)
+    const kept = records.get(keyIn(name))
     if (kept !== undefined) return kept.value as T
     const bytes = await store.get(key())
     // Absence is not cached, or requests for invented names would evict existing records.
@@ -70,7 +82,7 @@ function createSnapshot(store: Pick<Store, 'get' | 'range'>, version: string) {
     const further = Math.max(0, bytes.length - smallRecordBytes)
     const size =
       value instanceof Uint8Array ? value.length + smallRecordBytes : smallRecordBytes + further * decodedBytesPerByte
-    records.set(name, { value }, { size })
+    if (version !== '') records.set(keyIn(name), { value }, { size })
     return value
   }
   const present = () => true
@@ -80,8 +92,11 @@ function createSnapshot(store: Pick<Store, 'get' | 'range'>, version: string) {
     /** '' for a directory that was never written. */
     version,
     apiKey,
-    /** Sets of names that `namespace-access.ts` read, by its question. A set may be newer than this version, never older. */
-    names: new LRUCache<string, ReadonlySet<string>>({ maxSize: keptNamesMax, sizeCalculation: ({ size }) => size }),
+    /** A set of names that `namespace-access.ts` read, by its question. It may be newer than this version, never older. */
+    keptNames: (question: string) => names.get(keyIn(question)),
+    keepNames(question: string, found: ReadonlySet<string>): void {
+      if (version !== '') names.set(keyIn(question), found)
+    },
     async apiKeyByDigest(digest: string): Promise<ApiKey | undefined> {
       const keyId = await read(`digest\0${digest}`, () => keyOf('apiKeyDigest', digest), readKeyId)
       return keyId === undefined ? undefined : apiKey(keyId)

@@ -76,11 +76,11 @@ export async function accessOf(store: Pick<Store, 'keys'>, asking: Authenticated
 }
 
 async function namesKept({ directory }: Authenticated, what: string, read: () => Promise<readonly string[]>) {
-  const kept = directory.names.get(what)
+  const kept = directory.keptNames(what)
   if (kept !== undefined) return kept
   const names: ReadonlySet<string> = new Set(await read())
   // Absence is not kept: invented owners would take the place of others.
-  if (names.size > 0) directory.names.set(what, names)
+  if (names.size > 0) directory.keepNames(what, names)
   return names
 }
 

@@ -89,3 +89,18 @@ test('large records are let go long before as many small ones', async () => {
   await snapshot.view('acme', 'v0')
   expect([reads(view(299)), reads(view(0))]).toEqual([1, 2])
 })
+
+test('records of a version that an open stream still has take no memory of their own', async () => {
+  const { directory, put, reads } = await counted()
+  const sets = Array.from({ length: 600 }, (_, i) => ({ [i]: '' }))
+  const view = (i: number) => keyOf('view', 'acme', `v${i}`)
+  for (let i = 0; i < 200; i += 1) await put(view(i), JSON.stringify({ policy: [{ metadata: sets }] }))
+  const before = await directory.current()
+  for (let i = 0; i < 2; i += 1) await before.view('acme', 'v0')
+  expect(reads(view(0))).toBe(1)
+  await put(keyOf('member', 'o', 'linus'), 'member')
+  const now = await directory.current()
+  for (let i = 1; i < 200; i += 1) await now.view('acme', `v${i}`)
+  await before.view('acme', 'v0')
+  expect(reads(view(0))).toBe(2)
+})

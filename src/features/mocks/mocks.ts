@@ -5,7 +5,6 @@
  */
 
 import { LRUCache } from 'lru-cache'
-import type { DirectorySnapshot } from '../../auth/directory.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import type { Work } from '../../fairness/turns.ts'
 import type { ClientSockets } from '../../http/client-sockets.ts'
@@ -63,31 +62,30 @@ export function createMocks(sockets: Pick<ClientSockets, 'wait'>) {
     // Bytes, roughly: texts can take two bytes per character.
     sizeCalculation: ({ handshake, stateless }, key) => key.length + 2 * (handshake.length + stateless.length) + 500,
   })
-  /** Servers are read once for each snapshot of the directory, and collected with it. */
-  const serversBySnapshot = new WeakMap<DirectorySnapshot, LRUCache<string, MockServer>>()
+  /** By the version of the directory: servers are read once in each. */
+  const servers = new LRUCache<string, MockServer>({
+    maxSize: mockServersKeptBytesMax,
+    sizeCalculation: ({ bytes }) => bytes + 1000,
+  })
   /** Of the server that was read last. */
   let serial = 0
 
-  const serversOf = (directory: DirectorySnapshot) =>
-    serversBySnapshot.getOrInsertComputed(directory, () => {
-      const sizeCalculation = ({ bytes }: MockServer) => bytes + 1000
-      return new LRUCache<string, MockServer>({ maxSize: mockServersKeptBytesMax, sizeCalculation })
-    })
+  const keyOf = ({ directory, server }: MockCall) => `${directory.version}\0${server}`
 
-  async function read({ directory, request, server: name }: MockCall): Promise<MockServer | undefined> {
+  async function read(call: MockCall): Promise<MockServer | undefined> {
+    const { directory, request, server: name } = call
     const bytes = await directory.serverJson(name)
     if (bytes === undefined) return undefined
-    const servers = serversOf(directory)
     const recorded = await directory.recordedAnswers(name)
     /** Of many calls at once, the first reads it. */
     function* readingOnce(bytes: Uint8Array): Work<MockServer> {
-      const kept = servers.get(name)
+      const kept = servers.get(keyOf(call))
       if (kept !== undefined) return kept
       const detail = yield* readingServer(bytes)
       const tools = new Map((detail.tools ?? []).map((tool) => [tool.name, tool]))
       serial += 1
       const server = { serial, bytes: bytes.length, detail, tools, recorded }
-      servers.set(name, server)
+      servers.set(keyOf(call), server)
       return server
     }
     return allowanceOf(request).parse(bytes.length, readingOnce(bytes)) // 429
@@ -116,8 +114,8 @@ export function createMocks(sockets: Pick<ClientSockets, 'wait'>) {
   }
 
   return async (call: MockCall): Promise<MockResponse | undefined> => {
-    const { directory, scenario, message, request } = call
-    const server = serversOf(directory).get(call.server) ?? (await read(call))
+    const { scenario, message, request } = call
+    const server = servers.get(keyOf(call)) ?? (await read(call))
     if (server === undefined) return undefined
     // Otherwise the official package must answer, with the error for an unsupported revision.
     const asked = unknownRevision(call.message, call.headers) === undefined ? toolCallOf(call, server) : undefined
