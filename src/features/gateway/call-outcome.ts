@@ -1,10 +1,11 @@
 /** How a call of a tool ended, read from its answer while that is passed on (contract, 18.1). */
 
 import type { RpcId } from '../../errors.ts'
+import type { Allowance } from '../../fairness/allowance.ts'
 import { mediaType } from '../../http/body.ts'
 import { eventBytesAtOnce } from '../../limits.ts'
 import type { CallOutcome } from '../../model/recorded-call.ts'
-import { parseForeign } from '../../schema/json.ts'
+import { parseForeign, reading } from '../../schema/json.ts'
 import { asBuffer } from '../../storage/bytes.ts'
 import { openSink } from './relayed-stream.ts'
 
@@ -30,9 +31,12 @@ export const unanswered: Stated = { outcome: 'upstream_error' }
 
 const ok: Stated = { outcome: 'ok' }
 
+/** Parses in the time of its owner. */
+type Parser = Pick<Allowance, 'parse'>
+
 /** Reads the answer to the request with this id. Other messages of an event stream say nothing about it. */
-export function createOutcomeReader(id: RpcId, contentType: string | null): OutcomeReader {
-  return mediaType(contentType) === 'text/event-stream' ? ofEvents(id) : ofWhole()
+export function createOutcomeReader(id: RpcId, contentType: string | null, parser: Parser): OutcomeReader {
+  return mediaType(contentType) === 'text/event-stream' ? ofEvents(id, parser) : ofWhole(parser)
 }
 
 /**
@@ -40,7 +44,7 @@ export function createOutcomeReader(id: RpcId, contentType: string | null): Outc
  * empty line ends the event (WHATWG HTML, 9.2.6). Of an event that is too large to be parsed no more than its beginning
  * is kept.
  */
-function ofEvents(id: RpcId) {
+function ofEvents(id: RpcId, parser: Parser) {
   let found: Stated | undefined
   /** The line that is not complete. */
   const line = openSink()
@@ -48,9 +52,9 @@ function ofEvents(id: RpcId) {
   let data: string[] = []
   let large: ReturnType<typeof createSearch> | undefined
 
-  function endEvent(): void {
+  async function endEvent(): Promise<void> {
     if (large !== undefined) found ??= large.stated()
-    else if (data.length > 0) found ??= statedInEvent(data.join('\n'), id)
+    else if (data.length > 0) found ??= await statedInEvent(parser, data.join('\n'), id)
     data = []
     bytes = 0
     large = undefined
@@ -59,20 +63,20 @@ function ofEvents(id: RpcId) {
   let isFirst = true
 
   /** Whole lines. */
-  function read(text: string): void {
+  async function read(text: string): Promise<void> {
     // A stream may begin with a byte order mark.
     const lines = (isFirst ? text.replace(/^\ufeff/, '') : text).split(/\r\n|\n|\r/)
     isFirst = false
     // The text ends with a line break, so the last part is empty.
     lines.pop()
     for (const line of lines) {
-      if (line === '') endEvent()
+      if (line === '') await endEvent()
       else if (large !== undefined) large.add(Buffer.from(line))
       else if (line.startsWith('data:')) data.push(line.slice(line[5] === ' ' ? 6 : 5))
     }
   }
 
-  function add(piece: Uint8Array): void {
+  async function add(piece: Uint8Array): Promise<void> {
     if (found !== undefined) return
     line.write(piece)
     bytes += piece.length
@@ -81,8 +85,8 @@ function ofEvents(id: RpcId) {
       // A carriage return at the end may be half of a line break.
       const last = whole.at(-1) === carriageReturn ? whole.length - 2 : whole.length - 1
       const end = Math.max(whole.lastIndexOf(lineFeed, last), whole.lastIndexOf(carriageReturn, last)) + 1
-      read(Buffer.from(whole.buffer, whole.byteOffset, end).toString())
       line.write(whole.subarray(end))
+      await read(Buffer.from(whole.buffer, whole.byteOffset, end).toString())
     }
     if (bytes <= eventOutcomeBytesMax) return
     large ??= createSearch(data)
@@ -98,14 +102,14 @@ function ofEvents(id: RpcId) {
       for (let at = 0; at < piece.length && found === undefined; at += eventBytesAtOnce) {
         // A piece may have hundreds of thousands of events.
         if (at > 0) await new Promise((resolve) => setImmediate(resolve))
-        add(piece.subarray(at, at + eventBytesAtOnce))
+        await add(piece.subarray(at, at + eventBytesAtOnce))
       }
     },
     /** The outcome that was stated so far; undefined if the call was not answered. */
-    stated(): Stated | undefined {
+    async stated(): Promise<Stated | undefined> {
       const rest = line.flush()
       // At the end of the stream no line feed follows.
-      if (found === undefined && rest.at(-1) === carriageReturn) read(asBuffer(rest).toString())
+      if (found === undefined && rest.at(-1) === carriageReturn) await read(asBuffer(rest).toString())
       return found
     },
   }
@@ -114,7 +118,7 @@ function ofEvents(id: RpcId) {
 const lineFeed = 0x0a
 const carriageReturn = 0x0d
 
-function ofWhole(): OutcomeReader {
+function ofWhole(parser: Parser): OutcomeReader {
   const beginning = openSink()
   let bytes = 0
   const large = createSearch()
@@ -125,7 +129,8 @@ function ofWhole(): OutcomeReader {
       large.add(beginning.flush())
       large.add(piece)
     },
-    stated: () => (bytes > callOutcomeBytesMax ? (large.stated() ?? unanswered) : statedIn(beginning.flush())),
+    stated: async () =>
+      bytes > callOutcomeBytesMax ? (large.stated() ?? unanswered) : statedIn(parser, beginning.flush()),
   }
 }
 
@@ -133,32 +138,38 @@ function ofWhole(): OutcomeReader {
  * The outcome that a JSON-RPC response states. The response is parsed only if it may be an error: most answers are
  * results.
  */
-export function statedIn(body: Uint8Array | string): Stated {
+export async function statedIn(parser: Parser, body: Uint8Array | string): Promise<Stated> {
   // As characters of a byte each: the names looked for are ASCII.
   const text = typeof body === 'string' ? body : asBuffer(body).toString('latin1')
   const mayBeError = text.includes('"error"') || text.includes('"isError"') || text.includes(escaped)
   if (!mayBeError && text.includes('"result"')) return ok
   const whole = typeof body === 'string' ? body : asBuffer(body).toString()
-  if (text.length <= callOutcomeBytesMax) return statedInMessage(whole) ?? unanswered
-  return createSearch([whole]).stated() ?? unanswered
+  if (text.length > callOutcomeBytesMax) return createSearch([whole]).stated() ?? unanswered
+  return (await statedInMessage(parser, whole)) ?? unanswered
 }
 
 /** A JSON name may have escapes; those of ASCII letters all begin so. */
 const escaped = '\\u00'
 
 /** Most events before the answer are notifications, and need not be parsed. */
-function statedInEvent(text: string, id: RpcId): Stated | undefined {
+async function statedInEvent(parser: Parser, text: string, id: RpcId): Promise<Stated | undefined> {
   const mayBeAnswer = text.includes('"result"') || text.includes('"error"') || text.includes(escaped)
-  return mayBeAnswer ? statedInMessage(text, id) : undefined
+  return mayBeAnswer ? statedInMessage(parser, text, id) : undefined
 }
 
-/** Undefined for text that is not a JSON-RPC response, or not one to this request. */
-function statedInMessage(text: string, id?: RpcId): Stated | undefined {
+/**
+ * Undefined for text that is not a JSON-RPC response, or not one to this request. Where its owner has no memory for it,
+ * it is searched: every call that was executed is recorded.
+ */
+async function statedInMessage(parser: Parser, text: string, id?: RpcId): Promise<Stated | undefined> {
   let message: { id?: unknown; error?: { code?: unknown } | null; result?: { isError?: unknown } | null }
   try {
-    message = parseForeign(text) as typeof message
-  } catch {
-    return undefined
+    message = (await parser.parse(
+      text.length,
+      reading(text.length, () => parseForeign(text)),
+    )) as typeof message
+  } catch (error) {
+    return error instanceof SyntaxError ? undefined : createSearch([text]).stated()
   }
   if (typeof message !== 'object' || message === null || (id !== undefined && message.id !== id)) return undefined
   const { error, result } = message

@@ -6,6 +6,7 @@
 import { LRUCache } from 'lru-cache'
 import type { Clock } from '../../clock.ts'
 import { PlatformError } from '../../errors.ts'
+import { allowanceOf } from '../../fairness/allowance.ts'
 import { inSlices } from '../../fairness/turns.ts'
 import { asPlatformError } from '../../http/error-response.ts'
 import type { CallOutcome, CallRecord } from '../../model/recorded-call.ts'
@@ -111,11 +112,14 @@ export function createCallRecorder({ log, key, observe, onRecorded, requestId, c
       const bytesOut = typeof body === 'string' ? Buffer.byteLength(body) : (body?.length ?? 0)
       // A notification has no answer.
       const isNotification = message.body['id'] === undefined
-      await end({ ...(isNotification ? { outcome: 'ok' } : statedIn(body ?? '')), bytesOut })
+      await end({
+        ...(isNotification ? { outcome: 'ok' } : await statedIn(allowanceOf(request), body ?? '')),
+        bytesOut,
+      })
       return response
     }
     const { status, headers } = response
-    const answer = createOutcomeReader(message.id, headers.get('content-type'))
+    const answer = createOutcomeReader(message.id, headers.get('content-type'), allowanceOf(request))
     return new Response(recorded(response.body, answer, { request, progress }, end), { status, headers })
   }
 }
@@ -190,7 +194,7 @@ function recorded(
           controller.enqueue(value)
           return
         }
-        await finish(answer.stated() ?? endedBy(progress))
+        await finish((await answer.stated()) ?? endedBy(progress))
         controller.close()
       } catch (error) {
         await finish(request.signal.aborted ? cancelled : unanswered).catch(() => {})
@@ -198,7 +202,8 @@ function recorded(
       }
     },
     async cancel(reason) {
-      await Promise.allSettled([finish(answer.stated() ?? cancelled), reader.cancel(reason)])
+      const stated = answer.stated().then((one) => finish(one ?? cancelled))
+      await Promise.allSettled([stated, reader.cancel(reason)])
     },
   })
 }

@@ -5,9 +5,11 @@ import { beforeEach, describe, expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { rateLimited } from '../../../src/errors.ts'
 import { createFairness } from '../../../src/fairness/fairness.ts'
 import { ownerRequestsPerPassMax } from '../../../src/fairness/passes.ts'
 import { Shares } from '../../../src/fairness/shares.ts'
+import type { Work } from '../../../src/fairness/turns.ts'
 import { createOutcomeReader } from '../../../src/features/gateway/call-outcome.ts'
 import { auditVerifier } from '../../../src/ops/audit-verifier.ts'
 import { type CallLog, openCallLog } from '../../../src/ops/call-log.ts'
@@ -64,6 +66,7 @@ const upstream: Upstream = {
 
 let platform: TestPlatform
 let ada: Api
+const atOnce = { parse: <T>(_: number, work: Work<T>) => drained(work) }
 beforeEach(async () => {
   files += 1
   path = join(folder, `${files}.jsonl`)
@@ -205,9 +208,13 @@ describe('the outcome of a call', () => {
       // After a carriage return alone, only the next byte says whether the line was empty.
       const bytes = Buffer.from(`${text.replaceAll('\n', lineEnd)}: bye${lineEnd}`)
       for (let size = 1; size <= bytes.length; size += 1) {
-        const reader = createOutcomeReader(1, 'text/event-stream; charset=utf-8')
+        const reader = createOutcomeReader(1, 'text/event-stream; charset=utf-8', atOnce)
         for (let at = 0; at < bytes.length; at += size) await reader.add(bytes.subarray(at, at + size))
-        expect({ lineEnd, size, stated: reader.stated() }).toEqual({ lineEnd, size, stated: { outcome: 'tool_error' } })
+        expect({ lineEnd, size, stated: await reader.stated() }).toEqual({
+          lineEnd,
+          size,
+          stated: { outcome: 'tool_error' },
+        })
       }
     }
   })
@@ -215,19 +222,22 @@ describe('the outcome of a call', () => {
   test('is found in an answer that is too large to be parsed, in pieces', async () => {
     const bytes = Buffer.from(`data: ${large({ isError: true })}\n\n`)
     for (const size of [7, 1000, 65_536]) {
-      const events = createOutcomeReader(1, 'text/event-stream')
-      const whole = createOutcomeReader(1, 'application/json')
+      const events = createOutcomeReader(1, 'text/event-stream', atOnce)
+      const whole = createOutcomeReader(1, 'application/json', atOnce)
       for (let at = 0; at < bytes.length; at += size) await events.add(bytes.subarray(at, at + size))
       for (let at = 6; at < bytes.length; at += size) await whole.add(bytes.subarray(at, at + size))
-      expect([events.stated(), whole.stated()]).toEqual([{ outcome: 'tool_error' }, { outcome: 'tool_error' }])
+      expect([await events.stated(), await whole.stated()]).toEqual([
+        { outcome: 'tool_error' },
+        { outcome: 'tool_error' },
+      ])
     }
   })
 
   test('is found in a large event of several lines, cut at their ends', async () => {
     const [first, second] = [large({}).slice(0, -2), ',"isError":true}}']
-    const reader = createOutcomeReader(1, 'text/event-stream')
+    const reader = createOutcomeReader(1, 'text/event-stream', atOnce)
     for (const piece of [`data: ${first}`, '\n', `data: ${second}`, '\n', '\n']) await reader.add(Buffer.from(piece))
-    expect(reader.stated()).toEqual({ outcome: 'tool_error' })
+    expect(await reader.stated()).toEqual({ outcome: 'tool_error' })
   })
 
   test('of one that the policy refuses, which never reaches the server', async () => {
@@ -504,19 +514,19 @@ test('canonical JSON is that of RFC 8785', () => {
 })
 
 test('a stream may begin with a byte order mark', async () => {
-  const reader = createOutcomeReader(1, 'text/event-stream')
+  const reader = createOutcomeReader(1, 'text/event-stream', atOnce)
   await reader.add(Buffer.from('\ufeffdata: {"jsonrpc":"2.0","id":1,"result":{}}\n\n'))
-  expect(reader.stated()).toEqual({ outcome: 'ok' })
+  expect(await reader.stated()).toEqual({ outcome: 'ok' })
   // Later it is a part of a field that nobody knows.
-  const other = createOutcomeReader(1, 'text/event-stream')
+  const other = createOutcomeReader(1, 'text/event-stream', atOnce)
   await other.add(Buffer.from('data: {"jsonrpc":"2.0","method":"ping"}\n\n'))
   await other.add(Buffer.from('\ufeffdata: {"jsonrpc":"2.0","id":1,"result":{}}\n\n'))
-  expect(other.stated()).toBeUndefined()
+  expect(await other.stated()).toBeUndefined()
 })
 
 test('bytes that come one at a time take no memory of their own', async () => {
-  const reader = createOutcomeReader(1, 'text/event-stream')
-  const whole = createOutcomeReader(1, 'application/json')
+  const reader = createOutcomeReader(1, 'text/event-stream', atOnce)
+  const whole = createOutcomeReader(1, 'application/json', atOnce)
   const pieces = () => {
     Bun.gc(true)
     return heapStats().objectTypeCounts['Uint8Array'] ?? 0
@@ -527,5 +537,25 @@ test('bytes that come one at a time take no memory of their own', async () => {
     await whole.add(Uint8Array.of(0x61))
   }
   expect(pieces() - before).toBeLessThan(1000)
-  expect([reader.stated(), whole.stated()]).toEqual([undefined, { outcome: 'upstream_error' }])
+  expect([await reader.stated(), await whole.stated()]).toEqual([undefined, { outcome: 'upstream_error' }])
+})
+
+test('answers are parsed in the time of their owner, and searched where it has no memory', async () => {
+  let parsed = 0
+  const counted = {
+    parse<T>(characters: number, work: Work<T>) {
+      parsed += characters
+      return drained(work)
+    },
+  }
+  const events = createOutcomeReader(1, 'text/event-stream', counted)
+  const other = JSON.stringify({ jsonrpc: '2.0', id: 2, result: {} })
+  for (let i = 0; i < 10; i += 1) await events.add(Buffer.from(`data: ${other}\n\n`))
+  expect([parsed, await events.stated()]).toEqual([10 * other.length, undefined])
+  const full = { parse: () => Promise.reject(rateLimited('full', 1)) }
+  for (const type of ['text/event-stream', 'application/json']) {
+    const reader = createOutcomeReader(1, type, full)
+    await reader.add(Buffer.from('data: {"jsonrpc":"2.0","id":1,"result":{"isError":true}}\n\n'))
+    expect(await reader.stated()).toEqual({ outcome: 'tool_error' })
+  }
 })
