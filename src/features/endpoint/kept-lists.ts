@@ -8,6 +8,7 @@ import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer
 import { manyConnections } from '../../auth/many-connections.ts'
 import { notFound, PlatformError } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
+import { ownerOf } from '../../fairness/owner.ts'
 import { Queue } from '../../fairness/queue.ts'
 import { inSlices } from '../../fairness/turns.ts'
 import { asPlatformError } from '../../http/error-response.ts'
@@ -253,9 +254,12 @@ export class KeptLists implements FirstLists {
     return kept?.of === of && isRecent ? kept : undefined
   }
 
-  /** Reads the lists from the server, once for all that wait, and keeps them. */
+  /**
+   * Reads the lists from the server, once for all requests of an owner that wait, and keeps them. An owner may have to
+   * wait for its own places and time, so that each reads for itself.
+   */
   #readOnce(context: RequestContext, ref: ConnectionRef, stored: StoredConnection): Promise<Kept> {
-    const key = `${nameOf(ref)}\0${hashOf(stored)}`
+    const key = `${nameOf(ref)}\0${hashOf(stored)}\0${ownerOf(context.caller)}`
     const underWay = this.#reads.get(key) ?? this.#readNow(context, ref, stored).finally(() => this.#reads.delete(key))
     this.#reads.set(key, underWay)
     return underWay
@@ -281,7 +285,8 @@ export class KeptLists implements FirstLists {
       await this.#keep(ref, kept, record)
       return kept
     } catch (thrown) {
-      remember(problemOf(thrown))
+      // One that its owner has no room for says nothing of the server.
+      if (asPlatformError(thrown).code !== 'rate_limited') remember(problemOf(thrown))
       throw thrown
     } finally {
       leave()

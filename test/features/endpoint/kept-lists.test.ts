@@ -225,3 +225,29 @@ test('lists past 16 MB in all are left out, and are not read for an answer', asy
   for (const id of ['a', 'b', 'c']) expect((await listOf(id)).tools).toHaveLength(9)
   expect(await listOf('d')).toEqual({ tools: [], skipped: 'too_large', stale: undefined })
 })
+
+test('a member whose reads wait for its own places keeps no other member from the lists', async () => {
+  await begin({}, [])
+  const send = (method: string, path: string, body: object, key: string) =>
+    platform.fetch(path, { method, headers: bearer(key), body: JSON.stringify(body) })
+  const mcpUrl = `http://127.0.0.1:${upstream.port}/mcp`
+  await send('PUT', '/namespaces/shared', { organizationId: 'org_northwind' }, sampleKeys.ada)
+  await send('PUT', '/connect/shared/one', { mcpUrl }, sampleKeys.ada)
+  let release = () => {}
+  const released = new Promise<void>((resolve) => (release = resolve))
+  let hangs = false
+  using silent = localServer(async (request) => {
+    if (hangs) await released
+    return fetch(mcpUrl, request)
+  })
+  for (let i = 0; i < 20; i += 1) await put(`s${i}`, { mcpUrl: `http://127.0.0.1:${silent.port}/mcp` })
+  hangs = true
+  const list = (name: string, key: string) =>
+    send('POST', `/connect/${name}/mcp`, { jsonrpc: '2.0', id: 1, method: 'tools/list' }, key).then(messageIn)
+  const waiting = [list('ada', sampleKeys.ada), list('shared', sampleKeys.ada)]
+  for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve))
+  const { result } = await list('shared', sampleKeys.grace)
+  expect(result.tools.map(({ name }: { name: string }) => name)).toEqual(['one__a'])
+  release()
+  await Promise.all(waiting)
+})
