@@ -206,12 +206,12 @@ function withTicket(
 /** The draft with the token of somebody who has signed in, for the probe. */
 async function signedIn(
   { credentials }: WriterDeps,
-  { ref, context: { caller, request } }: AskedWrite,
+  { ref, context: { request } }: AskedWrite,
   stored: StoredConnection,
   draft: Draft,
 ): Promise<Draft> {
   if (draft.privatePart.tokens === undefined) return draft
-  const current = await credentials.of({ ref, stored, holder: caller, request })
+  const current = await credentials.of({ ref, stored, request })
   if (current === undefined) return draft
   const { url, headers } = draft.target
   return { ...draft, target: { url, headers: { ...headers, authorization: `Bearer ${current.accessToken}` } } }

@@ -280,7 +280,7 @@ async function sendUpstream(deps: GatewayDeps, call: AuthorizedCall, exchange: E
   const ref = { namespace, connectionId }
   const { url, headers: connectionHeaders } = targetOf(stored, ref, deps.headersKey)
   const isSignedIn = privatePart.tokens !== undefined
-  const credentials = isSignedIn ? await deps.credentials.of({ ref, stored, holder: caller, request }) : undefined
+  const credentials = isSignedIn ? await deps.credentials.of({ ref, stored, request }) : undefined
   // An upstream may be silent for longer than the server's idle timeout: the gateway's own timeouts apply instead. The
   // proxy restores it once only the client is waited for.
   const restoreIdleTimeout = deps.sockets.disableIdleTimeout(request)

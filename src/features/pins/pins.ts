@@ -9,6 +9,7 @@ import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer
 import type { SharedParts } from '../../auth/shared-parts.ts'
 import { namespaceFull } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
+import { ownerOf } from '../../fairness/owner.ts'
 import { createRateLimit, type RateLimit } from '../../fairness/rate-limit.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
 import type { PinsSetting } from '../../model/pins.ts'
@@ -120,7 +121,9 @@ export class Pins {
     if (changes.length === 0 && step === 'shown' && this.#shownWrites.take(name) > 0) return pins
     if (changes.length === 0 && step === 'back' && this.#backWrites.take(name) > 0) return pins
     // Many clients list a connection at once when it is new, and all see the same.
-    const key = `${name}\0${JSON.stringify([...(pins.tools ?? [])])}${JSON.stringify(seen.instructions)}`
+    const what = `${JSON.stringify([...(pins.tools ?? [])])}${JSON.stringify(seen.instructions)}`
+    // Of one owner, who may have to wait for its own places and time.
+    const key = `${name}\0${ownerOf(context.caller)}\0${what}`
     const mayReport = () => this.#lines.take(connection.namespace) === 0
     const underWay =
       this.#underWay.get(key) ??

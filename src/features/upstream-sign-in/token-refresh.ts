@@ -6,7 +6,7 @@
 
 import { sealPart } from '../../auth/sealed-parts.ts'
 import { PlatformError } from '../../errors.ts'
-import type { Holder } from '../../fairness/owner.ts'
+import { ticketHolder } from '../../fairness/owner.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
 import type { AuditFields } from '../../ops/audit-log.ts'
 import { connectionChange, findConnection, type StoredConnection } from '../../storage/connections.ts'
@@ -30,7 +30,6 @@ const refreshPollMs = 100
 interface CredentialsCall {
   readonly ref: ConnectionRef
   readonly stored: StoredConnection
-  readonly holder: Holder
   /** Ends a wait when its client disconnects. */
   readonly request: Request
 }
@@ -131,7 +130,7 @@ function createRefresh(deps: RefreshDeps) {
 }
 
 /** One decision: waits until nobody else refreshes them, and does so. */
-async function claimed(deps: RefreshDeps, { ref, holder, request }: CredentialsCall, used: string) {
+async function claimed(deps: RefreshDeps, { ref, request }: CredentialsCall, used: string) {
   const { store, clock, tokensIn } = deps
   for (;;) {
     const stored = await findConnection(store, ref.namespace, ref.connectionId)
@@ -148,15 +147,16 @@ async function claimed(deps: RefreshDeps, { ref, holder, request }: CredentialsC
     const claim = { ...stored.privatePart, refreshUntil: clock.now() + refreshClaimMs }
     const { connection } = stored
     const write = connectionChange(ref, stored, { connection, privatePart: claim })
-    return (await store.commit(write)).ok ? refreshNow(deps, ref, tokens, holder) : 'again'
+    return (await store.commit(write)).ok ? refreshNow(deps, ref, tokens) : 'again'
   }
 }
 
 /** With the claim held. */
-async function refreshNow(deps: RefreshDeps, ref: ConnectionRef, tokens: UpstreamTokens, holder: Holder) {
+async function refreshNow(deps: RefreshDeps, ref: ConnectionRef, tokens: UpstreamTokens) {
   const { signInKey, clock, tokensIn } = deps
   const used = tokens.accessToken
-  const fetch = createOAuthFetch(deps.upstream, 'Refreshing the token', holder)
+  // It counts for the namespace: the caller who comes first may have no time left, and others wait for it too.
+  const fetch = createOAuthFetch(deps.upstream, 'Refreshing the token', ticketHolder(ref))
   const result = await refreshTokens(tokens, fetch, clock.now()).catch((error) => {
     if (!(error instanceof SignInProblem)) throw error
     return { kind: 'failed', why: error.message, isUnknownClient: false } as const
