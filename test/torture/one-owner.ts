@@ -1,5 +1,5 @@
 /**
- * One owner does its worst, with as many requests at once as twenty-one kinds of clients would send, of shapes of chance:
+ * One owner does its worst, with as many requests at once as twenty-two kinds of clients would send, of shapes of chance:
  * with several keys, tokens and sockets. Meanwhile others list and revoke as before, memory stays within a bound, and
  * the record of calls tells what was executed.
  */
@@ -35,7 +35,7 @@ const [mallory, alice, operator] = ['mallory', 'alice', 'operator'].map(
 export const oneOwner: Trial = {
   name: 'one-owner',
   promise: `Beside one owner's worst, ${atOnce} at once, others wait no more than ${waitMaxMs} ms, revocations come first, and memory stays within ${memoryMaxMegabytes} MB`,
-  times: { full: 210, short: 21 },
+  times: { full: 220, short: 22 },
 
   async run(times, seed) {
     const { broken, expect } = collector()
@@ -58,6 +58,8 @@ export const oneOwner: Trial = {
         if (method === 'tools/list') return new Response(cursor.repeat(times), { headers: events })
         if (method !== 'tools/call') return Response.json({ jsonrpc: '2.0', id, result: {} })
         if (params.name === 'endless') return new Response(endless(), { headers: events })
+        const dear = dearAnswers[params.name ?? '']?.(id)
+        if (dear !== undefined) return dear
         executed += 1
         const text = 'x'.repeat((params as { arguments: { size: number } }).arguments.size)
         return Response.json({ jsonrpc: '2.0', id, result: { content: [{ type: 'text', text }] } })
@@ -390,6 +392,12 @@ const worsts: Readonly<Record<string, Worst>> = {
       const head = `Host: localhost\r\nAuthorization: Bearer ${chance.pick(keys)}\r\n${known}`
       return held(server, `GET ${chance.pick(largeReads)} HTTP/1.1\r\n${head}\r\n`, chance.pick([1, 5, 20]))
     }),
+  'answers that are dear to record': ({ ask, keys, chance }) =>
+    times(atOnce, async () => {
+      const params = { name: chance.pick(Object.keys(dearAnswers)), arguments: {} }
+      const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params }
+      return (await ask('POST', '/connect/mallory/real/mcp', call, chance.pick(keys))).status
+    }),
   'streams that nobody reads': ({ server, keys, chance }) =>
     times(atOnce * 8, () => {
       const params = { name: 'endless', arguments: {} }
@@ -417,6 +425,28 @@ async function fillLargeNamespace(ask: Attack['ask']): Promise<void> {
     ...times(97, (i) => ask('PUT', `/connect/large/c${i}`, { mcpUrl: 'https://tools.example.com/mcp', metadata })),
     ...times(100, (i) => ask('PUT', `/namespaces/large/views/v${i}`, view)),
   ])
+}
+
+const manyObjects = `[${times(40_000, () => '{}').join()}]`
+
+/** Answers that say how a call ended only to somebody who reads all of them. */
+const dearAnswers: Readonly<Record<string, (id: number) => Response>> = {
+  failing: (id) =>
+    new Response(`{"jsonrpc":"2.0","id":${id},"error":{"code":1,"message":"no","data":${manyObjects}}}`, {
+      headers: { 'content-type': 'application/json' },
+    }),
+  ofOthers: () => ofEvents(times(20, () => `data: {"jsonrpc":"2.0","id":"x","result":{"a":${manyObjects}}}\n\n`)),
+  bytewise: () => ofEvents([...`data: ${'x'.repeat(5000)}`]),
+}
+
+function ofEvents(pieces: readonly string[]): Response {
+  async function* inTurn() {
+    for (const piece of pieces) {
+      yield Buffer.from(piece)
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+  }
+  return new Response(inTurn() as never, { headers: { 'content-type': 'text/event-stream' } })
 }
 
 /** Events of a megabyte, one after the other. */
