@@ -7,11 +7,12 @@ import type { ConnectionRef } from '../model/connection.ts'
 import { isConnectionId, isSlug } from '../model/names.ts'
 import type { Namespace } from '../model/organization.ts'
 import { type Access, type Decision, decide, decideOnConnection, decideOnList } from '../policy/decide.ts'
-import { findConnection, type StoredConnection } from '../storage/connections.ts'
+import type { StoredConnection } from '../storage/connections.ts'
 import type { Store } from '../storage/store.ts'
 import { type Authenticated, type Authenticator, canAccessNamespace } from './authenticate.ts'
 import type { Denials } from './denials.ts'
 import { managesNamespace } from './namespace-access.ts'
+import { oneConnection } from './stored-connections.ts'
 
 /** An authenticated request. */
 export interface RequestContext extends Authenticated {
@@ -153,7 +154,7 @@ export function createAuthorizer(
         named === undefined ? namesInPath(context.request.url) : [named.namespace, named.connectionId]
       const { namespace } = await accessibleNamespace(context, first)
       if (connectionId === undefined || !isConnectionId(connectionId)) throw notFound()
-      const stored = await findConnection(store, namespace, connectionId)
+      const stored = await oneConnection(store, context.request, { namespace, connectionId }) // 429
       if (stored === undefined) throw notFound()
       const ref = { namespace, connectionId }
       requireAccess(context, ref, stored, operation)

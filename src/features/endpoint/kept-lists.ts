@@ -5,7 +5,7 @@
 
 import { LRUCache } from 'lru-cache'
 import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
-import { manyConnections } from '../../auth/many-connections.ts'
+import { manyConnections } from '../../auth/stored-connections.ts'
 import { notFound, PlatformError } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { ownerOf } from '../../fairness/owner.ts'

@@ -1,7 +1,7 @@
 /** The health of stored connections, with the changes of their pins. */
 
 import { accessTo, type RequestContext } from '../../auth/authorizer.ts'
-import { manyConnections } from '../../auth/many-connections.ts'
+import { manyConnections } from '../../auth/stored-connections.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
 import type { Health } from '../../model/health.ts'
 import { decideOnConnection } from '../../policy/decide.ts'

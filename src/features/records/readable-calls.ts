@@ -2,9 +2,9 @@
 
 import { canAccessNamespace } from '../../auth/authenticate.ts'
 import type { RequestContext } from '../../auth/authorizer.ts'
-import { oneOfMany } from '../../auth/many-connections.ts'
 import { managesNamespace } from '../../auth/namespace-access.ts'
 import type { SharedParts } from '../../auth/shared-parts.ts'
+import { oneConnection } from '../../auth/stored-connections.ts'
 import { createdAtOf } from '../../model/organization.ts'
 import { CallPage } from '../../model/recorded-call.ts'
 import type { RecordedCall } from '../../ops/call-filter.ts'
@@ -47,7 +47,8 @@ const never = Number.POSITIVE_INFINITY
 export function readableCalls(
   { store }: Pick<RecordsDeps, 'store'>,
   context: RequestContext,
-  find = (namespace: string, connectionId: string) => oneOfMany(store, context.request, { namespace, connectionId }),
+  find = (namespace: string, connectionId: string) =>
+    oneConnection(store, context.request, { namespace, connectionId }),
 ): (call: RecordedCall) => Promise<boolean> {
   const { caller, directory } = context
   const isEverybodys = caller.operator && caller.organizationId === undefined

@@ -1,4 +1,4 @@
-/** Reads many connections, of which each may have 64 kB, in the time of the request's owner. */
+/** Reads connections, of which each may have 64 kB, in the time of the request's owner. */
 
 import { allowanceOf } from '../fairness/allowance.ts'
 import type { Work } from '../fairness/turns.ts'
@@ -11,6 +11,8 @@ import type { Store } from '../storage/store.ts'
 const readAtOnceMax = 25
 /** Bytes of several records that are parsed without waiting for the owner's time. Past it: in its turns. */
 const parsedAtOnceMax = 32 * 1024
+/** The same of one record: a request may look at many, one after the other. Past it: in its turns. */
+const oneParsedAtOnceMax = 4 * 1024
 
 /**
  * The connections in the order of `refs`, undefined for one that does not exist. Those that are read at once are of one
@@ -25,14 +27,14 @@ export async function manyConnections(
   for (let at = 0; at < refs.length; at += readAtOnceMax) {
     const records = await findRecords(store, refs.slice(at, at + readAtOnceMax))
     const bytes = records.reduce((sum, record) => sum + sizeOf(record), 0)
-    if (records.length > 1 && bytes <= parsedAtOnceMax) found.push(...records.map(decoded))
+    if (bytes <= (records.length > 1 ? parsedAtOnceMax : oneParsedAtOnceMax)) found.push(...records.map(decoded))
     else found.push(...(await allowanceOf(request).parse(bytes, decoding(records))))
   }
   return found
 }
 
-/** One of several connections that a request looks at one after the other. Rejects with `rate_limited`. */
-export async function oneOfMany(
+/** One connection; undefined if it does not exist. Rejects with `rate_limited`. */
+export async function oneConnection(
   store: Pick<Store, 'getMany'>,
   request: Request,
   ref: ConnectionRef,

@@ -1,7 +1,7 @@
 /** Many connections, read in the time of a request's owner. */
 
 import { expect, test } from 'bun:test'
-import { manyConnections } from '../../src/auth/many-connections.ts'
+import { manyConnections } from '../../src/auth/stored-connections.ts'
 import { allowanceOf } from '../../src/fairness/allowance.ts'
 import { createFairness } from '../../src/fairness/fairness.ts'
 import { ownerOf } from '../../src/fairness/owner.ts'
