@@ -13,6 +13,8 @@ const readAtOnceMax = 25
 const parsedAtOnceMax = 32 * 1024
 /** The same of one record: a request may look at many, one after the other. Past it: in its turns. */
 const oneParsedAtOnceMax = 4 * 1024
+/** Characters of other texts (`Allowance.parse`) for a byte: metadata may be empty objects, which leave most behind. */
+const parsedPerByte = 3
 
 /**
  * The connections in the order of `refs`, undefined for one that does not exist. Those that are read at once are of one
@@ -28,7 +30,7 @@ export async function manyConnections(
     const records = await findRecords(store, refs.slice(at, at + readAtOnceMax))
     const bytes = records.reduce((sum, record) => sum + sizeOf(record), 0)
     if (bytes <= (records.length > 1 ? parsedAtOnceMax : oneParsedAtOnceMax)) found.push(...records.map(decoded))
-    else found.push(...(await allowanceOf(request).parse(bytes, decoding(records))))
+    else found.push(...(await allowanceOf(request).parse(bytes * parsedPerByte, decoding(records))))
   }
   return found
 }
