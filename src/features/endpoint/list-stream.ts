@@ -18,6 +18,8 @@ import { joining, type Shown, withLists } from './joined-lists.ts'
 import { type ChangedKind, changedKinds, type Digests, listsOf } from './list-changes.ts'
 import type { NameLength } from './listed-names.ts'
 
+/** Bytes that a client has not read. Past it: its stream ends. */
+const unreadBytesMax = 64 * 1024
 /** Cost of hashing a character of a definition, in the unit of `sliceCost`. */
 const hashingCost = 0.1
 
@@ -100,18 +102,26 @@ async function openStream(
         },
       ),
     )
-    const stream = new ReadableStream<Uint8Array>({
-      start(controller) {
-        write = (text) => controller.enqueue(Buffer.from(text))
-        close = () => {
-          end()
-          controller.close()
-        }
-        // A comment, so that the client has the head at once.
-        write(first === undefined ? ':\n\n' : messageEvent(JSON.stringify(first)))
+    const stream = new ReadableStream<Uint8Array>(
+      {
+        start(controller) {
+          write = (text) => {
+            if ((controller.desiredSize ?? 0) > 0) controller.enqueue(Buffer.from(text))
+            else close()
+          }
+          close = () => {
+            write = () => {}
+            close = () => {}
+            end()
+            controller.close()
+          }
+          // A comment, so that the client has the head at once.
+          write(first === undefined ? ':\n\n' : messageEvent(JSON.stringify(first)))
+        },
+        cancel: end,
       },
-      cancel: end,
-    })
+      { highWaterMark: unreadBytesMax, size: (chunk) => chunk?.length ?? 0 },
+    )
     return new Response(stream, { headers: eventStream })
   } catch (thrown) {
     end()

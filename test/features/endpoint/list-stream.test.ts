@@ -182,3 +182,29 @@ test('a stream needs a session of its own caller, has bounds, and ends with its 
   await until(() => streams.every(({ isOver }) => isOver))
   expect(acts).toEqual([])
 })
+
+test('a stream that its client does not read ends', async () => {
+  const _meta = {
+    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+    'io.modelcontextprotocol/clientInfo': { name: 'c', version: '1' },
+    'io.modelcontextprotocol/clientCapabilities': {},
+  }
+  const headers = { 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'subscriptions/listen' }
+  const params = { notifications: { toolsListChanged: true }, _meta }
+  await ask('tools/list', {})
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 'x'.repeat(10_000), method: 'subscriptions/listen', params })
+  const unread = await platform.fetch('/connect/ada/mcp', {
+    method: 'POST',
+    headers: bearer(sampleKeys.ada, headers),
+    body,
+  })
+  expect(unread.status).toBe(200)
+  for (let i = 0; i < 10; i += 1) {
+    if (i % 2 === 0) await put('two')
+    else await platform.fetch('/connect/ada/two', { method: 'DELETE', headers: bearer(sampleKeys.ada) })
+    await messageIn(await ask('tools/list', {}))
+    await tick()
+  }
+  // It comes to its end.
+  expect((await unread.text()).match(/list_changed/g)?.length).toBeWithin(4, 8)
+})
