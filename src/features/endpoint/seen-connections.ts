@@ -63,7 +63,7 @@ interface Wanted {
 
 /**
  * All connections that the caller may read or call, in batches, in the order of namespace and id. The last one is
- * `'more'` where there are more namespaces than that. Rejects as `Slices.next`.
+ * `'more'` where there are more namespaces than that. Rejects as `Slices.next`, and if the client has gone meanwhile.
  */
 export async function* everySeenBatch(
   store: Store,
@@ -86,6 +86,7 @@ export async function* everySeenBatch(
       const ids = await connectionIds(store, context, name, { from: at, most })
       isMore = ids.length === most
       at = successor(ids.at(-1) ?? '')
+      allowanceOf(context.request).requireClient()
       if (ids.length > 0) yield ids.map((connectionId) => ({ namespace: name, connectionId }))
     }
   }

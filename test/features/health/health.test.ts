@@ -136,6 +136,21 @@ describe('health', () => {
   })
 })
 
+test('nothing is looked at for a client that has gone', async () => {
+  const gone = { headers: { authorization: `Bearer ${ada}` }, signal: AbortSignal.abort() }
+  for (const path of ['/connect/acme/.health', '/overview']) {
+    const { status, body } = await platform.fetch(path, gone).then(async (response) => ({
+      status: response.status,
+      body: await response.json(),
+    }))
+    expect({ path, status, body }).toMatchObject({
+      path,
+      status: 429,
+      body: { message: expect.stringContaining('The client has gone') },
+    })
+  }
+})
+
 describe('a test of a connection', () => {
   test('contacts its server once, and says how it is', async () => {
     expect((await api('POST /connect/acme/far/.test')).body).toEqual({
