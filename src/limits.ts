@@ -245,6 +245,10 @@ export const authorizationFreshMs = 50
 export const rpcDepthMax = 64
 /** Ours: keys of all objects in one body: 80,000 took 100 ms to parse. Past it: 400. */
 export const rpcKeysMax = 20_000
+/** Ours: characters of the id of a JSON-RPC request, which answers, errors and notifications repeat. Past it: 400. */
+export const rpcIdCharsMax = 512
+/** Ours: characters of the id of a client's reply: it has the id of a server's request, and where that is. Past it: 400. */
+export const replyIdCharsMax = 4096
 /** Ours: values in the objects and arrays of one body. Past it: 400. */
 export const rpcValuesMax = 150_000
 /** Ours: the head of an MCP server's response. Past it: 502. */

@@ -5,6 +5,7 @@ import { auditNameCharsMax } from '../limits.ts'
 import { namedBy } from '../model/mcp.ts'
 import type { Audit, AuditFields } from '../ops/audit-log.ts'
 import type { Access, Decision } from '../policy/decide.ts'
+import { cutText } from '../schema/cut-text.ts'
 import type { Caller } from './authenticate.ts'
 
 export type Denials = ReturnType<typeof createDenials>
@@ -39,5 +40,5 @@ function describeCall(rpc: unknown): AuditFields {
 }
 
 function shorten(text: string): string {
-  return text.length > auditNameCharsMax ? `${text.slice(0, auditNameCharsMax - 1)}…` : text
+  return text.length > auditNameCharsMax ? `${cutText(text, auditNameCharsMax - 1)}…` : text
 }

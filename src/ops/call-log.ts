@@ -8,6 +8,7 @@ import { createHash, createHmac } from 'node:crypto'
 import { dirname } from 'node:path'
 import type { CallRecord } from '../model/recorded-call.ts'
 import { writingCanonical } from '../schema/canonical-json.ts'
+import { cutText } from '../schema/cut-text.ts'
 import { drained } from '../schema/steps.ts'
 import { ChainedLog, type LogOptions } from './chained-log.ts'
 import type { RefusedCaller } from './denial-count.ts'
@@ -33,7 +34,7 @@ export function* hashingArguments(key: Buffer, args: unknown): Generator<number,
 
 /** A tool's name as a line has it: a long one as its beginning and a part of its hash, which tells it from others. */
 export function recordedTool(name: string): string {
-  let text = name.slice(0, recordedToolCharsMax)
+  let text = cutText(name, recordedToolCharsMax)
   // A character has six at most, so this ends soon.
   while (JSON.stringify(text).length - 2 > recordedToolCharsMax) text = text.slice(0, -Math.ceil(text.length / 6))
   return text === name ? name : `${text}…${createHash('sha256').update(name).digest('hex').slice(0, 8)}`

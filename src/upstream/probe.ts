@@ -8,6 +8,7 @@ import { introspectionPagesMax, rpcKeysMax, rpcValuesMax } from '../limits.ts'
 import { type ConnectionStatus, ServerInfo } from '../model/connection.ts'
 import { statelessRevision } from '../model/mcp.ts'
 import { validatorOf } from '../schema/check.ts'
+import { cutText } from '../schema/cut-text.ts'
 import { createPartsCounter } from '../schema/json-parts.ts'
 import { version } from '../version.ts'
 import { toResponse, type Upstream, UpstreamError, type UpstreamRequest } from './upstream.ts'
@@ -188,7 +189,7 @@ async function connectClient<T>(
 
 /** A server's own words, as far as messages repeat them, on one line. */
 export function shortened(text: string): string {
-  const line = text.slice(0, serverErrorCharsMax).replace(/[\s\u0000-\u001f\u007f-\u009f]+/g, ' ')
+  const line = cutText(text, serverErrorCharsMax).replace(/[\s\u0000-\u001f\u007f-\u009f]+/g, ' ')
   return text.length <= serverErrorCharsMax ? line : `${line}…`
 }
 

@@ -67,10 +67,12 @@ export function createUnderWay(key: Buffer) {
     },
     /** The request that a client replies to, once; undefined for every other id. */
     asked(owner: string, given: RpcId): AskedClient | undefined {
-      if (typeof given !== 'string' || answered.has(given)) return undefined
+      if (typeof given !== 'string') return undefined
+      const hash = Bun.SHA256.hash(given, 'base64')
+      if (answered.has(hash)) return undefined
       const text = openText(key, given, `asked\0${owner}`)
       if (text === undefined) return undefined
-      answered.set(given, true)
+      answered.set(hash, true)
       const [namespace, connectionId, rawId, sessionId] = JSON.parse(text) as [string, string, string, string | null]
       return { ref: { namespace, connectionId }, rawId, sessionId: sessionId ?? undefined }
     },

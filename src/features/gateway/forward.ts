@@ -17,6 +17,7 @@ import type { ServiceTokenClaims } from '../../model/token.ts'
 import type { Tracing } from '../../ops/tracing.ts'
 import { type Access, type Decision, decideOnMessage } from '../../policy/decide.ts'
 import { hasRpcRules, restrictsArguments } from '../../policy/tools.ts'
+import { cutText } from '../../schema/cut-text.ts'
 import { equalBytes } from '../../storage/bytes.ts'
 import { StoreError } from '../../storage/store.ts'
 import type { AnswerMock } from '../mocks/mocks.ts'
@@ -104,9 +105,9 @@ export function forward(
   if (tracing === undefined || message.method === undefined) return work()
   const { params } = message.body as { params?: { name?: unknown; _meta?: Record<string, unknown> } }
   // Spans wait for a collector, and a name may have a megabyte.
-  const method = message.method.slice(0, auditNameCharsMax)
+  const method = cutText(message.method, auditNameCharsMax)
   const isCall = method === 'tools/call' && typeof params?.name === 'string'
-  const tool = isCall ? String(params.name).slice(0, auditNameCharsMax) : undefined
+  const tool = isCall ? cutText(String(params.name), auditNameCharsMax) : undefined
   const options = {
     name: tool === undefined ? method : `${method} ${tool}`,
     kind: 'INTERNAL',

@@ -4,6 +4,7 @@ import { PlatformError } from '../../errors.ts'
 import type { Handlers } from '../../http/handler.ts'
 import { refuseQuery } from '../../http/query.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
+import { cutText } from '../../schema/cut-text.ts'
 import { authorizeCall, forward, type GatewayDeps, isFresh } from './forward.ts'
 import { classifiedEra, isPlainlyHandshake, type Message, readMessage } from './message.ts'
 
@@ -38,7 +39,7 @@ const clientCharsMax = 100
 function clientOf({ body }: Message, headers: Headers): string {
   const { clientInfo } = (body['params'] ?? {}) as { clientInfo?: { name?: unknown } }
   const name = typeof clientInfo?.name === 'string' ? clientInfo.name : headers.get('user-agent')
-  return (name ?? 'unknown').slice(0, clientCharsMax)
+  return cutText(name ?? 'unknown', clientCharsMax)
 }
 
 /** Adds the challenge to a 401. */

@@ -10,7 +10,7 @@ import { allowanceOf } from '../../fairness/allowance.ts'
 import { isJson, readBytes } from '../../http/body.ts'
 import { rpcErrorBody } from '../../http/error-response.ts'
 import { noStoreJson } from '../../http/respond.ts'
-import { rpcDepthMax, rpcKeysMax, rpcValuesMax } from '../../limits.ts'
+import { replyIdCharsMax, rpcDepthMax, rpcIdCharsMax, rpcKeysMax, rpcValuesMax } from '../../limits.ts'
 import { handshakeRevisions, namedBy, namingParameters, rpcCodes } from '../../model/mcp.ts'
 import { foldCase } from '../../policy/rpc-match.ts'
 import { canonicalBytes } from '../../schema/base64.ts'
@@ -72,12 +72,15 @@ export function* parsingMessage(
   const body = value as Record<string, unknown>
   const { jsonrpc, method, id } = body
   // Errors repeat the id if it is a valid one, so that the client can match them to its request.
-  const readable = typeof id === 'string' || (typeof id === 'number' && Number.isFinite(id)) ? id : null
+  const isReply = !('method' in body)
+  const idCharsMax = isReply ? replyIdCharsMax : rpcIdCharsMax
+  const isLong = typeof id === 'string' && id.length > idCharsMax
+  const readable = (typeof id === 'string' && !isLong) || (typeof id === 'number' && Number.isFinite(id)) ? id : null
   const not = (what: string) => new PlatformError('invalid_request', what, { id: readable })
   if (jsonrpc !== '2.0') throw not('jsonrpc: must be "2.0"')
   if (typeof id === 'number' && readable === null) throw not(`id: ${inexactId}`)
+  if (isLong) throw not(`id: has more than ${idCharsMax} characters`)
   if ('id' in body && readable === null) throw not('id: must be a string or a number')
-  const isReply = !('method' in body)
   if (isReply && (readable === null || 'result' in body === 'error' in body)) {
     throw not('not a JSON-RPC request, notification or response')
   }

@@ -7,6 +7,7 @@ import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer
 import { PlatformError } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import type { PinsSetting } from '../../model/pins.ts'
+import { cutText } from '../../schema/cut-text.ts'
 import { replacingValues } from '../../schema/replace-values.ts'
 import type { ConnectionPins, Seen } from '../pins/pin-record.ts'
 import { hashesByName, hashingDefinition, hashOf, type SeenDefinition } from '../pins/pinned-definitions.ts'
@@ -237,7 +238,7 @@ function* readingInstructions(data: string): Generator<number, Seen['instruction
   if (typeof result !== 'object' || result === null) return undefined
   const { instructions } = result
   if (typeof instructions !== 'string') return null
-  return { hash: hashOf(instructions), text: instructions.slice(0, instructionsCharsMax) }
+  return { hash: hashOf(instructions), text: cutText(instructions, instructionsCharsMax) }
 }
 
 function* writingGreeting(data: string, isAccepted: boolean): Generator<number, string> {

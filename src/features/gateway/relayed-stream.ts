@@ -189,6 +189,8 @@ function createRewriter(rewrite: Rewrite, owner: StreamOptions['owner']) {
           text += eventText(part, await rewrite(part.data))
         }
       }
+      // An event that is rewritten may be longer, and so may the many errors in place of short ones.
+      takeFor(Math.max(text.length, taken / eventMemoryFactor))
       // Rewriting takes its owner's turns; what lies between events does not.
       if (at < end) await new Promise((resolve) => setImmediate(resolve))
     }

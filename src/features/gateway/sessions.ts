@@ -10,6 +10,7 @@
 import { LRUCache } from 'lru-cache'
 import { openText, sealText } from '../../auth/secrets.ts'
 import { upstreamSessionIdCharsMax } from '../../limits.ts'
+import { cutText } from '../../schema/cut-text.ts'
 import { hashOf } from '../pins/pinned-definitions.ts'
 
 /**
@@ -58,12 +59,11 @@ const capabilitiesMax = 32
 export function readGreeting({ capabilities, instructions }: Readonly<Record<string, unknown>>): ServerGreeting {
   const names = typeof capabilities === 'object' && capabilities !== null ? Object.keys(capabilities) : []
   const kept = names.slice(0, capabilitiesMax).filter((name) => name.length <= capabilitiesMax)
-  const text = typeof instructions === 'string' ? instructions.slice(0, instructionsCharsMax) : undefined
-  // A copy below: a slice would keep the whole response in memory.
+  const text = typeof instructions === 'string' ? cutText(instructions, instructionsCharsMax) : undefined
   if (text === undefined) return { capabilities: kept, instructions: undefined, instructionsHash: undefined }
   return {
     capabilities: kept,
-    instructions: Buffer.from(text).toString(),
+    instructions: text,
     instructionsHash: hashOf(String(instructions)),
   }
 }

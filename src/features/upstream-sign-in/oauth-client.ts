@@ -9,6 +9,7 @@ import { type RateLimit, requireRate } from '../../fairness/rate-limit.ts'
 import { isLocalUrl } from '../../http/guard.ts'
 import { grantsPerRead } from '../../limits.ts'
 import type { GivenClient } from '../../model/connection.ts'
+import { cutText } from '../../schema/cut-text.ts'
 import { textOf } from '../../storage/bytes.ts'
 import { keyOf, prefixOf, prefixRange } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
@@ -178,7 +179,7 @@ export function problemOf(error: unknown): string {
   const { error: code, error_description: description } = (error ?? {}) as Record<string, unknown>
   const told = [code, description].filter((text) => typeof text === 'string').join(': ')
   const { message = 'its answer cannot be used' } = error instanceof Error ? error : {}
-  return (told === '' ? message : told).slice(0, 300)
+  return cutText(told === '' ? message : told, 300)
 }
 
 /** The first announced method that we know; basic where none is announced. */

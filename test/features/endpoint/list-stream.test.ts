@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { createMcpHandler, Server } from '@modelcontextprotocol/server'
 import { listenersOfKeyMax } from '../../../src/features/endpoint/list-changes.ts'
+import { rpcIdCharsMax } from '../../../src/limits.ts'
 import { mintToken } from '../../api/cases.ts'
 import { createTestPlatform, type TestPlatform } from '../../support/platform.ts'
 import { sampleKeys } from '../../support/sample.ts'
@@ -192,19 +193,19 @@ test('a stream that its client does not read ends', async () => {
   const headers = { 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'subscriptions/listen' }
   const params = { notifications: { toolsListChanged: true }, _meta }
   await ask('tools/list', {})
-  const body = JSON.stringify({ jsonrpc: '2.0', id: 'x'.repeat(10_000), method: 'subscriptions/listen', params })
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 'x'.repeat(rpcIdCharsMax), method: 'subscriptions/listen', params })
   const unread = await platform.fetch('/connect/ada/mcp', {
     method: 'POST',
     headers: bearer(sampleKeys.ada, headers),
     body,
   })
   expect(unread.status).toBe(200)
-  for (let i = 0; i < 10; i += 1) {
+  for (let i = 0; i < 130; i += 1) {
     if (i % 2 === 0) await put('two')
     else await platform.fetch('/connect/ada/two', { method: 'DELETE', headers: bearer(sampleKeys.ada) })
     await messageIn(await ask('tools/list', {}))
     await tick()
   }
   // It comes to its end.
-  expect((await unread.text()).match(/list_changed/g)?.length).toBeWithin(4, 8)
+  expect((await unread.text()).match(/list_changed/g)?.length).toBeWithin(70, 120)
 })

@@ -25,6 +25,8 @@ describe('a message', () => {
   const taken: [what: string, body: object, method: string | undefined, id: string | number | null][] = [
     ['is a request', rpc({ id: 1, method: 'ping' }), 'ping', 1],
     ['has a text as its id, an empty one too', rpc({ id: '', method: 'ping', params: {} }), 'ping', ''],
+    ['has an id of 512 characters', rpc({ id: 'x'.repeat(512), method: 'ping' }), 'ping', 'x'.repeat(512)],
+    ['replies to a long id', rpc({ id: 'x'.repeat(4096), result: {} }), undefined, 'x'.repeat(4096)],
     ['has the id 0', rpc({ id: 0, method: 'ping' }), 'ping', 0],
     ['is a notification', rpc({ method: 'notifications/initialized' }), 'notifications/initialized', null],
     ['is a reply with a result, whatever it is', rpc({ id: 1, result: null }), undefined, 1],
@@ -73,6 +75,9 @@ describe('a message', () => {
       'id: the number has too many digits',
       null,
     ],
+    // It is not repeated: errors and notifications would repeat it again and again.
+    ['an id that is long', rpc({ id: 'x'.repeat(513), method: 'ping' }), 'id: has more than 512 characters', null],
+    ['a reply to a long one', rpc({ id: 'x'.repeat(4097), result: {} }), 'id: has more than 4096 characters', null],
     ['an id that is a list', rpc({ id: [1], method: 'ping' }), 'id: must be a string or a number', null],
     ['parameters of null', rpc({ id: 1, method: 'ping', params: null }), 'params: must be an object', 1],
     ...['tools/call ', ' tools/call', 'Tools/Call', 'tools//call', 'tools\u2215call', 'tools/call\n'].map(

@@ -422,3 +422,19 @@ test('a large event that is rewritten counts for its owner, and what is held of 
   expect(await relayed(ownerOf(0), 'data: "x"\n\n'.repeat(10_000))).toHaveLength(11 * 10_000)
   expect(taken).toBe(0)
 })
+
+test('what is made of events counts for their owner too', async () => {
+  const memory = new Shares(4 * 2 ** 20)
+  const owner = { holder: { keyId: 'k', family: 'k', userId: 'u' }, memory }
+  const relayed = (events: number) =>
+    new Response(
+      relayStream(new Blob(['data: x\n\n'.repeat(events)]).stream(), {
+        rewrite: async () => 'y'.repeat(10_000),
+        owner,
+      }),
+    ).text()
+  expect(await relayed(5)).toHaveLength(5 * 10_008)
+  // The stream ends where there is no memory for more.
+  expect((await relayed(1000)).length).toBeLessThan(2 ** 20)
+  expect(memory.take(owner.holder, 2 ** 20)).toBe(true)
+})

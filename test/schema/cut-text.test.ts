@@ -1,0 +1,19 @@
+/** Texts of others that are kept. */
+
+import { heapStats } from 'bun:jsc'
+import { expect, test } from 'bun:test'
+import { cutText } from '../../src/schema/cut-text.ts'
+
+test('a text is cut to so many characters', () => {
+  expect([cutText('abc', 4), cutText('abc', 3), cutText('abc', 2), cutText('', 2)]).toEqual(['abc', 'abc', 'ab', ''])
+})
+
+test('the beginning of a long text does not keep the rest in memory', () => {
+  const kept: string[] = []
+  Bun.gc(true)
+  const before = heapStats().heapSize + heapStats().extraMemorySize
+  for (let i = 0; i < 100; i += 1) kept.push(cutText(JSON.parse(`"${i}${'x'.repeat(2 ** 20)}"`), 100))
+  Bun.gc(true)
+  expect(heapStats().heapSize + heapStats().extraMemorySize - before).toBeLessThan(2 ** 24)
+  expect(kept).toHaveLength(100)
+})
