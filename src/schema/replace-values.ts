@@ -8,6 +8,12 @@ import { numberEnd, stringEnd, unescaped } from './json.ts'
 
 /** Characters looked at in one step (`steps.ts`). */
 const charactersPerStep = 10_000
+/** Characters that take as long to look at as a replacement does: it may be sealed. */
+const charactersPerReplacement = 200
+/** Characters of the replaced text for each of the given one, besides `grownCharsMax`. Past it: SyntaxError. */
+const grownTimesMax = 4
+/** Characters of a replaced text that is short. Past it: as for `grownTimesMax`. */
+const grownCharsMax = 2 ** 16
 
 /** Keys and indexes from the whole text to a value. The same array is changed and given again. */
 export type JsonPath = readonly (string | number)[]
@@ -21,7 +27,10 @@ export type ReplaceValue = (path: JsonPath, raw: string) => string | undefined
 /** The JSON of members to put first into an object, without braces; undefined for none. */
 export type InsertMembers = (path: JsonPath) => string | undefined
 
-/** The text with its replacements, as work in steps. Throws SyntaxError for a string without an end. */
+/**
+ * The text with its replacements, as work in steps. Throws SyntaxError for a string without an end, and for a text that
+ * would become too long.
+ */
 export function* replacingValues(
   text: string,
   replace: ReplaceValue,
@@ -39,10 +48,15 @@ export function* replacingValues(
   const write = (other: string, start: number, end: number) => {
     out += text.slice(kept, start) + other
     kept = end
+    looked += charactersPerReplacement
+    if (out.length > grownTimesMax * text.length + grownCharsMax) throw new SyntaxError('it repeats too much')
   }
   for (let i = 0; i < text.length; i += 1) {
     looked += 1
-    if (looked % charactersPerStep === 0) yield sliceCost
+    if (looked >= charactersPerStep) {
+      looked = 0
+      yield sliceCost
+    }
     const c = text[i] as string
     if (c === '"' || c === '-' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z')) {
       const end = scalarEnd(text, i)

@@ -87,3 +87,14 @@ function withOther(value: unknown, [first, ...rest]: JsonPath): unknown {
   copy[first] = withOther(copy[first], rest)
   return copy
 }
+
+test('a text does not become much longer than it was, and each replacement takes its time', () => {
+  const repeated = `{${Array.from({ length: 5000 }, () => '"id":1').join()}}`
+  const longer = (length: number) => (_: JsonPath, raw: string) =>
+    raw === '' || length === 0 ? undefined : 'x'.repeat(length)
+  const grown = (length: number) => () => drained(replacingValues(repeated, longer(length)))
+  expect(grown(20)()).toContain(`"id":${'x'.repeat(20)},`)
+  expect(grown(100)).toThrow('it repeats too much')
+  const steps = (length: number) => [...replacingValues(repeated, longer(length))].length
+  expect(steps(1)).toBeGreaterThan(20 * steps(0))
+})

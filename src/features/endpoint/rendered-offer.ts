@@ -1,7 +1,7 @@
 /** The definitions of one connection under the names and URIs of its namespace's endpoint. */
 
 import type { Work } from '../../fairness/turns.ts'
-import { replacingValues } from '../../schema/replace-values.ts'
+import { type ReplaceValue, replacingValues } from '../../schema/replace-values.ts'
 import { type Definition, type ListKind, listKinds } from '../gateway/tool-requests.ts'
 import { definitionJson, definitionOf, type Kept, type KeptDefinition } from './kept-record.ts'
 import { listedName, type NameLength } from './listed-names.ts'
@@ -51,11 +51,17 @@ export class ListedDefinition {
   *writing(): Work<string> {
     const json = definitionJson(this.kind, this.listed, this.#kept)
     if (!this.hasText('"ui') || !this.hasText('"_meta"')) return json
-    return yield* replacingValues(json, (path, raw) =>
+    const replace: ReplaceValue = (path, raw) =>
       path[0] === '_meta' && raw.startsWith('"') && isResourceUri(path)
         ? JSON.stringify(listedUri(this.connectionId, JSON.parse(raw) as string))
-        : undefined,
-    )
+        : undefined
+    try {
+      return yield* replacingValues(json, replace)
+    } catch (error) {
+      // A definition that says little besides the same page again and again, which would keep out all others.
+      if (error instanceof SyntaxError) return json
+      throw error
+    }
   }
 }
 
