@@ -5,6 +5,7 @@ import { invalidRequest, PlatformError, rateLimited } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { parsedResponseMemoryFactor, toolsCharsMax, upstreamBodyTimeoutMs } from '../../limits.ts'
 import { rpcCodes, type ShownTool, statelessHeaders, statelessMeta } from '../../model/mcp.ts'
+import { cutText } from '../../schema/cut-text.ts'
 import { parsingExactly, parsingWithin } from '../../schema/json.ts'
 import { within } from '../../within.ts'
 import type { AuthorizedCall } from './authorized-call.ts'
@@ -116,6 +117,9 @@ export async function listDefinitions(
   }
 }
 
+/** Ours: characters of a server's own words that an error repeats. Past it: cut. */
+const serverWordsCharsMax = 4096
+
 /**
  * Sends a request in the handshake era, and once more in the stateless era if the server supports only that. Resolves
  * with the result, the number of characters that were parsed for it, and the era that the server took. Throws
@@ -136,7 +140,9 @@ export async function ask(
   // Some servers send `"error": null` with a result.
   if (error !== undefined && error !== null) {
     const text =
-      typeof error.message === 'string' ? error.message : 'the MCP server returned an error without a message'
+      typeof error.message === 'string'
+        ? cutText(error.message, serverWordsCharsMax)
+        : 'the MCP server returned an error without a message'
     if (error.code === rpcCodes.methodNotFound) throw new MissingMethod('upstream_error', text)
     throw error.code === rpcCodes.invalidParams ? invalidRequest(text) : upstreamError(text)
   }

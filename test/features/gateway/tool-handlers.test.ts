@@ -279,6 +279,16 @@ describe('.tools of a real upstream', () => {
     })
   }
 
+  test('that answers an error of a megabyte: its beginning', async () => {
+    const path = await connected()
+    manner = (body) =>
+      body.method === 'initialize'
+        ? answer(body.id, { protocolVersion: '2025-06-18' })
+        : Response.json({ jsonrpc: '2.0', id: body.id, error: { code: -32_000, message: 'no'.repeat(500_000) } })
+    const { status, body } = await send(`${path}/a`, { method: 'POST', body: {} })
+    expect({ status, message: body.message }).toEqual({ status: 502, message: 'no'.repeat(2048) })
+  })
+
   test('that has tools without end is not listed to the end', async () => {
     const path = await connected()
     manner = ({ id }) => answer(id, { tools: Array.from({ length: 300 }, () => ({ name: 'a' })), nextCursor: 'more' })
