@@ -6,6 +6,7 @@ import { PlatformError } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import type { Work } from '../../fairness/turns.ts'
 import { rpcCodes } from '../../model/mcp.ts'
+import { reading } from '../../schema/json.ts'
 import type { ListKind } from '../gateway/tool-requests.ts'
 import type { Target } from './endpoint-call.ts'
 import type { EndpointDeps } from './endpoint-deps.ts'
@@ -79,9 +80,11 @@ async function targetIn(
       asked.via === 'search'
         ? await deps.kept.use(context, [{ namespace, connectionId }], true, ([listed]) => listed?.kept)
         : await deps.kept.offerOf(context, connection)
-    const definition = () => {
+    const definition = async () => {
       const found = offer?.lists.tools.find((one) => one.own === own)
-      return found && definitionOf('tools', found)
+      if (found === undefined) return undefined
+      const work = reading(found.rest.length, () => definitionOf('tools', found))
+      return allowanceOf(context.request).parse(found.rest.length, work)
     }
     return { connection, era: offer?.era ?? 'handshake', named: { path, own }, ...(kind === 'tools' && { definition }) }
   } catch (thrown) {

@@ -29,8 +29,8 @@ export interface Target {
   readonly era: Message['era']
   /** The place of the name or URI in the message, and the connection's own. Undefined for a message without one. */
   readonly named?: { readonly path: JsonPath; readonly own: string }
-  /** Reads the tool's definition, where it is known. */
-  readonly definition?: () => Definition | undefined
+  /** Reads the tool's definition, where it is known, in the caller's time: it may have megabytes. Rejects with 429. */
+  readonly definition?: () => Promise<Definition | undefined>
 }
 
 /** Sends a request or notification. Throws PlatformError; the state of a server is an answer (contract, 20.8). */
@@ -104,7 +104,8 @@ async function outgoing(
     needsMeta && isPath(path, ['params']) ? `"_meta":${JSON.stringify(statelessMeta)}` : undefined
   const bytes = await replaced(context, message, replace, insert)
   const body = named === undefined ? message.body : { ...message.body, params: withOwn(params, named) }
-  const own = headersFor(headers, { method, era, own: named?.own, definition, params })
+  const known = era === 'stateless' ? await definition?.() : undefined
+  const own = headersFor(headers, { method, era, own: named?.own, definition: known, params })
   return { message: { ...message, bytes, body, era }, headers: own }
 }
 
@@ -132,7 +133,7 @@ interface HeaderOptions {
   readonly method: string
   readonly era: Message['era']
   readonly own?: string | undefined
-  readonly definition?: Target['definition']
+  readonly definition?: Definition | undefined
   readonly params?: Readonly<Record<string, unknown>>
 }
 
@@ -149,7 +150,7 @@ function headersFor(headers: Headers, { method, era, own, definition, params }: 
   }
   for (const [name, value] of Object.entries(statelessHeaders(method))) made.set(name, value)
   if (own !== undefined) made.set('mcp-name', encoded(own))
-  for (const [name, value] of repeatedArguments(definition?.(), params)) made.set(`mcp-param-${name}`, encoded(value))
+  for (const [name, value] of repeatedArguments(definition, params)) made.set(`mcp-param-${name}`, encoded(value))
   return made
 }
 

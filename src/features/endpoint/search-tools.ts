@@ -162,7 +162,7 @@ export async function callFound(deps: EndpointDeps, asked: EndpointRequest, as: 
     metadata: { connectionId, metadata: stored.connection.metadata },
     rpc: { ...described.message.body, params },
   }) // 403, before anything is said of the tool
-  const definition = target.definition?.()
+  const definition = await target.definition?.()
   const use = callToolOf(definition)
   if (use !== as) {
     const words = `${name} is ${use.slice('call_'.length)}: use ${use}`

@@ -207,7 +207,9 @@ const paramPrefix = 'mcp-param-'
 function paramProblem({ body }: Message, headers: Headers): string | undefined {
   const names = [...headers.keys()].filter((name) => name.startsWith(paramPrefix))
   if (names.length === 0) return undefined
-  const texts = new Set(argumentTexts(body).map(([, text]) => text))
+  const given = argumentTexts(body)
+  if (given === undefined) return `${names[0]}: the arguments have more than ${repeatedArgumentsMax} values`
+  const texts = new Set(given.map(([, text]) => text))
   const stranger = names.find((name) => !texts.has(plainValue(headers.get(name) ?? '')))
   return stranger === undefined ? undefined : `${stranger}: is not an argument of the body`
 }
@@ -220,10 +222,10 @@ function paramProblem({ body }: Message, headers: Headers): string | undefined {
 export function withoutAmbiguousParams(headers: Headers, { body }: Message): Headers {
   const named = [...headers.keys()].filter((name) => name.startsWith(paramPrefix))
   if (named.length === 0) return headers
-  // By normalized name. Each key is normalized once: one long key may have a list of a hundred thousand values.
+  // By normalized name. Each key is normalized once: one long key may have a list of many values.
   const given = new Map<string, Set<string>>()
   const byKey = new Map<string, Set<string>>()
-  for (const [key, text] of argumentTexts(body))
+  for (const [key, text] of argumentTexts(body) ?? [])
     byKey.getOrInsertComputed(key, () => given.getOrInsertComputed(lettersOf(key), () => new Set())).add(text)
   const kept = new Headers(headers)
   for (const name of named) {
@@ -239,15 +241,25 @@ function lettersOf(name: string): string {
   return foldCase(name).replace(/[^\p{L}\p{N}]/gu, '')
 }
 
-/** The scalar values of a call's arguments, at any depth, as text, each with the key nearest to it. */
-function argumentTexts(body: Message['body']): (readonly [key: string, text: string])[] {
+/** Ours: values in the arguments of a call with `Mcp-Param-…`. Past it: 400, or the headers are not passed on. */
+const repeatedArgumentsMax = 2000
+
+/**
+ * The scalar values of a call's arguments, at any depth, as text, each with the key nearest to it; undefined if they are
+ * more than `repeatedArgumentsMax`.
+ */
+function argumentTexts(body: Message['body']): (readonly [key: string, text: string])[] | undefined {
   const { arguments: given } = (body['params'] ?? {}) as { arguments?: unknown }
   const texts: (readonly [string, string])[] = []
+  let looked = 0
   const collect = (value: unknown, key: string) => {
-    if (typeof value === 'object' && value !== null) {
-      for (const [name, part] of Object.entries(value)) collect(part, Array.isArray(value) ? key : name)
+    looked += 1
+    if (looked > repeatedArgumentsMax) return
+    if (Array.isArray(value)) for (const part of value.slice(0, repeatedArgumentsMax)) collect(part, key)
+    else if (typeof value === 'object' && value !== null) {
+      for (const [name, part] of Object.entries(value).slice(0, repeatedArgumentsMax)) collect(part, name)
     } else texts.push([key, typeof value === 'string' ? value : JSON.stringify(value)])
   }
   collect(given, '')
-  return texts
+  return looked > repeatedArgumentsMax ? undefined : texts
 }

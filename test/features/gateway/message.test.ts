@@ -233,10 +233,25 @@ test('a name that arguments of several values have goes on with none of them', (
   expect(keptOf({ owner: 'me', x: { owner: 'me' } }, { owner: 'me' })).toEqual(['owner'])
 })
 
-test('a hundred thousand texts below a long key are looked at with it once', () => {
+test('texts below a long key are looked at with it once, and two thousand at most', async () => {
   // Its name was made anew for each: ten gigabytes.
-  const given = { owner: 'me', [`x${'y'.repeat(100_000)}`]: Array.from({ length: 100_000 }, () => 1) }
-  expect(keptOf(given, { owner: 'me', other: '1' })).toEqual(['owner'])
+  const given = (length: number) => ({
+    owner: 'me',
+    [`x${'y'.repeat(100_000)}`]: Array.from({ length }, () => 1),
+  })
+  expect(keptOf(given(1900), { owner: 'me', other: '1' })).toEqual(['owner'])
+  expect(keptOf(given(100_000), { owner: 'me', other: '1' })).toEqual([])
+  const meta = {
+    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+    'io.modelcontextprotocol/clientInfo': { name: 'c', version: '1' },
+    'io.modelcontextprotocol/clientCapabilities': {},
+  }
+  const params = { name: 'a', arguments: given(100_000), _meta: meta }
+  const message = messageOf(encoded({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }))
+  const headers = new Headers({ 'mcp-method': 'tools/call', 'mcp-name': 'a', 'mcp-param-owner': 'me' })
+  headers.set('mcp-protocol-version', '2026-07-28')
+  const refused = (await protocolEra(message, headers)) as Response
+  expect([refused.status, await refused.text()]).toEqual([400, expect.stringContaining('more than 2000 values')])
 })
 
 test('a key of a hundred thousand marks is no field of MCP, and looked past', () => {
