@@ -92,15 +92,15 @@ function* listing(record: PinRecord, others: ReadonlySet<string>, pins: PinList[
   for (const [name, pin] of record.tools ?? []) {
     // As many steps as the texts have characters that are searched several times.
     yield textsOf(record, pin).reduce((sum, text) => sum + (text?.length ?? 0) * 4, 50)
-    tools.push({ name: shownText(name), ...shown(record, pin, others, (text) => JSON.parse(text)) })
+    tools.push({ name: shownText(name), ...(yield* shown(record, pin, others, (text) => JSON.parse(text))) })
   }
   const { instructions } = record
   const isNone = instructions === undefined || shownHash(instructions) === null
-  return { pins, tools, instructions: isNone ? null : shown(record, instructions, others, (text) => text) }
+  return { pins, tools, instructions: isNone ? null : yield* shown(record, instructions, others, (text) => text) }
 }
 
 /** `parse`: makes the value of a text that is compared. */
-function shown(record: PinRecord, pin: Pin, others: ReadonlySet<string>, parse: (text: string) => unknown) {
+function* shown(record: PinRecord, pin: Pin, others: ReadonlySet<string>, parse: (text: string) => unknown) {
   const [before, after] = textsOf(record, pin)
   const state = stateOf(pin)
   const text = after ?? before
@@ -108,7 +108,7 @@ function shown(record: PinRecord, pin: Pin, others: ReadonlySet<string>, parse: 
     ...{
       state,
       hash: shownHash(pin) ?? '',
-      findings: text === undefined ? [] : findingsIn(textsIn(parse(text)), others),
+      findings: text === undefined ? [] : yield* findingsIn(textsIn(parse(text)), others),
     },
     ...(state === 'changed' &&
       before !== undefined &&

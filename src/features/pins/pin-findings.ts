@@ -61,8 +61,34 @@ export function isTellingName(name: string): boolean {
 
 const nothing: ReadonlySet<string> = new Set()
 
-/** `text`: the texts of a definition, or instructions. `others`: telling names of tools of other connections. */
-export function findingsIn(text: string, others = nothing): PinFinding[] {
+/** Characters that are searched in one step (`steps.ts`). */
+const searchedPerStep = 16 * 1024
+/** Characters before a step that are searched with it, which a finding may have. */
+const searchedAgain = 1024
+/** Cost of searching a character, in the unit of `sliceCost`; 120 nanoseconds. Past it: as for `sliceCost`. */
+const findingsCharacterCost = 3
+
+/** All findings, in the order in which they are told. */
+const order = ['hidden-characters', 'mixed-script', ...signs.map(([finding]) => finding), 'other-tool'] as const
+
+/**
+ * As work in steps. `text`: the texts of a definition, or instructions. `others`: telling names of tools of other
+ * connections.
+ */
+export function* findingsIn(text: string, others = nothing): Generator<number, PinFinding[]> {
+  const found = new Set<PinFinding>()
+  for (let at = 0; at === 0 || at < text.length; at += searchedPerStep) {
+    // From a space on, where there is one: half a word would look like another one.
+    const space = text.lastIndexOf(' ', at - searchedAgain)
+    const from = at === 0 ? 0 : Math.max(space, at - 2 * searchedAgain)
+    const part = text.slice(from, at + searchedPerStep)
+    yield part.length * findingsCharacterCost
+    for (const finding of findingsInPart(part, others)) found.add(finding)
+  }
+  return order.filter((finding) => found.has(finding))
+}
+
+function findingsInPart(text: string, others: ReadonlySet<string>): PinFinding[] {
   const written = text.replaceAll(joiners, '')
   const spaced = text.replaceAll(/\s+/g, ' ')
   const found: PinFinding[] = []

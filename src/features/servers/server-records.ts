@@ -26,12 +26,6 @@ import { findingsIn } from '../pins/pin-findings.ts'
 import { textsIn } from '../pins/shown-text.ts'
 import type { ServerDeps } from './server-deps.ts'
 
-/**
- * Cost of searching one character of a tool's definition for what is suspicious; 120 nanoseconds. Past it: as for
- * `sliceCost`.
- */
-const findingsCharacterCost = 3
-
 /** A server, with what lists show beyond its details. */
 export interface StoredServer {
   readonly detail: ServerDetail
@@ -135,11 +129,7 @@ async function withSecurity(detail: ServerDetail, before: ServerDetail | undefin
 /** Whether nothing suspicious was found in its tools; null without tools (contract, 9.9). As work in slices. */
 function* scanning({ tools }: ServerDetail): Generator<number, ServerDetail['security']> {
   if (tools === null) return null
-  const cost = (JSON.stringify(tools).length * findingsCharacterCost) / Math.max(1, tools.length)
   let scanPassed = true
-  for (const tool of tools) {
-    yield cost
-    scanPassed &&= findingsIn(textsIn(tool)).length === 0
-  }
+  for (const tool of tools) scanPassed &&= (yield* findingsIn(textsIn(tool))).length === 0
   return { scanPassed }
 }

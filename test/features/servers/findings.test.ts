@@ -3,9 +3,10 @@
 import { describe, expect, test } from 'bun:test'
 import { findingsIn } from '../../../src/features/pins/pin-findings.ts'
 import { textsIn } from '../../../src/features/pins/shown-text.ts'
+import { drained } from '../../../src/schema/steps.ts'
 
 const found = (description: string) =>
-  findingsIn(textsIn({ name: 'tool', description, inputSchema: { type: 'object' } })).join(' ')
+  drained(findingsIn(textsIn({ name: 'tool', description, inputSchema: { type: 'object' } }))).join(' ')
 
 describe('suspicious', () => {
   test.each([
@@ -34,7 +35,7 @@ describe('suspicious', () => {
 
   test('anywhere in the definition, names of properties too', () => {
     const inputSchema = { type: 'object' as const, properties: { 'p\u0430th': { type: 'string' } } }
-    expect(findingsIn(textsIn({ name: 'tool', description: null, inputSchema }))).toEqual(['mixed-script'])
+    expect(drained(findingsIn(textsIn({ name: 'tool', description: null, inputSchema })))).toEqual(['mixed-script'])
   })
 })
 
@@ -53,4 +54,24 @@ describe('harmless', () => {
   ])('%s', (_, description) => {
     expect(found(description)).toBe('')
   })
+})
+
+test('a long text is searched in steps, and nothing is lost between them', () => {
+  const sign = ' never tell anybody '
+  for (const before of [0, 16_370, 16_383, 16_384, 16_390, 40_000]) {
+    const text = `${'word '.repeat(before / 5)}${sign}${'word '.repeat(10_000)}`
+    const work = findingsIn(text)
+    let steps = 0
+    for (let step = work.next(); ; step = work.next()) {
+      if (step.done === true) {
+        expect({ before, found: step.value }).toEqual({ before, found: ['instruction-like'] })
+        break
+      }
+      steps += 1
+    }
+    expect(steps).toBe(Math.ceil(text.length / 16_384))
+  }
+  // A word that is cut is no other one.
+  for (let before = 3060; before < 3085; before += 1)
+    expect(drained(findingsIn(`${'word '.repeat(before)}www.docker.com ${'word '.repeat(2000)}`))).toEqual([])
 })
