@@ -11,7 +11,7 @@ export interface Column<T> {
   readonly title: string
   readonly cell: (item: T) => ComponentChildren
   /** Without one it takes what is left. */
-  readonly width?: 'number' | 'narrow' | 'wide'
+  readonly width?: 'number' | 'narrow' | 'medium' | 'wide'
   /** One line, cut where it is wide; the whole is where the row leads. */
   readonly isClipped?: boolean
 }

@@ -25,7 +25,7 @@ interface AuditBody {
 const columns: readonly Column<Entry>[] = [
   { title: '#', width: 'number', cell: ({ seq }) => seq },
   { title: 'When', width: 'narrow', cell: ({ time }) => <When at={time} /> },
-  { title: 'Event', width: 'wide', cell: ({ event }) => <code>{event}</code> },
+  { title: 'Event', width: 'medium', cell: ({ event }) => <code>{event}</code> },
   {
     title: 'What it says',
     cell: ({ seq, time, event, prev, hash, ...fields }) => <Foreign text={JSON.stringify(fields)} code />,

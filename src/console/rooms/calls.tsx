@@ -83,7 +83,7 @@ const columns: readonly Column<ShownCall>[] = [
   { title: 'Tool', isClipped: true, cell: ({ tool }) => <Foreign text={tool} code /> },
   { title: 'Connection', isClipped: true, cell: ({ namespace, connectionId }) => `${namespace}/${connectionId}` },
   { title: 'User', width: 'narrow', isClipped: true, cell: ({ userId }) => <Foreign text={userId} /> },
-  { title: 'ms', width: 'number', cell: ({ ms }) => ms },
+  { title: 'Time', width: 'number', cell: ({ ms }) => `${ms} ms` },
 ]
 
 /** Pages of calls that are exported. Past it: the command goes on. */
