@@ -151,17 +151,22 @@ export class ListChanges {
   /** Compares the lists of one owner, who may wait for its time: each owner does so alone. */
   async #compare(owner: string, due: readonly Heard[]): Promise<void> {
     this.#comparing.add(owner)
-    for (const group of Map.groupBy(due, ({ listener }) => listener.group).values()) {
-      for (const heard of group) heard.isDue = false
-      // One look for all that get the same lists.
-      const digests = await group[0]?.listener.look().catch(() => undefined)
-      await new Promise((resolve) => setImmediate(resolve))
-      for (const heard of group) {
-        if (digests === undefined) heard.isDue = true
-        else this.#tell(heard, digests)
+    try {
+      for (const group of Map.groupBy(due, ({ listener }) => listener.group).values()) {
+        for (const heard of group) heard.isDue = false
+        // One look for all that get the same lists.
+        const digests = await group[0]?.listener.look().catch(() => undefined)
+        await new Promise((resolve) => setImmediate(resolve))
+        for (const heard of group) {
+          if (digests === undefined) heard.isDue = true
+          else this.#tell(heard, digests)
+        }
       }
+    } catch {
+      // A stream that is broken says so to its own reader.
+    } finally {
+      this.#comparing.delete(owner)
     }
-    this.#comparing.delete(owner)
   }
 
   #tell(heard: Heard, digests: Digests): void {

@@ -100,3 +100,24 @@ test('an owner has half of the places with all of its keys', async () => {
   expect(taken).toBeWithin(listenersMax / 2 - 10, listenersMax / 2 + 1)
   await place(0, 'linus')
 })
+
+test('a stream that is broken once keeps nobody from hearing of the next change', async () => {
+  const { changes, versions, tick } = begin()
+  let tools = 'a'
+  let isBroken = true
+  const told: string[] = []
+  await changes.listen({
+    ...listener(() => Promise.resolve({ ...digests, tools })),
+    tell(kind) {
+      if (isBroken) throw new TypeError('the stream is closed')
+      told.push(kind)
+    },
+  })
+  for (const next of ['b', 'c']) {
+    versions.now += 1
+    tools = next
+    await tick()
+    isBroken = false
+  }
+  expect(told).toEqual(['tools'])
+})
