@@ -17,8 +17,8 @@ const oneParsedAtOnceMax = 4 * 1024
 const parsedPerByte = 3
 
 /**
- * The connections in the order of `refs`, undefined for one that does not exist. Those that are read at once are of one
- * snapshot. Rejects with `rate_limited`.
+ * The connections in the order of `refs`, undefined for one that does not exist. Each read of the store is one snapshot.
+ * Rejects with `rate_limited`.
  */
 export async function manyConnections(
   store: Pick<Store, 'getMany'>,

@@ -90,7 +90,7 @@ async function pinsResponse(
 function* listing(record: PinRecord, others: ReadonlySet<string>, pins: PinList['pins']): Generator<number, PinList> {
   const tools: PinList['tools'] = []
   for (const [name, pin] of record.tools ?? []) {
-    // As many steps as the texts have characters that are searched several times.
+    // The texts are parsed, compared and shown; the search for findings counts its own steps.
     yield textsOf(record, pin).reduce((sum, text) => sum + (text?.length ?? 0) * 4, 50)
     tools.push({ name: shownText(name), ...(yield* shown(record, pin, others, (text) => JSON.parse(text))) })
   }

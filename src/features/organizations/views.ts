@@ -14,6 +14,7 @@ import { tokenCharsMax } from '../../limits.ts'
 import { isViewName, type View, type ViewDetail, ViewWrite, viewOf } from '../../model/view.ts'
 import { viewPolicyProblem } from '../../policy/view-policy.ts'
 import { bodyProblemText, validatorOf } from '../../schema/check.ts'
+import { reading } from '../../schema/json.ts'
 import { readView, viewEntry } from '../../storage/directory-records.ts'
 import { refuseFixture } from '../../storage/fixture-places.ts'
 import { keyOf, prefixOf, prefixRange } from '../../storage/keys.ts'
@@ -42,15 +43,12 @@ async function listViews(deps: OrganizationDeps, request: Request): Promise<Resp
 export async function viewsOf(store: Store, request: Request, namespace: string): Promise<View[]> {
   const { entries } = await store.range({ ...prefixRange(prefixOf('view', namespace)), limit: viewsMax })
   const bytes = entries.reduce((sum, { value }) => sum + value.length, 0)
-  return allowanceOf(request).parse(bytes, reading(entries))
+  return allowanceOf(request).parse(bytes, readingViews(entries))
 }
 
-function* reading(entries: readonly Entry[]): Work<View[]> {
+function* readingViews(entries: readonly Entry[]): Work<View[]> {
   const views: View[] = []
-  for (const { value } of entries) {
-    yield value.length
-    views.push(readView(value))
-  }
+  for (const { value } of entries) views.push(yield* reading(value.length, () => readView(value)))
   return views
 }
 

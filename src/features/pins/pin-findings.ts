@@ -68,7 +68,7 @@ const searchedAgain = 1024
 /** Cost of searching a character, in the unit of `sliceCost`; 120 nanoseconds. Past it: as for `sliceCost`. */
 const findingsCharacterCost = 3
 
-/** All findings, in the order in which they are told. */
+/** All findings, in the order in which a response lists them. */
 const order = ['hidden-characters', 'mixed-script', ...signs.map(([finding]) => finding), 'other-tool'] as const
 
 /**
