@@ -206,7 +206,7 @@ interface HandlerParts extends Parts {
 /** Shared by several features: who asks, and what they may access. Each takes the part that its own `Deps` names. */
 function createParts(deps: AppDeps, middleware: Middleware, lists: ConnectionLists, fastLane: FastLane | undefined) {
   const { store, secrets, issuer, audit, rates, upstream, clock, log, observer, sockets, quota } = deps
-  const { signInKey, headersKey } = secrets
+  const { signInKey, headersKey, tokenIdKey } = secrets
   const denials = createDenials(audit, middleware.requestId)
   const noteRefused = createRefusedLog(log, clock)
   const directory = createDirectory(store)
@@ -235,7 +235,7 @@ function createParts(deps: AppDeps, middleware: Middleware, lists: ConnectionLis
   const writeRate = createHolderRateLimit({ perSecond: rates.writes, clock })
   const parts = {
     ...{ lists, fastLane, store, upstream, audit, denials, directory, authenticator, records, quota, clock, sockets },
-    ...{ issuer, base, signInKey, headersKey, pepper: secrets.apiKeyPepper },
+    ...{ issuer, base, signInKey, headersKey, tokenIdKey, pepper: secrets.apiKeyPepper },
     authorizer,
     writes: createWrites({ authorizer, denials, audit, store, writeRate }),
     sessions: createBrowserSessions({ records, directory, store, clock }, signInKey, issuer),

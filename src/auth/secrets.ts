@@ -32,6 +32,8 @@ export function openSecrets(file: string) {
     sessionKey: derive('session key'),
     /** Seals and hashes what sign-in keeps: sessions, attempts, codes, refresh tokens. */
     signInKey: derive('sign-in key'),
+    /** Marks the ids of tokens with their user. */
+    tokenIdKey: derive('token id'),
     /** Hashes the arguments of recorded calls. */
     callKey: derive('call record'),
     /** Makes the value by which a database knows the secret that belongs to it. */

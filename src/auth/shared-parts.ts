@@ -34,6 +34,7 @@ export interface SharedParts {
   /** See `Secrets`. */
   readonly signInKey: Buffer
   readonly headersKey: Buffer
+  readonly tokenIdKey: Buffer
   /** The key that API keys are hashed with. */
   readonly pepper: Buffer
 }

@@ -236,7 +236,7 @@ function addTokenCommands(postern: Command, context: Context): Command {
   addExplainCommand(token, context)
   const revoke = onData(token, 'revoke', 'revoke a token and every token minted with it').argument(
     '<token>',
-    'the token, or for operators its id (jti); - reads it from stdin',
+    'the token, or the id (jti) of one of your tokens; - reads it from stdin',
   )
   const onMachine = () => import('./token-revoke.ts')
   either(

@@ -23,7 +23,7 @@ export const TokenError = closedObject({ error: Type.String(), message: Optional
 /** The syntax of a token's id, `jti`. */
 export const tokenIdShape = /^tok_[A-Za-z0-9_-]{22}$/
 
-/** The token to revoke: its text, or for operators its id. */
+/** The token to revoke: its text; or its id, with the API key of its user or of an operator. */
 export const TokenRevocation = closedObject({
   token: Type.Optional(Type.String()),
   tokenId: Type.Optional(Type.String({ pattern: tokenIdShape.source })),

@@ -170,6 +170,7 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
       sealingKey,
       headersKey: seed('headers key'),
       sessionKey: seed('session key'),
+      tokenIdKey: seed('token id key'),
       callKey: seed('call key'),
       storeCheckKey: seed('store check'),
       signInKey: seed('sign-in key'),

@@ -2,7 +2,7 @@
  * `/oauth/token` and `/oauth/revoke`: codes and refresh tokens become access tokens, or end (contract, 13.7 to 13.9).
  */
 
-import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { createHash, timingSafeEqual } from 'node:crypto'
 import { type Caller, canAccessNamespace, liveCaller } from '../../auth/authenticate.ts'
 import {
   endGrant,
@@ -14,6 +14,7 @@ import {
   readRefreshToken,
   refreshTokenOf,
 } from '../../auth/grants.ts'
+import { newTokenId } from '../../auth/token-id.ts'
 import { secondsOf } from '../../clock.ts'
 import { type Form, readForm } from '../../http/form.ts'
 import { jsonResponse, noStoreJson } from '../../http/respond.ts'
@@ -179,7 +180,7 @@ async function accessResponse(deps: OAuthDeps, grant: Grant, caller: Caller): Pr
     aud: resourceOf(deps, grant),
     sub: grant.userId,
     key: grant.keyId,
-    jti: `tok_${randomBytes(16).toString('base64url')}`,
+    jti: newTokenId(deps.tokenIdKey, grant.userId),
     // Revoking the grant's id revokes the token.
     par: [grant.grantId],
     iat,

@@ -11,7 +11,7 @@ import type { ExplainedToken, Subject } from '../../model/explain.ts'
 import type { ServiceTokenClaims } from '../../model/token.ts'
 import { claimsFor, compilingPatterns, requireFits, signatureChars } from '../tokens/mint.ts'
 
-export type SubjectDeps = Pick<SharedParts, 'authenticator' | 'issuer' | 'clock'>
+export type SubjectDeps = Pick<SharedParts, 'authenticator' | 'issuer' | 'tokenIdKey' | 'clock'>
 
 /** A credential whose requests are explained; it need not be good any more. */
 export interface Explained {
@@ -43,8 +43,8 @@ export async function readSubject(
   if (!isPolicy) return { caller, inherited: 0, lifetime: own && lifetimeOf(own.claims), token: own }
   const body = { ...(policy !== undefined && { policy }), ...(organizationId !== undefined && { organizationId }) }
   await allowanceOf(request).run(compilingPatterns(body)) // 429
-  const { issuer, clock, authenticator } = deps
-  const claims = await claimsFor(body, { caller, directory, issuer, nowSeconds: secondsOf(clock) }) // 400, 403
+  const { clock, authenticator } = deps
+  const claims = await claimsFor(body, { caller, directory }, deps, secondsOf(clock)) // 400, 403
   const { active } = await authenticator.keys()
   requireFits(signingInput(claims, active).length + signatureChars) // 400
   const key = await directory.apiKey(caller.keyId)

@@ -80,7 +80,7 @@ class Used {
 
 /** A policy that allows what was used, or why there is none. */
 async function policyOf(
-  { issuer, clock, authenticator }: ExplainDeps,
+  deps: ExplainDeps,
   { caller, directory }: RequestContext,
   { namespaces, connections, ids, tools, pairs }: Used,
 ): Promise<{ readonly policy: Constraint[] | null; readonly notes: Note[] }> {
@@ -98,8 +98,8 @@ async function policyOf(
   try {
     // The record has only the beginning of a very long name.
     if (names.some((name) => cutName.test(name))) throw invalidRequest('a name is too long')
-    const claims = await claimsFor({ policy }, { caller, directory, issuer, nowSeconds: secondsOf(clock) }) // 400
-    requireFits(signingInput(claims, (await authenticator.keys()).active).length + signatureChars) // 400
+    const claims = await claimsFor({ policy }, { caller, directory }, deps, secondsOf(deps.clock)) // 400
+    requireFits(signingInput(claims, (await deps.authenticator.keys()).active).length + signatureChars) // 400
   } catch (thrown) {
     if (!(thrown instanceof PlatformError)) throw thrown
     const what = `${tools.size} tools on ${connections.size} connections`

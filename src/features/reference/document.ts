@@ -85,11 +85,11 @@ const words: Readonly<Partial<Record<OperationId, Words>>> = {
   revokeToken: {
     summary: 'Revoke a service token',
     description:
-      'Also revokes every token minted with this one, at once and at every replica. Anybody who has the token may revoke it; an operator may send its id instead of the token.',
+      'Also revokes every token minted with this one, at once and at every replica. Anybody who has the token may revoke it. Its user and operators, with their API keys, may send its id (`jti`) instead.',
     body: TokenRevocation,
     example: { token: 'eyJ…' },
     answer: TokenRevoked,
-    errors: { 403: 'An id was sent, and the caller is not an operator with an API key' },
+    errors: { 403: 'An id was sent, and the caller is neither an operator nor the user of the token, with an API key' },
   },
   ...policyWords,
   listConnections: {

@@ -3,11 +3,12 @@
  * child token inherits its parent's policy and never outlives it.
  */
 
-import { createHash, randomBytes } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import { type Authenticated, type Authenticator, type Caller, isOrganizationAdmin } from '../../auth/authenticate.ts'
 import type { DirectorySnapshot } from '../../auth/directory.ts'
 import { signingInput } from '../../auth/service-token.ts'
 import type { SharedParts } from '../../auth/shared-parts.ts'
+import { newTokenId } from '../../auth/token-id.ts'
 import { secondsOf } from '../../clock.ts'
 import { invalidRequest, PlatformError } from '../../errors.ts'
 import { tokenCharsMax, tokenLifetimeDefaultSeconds } from '../../limits.ts'
@@ -20,7 +21,7 @@ import type { Signers } from './signers.ts'
 
 const requestShape = validatorOf(CreateTokenRequest)
 
-interface MinterDeps extends Pick<SharedParts, 'audit' | 'issuer' | 'clock'> {
+interface MinterDeps extends Pick<SharedParts, 'audit' | 'issuer' | 'clock' | 'tokenIdKey'> {
   readonly authenticator: Pick<Authenticator, 'keys' | 'minted'>
   readonly signers: Pick<Signers, 'sign'>
   readonly observer: { minted(): void } | undefined
@@ -33,11 +34,11 @@ interface MinterDeps extends Pick<SharedParts, 'audit' | 'issuer' | 'clock'> {
  */
 export type Mint = ReturnType<typeof createMint>
 
-export function createMint({ authenticator, signers, audit, issuer, clock, observer }: MinterDeps) {
+export function createMint({ authenticator, signers, audit, clock, observer, ...deps }: MinterDeps) {
   return async (body: unknown, { caller, directory }: Authenticated, requireAllowed: () => Promise<unknown>) => {
     audit.requireRoom() // 503
     const { active } = await authenticator.keys()
-    const claims = await claimsFor(body, { caller, directory, issuer, nowSeconds: secondsOf(clock) })
+    const claims = await claimsFor(body, { caller, directory }, deps, secondsOf(clock))
     const text = signingInput(claims, active)
     const token = `${text}.${await signers.sign(text, active, caller)}`
     requireFits(token.length)
@@ -53,7 +54,9 @@ export function createMint({ authenticator, signers, audit, issuer, clock, obser
 /** The claims of a new token. `nowSeconds`: Unix seconds. No clock, and no I/O except directory look-ups. */
 export async function claimsFor(
   body: unknown,
-  { caller, directory, issuer, nowSeconds }: Authenticated & { readonly issuer: string; readonly nowSeconds: number },
+  { caller, directory }: Authenticated,
+  { issuer, tokenIdKey }: Pick<SharedParts, 'issuer' | 'tokenIdKey'>,
+  nowSeconds: number,
 ): Promise<ServiceTokenClaims> {
   const { policy = [], organizationId } = readCreateTokenRequest(body)
   const parent = caller.token
@@ -78,7 +81,7 @@ export async function claimsFor(
     sub: caller.userId,
     key: caller.keyId,
     ...(org !== undefined && { org }),
-    jti: `tok_${randomBytes(16).toString('base64url')}`,
+    jti: newTokenId(tokenIdKey, caller.userId),
     ...(parent !== undefined && { par: [...(parent.par ?? []), parent.jti] }),
     iat: nowSeconds,
     // A child never outlives its parent.

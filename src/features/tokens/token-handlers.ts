@@ -1,10 +1,11 @@
 /** `POST /tokens` (specification 4.1), and the public keys that verify its tokens, as a JWK Set (RFC 7517). */
 
 import { auditedCaller, type Caller } from '../../auth/authenticate.ts'
-import { requireOperator } from '../../auth/authorizer.ts'
+import { type RequestContext, requireOperator } from '../../auth/authorizer.ts'
 import { revocationOfToken } from '../../auth/revocation.ts'
 import type { SharedParts } from '../../auth/shared-parts.ts'
 import { publishedKeys } from '../../auth/signing-keys.ts'
+import { isTokenIdOf } from '../../auth/token-id.ts'
 import { secondsOf } from '../../clock.ts'
 import { invalidRequest } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
@@ -54,11 +55,11 @@ async function createToken(deps: TokenDeps, request: Request): Promise<Response>
   }
 }
 
-const byIdAlone = 'Only operators revoke a token by its id: send the token'
+const notYours = 'tokenId: this token is not yours, and only operators revoke the tokens of others by their id'
 
-/** The bearer of a token may revoke it; an operator also by its id alone. */
+/** The bearer of a token may revoke it; its user and operators, with their API keys, also by its id alone. */
 async function revokeToken(deps: TokenDeps, request: Request): Promise<Response> {
-  const { authenticator, store, audit, clock, writes } = deps
+  const { authenticator, store, audit, clock, writes, tokenIdKey } = deps
   const { caller, change } = await writes.begin(request, () => {}, 'removal') // 401, 429, 400
   const { token, tokenId } = await readOptionalBody(request, revocationShape) // 400
   const claims = token === undefined ? undefined : await authenticator.claimsOf(token)
@@ -66,13 +67,19 @@ async function revokeToken(deps: TokenDeps, request: Request): Promise<Response>
   if (jti === undefined || (token !== undefined && tokenId !== undefined))
     throw invalidRequest('send `token`, a token that this postern minted, or `tokenId`, and not both')
   const isChanged = await change(async (context) => {
-    if (claims === undefined) requireOperator(context, byIdAlone, 'Tokens of others') // 403
+    if (claims === undefined) requireMayRevoke(context, tokenIdKey, jti) // 403
     if (await context.directory.isRevoked(jti)) return { result: false }
     const write = await revocationOfToken(store, jti, { exp: claims?.exp, nowSeconds: secondsOf(clock) })
     return { write, result: true }
   })
   if (isChanged) await audit.recordDone('token.revoked', { ...auditedCaller(caller), revoked: jti })
   return jsonResponse(JSON.stringify({ success: true, tokenId: jti }), noStoreJson)
+}
+
+function requireMayRevoke(context: RequestContext, tokenIdKey: Buffer, tokenId: string): void {
+  const { token, userId } = context.caller
+  if (token === undefined && isTokenIdOf(tokenIdKey, tokenId, userId)) return
+  requireOperator(context, notYours, 'Tokens whose text is not sent')
 }
 
 async function jwks({ authenticator, clock }: TokenDeps): Promise<Response> {

@@ -126,7 +126,7 @@ describe('a grant', () => {
 })
 
 describe('a token', () => {
-  test('is revoked by whoever has it, with its children, and by its id only by operators', async () => {
+  test('is revoked by whoever has it, with its children, and by its id by its user and by operators', async () => {
     const parent = await mintToken(platform.fetch, sampleKeys.ada, {})
     const child = await mintToken(platform.fetch, parent, {})
     const other = await mintToken(platform.fetch, sampleKeys.ada, {})
@@ -139,12 +139,23 @@ describe('a token', () => {
     expect(await statusOf(api.ada.as(other)('GET /me'))).toBe(200)
     // Again it is no other revocation, and has no line.
     expect(await statusOf(api.grace('POST /tokens/revoke', { token: parent }))).toBe(200)
-    expect(await statusOf(api.ada('POST /tokens/revoke', { tokenId: idOf(other) }))).toBe(403)
+    // By its id: neither by another user, nor with a token, be it the token itself, for it may be narrow.
+    for (const as of [api.grace, api.ada.as(other), api.ada.as(await mintToken(platform.fetch, sampleKeys.ada, {}))])
+      expect(await statusOf(as('POST /tokens/revoke', { tokenId: idOf(other) }))).toBe(403)
+    expect(await statusOf(api.ada.as(other)('GET /me'))).toBe(200)
     expect(await statusOf(api.operator('POST /tokens/revoke', { tokenId: idOf(other) }))).toBe(200)
     expect(await statusOf(api.ada.as(other)('GET /me'))).toBe(401)
+    const own = await mintToken(platform.fetch, sampleKeys.ada, {})
+    const { access_token: access } = (await signInClient(platform)).answer
+    expect(await statusOf(api.ada('POST /tokens/revoke', { tokenId: idOf(own) }))).toBe(200)
+    expect(await statusOf(api.ada('POST /tokens/revoke', { tokenId: idOf(access) }))).toBe(200)
+    expect(await statusOf(api.ada.as(own)('GET /me'))).toBe(401)
+    expect((await callTool(platform, access, 'a')).status).toBe(401)
     expect(platform.audited.filter(({ event }) => event === 'token.revoked')).toMatchObject([
       { userId: 'grace', revoked: idOf(parent) },
       { userId: 'operator', revoked: idOf(other) },
+      { userId: 'ada', revoked: idOf(own) },
+      { userId: 'ada', revoked: idOf(access) },
     ])
   })
 

@@ -21,9 +21,10 @@ const caller: Caller = {
   token: undefined,
 }
 const leads = { role: async () => 'owner', hasOrganization: async () => true } as never
+const tokenIdKey = Buffer.alloc(32, 7)
 const issuer = 'https://mcp.example.com'
 const minted = (body: unknown, more: Partial<Caller> = {}) =>
-  claimsFor(body, { caller: { ...caller, ...more }, directory: leads, issuer, nowSeconds })
+  claimsFor(body, { caller: { ...caller, ...more }, directory: leads }, { issuer, tokenIdKey }, nowSeconds)
 
 let signed = 0
 /** A token whose signature makes it so long. */
@@ -38,6 +39,7 @@ function tokenOf(body: unknown, length: number): Promise<string> {
     },
     audit: { requireRoom() {}, record: async () => {} } as never,
     issuer,
+    tokenIdKey,
     clock: clockOf(() => nowSeconds * 1000),
     observer: undefined,
   })
