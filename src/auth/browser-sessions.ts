@@ -90,6 +90,23 @@ export function withCookies(response: Response, cookies: readonly (string | unde
   return response
 }
 
+interface EndedSessions {
+  readonly sessions: Pick<BrowserSessions, 'end'>
+  readonly consoleSessions: Pick<BrowserSessions, 'end'> | undefined
+  /** The base URL. */
+  readonly base: string
+}
+
+/**
+ * For an answer that sends the browser to another program's URL. Cookies have no port (RFC 6265, 8.5): a program on our
+ * own host would get those of both sessions, and with them all that the user may do. So the sessions end, and the
+ * browser forgets them before it goes there. Resolves with the cookies for `withCookies`.
+ */
+export async function endForOwnHost(url: string, request: Request, { base, ...parts }: EndedSessions) {
+  if (new URL(url).hostname !== new URL(base).hostname) return []
+  return Promise.all([parts.sessions.end(request), parts.consoleSessions?.end(request)])
+}
+
 /** Ours: cookies of a request; browsers keep 180 for a host. Past it: the request counts as not signed in. */
 const cookiesMax = 200
 

@@ -7,6 +7,7 @@ import type { Store } from '../storage/store.ts'
 import type { Authenticator } from './authenticate.ts'
 import type { Authorizer } from './authorizer.ts'
 import type { BrowserSessions } from './browser-sessions.ts'
+import type { ConsoleSessions } from './console-sessions.ts'
 import type { Denials } from './denials.ts'
 import type { Directory } from './directory.ts'
 import type { ExpiringRecords } from './expiring-records.ts'
@@ -24,6 +25,8 @@ export interface SharedParts {
   readonly writes: Writes
   readonly records: ExpiringRecords
   readonly sessions: BrowserSessions
+  /** Undefined: this server has no console. */
+  readonly consoleSessions: ConsoleSessions | undefined
   readonly links: SetupLinks
   readonly sockets: ClientSockets
   readonly clock: Clock

@@ -3,7 +3,7 @@
  * redirects to a client before the user has decided: a mistake in the request is a page.
  */
 
-import { requireFormToken } from '../../auth/browser-sessions.ts'
+import { endForOwnHost, requireFormToken, withCookies } from '../../auth/browser-sessions.ts'
 import type { Grant } from '../../auth/grants.ts'
 import { invalidRequest, PlatformError } from '../../errors.ts'
 import { requireRate } from '../../fairness/rate-limit.ts'
@@ -46,7 +46,7 @@ async function authorizePage(deps: OAuthDeps, request: Request): Promise<Respons
 }
 
 async function decideConsent(deps: OAuthDeps, request: Request): Promise<Response> {
-  const { sessions, issuer, base, records } = deps
+  const { issuer, records } = deps
   const asked = await readRequest(deps, request) // 400, 404, 429
   if (asked instanceof Response) return asked // 303
   const { client, redirectUri, challenge, state, session, resource } = asked
@@ -56,11 +56,7 @@ async function decideConsent(deps: OAuthDeps, request: Request): Promise<Respons
   if (typeof decision === 'object' && 'problem' in decision) return show(deps, asked, decision.problem)
   const answer = async (parameters: Record<string, string>) => {
     const to = withParameters(redirectUri, { ...parameters, ...(state !== undefined && { state }), iss: issuer })
-    const response = redirect(to)
-    // Cookies have no port (RFC 6265, 8.5): a client on our own host would get that of the session, and with it
-    // all that its user may do. The browser forgets it before it goes there.
-    if (new URL(to).hostname === new URL(base).hostname) response.headers.set('set-cookie', await sessions.end(request))
-    return response
+    return withCookies(redirect(to), await endForOwnHost(to, request, deps))
   }
   if (decision === 'deny') return answer({ error: 'access_denied' })
   const { namespace, connectionId, view, madeAt } = resource

@@ -15,8 +15,6 @@ import { type ConsoleSessionBody, StartConsoleSession } from '../../model/consol
 import { validatorOf } from '../../schema/check.ts'
 
 export interface ConsoleDeps extends SharedParts {
-  /** Undefined where there is no console (`--no-console`). */
-  readonly consoleSessions: ConsoleSessions | undefined
   /** Sessions of the other pages, such as those that set connections up: a user signs in once for both. */
   readonly sessions: BrowserSessions
   /** Limits sessions that a user begins. */

@@ -27,8 +27,6 @@ export interface EventDeps extends HealthDeps {
   readonly fairness: Pick<Fairness, 'memory'>
   readonly watchStream: WatchStream
   readonly every: Every
-  /** Streams of events are the console's: without it, there are none. */
-  readonly consoleSessions: object | undefined
 }
 
 export const eventHandlers = handlersOf({ listenEvents })
@@ -37,6 +35,7 @@ const types: readonly EventType[] = ['call', 'connection', 'client', 'audit']
 
 async function listenEvents(deps: EventDeps, request: Request): Promise<Response> {
   const { authorizer, events, fairness, sockets, every, watchStream } = deps
+  // Streams of events are the console's.
   if (deps.consoleSessions === undefined) throw notFound()
   const context = await authorizer.authenticate(request) // 401, 429
   const query = readQuery(request.url, ['namespace', 'types']) // 400

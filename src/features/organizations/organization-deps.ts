@@ -8,8 +8,6 @@ export interface OrganizationDeps extends SharedParts {
   readonly catalogue: { refresh(): Promise<void>; hasServers(namespace: string): boolean }
   /** Namespaces that a user owns and may not make another; Infinity for no limit. */
   readonly namespacesPerUser: number
-  /** Undefined where there is no console. */
-  readonly consoleSessions: object | undefined
   /** Limits the API keys that are made, by organization. */
   readonly newKeys: RateLimit
 }

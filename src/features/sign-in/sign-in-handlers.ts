@@ -4,7 +4,6 @@
 
 import { type Caller, liveCaller } from '../../auth/authenticate.ts'
 import { type BrowserSession, formTokenOf, requireFormToken, withCookies } from '../../auth/browser-sessions.ts'
-import type { ConsoleSessions } from '../../auth/console-sessions.ts'
 import type { FoundRecord } from '../../auth/expiring-records.ts'
 import type { SharedParts } from '../../auth/shared-parts.ts'
 import { invalidRequest, PlatformError } from '../../errors.ts'
@@ -25,8 +24,6 @@ export interface LoginLink {
 }
 
 export interface SignInDeps extends SharedParts {
-  /** Undefined where there is no console: a sign-in begins a session there, too. */
-  readonly consoleSessions: Pick<ConsoleSessions, 'start' | 'end'> | undefined
   /** Limits sessions that a user begins: each leaves a record for hours, and a line in the audit log. */
   readonly signIns: RateLimit
 }

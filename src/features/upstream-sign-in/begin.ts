@@ -2,12 +2,13 @@
 
 import { createHash, randomBytes } from 'node:crypto'
 import { calculatePKCECodeChallenge, generateRandomCodeVerifier } from 'oauth4webapi'
-import { ourCookie } from '../../auth/browser-sessions.ts'
+import { endForOwnHost, ourCookie, withCookies } from '../../auth/browser-sessions.ts'
 import type { Maker } from '../../auth/maker.ts'
 import { hasAuthorization, sealPart, targetOf } from '../../auth/sealed-parts.ts'
 import { setupStateOf } from '../../auth/setup-links.ts'
 import { conflict } from '../../errors.ts'
 import type { RateLimit } from '../../fairness/rate-limit.ts'
+import { isLocalUrl } from '../../http/guard.ts'
 import { attemptSeconds } from '../../limits.ts'
 import type { ConnectionRef, GivenClient } from '../../model/connection.ts'
 import type { UpstreamTarget } from '../../model/input-fields.ts'
@@ -107,10 +108,12 @@ export async function beginSignIn(deps: BeginDeps, visit: Visit, request: Reques
   const { issuer } = found.server
   const isTyped = as.typed !== undefined || given?.isTyped === true
   const remedy = client.isRegistered === true ? 'register again' : isTyped ? 'enter another' : undefined
-  return continuePage(
-    { ...visit, issuer, scope, host: new URL(base).host, href: url.href, remedy },
-    { 'set-cookie': cookie.set(browser, attemptSeconds) },
-  )
+  // A developer's own authorization server beside postern is trusted with the sessions of that one machine.
+  const ended = isLocalUrl(url.href) ? [] : await endForOwnHost(url.href, request, deps)
+  return withCookies(continuePage({ ...visit, issuer, scope, host: new URL(base).host, href: url.href, remedy }), [
+    cookie.set(browser, attemptSeconds),
+    ...ended,
+  ])
 }
 
 const asksLasting = (scope = '') => scope.split(' ').includes(offlineAccess)

@@ -152,7 +152,6 @@ export function continuePage(
     /** The remedy that a person has where that server does not know the client. */
     readonly remedy: 'register again' | 'enter another' | undefined
   },
-  headers: Readonly<Record<string, string>>,
 ): Response {
   const { issuer, scope, host, href, remedy } = about
   return page({
@@ -177,7 +176,6 @@ ${
     }</p>`,
   )
 }`,
-    headers,
   })
 }
 

@@ -453,19 +453,29 @@ describe('the consent page', () => {
     expect(page).not.toContain('<script')
   })
 
-  test('of a client on our own host ends the session, whose cookie that client would get', async () => {
+  test('of a client on our own host ends the sessions, whose cookies that client would get', async () => {
     const local = 'http://localhost:5555/callback'
     const { client_id: clientId } = await register(platform, { redirect_uris: [local, redirectUri] })
     for (const [uri, ends] of [
       [redirectUri, false],
       [local, true],
     ] as const) {
-      const cookie = await signedIn(platform)
+      const signIn = await post(platform, '/signin', { key: sampleKeys.ada })
+      const cookie = signIn.headers
+        .getSetCookie()
+        .map((one) => one.split(';')[0])
+        .join('; ')
       const path = authorizePath({ clientId, verifier: newVerifier() }, { redirect_uri: uri })
       const response = await decide(platform, path, cookie)
       expect([response.status, sentBack(response).has('code')]).toEqual([303, true])
-      expect(response.headers.get('set-cookie')?.includes('Max-Age=0') ?? false).toBe(ends)
+      const forgotten = response.headers
+        .getSetCookie()
+        .filter((one) => one.includes('=; ') && one.includes('Max-Age=0'))
+      expect(forgotten.map((one) => one.split('=')[0])).toEqual(ends ? ['postern', 'postern_console'] : [])
       expect((await platform.fetch(path, { headers: { cookie } })).status).toBe(ends ? 303 : 200)
+      // The console's cookie is the user's key at the whole interface.
+      const headers = { cookie, 'sec-fetch-site': 'same-origin' }
+      expect((await platform.fetch('/me', { headers })).status).toBe(ends ? 401 : 200)
     }
   })
 

@@ -456,6 +456,30 @@ test('more scopes are noted when they are asked for after a renewed token too', 
   expect((await begin(setupPath, session)).url.searchParams.get('scope')).toBe('read write more')
 })
 
+test('an authorization server on our own host gets no session’s cookie: they end before the browser goes there', async () => {
+  const own = 'https://postern.example.com'
+  platform = await createTestPlatform({ upstream: servers.upstream, issuer: own })
+  for (const [endpoint, ends] of [
+    [`${own}:9443/authorize`, true],
+    ['https://as.example.com/authorize', false],
+  ] as const) {
+    servers.metadata['authorization_endpoint'] = endpoint
+    const signedIn = await post(platform, '/signin', { key: sampleKeys.ada })
+    const cookie = signedIn.headers
+      .getSetCookie()
+      .map((one) => one.split(';')[0])
+      .join('; ')
+    await put()
+    const { form = '' } = fieldsOf(await (await platform.fetch(setupPath, { headers: { cookie } })).text())
+    const page = await post(platform, setupPath, { form }, cookie)
+    expect(await page.text()).toContain(`href="${endpoint}?`)
+    const forgotten = page.headers.getSetCookie().filter((one) => one.includes('Max-Age=0'))
+    expect(forgotten.map((one) => one.split('=')[0])).toEqual(ends ? ['__Host-postern', '__Host-postern_console'] : [])
+    const headers = { cookie, 'sec-fetch-site': 'same-origin' }
+    expect((await platform.fetch('/me', { headers })).status).toBe(ends ? 401 : 200)
+  }
+})
+
 test('the form of a page that is signed in signs out, whatever else it says', async () => {
   await signIn()
   const session = cookieIn(await post(platform, '/signin', { key: sampleKeys.ada }))
