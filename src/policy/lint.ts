@@ -45,7 +45,7 @@ export function* lintingPolicy(blocks: readonly Block[], hasTime = () => true): 
   for (const { place, path, pattern } of rules) {
     yield costToCompile(pattern)
     if ((path === 'method' || path === 'params.name') && !isAnchored(pattern)) {
-      const words = `${pattern} is not held at both ends: ^(?:…)$ would match the whole value alone`
+      const words = `${pattern} matches longer values too: ^(?:…)$ matches whole values alone, and .*$ at its end allows any end`
       found.push(finding('unanchored-pattern', place, words))
     }
   }

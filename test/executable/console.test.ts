@@ -136,8 +136,16 @@ describe.skipIf(!isHere('Chromium'))('in a browser', () => {
     await page.click('[data-action="mint"]')
     await page.waitForSelector('[data-field="/0/rpcReqMatch"]:focus')
     expect(await page.locator('[data-part="minted"]').count()).toBe(0)
-    await page.fill('[data-field="/0/rpcReqMatch"]', 'params.name=^get_account$')
-    expect(await page.inputValue('[data-field="policy"]')).toContain('"params.name": "^get_account$"')
+    await page.fill('[data-field="/0/rpcReqMatch"]', 'params.arguments.id=^a=b$')
+    await page.fill('[data-field="/0/rpcReqMatch/params.name"]', '^get_account$')
+    const written = async () => JSON.parse(await page.inputValue('[data-field="policy"]'))[0].rpcReqMatch
+    expect(await written()).toEqual({ 'params.name': '^get_account$', 'params.arguments.id': '^a=b$' })
+    await page.fill('[data-field="/0/rpcReqMatch"]', '')
+    expect(await written()).toEqual({ 'params.name': '^get_account$' })
+    await page.fill('[data-field="/0/rpcReqMatch/params.name"]', '')
+    expect(await written()).toBeUndefined()
+    await page.fill('[data-field="/0/rpcReqMatch"]', 'params.name=^get_')
+    expect(await page.inputValue('[data-field="/0/rpcReqMatch/params.name"]')).toBe('^get_')
     // Nothing that somebody looks at moves while a policy is typed.
     await page.fill('[data-field="policy"]', '[{"namespaces":')
     await page.waitForSelector('[data-field="/0/rpcReqMatch"]:disabled')

@@ -29,11 +29,8 @@ export function ApiKeys({ path, keys }: { readonly path: string; readonly keys: 
         {keys.data?.apiKeys.map((one) => (
           <li key={one.id} data-id={one.id} class="spread">
             <span>
-              <b>
-                <Foreign text={named(one.name)} />
-              </b>{' '}
-              <code class="muted">{one.id}</code> created <When at={one.createdAt} />{' '}
-              {one.id === own && <small>this session’s key</small>}
+              <Foreign text={named(one.name)} strong /> <code class="muted">{one.id}</code> created{' '}
+              <When at={one.createdAt} /> {one.id === own && <small>this session’s key</small>}
             </span>
             <DangerousAction
               name="revoke"

@@ -23,11 +23,12 @@ export const visible = (text: string) => text.slice(0, shownCharsMax).replace(un
 interface ForeignProps {
   readonly text: string
   readonly code?: boolean
+  readonly strong?: boolean
   /** Characters that are shown at first. */
   readonly most?: number
 }
 
-export function Foreign({ text, code = false, most = shownCharsMax }: ForeignProps) {
+export function Foreign({ text, code = false, strong = false, most = shownCharsMax }: ForeignProps) {
   const [isWhole, setWhole] = useState(false)
   const shown = isWhole ? text : text.slice(0, most)
   const parts = []
@@ -41,7 +42,7 @@ export function Foreign({ text, code = false, most = shownCharsMax }: ForeignPro
   parts.push(parts.length > 2 * marksMax ? shown.slice(from).replace(unseen, '') : shown.slice(from))
   const isCut = shown.length < text.length
   return (
-    <bdi class={code ? 'foreign code' : 'foreign'}>
+    <bdi class={`foreign${code ? ' code' : ''}${strong ? ' strong' : ''}`}>
       {parts}
       {isCut && (
         <button type="button" class="small" data-action="more" onClick={() => setWhole(true)}>

@@ -35,22 +35,12 @@ interface ActionProps {
 }
 
 /** A button. A disabled one says why, and stays in the order of the keyboard. */
-export function Action({
-  name,
-  children,
-  isMain,
-  isSmall,
-  isBusy,
-  reason,
-  type = 'button',
-  onClick,
-  for: of,
-}: ActionProps) {
+export function Action({ name, children, isMain, isSmall, isBusy, reason, type, onClick, for: of }: ActionProps) {
   const isDisabled = reason !== undefined || isBusy === true
   return (
     <>
       <button
-        type={type}
+        type={type ?? 'button'}
         class={isMain === true ? 'main' : isSmall === true ? 'small' : undefined}
         data-action={name}
         data-for={of}

@@ -11,8 +11,8 @@ interface Form<T> {
   readonly wrongWith?: (shown: T) => string | undefined
   /** Undefined: no field can show it. */
   readonly written: (value: unknown) => T | undefined
-  /** Undefined: it is left out. */
-  readonly read: (shown: T) => unknown
+  /** Undefined: it is left out. `before`: the value until now. */
+  readonly read: (shown: T, before: unknown) => unknown
 }
 
 const texts = (value: unknown): readonly string[] | undefined => {
@@ -30,6 +30,22 @@ const lifetime: Form<string> = {
   written: (value) => (value === undefined ? '' : typeof value === 'object' ? undefined : String(value)),
   read: (text) => (text === '' ? undefined : /^\d{1,9}$/.test(text) ? Number(text) : text),
 }
+const record = (value: unknown = {}) =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Constraint) : undefined
+const filled = (members: Constraint) => (Object.keys(members).length === 0 ? undefined : members)
+const toolPath = 'params.name'
+/** The one path of `rpcReqMatch` that nearly each policy has. */
+const tools: Form<string> = {
+  written: (value) => {
+    const members = record(value)
+    const pattern = members && (members[toolPath] ?? '')
+    return typeof pattern === 'string' ? pattern : undefined
+  },
+  read(pattern, before) {
+    const { [toolPath]: _, ...others } = record(before) ?? {}
+    return filled({ ...(pattern !== '' && { [toolPath]: pattern }), ...others })
+  },
+}
 /** `key=value`, a line for each. */
 const pairs: Form<string> = {
   wrongWith: (text) =>
@@ -37,30 +53,42 @@ const pairs: Form<string> = {
       ? undefined
       : 'needs KEY=VALUE in each line',
   written: (value) => {
-    if (value === undefined) return ''
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
-    const members: [string, unknown][] = Object.entries(value)
+    const members = Object.entries(record(value) ?? {})
     const isShown = members.every(
       ([name, one]) => typeof one === 'string' && !/[=\n]/.test(name) && !one.includes('\n'),
     )
-    return isShown ? members.map((pair) => pair.join('=')).join('\n') : undefined
+    return isShown && record(value) ? members.map((pair) => pair.join('=')).join('\n') : undefined
   },
   read: (text) => {
     const lines = text.split('\n').filter((line) => line.includes('='))
-    const members = lines.map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)])
-    return members.length === 0 ? undefined : Object.fromEntries(members)
+    return filled(
+      Object.fromEntries(lines.map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)])),
+    )
+  },
+}
+/** The paths of `rpcReqMatch` beside that of the tools. */
+const otherPaths: Form<string> = {
+  ...pairs,
+  written: (value) => {
+    const { [toolPath]: _, ...others } = record(value) ?? {}
+    return record(value) && pairs.written(others)
+  },
+  read(text, before) {
+    const { [toolPath]: pattern } = record(before) ?? {}
+    return filled({ ...(pattern !== undefined && { [toolPath]: pattern }), ...(pairs.read(text, before) as object) })
   },
 }
 
 const fields = [
   ['namespaces', 'Namespaces', names, 'text', 'like acme, acme-ops; empty: all that you have'],
   ['metadata', 'Metadata of connections', pairs, 'lines', 'like team=crm, a line for each; connectionId=ID for one'],
+  ['rpcReqMatch/params.name', 'Tools', tools, 'text', 'a pattern of names, like ^(?:get|list)_.*$; empty: all'],
   [
     'rpcReqMatch',
-    'MCP requests that match',
-    pairs,
+    'Other parts of MCP requests',
+    otherPaths,
     'lines',
-    'like params.name=^issues\\. with a pattern, a line for each',
+    'PATH=PATTERN, like params.arguments.city=^Paris$',
   ],
   ['ttl', 'Lifetime', lifetime, 'text', 'like 30m or 2h; digits alone are seconds; empty: one hour'],
 ] as const
@@ -127,13 +155,16 @@ function ConstraintForm({ constraint, at, onChange }: ConstraintProps) {
         />
       ))}
       <div class="beside">
-        {fields.map(([name, label, form, type, hint]) => (
-          <Value
-            key={name}
-            {...{ form, label, type, hint, at: `${at}/${name}`, value: constraint[name] }}
-            onChange={(value) => change(name, value)}
-          />
-        ))}
+        {fields.map(([path, label, form, type, hint]) => {
+          const [name = path] = path.split('/')
+          return (
+            <Value
+              key={path}
+              {...{ form, label, type, hint, at: `${at}/${path}`, value: constraint[name] }}
+              onChange={(value) => change(name, value)}
+            />
+          )
+        })}
       </div>
     </>
   )
@@ -190,13 +221,13 @@ function Value({ form, at, label, type, hint, value, onChange }: ValueProps) {
       </p>
     )
   const wrong = form.wrongWith?.(typed)
-  const isOwn = wrong !== undefined || JSON.stringify(form.read(typed)) === JSON.stringify(value)
+  const isOwn = wrong !== undefined || JSON.stringify(form.read(typed, value)) === JSON.stringify(value)
   return (
     <Field
       {...{ label, type, hint, wrong, name: at, value: isOwn ? typed : written }}
       onInput={(text) => {
         setTyped(text)
-        if (form.wrongWith?.(text) === undefined) onChange(form.read(text))
+        if (form.wrongWith?.(text) === undefined) onChange(form.read(text, value))
       }}
     />
   )

@@ -133,10 +133,7 @@ export function Tree({ value, depth = 0 }: { readonly value: unknown; readonly d
         <ul>
           {shown.map(([name, member]) => (
             <li key={name}>
-              <b>
-                <Foreign text={name} />
-              </b>{' '}
-              <Tree value={member} depth={depth + 1} />
+              <Foreign text={name} strong /> <Tree value={member} depth={depth + 1} />
             </li>
           ))}
           {shown.length < members.length && (

@@ -8,6 +8,7 @@ import { isStreamOpen, useEvents } from '../events.ts'
 import { ask } from '../interface.ts'
 import { after, stateOf, usePages } from '../pages.ts'
 import { CallCharts } from '../parts/call-charts.tsx'
+import { DangerousAction } from '../parts/dialog.tsx'
 import { Field } from '../parts/field.tsx'
 import { Foreign } from '../parts/foreign.tsx'
 import { HealthLine } from '../parts/health-line.tsx'
@@ -112,7 +113,8 @@ export function Calls() {
   // The filters of the address are those of the interface; those without a field are shown beside them.
   const names = ['namespace', 'tool', 'outcome', 'connection', 'user', 'token', 'via', 'since', 'until']
   const others = names.slice(3).filter((name) => of(name) !== '')
-  const wanted = names.flatMap((name) => (of(name) === '' ? [] : [`&${name}=${encodeURIComponent(of(name))}`])).join('')
+  const parts = names.map((name) => (of(name) === '' ? '' : `&${name}=${encodeURIComponent(of(name))}`))
+  const wanted = parts.join('')
   const pages = usePages<ShownCall>(`calls ${wanted}`, async (cursor, signal) => {
     const { calls, nextCursor } = await ask<CallsBody>('GET', `/calls?limit=100${wanted}${after(cursor)}`, { signal })
     return { items: calls, nextCursor }
@@ -123,12 +125,9 @@ export function Calls() {
   const isDecidedHere = others.every((name) => name === 'connection' || name === 'user')
   const isWanted = (call: ShownCall) =>
     isDecidedHere &&
-    [
-      [of('tool'), call.tool],
-      [of('outcome'), call.outcome],
-      [of('connection'), call.connectionId],
-      [of('user'), call.userId],
-    ].every(([one, its]) => one === '' || one === its)
+    Object.entries({ tool: call.tool, outcome: call.outcome, connection: call.connectionId, user: call.userId }).every(
+      ([name, its]) => of(name) === '' || of(name) === its,
+    )
   const options = Object.fromEntries(names.flatMap((name) => (of(name) === '' ? [] : [[name, of(name)]])))
   // The command has no option for these.
   const command = ['via', 'since', 'until'].some((name) => name in options) ? undefined : { words: ['calls'], options }
@@ -189,7 +188,8 @@ export function Calls() {
         </>
       }
     >
-      <CallCharts wanted={of('namespace') === '' ? '' : `&namespace=${encodeURIComponent(of('namespace'))}`} />
+      {/* The charts have a time of their own. */}
+      <CallCharts wanted={parts.slice(0, -2).join('')} />
       {live.hasGap && (
         <p role="status">
           Some calls are missing here.{' '}
@@ -229,6 +229,38 @@ function allowing({ namespace, connectionId, tool }: ShownCall): URLSearchParams
   return new URLSearchParams({ policy: policyText(policy), namespace, connection: connectionId, tool })
 }
 
+/** The words for a rule, by its place in a policy: the record keeps no policies, which may be confidential. */
+function wordsOfRule(place: string): string {
+  const [, index = '', field = ''] = /^policy\[(\d+)\]\.(?:rpcReqMatch\.)?(.+)$/.exec(place) ?? []
+  if (field === '') return 'A rule of its token does not allow it.'
+  const matched = field === 'params.name' ? 'tools whose names match' : `MCP requests whose ${field} matches`
+  const allowed = place.includes('.rpcReqMatch.') ? `${matched} its pattern` : `some ${field}`
+  return `Constraint ${Number(index) + 1} of the token’s policy allows only ${allowed}.`
+}
+
+function UsedToken({ call: { jti } }: { readonly call: ShownCall }) {
+  const [isRevoked, setRevoked] = useState(false)
+  return jti === undefined ? (
+    <>none: the key itself</>
+  ) : (
+    <>
+      <code>{jti}</code> {isRevoked && <span role="status">is revoked</span>}{' '}
+      <DangerousAction
+        name="revoke"
+        label="Revoke"
+        act="Revoke this token"
+        isSmall
+        onAct={async () => {
+          await ask('POST', '/tokens/revoke', { body: { tokenId: jti } })
+          setRevoked(true)
+        }}
+      >
+        <p>The token ends at once, with every token minted with it.</p>
+      </DangerousAction>
+    </>
+  )
+}
+
 export function Call() {
   const [, id = ''] = address.value.path
   const story = useResource<CallStory>(`/calls/${encodeURIComponent(id)}`)
@@ -255,7 +287,8 @@ export function Call() {
                 <>It never reached the server: {JSON.stringify(call.code)}.</>
               ) : (
                 <>
-                  A rule of its token does not allow it: <code>{call.constraint}</code>.{' '}
+                  {wordsOfRule(call.constraint)} The rule is <code>{call.constraint}</code>; explain the token to read
+                  it whole.{' '}
                   <a href={`${hrefOf('tokens')}?${allowing(call)}`}>See a policy that allows this call alone</a>
                 </>
               )}
@@ -274,7 +307,7 @@ export function Call() {
               ),
               User: <Foreign text={call.userId} />,
               'API key': call.keyId,
-              Token: call.jti ?? 'none: the key itself',
+              Token: <UsedToken call={call} />,
               Request: <Copied text={call.requestId} />,
             }}
           />

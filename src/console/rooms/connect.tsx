@@ -168,10 +168,7 @@ function Waiting({ namespace, id }: { readonly namespace: string; readonly id: s
           'Waiting for its first request…'
         ) : (
           <>
-            <b>
-              <Foreign text={arrived.client} />
-            </b>{' '}
-            has arrived for {arrived.userId}, <When at={arrived.time} />.
+            <Foreign text={arrived.client} strong /> has arrived for {arrived.userId}, <When at={arrived.time} />.
           </>
         )}
       </p>

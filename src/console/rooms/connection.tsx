@@ -102,7 +102,7 @@ function OwnHealth({ namespace, path, health: { now, change } }: PartProps) {
     return true
   })
   return (
-    <section data-part="health" data-level={now?.level ?? 'unknown'}>
+    <section class="now" data-part="health" data-level={now?.level ?? 'unknown'}>
       {now === undefined ? (
         <span class="muted">Its health is not known yet.</span>
       ) : (

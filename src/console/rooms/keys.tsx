@@ -34,10 +34,8 @@ function Grants() {
         {data?.grants.map((one) => (
           <li key={one.id} data-id={one.id} class="spread">
             <span>
-              <b>
-                <Foreign text={one.client} />
-              </b>{' '}
-              at {[one.namespace, one.connectionId ?? one.view].filter(Boolean).join('/')},{' '}
+              <Foreign text={one.client} strong /> at{' '}
+              {[one.namespace, one.connectionId ?? one.view].filter(Boolean).join('/')},{' '}
               {one.tools === null ? 'all tools' : `${one.tools.length} tools`}, ends <When at={one.expiresAt} />
             </span>
             <DangerousAction

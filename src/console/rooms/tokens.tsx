@@ -248,6 +248,7 @@ function Explain({ policy }: { readonly policy: string }) {
   const [args, setArgs] = useState('')
   const [token, setToken] = useState('')
   const [shown, setShown] = useState<Explanation | undefined>()
+  useEffect(() => setShown(undefined), [policy, token])
   const subject = () => (token === '' ? { policy: policyOf(policy) } : { token })
   const explain = useAction(async () => {
     const request = {
@@ -257,7 +258,7 @@ function Explain({ policy }: { readonly policy: string }) {
     setShown(await ask<Explanation>('POST', '/tokens/explain', { body: { ...subject(), request } }))
   })
   const revoke = useAction(async () => {
-    await ask('POST', '/tokens/revoke', { body: { token } })
+    await ask('POST', '/tokens/revoke', { body: /^tok_/.test(token) ? { tokenId: token } : { token } })
     setToken('')
     setShown(undefined)
     return 'The token is revoked, with every token minted with it.'
@@ -283,7 +284,7 @@ function Explain({ policy }: { readonly policy: string }) {
         type="secret"
         value={token}
         onInput={setToken}
-        hint="instead of the policy; it is sent in a request body and kept nowhere"
+        hint="instead of the policy; to revoke one, its id (tok_…) is enough. It is sent in a request body and kept nowhere"
         error={revoke.error?.message}
       />
       <Action name="explain" type="submit" isBusy={explain.isBusy}>
@@ -292,7 +293,7 @@ function Explain({ policy }: { readonly policy: string }) {
       <Action
         name="revoke"
         isBusy={revoke.isBusy}
-        reason={token === '' ? 'Paste a token to take it away' : undefined}
+        reason={token === '' ? 'Paste a token, or its id, to revoke it' : undefined}
         onClick={() => void revoke.run()}
       >
         Revoke this token

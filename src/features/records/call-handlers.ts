@@ -4,7 +4,7 @@ import { invalidRequest } from '../../errors.ts'
 import { handlersOf } from '../../http/handler.ts'
 import { readInteger, readQuery } from '../../http/query.ts'
 import { noStoreJson, wholeResponse } from '../../http/respond.ts'
-import { matchesCall, type RecordedCall } from '../../ops/call-filter.ts'
+import { type CallFilter, matchesCall, type RecordedCall } from '../../ops/call-filter.ts'
 import { seriesOf } from './call-series.ts'
 import { fieldsOf, pageBack, readTime } from './page-back.ts'
 import { type RecordsDeps, readableCalls, shownCall } from './readable-calls.ts'
@@ -17,12 +17,14 @@ const seriesStepsMax = 500
 
 const filters = ['namespace', 'connection', 'tool', 'user', 'token', 'outcome', 'via'] as const
 const parameters = [...filters, 'since', 'until', 'limit', 'cursor']
+const filtersIn = (query: ReadonlyMap<string, string>): CallFilter =>
+  Object.fromEntries(filters.map((name) => [name, query.get(name)]))
 
 async function listCalls(deps: RecordsDeps, request: Request): Promise<Response> {
   const context = await deps.authorizer.authenticate(request) // 401, 429
   const query = readQuery(request.url, parameters) // 400
   const matches = matchesCall({
-    ...Object.fromEntries(filters.map((name) => [name, query.get(name)])),
+    ...filtersIn(query),
     since: readTime(query, 'since'), // 400
     until: readTime(query, 'until'), // 400
   })
@@ -48,15 +50,18 @@ const ndjson = 'application/x-ndjson'
 
 async function countCalls(deps: RecordsDeps, request: Request): Promise<Response> {
   const context = await deps.authorizer.authenticate(request) // 401, 429
-  const query = readQuery(request.url, ['since', 'until', 'step', 'namespace', 'connection']) // 400
+  const query = readQuery(request.url, [...filters, 'since', 'until', 'step']) // 400
   const until = readTime(query, 'until') ?? deps.clock.now() // 400
   const since = readTime(query, 'since') ?? until - 3600 * 1000 // 400
   const step = readInteger(query, 'step', { least: 1, most: 24 * 3600, otherwise: 60 }) * 1000 // 400
   const count = Math.ceil((until - since) / step)
   if (!(count >= 1 && count <= seriesStepsMax))
     throw invalidRequest(`step: must divide the time between since and until into 1 to ${seriesStepsMax} steps`)
-  const wanted = { since, until, namespace: query.get('namespace'), connection: query.get('connection') }
-  const series = await seriesOf(recentCalls(deps, context, wanted), { since, step, count }) // 429
+  const series = await seriesOf(recentCalls(deps, context, { ...filtersIn(query), since, until }), {
+    since,
+    step,
+    count,
+  }) // 429
   await deps.authorizer.authenticate(request, true) // 401, as for calls
   return wholeResponse(request, JSON.stringify(series), { headers: noStoreJson })
 }

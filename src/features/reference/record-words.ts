@@ -24,6 +24,15 @@ export const recordSchemas = {
   AuditVerification: model.AuditVerification,
 }
 
+const callFilters = [
+  query('namespace', 'Calls in this namespace'),
+  query('connection', 'Calls through this connection: its id, or `NAMESPACE/ID`'),
+  query('tool', 'Calls of this tool'),
+  query('user', 'Calls by this user'),
+  query('token', 'Calls with the token of this id, or with a token minted with it'),
+  query('outcome', 'Calls with this outcome', { type: 'string', enum: [...model.callOutcomes] }),
+  query('via', 'Calls over MCP, or with `.tools`', { type: 'string', enum: ['mcp', 'tools'] }),
+]
 const page = [
   query('since', 'Not before this time', time),
   query('until', 'Not after this time', time),
@@ -42,16 +51,7 @@ export const recordWords: Readonly<Partial<Record<OperationId, Words>>> = {
     description:
       'Lists the newest calls first. You see your own calls, and the calls in the namespaces that you manage; operators see all calls. ' +
       `The \`namespaces\` and \`metadata\` of a token’s policy narrow the list. ${narrowed}`,
-    parameters: [
-      query('namespace', 'Calls in this namespace'),
-      query('connection', 'Calls through this connection: its id, or `NAMESPACE/ID`'),
-      query('tool', 'Calls of this tool'),
-      query('user', 'Calls by this user'),
-      query('token', 'Calls with the token of this id, or with a token minted with it'),
-      query('outcome', 'Calls with this outcome', { type: 'string', enum: [...model.callOutcomes] }),
-      query('via', 'Calls over MCP, or with `.tools`', { type: 'string', enum: ['mcp', 'tools'] }),
-      ...page,
-    ],
+    parameters: [...callFilters, ...page],
     answer: model.CallPage,
   },
   countCalls: {
@@ -63,8 +63,7 @@ export const recordWords: Readonly<Partial<Record<OperationId, Words>>> = {
       query('since', 'Begin here (default: an hour before `until`)', time),
       query('until', 'End here (default: now)', time),
       query('step', 'Seconds of a step; at most 500 steps are counted', integer(1, 86_400, 60)),
-      query('namespace', 'Calls in this namespace'),
-      query('connection', 'Calls through this connection: its id, or `NAMESPACE/ID`'),
+      ...callFilters,
     ],
     answer: model.CallSeries,
   },

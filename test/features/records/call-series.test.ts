@@ -67,6 +67,17 @@ test('a series counts the calls that the caller may read, in equal steps', async
   expect([await total(api.linus), await total(api.jonas), await total(api.operator)]).toEqual([5, 0, 6])
   const lumen = (await api.operator('GET /calls/series?namespace=lumen')).body.steps
   expect(lumen.filter(({ ok }: { ok: number }) => ok > 0)).toHaveLength(1)
+  record(20 * second, { tool: 'other', userId: 'priya', namespace: 'lumen' })
+  for (const [filter, count] of [
+    ['tool=other', 1],
+    ['user=priya', 2],
+    ['user=priya&tool=other&outcome=ok', 1],
+    ['user=priya&outcome=refused', 0],
+    ['via=tools', 0],
+  ] as const) {
+    const { steps } = (await api.operator(`GET /calls/series?${filter}`)).body
+    expect([filter, steps.reduce((sum: number, { ok }: { ok: number }) => sum + ok, 0)]).toEqual([filter, count])
+  }
   for (const wrong of ['step=0', 'step=1', `since=${timeOf(0)}&until=${timeOf(1)}`, 'limit=1', 'since=x'])
     expect((await api.linus(`GET /calls/series?${wrong}`)).status).toBe(400)
 })
