@@ -42,10 +42,14 @@ function answering<T extends TSchema>(
 ) {
   const validator = validatorOf(shape)
   return async (deps: ExplainDeps, request: Request): Promise<Response> => {
-    const context = await deps.authorizer.authenticate(request) // 401, 429
+    const { authorizer } = deps
+    await authorizer.authenticate(request) // 401, 429
     refuseQuery(request.url) // 400
     const body = await readOptionalBody(request, validator, { ...ordinaryBody, depthMax: rpcDepthMax }) // 400
-    const found = await find(deps, context, body)
+    // The client may have sent the body slowly, and the search may wait: a credential that was revoked in the meantime
+    // reads nothing.
+    const found = await find(deps, await authorizer.authenticate(request, true), body) // 401
+    await authorizer.authenticate(request, true) // 401
     return wholeResponse(request, JSON.stringify(found), { headers: noStoreJson })
   }
 }

@@ -1,0 +1,64 @@
+/** A credential that is revoked while its question is under way is told nothing. */
+
+import { expect, test } from 'bun:test'
+import { revokeToken } from '../../../src/auth/revocation.ts'
+import { mintToken } from '../../api/cases.ts'
+import { openMemoryStore } from '../../support/memory-store.ts'
+import { createTestPlatform, startOfTime } from '../../support/platform.ts'
+import { ada, world } from './acme.ts'
+
+/** `whenAsked`: before the last byte of the body arrives, once the request has been accepted. */
+async function asked(path: string, body: object, whenAsked: () => Promise<unknown>, store = openMemoryStore()) {
+  const platform = await createTestPlatform({ sources: [world], store })
+  const token = await mintToken(platform.fetch, ada)
+  const { jti } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
+  const bytes = new TextEncoder().encode(JSON.stringify(body))
+  let pulls = 0
+  const slow = new ReadableStream({
+    async pull(controller) {
+      pulls += 1
+      if (pulls === 1) return controller.enqueue(bytes.subarray(0, 1))
+      await whenAsked()
+      controller.enqueue(bytes.subarray(1))
+      controller.close()
+    },
+  })
+  const revoke = () => revokeToken(platform.store, jti, { exp: undefined, nowSeconds: startOfTime / 1000 })
+  const send = () =>
+    platform.fetch(path, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      body: slow,
+    })
+  return { revoke, send }
+}
+
+for (const [operation, body] of Object.entries({
+  explain: { request: { namespace: 'acme', connection: 'crm', tool: 'find' } },
+  lint: { policy: [{ operations: 'execute' }] },
+  coverage: {},
+  diff: { old: { policy: [{ operations: 'write' }] }, new: { policy: [{ operations: 'read' }] } },
+  suggest: {},
+}))
+  test(`${operation} with a body that takes its time`, async () => {
+    let revoke = async () => {}
+    const question = await asked(`/tokens/${operation}`, body, () => revoke())
+    revoke = question.revoke
+    expect((await question.send()).status).toBe(401)
+  })
+
+test('coverage that takes its time', async () => {
+  const store = openMemoryStore()
+  let revoke: (() => Promise<void>) | undefined
+  const { getMany } = store
+  store.getMany = async (...wanted) => {
+    const once = revoke
+    revoke = undefined
+    await once?.()
+    return getMany.apply(store, wanted)
+  }
+  const question = await asked('/tokens/coverage', {}, async () => {}, store)
+  revoke = question.revoke
+  expect((await question.send()).status).toBe(401)
+  expect(revoke).toBeUndefined()
+})
