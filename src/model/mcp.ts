@@ -73,8 +73,13 @@ export function namedBy(method: string, params: unknown): unknown {
 /** A tool as a person sees it who decides about it. */
 export interface ShownTool {
   readonly name: string
+  /** What each server says of it that has such a tool. */
+  readonly claims: readonly ToolClaim[]
+}
+
+export interface ToolClaim {
   /** The server's own words; long ones are cut. */
   readonly description: string
-  /** By its annotations, which are the server's own claim. */
+  /** By its annotations. */
   readonly risk: string
 }

@@ -68,8 +68,10 @@ ${
     ? html`<label class="field">Names of tools, separated by spaces<input type="text" name="tool"></label>
 <input type="hidden" name="typed" value="1">`
     : tools.map(
-        ({ name, description, risk }) =>
-          html`<label><input type="checkbox" name="tool" value="${name}"> ${name}<small>${description} (${risk})</small></label>`,
+        ({ name, claims }) =>
+          html`<label><input type="checkbox" name="tool" value="${name}"> ${name}${claims.map(
+            ({ description, risk }) => html`<small>${description} (${risk})</small>`,
+          )}</label>`,
       )
 }
 </fieldset>

@@ -3,13 +3,16 @@
 import type { RequestContext } from '../../auth/authorizer.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import type { Work } from '../../fairness/turns.ts'
-import type { ShownTool } from '../../model/mcp.ts'
+import type { ShownTool, ToolClaim } from '../../model/mcp.ts'
 import { within } from '../../within.ts'
-import { consentToolsTimeoutMs, shown } from '../gateway/tool-requests.ts'
+import { claimOf, consentToolsTimeoutMs, risks } from '../gateway/tool-requests.ts'
 import { narrowedBy } from './endpoint-context.ts'
 import type { EndpointDeps } from './endpoint-deps.ts'
 import { joining, type Shown, withLists } from './joined-lists.ts'
 import type { ListedDefinition } from './rendered-offer.ts'
+
+/** Different claims about one name. Past it: the ids of the connections alone. */
+const claimsShownMax = 10
 
 /** Each by its own name, under which the rules know it. Undefined if they cannot be listed in time. */
 export async function endpointTools(
@@ -29,12 +32,24 @@ function* showing(all: readonly Shown[]): Work<ShownTool[]> {
   const byName = new Map<string, ListedDefinition[]>()
   for (const one of (yield* joining(all, 'tools')).definitions) byName.getOrInsertComputed(one.own, () => []).push(one)
   const tools: ShownTool[] = []
-  for (const [first, ...others] of byName.values()) {
-    if (first === undefined) continue
-    yield first.size
-    const ids = [first, ...others].map(({ connectionId }) => connectionId).join(', ')
-    const tool = shown(first.definition)
-    tools.push({ ...tool, description: `${ids}: ${tool.description}` })
-  }
+  for (const [name, listed] of byName) tools.push({ name, claims: yield* claimsIn(listed) })
   return tools
+}
+
+/** The gravest first: who allows a name allows all of them, and none may hide behind another's harmless words. */
+export function* claimsIn(
+  listed: readonly Pick<ListedDefinition, 'size' | 'definition' | 'connectionId'>[],
+): Work<ToolClaim[]> {
+  const claims = new Map<string, ToolClaim & { readonly ids: string[] }>()
+  for (const { size, definition, connectionId } of listed) {
+    yield size
+    const claim = claimOf(definition)
+    const { ids } = claims.getOrInsertComputed(`${claim.risk}: ${claim.description}`, () => ({ ...claim, ids: [] }))
+    ids.push(connectionId)
+  }
+  const all = [...claims.values()].sort((a, b) => risks.indexOf(a.risk) - risks.indexOf(b.risk))
+  const shown = all.slice(0, claimsShownMax)
+  const left = all.slice(claimsShownMax)
+  if (left[0]) shown.push({ ids: left.flatMap(({ ids }) => ids), description: 'other words', risk: left[0].risk })
+  return shown.map(({ ids, description, risk }) => ({ description: `${ids.join(', ')}: ${description}`, risk }))
 }

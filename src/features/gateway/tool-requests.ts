@@ -4,7 +4,7 @@ import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer
 import { invalidRequest, PlatformError, rateLimited } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { parsedResponseMemoryFactor, toolsCharsMax, upstreamBodyTimeoutMs } from '../../limits.ts'
-import { rpcCodes, type ShownTool, statelessHeaders, statelessMeta } from '../../model/mcp.ts'
+import { rpcCodes, type ShownTool, statelessHeaders, statelessMeta, type ToolClaim } from '../../model/mcp.ts'
 import { cutText } from '../../schema/cut-text.ts'
 import { parsingExactly, parsingWithin } from '../../schema/json.ts'
 import { within } from '../../within.ts'
@@ -37,21 +37,23 @@ export async function shownTools(
   // The person was authenticated by a browser session just now, and is not asked again within this request.
   const call: AuthorizedCall = { context, connection, at: deps.clock.monotonic(), renew: async () => call }
   const tools = listDefinitions(deps, call, 'tools').then(
-    (all) => all.map(shown),
+    (all) => all.map((one) => ({ name: String(one['name']), claims: [claimOf(one)] })),
     () => undefined,
   )
   return within(consentToolsTimeoutMs, tools, () => undefined)
 }
 
+/** What a tool may do, the gravest first. */
+export const risks: readonly string[] = ['may change or delete data', 'changes data, and deletes none', 'only reads']
+
 /** `readOnlyHint` and `destructiveHint` (MCP, tool annotations): without them a tool may do everything. */
-export function shown({ name, description, annotations }: Definition): ShownTool {
+export function claimOf({ description, annotations }: Definition): ToolClaim {
   const text = typeof description === 'string' ? description.trim() : ''
   const { readOnlyHint, destructiveHint } = (annotations ?? {}) as Definition
-  const change = destructiveHint === false ? 'changes data, and deletes none' : 'may change or delete data'
+  const [grave = '', mild = '', none = ''] = risks
   return {
-    name: String(name),
     description: text.length > shownCharsMax ? `${text.slice(0, shownCharsMax)}…` : text,
-    risk: readOnlyHint === true ? 'only reads' : change,
+    risk: readOnlyHint === true ? none : destructiveHint === false ? mild : grave,
   }
 }
 

@@ -1,7 +1,7 @@
 /** Tools as the consent page shows them. */
 
 import { expect, test } from 'bun:test'
-import { shown } from '../../../src/features/gateway/tool-requests.ts'
+import { claimOf } from '../../../src/features/gateway/tool-requests.ts'
 
 test('a tool is shown with the beginning of its words, and what its server claims that it does', () => {
   const rows: [given: object, description: string, risk: string][] = [
@@ -12,6 +12,5 @@ test('a tool is shown with the beginning of its words, and what its server claim
     [{ annotations: { readOnlyHint: true, destructiveHint: true } }, '', 'only reads'],
     [{ description: 'x'.repeat(161) }, `${'x'.repeat(160)}…`, 'may change or delete data'],
   ]
-  for (const [given, description, risk] of rows)
-    expect(shown({ name: 'a', ...given })).toEqual({ name: 'a', description, risk })
+  for (const [given, description, risk] of rows) expect(claimOf({ name: 'a', ...given })).toEqual({ description, risk })
 })
