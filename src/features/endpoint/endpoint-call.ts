@@ -199,6 +199,8 @@ function* rewriting(
 ): Generator<number, string> {
   // An event may carry only an id, without data.
   if (data === '') return data
+  // In a batch (revision 2025-03-26) a server could answer the client's call of another server.
+  if (!/^[ \t\r\n]*\{/.test(data)) throw new SyntaxError('An event must be one JSON-RPC message')
   const { namespace, connectionId, stored } = connection
   const isMocked = stored.connection.mock?.enabled === true
   const replace: ReplaceValue = (path, raw) => {
