@@ -31,6 +31,26 @@ export function pathProblem(path: string): string | undefined {
  */
 const preliminary = /^(?:initialize|ping|server\/discover|tools\/list|notifications\/.*)$/s
 
+const [named, resources] = [
+  new Set(['tools/call', 'prompts/get']),
+  new Set(['resources/read', 'resources/subscribe', 'resources/unsubscribe']),
+]
+const methodsByParameter = new Map([
+  ['name', named],
+  ['arguments', named],
+  ['uri', resources],
+])
+
+/**
+ * The methods that have the parameter in which a path begins (MCP), for those that rules are written about; undefined
+ * for other paths. In a request of another method it says nothing, as servers ignore it: a client that added it would
+ * pass a rule about tools with any method.
+ */
+export function methodsWith(path: string): ReadonlySet<string> | undefined {
+  const [first, second = ''] = path.split('.', 2)
+  return first === 'params' ? methodsByParameter.get(second) : undefined
+}
+
 /** True for a rule about a request's parameters. */
 export function isParamsRule({ path }: RpcRule): boolean {
   return path.startsWith('params.')
@@ -68,10 +88,11 @@ export class RpcBody {
 
   /**
    * The text at a path. Own properties only, so that `constructor.name` or `length` match nothing; digits do not index
-   * an array. Undefined if an object has two keys that differ only in case or width: some servers treat them as the
+   * an array. Undefined for a parameter that the method does not have, and if an object has two keys that differ only in case or width: some servers treat them as the
    * same key and use the last one.
    */
   textAt(path: string): string | undefined {
+    if (methodsWith(path)?.has(this.textAt('method') ?? '') === false) return undefined
     let value = this.#body
     for (const part of path.split('.')) {
       if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined

@@ -3,7 +3,7 @@
 import { type FoundText, findingText } from '../schema/pattern-search.ts'
 import { costToAsk, matches } from '../schema/patterns.ts'
 import type { Block } from './block.ts'
-import type { RpcRule } from './rpc-match.ts'
+import { methodsWith, type RpcRule } from './rpc-match.ts'
 
 /** Texts by path. Undefined: the message has nothing there. */
 export type MessageTexts = ReadonlyMap<string, string | undefined>
@@ -49,8 +49,10 @@ export function* findingWiderMessages(
   ])
   let values = 0
   let isComplete = true
-  function* textAt(path: string, ...none: readonly string[]): Generator<number, string | undefined> {
-    const all = (asked.get(path) ?? []).map(({ pattern }) => pattern)
+  type Patterns = readonly string[]
+  /** A text that matches the new policy's rules and `also`, and none of `none`. */
+  function* textAt(path: string, none: Patterns = [], also: Patterns = []): Generator<number, string | undefined> {
+    const all = [...(asked.get(path) ?? []).map(({ pattern }) => pattern), ...also]
     values += 1
     const found: FoundText = hasTime() ? yield* findingText(all, none) : undefined
     isComplete &&= found !== undefined
@@ -72,15 +74,17 @@ export function* findingWiderMessages(
   }
   // One of a method to which all rules apply, and one of any other.
   const bases: MessageTexts[] = []
-  for (const none of [[preliminary], []]) {
-    const method = yield* textAt('method', ...none)
+  const having = [...asked.keys()].flatMap((path) => [...(methodsWith(path) ?? [])].join('|') || [])
+  const havingAll = having.map((names) => `^(?:${names})$`)
+  for (const [none, also] of [[[preliminary], havingAll], [[]]] as const) {
+    const method = yield* textAt('method', none, also)
     if (method !== undefined) bases.push(new Map(base).set('method', method))
   }
   const messages: MessageTexts[] = [...bases]
   for (const { path, pattern } of rulesOf(old)) {
     const texts = [
-      yield* textAt(path, pattern),
-      path === 'method' ? yield* textAt(path, pattern, preliminary) : undefined,
+      yield* textAt(path, [pattern]),
+      path === 'method' ? yield* textAt(path, [pattern, preliminary], havingAll) : undefined,
     ]
     for (const one of bases) {
       if (!asked.has(path)) messages.push(new Map(one).set(path, undefined))

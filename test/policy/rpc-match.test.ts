@@ -68,6 +68,21 @@ describe('ruleMatches() does not find', () => {
   })
 })
 
+test('a parameter counts in requests of methods that have it: in others a client may add it, and servers ignore it', () => {
+  const params = { name: 'get_x', uri: 'file:///a', arguments: { city: 'Paris' }, level: 'debug', _meta: { a: 'b' } }
+  const methods = [
+    ...['tools/call', 'prompts/get', 'resources/read', 'resources/subscribe', 'resources/unsubscribe'],
+    ...['resources/list', 'completion/complete', 'logging/setLevel', 'tasks/get', 'tools/call ', 'x/call', undefined],
+  ]
+  const matching = (path: string) => methods.filter((method) => ruleMatches({ path, pattern: '.' }, { method, params }))
+  for (const path of ['params.name', 'params.arguments.city']) expect(matching(path)).toEqual(methods.slice(0, 2))
+  expect(matching('params.uri')).toEqual(methods.slice(2, 5))
+  for (const path of ['params.level', 'params._meta.a']) expect(matching(path)).toEqual(methods)
+  // Two keys that some servers read as one name no method.
+  const twice = { method: 'tools/call', Method: 'resources/read', params }
+  expect(ruleMatches({ path: 'params.name', pattern: '.' }, twice)).toBe(false)
+})
+
 describe('a rule means what every reader would read', () => {
   const amounts: [value: number, matches: boolean][] = [
     [5, true],
@@ -91,11 +106,11 @@ describe('a rule means what every reader would read', () => {
     test(`${text}: ${matches}`, () => {
       const args = JSON.parse(text)
       const rule = { path: 'params.arguments.owner', pattern: '^me$' }
-      expect(ruleMatches(rule, { params: { arguments: args } })).toBe(matches)
+      expect(ruleMatches(rule, { method: 'tools/call', params: { arguments: args } })).toBe(matches)
     })
   }
   test('a key that looks like one on the way', () => {
-    const body = { params: { arguments: { owner: 'me' }, Arguments: { owner: 'evil' } } }
+    const body = { method: 'tools/call', params: { arguments: { owner: 'me' }, Arguments: { owner: 'evil' } } }
     expect(ruleMatches({ path: 'params.arguments.owner', pattern: '^me$' }, body)).toBe(false)
   })
 })
