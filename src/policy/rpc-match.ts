@@ -88,8 +88,8 @@ export class RpcBody {
 
   /**
    * The text at a path. Own properties only, so that `constructor.name` or `length` match nothing; digits do not index
-   * an array. Undefined for a parameter that the method does not have, and if an object has two keys that differ only in case or width: some servers treat them as the
-   * same key and use the last one.
+   * an array. Undefined for a parameter that the method does not have (`methodsWith`), and if an object has two keys
+   * that differ only in case or width: some servers treat them as the same key and use the last one.
    */
   textAt(path: string): string | undefined {
     if (methodsWith(path)?.has(this.textAt('method') ?? '') === false) return undefined

@@ -16,6 +16,21 @@ export async function post(
   return platform.fetch(path, { method: 'POST', headers, body: body.toString() })
 }
 
+/** A body whose last byte arrives after `meanwhile`, once the request was accepted. */
+export function slowBody(text: string, meanwhile: () => Promise<unknown>): ReadableStream<Uint8Array> {
+  const bytes = new TextEncoder().encode(text)
+  let pulls = 0
+  return new ReadableStream({
+    async pull(controller) {
+      pulls += 1
+      if (pulls === 1) return controller.enqueue(bytes.subarray(0, 1))
+      await meanwhile()
+      controller.enqueue(bytes.subarray(1))
+      controller.close()
+    },
+  })
+}
+
 /** The cookie that a response sets, as a request sends it. */
 export function cookieIn(response: Response): string {
   return response.headers.get('set-cookie')?.split(';')[0] ?? ''

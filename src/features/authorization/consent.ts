@@ -47,10 +47,13 @@ async function authorizePage(deps: OAuthDeps, request: Request): Promise<Respons
 
 async function decideConsent(deps: OAuthDeps, request: Request): Promise<Response> {
   const { issuer, records } = deps
+  const before = await readRequest(deps, request) // 400, 404, 429
+  if (before instanceof Response) return before // 303
+  const form = await readForm(request) // 400
+  // The form may have come slowly: the session may have ended in the meantime.
   const asked = await readRequest(deps, request) // 400, 404, 429
   if (asked instanceof Response) return asked // 303
   const { client, redirectUri, challenge, state, session, resource } = asked
-  const form = await readForm(request) // 400
   requireFormToken(form.one('form'), session.formToken(formOf(asked))) // 403
   const decision = readDecision(form, resource) // 400
   if (typeof decision === 'object' && 'problem' in decision) return show(deps, asked, decision.problem)

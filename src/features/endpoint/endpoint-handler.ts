@@ -123,7 +123,7 @@ async function handle(deps: EndpointDeps, asked: EndpointRequest, owner: string)
   if (target !== undefined) return sendCall(deps, asked, target)
   await requireAllowed(deps, asked) // 403
   const kind = listOf.get(method)
-  if (kind !== undefined) return list(deps, asked, kind, params)
+  if (kind !== undefined) return unlessRevoked(deps, asked, list(deps, asked, kind, params))
   const isHandshake = message.era === 'handshake'
   if (method === 'ping' && isHandshake) return answer(asked, {})
   if ((method === 'initialize' && isHandshake) || method === 'server/discover') return greet(deps, asked, owner, params)
@@ -135,10 +135,19 @@ async function callTool(deps: EndpointDeps, asked: EndpointRequest, name: string
     // Asked as for a list, which it is.
     await requireAllowed(deps, asked, { ...asked.message.body, method: 'tools/list', params: {} }) // 403
     const { request } = asked.context
-    return answer(asked, await shown(deps, asked, (all) => allowanceOf(request).run(statusResult(all)))) // 400, 429
+    const status = shown(deps, asked, (all) => allowanceOf(request).run(statusResult(all)))
+    return unlessRevoked(
+      deps,
+      asked,
+      status.then((result) => answer(asked, result)),
+    ) // 400, 429
   }
   if (asked.options.isSearch && name === 'search_tools')
-    return searchTools(deps, asked, (use) => shown(deps, asked, use))
+    return unlessRevoked(
+      deps,
+      asked,
+      searchTools(deps, asked, (use) => shown(deps, asked, use)),
+    )
   const as = callTools.find((one) => one === name)
   if (asked.options.isSearch && as !== undefined) return callFound(deps, asked, as)
   const target = await targetOfName(deps, asked, { kind: 'tools', name, path: ['params', 'name'] })
@@ -168,6 +177,13 @@ async function targetOf(
     ? await targetOfName(deps, asked, { kind: 'prompts', name: given, path })
     : await targetOfUri(deps, asked, { uri: given, path })
   return target ?? unknown(asked, isPrompt ? 'prompt' : 'resource', given)
+}
+
+/** It may have waited for servers: a credential that was revoked in the meantime is told nothing. Throws 401. */
+async function unlessRevoked({ authorizer }: EndpointDeps, { context }: EndpointRequest, waiting: Promise<Response>) {
+  const response = await waiting
+  await authorizer.authenticate(context.request, true)
+  return response
 }
 
 /** Passes the connections with their lists to `use`. Throws 400, 429, and what `use` throws. */

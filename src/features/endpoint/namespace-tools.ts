@@ -18,6 +18,8 @@ export const listNamespaceTools: Answer<EndpointDeps> = async (deps, request) =>
   readQuery(request.url, []) // 400
   const asked = { namespace: namespace.namespace, length: 46, mayAsk: true } as const
   const body = await withLists(deps, context, asked, (shown) => allowanceOf(request).run(writing(shown))) // 400, 429
+  // It may have waited for servers.
+  await deps.authorizer.authenticate(request, true) // 401
   return wholeResponse(request, body, { headers: noStoreJson })
 }
 

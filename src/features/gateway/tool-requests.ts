@@ -43,7 +43,7 @@ export async function shownTools(
   return within(consentToolsTimeoutMs, tools, () => undefined)
 }
 
-/** What a tool may do, the gravest first. */
+/** Risks of tools, the gravest first. */
 export const risks: readonly string[] = ['may change or delete data', 'changes data, and deletes none', 'only reads']
 
 /** `readOnlyHint` and `destructiveHint` (MCP, tool annotations): without them a tool may do everything. */

@@ -25,6 +25,7 @@ import {
 import { createOAuthFetch, holderOf, SignInProblem } from './oauth-fetch.ts'
 import { clientPage, continuePage, type Visit, type Visitor } from './setup-pages.ts'
 import type { CodeExchange } from './tokens.ts'
+import { requireVisit } from './visit.ts'
 
 /** The record of a sign-in that has begun. The callback must belong to it, and finds it by its `state`. */
 export interface Attempt extends CodeExchange {
@@ -167,6 +168,7 @@ async function chooseClient(
   if (client !== undefined)
     throw conflict('postern can register with this server itself, and needs no client ID: open the page again')
   await keepGivenClient(deps, visit, { ...typed, issuer, isTyped: true, isIssuerMet: true })
+  await deps.audit.record('connection.changed', { ...visit.by, ...visit.ref, what: 'client' })
   return givenClientFor(server, typed)
 }
 
@@ -176,11 +178,14 @@ function givenClientFor(server: ServerMetadata, { clientId, clientSecret }: Give
 }
 
 /** Throws `conflict` if the connection was changed in the meantime. */
-async function keepGivenClient({ store, signInKey }: BeginDeps, { ref, stored }: Visit, given: StoredClient) {
+async function keepGivenClient(deps: BeginDeps, visit: Visit, given: StoredClient) {
+  const { store, signInKey } = deps
+  const { ref, stored } = visit
   const oauth = sealPart('oauth', given, ref, signInKey)
   const after = { connection: stored.connection, privatePart: { ...stored.privatePart, oauth } }
-  if ((await store.commit(connectionChange(ref, stored, after))).ok) return
-  throw conflict('The connection was changed meanwhile: open the page again')
+  await requireVisit(deps, visit) // 409, 404, 403
+  if (!(await store.commit(connectionChange(ref, stored, after))).ok)
+    throw conflict('The connection was changed meanwhile: open the page again')
 }
 
 export function hashOf(cookie: string): string {

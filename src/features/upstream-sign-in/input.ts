@@ -33,6 +33,7 @@ import { type Upstream, UpstreamError } from '../../upstream/upstream.ts'
 import type { UpstreamSignInDeps } from './oauth-client.ts'
 import { holderOf } from './oauth-fetch.ts'
 import { enteredPage, inputPage, type Visit } from './setup-pages.ts'
+import { requireVisit } from './visit.ts'
 
 /** A server's configuration: its JSON Schema, and the same as fields of a form. */
 export interface Config {
@@ -168,11 +169,13 @@ function sendingProblem(input: InputValues, { url }: UpstreamTarget): string | u
 
 /** Asks the server with the values, and keeps them whatever it answers. Throws `conflict` if the record has changed. */
 async function keep(
-  { store, upstream, links, audit, headersKey }: UpstreamSignInDeps,
-  { ref, stored, by }: Visit,
+  deps: UpstreamSignInDeps,
+  visit: Visit,
   input: InputValues,
   target: UpstreamTarget,
 ): Promise<ConnectionStatus> {
+  const { store, upstream, links, audit, headersKey } = deps
+  const { ref, stored, by } = visit
   const { status: probed, serverInfo } = await probe(upstream, target, holderOf(ref, by))
   const status = hasAuthorization(target.headers) ? probed : withSetupUrl(probed, links.urlOf(ref))
   const { input: _, ...rest } = stored.privatePart
@@ -185,6 +188,7 @@ async function keep(
   }
   const connection = { ...stored.connection, status, ...(serverInfo && { serverInfo }) }
   const change = connectionChange(ref, stored, { connection, privatePart })
+  await requireVisit(deps, visit) // 409, 404, 403
   if (!(await store.commit(change)).ok) throw conflict('The connection was changed meanwhile: open the page again')
   await audit.record('connection.changed', { ...by, ...ref, what: 'input' })
   return status

@@ -3,31 +3,25 @@
  * must be told (contract, 14.3, 14.4, 14.10). Opening the page contacts nobody; its form does.
  */
 
-import { formTokenOf, requireFormToken } from '../../auth/browser-sessions.ts'
+import { requireFormToken } from '../../auth/browser-sessions.ts'
 import type { DirectorySnapshot } from '../../auth/directory.ts'
-import { isStillGood, makerOf } from '../../auth/maker.ts'
 import { openPart } from '../../auth/sealed-parts.ts'
-import { conflict, invalidRequest, notFound, PlatformError } from '../../errors.ts'
-import { allowanceOf } from '../../fairness/allowance.ts'
-import { ticketHolder } from '../../fairness/owner.ts'
+import { conflict, invalidRequest, PlatformError } from '../../errors.ts'
 import { type RateLimit, requireRate } from '../../fairness/rate-limit.ts'
-import { readForm } from '../../http/form.ts'
+import { type Form, readForm } from '../../http/form.ts'
 import { isSecureUrl } from '../../http/guard.ts'
 import { handlersOf } from '../../http/handler.ts'
-import { impossiblePage, redirect } from '../../http/html-page.ts'
-import { namesInPath, pathOf } from '../../http/path.ts'
-import { readQuery } from '../../http/query.ts'
+import { impossiblePage } from '../../http/html-page.ts'
 import type { ConnectionRef, GivenClient } from '../../model/connection.ts'
 import { formTokenField } from '../../model/input-fields.ts'
-import { isConnectionId, isSlug } from '../../model/names.ts'
 import { ownerName } from '../../model/organization.ts'
-import { findConnection } from '../../storage/connections.ts'
 import { type BeginDeps, beginSignIn, signInTarget } from './begin.ts'
 import { configOf, enterInput, isInputDue } from './input.ts'
 import type { StoredClient } from './oauth-client.ts'
 import { inputPage, setupPage, signedOutPage, type Visit } from './setup-pages.ts'
 import type { UpstreamCredentials } from './token-refresh.ts'
 import type { UpstreamTokens } from './tokens.ts'
+import { visitOf } from './visit.ts'
 
 export interface SetupDeps extends BeginDeps {
   /** Limits the forms sent per connection. */
@@ -54,45 +48,21 @@ async function showSetupPage(deps: SetupDeps, request: Request): Promise<Respons
 async function startSetup(deps: SetupDeps, request: Request): Promise<Response> {
   const visit = await visitOf(deps, request) // 400, 404, 403
   if (visit instanceof Response) return visit // 303
+  const form = await readForm(request) // 400
+  // The form may have come slowly.
+  const again = await visitOf(deps, request) // 400, 404, 403
+  if (again instanceof Response) return again // 303
   // An error leads back to this page.
-  return answerForm(deps, visit, request).catch((thrown) => {
+  return answerForm(deps, again, form).catch((thrown) => {
     throw thrown instanceof PlatformError ? thrown.with({ setupUrl: visit.action }) : thrown
   }) // 400, 403, 409, 429, 502
 }
 
-/** The visit, or the redirect to sign in first. Throws 404 and 403. */
-async function visitOf(deps: SetupDeps, request: Request): Promise<Visit | Response> {
-  const { store, authorizer, sessions, links, base, directory } = deps
-  const [namespace = '', connectionId = ''] = namesInPath(request.url)
-  const ref = { namespace, connectionId }
-  const isName = isSlug(namespace) && isConnectionId(connectionId)
-  const ticket = readQuery(request.url).get('ticket') // 400
-  if (ticket !== undefined && isName) {
-    const stored = await findConnection(store, namespace, connectionId)
-    const maker = stored && links.ticketMaker(ticket, { ref, ...stored })
-    if (stored !== undefined && maker && (await isStillGood(maker, namespace, await directory.current()))) {
-      await allowanceOf(request).belongsTo(ticketHolder(ref))
-      const action = `${links.urlOf(ref)}?ticket=${ticket}`
-      const by = { linkKeyId: maker.keyId }
-      return { request, ref, stored, action, formToken: formTokenOf(deps.signInKey, ticket, 'setup'), maker, by }
-    }
-  }
-  const session = await sessions.find(request)
-  // The same for every name: a visitor who has not signed in learns nothing of what exists.
-  if (session === undefined) return redirect(`${base}/signin?${new URLSearchParams({ next: pathOf(request.url) })}`)
-  if (!isName) throw notFound()
-  const { stored } = await authorizer.requireConnection({ ...session, request }, 'write', ref)
-  const { userId, keyId } = session.caller
-  const formToken = session.formToken(`setup ${namespace}/${connectionId}`)
-  const maker = makerOf(session.caller)
-  return { request, ref, stored, action: links.urlOf(ref), formToken, maker, by: { userId, keyId } }
-}
-
 /** Throws PlatformError. */
-async function answerForm(deps: SetupDeps, visit: Visit, request: Request): Promise<Response> {
+async function answerForm(deps: SetupDeps, visit: Visit, form: Form): Promise<Response> {
   const { directory } = deps
   if (!isSecureUrl(deps.base)) return impossiblePage()
-  const form = await readForm(request) // 400
+  const { request } = visit
   requireFormToken(form.one(formTokenField), visit.formToken) // 403
   const now = await directory.current()
   await requireSetupRate(deps, visit.ref, now) // 429

@@ -15,7 +15,7 @@ import {
 import { keyOf } from '../../../src/storage/keys.ts'
 import { StoreError, type Write } from '../../../src/storage/store.ts'
 import { mintToken } from '../../api/cases.ts'
-import { cookieIn, fieldsOf, post } from '../../support/pages.ts'
+import { cookieIn, fieldsOf, post, slowBody } from '../../support/pages.ts'
 import {
   createTestPlatform,
   everythingKept,
@@ -477,6 +477,23 @@ describe('the consent page', () => {
       const headers = { cookie, 'sec-fetch-site': 'same-origin' }
       expect((await platform.fetch('/me', { headers })).status).toBe(ends ? 401 : 200)
     }
+  })
+
+  test('gives nothing for a form that arrives after the session has ended', async () => {
+    const { path, cookie, response } = await opened()
+    const { form = '' } = fieldsOf(await response.text())
+    const signOut = async () => {
+      const page = await (await platform.fetch('/signin', { headers: { cookie } })).text()
+      const { form: end = '' } = fieldsOf(page)
+      expect((await post(platform, '/signin', { end: '1', form: end }, cookie)).status).toBe(303)
+    }
+    const fields = new URLSearchParams({ form, access: 'all', days: '30', decision: 'allow' }).toString()
+    const answer = await platform.fetch(path, {
+      method: 'POST',
+      headers: { 'content-type': 'application/x-www-form-urlencoded', cookie },
+      body: slowBody(fields, signOut),
+    })
+    expect([answer.status, new URL(answer.headers.get('location') ?? '').pathname]).toEqual([303, '/signin'])
   })
 
   test('is good for its own request only: not for another one, another user, or without its form', async () => {

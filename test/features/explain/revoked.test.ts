@@ -4,6 +4,7 @@ import { expect, test } from 'bun:test'
 import { revokeToken } from '../../../src/auth/revocation.ts'
 import { mintToken } from '../../api/cases.ts'
 import { openMemoryStore } from '../../support/memory-store.ts'
+import { slowBody } from '../../support/pages.ts'
 import { createTestPlatform, startOfTime } from '../../support/platform.ts'
 import { ada, world } from './acme.ts'
 
@@ -12,23 +13,12 @@ async function asked(path: string, body: object, whenAsked: () => Promise<unknow
   const platform = await createTestPlatform({ sources: [world], store })
   const token = await mintToken(platform.fetch, ada)
   const { jti } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
-  const bytes = new TextEncoder().encode(JSON.stringify(body))
-  let pulls = 0
-  const slow = new ReadableStream({
-    async pull(controller) {
-      pulls += 1
-      if (pulls === 1) return controller.enqueue(bytes.subarray(0, 1))
-      await whenAsked()
-      controller.enqueue(bytes.subarray(1))
-      controller.close()
-    },
-  })
   const revoke = () => revokeToken(platform.store, jti, { exp: undefined, nowSeconds: startOfTime / 1000 })
   const send = () =>
     platform.fetch(path, {
       method: 'POST',
       headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-      body: slow,
+      body: slowBody(JSON.stringify(body), whenAsked),
     })
   return { revoke, send }
 }

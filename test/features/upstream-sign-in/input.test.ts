@@ -1,11 +1,12 @@
 /** What a person enters for the server of a connection (contract, 14.10), in process. */
 
 import { beforeEach, describe, expect, test } from 'bun:test'
+import { revokeApiKey } from '../../../src/auth/api-key.ts'
 import { configSchemaCharsMax, inputFieldsMax } from '../../../src/model/input-fields.ts'
 import { directoryVersionKey, keyOf, prefixOf } from '../../../src/storage/keys.ts'
 import type { UpstreamRequest } from '../../../src/upstream/upstream.ts'
-import { cookieIn, fieldsOf, post } from '../../support/pages.ts'
-import { issuer as base, createTestPlatform, type TestPlatform } from '../../support/platform.ts'
+import { cookieIn, fieldsOf, post, slowBody } from '../../support/pages.ts'
+import { issuer as base, createTestPlatform, keyIdOf, type TestPlatform } from '../../support/platform.ts'
 import { sampleKeys } from '../../support/sample.ts'
 import { createServers, issuer, mcpUrl, type Servers } from './world.ts'
 
@@ -189,6 +190,34 @@ describe('a connection whose server requires values', () => {
     expect(asked).toEqual([])
     expect((await read()).status.state).toBe('input_required')
   })
+
+  for (const [when, isSlow] of [
+    ['its form arrives', true],
+    ['the server is asked', false],
+  ] as const)
+    test(`keeps nothing if the key that made its link is revoked while ${when}`, async () => {
+      const path = pathIn((await put()).status.setupUrl)
+      const { form = '' } = fieldsOf((await open(path)).page)
+      const keyId = await keyIdOf(platform, 'ada')
+      let revoked: Promise<unknown> | undefined
+      const revoke = () => (revoked ??= revokeApiKey(platform.store, keyId, new Date(platform.now)))
+      verdict = () => {
+        if (!isSlow) revoke()
+        return 200
+      }
+      const fields = new URLSearchParams({ form, ...good }).toString()
+      const response = await platform.fetch(path, {
+        method: 'POST',
+        headers: { 'content-type': 'application/x-www-form-urlencoded' },
+        body: isSlow ? slowBody(fields, revoke) : fields,
+      })
+      await revoked
+      expect([response.status, asked.length > 0]).toEqual(isSlow ? [303, false] : [409, true])
+      const operator = { authorization: `Bearer ${sampleKeys.operator}` }
+      const now = (await (await platform.fetch('/connect/ada/metered', { headers: operator })).json()) as Made
+      expect(now.status.state).toBe('input_required')
+      expect(platform.audited.filter(({ event }) => event === 'connection.changed')).toEqual([])
+    })
 
   test('keeps what the server refuses, and lets a person try again', async () => {
     const path = pathIn((await put()).status.setupUrl)

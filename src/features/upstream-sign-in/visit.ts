@@ -1,0 +1,51 @@
+/** Who visits a connection's setup page: the holder of a ticket, or somebody who is signed in (contract, 14.3). */
+
+import { formTokenOf } from '../../auth/browser-sessions.ts'
+import { isStillGood, makerOf } from '../../auth/maker.ts'
+import type { SharedParts } from '../../auth/shared-parts.ts'
+import { conflict, notFound } from '../../errors.ts'
+import { allowanceOf } from '../../fairness/allowance.ts'
+import { ticketHolder } from '../../fairness/owner.ts'
+import { redirect } from '../../http/html-page.ts'
+import { namesInPath, pathOf } from '../../http/path.ts'
+import { readQuery } from '../../http/query.ts'
+import { isConnectionId, isSlug } from '../../model/names.ts'
+import { findConnection } from '../../storage/connections.ts'
+import type { Visit } from './setup-pages.ts'
+
+/** The visit, or the redirect to sign in first. Throws 404 and 403. */
+export async function visitOf(deps: SharedParts, request: Request): Promise<Visit | Response> {
+  const { store, authorizer, sessions, links, base, directory } = deps
+  const [namespace = '', connectionId = ''] = namesInPath(request.url)
+  const ref = { namespace, connectionId }
+  const isName = isSlug(namespace) && isConnectionId(connectionId)
+  const ticket = readQuery(request.url).get('ticket') // 400
+  if (ticket !== undefined && isName) {
+    const stored = await findConnection(store, namespace, connectionId)
+    const maker = stored && links.ticketMaker(ticket, { ref, ...stored })
+    if (stored !== undefined && maker && (await isStillGood(maker, namespace, await directory.current()))) {
+      await allowanceOf(request).belongsTo(ticketHolder(ref))
+      const action = `${links.urlOf(ref)}?ticket=${ticket}`
+      const by = { linkKeyId: maker.keyId }
+      return { request, ref, stored, action, formToken: formTokenOf(deps.signInKey, ticket, 'setup'), maker, by }
+    }
+  }
+  const session = await sessions.find(request)
+  // The same for every name: a visitor who has not signed in learns nothing of what exists.
+  if (session === undefined) return redirect(`${base}/signin?${new URLSearchParams({ next: pathOf(request.url) })}`)
+  if (!isName) throw notFound()
+  const { stored } = await authorizer.requireConnection({ ...session, request }, 'write', ref)
+  const { userId, keyId } = session.caller
+  const formToken = session.formToken(`setup ${namespace}/${connectionId}`)
+  const maker = makerOf(session.caller)
+  return { request, ref, stored, action: links.urlOf(ref), formToken, maker, by: { userId, keyId } }
+}
+
+/**
+ * For a write: reading the form and asking the server take time. Throws `conflict`, 404 and 403 if the visitor has lost
+ * the right in the meantime.
+ */
+export async function requireVisit(deps: SharedParts, { request }: Visit): Promise<void> {
+  if ((await visitOf(deps, request)) instanceof Response)
+    throw conflict('Your sign-in has ended in the meantime: open the page again')
+}

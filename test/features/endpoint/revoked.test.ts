@@ -1,0 +1,70 @@
+/** A token that is revoked while servers are asked for their lists is told nothing of them. */
+
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { revokeToken } from '../../../src/auth/revocation.ts'
+import { mintToken } from '../../api/cases.ts'
+import { createTestPlatform } from '../../support/platform.ts'
+import { sampleKeys } from '../../support/sample.ts'
+import { bearer, localServer, localUpstream } from '../../support/upstream.ts'
+
+let whenListed: () => Promise<unknown> = async () => {}
+let upstream: Bun.Server<undefined>
+beforeAll(() => {
+  upstream = localServer(async (request) => {
+    if (request.method !== 'POST') return new Response(null, { status: 405 })
+    const { id, method } = (await request.json()) as { id?: unknown; method?: string }
+    if (id === undefined) return new Response(null, { status: 202 })
+    if (method === 'tools/list') await whenListed()
+    const greeting = {
+      protocolVersion: '2025-06-18',
+      capabilities: { tools: {} },
+      serverInfo: { name: 's', version: '1' },
+    }
+    const tools = [{ name: 'find_secrets', inputSchema: { type: 'object' } }]
+    return Response.json({ jsonrpc: '2.0', id, result: method === 'initialize' ? greeting : { tools } })
+  })
+})
+afterAll(() => upstream.stop(true))
+
+const message = (method: string, params: object = {}) => JSON.stringify({ jsonrpc: '2.0', id: 1, method, params })
+const requests: Record<string, [path: string, body?: string]> = {
+  'a list': ['/connect/ada/mcp', message('tools/list')],
+  'the state of all connections': [
+    '/connect/ada/mcp?status=tool',
+    message('tools/call', { name: 'connections_status' }),
+  ],
+  'a search': [
+    '/connect/ada/mcp?tools=search',
+    message('tools/call', { name: 'search_tools', arguments: { query: 'find' } }),
+  ],
+  'the lists over plain HTTP': ['/connect/ada/.tools'],
+}
+
+for (const [what, [path, body]] of Object.entries(requests))
+  test(what, async () => {
+    const platform = await createTestPlatform({ upstream: localUpstream() })
+    const made = JSON.stringify({ mcpUrl: `http://127.0.0.1:${upstream.port}/mcp` })
+    whenListed = async () => {}
+    await platform.fetch('/connect/ada/one', { method: 'PUT', headers: bearer(sampleKeys.ada), body: made })
+    const ask = (credential: string) =>
+      platform.fetch(path, {
+        method: body === undefined ? 'GET' : 'POST',
+        headers: bearer(credential),
+        ...(body && { body }),
+      })
+    const token = await mintToken(platform.fetch, sampleKeys.ada)
+    const { jti, exp } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
+    let isRevoked = false
+    whenListed = async () => {
+      await revokeToken(platform.store, jti, { exp, nowSeconds: platform.now / 1000 })
+      isRevoked = true
+    }
+    const response = await ask(token)
+    expect([response.status, isRevoked]).toEqual([401, true])
+    expect(await response.text()).not.toContain('find_secrets')
+    const other = await ask(sampleKeys.ada)
+    expect([other.status, await other.text()]).toEqual([
+      200,
+      expect.stringContaining(what.includes('state') ? 'one' : 'find_secrets'),
+    ])
+  })
