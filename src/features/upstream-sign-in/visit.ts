@@ -1,4 +1,4 @@
-/** Who visits a connection's setup page: the holder of a ticket, or somebody who is signed in (contract, 14.3). */
+/** The visitor of a connection's setup page: the holder of a ticket, or somebody who is signed in (contract, 14.3). */
 
 import { formTokenOf } from '../../auth/browser-sessions.ts'
 import { isStillGood, makerOf } from '../../auth/maker.ts'
