@@ -39,14 +39,18 @@ export function createRateLimit({ perSecond, burst = perSecond * burstSeconds, c
     bucket.at = at
     return bucket
   }
-  const seconds = (left: number) => (left >= 1 ? 0 : Math.max(1, Math.ceil((1 - left) / perSecond)))
+  const seconds = (left: number, kept = 0) =>
+    left >= kept + 1 ? 0 : Math.max(1, Math.ceil((kept + 1 - left) / perSecond))
 
   return {
-    /** Takes one and returns 0; or takes none and returns the seconds, rounded up, until one is available. */
-    take(name: string): number {
+    /**
+     * Takes one and returns 0; or takes none and returns the seconds, rounded up, until one is available. `kept`: the
+     * part of a full bucket that it leaves to others.
+     */
+    take(name: string, kept = 0): number {
       if (perSecond === 0) return 0
       const bucket = refill(name)
-      const wait = seconds(bucket.left)
+      const wait = seconds(bucket.left, Math.floor(burst * kept))
       if (wait === 0) bucket.left -= 1
       buckets.set(name, bucket)
       return wait
@@ -69,8 +73,9 @@ export function rateNameOf({ keyId, userId }: Holder): string {
 export type HolderRateLimit = ReturnType<typeof createHolderRateLimit>
 
 /**
- * The rate of an API key with all its tokens; of an organization, of all its keys. A family of tokens has half of it: a
- * token that was given away, and may do nothing, does not keep its key from working.
+ * The rate of an API key with all its tokens; of an organization, of all its keys. A family of tokens has half of it,
+ * and all families leave a quarter of what has gathered to the key itself: tokens that were given away, and may do
+ * nothing, do not keep it from working, and so from revoking them.
  */
 export function createHolderRateLimit(options: Omit<RateLimitOptions, 'burst'>) {
   const keys = createRateLimit(options)
@@ -82,7 +87,7 @@ export function createHolderRateLimit(options: Omit<RateLimitOptions, 'burst'>) 
       const isToken = family !== keyId
       const wait = isToken ? families.wait(family) : 0
       if (wait > 0) return wait
-      const waitOfKey = keys.take(rateNameOf(holder))
+      const waitOfKey = keys.take(rateNameOf(holder), isToken ? 0.25 : 0)
       if (waitOfKey === 0 && isToken) families.take(family)
       return waitOfKey
     },

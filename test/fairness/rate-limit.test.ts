@@ -58,6 +58,23 @@ test('0 is no limit', () => {
   for (let i = 0; i < 1000; i += 1) expect([limit.take('a'), limit.wait('a')]).toEqual([0, 0])
 })
 
+test('the families of a key’s tokens, however many, leave a quarter of what has gathered to the key itself', () => {
+  let now = 0
+  const limit = createHolderRateLimit({ perSecond: 10, clock: clockOf(() => now) })
+  const take = (family: string) => limit.take({ keyId: 'key', family, userId: 'ada' }) === 0
+  const flood = () => Array.from({ length: 900 }, (_, index) => take(`token-${index % 9}`)).filter(Boolean).length
+  expect(flood()).toBe(150)
+  // They go on with all that comes, and the key has its quarter at any time.
+  for (let second = 0; second < 60; second += 1) {
+    now += 1000
+    expect(flood()).toBe(10)
+  }
+  expect(Array.from({ length: 900 }, () => take('key')).filter(Boolean)).toHaveLength(50)
+  expect(flood()).toBe(0)
+  now += 1000
+  expect([flood(), take('key')]).toEqual([0, true])
+})
+
 test('a family of tokens has half of what its key has, and the keys of an organization have one rate', () => {
   const limit = createHolderRateLimit({ perSecond: 2, clock: clockOf(() => 0) })
   /** How many a holder gets at once. */
