@@ -84,7 +84,8 @@ async function redeemCode(deps: OAuthDeps, form: Form, clientId: string): Promis
   if (!ok) throw await notAgain()
   const { userId, keyId, namespace, connectionId, view } = grant
   const where = { namespace, connectionId, view }
-  await deps.audit.record('grant.created', { grantId, userId, keyId, ...where, client: grant.client })
+  // A name may be of the client's choice alone; its id tells it from others.
+  await deps.audit.record('grant.created', { grantId, userId, keyId, ...where, client: grant.client, clientId })
   return response
 }
 

@@ -67,12 +67,15 @@ async function signIn(deps: SignInDeps, request: Request): Promise<Response> {
   return caller === undefined ? keyPage(`${base}/signin`, next, 401) : startSession(deps, caller, 'key', next)
 }
 
-async function startSession(deps: SignInDeps, { keyId, userId }: Caller, how: 'key' | 'link', next?: string) {
+async function startSession(deps: SignInDeps, caller: Caller, how: 'key' | 'link', next?: string) {
   const { sessions, audit, base } = deps
+  const { keyId, userId, organizationId } = caller
+  // The console is for people.
+  const consoleSessions = organizationId === undefined ? deps.consoleSessions : undefined
   requireRate(deps.signIns.take(userId), 'This user is signing in too often') // 429
-  const cookies = [await sessions.start(keyId), await deps.consoleSessions?.start(keyId)]
+  const cookies = [await sessions.start(keyId), await consoleSessions?.start(keyId)]
   await audit.record('signin.session', { userId, keyId, how })
-  return withCookies(redirect(`${base}${pathAfterSignIn(next, deps.consoleSessions !== undefined)}`), cookies)
+  return withCookies(redirect(`${base}${pathAfterSignIn(next, consoleSessions !== undefined)}`), cookies)
 }
 
 /** Uses a login link up. Throws `invalid_request` if it was used, has expired, or its key was revoked. */

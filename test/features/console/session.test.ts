@@ -3,6 +3,7 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { mintToken } from '../../api/cases.ts'
 import { sampleApis } from '../../support/api.ts'
+import { post } from '../../support/pages.ts'
 import { createTestPlatform, issuer, keyIdOf, type TestPlatform } from '../../support/platform.ts'
 import { sampleKeys } from '../../support/sample.ts'
 
@@ -66,6 +67,10 @@ describe('signing in', () => {
     const { key } = (await sampleApis(platform.fetch).ada('POST /organizations/org_northwind/api-keys', { name: 'x' }))
       .body
     for (const one of [token, key, 'wrong']) expect((await start(one)).status).toBe(401)
+    // The other pages take an organization's key, and begin no session here.
+    const signedIn = await post(platform, '/signin', { key })
+    expect(signedIn.headers.getSetCookie().map((one) => one.split('=')[0])).toEqual(['postern'])
+    expect(new URL(signedIn.headers.get('location') ?? '').pathname).toBe('/signin')
     for (const body of ['', '{}', '{"key":1}', '{"key":"x","more":1}']) {
       const headers = { 'content-type': 'application/json' }
       expect((await platform.fetch('/console/session', { method: 'POST', headers, body })).status).toBe(400)
