@@ -73,7 +73,7 @@ export function namedBy(method: string, params: unknown): unknown {
 /** A tool as a person sees it who decides about it. */
 export interface ShownTool {
   readonly name: string
-  /** What each server says of it that has such a tool. */
+  /** By each server that has such a tool. */
   readonly claims: readonly ToolClaim[]
 }
 
