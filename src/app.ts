@@ -99,6 +99,7 @@ import {
   newKeysPerHourMax,
   ownerSetupsPerMinuteMax,
   registrationsPerMinuteMax,
+  removalsPerMinuteMax,
   sessionsPerMinuteMax,
   setupsPerMinuteMax,
 } from './limits.ts'
@@ -233,11 +234,12 @@ function createParts(deps: AppDeps, middleware: Middleware, lists: ConnectionLis
   const base = issuer.replace(/\/$/, '')
   const authorizer = countedByOwner(fastLane?.authorizer(ordinary) ?? ordinary)
   const writeRate = createHolderRateLimit({ perSecond: rates.writes, clock })
+  const removalRate = atMost(removalsPerMinuteMax, 60, clock)
   const parts = {
     ...{ lists, fastLane, store, upstream, audit, denials, directory, authenticator, records, quota, clock, sockets },
     ...{ issuer, base, signInKey, headersKey, tokenIdKey, pepper: secrets.apiKeyPepper },
     authorizer,
-    writes: createWrites({ authorizer, denials, audit, store, writeRate }),
+    writes: createWrites({ authorizer, denials, audit, store, writeRate, removalRate }),
     sessions: createBrowserSessions({ records, directory, store, clock }, signInKey, issuer),
     links: createSetupLinks(base, signInKey, clock),
     consoleSessions,

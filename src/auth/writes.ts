@@ -3,7 +3,7 @@
 import { rateLimited } from '../errors.ts'
 import { allowanceOf, type WriteKind } from '../fairness/allowance.ts'
 import { ownerOf } from '../fairness/owner.ts'
-import type { HolderRateLimit } from '../fairness/rate-limit.ts'
+import type { HolderRateLimit, RateLimit } from '../fairness/rate-limit.ts'
 import { refuseQuery } from '../http/query.ts'
 import type { Audit } from '../ops/audit-log.ts'
 import { changeDirectory, type DirectoryChange } from '../storage/directory-write.ts'
@@ -36,14 +36,19 @@ export interface WritesDeps {
   readonly store: Store
   /** Limits writes and deletions per API key, and within a key per family of tokens. */
   readonly writeRate: HolderRateLimit
+  /** By key: removals past the other rate, which the keys of an organization share. */
+  readonly removalRate: RateLimit
 }
 
-export function createWrites({ authorizer, denials, audit, store, writeRate }: WritesDeps) {
+export function createWrites({ authorizer, denials, audit, store, writeRate, removalRate }: WritesDeps) {
   /** Throws 401, 429 if the caller exceeds its write rate, and 503 while the audit log cannot be written. */
-  async function authenticate(request: Request): Promise<RequestContext> {
+  async function authenticate(request: Request, kind?: WriteKind): Promise<RequestContext> {
     const context = await authorizer.authenticate(request)
+    const { keyId, family } = context.caller
     const wait = writeRate.take(context.caller)
-    if (wait === 0) {
+    // Nobody who writes for the same key or organization keeps the key itself from taking rights away.
+    const isOwnRemoval = kind === 'removal' && family === keyId
+    if (wait === 0 || (isOwnRemoval && removalRate.take(keyId) === 0)) {
       audit.requireWritable()
       return context
     }
@@ -58,7 +63,7 @@ export function createWrites({ authorizer, denials, audit, store, writeRate }: W
      * query. Throws what these throw.
      */
     async begin<A>(request: Request, authorize: Authorize<A>, kind?: WriteKind): Promise<DirectoryWrite<A>> {
-      const first = await authenticate(request)
+      const first = await authenticate(request, kind)
       const allowed = await authorize(first)
       refuseQuery(request.url)
       return {

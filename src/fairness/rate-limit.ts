@@ -79,6 +79,8 @@ export type HolderRateLimit = ReturnType<typeof createHolderRateLimit>
  */
 export function createHolderRateLimit(options: Omit<RateLimitOptions, 'burst'>) {
   const keys = createRateLimit(options)
+  // Less than one a second is too little to share.
+  const keptForKey = options.perSecond < 1 ? 0 : 0.25
   const families = createRateLimit({ ...options, perSecond: options.perSecond / 2 })
   return {
     /** As `RateLimit.take`, for an API key or one of its tokens. */
@@ -87,7 +89,7 @@ export function createHolderRateLimit(options: Omit<RateLimitOptions, 'burst'>) 
       const isToken = family !== keyId
       const wait = isToken ? families.wait(family) : 0
       if (wait > 0) return wait
-      const waitOfKey = keys.take(rateNameOf(holder), isToken ? 0.25 : 0)
+      const waitOfKey = keys.take(rateNameOf(holder), isToken ? keptForKey : 0)
       if (waitOfKey === 0 && isToken) families.take(family)
       return waitOfKey
     },

@@ -173,3 +173,28 @@ describe('a token', () => {
     expect((await platform.fetch('/tokens/revoke', { method: 'POST' })).status).toBe(401)
   })
 })
+
+test('writes of other keys and of tokens keep no key from revoking', async () => {
+  const slow = await createTestPlatform({ rates: { writes: 1 } })
+  const of = sampleApis(slow.fetch)
+  const { body: first } = await of.ada('POST /organizations/org_northwind/api-keys', { name: 'first' })
+  const { body: second } = await of.ada('POST /organizations/org_northwind/api-keys', { name: 'second' })
+  const flood = async (credential: string) => {
+    for (let sent = 0; sent < 30; sent += 1) {
+      const { status } = await of.ada.as(credential)('DELETE /connect/nothing-here/x')
+      if (status === 429) return
+    }
+    throw new Error('the rate was not reached')
+  }
+  const given = [await mintToken(slow.fetch, second.key), await mintToken(slow.fetch, sampleKeys.ada)] as const
+  await flood(first.key)
+  expect((await of.ada.as(second.key)('POST /tokens/revoke', { token: given[0] })).status).toBe(200)
+  await flood(sampleKeys.ada)
+  expect((await of.ada('POST /tokens/revoke', { token: given[1] })).status).toBe(200)
+  // Sixty in a minute, and a token has none of them.
+  const other = await mintToken(slow.fetch, sampleKeys.ada)
+  expect((await of.ada.as(other)('POST /tokens/revoke', { token: other })).status).toBe(429)
+  for (let sent = 0; sent < 59; sent += 1)
+    expect((await of.ada('POST /tokens/revoke', { token: given[1] })).status).toBe(200)
+  expect((await of.ada('POST /tokens/revoke', { token: given[1] })).status).toBe(429)
+})
