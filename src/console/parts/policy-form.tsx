@@ -32,7 +32,10 @@ const lifetime: Form<string> = {
 }
 const record = (value: unknown = {}) =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Constraint) : undefined
-const filled = (members: Constraint) => (Object.keys(members).length === 0 ? undefined : members)
+const filled = (members: Constraint) => {
+  const given = Object.entries(members).filter(([, one]) => one !== undefined)
+  return given.length === 0 ? undefined : Object.fromEntries(given)
+}
 const toolPath = 'params.name'
 /** The one path of `rpcReqMatch` that nearly each policy has. */
 const tools: Form<string> = {
@@ -41,10 +44,7 @@ const tools: Form<string> = {
     const pattern = members && (members[toolPath] ?? '')
     return typeof pattern === 'string' ? pattern : undefined
   },
-  read(pattern, before) {
-    const { [toolPath]: _, ...others } = record(before) ?? {}
-    return filled({ ...(pattern !== '' && { [toolPath]: pattern }), ...others })
-  },
+  read: (pattern, before) => filled({ ...record(before), [toolPath]: pattern === '' ? undefined : pattern }),
 }
 /** `key=value`, a line for each. */
 const pairs: Form<string> = {
@@ -73,10 +73,7 @@ const otherPaths: Form<string> = {
     const { [toolPath]: _, ...others } = record(value) ?? {}
     return record(value) && pairs.written(others)
   },
-  read(text, before) {
-    const { [toolPath]: pattern } = record(before) ?? {}
-    return filled({ ...(pattern !== undefined && { [toolPath]: pattern }), ...(pairs.read(text, before) as object) })
-  },
+  read: (text, before) => filled({ [toolPath]: record(before)?.[toolPath], ...(pairs.read(text, before) as object) }),
 }
 
 const fields = [

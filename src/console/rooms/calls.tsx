@@ -238,20 +238,18 @@ function wordsOfRule(place: string): string {
   return `Constraint ${Number(index) + 1} of the token’s policy allows only ${allowed}.`
 }
 
-function UsedToken({ call: { jti } }: { readonly call: ShownCall }) {
+function UsedToken({ id }: { readonly id: string }) {
   const [isRevoked, setRevoked] = useState(false)
-  return jti === undefined ? (
-    <>none: the key itself</>
-  ) : (
+  return (
     <>
-      <code>{jti}</code> {isRevoked && <span role="status">is revoked</span>}{' '}
+      <code>{id}</code> {isRevoked && <span role="status">is revoked</span>}{' '}
       <DangerousAction
         name="revoke"
         label="Revoke"
         act="Revoke this token"
         isSmall
         onAct={async () => {
-          await ask('POST', '/tokens/revoke', { body: { tokenId: jti } })
+          await ask('POST', '/tokens/revoke', { body: { tokenId: id } })
           setRevoked(true)
         }}
       >
@@ -307,7 +305,7 @@ export function Call() {
               ),
               User: <Foreign text={call.userId} />,
               'API key': call.keyId,
-              Token: <UsedToken call={call} />,
+              Token: call.jti === undefined ? 'none: the key itself' : <UsedToken id={call.jti} />,
               Request: <Copied text={call.requestId} />,
             }}
           />
