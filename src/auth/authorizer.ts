@@ -29,8 +29,11 @@ export interface Authorizer {
   authenticate(request: Request, isRepeated?: boolean): Promise<RequestContext>
   /** The namespace, if the caller may perform the operation on at least some of its connections. Throws 404 and 403. */
   requireNamespace(context: RequestContext, name: string | undefined, operation: Access['operation']): Promise<string>
-  /** The namespace, if the caller may read or call at least some of its connections. Throws 404 and 403. */
-  requireReadOrCall(context: RequestContext, name: string | undefined): Promise<string>
+  /**
+   * The namespace, if the caller may read or call at least some of its connections, or the one of this id. Throws 404
+   * and 403.
+   */
+  requireReadOrCall(context: RequestContext, name: string | undefined, connectionId?: string): Promise<string>
   /**
    * The namespace, for an operation on itself or on its servers (contract, 4.5). Only its managers may change it.
    * Throws 404, then 403.
@@ -146,8 +149,19 @@ export function createAuthorizer(
       enforce(decide(context.caller.blocks, access), context, access)
       return namespace
     },
-    requireReadOrCall(context, name) {
-      return this.requireNamespace(context, name, 'execute').catch(() => this.requireNamespace(context, name, 'read'))
+    // Only what neither of the two allows is a refusal, and so recorded.
+    async requireReadOrCall(context, name, connectionId) {
+      const { namespace } = await accessibleNamespace(context, name)
+      const { blocks } = context.caller
+      const calls: Access = { namespace, resource: 'connections', operation: 'execute', metadata: 'narrowed' }
+      if (connectionId === undefined)
+        return decide(blocks, calls).allowed ? namespace : this.requireNamespace(context, name, 'read')
+      const ref = { namespace, connectionId }
+      const stored = isConnectionId(connectionId) ? await oneConnection(store, context.request, ref) : undefined // 429
+      if (stored === undefined) throw notFound()
+      if (!decideOnConnection(blocks, accessTo(ref, stored, 'execute')).allowed)
+        requireAccess(context, ref, stored, 'read')
+      return namespace
     },
     async requireConnection(context, operation, named) {
       const [first, connectionId] =

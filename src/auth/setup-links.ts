@@ -28,17 +28,21 @@ export function withSignInEnd(
 /** The connection that somebody sets up. */
 export interface SetupOf {
   readonly ref: ConnectionRef
-  readonly connection: Pick<Connection, 'createdAt' | 'metadata'>
+  readonly connection: Pick<Connection, 'createdAt' | 'metadata' | 'mcpUrl'>
   readonly privatePart: Pick<ConnectionPrivate, 'setups'>
 }
 
 /**
  * A ticket, and a sign-in that has begun, are bound to this text: the connection as it was made, until somebody has
- * signed in or out, or has changed the metadata, by which a policy may show it to its maker no more.
+ * signed in or out, or has changed its URL, to which tokens and values are sent, or the metadata, by which a policy may
+ * show it to its maker no more.
  */
 export function setupStateOf({ ref, connection, privatePart: { setups = 0 } }: SetupOf): string {
-  const metadata = createHash('sha256').update(JSON.stringify(connection.metadata)).digest('base64url')
-  return `${ref.namespace}/${ref.connectionId} ${connection.createdAt} ${setups} ${metadata}`
+  const { createdAt, metadata, mcpUrl } = connection
+  const rest = createHash('sha256')
+    .update(JSON.stringify([metadata, mcpUrl]))
+    .digest('base64url')
+  return `${ref.namespace}/${ref.connectionId} ${createdAt} ${setups} ${rest}`
 }
 
 export type SetupLinks = ReturnType<typeof createSetupLinks>

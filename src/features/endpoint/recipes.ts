@@ -12,14 +12,11 @@ import type { EndpointDeps } from './endpoint-deps.ts'
 export const listRecipes: Answer<EndpointDeps> = async ({ authorizer, base }, request) => {
   const context = await authorizer.authenticate(request) // 401, 429
   const [first] = namesInPath(request.url)
-  const namespace = await authorizer.requireReadOrCall(context, first) // 404, 403
   const query = readQuery(request.url, ['view', 'connection']) // 400
   const [view, connectionId] = [query.get('view'), query.get('connection')]
+  const namespace = await authorizer.requireReadOrCall(context, first, connectionId) // 404, 403, 429
   if (connectionId !== undefined) {
     if (view !== undefined) throw invalidRequest('view: leave it out beside connection, which has no views')
-    const named = { namespace, connectionId }
-    const mayCall = authorizer.requireConnection(context, 'execute', named)
-    await mayCall.catch(() => authorizer.requireConnection(context, 'read', named)) // 404, 403
     const url = [base, 'connect', namespace, connectionId, 'mcp'].join('/')
     return recipesFor({ base, namespace, url, name: connectionId })
   }

@@ -17,6 +17,9 @@ const callOutcomeBytesMax = 256 * 1024
 /** The same of an event: thousands of streams may have one that is not complete. Past it: it is searched. */
 const eventOutcomeBytesMax = 64 * 1024
 
+/** Bytes of a line that tells the type of an event. Past it: the event is no message. */
+const typeBytesMax = 100
+
 export interface Stated {
   readonly outcome: CallOutcome
   /** Of a JSON-RPC error. */
@@ -52,12 +55,19 @@ function ofEvents(id: RpcId, parser: Parser) {
   let data: string[] = []
   let large: ReturnType<typeof createSearch> | undefined
 
+  /** Of the event: clients of MCP leave one alone that has another than `message`. */
+  let type = ''
+  /** The beginning of the next line was searched already. */
+  let isContinued = false
+
   async function endEvent(): Promise<void> {
-    if (large !== undefined) found ??= large.stated()
-    else if (data.length > 0) found ??= await statedInEvent(parser, data.join('\n'), id)
+    const isMessage = type === '' || type === 'message'
+    if (isMessage && large !== undefined) found ??= large.stated()
+    else if (isMessage && data.length > 0) found ??= await statedInEvent(parser, data.join('\n'), id)
     data = []
     bytes = 0
     large = undefined
+    type = ''
   }
 
   let isFirst = true
@@ -70,7 +80,10 @@ function ofEvents(id: RpcId, parser: Parser) {
     // The text ends with a line break, so the last part is empty.
     lines.pop()
     for (const line of lines) {
+      const isType = (line === 'event' || line.startsWith('event:')) && !isContinued
+      isContinued = false
       if (line === '') await endEvent()
+      else if (isType) type = line.slice(line[6] === ' ' ? 7 : 6)
       else if (large !== undefined) large.add(Buffer.from(line))
       else if (line.startsWith('data:')) data.push(line.slice(line[5] === ' ' ? 6 : 5))
     }
@@ -91,9 +104,14 @@ function ofEvents(id: RpcId, parser: Parser) {
     if (bytes <= eventOutcomeBytesMax) return
     large ??= createSearch(data)
     data = []
-    // A byte stays: a line break that follows ends this line, and is no empty line.
     const rest = line.flush()
+    const mayBeType = !isContinued && 'event:'.startsWith(asBuffer(rest.subarray(0, 6)).toString('latin1'))
+    // No event of such a type is a message.
+    if (mayBeType && rest.length > typeBytesMax) type = 'long'
+    else if (mayBeType) return line.write(rest)
+    // A byte stays: a line break that follows ends this line, and is no empty line.
     large.add(rest.subarray(0, -1))
+    isContinued ||= rest.length > 1
     line.write(rest.subarray(-1))
   }
 

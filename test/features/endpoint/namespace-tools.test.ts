@@ -25,6 +25,18 @@ test('each connection has its tools by their own names, or the reason why not', 
   expect(all.status).toBe(400)
 })
 
+test('a token that may only read, or only call, gets the recipes, and nothing is recorded as refused', async () => {
+  const platform = await createTestPlatform()
+  for (const operations of ['read', 'execute', 'write'] as const) {
+    const token = await mintToken(platform.fetch, sampleKeys.ada, { policy: [{ operations }] })
+    for (const path of ['.clients', '.clients?connection=weather-ada']) {
+      const { status } = await platform.fetch(`/connect/northwind/${path}`, { headers: bearer(token) })
+      expect([operations, status]).toEqual([operations, operations === 'write' ? 403 : 200])
+    }
+    expect(platform.audited.filter(({ event }) => event === 'access.refused').length > 0).toBe(operations === 'write')
+  }
+})
+
 test('every client has a recipe without a credential, for the namespace or a view', async () => {
   const { body } = await get('/connect/northwind/.clients?view=merchandising', sampleKeys.linus)
   const clients = body['clients'] as unknown as Recipe[]

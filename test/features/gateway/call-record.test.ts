@@ -524,6 +524,31 @@ test('a stream may begin with a byte order mark', async () => {
   expect(await other.stated()).toBeUndefined()
 })
 
+test('an event of another type than message is left alone, as clients do, be it small or large', async () => {
+  const message = (member: object) => `{"jsonrpc":"2.0","id":1,${JSON.stringify(member).slice(1)}`
+  const padding = { padding: 'x'.repeat(80_000) }
+  const error = message({ error: { code: -32000, message: 'no' } })
+  for (const result of [message({ result: {} }), message({ result: padding })])
+    for (const [other, isHeard] of [
+      [`event: other\ndata: ${result}\n\n`, false],
+      [`data: ${result}\nevent: other\n\n`, false],
+      [`data: ${result}\nevent: ${'o'.repeat(5000)}\n\n`, false],
+      [`event: message \ndata: ${result}\n\n`, false],
+      [`event: other\nevent: message\ndata: ${result}\n\n`, true],
+      [`event:message\ndata: ${result}\n\n`, true],
+      [`event: other\nevent\ndata: ${result}\n\n`, true],
+      // Not at the beginning of a line it is text.
+      [`data: ${result.replace('xxx', 'event: other')}\n\n`, true],
+    ] as const)
+      for (const size of [1000, 4096, 65_536, 1_000_000]) {
+        const reader = createOutcomeReader(1, 'text/event-stream', atOnce)
+        const bytes = Buffer.from(`${other}event: message\ndata: ${error}\n\n`)
+        for (let at = 0; at < bytes.length; at += size) await reader.add(bytes.subarray(at, at + size))
+        const { outcome } = (await reader.stated()) ?? {}
+        expect([other.slice(0, 40), size, outcome]).toEqual([other.slice(0, 40), size, isHeard ? 'ok' : 'rpc_error'])
+      }
+})
+
 test('bytes that come one at a time take no memory of their own', async () => {
   const reader = createOutcomeReader(1, 'text/event-stream', atOnce)
   const whole = createOutcomeReader(1, 'application/json', atOnce)

@@ -7,7 +7,7 @@ import { ticketHolder } from '../../../src/fairness/owner.ts'
 import { sweepUpstreamClients, upstreamClientsMax } from '../../../src/features/upstream-sign-in/oauth-client.ts'
 import { refreshClaimMs, refreshRetryMs } from '../../../src/features/upstream-sign-in/token-refresh.ts'
 import { attemptSeconds, burstSeconds, ownerSetupsPerMinuteMax, setupTicketSeconds } from '../../../src/limits.ts'
-import { findConnection } from '../../../src/storage/connections.ts'
+import { connectionChange, findConnection, type StoredConnection } from '../../../src/storage/connections.ts'
 import { keyOf, prefixOf, prefixRange } from '../../../src/storage/keys.ts'
 import type { UpstreamRequest } from '../../../src/upstream/upstream.ts'
 import { mintToken } from '../../api/cases.ts'
@@ -260,6 +260,21 @@ describe('a ticket', () => {
     expect((await platform.fetch(other)).status).toBe(200)
     await revokeApiKey(platform.store, keyId, new Date(platform.now))
     expect((await platform.fetch(other)).status).toBe(303)
+  })
+
+  test('is void, as a sign-in that has begun, once the connection leads to another server', async () => {
+    const path = pathIn((await put()).status.setupUrl)
+    const begun = await begin(path)
+    // As an import does, which knows nothing of setups.
+    const stored = (await findConnection(platform.store, 'ada', 'guarded')) as StoredConnection
+    const moved = { ...stored.connection, mcpUrl: 'https://elsewhere.example.com/mcp' }
+    const ref = { namespace: 'ada', connectionId: 'guarded' }
+    await platform.store.commit(connectionChange(ref, stored, { ...stored, connection: moved }))
+    expect((await platform.fetch(path)).status).toBe(303)
+    const asked = servers.forms.length
+    const back = await comeBack(servers.authorize(begun.url), begun.cookie)
+    expect([back.status, await back.text()]).toEqual([400, expect.stringContaining('has changed since')])
+    expect(servers.forms).toHaveLength(asked)
   })
 
   test('is void for another connection of the same name', async () => {
