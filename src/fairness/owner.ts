@@ -26,6 +26,12 @@ export function ticketHolder({ namespace, connectionId }: { namespace: string; c
   return { keyId: `\0namespace ${namespace}`, family: `${namespace}/${connectionId}` }
 }
 
+/** For the work of an owner's streams of list changes, beside the owner's requests. */
+export function listenerOf(holder: Holder): Holder {
+  const name = `\0listener ${ownerOf(holder)}`
+  return { keyId: name, family: name }
+}
+
 /** A client without a credential, by its address or network (`http/client-address.ts`). */
 export function strangerAt(address: string): Holder {
   const name = `\0network ${address}`

@@ -1,14 +1,15 @@
 /**
  * Tells clients that their list would be another by now (contract, 20.6). Everything that changes a list changes a
  * version in the store, in whichever process: the versions of all namespaces with listeners are read once a second, and
- * lists are compared where one has changed.
+ * lists are compared where one has changed. The directory's version changes with each revocation of anybody: then the
+ * records are compared that lists depend on, which are few and small beside the lists.
  */
 
 import { PlatformError } from '../../errors.ts'
 import { type Holder, ownerOf } from '../../fairness/owner.ts'
 import { Shares } from '../../fairness/shares.ts'
-import { directoryVersionKey, keyOf } from '../../storage/keys.ts'
-import type { Store } from '../../storage/store.ts'
+import { directoryVersionKey, keyOf, listingsVersionKey } from '../../storage/keys.ts'
+import type { Key, Store } from '../../storage/store.ts'
 import { versionText } from '../../storage/versions.ts'
 import type { Every } from '../gateway/open-streams.ts'
 import type { ListKind } from '../gateway/tool-requests.ts'
@@ -29,8 +30,7 @@ export type ChangedKind = (typeof changedKinds)[number]
 /** A hash of each list, as the listener would get it. */
 export type Digests = Readonly<Record<ChangedKind, string>>
 
-export interface Listener {
-  readonly namespace: string
+export interface Listener extends Place {
   readonly holder: Holder
   /** The same for listeners that get the same lists. */
   readonly group: string
@@ -40,6 +40,26 @@ export interface Listener {
   /** Writes a comment, which keeps the stream open. */
   comment(): void
 }
+
+/** The endpoint at which somebody listens. */
+interface Place {
+  readonly namespace: string
+  /** Undefined: all of the namespace. */
+  readonly view: string | undefined
+}
+
+const placeOf = ({ namespace, view = '' }: Place) => `${namespace} ${view}`
+
+/** As last looked at. */
+interface Seen {
+  readonly directory: string
+  readonly connections: string
+  /** Of the records in the directory that decide on the lists. */
+  readonly records: string
+}
+
+/** Places whose records are read at once: those of views have megabytes. */
+const readAtOnce = 8
 
 interface Heard {
   readonly listener: Listener
@@ -55,8 +75,8 @@ export class ListChanges {
   readonly #places = new Shares(listenersMax)
   /** By API key. */
   readonly #counts = new Map<string, number>()
-  /** By namespace, as last looked at. */
-  readonly #versions = new Map<string, string>()
+  /** By place. */
+  readonly #seen = new Map<string, Seen>()
   #isLooking = false
   /** Owners whose lists are being compared. */
   readonly #comparing = new Set<string>()
@@ -74,7 +94,7 @@ export class ListChanges {
    * `look` throws.
    */
   async listen(listener: Listener): Promise<() => void> {
-    const { holder, namespace } = listener
+    const { holder } = listener
     const { keyId } = holder
     const ofKey = this.#counts.get(keyId) ?? 0
     if (ofKey >= listenersOfKeyMax || !this.#places.take(holder, 1))
@@ -93,11 +113,11 @@ export class ListChanges {
       if (this.#heard.size > 0) return
       this.#stop?.()
       this.#stop = undefined
-      this.#versions.clear()
+      this.#seen.clear()
     }
     try {
       // The version first: a change after it is looked at once more.
-      if (!this.#versions.has(namespace)) await this.#changed([namespace])
+      if (!this.#seen.has(placeOf(listener))) await this.#changed([listener])
       // Many clients of one caller listen, and one look serves them: the next tick notices a later change.
       const isCompared = this.#comparing.has(ownerOf(holder))
       const isSame = (one: Heard) => one.listener.group === listener.group && !one.isDue && !isCompared
@@ -118,9 +138,8 @@ export class ListChanges {
     if (this.#isLooking) return
     this.#isLooking = true
     try {
-      const namespaces = [...new Set([...this.#heard].map(({ listener }) => listener.namespace))]
-      const changed = await this.#changed(namespaces)
-      for (const one of this.#heard) one.isDue ||= changed.has(one.listener.namespace)
+      const changed = await this.#changed([...this.#heard].map(({ listener }) => listener))
+      for (const one of this.#heard) one.isDue ||= changed.has(placeOf(one.listener))
       const due = [...this.#heard].filter(({ isDue }) => isDue)
       for (const [owner, heard] of Map.groupBy(due, ({ listener }) => ownerOf(listener.holder))) {
         // Comparing many lists may take longer than a second.
@@ -135,17 +154,39 @@ export class ListChanges {
     }
   }
 
-  /** The namespaces whose version is another one than last time. */
-  async #changed(namespaces: readonly string[]): Promise<ReadonlySet<string>> {
-    const keys = [directoryVersionKey, ...namespaces.map((name) => keyOf('connectionsVersion', name))]
-    const [directory, ...versions] = (await this.#store.getMany(keys)).map(versionText)
+  /** The places at which something that decides on lists is another than last time. */
+  async #changed(listeners: readonly Place[]): Promise<ReadonlySet<string>> {
+    const places = new Map(listeners.map((one) => [placeOf(one), one]))
+    const keys = [...places.values()].map(({ namespace }) => keyOf('connectionsVersion', namespace))
+    const [directory = '', ...versions] = (await this.#store.getMany([directoryVersionKey, ...keys])).map(versionText)
+    const stale = [...places].filter(([place]) => this.#seen.get(place)?.directory !== directory)
+    const read = await this.#records(stale)
     const changed = new Set<string>()
-    for (const [index, namespace] of namespaces.entries()) {
-      const version = `${directory} ${versions[index]}`
-      if (this.#versions.get(namespace) !== version) changed.add(namespace)
-      this.#versions.set(namespace, version)
+    for (const [index, place] of [...places.keys()].entries()) {
+      const before = this.#seen.get(place)
+      const now = { directory, connections: versions[index] ?? '', records: read.get(place) ?? before?.records ?? '' }
+      if (before?.connections !== now.connections || before.records !== now.records) changed.add(place)
+      this.#seen.set(place, now)
     }
     return changed
+  }
+
+  /** By place: its namespace and view as they are stored, and the version of all registered servers, for mocks. */
+  async #records(places: readonly (readonly [string, Place])[]): Promise<ReadonlyMap<string, string>> {
+    const read = new Map<string, string>()
+    for (let at = 0; at < places.length; at += readAtOnce) {
+      const some = places.slice(at, at + readAtOnce)
+      const keys = some.flatMap(([, { namespace, view }]): Key[] => {
+        const record = keyOf('namespace', namespace)
+        return [record, view === undefined ? record : keyOf('view', namespace, view)]
+      })
+      const [servers, ...records] = await this.#store.getMany([listingsVersionKey, ...keys])
+      const hashes = records.map((bytes) => (bytes === undefined ? '' : String(Bun.hash(bytes))))
+      for (const [index, [place]] of some.entries())
+        read.set(place, [versionText(servers), hashes[2 * index], hashes[2 * index + 1]].join(' '))
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    return read
   }
 
   /** Compares the lists of one owner, who may wait for its time: each owner does so alone. */

@@ -4,10 +4,12 @@
 
 import { credentialIdOf } from '../../auth/authenticate.ts'
 import { invalidRequest, PlatformError, rateLimited } from '../../errors.ts'
-import { allowanceOf } from '../../fairness/allowance.ts'
+import { Allowance, allowanceOf, openAllowance } from '../../fairness/allowance.ts'
+import { listenerOf } from '../../fairness/owner.ts'
 import type { Work } from '../../fairness/turns.ts'
 import { asPlatformError, rpcErrorText } from '../../http/error-response.ts'
 import { eventStream } from '../../http/respond.ts'
+import { operations } from '../../operations.ts'
 import { openStreamBytes } from '../gateway/client-response.ts'
 import { messageEvent } from '../gateway/relayed-stream.ts'
 import { clientOwnerOf, openClient } from './client-session.ts'
@@ -87,6 +89,7 @@ async function openStream(
     ends.push(
       await deps.changes.listen({
         namespace: namespace.namespace,
+        view: view?.name,
         holder: caller,
         group: [credentialIdOf(caller), namespace.namespace, view?.name ?? '', options.length].join('\0'),
         kinds,
@@ -133,7 +136,16 @@ async function openStream(
 async function digestsOf(deps: EndpointDeps, request: Request, length: NameLength): Promise<Digests> {
   const { context, namespace } = await enterEndpoint(deps, request, true)
   const asked = { namespace: namespace.namespace, length, mayAsk: false }
-  return withLists(deps, context, asked, (shown) => allowanceOf(request).run(digesting(shown)))
+  // Its own: others' writes cause this work, for which the listener's own requests must not wait.
+  const own = new Request(request.url)
+  const allowance = new Allowance(deps.fairness, operations.callNamespace.costs, own, deps.sockets.addressOf)
+  openAllowance(own, allowance)
+  try {
+    await allowance.belongsTo(listenerOf(context.caller))
+    return await withLists(deps, { ...context, request: own }, asked, (shown) => allowance.run(digesting(shown)))
+  } finally {
+    allowance.end()
+  }
 }
 
 /** The hashes, as work in steps: all lists together may have 16 MB. */

@@ -7,6 +7,7 @@ import {
   listenersMax,
   listenersOfKeyMax,
 } from '../../../src/features/endpoint/list-changes.ts'
+import { keyOf, listingsVersionKey } from '../../../src/storage/keys.ts'
 
 const digests = { tools: 'a', prompts: 'a', resources: 'a' }
 
@@ -30,7 +31,15 @@ function listener(look: Listener['look'], told: string[] = []): Listener {
   const kinds = new Set(['tools', 'prompts', 'resources'] as const)
   const tell = (kind: string) => void told.push(kind)
   return {
-    ...{ namespace: 'acme', holder: { keyId: 'key', family: 'key', userId: 'ada' }, group: 'g', kinds, look, tell },
+    ...{
+      namespace: 'acme',
+      view: undefined,
+      holder: { keyId: 'key', family: 'key', userId: 'ada' },
+      group: 'g',
+      kinds,
+      look,
+      tell,
+    },
     comment() {},
   }
 }
@@ -120,4 +129,46 @@ test('a stream that is broken once keeps nobody from hearing of the next change'
     isBroken = false
   }
   expect(told).toEqual(['tools'])
+})
+
+test('lists are compared where their namespace, view or connections change, or a server, and for nothing else', async () => {
+  const stored = new Map<string, string>()
+  const textOf = (key: Uint8Array) => Buffer.from(key).toString('latin1')
+  const getMany = async (keys: readonly Uint8Array[]) => keys.map((key) => Buffer.from(stored.get(textOf(key)) ?? '1'))
+  let act = () => {}
+  const changes = new ListChanges({ getMany } as never, (_, given) => {
+    act = given
+    return () => {}
+  })
+  const looks: string[] = []
+  const listen = (namespace: string, view?: string) => {
+    const name = `${namespace}/${view ?? ''}`
+    const look = async () => {
+      looks.push(name)
+      return digests
+    }
+    return changes.listen({ ...listener(look), ...{ namespace, view, group: name } })
+  }
+  await listen('acme')
+  await listen('acme', 'mine')
+  await listen('lab')
+  let version = 1
+  const lookedAt = async (...written: readonly Uint8Array[]) => {
+    looks.length = 0
+    version += 1
+    for (const key of written) stored.set(textOf(key), `version ${version}`)
+    act()
+    for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve))
+    return looks
+  }
+  const directory = keyOf('directoryVersion')
+  expect(await lookedAt()).toEqual([])
+  // A revocation, a key, another's namespace.
+  expect(await lookedAt(directory, keyOf('revocation', 'tok_1'), keyOf('namespace', 'other'))).toEqual([])
+  expect(await lookedAt(directory, keyOf('namespace', 'acme'))).toEqual(['acme/', 'acme/mine'])
+  expect(await lookedAt(directory, keyOf('view', 'acme', 'mine'))).toEqual(['acme/mine'])
+  expect(await lookedAt(directory, keyOf('view', 'acme', 'other'))).toEqual([])
+  expect(await lookedAt(keyOf('connectionsVersion', 'lab'))).toEqual(['lab/'])
+  expect(await lookedAt(directory, listingsVersionKey)).toEqual(['acme/', 'acme/mine', 'lab/'])
+  expect(await lookedAt(directory)).toEqual([])
 })
