@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { importFile } from '../../src/maintenance/import.ts'
-import { newConnectionsVersion } from '../../src/storage/connections.ts'
+import { findConnection, newConnectionsVersion } from '../../src/storage/connections.ts'
 import { removeAllDeleted } from '../../src/storage/deleted-namespaces.ts'
 import { directoryVersionKey, keyOf } from '../../src/storage/keys.ts'
 import { newVersion } from '../../src/storage/versions.ts'
@@ -85,4 +85,25 @@ test('what belongs to others by now is not imported: its owners of before would 
   // With an owner in common it is the same organization.
   expect(await exported(member('ada'), member('mallory'), organization)).toMatchObject({ records: 3 })
   expect(await exported(namespace({ userId: 'mallory' }))).toMatchObject({ records: 1 })
+})
+
+test('each import of a connection ends what is bound to its sign-in: setups are counted on, and never back', async () => {
+  using place = workplace()
+  const store = openMemoryStore()
+  const file = join(place.folder, 'export.jsonl')
+  const connection = pickConnection(random(1), 'a')
+  const lines = [
+    { postern: 'export', version: 1, secret: 'mine' },
+    { kind: 'namespace', namespace: { namespace: 'acme', userId: 'ada' } },
+    { kind: 'connection', namespace: 'acme', connection },
+    { postern: 'end', records: 2 },
+  ]
+  writeFileSync(file, lines.map((line) => `${JSON.stringify(line)}\n`).join(''))
+  const setups = async () => (await findConnection(store, 'acme', 'a'))?.privatePart.setups
+  const counted: unknown[] = []
+  for (let round = 0; round < 3; round += 1) {
+    await importFile(store, file, { secret: 'mine' })
+    counted.push(await setups())
+  }
+  expect(counted).toEqual([undefined, 1, 2])
 })
