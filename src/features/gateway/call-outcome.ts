@@ -189,7 +189,9 @@ async function statedInMessage(parser: Parser, text: string, id?: RpcId): Promis
   } catch (error) {
     return error instanceof SyntaxError ? undefined : createSearch([text]).stated()
   }
-  if (typeof message !== 'object' || message === null || (id !== undefined && message.id !== id)) return undefined
+  if (typeof message !== 'object' || message === null) return undefined
+  // As clients do, which take "7" for 7.
+  if (id !== undefined && (typeof message.id === 'object' || String(message.id) !== String(id))) return undefined
   const { error, result } = message
   if (error !== undefined && error !== null) {
     const { code } = error

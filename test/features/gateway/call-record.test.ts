@@ -524,6 +524,20 @@ test('a stream may begin with a byte order mark', async () => {
   expect(await other.stated()).toBeUndefined()
 })
 
+test('an answer whose id is a text of the number is one, as clients take it', async () => {
+  for (const [id, isHeard] of [
+    ['"1"', true],
+    ['1', true],
+    ['"01"', false],
+    ['[1]', false],
+    ['null', false],
+  ] as const) {
+    const reader = createOutcomeReader(1, 'text/event-stream', atOnce)
+    await reader.add(Buffer.from(`data: {"jsonrpc":"2.0","id":${id},"result":{}}\n\n`))
+    expect([id, await reader.stated()]).toEqual([id, isHeard ? { outcome: 'ok' } : undefined])
+  }
+})
+
 test('an event of another type than message is left alone, as clients do, be it small or large', async () => {
   const message = (member: object) => `{"jsonrpc":"2.0","id":1,${JSON.stringify(member).slice(1)}`
   const padding = { padding: 'x'.repeat(80_000) }
