@@ -28,7 +28,7 @@ import {
 } from '../../model/input-fields.ts'
 import { namespaceOf } from '../../model/names.ts'
 import type { ServerDetail } from '../../model/server.ts'
-import { decide } from '../../policy/decide.ts'
+import { type Access, decide } from '../../policy/decide.ts'
 import { bodyProblemText, validatorOf } from '../../schema/check.ts'
 import { type ConnectionPrivate, connectionBytes, type StoredConnection } from '../../storage/connections.ts'
 import { readingServer } from '../../storage/directory-records.ts'
@@ -215,18 +215,21 @@ function samePlace(a: string | null, b: string | null): boolean {
  * it could not see. Throws `invalid_request` if the record exceeds `connectionBytesMax`.
  */
 export function requireWritable(
-  { caller }: RequestContext,
+  { denials }: Pick<SharedParts, 'denials'>,
+  { caller, request }: RequestContext,
   { namespace, connectionId }: ConnectionRef,
   connection: Connection,
 ): void {
   const { metadata } = connection
-  const decision = decide(caller.blocks, {
-    namespace,
-    resource: 'connections',
-    operation: 'write',
+  const access: Access = {
+    ...{ namespace, resource: 'connections', operation: 'write' },
     metadata: { connectionId, metadata },
-  })
-  if (!decision.allowed) throw forbidden(decision)
+  }
+  const decision = decide(caller.blocks, access)
+  if (!decision.allowed) {
+    denials.recordPolicyDenial(request, caller, access, decision)
+    throw forbidden(decision)
+  }
   if (connectionBytes(connection).length > connectionBytesMax) {
     throw invalidRequest(`the connection is too large: at most ${connectionBytesMax} bytes are kept`)
   }

@@ -67,7 +67,7 @@ export async function replaceOne(
   const draft = draftChange(deps, asked, before, fields)
   const { status, serverInfo } = before.connection
   const unchanged: Connection = { ...draft.connection, status, ...(serverInfo && { serverInfo }) }
-  requireWritable(context, ref, unchanged)
+  requireWritable(deps, context, ref, unchanged)
   const connection = needsProbe ? probing.probed(draft, () => signedIn(deps, asked, before, draft)) : unchanged
   return connection === undefined ? 'again' : commit(deps, asked, { ...draft, connection }, probing, before)
 }
@@ -89,7 +89,7 @@ export async function deleteOne(
 /** A new connection that the caller may write, before its server is contacted. Throws 400, 403. */
 async function draftWritable(deps: WriterDeps, asked: AskedWrite): Promise<Draft> {
   const draft = await draftNew(deps, asked, new Date(deps.clock.now()))
-  requireWritable(asked.context, asked.ref, { ...draft.connection, status: { state: 'connected' } })
+  requireWritable(deps, asked.context, asked.ref, { ...draft.connection, status: { state: 'connected' } })
   return draft
 }
 
@@ -111,7 +111,7 @@ async function commit(
   const ended = { key, value: (await store.get(key)) ?? null }
   const context = await authorizer.authenticate(request, true)
   await authorizer.requireNamespace(context, ref.namespace, 'write')
-  requireWritable(context, ref, connection)
+  requireWritable(deps, context, ref, connection)
   const kept = withTicketsEnded(probed.privatePart, before, connection)
   const privatePart = probing.hasAsked ? contacted(kept, before?.connection, connection, clock.now()) : kept
   const after = { connection, privatePart }

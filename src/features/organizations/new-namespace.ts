@@ -30,12 +30,15 @@ const toWrite = { resource: 'namespaces', operation: 'write' } as const
 export const newNamespaceHandlers = handlersOf({ createNamespace, putNamespace })
 
 async function createNamespace(deps: OrganizationDeps, request: Request): Promise<Response> {
-  const { authorizer, store, writes } = deps
+  const { authorizer, store, writes, denials } = deps
   const { caller, change } = await writes.begin(request, (context) => {
     authorizer.requireList(context, toWrite)
-    const named = context.caller.blocks.findIndex(({ namespaces }) => namespaces !== undefined)
+    const block = context.caller.blocks.findIndex(({ namespaces }) => namespaces !== undefined)
+    if (block < 0) return
     // A made-up name is none of those that the token may use.
-    if (named >= 0) throw forbidden({ block: named, field: 'namespaces' })
+    const refusal = { allowed: false, block, field: 'namespaces', visible: true } as const
+    denials.recordPolicyDenial(request, context.caller, { ...toWrite, namespace: '', metadata: 'none' }, refusal)
+    throw forbidden(refusal)
   }) // 401, 429, 403, 400
   await refuseBody(request, '; PUT /namespaces/{name} takes an owner') // 400
   const made = await change(async () => {

@@ -29,7 +29,7 @@ export class ConnectionChanges implements Disposable {
   readonly staged: Spool
   /** Namespaces with changes. The others keep their versions, and caches stay valid. */
   readonly touched = new Set<string>()
-  /** Connections that point elsewhere now, and lose what people gave them: headers, values, sign-ins. */
+  /** Connections that point elsewhere now, or have another owner, and lose what people gave them: headers, values, sign-ins. */
   readonly dropped: string[] = []
   readonly #store: Store
   readonly #usages: Usages
@@ -48,16 +48,24 @@ export class ConnectionChanges implements Disposable {
   /**
    * Compares the connections of fixtures with the store. Others are left alone. `now`: when those are made that are new
    * and do not say it; a stored time stays, so that a reload changes nothing. `onEach` is called with the key of each
-   * record. `replaces`: a different one is overwritten.
+   * record. `replaces`: a different one is overwritten. `handedOver`: namespaces that get another owner, who gets
+   * nothing that people gave to their connections.
    */
-  async bring(given: Spool, now: Date, onEach: (key: Key, replaces: boolean) => void): Promise<void> {
+  async bring(
+    given: Spool,
+    now: Date,
+    handedOver: ReadonlySet<string>,
+    onEach: (key: Key, replaces: boolean) => void,
+  ): Promise<void> {
     const fixtures = given.inOrder().map(({ value }) => JSON.parse(textOf(value)) as FixtureConnection)
     for await (const [fixture, stored] of this.#compared(fixtures)) {
       const { namespace, connectionId } = fixture
-      const connection = completeConnection(fixture, stored?.connection.createdAt ?? now.toISOString())
+      const isHandedOver = handedOver.has(namespace)
+      const since = isHandedOver ? undefined : stored?.connection.createdAt
+      const connection = completeConnection(fixture, since ?? now.toISOString())
       const changes = !equalBytes(stored?.bytes, connectionBytes(connection))
       onEach(keyOf('connection', namespace, connectionId), changes && stored !== undefined)
-      const isMoved = stored !== undefined && stored.connection.mcpUrl !== connection.mcpUrl
+      const isMoved = stored !== undefined && (isHandedOver || stored.connection.mcpUrl !== connection.mcpUrl)
       const privatePart = this.#privatePart(fixture, stored, isMoved)
       if (changes || privatePart !== stored?.privatePart) this.#change(fixture, stored, { connection, privatePart })
     }

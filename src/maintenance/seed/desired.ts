@@ -87,7 +87,8 @@ export async function desiredEntries(store: Store, fixtures: Fixtures, options: 
     const stored = await store.get(keyOf('namespace', namespace.namespace))
     const before = stored === undefined ? undefined : readNamespace(stored)
     if (before === undefined) await requireGone(store, namespace.namespace, place(namespace))
-    const entry = namespaceEntry({ ...namespace, ...unsaid(namespace, before, now) } as Namespace)
+    const own = before !== undefined && ownerName(before) === ownerName(namespace) ? before : undefined
+    const entry = namespaceEntry({ ...namespace, ...unsaid(namespace, own, now) } as Namespace)
     if (before !== undefined && !isFromFixture(latin1Key(entry.key)))
       requireSameOwner(before, namespace, `${place(namespace)}: the namespace ${namespace.namespace} was`)
     else if (before !== undefined && !(await isOnlyFixtures(namespace.namespace)))
@@ -113,6 +114,16 @@ export async function desiredEntries(store: Store, fixtures: Fixtures, options: 
     for (const entry of await keyEntries(store, apiKey, place(apiKey), { pepper, now })) add(entry)
   }
   return wanted
+}
+
+/** The namespaces that get another owner. */
+export async function handedOver(store: Store, { namespaces }: Pick<Fixtures, 'namespaces'>): Promise<Set<string>> {
+  const given = new Set<string>()
+  for (const wanted of namespaces) {
+    const stored = await store.get(keyOf('namespace', wanted.namespace))
+    if (stored !== undefined && ownerName(readNamespace(stored)) !== ownerName(wanted)) given.add(wanted.namespace)
+  }
+  return given
 }
 
 /** The fields that the fixture leaves out stay as they were stored. */

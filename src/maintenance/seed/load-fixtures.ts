@@ -20,7 +20,7 @@ import type { Check, Entry, Key, Store } from '../../storage/store.ts'
 import { createUsages, type Usages } from '../../storage/usage.ts'
 import { checkOf, newVersion } from '../../storage/versions.ts'
 import { ConnectionChanges } from './connection-changes.ts'
-import { desiredEntries } from './desired.ts'
+import { desiredEntries, handedOver } from './desired.ts'
 import type { Fixtures } from './read-fixtures.ts'
 import { retainInUse } from './retained.ts'
 
@@ -97,7 +97,7 @@ async function tryLoad(
   deletes.push(...before.parts)
   const hidden = fixtures.connections.bytes >= stagedBytesMin ? await hiddenOf(store, namespaces) : []
   using changes = new ConnectionChanges(store, usages, new Set(hidden), folder)
-  await changes.bring(fixtures.connections, now, bring)
+  await changes.bring(fixtures.connections, now, await handedOver(store, fixtures), bring)
   // The rest of the old manifest came from fixtures that no longer exist: remove it, or keep what is still in use.
   const staying = await retainInUse(store, before.names)
   const gone = await goneWithFixtures(store, before.names, usages)
@@ -134,10 +134,13 @@ async function tryLoad(
     log.warn('records were removed with their fixtures', { removed: removed.length, records })
   }
   if (changes.dropped.length > 0)
-    log.warn('connections of fixtures point elsewhere now, and lost their headers, values and sign-ins', {
-      connections: changes.dropped.length,
-      records: shown(changes.dropped),
-    })
+    log.warn(
+      'connections of fixtures point elsewhere now, or have another owner, and lost their headers, values and sign-ins',
+      {
+        connections: changes.dropped.length,
+        records: shown(changes.dropped),
+      },
+    )
   for (const record of staying)
     log.info('fixture removed; its record stays, because it holds what was made over HTTP', { record })
   return {

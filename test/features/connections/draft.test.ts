@@ -130,15 +130,22 @@ test('a connection is written up to its last byte', () => {
     return { ...one, metadata: { a: 'x'.repeat(length) } }
   }
   expect(connectionBytes(filled(connectionBytesMax))).toHaveLength(connectionBytesMax)
-  requireWritable(context, ref, filled(connectionBytesMax))
-  expect(() => requireWritable(context, ref, filled(connectionBytesMax + 1))).toThrow('the connection is too large')
+  const deps = {} as never
+  requireWritable(deps, context, ref, filled(connectionBytesMax))
+  expect(() => requireWritable(deps, context, ref, filled(connectionBytesMax + 1))).toThrow(
+    'the connection is too large',
+  )
 })
 
-test('a connection is written where each constraint allows it as it will be', () => {
+test('a connection is written where each constraint allows it as it will be, and a refusal is recorded', () => {
+  const denied: unknown[] = []
+  const denials = { recordPolicyDenial: (...[, , access]: unknown[]) => void denied.push(access) }
   const allowed = (metadata: Record<string, string>) => {
     const context = { caller: { blocks: [{ metadata: [[['team', 'x']]] }] } } as never
-    requireWritable(context, ref, { ...connection('one'), metadata })
+    requireWritable({ denials } as never, context, ref, { ...connection('one'), metadata })
   }
   allowed({ team: 'x' })
+  expect(denied).toEqual([])
   expect(() => allowed({ team: 'y' })).toThrow('policy[0].metadata')
+  expect(denied).toMatchObject([{ operation: 'write', metadata: { metadata: { team: 'y' } } }])
 })

@@ -226,6 +226,8 @@ describe('a namespace', () => {
       status: 403,
       body: { error: 'The token does not allow this: policy[0].namespaces' },
     })
+    const refused = { event: 'access.refused', userId: 'linus', constraint: 'policy[0].namespaces' }
+    expect(platform.audited.at(-1)).toMatchObject(refused)
   })
 
   test('is hidden, refused and read in the order of the contract', async () => {

@@ -260,6 +260,33 @@ describe('loading', () => {
     expect([await privatePart(), warned]).toEqual([{ server: 'n/one', setups: 1 }, []])
   })
 
+  test('another owner of a namespace gets nothing that people gave to its connections, and no time of before', async () => {
+    const store = openMemoryStore()
+    const warned: object[] = []
+    const log = { ...silent, warn: (event: string, fields: object = {}) => void warned.push({ event, ...fields }) }
+    const key = keyOf('connectionPrivate', 'n', 'a')
+    const loadOf = (userId: string, at: Date) => {
+      const world = { namespaces: [{ namespace: 'n', userId }], connections: [connection('a')] }
+      return load(store, [source('a.json', world)], at, log)
+    }
+    const april = new Date(march.getTime() + 31 * 24 * 3600 * 1000)
+    await loadOf('fay', march)
+    const given = { headers: 'sealed', tokens: 'sealed', input: 'sealed', setups: 3 }
+    await store.commit({ puts: [{ key, value: Buffer.from(JSON.stringify(given)) }] })
+    const times = async () => [
+      (await stored(store, 'a'))?.createdAt,
+      JSON.parse(Buffer.from((await store.get(keyOf('namespace', 'n'))) ?? '{}').toString()).createdAt,
+    ]
+    const before = String(await store.get(key))
+    await loadOf('fay', april)
+    expect([String(await store.get(key)), warned]).toEqual([before, []])
+    expect(await times()).toEqual([march.toISOString(), march.toISOString()])
+    await loadOf('gil', april)
+    expect(JSON.parse(Buffer.from((await store.get(key)) ?? '').toString())).toEqual({ setups: 4 })
+    expect(await times()).toEqual([april.toISOString(), april.toISOString()])
+    expect(warned).toMatchObject([{ event: expect.stringContaining('another owner'), records: 'n/a' }])
+  })
+
   test('a load that another write overtakes looks again', async () => {
     const store = openMemoryStore()
     let races = 1
