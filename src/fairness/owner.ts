@@ -26,7 +26,7 @@ export function ticketHolder({ namespace, connectionId }: { namespace: string; c
   return { keyId: `\0namespace ${namespace}`, family: `${namespace}/${connectionId}` }
 }
 
-/** For the work of an owner's streams of list changes, beside the owner's requests. */
+/** For the work of an owner's streams of events and list changes, beside the owner's requests. */
 export function listenerOf(holder: Holder): Holder {
   const name = `\0listener ${ownerOf(holder)}`
   return { keyId: name, family: name }

@@ -4,6 +4,7 @@ import type { RequestContext } from '../../auth/authorizer.ts'
 import { invalidRequest, notFound, rateLimited } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import type { Fairness } from '../../fairness/fairness.ts'
+import { listenerOf, ownerOf } from '../../fairness/owner.ts'
 import { handlersOf } from '../../http/handler.ts'
 import { readQuery } from '../../http/query.ts'
 import { eventStream } from '../../http/respond.ts'
@@ -19,12 +20,14 @@ const unreadBytesMax = 2 ** 20
 const waitingMax = 1000
 /** Events that one listener is served before others are. Past it: the rest when its turn comes again. */
 const heardAtOnce = 8
+/** Milliseconds that an event takes for a listener, with its part of the socket's work. */
+const hearingMs = 0.1
 /** Milliseconds after which an idle stream carries a comment. */
 const commentMs = 15_000
 
 export interface EventDeps extends HealthDeps {
   readonly events: EventLog
-  readonly fairness: Pick<Fairness, 'memory'>
+  readonly fairness: Pick<Fairness, 'memory' | 'time'>
   readonly watchStream: WatchStream
   readonly every: Every
 }
@@ -43,7 +46,14 @@ async function listenEvents(deps: EventDeps, request: Request): Promise<Response
   if (!wanted.every((type) => types.includes(type))) throw invalidRequest(`types: must be of ${types.join(', ')}`)
   const { caller } = context
   const filter = { namespace: query.get('namespace'), types: new Set(wanted) }
-  const stream = new Listening(events, (current: RequestContext) => createVisible(deps, current, filter), context)
+  // Of all its streams together, beside its requests: others cause the events.
+  const owner = ownerOf(listenerOf(caller))
+  const pace = async (heard: number) => {
+    fairness.time.spend(owner, heard * hearingMs)
+    await fairness.time.pause(owner)
+  }
+  const visibleTo = (current: RequestContext) => createVisible(deps, current, filter)
+  const stream = new Listening(events, { visibleTo, pace }, context)
   const stopListening = events.listen(caller, (event) => stream.hear(event)) // 429
   if (!fairness.memory.take(caller, openStreamBytes)) {
     stopListening()
@@ -68,12 +78,18 @@ async function listenEvents(deps: EventDeps, request: Request): Promise<Response
   return new Response(stream.body, { headers: eventStream })
 }
 
+interface ListeningOptions {
+  readonly visibleTo: (context: RequestContext) => Visible
+  /** Counts so many events, and waits until the owner may hear more. */
+  readonly pace: (heard: number) => Promise<void>
+}
+
 /** One listener: what it hears, in order, as far as it may see it and takes it. */
 class Listening {
   readonly body: ReadableStream<Uint8Array>
   onEnd = () => {}
   readonly #events: EventLog
-  readonly #visibleTo: (context: RequestContext) => Visible
+  readonly #of: ListeningOptions
   #visible: Visible
   #context: RequestContext
   #waiting: KeptEvent[] = []
@@ -83,11 +99,11 @@ class Listening {
   #hasGap = false
   #controller: ReadableStreamDefaultController<Uint8Array> | undefined
 
-  constructor(events: EventLog, visibleTo: (context: RequestContext) => Visible, context: RequestContext) {
+  constructor(events: EventLog, of: ListeningOptions, context: RequestContext) {
     this.#events = events
-    this.#visibleTo = visibleTo
+    this.#of = of
     this.#context = context
-    this.#visible = visibleTo(context)
+    this.#visible = of.visibleTo(context)
     this.body = new ReadableStream<Uint8Array>(
       {
         start: (controller) => {
@@ -124,7 +140,7 @@ class Listening {
     // The same directory: nothing that decides has changed.
     if (context.directory === this.#context.directory) return
     this.#context = context
-    this.#visible = this.#visibleTo(context)
+    this.#visible = this.#of.visibleTo(context)
   }
 
   comment(): void {
@@ -150,20 +166,24 @@ class Listening {
     if (this.#isBusy) return
     this.#isBusy = true
     try {
-      for (let left = heardAtOnce; this.#isReady; left -= 1) {
-        if (left === 0) return this.#events.wake(this.#serve)
+      let heard = 0
+      for (; heard < heardAtOnce && this.#isReady; heard += 1) {
         if (this.#hasGap) this.#write('event: gap\ndata: {}\n\n')
         this.#hasGap = false
         const event = this.#waiting.shift()
         const bytes = event && (await this.#visible.bytesOf(event))
         if (bytes !== undefined) this.#controller?.enqueue(bytes)
       }
+      await this.#of.pace(heard)
     } catch {
       // The store cannot be read just now: what was missed is not known.
       this.#hasGap = true
+      return
     } finally {
       this.#isBusy = false
     }
+    // Those that came in the meantime.
+    if (this.#isReady) this.#events.wake(this.#serve)
   }
 
   #write(text: string): void {
