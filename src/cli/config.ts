@@ -191,8 +191,22 @@ const replicaSettings = {
  * Adds the flags. Values stay text here; `readServeConfig` reads them, so that all complaints are reported together.
  */
 export function withServeOptions(command: Command, { isReplica }: { readonly isReplica: boolean }): Command {
-  for (const one of Object.values({ ...(isReplica && replicaSettings), ...settings })) command.addOption(one)
-  return command
+  const all = Object.values({ ...(isReplica && replicaSettings), ...settings })
+  for (const one of all) command.addOption(one)
+  // Commander takes any text of a variable for on.
+  return command.hook('preAction', (_, of) => {
+    for (const one of all.filter(({ required, optional }) => !required && !optional))
+      if (of.getOptionValueSource(one.attributeName()) === 'env')
+        of.setOptionValueWithSource(one.attributeName(), isOn(one, process.env) !== one.negate, 'env')
+  })
+}
+
+/** The meaning of the variable of a flag that has no value. Throws CommandError 2. */
+function isOn({ envVar = '' }: Option, env: NodeJS.ProcessEnv): boolean {
+  const text = env[envVar] ?? ''
+  if (/^(?:1|true|yes|on)$/i.test(text)) return true
+  if (/^(?:0|false|no|off)?$/i.test(text)) return false
+  throw new CommandError(`${envVar} ${text}: must be 1 for on, or 0 for off`, 2)
 }
 
 type Meanings<Of> = { readonly [Name in keyof Of]: Of[Name] extends Setting<infer T> ? T : never }

@@ -6,7 +6,7 @@ import { isLoopback } from '../http/guard.ts'
 import type { DataFolder } from '../maintenance/data-folder.ts'
 import { isLoaded, loadFixtures } from '../maintenance/seed/load-fixtures.ts'
 import { type Fixtures, readFixtures } from '../maintenance/seed/read-fixtures.ts'
-import { acceptsSampleKey, hasSampleKey } from '../maintenance/seed/sample-keys.ts'
+import { acceptsKnownKey, hasSampleKey } from '../maintenance/seed/sample-keys.ts'
 import { digestOf, type SourceFile } from '../maintenance/seed/source-files.ts'
 import { Spool } from '../maintenance/spool.ts'
 import type { Log } from '../ops/log.ts'
@@ -50,9 +50,9 @@ export function fixtureLoader(folder: DataFolder, config: ServeConfig, log: Log)
 const connectionsCollected = 100_000
 const collectedAfterMs = 500
 
-/** Throws CommandError if sample keys are not allowed and in the store, where an earlier load may have brought them. */
+/** Throws CommandError if known keys are not allowed and in the store, where an earlier load may have brought them. */
 export async function checkSampleKeys({ store, secrets }: DataFolder, config: ServeConfig, log: Log): Promise<void> {
-  if (isLoopback(config.host) || !(await acceptsSampleKey(store, secrets.apiKeyPepper))) return
+  if (isLoopback(config.host) || !(await acceptsKnownKey(store, secrets.apiKeyPepper))) return
   requireSampleKeysAllowed(config)
   log.warn('the publicly known keys of the sample fixtures are accepted', { host: config.host })
 }
@@ -61,7 +61,8 @@ export async function checkSampleKeys({ store, secrets }: DataFolder, config: Se
 function requireSampleKeysAllowed({ host, areSampleKeysAllowed }: ServeConfig): void {
   if (isLoopback(host) || areSampleKeysAllowed) return
   throw new CommandError(
-    `anyone who can reach ${host} could use the publicly known keys of the sample fixtures: load your own fixtures ` +
-      'and revoke those keys (postern keys revoke), or allow them with --allow-sample-keys',
+    `anyone who can reach ${host} could use the publicly known keys of the sample fixtures, or of an example in the ` +
+      'documentation: load your own fixtures and revoke those keys (postern keys revoke), or allow them with ' +
+      '--allow-sample-keys',
   )
 }

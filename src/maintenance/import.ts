@@ -244,7 +244,7 @@ async function connectionEntries(
   const privatePart: ConnectionPrivate = {
     ...(server !== undefined && { server }),
     ...(headers !== undefined && { headers }),
-    // A sign-in is in no export, so it ends, and with it all that was bound to it: tickets, and sessions of its servers.
+    // A sign-in is in no export, so it ends, and all that was bound to it: tickets, and sessions of its servers.
     ...(stored !== undefined && { setups: (stored.privatePart.setups ?? 0) + 1 }),
     // As the headers: what somebody accepted of this server.
     ...(pins !== undefined && { pins }),

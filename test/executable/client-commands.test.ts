@@ -249,6 +249,11 @@ test('what is done on the server’s machine is done over HTTP by who is logged 
 
   // Tokens and grants.
   const minted = (await works('bob', 'token mint')).trim()
+  // An empty policy is no policy by mistake.
+  const empty = join(place.folder, 'empty.json')
+  writeFileSync(empty, '[]')
+  const refused = await as('bob', ['token', 'mint', '--policy', empty])
+  expect([refused.code, refused.stdout, refused.stderr]).toEqual([1, '', expect.stringContaining('is an empty list')])
   const { jti } = JSON.parse(Buffer.from(minted.split('.')[1] ?? '', 'base64url').toString())
   expect(await works('bob', 'token revoke -', { stdin: minted })).toContain(`${jti} is revoked`)
   expect((await as('x', ['whoami'], { env: { POSTERN_URL: server.url, POSTERN_TOKEN: minted } })).code).toBe(1)

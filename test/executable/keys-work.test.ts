@@ -78,6 +78,13 @@ describe('the sample keys, on an address that is not loopback', () => {
   }
   const open = ['--host', '0.0.0.0']
 
+  test('serve refuses the operator key of an example in the documentation', async () => {
+    using place = workplace()
+    const env = { POSTERN_API_KEY: 'an-operator-key-of-at-least-32-characters' }
+    await (await startServer(place, [], { env })).kill('SIGTERM')
+    expect(await refusedStart(place, ['serve', '--data', place.data, ...open])).toMatchObject(refused)
+  })
+
   test('serve refuses them, from the fixtures or from an earlier load', async () => {
     using place = workplace()
     const serve = ['serve', '--data', place.data, ...open]
@@ -92,6 +99,13 @@ describe('the sample keys, on an address that is not loopback', () => {
     const { port } = new URL(allowed.url)
     expect((await fetch(`http://127.0.0.1:${port}/connect/ada`, { headers })).status).toBe(200)
     await allowed.kill('SIGTERM')
+    for (const text of ['0', 'false', 'no', 'OFF', ''])
+      expect(await refusedStart(place, serve, { POSTERN_ALLOW_SAMPLE_KEYS: text })).toMatchObject(refused)
+    const unclear = await refusedStart(place, serve, { POSTERN_ALLOW_SAMPLE_KEYS: 'maybe' })
+    expect(unclear).toMatchObject({
+      code: 2,
+      stderr: 'POSTERN_ALLOW_SAMPLE_KEYS maybe: must be 1 for on, or 0 for off\n',
+    })
     const byVariable = await startServer(place, open, { env: { POSTERN_ALLOW_SAMPLE_KEYS: '1' } })
     await byVariable.kill('SIGTERM')
 

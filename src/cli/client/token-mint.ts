@@ -40,12 +40,14 @@ async function mintToken({ flags, request, say, stderr }: CommandContext<MintFla
   const whole = file === undefined ? [] : [readJsonFile(file)].flat()
   const isEmpty = Object.values(constraint).every((field) => field === undefined)
   const policy = isEmpty ? whole : [...whole, constraint]
-  const body = { policy: policy.length > 0 ? policy : undefined, organizationId: organization }
+  // An empty list in a file is no mistake that may leave a token unrestricted: the server refuses it.
+  const isGiven = file !== undefined || policy.length > 0
+  const body = { policy: isGiven ? policy : undefined, organizationId: organization }
   for (const path of Object.keys(rules.rpcReqMatch ?? {}))
     if (!/^(?:method$|params\.)/.test(path))
       stderr(`warning: --rpc ${path}: MCP requests have this below params, like params.${path}\n`)
   const minted = await request('POST', '/tokens', { body, reads: Minted })
   say(minted, minted.token)
-  if (policy.length === 0 && organization === undefined)
+  if (!isGiven && organization === undefined)
     stderr('This token may do all that you may. --namespace, --connection, --operation and --rpc narrow one.\n')
 }

@@ -64,7 +64,7 @@ export async function loadFixtures(store: Store, fixtures: Fixtures, digest: str
 
 /**
  * One attempt. Undefined if a check failed. The checks cover the versions of the directory and of every namespace that
- * the fixtures bring connections to; each is read before what it covers.
+ * the fixtures bring connections to, that goes with them, or that gets another owner; each is read before what it covers.
  */
 async function tryLoad(
   store: Store,
@@ -75,8 +75,12 @@ async function tryLoad(
   await removeStaged(store)
   const checks: Check[] = [await checkOf(store, directoryVersionKey)]
   const namespaces = [...fixtures.connectionIds.keys()]
-  for (const namespace of namespaces) checks.push(await checkOf(store, keyOf('connectionsVersion', namespace)))
   const before = await readManifest(store)
+  const given = await handedOver(store, fixtures)
+  // A connection that is made there meanwhile, by somebody who may no more, is for nobody else.
+  const leaving = [...given, ...goingNamespaces(before.names, fixtures)]
+  for (const namespace of new Set([...namespaces, ...leaving]))
+    checks.push(await checkOf(store, keyOf('connectionsVersion', namespace)))
   const isFromFixture = (name: string) => before.names.has(name)
   const desired = await desiredEntries(store, fixtures, { pepper, now, isFromFixture })
   /**
@@ -97,7 +101,7 @@ async function tryLoad(
   deletes.push(...before.parts)
   const hidden = fixtures.connections.bytes >= stagedBytesMin ? await hiddenOf(store, namespaces) : []
   using changes = new ConnectionChanges(store, usages, new Set(hidden), folder)
-  await changes.bring(fixtures.connections, now, await handedOver(store, fixtures), bring)
+  await changes.bring(fixtures.connections, now, given, bring)
   // The rest of the old manifest came from fixtures that no longer exist: remove it, or keep what is still in use.
   const staying = await retainInUse(store, before.names)
   const gone = await goneWithFixtures(store, before.names, usages)
@@ -105,6 +109,7 @@ async function tryLoad(
   for (const qualifiedName of gone.listings) listings.add(qualifiedName)
   await changes.remove(gone.connections)
   puts.push(...newListingVersions(listings), ...[...changes.touched].map(newConnectionsVersion))
+  puts.push(...leaving.map((namespace) => newVersion(keyOf('endedNamespace', namespace))))
   puts.push(newVersion(directoryVersionKey), { key: keyOf('fixturesDigest'), value: Buffer.from(digest) })
 
   const total = puts.length + changes.staged.length + changes.puts.length
@@ -248,6 +253,14 @@ async function readManifest(store: Store) {
     for (const name of latin1Key(value).split('\n')) names.add(name)
   }
   return { parts, names }
+}
+
+/** Namespaces of the old manifest that the fixtures do not bring any more. */
+function goingNamespaces(names: ReadonlySet<string>, { namespaces }: Fixtures): string[] {
+  const staying = new Set(namespaces.map(({ namespace }) => namespace))
+  const start = latin1Key(prefixOf('namespace'))
+  const all = [...names].filter((name) => name.startsWith(start)).map((name) => name.slice(start.length))
+  return all.filter((namespace) => !staying.has(namespace))
 }
 
 /** The keys of all records that the fixtures bring, as latin1 text. */

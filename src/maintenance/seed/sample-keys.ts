@@ -1,4 +1,4 @@
-/** The API keys of the sample fixtures. They are published with the source, so they are publicly known. */
+/** API keys that are publicly known: those of the sample fixtures, and of an example in the documentation. */
 
 import keys from '../../../fixtures/keys.json' with { type: 'json' }
 import { apiKeyDigest } from '../../auth/api-key.ts'
@@ -10,14 +10,23 @@ import type { Store } from '../../storage/store.ts'
 
 const sampleKeys: readonly string[] = keys.apiKeys.map(({ key }) => key)
 
+/** The operator key in the example of docs/company.md. */
+const exampleKey = 'an-operator-key-of-at-least-32-characters'
+
 /** True if one of these fixture keys is a sample key. */
 export function hasSampleKey(apiKeys: readonly { readonly key: string }[]): boolean {
   return apiKeys.some(({ key }) => sampleKeys.includes(key))
 }
 
 /** True if the store accepts a sample key. `pepper` is the key for hashing API keys. */
-export async function acceptsSampleKey(store: Store, pepper: Buffer): Promise<boolean> {
-  for (const key of sampleKeys) {
+export const acceptsSampleKey = (store: Store, pepper: Buffer) => acceptsOneOf(sampleKeys, store, pepper)
+
+/** True if the store accepts a sample key, or that of the example. */
+export const acceptsKnownKey = (store: Store, pepper: Buffer) =>
+  acceptsOneOf([...sampleKeys, exampleKey], store, pepper)
+
+async function acceptsOneOf(known: readonly string[], store: Store, pepper: Buffer): Promise<boolean> {
+  for (const key of known) {
     const keyId = await store.get(keyOf('apiKeyDigest', apiKeyDigest(pepper, key)))
     const record = keyId === undefined ? undefined : await store.get(keyOf('apiKey', textOf(keyId)))
     if (record !== undefined && isLive(readApiKey(record))) return true

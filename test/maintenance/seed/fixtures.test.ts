@@ -9,7 +9,7 @@ import { type Fixtures, readFixtures } from '../../../src/maintenance/seed/read-
 import { sampleSources } from '../../../src/maintenance/seed/sample.ts'
 import { digestOf, findFixtureFiles, type SourceFile, sourceFile } from '../../../src/maintenance/seed/source-files.ts'
 import type { Connection } from '../../../src/model/connection.ts'
-import { connectionEntry, indexEntries, readConnection } from '../../../src/storage/connections.ts'
+import { connectionChange, connectionEntry, indexEntries, readConnection } from '../../../src/storage/connections.ts'
 import { keyOf } from '../../../src/storage/keys.ts'
 import type { Store } from '../../../src/storage/store.ts'
 import { openMemoryStore } from '../../support/memory-store.ts'
@@ -36,7 +36,7 @@ function connectionsOf({ connections }: Fixtures): Connection[] {
 async function dump(store: Store): Promise<string[]> {
   const { entries } = await store.range({ gte: Buffer.of(0), lt: Buffer.of(0xff), limit: 100_000 })
   // Generations are new with every load.
-  const lasting = entries.filter(({ key }) => !'gGSb'.includes(String.fromCharCode(key[0] ?? 0)))
+  const lasting = entries.filter(({ key }) => !'gGSbE'.includes(String.fromCharCode(key[0] ?? 0)))
   return lasting.map(({ key, value }) => `${Buffer.from(key).toString('latin1')} ${Buffer.from(value).toString()}`)
 }
 
@@ -286,6 +286,48 @@ describe('loading', () => {
     expect(await times()).toEqual([april.toISOString(), april.toISOString()])
     expect(warned).toMatchObject([{ event: expect.stringContaining('another owner'), records: 'n/a' }])
   })
+
+  for (const [what, next] of [
+    ['gets another owner', { namespaces: [{ namespace: 'n', userId: 'gil' }] }],
+    ['goes', {}],
+  ] as const)
+    test(`a connection that is made while its namespace ${what} is for nobody else`, async () => {
+      const store = openMemoryStore()
+      const world = (more: object) => [source('a.json', { namespaces: [{ namespace: 'm', userId: 'u' }], ...more })]
+      await load(store, world({ namespaces: [{ namespace: 'n', userId: 'fay' }] }))
+      const ended = keyOf('endedNamespace', 'n')
+      const before = await store.get(ended)
+      let isMade = false
+      const racing: Store = {
+        ...store,
+        async load(write) {
+          if (!isMade) {
+            isMade = true
+            const ref = { namespace: 'n', connectionId: 'fays' }
+            const made = { ...completeConnection(connection('fays') as never, march.toISOString()) }
+            await store.commit(
+              connectionChange(ref, undefined, { connection: made, privatePart: { headers: 'sealed' } }),
+            )
+          }
+          return store.load(write)
+        },
+      }
+      const loaded = load(racing, world(next)).then(
+        () => 'loaded',
+        (error: Error) => error.message,
+      )
+      // The namespace stays with its owner, whether the load is refused or leaves it alone.
+      expect(await loaded).toMatch(what === 'goes' ? /loaded/ : /a connection in n was/)
+      const owner = JSON.parse(Buffer.from((await store.get(keyOf('namespace', 'n'))) ?? '{}').toString()).userId
+      expect([owner, isMade]).toEqual(['fay', true])
+      // A write that was authorized before a load that succeeds is not committed after it.
+      const quiet = openMemoryStore()
+      await load(quiet, world({ namespaces: [{ namespace: 'n', userId: 'fay' }] }))
+      const was = await quiet.get(ended)
+      await load(quiet, world(next))
+      expect([before, was]).toEqual([undefined, undefined])
+      expect(await quiet.get(ended)).toBeDefined()
+    })
 
   test('a load that another write overtakes looks again', async () => {
     const store = openMemoryStore()
