@@ -164,6 +164,11 @@ export function continuePage(
       row('You will be sent back to', host),
     )}
 <p>Everybody who can use this connection will act as you on that server.</p>
+${
+  new URL(href).hostname !== new URL(issuer).hostname &&
+  html`<p class="warning">The server sends you to ${new URL(href).host}, and what you allow there goes to ${new URL(issuer).host}.
+Continue only if you know that both belong together.</p>`
+}
 <p><a class="button" id="continue" href="${href}" rel="noreferrer">Go to ${new URL(href).host}</a></p>
 ${
   remedy !== undefined &&

@@ -471,6 +471,20 @@ test('more scopes are noted when they are asked for after a renewed token too', 
   expect((await begin(setupPath, session)).url.searchParams.get('scope')).toBe('read write more')
 })
 
+test('a sign-in on another host than the authorization server’s own is warned of: its answer would be sent to that one', async () => {
+  for (const [endpoint, warns] of [
+    ['https://honest.example.com/authorize', true],
+    [`${issuer}/authorize`, false],
+  ] as const) {
+    servers.metadata['authorization_endpoint'] = endpoint
+    const { page } = await begin(pathIn((await put()).status.setupUrl))
+    expect(
+      page.includes('The server sends you to honest.example.com, and what you allow there goes to as.example.com'),
+    ).toBe(warns)
+    await platform.fetch('/connect/ada/guarded', { method: 'DELETE', headers })
+  }
+})
+
 test('an authorization server on our own host gets no session’s cookie: they end before the browser goes there', async () => {
   const own = 'https://postern.example.com'
   platform = await createTestPlatform({ upstream: servers.upstream, issuer: own })
