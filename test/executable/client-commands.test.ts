@@ -114,6 +114,18 @@ test('from an empty folder to who called what', async () => {
   expect(status).toMatch(/^connections +2: 2 ok$/m)
   expect(status).toMatch(/^calls in the last hour +0 ok, 0 failed, 0 refused$/m)
   expect(JSON.parse(await works('ada', 'connection get weather', inProd)).metadata).toEqual({ team: 'ops' })
+  // A write would leave the server and the mock as they are.
+  for (const [id, target, why] of [
+    ['weather', ['acme-prod/weather', '--mock'], 'weather exists, and leads to'],
+    ['mock', ['acme-prod/weather'], 'mock exists, and is a mock of'],
+    ['weather', ['acme-prod/nosuch'], 'there is no server acme-prod/nosuch'],
+  ] as const) {
+    const refused = await as('ada', ['connection', 'add', id, ...target], inProd)
+    expect([refused.code, refused.stdout, refused.stderr]).toEqual([1, '', expect.stringContaining(why)])
+  }
+  expect(await works('ada', 'connection add weather acme-prod/weather --metadata team=ops', inProd)).toBe(
+    'weather is connected\n',
+  )
   await works('ada', 'connection rm mock', inProd)
   const key = (await works('ada', 'org key create acme ci')).trim()
   expect(await works('ada', 'org key list acme')).toMatch(/^key_\S+\tci\t/)

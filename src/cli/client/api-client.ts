@@ -47,6 +47,7 @@ export const Connection = Type.Object({
   connectionId: Type.String(),
   name: Type.String(),
   mcpUrl: nullable(Type.String()),
+  mock: Type.Optional(Type.Object({ enabled: Type.Boolean() })),
   status: Type.Object({ state: Type.String(), setupUrl: OptionalText, message: OptionalText }),
 })
 /** Without `nextCursor` it is the last page, too. */

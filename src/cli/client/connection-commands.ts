@@ -5,10 +5,11 @@ import type { Command } from 'commander'
 import { CommandError } from '../../errors.ts'
 import { ConnectionId, isConnectionId } from '../../model/names.ts'
 import { PinList } from '../../model/pins.ts'
+import { OptionalText } from '../../schema/shapes.ts'
 import { countText } from '../count-text.ts'
 import { readInput, readPairs } from '../json-input.ts'
 import { group } from '../options.ts'
-import { allConnections, Connection, noConnection, pathSegment } from './api-client.ts'
+import { allConnections, Connection, noConnection, noServer, pathSegment } from './api-client.ts'
 import { type CommandContext, many, type RemoteCommands } from './context.ts'
 
 interface ConnectionFlags {
@@ -28,6 +29,39 @@ const states: Readonly<Record<string, string>> = {
   auth_required: 'needs a sign-in',
   input_required: 'needs input',
   error: 'cannot be used',
+}
+
+const Server = Type.Object({ connections: Type.Array(Type.Object({ deploymentUrl: OptionalText })) })
+
+/**
+ * Throws CommandError where the connection exists, and leads elsewhere: a write leaves its server and mock as they are,
+ * and would seem to have done what was asked.
+ */
+async function requireSameServer(
+  { request }: Pick<CommandContext<ConnectionFlags>, 'request'>,
+  path: string,
+  { id, target, isMocked }: { readonly id: string; readonly target: string; readonly isMocked: boolean },
+): Promise<void> {
+  const there = await request('GET', path, { reads: Connection }).catch((error) => {
+    // Somebody who may not read it learns of the rest from the write.
+    if (error instanceof CommandError && (error.status === 404 || error.status === 403)) return undefined
+    throw error
+  })
+  if (there === undefined) return
+  const isSame = (there.mock?.enabled === true) === isMocked
+  // Another URL is refused by the write.
+  const given = /^https?:/.test(target) ? there.mcpUrl : await urlOfServer(request, target)
+  if (isSame && given === there.mcpUrl) return
+  const leads = `${id} exists, and ${there.mock?.enabled === true ? 'is a mock of' : 'leads to'} ${there.mcpUrl}`
+  throw new CommandError(
+    `${leads}: delete it with \`postern connection rm ${id}\` first, to add it with another server`,
+  )
+}
+
+async function urlOfServer(request: CommandContext<ConnectionFlags>['request'], name: string): Promise<string | null> {
+  const path = `/servers/${name.split('/').map(pathSegment).join('/')}`
+  const { connections } = await request('GET', path, { ...noServer(name), reads: Server })
+  return connections.find(({ deploymentUrl }) => deploymentUrl !== undefined)?.deploymentUrl ?? null
 }
 
 export function addConnectionCommands(postern: Command, { inNamespace }: RemoteCommands): void {
@@ -51,6 +85,7 @@ export function addConnectionCommands(postern: Command, { inNamespace }: RemoteC
       if (/^[\w.-]+:\d+/.test(target)) throw new CommandError(`${target}: a URL begins with http:// or https://`, 2)
       if (!isConnectionId(id)) throw new CommandError(`${id}: ${ConnectionId['errorMessage']}`, 2)
       const path = pathOf(await context.namespace(), id)
+      await requireSameServer(context, path, { id, target, isMocked: mock === true })
       const made = await context.request('PUT', path, { body, reads: Connection })
       const { state, setupUrl, message } = made.status
       const next = setupUrl === undefined ? '' : `: open ${setupUrl}`

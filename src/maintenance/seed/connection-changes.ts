@@ -29,7 +29,7 @@ export class ConnectionChanges implements Disposable {
   readonly staged: Spool
   /** Namespaces with changes. The others keep their versions, and caches stay valid. */
   readonly touched = new Set<string>()
-  /** Connections that point elsewhere now, or have another owner, and lose what people gave them: headers, values, sign-ins. */
+  /** Connections that point elsewhere now, or have another owner: they lose what people gave, as headers and sign-ins. */
   readonly dropped: string[] = []
   readonly #store: Store
   readonly #usages: Usages

@@ -64,7 +64,7 @@ export async function loadFixtures(store: Store, fixtures: Fixtures, digest: str
 
 /**
  * One attempt. Undefined if a check failed. The checks cover the versions of the directory and of every namespace that
- * the fixtures bring connections to, that goes with them, or that gets another owner; each is read before what it covers.
+ * the fixtures bring connections to, or whose owner loses it; each is read before what it covers.
  */
 async function tryLoad(
   store: Store,
