@@ -145,7 +145,10 @@ async function connectClient<T>(
         if (status === 401) wantsAuthorization = true
         if (isMessage && status >= 400 && status < 500) isRefusal = true
         if (isMessage && (status < 200 || status > 299))
-          problem = `The server does not speak MCP: it answered ${status}`
+          problem =
+            status === 403
+              ? 'The server answered 403: it refuses these headers, or wants a key'
+              : `The server does not speak MCP: it answered ${status}`
         return limitFetch(toResponse(answer), left, (reason) => {
           problem = reason ?? `The server sent too much: at most ${bounds.bytes} bytes are read`
           enough.abort()

@@ -72,7 +72,10 @@ function addMemberCommands(org: Command, { remote }: RemoteCommands): void {
     .argument('<organization>', 'the id of the organization')
     .argument('<user>', 'the id of the user')
     .run(async ({ request, say }, organization: string, user: string) =>
-      say(await request('DELETE', memberOf(organization, user)), `removed ${user} from ${organization}`),
+      say(
+        await request('DELETE', memberOf(organization, user)),
+        `removed ${user} from ${organization}; an operator ends the user's own keys with \`postern keys revoke\``,
+      ),
     )
 }
 

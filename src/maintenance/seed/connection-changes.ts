@@ -29,7 +29,7 @@ export class ConnectionChanges implements Disposable {
   readonly staged: Spool
   /** Namespaces with changes. The others keep their versions, and caches stay valid. */
   readonly touched = new Set<string>()
-  /** Connections that point elsewhere now, or have another owner: they lose what people gave, as headers and sign-ins. */
+  /** Connections that point elsewhere now, or have another owner: they lose headers, values and sign-ins of people. */
   readonly dropped: string[] = []
   readonly #store: Store
   readonly #usages: Usages
