@@ -180,7 +180,7 @@ const settingsOf = (config: ServeConfig) => ({
   hasSampleTraffic: config.hasSampleTraffic,
 })
 
-/** Removes what an interrupted start or deletion left, and loads the fixtures. Throws CommandError. */
+/** Removes what an interrupted start left, and loads the fixtures. Throws CommandError. */
 async function loadAtStart(
   { store, database }: DataFolder,
   fixtures: readonly string[],
@@ -189,14 +189,19 @@ async function loadAtStart(
 ): Promise<void> {
   // No other load is running: we hold the lock, of the folder or of the database.
   await (database === undefined ? removeStaged(store) : database.exclusively(() => removeStaged(store)))
-  // Before fixtures: one may bring a namespace whose deletion was not finished.
-  await removeAllDeleted(store)
   if (fixtures.length === 0) return
-  await load(fixtures.map(sourceFile)).catch((error: unknown) => {
+  const loadAll = () => load(fixtures.map(sourceFile))
+  const orConflict = (act: (conflict: FixtureConflict) => unknown) => (error: unknown) => {
     if (!(error instanceof FixtureConflict)) throw error
-    // Somebody's things over HTTP must not keep the server from starting (contract, 11.4).
-    log.warn('fixtures not loaded; the existing records stay', { problems: error.message })
-  })
+    return act(error)
+  }
+  // One may bring a namespace whose deletion was not finished. Without one, deletions go on once the server answers:
+  // that of somebody's namespace of 100,000 connections takes a minute.
+  const loaded = loadAll().catch(orConflict(() => removeAllDeleted(store).then(loadAll)))
+  // Somebody's things over HTTP must not keep the server from starting (contract, 11.4).
+  await loaded.catch(
+    orConflict(({ message }) => log.warn('fixtures not loaded; the existing records stay', { problems: message })),
+  )
 }
 
 /** The audit log, and the record of calls unless it is switched off. */
