@@ -73,13 +73,9 @@ export function Shell() {
           <Brand />
         </a>
         <span class="muted">{session.value.userId}</span>
-        <Action name="keys" onClick={showKeys}>
-          Shortcuts
-        </Action>
+        <Action name="keys" onClick={showKeys} label="Shortcuts" />
         {leave.error !== undefined && <small class="wrong">{leave.error.message}</small>}
-        <Action name="sign-out" isBusy={leave.isBusy} onClick={() => void leave.run()}>
-          Sign out
-        </Action>
+        <Action name="sign-out" isBusy={leave.isBusy} onClick={() => void leave.run()} label="Sign out" />
       </header>
       {isAsking && <KeyHelp onClose={() => setAsking(false)} />}
       <div class="frame">
@@ -210,9 +206,7 @@ function KeyHelp({ onClose }: { readonly onClose: () => void }) {
         />{' '}
         these keys work
       </label>
-      <Action name="pause" onClick={onClose}>
-        Close
-      </Action>
+      <Action name="pause" onClick={onClose} label="Close" />
     </dialog>
   )
 }

@@ -121,7 +121,12 @@ describe.skipIf(!isHere('Chromium'))('in a browser', () => {
     await page.click('[data-id="northwind/weather-ada"] a')
     await page.click('main [data-action="go-calls"]')
     await room(page, 'calls')
-    await page.click('[data-action="remove"][data-for="connection"]')
+    expect(await page.inputValue('[data-field="connection"]')).toBe('weather-ada')
+    await page.fill('[data-field="connection"]', '')
+    await page.waitForURL((url) => url.search === '?namespace=northwind')
+    // One that no field has stands beside them.
+    await page.goto(at('/calls?namespace=northwind&user=nobody'))
+    await page.click('[data-action="remove"][data-for="user"]')
     expect(new URL(page.url()).search).toBe('?namespace=northwind')
     expect(faults).toEqual([])
     await context.close()

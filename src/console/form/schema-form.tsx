@@ -270,9 +270,7 @@ function Others({ form, at, inside, schema, members, change }: OthersProps) {
             {...{ form, schema, value, label: one, at: pointer(at, one), isRequired: true, inside }}
             onChange={(next) => change(one, next ?? null)}
           />
-          <Action name="remove" for={pointer(at, one)} onClick={() => change(one, undefined)}>
-            Remove
-          </Action>
+          <Action name="remove" for={pointer(at, one)} onClick={() => change(one, undefined)} label="Remove" />
         </div>
       ))}
       <div class="item">
@@ -284,9 +282,8 @@ function Others({ form, at, inside, schema, members, change }: OthersProps) {
             if (name !== '') change(name, addedValue(schema, form.root))
             setName('')
           }}
-        >
-          Add
-        </Action>
+          label="Add"
+        />
       </div>
     </>
   )
@@ -311,19 +308,24 @@ function Items({ form, schema, value, onChange, at, label, inside }: PartProps) 
               name="up"
               for={pointer(at, index)}
               onClick={() => onChange(list.with(index, list[index - 1]).with(index - 1, item))}
-            >
-              Move up
-            </Action>
+              label="Move up"
+            />
           )}
-          <Action name="remove" for={pointer(at, index)} onClick={() => onChange(list.toSpliced(index, 1))}>
-            Remove
-          </Action>
+          <Action
+            name="remove"
+            for={pointer(at, index)}
+            onClick={() => onChange(list.toSpliced(index, 1))}
+            label="Remove"
+          />
         </div>
       ))}
       {mayAdd && (
-        <Action name="add" for={at} onClick={() => onChange([...list, addedValue(schemaOf(list.length), form.root)])}>
-          Add
-        </Action>
+        <Action
+          name="add"
+          for={at}
+          onClick={() => onChange([...list, addedValue(schemaOf(list.length), form.root)])}
+          label="Add"
+        />
       )}
       {boundsOf(schema) !== '' && <Hint text={boundsOf(schema)} />}
     </Group>

@@ -51,18 +51,8 @@ export function ApiKeys({ path, keys }: { readonly path: string; readonly keys: 
       </ul>
       <Wrong error={keys.error} />
       <Form title="New API key" onSend={() => void create.run()}>
-        <Field
-          name="name"
-          label="Name"
-          value={name}
-          onInput={setName}
-          isRequired
-          wrong={name === '' ? 'is required' : undefined}
-          error={create.error?.message}
-        />
-        <Action name="create" type="submit" isMain isBusy={create.isBusy}>
-          Create
-        </Action>
+        <Field name="name" label="Name" value={name} onInput={setName} isRequired error={create.error?.message} />
+        <Action name="create" type="submit" isMain isBusy={create.isBusy} label="Create" />
         {create.done !== undefined && (
           <p data-part="minted" role="status">
             Copy it now; it is never shown again: <Copied text={create.done} />

@@ -139,7 +139,7 @@ function optionsOf(
       {},
       ...lines.map((line) => ({
         ...{ label: line.label, stroke: color(line.color), width: 2, dash: [...line.dash], spanGaps: false },
-        points: { show: line.dash.length === 0 && line.values.length < 3 },
+        points: { show: line.values.filter((one) => one !== null).length < 3 },
       })),
     ],
     hooks: { setCursor: [({ cursor }) => onPoint(cursor.idx ?? null)] },

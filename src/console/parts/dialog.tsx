@@ -69,9 +69,7 @@ function Confirm({ name, act, onAct, onClose, children }: ConfirmProps) {
         <Action name={name} isMain isBusy={doing.isBusy} onClick={() => void doing.run()}>
           {deed}
         </Action>{' '}
-        <Action name="pause" onClick={onClose}>
-          Keep it
-        </Action>
+        <Action name="pause" onClick={onClose} label="Keep it" />
       </p>
     </dialog>
   )

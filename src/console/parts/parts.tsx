@@ -21,7 +21,9 @@ export function State({ level, children }: { readonly level: string; readonly ch
 
 interface ActionProps {
   readonly name: string
-  readonly children: ComponentChildren
+  /** In place of a label, for one with elements in it. */
+  readonly children?: ComponentChildren
+  readonly label?: string
   /** One filled button for a room. */
   readonly isMain?: boolean
   /** In a row of a list. */
@@ -35,7 +37,18 @@ interface ActionProps {
 }
 
 /** A button. A disabled one says why, and stays in the order of the keyboard. */
-export function Action({ name, children, isMain, isSmall, isBusy, reason, type, onClick, for: of }: ActionProps) {
+export function Action({
+  name,
+  label,
+  children,
+  isMain,
+  isSmall,
+  isBusy,
+  reason,
+  type,
+  onClick,
+  for: of,
+}: ActionProps) {
   const isDisabled = reason !== undefined || isBusy === true
   return (
     <>
@@ -52,7 +65,7 @@ export function Action({ name, children, isMain, isSmall, isBusy, reason, type, 
           else onClick?.()
         }}
       >
-        {children}
+        {label ?? children}
         {isBusy === true && <Busy />}
       </button>
       {reason !== undefined && <small class="reason">{reason}</small>}

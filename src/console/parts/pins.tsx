@@ -32,9 +32,7 @@ export function Pins({ path, reason }: { readonly path: string; readonly reason:
           {finding}
         </State>
       ))}{' '}
-      <Action name="save" reason={reason} isBusy={accept.isBusy} onClick={() => void accept.run(body)}>
-        Accept
-      </Action>
+      <Action name="save" reason={reason} isBusy={accept.isBusy} onClick={() => void accept.run(body)} label="Accept" />
       {pinned.diff?.map((one) => (
         <Difference key={one.path} difference={one} />
       ))}

@@ -116,15 +116,21 @@ export function PolicyForm({ policy: read, onChange }: PolicyFormProps) {
             onChange={(next) => onChange(policy.with(index, next))}
           />
           {policy.length > 1 && (
-            <Action name="remove" for={`/${index}`} onClick={() => onChange(policy.toSpliced(index, 1))}>
-              Remove
-            </Action>
+            <Action
+              name="remove"
+              for={`/${index}`}
+              onClick={() => onChange(policy.toSpliced(index, 1))}
+              label="Remove"
+            />
           )}
         </fieldset>
       ))}
-      <Action name="add" for="" onClick={() => onChange([...policy, { operations: 'read' }])}>
-        Add a constraint
-      </Action>
+      <Action
+        name="add"
+        for=""
+        onClick={() => onChange([...policy, { operations: 'read' }])}
+        label="Add a constraint"
+      />
       {read === undefined && <small class="muted"> follows as soon as the JSON can be read</small>}
     </fieldset>
   )

@@ -29,9 +29,7 @@ export function Problem({ error, again }: { readonly error: Error; readonly agai
             Go to the overview
           </a>
         ) : (
-          <Action name="retry" onClick={again}>
-            Try again
-          </Action>
+          <Action name="retry" onClick={again} label="Try again" />
         )}
       </p>
       {refused?.path !== undefined && <AsText request={{ path: refused.path }} />}

@@ -111,8 +111,8 @@ export function Calls() {
   const { query } = address.value
   const of = (name: string) => query.get(name) ?? ''
   // The filters of the address are those of the interface; those without a field are shown beside them.
-  const names = ['namespace', 'tool', 'outcome', 'connection', 'user', 'token', 'via', 'since', 'until']
-  const others = names.slice(3).filter((name) => of(name) !== '')
+  const names = ['namespace', 'connection', 'tool', 'outcome', 'user', 'token', 'via', 'since', 'until']
+  const others = names.slice(4).filter((name) => of(name) !== '')
   const parts = names.map((name) => (of(name) === '' ? '' : `&${name}=${encodeURIComponent(of(name))}`))
   const wanted = parts.join('')
   const pages = usePages<ShownCall>(`calls ${wanted}`, async (cursor, signal) => {
@@ -122,7 +122,7 @@ export function Calls() {
   const [isLive, setLive] = useState(true)
   const live = useLive(isLive, of('namespace'), wanted)
   // The server alone knows whether a call that arrives has this token, and so on.
-  const isDecidedHere = others.every((name) => name === 'connection' || name === 'user')
+  const isDecidedHere = others.every((name) => name === 'user')
   const isWanted = (call: ShownCall) =>
     isDecidedHere &&
     Object.entries({ tool: call.tool, outcome: call.outcome, connection: call.connectionId, user: call.userId }).every(
@@ -149,9 +149,7 @@ export function Calls() {
           <span data-part="live" data-state={live.state} class="muted">
             {live.state === 'live' ? '● live' : live.state === 'off' ? 'not connected, trying again' : 'paused'}
           </span>
-          <Action name="export" isBusy={save.isBusy} onClick={() => void save.run()}>
-            Export
-          </Action>
+          <Action name="export" isBusy={save.isBusy} onClick={() => void save.run()} label="Export" />
           <Action name="pause" onClick={() => setLive(!isLive)}>
             {isLive ? 'Pause' : 'Resume'}
           </Action>
@@ -164,6 +162,13 @@ export function Calls() {
             withAny
             value={of('namespace')}
             onChange={(namespace) => filter({ namespace })}
+          />
+          <Field
+            name="connection"
+            label="Connection"
+            value={of('connection')}
+            onInput={(connection) => filter({ connection })}
+            placeholder="its id"
           />
           <Field
             name="q"
@@ -199,9 +204,8 @@ export function Calls() {
               live.clear()
               pages?.again()
             }}
-          >
-            Read again
-          </Action>
+            label="Read again"
+          />
         </p>
       )}
       <Wrong error={save.error} />

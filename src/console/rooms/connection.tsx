@@ -5,14 +5,14 @@ import type { Connection as ConnectionBody } from '../../model/connection.ts'
 import type { Health, HealthPage } from '../../model/health.ts'
 import { address, go, hrefOf } from '../address.ts'
 import { useEvents } from '../events.ts'
-import { ask } from '../interface.ts'
+import { ask, base } from '../interface.ts'
 import { parseJson, readJson } from '../json.ts'
 import { DangerousAction } from '../parts/dialog.tsx'
 import { Field, Form } from '../parts/field.tsx'
 import { Foreign } from '../parts/foreign.tsx'
 import { HealthLine } from '../parts/health-line.tsx'
 import { reasonIn, useMe } from '../parts/me.tsx'
-import { Action, Facts, When, Wrong } from '../parts/parts.tsx'
+import { Action, Elsewhere, Facts, When, Wrong } from '../parts/parts.tsx'
 import { Pins } from '../parts/pins.tsx'
 import { Room } from '../parts/room.tsx'
 import { useAction, useResource } from '../resource.ts'
@@ -67,6 +67,9 @@ export function Connection() {
             Name: <Foreign text={data.name} />,
             Server: <Foreign text={data.mcpUrl ?? 'mocked'} code />,
             Created: data.createdAt !== null && <When at={data.createdAt} />,
+            'Sign-in': data.mcpUrl !== null && data.mock?.enabled !== true && (
+              <Elsewhere href={`${base}${path}/setup`}>See who is signed in, sign in or out, enter values</Elsewhere>
+            ),
             Metadata: <Foreign text={data.metadata === null ? 'none' : JSON.stringify(data.metadata)} code />,
           }}
         />
@@ -109,9 +112,7 @@ function OwnHealth({ namespace, path, health: { now, change } }: PartProps) {
         <HealthLine health={now} namespace={namespace} onChange={change} />
       )}{' '}
       {now?.action?.kind !== 'test' && (
-        <Action name="test" isBusy={test.isBusy} onClick={() => void test.run()}>
-          Test it
-        </Action>
+        <Action name="test" isBusy={test.isBusy} onClick={() => void test.run()} label="Test it" />
       )}
       {test.done === true && <span role="status">Tested just now.</span>}
       <Wrong error={test.error} />
@@ -204,9 +205,7 @@ function Settings({ path, connection, reason, onSaved }: SettingsProps) {
           wrong={isObject ? undefined : 'is not a JSON object'}
           error={save.error?.message}
         />
-        <Action name="save" type="submit" isBusy={save.isBusy} reason={reason}>
-          Save
-        </Action>
+        <Action name="save" type="submit" isBusy={save.isBusy} reason={reason} label="Save" />
         {save.done === true && <p role="status">Saved.</p>}
       </Form>
     </details>

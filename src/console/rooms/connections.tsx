@@ -108,9 +108,13 @@ export function Connections() {
       isEmpty={isEmpty}
       request={{ path, command: isUnwell || of('name') !== '' ? undefined : command }}
       actions={
-        <Action name="create" isMain reason={reason} onClick={() => filter({ new: of('new') === '' ? 'yes' : '' })}>
-          New connection
-        </Action>
+        <Action
+          name="create"
+          isMain
+          reason={reason}
+          onClick={() => filter({ new: of('new') === '' ? 'yes' : '' })}
+          label="New connection"
+        />
       }
       filters={
         <>
@@ -206,9 +210,7 @@ function NewConnection({ namespace }: { readonly namespace: string }) {
         wrong={/^https?:\/\/./.test(url) ? undefined : 'must begin with https:// or http://'}
         error={create.error?.message}
       />
-      <Action name="save" type="submit" isBusy={create.isBusy}>
-        Create
-      </Action>
+      <Action name="save" type="submit" isBusy={create.isBusy} label="Create" />
     </Form>
   )
 }

@@ -81,9 +81,7 @@ function SigningKeys() {
         ))}
       </ul>
       <Wrong error={keys.error ?? rotate.error} />
-      <Action name="save" isBusy={rotate.isBusy} onClick={() => void rotate.run()}>
-        Rotate
-      </Action>
+      <Action name="save" isBusy={rotate.isBusy} onClick={() => void rotate.run()} label="Rotate" />
     </section>
   )
 }

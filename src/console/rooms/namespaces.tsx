@@ -44,9 +44,7 @@ export function Namespaces() {
       isEmpty={list.isEmpty}
       request={{ path: pathOf(q, '1'), command: q === '' ? { words: ['namespace', 'list'] } : undefined }}
       actions={
-        <Action name="create" isMain onClick={() => filter({ new: isNew ? '' : 'yes' })}>
-          New namespace
-        </Action>
+        <Action name="create" isMain onClick={() => filter({ new: isNew ? '' : 'yes' })} label="New namespace" />
       }
       filters={<Field name="q" label="Begins with" value={q} onInput={(value) => filter({ q: value })} />}
     >
@@ -90,9 +88,7 @@ function NewNamespace() {
         wrong={/^[a-z0-9][a-z0-9-]{1,37}[a-z0-9]$/.test(name) ? undefined : 'must be 3 to 39 of a–z, 0–9 and -'}
         error={create.error?.message}
       />
-      <Action name="save" type="submit" isBusy={create.isBusy}>
-        Create
-      </Action>
+      <Action name="save" type="submit" isBusy={create.isBusy} label="Create" />
     </Form>
   )
 }
@@ -177,9 +173,7 @@ function Settings({ path, namespace, reason, onSaved }: SettingsProps) {
           onInput={(text) => setTyped({ ...typed, [name]: text })}
         />
       ))}
-      <Action name="save" type="submit" isBusy={save.isBusy} reason={reason}>
-        Save
-      </Action>
+      <Action name="save" type="submit" isBusy={save.isBusy} reason={reason} label="Save" />
       <Wrong error={save.error} />
       {save.done === true && <p role="status">Saved.</p>}
     </Form>

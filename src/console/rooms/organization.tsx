@@ -67,9 +67,7 @@ export function Organization() {
       <Form title="Add a member, or change a role" onSend={() => void (reason === undefined && add.run())}>
         <Field name="userId" label="User" value={userId} onInput={setUserId} isRequired error={add.error?.message} />
         <Field name="role" label="Role" value={newRole} onInput={setNewRole} options={roles} />
-        <Action name="save" type="submit" isBusy={add.isBusy} reason={reason}>
-          Save
-        </Action>
+        <Action name="save" type="submit" isBusy={add.isBusy} reason={reason} label="Save" />
       </Form>
       {isManager && <OrganizationKeys path={path} />}
     </Room>

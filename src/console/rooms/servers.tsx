@@ -61,9 +61,11 @@ export function Servers() {
         command: q === '' ? { words: ['server', 'list'] } : { words: ['server', 'search'], operands: [q] },
       }}
       actions={
-        <Action name="create" onClick={() => filter({ new: address.value.query.get('new') === null ? 'yes' : '' })}>
-          Register a server
-        </Action>
+        <Action
+          name="create"
+          onClick={() => filter({ new: address.value.query.get('new') === null ? 'yes' : '' })}
+          label="Register a server"
+        />
       }
       filters={<Field name="q" label="Search" value={q} onInput={(value) => filter({ q: value })} />}
     >
@@ -114,9 +116,7 @@ function NewServer() {
         wrong={source === '' ? 'is required' : undefined}
         error={create.error instanceof SyntaxError ? 'is neither a URL nor JSON' : create.error?.message}
       />
-      <Action name="save" type="submit" isBusy={create.isBusy}>
-        Register
-      </Action>
+      <Action name="save" type="submit" isBusy={create.isBusy} label="Register" />
     </Form>
   )
 }
@@ -200,9 +200,7 @@ function ConnectTo({ name, me }: { readonly name: string; readonly me: Me | unde
         answers are made up, and nothing is contacted
       </label>
       <Wrong error={create.error} />
-      <Action name="create" type="submit" isMain isBusy={create.isBusy} reason={reason}>
-        Connect
-      </Action>
+      <Action name="create" type="submit" isMain isBusy={create.isBusy} reason={reason} label="Connect" />
     </Form>
   )
 }

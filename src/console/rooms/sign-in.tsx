@@ -41,9 +41,7 @@ export function SignIn() {
             onInput={setKey}
             error={signIn.error?.message}
           />
-          <Action name="sign-in" type="submit" isMain isBusy={signIn.isBusy}>
-            Sign in
-          </Action>
+          <Action name="sign-in" type="submit" isMain isBusy={signIn.isBusy} label="Sign in" />
         </Form>
         <p class="muted">
           No API key? Somebody who runs this server makes one with <code>postern keys create</code>, or a link that

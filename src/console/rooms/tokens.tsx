@@ -85,12 +85,13 @@ export function Tokens() {
       title="Tokens"
       actions={
         <>
-          <Action name="open" onClick={() => write(example)}>
-            Start over
-          </Action>
-          <Action name="suggest" isBusy={suggest.isBusy} onClick={() => void suggest.run()}>
-            Suggest from my calls
-          </Action>
+          <Action name="open" onClick={() => write(example)} label="Start over" />
+          <Action
+            name="suggest"
+            isBusy={suggest.isBusy}
+            onClick={() => void suggest.run()}
+            label="Suggest from my calls"
+          />
         </>
       }
     >
@@ -114,21 +115,23 @@ export function Tokens() {
             onClick={() => {
               if (!showWrong(composer.current)) void mint.run()
             }}
-          >
-            Mint a token
-          </Action>{' '}
-          <Action name="lint" onClick={() => setRound(round + 1)}>
-            Check it again
-          </Action>{' '}
-          <CopyLink policy={policy} />
+            label="Mint a token"
+          />{' '}
+          <Action name="lint" onClick={() => setRound(round + 1)} label="Check it again" /> <CopyLink policy={policy} />
           <Wrong error={mint.error} />
           {mint.done !== undefined && (
             <p data-part="minted" role="status">
               Copy it now; it is never shown again. It ends <When at={mint.done.expiresAt} />:{' '}
-              <Copied text={mint.done.token} />{' '}
-              <Action name="remove" for="minted" isSmall isBusy={take.isBusy} onClick={() => void take.run()}>
-                Revoke it
-              </Action>{' '}
+              <Copied text={mint.done.token} /> Its id, by which you can revoke it later:{' '}
+              <code>{idOf(mint.done.token)}</code>{' '}
+              <Action
+                name="remove"
+                for="minted"
+                isSmall
+                isBusy={take.isBusy}
+                onClick={() => void take.run()}
+                label="Revoke it"
+              />{' '}
               {take.done}
             </p>
           )}
@@ -143,6 +146,10 @@ export function Tokens() {
     </Room>
   )
 }
+
+/** The id in a token's claims, which are in base64url. */
+const idOf = (token: string): string =>
+  JSON.parse(atob((token.split('.')[1] ?? '').replaceAll('-', '+').replaceAll('_', '/'))).jti
 
 const bodyText = (policy: string) => JSON.stringify({ policy: readablePolicy(policy) ?? [] })
 
@@ -287,17 +294,14 @@ function Explain({ policy }: { readonly policy: string }) {
         hint="instead of the policy; to revoke one, its id (tok_…) is enough. It is sent in a request body and kept nowhere"
         error={revoke.error?.message}
       />
-      <Action name="explain" type="submit" isBusy={explain.isBusy}>
-        Explain
-      </Action>{' '}
+      <Action name="explain" type="submit" isBusy={explain.isBusy} label="Explain" />{' '}
       <Action
         name="revoke"
         isBusy={revoke.isBusy}
         reason={token === '' ? 'Paste a token, or its id, to revoke it' : undefined}
         onClick={() => void revoke.run()}
-      >
-        Revoke this token
-      </Action>
+        label="Revoke this token"
+      />
       {revoke.done !== undefined && <p role="status">{revoke.done}</p>}
       <Wrong error={explain.error} />
       {shown !== undefined && <Verdict explanation={shown} />}
@@ -355,9 +359,7 @@ function Compare({ policy }: { readonly policy: string }) {
         wrong={other === '' ? 'is required' : undefined}
         error={compare.error instanceof SyntaxError ? 'is neither JSON nor a token' : compare.error?.message}
       />
-      <Action name="compare" type="submit" isBusy={compare.isBusy}>
-        Compare
-      </Action>
+      <Action name="compare" type="submit" isBusy={compare.isBusy} label="Compare" />
       {done !== undefined && (
         <div data-part="difference" role="status">
           <p>

@@ -104,14 +104,8 @@ function Call({ namespace, id, name, path, schema }: CallProps) {
               isShown
             />
           )}
-          <Action name="call" type="submit" isMain isBusy={call.isBusy}>
-            Call
-          </Action>{' '}
-          {call.isBusy && (
-            <Action name="cancel" onClick={() => stop.current.abort()}>
-              Cancel
-            </Action>
-          )}{' '}
+          <Action name="call" type="submit" isMain isBusy={call.isBusy} label="Call" />{' '}
+          {call.isBusy && <Action name="cancel" onClick={() => stop.current.abort()} label="Cancel" />}{' '}
           <Action
             name="raw"
             reason={raw !== undefined && readJson(raw) === undefined ? 'The text is not JSON yet' : undefined}
