@@ -41,10 +41,14 @@ const methodsByParameter = new Map([
   ['uri', resources],
 ])
 
+/** The methods of MCP. Others are those of an extension, which alone knows their parameters. */
+const ofMcp =
+  /^(?:initialize|ping)$|^(?:server|tools|prompts|resources|completion|logging|tasks|roots|sampling|elicitation|notifications|subscriptions)\//
+
 /**
  * The methods that have the parameter in which a path begins (MCP), for those that rules are written about; undefined
- * for other paths. In a request of another method it says nothing, as servers ignore it: a client that added it would
- * pass a rule about tools with any method.
+ * for other paths. In a request of another method of MCP it says nothing, as servers ignore it: a client that added it
+ * would pass a rule about tools with any method.
  */
 export function methodsWith(path: string): ReadonlySet<string> | undefined {
   const [first, second = ''] = path.split('.', 2)
@@ -92,7 +96,11 @@ export class RpcBody {
    * that differ only in case or width: some servers treat them as the same key and use the last one.
    */
   textAt(path: string): string | undefined {
-    if (methodsWith(path)?.has(this.textAt('method') ?? '') === false) return undefined
+    const methods = methodsWith(path)
+    if (methods !== undefined) {
+      const method = this.textAt('method')
+      if (method === undefined || (ofMcp.test(method) && !methods.has(method))) return undefined
+    }
     let value = this.#body
     for (const part of path.split('.')) {
       if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined

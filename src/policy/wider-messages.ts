@@ -76,7 +76,8 @@ export function* findingWiderMessages(
   const bases: MessageTexts[] = []
   const having = [...asked.keys()].flatMap((path) => [...(methodsWith(path) ?? [])].join('|') || [])
   const havingAll = having.map((names) => `^(?:${names})$`)
-  for (const [none, also] of [[[preliminary], havingAll], [[]]] as const) {
+  const kinds = [[[preliminary], havingAll], ...(havingAll.length > 0 ? [[[preliminary]]] : []), [[]]]
+  for (const [none, also] of kinds) {
     const method = yield* textAt('method', none, also)
     if (method !== undefined) bases.push(new Map(base).set('method', method))
   }
@@ -85,6 +86,7 @@ export function* findingWiderMessages(
     const texts = [
       yield* textAt(path, [pattern]),
       path === 'method' ? yield* textAt(path, [pattern, preliminary], havingAll) : undefined,
+      path === 'method' && havingAll.length > 0 ? yield* textAt(path, [pattern, preliminary]) : undefined,
     ]
     for (const one of bases) {
       if (!asked.has(path)) messages.push(new Map(one).set(path, undefined))

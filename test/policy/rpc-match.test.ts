@@ -75,11 +75,14 @@ test('a parameter counts in requests of methods that have it: in others a client
     ...['resources/list', 'completion/complete', 'logging/setLevel', 'tasks/get', 'tools/call ', 'x/call', undefined],
   ]
   const matching = (path: string) => methods.filter((method) => ruleMatches({ path, pattern: '.' }, { method, params }))
-  for (const path of ['params.name', 'params.arguments.city']) expect(matching(path)).toEqual(methods.slice(0, 2))
-  expect(matching('params.uri')).toEqual(methods.slice(2, 5))
+  // An extension knows its own parameters.
+  const others = ['x/call']
+  const named = [...methods.slice(0, 2), ...others]
+  for (const path of ['params.name', 'params.arguments.city']) expect(matching(path)).toEqual(named)
+  expect(matching('params.uri')).toEqual([...methods.slice(2, 5), ...others])
   for (const path of ['params.level', 'params._meta.a']) expect(matching(path)).toEqual(methods)
   // Two keys that some servers read as one name no method.
-  const twice = { method: 'tools/call', Method: 'resources/read', params }
+  const twice = { method: 'resources/read', Method: 'tools/call', params }
   expect(ruleMatches({ path: 'params.name', pattern: '.' }, twice)).toBe(false)
 })
 
