@@ -42,8 +42,8 @@ const methodsByParameter = new Map([
 ])
 
 /** The methods of MCP. Others are those of an extension, which alone knows their parameters. */
-const ofMcp =
-  /^(?:initialize|ping)$|^(?:server|tools|prompts|resources|completion|logging|tasks|roots|sampling|elicitation|notifications|subscriptions)\//
+const parts = 'server|tools|prompts|resources|completion|logging|tasks|roots|sampling|elicitation|notifications'
+const ofMcp = new RegExp(`^(?:initialize|ping)$|^(?:${parts}|subscriptions)/`)
 
 /**
  * The methods that have the parameter in which a path begins (MCP), for those that rules are written about; undefined
