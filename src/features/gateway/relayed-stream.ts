@@ -209,8 +209,8 @@ function createRewriter(rewrite: Rewrite, owner: StreamOptions['owner']) {
 }
 
 /**
- * The parser makes an error of each line that has a field which it does not know, and would take thirty microseconds for
- * the stack of each: a server may send thousands of such lines.
+ * The parser makes an error of each line that has a field which it does not know, and would take thirty microseconds
+ * for the stack of each: a server may send thousands of such lines.
  */
 function feed(parser: EventSourceParser, text: string): void {
   const { stackTraceLimit } = Error
