@@ -20,8 +20,10 @@ export type InputValues = Readonly<Record<InputPlace, Readonly<Record<string, st
 export interface InputField {
   /** The property of the schema. */
   readonly property: string
-  /** The header or query parameter, and the field of the form. */
+  /** The header or query parameter. */
   readonly name: string
+  /** The field of the form: the same, unless the pages have a field of this name, which means something else. */
+  readonly formName: string
   readonly place: InputPlace
   readonly label: string
   readonly description: string | undefined
@@ -61,13 +63,14 @@ export function readInputFields(schema: JsonObject): { readonly fields: InputFie
     const { name, place } = placeOf(property, part['x-from'])
     if (place === 'headers' && (isRefusedHeader(name) || !/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/.test(name)))
       return { problem: `its configuration sends ${JSON.stringify(name)}, which is not a header that can be set` }
-    // The form has a field of its own with this name, and each of the others once.
+    // The form has each name once.
     const same = name.toLowerCase()
     if (same === formTokenField || fields.some((other) => other.name.toLowerCase() === same))
       return { problem: `its configuration has two fields with the name ${JSON.stringify(name)}` }
     fields.push({
       property,
       name,
+      formName: pageFields.has(same) ? `value ${name}` : name,
       place,
       label: textIn(part['title']) ?? name,
       description: textIn(part['description']),
@@ -83,6 +86,11 @@ export function readInputFields(schema: JsonObject): { readonly fields: InputFie
 
 /** The hidden field that binds a form to its page. */
 export const formTokenField = 'form'
+/** Fields of the setup pages. A server that named one of its values so would get a client secret that is for another. */
+const pageFields = new Set([
+  ...[formTokenField, 'client_id', 'client_secret'],
+  ...['client', 'register', 'values', 'end', 'again'],
+])
 
 /** A schema for what a status asks for, where the connection has no registered server that says more. */
 export function schemaOfStatus({ http: { headers = {}, query = {} }, missing }: InputRequired): JsonObject {

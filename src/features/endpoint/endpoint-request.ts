@@ -52,15 +52,22 @@ export async function requireAllowed(
 }
 
 /** Requires that the caller's policy allows this use of connections of the namespace. Throws `forbidden`. */
-export async function requireAccess(
+async function requireAccess(
   deps: KeptListsDeps,
-  { context, namespace: { namespace }, message }: EndpointRequest,
+  asked: EndpointRequest,
   use: Pick<Access, 'metadata' | 'rpc'>,
 ): Promise<void> {
+  const { access, decision } = await decideOnUse(deps, asked, use)
+  if (!decision.allowed) throw refusalOf(deps, asked.context, access, decision, asked.message)
+}
+
+export async function decideOnUse(
+  { fairness }: Pick<KeptListsDeps, 'fairness'>,
+  { context: { caller }, namespace: { namespace } }: EndpointRequest,
+  use: Pick<Access, 'metadata' | 'rpc'>,
+) {
   const access: Access = { namespace, resource: 'connections', operation: 'execute', ...use }
-  const { caller } = context
-  const decision = await deps.fairness.turns.run(caller, decideOnMessage(caller.blocks, access))
-  if (!decision.allowed) throw refusalOf(deps, context, access, decision, message)
+  return { access, decision: await fairness.turns.run(caller, decideOnMessage(caller.blocks, access)) }
 }
 
 /** The answer to a request, as JSON. In revision 2026-07-28 it says who answers. Throws 429. */

@@ -17,8 +17,8 @@ import { isPath, sendCall } from './endpoint-call.ts'
 import type { EndpointDeps } from './endpoint-deps.ts'
 import {
   answer,
+  decideOnUse,
   type EndpointRequest,
-  requireAccess,
   requireAllowed,
   rpcError,
   unknown,
@@ -158,10 +158,12 @@ export async function callFound(deps: EndpointDeps, asked: EndpointRequest, as: 
   if (target === undefined) return unknown(asked, 'tool', name)
   const { connectionId, stored } = target.connection
   const params = { ...(described.message.body['params'] as object), name: target.named?.own }
-  await requireAccess(deps, described, {
+  const { decision } = await decideOnUse(deps, described, {
     metadata: { connectionId, metadata: stored.connection.metadata },
     rpc: { ...described.message.body, params },
-  }) // 403, before anything is said of the tool
+  })
+  // Before anything is said of the tool. It is refused, and recorded, as any call is.
+  if (!decision.allowed) return sendCall(deps, described, target) // 403
   const definition = await target.definition?.()
   const use = callToolOf(definition)
   if (use !== as) {

@@ -110,7 +110,7 @@ export async function enterInput(
 function readValues(fields: readonly InputField[], form: Form): Map<string, Scalar> {
   const values = new Map<string, Scalar>()
   for (const field of fields) {
-    const value = readValue(field, form.one(field.name)) // 400
+    const value = readValue(field, form.one(field.formName)) // 400
     const chosen = value ?? (field.isRequired ? field.default : undefined)
     if (chosen !== undefined) values.set(field.property, chosen)
   }

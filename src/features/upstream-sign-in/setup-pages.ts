@@ -106,26 +106,27 @@ ${isConnected && html`<p>What you enter replaces the values that are stored.</p>
 }
 
 /** One field. The page never has the value of a secret: a person enters it each time. */
-function inputOf({ name, label, description, kind, isRequired, isSecret, options }: InputField, value?: Scalar): Html {
+function inputOf(field: InputField, value?: Scalar): Html {
+  const { formName, label, description, kind, isRequired, isSecret, options } = field
   const note = description !== undefined && html`<small>${description}</small>`
   const required = isRequired && html` required`
   if (kind === 'checkbox') {
     const ticked = value === true && html` checked`
-    return html`<label><input type="checkbox" name="${name}" value="true"${ticked}> ${label}${note}</label>\n`
+    return html`<label><input type="checkbox" name="${formName}" value="true"${ticked}> ${label}${note}</label>\n`
   }
   if (kind === 'select') {
     const choices = options.map(
       (option) =>
         html`<option value="${String(option)}"${option === value && html` selected`}>${String(option)}</option>`,
     )
-    return html`<label class="field">${label}${note}<select name="${name}"${required}>
+    return html`<label class="field">${label}${note}<select name="${formName}"${required}>
 <option value="">Choose</option>${choices}</select></label>\n`
   }
   const type = isSecret ? 'password' : kind
   const shown = value !== undefined && !isSecret && html` value="${String(value)}"`
   const step = type === 'number' && html` step="any"`
   return html`<label class="field">${label}${note}
-<input type="${type}" name="${name}"${step}${shown}${required} autocomplete="off"></label>\n`
+<input type="${type}" name="${formName}"${step}${shown}${required} autocomplete="off"></label>\n`
 }
 
 export function enteredPage(about: Visit, wantsSignIn: boolean): Response {

@@ -68,7 +68,7 @@ async function answerForm(deps: SetupDeps, visit: Visit, form: Form): Promise<Re
   await requireSetupRate(deps, visit.ref, now) // 429
   const config = await configOf(request, now, visit.stored)
   const { oauth, tokens } = visit.stored.privatePart
-  const isEntered = config.fields.some(({ name }) => form.one(name) !== undefined)
+  const isEntered = config.fields.some(({ formName }) => form.one(formName) !== undefined)
   if (isInputDue(visit, config, deps.headersKey) || (isEntered && tokens === undefined))
     return enterInput(deps, visit, config, form) // 400, 409
   if (form.one('values') !== undefined) return inputPage({ ...visit, ...config, values: new Map() })

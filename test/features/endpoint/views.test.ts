@@ -35,6 +35,8 @@ const mcp = createMcpHandler(() => {
 })
 let upstream: Bun.Server<undefined>
 let platform: TestPlatform
+/** The lines of the record of calls. */
+let recorded: object[]
 
 beforeAll(() => {
   upstream = localServer((request) =>
@@ -43,7 +45,13 @@ beforeAll(() => {
 })
 afterAll(() => upstream.stop(true))
 beforeEach(async () => {
-  platform = await createTestPlatform({ upstream: localUpstream() })
+  recorded = []
+  const callLog = {
+    requireWritable() {},
+    refused: async (_: unknown, make: () => Promise<object>) => void recorded.push(await make()),
+    record: async (line: object) => void recorded.push(line),
+  } as never
+  platform = await createTestPlatform({ upstream: localUpstream(), callLog })
   for (const id of ['one', 'two'])
     await json('PUT', `/connect/ada/${id}`, { mcpUrl: `http://127.0.0.1:${upstream.port}/mcp` })
   calls = []
@@ -246,6 +254,9 @@ describe('a search in place of the list', () => {
       )
     const refused = await asked('other')
     expect(refused).toMatchObject({ status: 403, error: { code: -32003 } })
+    // As any other call that a rule refuses.
+    const line = { tool: 'search', connectionId: 'one', outcome: 'refused', via: 'search' }
+    expect(recorded).toMatchObject([{ ...line, constraint: 'policy[0].rpcReqMatch.params.arguments.q' }])
     expect((await asked('safe')).result.content[0].text).toBe('search')
     expect(calls).toEqual([['search', { q: 'safe' }]])
   })

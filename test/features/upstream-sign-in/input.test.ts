@@ -219,6 +219,24 @@ describe('a connection whose server requires values', () => {
       expect(platform.audited.filter(({ event }) => event === 'connection.changed')).toEqual([])
     })
 
+  test('with values that are named as fields of the pages gets none of what is typed into these', async () => {
+    const names = ['client_id', 'client_secret', 'end', 'again', 'register', 'client', 'values']
+    const properties = Object.fromEntries(names.map((name) => [name, { type: 'string', 'x-from': { query: name } }]))
+    await register({ type: 'object', properties: { ...properties, ws: { type: 'string' } }, required: ['ws'] })
+    const path = pathIn((await put()).status.setupUrl)
+    const { page } = await open(path)
+    for (const name of names) expect([name, page.includes(`name="${name}"`)]).toEqual([name, false])
+    const fields = { ws: 'acme', client_secret: 'for the authorization server', 'value client_id': 'mine' }
+    expect((await enter(path, fields)).status).toBe(200)
+    const urls = asked.map(({ url }) => url).join(' ')
+    expect(urls).toContain('client_id=mine')
+    expect(urls).not.toContain('authorization')
+    // Nothing is due any more: what is sent to the page of a client is no value either.
+    asked = []
+    await enter(path, { client_id: 'typed', client_secret: 'for the authorization server' })
+    expect(asked.map(({ url }) => url).join(' ')).not.toMatch(/typed|authorization/)
+  })
+
   test('keeps what the server refuses, and lets a person try again', async () => {
     const path = pathIn((await put()).status.setupUrl)
     verdict = () => 500
