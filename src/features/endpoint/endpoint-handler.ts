@@ -179,10 +179,13 @@ async function targetOf(
   return target ?? unknown(asked, isPrompt ? 'prompt' : 'resource', given)
 }
 
-/** It may have waited for servers: a credential that was revoked in the meantime is told nothing. Throws 401. */
-async function unlessRevoked({ authorizer }: EndpointDeps, { context }: EndpointRequest, waiting: Promise<Response>) {
+/**
+ * It may have waited for servers: a credential that was revoked in the meantime is told nothing, and neither is a user
+ * who is no member any more. Throws as `enterEndpoint`.
+ */
+async function unlessRevoked(deps: EndpointDeps, { context }: EndpointRequest, waiting: Promise<Response>) {
   const response = await waiting
-  await authorizer.authenticate(context.request, true)
+  await enterEndpoint(deps, context.request, true)
   return response
 }
 

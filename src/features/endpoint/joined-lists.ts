@@ -4,18 +4,18 @@ import type { RequestContext } from '../../auth/authorizer.ts'
 import { PlatformError } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import type { Work } from '../../fairness/turns.ts'
-import { toolsCharsMax } from '../../limits.ts'
 import { hasRpcRules } from '../../policy/tools.ts'
 import type { Store } from '../../storage/store.ts'
 import { inScope } from '../connections/plan.ts'
 import { narrowed } from '../gateway/filter-tools.ts'
 import type { ListKind } from '../gateway/tool-requests.ts'
 import {
-  joinedDefinitionsMax,
+  fitting,
   type KeptLists,
   type ListedConnection,
   type ListProblem,
   listFreshMs,
+  type Size,
   tooLarge,
 } from './kept-lists.ts'
 import type { Kept } from './kept-record.ts'
@@ -108,28 +108,33 @@ export function* joining(shown: readonly Shown[], kind: ListKind): Work<JoinedLi
   const byName = new Map<string, ListedDefinition>()
   const collided = new Set<string>()
   const collisions = new Map<string, string>()
-  let characters = 0
-  for (const { ref, lists, kept, problem } of shown) {
+  const sizes = new Map<Shown, Size>()
+  for (const one of shown) {
+    const all = one.lists?.[kind] ?? []
+    yield all.length * sizeCost
+    sizes.set(one, { bytes: all.reduce((sum, { size }) => sum + size, 0), definitions: all.length })
+  }
+  const fits = fitting(shown, (one) => sizes.get(one) as Size)
+  for (const one of shown) {
+    const { ref, lists, kept, problem } = one
     const { connectionId } = ref
     if (lists === undefined) {
       if (problem !== undefined) skipped.push({ connectionId, ...problem })
       continue
     }
     if (problem !== undefined) stale.push({ connectionId, ...problem, listedAt: kept?.listedAt ?? '' })
-    yield lists[kind].length * sizeCost
-    const size = lists[kind].reduce((sum, one) => sum + one.size, 0)
-    if (characters + size > toolsCharsMax || byName.size + lists[kind].length > joinedDefinitionsMax) {
+    if (!fits.has(one)) {
       skipped.push({ connectionId, ...tooLarge })
       continue
     }
-    characters += size
-    for (const [index, one] of lists[kind].entries()) {
+    for (const [index, definition] of lists[kind].entries()) {
       if (index % definitionsPerStep === 0) yield definitionsPerStep * joiningCost
-      const former = byName.get(one.listed)
+      const { listed } = definition
+      const former = byName.get(listed)
       if (former !== undefined) {
-        collided.add(one.listed)
-        for (const id of [former.connectionId, connectionId]) collisions.set(id, one.listed)
-      } else byName.set(one.listed, one)
+        collided.add(listed)
+        for (const id of [former.connectionId, connectionId]) collisions.set(id, listed)
+      } else byName.set(listed, definition)
     }
   }
   for (const name of collided) byName.delete(name)

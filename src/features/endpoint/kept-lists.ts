@@ -86,8 +86,8 @@ interface LastRead {
   readonly problem: ListProblem | undefined
 }
 
-/** The size of a connection's lists when they were read last. */
-interface Size {
+/** The size of a connection's lists. */
+export interface Size {
   readonly bytes: number
   readonly definitions: number
 }
@@ -161,13 +161,11 @@ export class KeptLists implements FirstLists {
   ): Promise<ListedConnection[]> {
     const { clock } = this.#deps
     const until = clock.monotonic() + unseenWaitMs
-    const sum = { bytes: 0, definitions: 0 }
+    const fits = fitting(stored, (one) => one)
     return Promise.all(
-      stored.map(({ bytes, definitions, ...one }) => {
-        if (sum.bytes + bytes > toolsCharsMax || sum.definitions + definitions > joinedDefinitionsMax)
-          return { ...one, problem: tooLarge }
-        sum.bytes += bytes
-        sum.definitions += definitions
+      stored.map((size) => {
+        const { bytes: _, definitions: __, ...one } = size
+        if (!fits.has(size)) return { ...one, problem: tooLarge }
         const listed = this.#listed(context, one, mayAsk).then((all) => this.#accepted(context, all))
         return within(until - clock.monotonic(), listed, () => ({ ...one, problem: late }))
       }),
@@ -316,6 +314,21 @@ export class KeptLists implements FirstLists {
 
 const late = { error: 'upstream_timeout', message: 'The MCP server has not listed its tools yet' } as const
 /** For the connections past the first that fit. */
+/** Those that one answer has room for, the smallest first: a server that lists very much leaves out itself alone. */
+export function fitting<T>(all: readonly T[], sizeOf: (one: T) => Size): ReadonlySet<T> {
+  const share = ({ bytes, definitions }: Size) => Math.max(bytes / toolsCharsMax, definitions / joinedDefinitionsMax)
+  const sum = { bytes: 0, definitions: 0 }
+  const fits = new Set<T>()
+  for (const one of all.toSorted((a, b) => share(sizeOf(a)) - share(sizeOf(b)))) {
+    const { bytes, definitions } = sizeOf(one)
+    if (sum.bytes + bytes > toolsCharsMax || sum.definitions + definitions > joinedDefinitionsMax) continue
+    sum.bytes += bytes
+    sum.definitions += definitions
+    fits.add(one)
+  }
+  return fits
+}
+
 export const tooLarge = {
   error: 'too_large',
   message: `All lists together have more than ${toolsCharsMax} bytes, or ${joinedDefinitionsMax} definitions`,

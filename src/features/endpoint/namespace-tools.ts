@@ -19,7 +19,7 @@ export const listNamespaceTools: Answer<EndpointDeps> = async (deps, request) =>
   const asked = { namespace: namespace.namespace, length: 46, mayAsk: true } as const
   const body = await withLists(deps, context, asked, (shown) => allowanceOf(request).run(writing(shown))) // 400, 429
   // It may have waited for servers.
-  await deps.authorizer.authenticate(request, true) // 401
+  await enterEndpoint(deps, request, true) // 401, 404, 403
   return wholeResponse(request, body, { headers: noStoreJson })
 }
 

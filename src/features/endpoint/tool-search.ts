@@ -27,7 +27,7 @@ const indexedCharsMax = 4096
  * begins with its name.
  */
 const indexCharsMax = 2 ** 18
-/** Contract 20.9: tools of one index, in the order of their connections. Past it: the rest is not found. */
+/** Contract 20.9: tools of one index, of which the connections have equal parts. Past it: the rest is not found. */
 const indexedToolsMax = 20_000
 /** Characters that take as much memory as a tool without any. */
 const charsOfTool = 12
@@ -65,9 +65,21 @@ export async function toolIndex(allowance: Allowance, shown: readonly Shown[]): 
   const key = lists.map(({ kept, ref }) => `${ref.namespace}/${ref.connectionId} ${kept.id}`).join()
   const known = indexes.get(key)
   if (known !== undefined) return known.index
-  const tools = lists
-    .flatMap(({ kept, ref: { connectionId } }) => kept.lists.tools.map((one) => ({ connectionId, one })))
-    .slice(0, indexedToolsMax)
+  // The shortest lists first: they leave the rest of their part to the others.
+  let left = { tools: indexedToolsMax, lists: lists.length }
+  const parts = new Map(
+    lists
+      .toSorted((a, b) => a.kept.lists.tools.length - b.kept.lists.tools.length)
+      .map((one) => {
+        const part = Math.min(one.kept.lists.tools.length, Math.floor(left.tools / left.lists))
+        left = { tools: left.tools - part, lists: left.lists - 1 }
+        return [one, part]
+      }),
+  )
+  const tools = lists.flatMap((list) => {
+    const { connectionId } = list.ref
+    return list.kept.lists.tools.slice(0, parts.get(list)).map((one) => ({ connectionId, one }))
+  })
   const charsOfEach = Math.min(indexedCharsMax, Math.floor(indexCharsMax / Math.max(1, tools.length)))
   const sizes = tools.map(({ one }) => charsOfTool + Math.min(one.own.length + one.rest.length, charsOfEach))
   const characters = sizes.reduce((sum, size) => sum + size, 0)

@@ -61,15 +61,19 @@ describe('in steps', () => {
   })
 })
 
-test('past so many definitions, a connection is left out', () => {
+test('past so many definitions, the connections with the most are left out', () => {
   const half = named(joinedDefinitionsMax / 2)
   const shown = ['a', 'b', 'c'].map((id) => connection(id, id === 'b' ? half : [...half, { name: 'last' }]))
   const { definitions, skipped } = drained(joining(shown, 'tools'))
-  expect(definitions).toHaveLength(joinedDefinitionsMax / 2 + 1)
+  expect(definitions).toHaveLength(joinedDefinitionsMax / 2)
   expect(skipped.map(({ connectionId, error }) => [connectionId, error])).toEqual([
-    ['b', 'too_large'],
+    ['a', 'too_large'],
     ['c', 'too_large'],
   ])
+  // One that lists as many as there may be keeps no later one from being listed.
+  const flood = connection('a', named(joinedDefinitionsMax))
+  const beside = drained(joining([flood, connection('b', [{ name: 'one' }])], 'tools'))
+  expect([beside.definitions.map(({ own }) => own), beside.skipped[0]?.connectionId]).toEqual([['one'], 'a'])
 })
 
 test('a search answers whole definitions of so many characters, and the rest by their signatures', () => {
@@ -112,11 +116,16 @@ describe('an index', () => {
     expect(asked[0]).toBeLessThan(4 * 2 ** 20)
   })
 
-  test('has the first twenty thousand tools', async () => {
+  test('has twenty thousand tools, of which a long list leaves the others their part', async () => {
     asked.length = 0
     const shown = [connection('e', named(19_999)), connection('f', [{ name: 'inside' }, { name: 'outside' }])]
     expect(await find(shown, 'inside')).toEqual(['inside'])
-    expect(await find(shown, 'outside')).toEqual([])
+    expect(await find(shown, 'outside')).toEqual(['outside'])
+    const last = named(19_999)
+      .map(({ name }) => name)
+      .slice(-2)
+    expect(await find(shown, last[0] ?? '')).toEqual([last[0] ?? ''])
+    expect(await find(shown, last[1] ?? '')).not.toContain(last[1])
     expect(asked[0]).toBeLessThan(4 * 2 ** 20)
   })
 })

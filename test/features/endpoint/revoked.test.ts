@@ -68,3 +68,31 @@ for (const [what, [path, body]] of Object.entries(requests))
       expect.stringContaining(what.includes('state') ? 'one' : 'find_secrets'),
     ])
   })
+
+test('a list is nothing to a member who was removed while a server was asked', async () => {
+  const platform = await createTestPlatform({ upstream: localUpstream() })
+  const send = async (method: string, path: string, key: string, body?: object) =>
+    (await platform.fetch(path, { method, headers: bearer(key), ...(body && { body: JSON.stringify(body) }) })).status
+  const member = '/organizations/acme/members/linus'
+  expect(await send('PUT', '/organizations/acme', sampleKeys.operator, { owner: 'ada' })).toBe(201)
+  expect(await send('PUT', '/namespaces/acme-tools', sampleKeys.ada, { organizationId: 'acme' })).toBe(201)
+  for (const [index, [path, body]] of Object.values(requests).entries()) {
+    whenListed = async () => {}
+    await send('PUT', member, sampleKeys.ada, { role: 'member' })
+    // Its lists are asked for by the request.
+    const mcpUrl = `http://127.0.0.1:${upstream.port}/mcp`
+    expect(await send('PUT', `/connect/acme-tools/one-${index}`, sampleKeys.ada, { mcpUrl })).toBe(201)
+    let removed = 0
+    whenListed = async () => {
+      removed = await send('DELETE', member, sampleKeys.ada)
+    }
+    const method = body === undefined ? 'GET' : 'POST'
+    const headers = bearer(sampleKeys.linus)
+    const response = await platform.fetch(path.replace('/ada/', '/acme-tools/'), {
+      method,
+      headers,
+      ...(body && { body }),
+    })
+    expect([path, removed, response.status]).toEqual([path, 200, 404])
+  }
+})
