@@ -86,7 +86,7 @@ export function readInputFields(schema: JsonObject): { readonly fields: InputFie
 
 /** The hidden field that binds a form to its page. */
 export const formTokenField = 'form'
-/** Fields of the setup pages. A server that named one of its values so would get a client secret that is for another. */
+/** Fields of the setup pages: a server that named a value so would get a client secret that is for another server. */
 const pageFields = new Set([
   ...[formTokenField, 'client_id', 'client_secret'],
   ...['client', 'register', 'values', 'end', 'again'],
