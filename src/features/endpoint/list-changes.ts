@@ -138,7 +138,10 @@ export class ListChanges {
     if (this.#isLooking) return
     this.#isLooking = true
     try {
-      const changed = await this.#changed([...this.#heard].map(({ listener }) => listener))
+      const listeners = [...this.#heard].map(({ listener }) => listener)
+      const places = new Set(listeners.map(placeOf))
+      for (const place of this.#seen.keys()) if (!places.has(place)) this.#seen.delete(place)
+      const changed = await this.#changed(listeners)
       for (const one of this.#heard) one.isDue ||= changed.has(placeOf(one.listener))
       const due = [...this.#heard].filter(({ isDue }) => isDue)
       for (const [owner, heard] of Map.groupBy(due, ({ listener }) => ownerOf(listener.holder))) {
