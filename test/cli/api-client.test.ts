@@ -35,6 +35,28 @@ test('an answer that is not JSON is no success', async () => {
   await expect(client.request('GET', '/me')).rejects.toThrow(`${url} does not answer as postern does`)
 })
 
+test('an error that postern did not write says who may have, and a 404 below a namespace names it', async () => {
+  let answer = () => new Response()
+  using server = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => answer() })
+  const url = `http://127.0.0.1:${server.port}`
+  const client = openClient({ url }, { POSTERN_TOKEN: 'a-key', XDG_CONFIG_HOME: '/nonexistent' })
+  const errorOf = (path: string) =>
+    client.request('GET', path).then(
+      () => 'none',
+      (error: Error) => error.message,
+    )
+  for (const [status, text] of [
+    [502, `${url} answered 502: a proxy is there, and postern behind it does not answer`],
+    [405, `${url} does not answer as postern does (status 405): check the URL`],
+  ] as const) {
+    answer = () => new Response('<h1>No</h1>', { status })
+    expect(await errorOf('/me')).toBe(text)
+  }
+  answer = () => Response.json({ error: 'not_found', message: 'The resource was not found' }, { status: 404 })
+  expect(await errorOf('/connect/acme%2Ftools/.tools')).toStartWith('there is no namespace acme/tools, or nothing of')
+  expect(await errorOf('/other')).toBe('The resource was not found')
+})
+
 test('advice fits the error: a key does not help where the upstream wants a sign-in', async () => {
   const errors: Record<string, object> = {
     '/me': { error: 'unauthorized', message: 'The key is invalid' },

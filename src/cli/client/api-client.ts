@@ -119,16 +119,7 @@ export function openClient(
     }
     const response = await fetch(`${url}${path}`, init).catch((error: NodeJS.ErrnoException) => {
       if (error.name === 'TimeoutError') throw late(url)
-      const reason = error.code ?? error.message
-      if (/CERT|SIGNATURE|ISSUER/.test(reason))
-        throw new CommandError(
-          `the certificate of ${url} is not trusted here (${reason}): name the file of its authority with SSL_CERT_FILE`,
-          1,
-          { code: 'unreachable' },
-        )
-      throw new CommandError(`cannot reach ${url} (${reason}): does \`postern serve\` run there?`, 1, {
-        code: 'unreachable',
-      })
+      throw new CommandError(unreachableText(url, error.code ?? error.message), 1, { code: 'unreachable' })
     })
     const { status, ok, headers } = response
     const elsewhere = status >= 300 && status < 400 ? headers.get('location') : null
@@ -141,7 +132,8 @@ export function openClient(
     // Some operations have the message alone, as `error`.
     const { error = '', message = error } = validatorOf(ErrorAnswer).isValid(answer) ? answer : {}
     const code = message === error ? codeOf(status) : error
-    throw new CommandError(oneLine(textFor(code, message || `status ${status}`, missing)), 1, { code, status })
+    const text = message === '' ? foreignText(url, status) : textFor(code, message, missing ?? missingAt(path))
+    throw new CommandError(oneLine(text), 1, { code, status })
   }
 
   function textFor(code: string, message: string, missing: string | undefined): string {
@@ -261,6 +253,32 @@ export async function allConnections(
 }
 
 /** In one spelling, without a slash at its end. Throws CommandError 2 for anything but an http or https URL. */
+/** The words for a 404 below a namespace, where a command has none: it may be the namespace that is misspelt. */
+function missingAt(path: string): string | undefined {
+  const [, namespace] = /^\/connect\/([^/?]+)/.exec(path) ?? []
+  const found = 'or nothing of this name in it, or you have no access: see `postern namespace list`'
+  return namespace && `there is no namespace ${decodeURIComponent(namespace)}, ${found}`
+}
+
+/** `reason`: the code of the failure, or its words. */
+function unreachableText(url: string, reason: string): string {
+  if (reason === 'ERR_TLS_CERT_ALTNAME_INVALID')
+    return `the certificate of ${url} is for another name (${reason}): check the URL`
+  if (reason === 'CERT_HAS_EXPIRED') return `the certificate of ${url} has expired (${reason})`
+  if (/CERT|SIGNATURE|ISSUER/.test(reason))
+    return `the certificate of ${url} is not trusted here (${reason}): name the file of its authority with SSL_CERT_FILE`
+  if (reason === 'ENOTFOUND') return `cannot reach ${url} (${reason}): the name is unknown, check the URL`
+  if (reason === 'EPROTO') return `cannot reach ${url} (${reason}): no TLS is spoken there, try http://`
+  return `cannot reach ${url} (${reason}): does \`postern serve\` run there?`
+}
+
+/** For an answer without the words of postern. */
+function foreignText(url: string, status: number): string {
+  if (status >= 502 && status <= 504)
+    return `${url} answered ${status}: a proxy is there, and postern behind it does not answer`
+  return `${url} does not answer as postern does (status ${status}): check the URL`
+}
+
 export function cleanUrl(given: string): string {
   const url = URL.parse(given)
   if (url === null || !/^https?:$/.test(url.protocol))
