@@ -261,6 +261,12 @@ test('what is done on the server’s machine is done over HTTP by who is logged 
 
   // Tokens and grants.
   const minted = (await works('bob', 'token mint')).trim()
+  // A mistake is named as it was given.
+  for (const [flags, words] of [
+    [['--ttl', 'ten'], '--ttl: must'],
+    [['--rpc', 'params.name=('], '--rpc ["params.name"]: '],
+  ] as const)
+    expect((await as('bob', ['token', 'mint', ...flags])).stderr).toStartWith(words)
   // An empty policy is no policy by mistake.
   const empty = join(place.folder, 'empty.json')
   writeFileSync(empty, '[]')

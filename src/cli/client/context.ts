@@ -59,7 +59,9 @@ export function either<Flags, Given extends readonly unknown[]>(
     // A folder in which one happens to stand may have nothing to do with a base URL elsewhere.
     const { current } = place === 'folder here' ? readHosts(process.env) : {}
     if (current !== undefined && !isLocalUrl(current))
-      terminal.stderr(`in ${command.opts()['data']}; --url ${current} is where you are logged in\n`)
+      terminal.stderr(
+        `working in ${command.opts()['data']}, not on ${current}, where you are logged in: add --url ${current} for that\n`,
+      )
     if (flags.json === true && !hasJson)
       throw new CommandError('--json: is for answers over HTTP: name the base URL with --url, or log in', 2)
     return done(await (await onMachine())(flags as never, terminal, ...names))

@@ -2,6 +2,7 @@
 
 import { Type } from '@sinclair/typebox'
 import type { Command } from 'commander'
+import { CommandError } from '../../errors.ts'
 import { operationKinds, resourceTypes } from '../../model/constraint.ts'
 import { readJsonFile, readPairs } from '../json-input.ts'
 import { type CommandContext, many, type RemoteCommands } from './context.ts'
@@ -46,7 +47,14 @@ async function mintToken({ flags, request, say, stderr }: CommandContext<MintFla
   for (const path of Object.keys(rules.rpcReqMatch ?? {}))
     if (!/^(?:method$|params\.)/.test(path))
       stderr(`warning: --rpc ${path}: MCP requests have this below params, like params.${path}\n`)
-  const minted = await request('POST', '/tokens', { body, reads: Minted })
+  const minted = await request('POST', '/tokens', { body, reads: Minted }).catch((error) => {
+    if (!(error instanceof CommandError)) throw error
+    const { message, exitCode, code, status } = error
+    // As it was given.
+    const own = `policy[${whole.length}].`
+    const text = message.replace(`${own}ttl`, '--ttl').replace(`${own}rpcReqMatch[`, '--rpc [')
+    throw new CommandError(text, exitCode, { code, status })
+  })
   say(minted, minted.token)
   if (!isGiven && organization === undefined)
     stderr('This token may do all that you may. --namespace, --connection, --operation and --rpc narrow one.\n')
