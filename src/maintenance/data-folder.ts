@@ -187,7 +187,13 @@ export function makeFolder(path: string): void {
     accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK)
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
-    const why = code === 'EEXIST' || code === 'ENOTDIR' ? 'it is a file, or in one' : message
+    const isFile = code === 'EEXIST' || code === 'ENOTDIR'
+    const isOthers = code === 'EACCES' || code === 'EPERM'
+    const why = isFile
+      ? 'it is a file, or in one'
+      : isOthers
+        ? 'it is for another user, or in a folder that is'
+        : message
     throw new CommandError(`cannot use the data folder ${path}: ${why}; choose another with --data`, 1, {
       cause: error,
     })

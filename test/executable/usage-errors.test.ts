@@ -42,6 +42,12 @@ describe('one clear line and an exit code', () => {
       () => ['serve', '--host', '192.0.2.1'],
     ],
     [
+      'a host that is no address',
+      1,
+      /cannot listen on nonsense\.invalid:\d+: this machine has no such address; choose with --host/,
+      () => ['serve', '--host', 'nonsense.invalid'],
+    ],
+    [
       'a folder for temporary files that is not there',
       1,
       /^cannot make a temporary folder: ENOENT: .*; name another place with TMPDIR\n$/,
