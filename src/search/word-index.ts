@@ -9,6 +9,8 @@ import { countIn, createPostings, documentOf, type Occurrences, type Postings, p
 /** BM25's parameters, as the literature recommends them. */
 const saturation = 1.2
 const lengthShare = 0.75
+/** Words of an average field, for a search that must not know it. */
+const blindLength = 10
 
 /** Ranking one document takes about 0.2 µs, with a word to look up 0.4; in the unit of `sliceCost`. */
 const costPerDocument = 10
@@ -17,6 +19,8 @@ const documentsPerStep = 1000
 export interface SearchOptions {
   readonly most: number
   readonly anyWord?: boolean
+  /** Ranks without what the index knows of all documents: how rare words are, and how long fields. */
+  readonly isBlind?: boolean
   readonly isWanted: (id: string) => boolean
 }
 
@@ -35,12 +39,12 @@ export function createWordIndex(weights: readonly number[]) {
      * The best `most` documents that `isWanted` and that have every word; with `anyWord`, that have any. The last word
      * counts as the beginning of others too, if it has `searchBeginningCharsMin` letters. Best first; equals by id.
      */
-    *search(given: readonly string[], { most, anyWord, isWanted }: SearchOptions): Generator<number, Hit[]> {
+    *search(given: readonly string[], { most, anyWord, isBlind, isWanted }: SearchOptions): Generator<number, Hit[]> {
       // The last word stays last where it is repeated.
       const query = [...new Set([...given].reverse())].reverse()
       const last = query.at(-1)
       if (last === undefined) return []
-      const ranked = ranking(postings, weights)
+      const ranked = ranking(postings, weights, isBlind === true)
       const isLastBeginning = [...last].length >= searchBeginningCharsMin
       const scores = yield* anyWord === true
         ? ranked.withAny(query, isLastBeginning)
@@ -67,13 +71,13 @@ type Scores = Float64Array
  * Scores for one search. A document that changes while the search waits for its turn may be missing, or ranked by its
  * earlier words.
  */
-function ranking(postings: Postings, weights: readonly number[]) {
-  const averages = weights.map((_, field) => postings.averageLength(field))
+function ranking(postings: Postings, weights: readonly number[], isBlind: boolean) {
+  const averages = weights.map((_, field) => (isBlind ? blindLength : postings.averageLength(field)))
   const noScores = (): Scores => new Float64Array(postings.end)
 
   /** How much it says of a document that it has a word. */
   const rarityOf = ({ publicCount }: Occurrences) =>
-    Math.log(1 + (postings.publicCount - publicCount + 0.5) / (publicCount + 0.5))
+    isBlind ? 1 : Math.log(1 + (postings.publicCount - publicCount + 0.5) / (publicCount + 0.5))
 
   function scoreOf(entry: number): number {
     const number = documentOf(entry)

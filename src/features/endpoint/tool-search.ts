@@ -134,7 +134,9 @@ export function* searching(
     if (!(yield* isForAppsOnly(one))) visible.set(idOf(one.connectionId, one.own), one)
   }
   const words = wordsOf(query.slice(0, queryCharsMax)).slice(0, queryWordsMax)
-  const hits = yield* index.search(words, { most, anyWord: true, isWanted: (id) => visible.has(id) })
+  // Scores would tell somebody who sees a part what words the others have: the index is of all tools.
+  const isBlind = shown.some(({ kept, lists }) => kept?.lists.tools.length !== lists?.tools.length)
+  const hits = yield* index.search(words, { most, anyWord: true, isBlind, isWanted: (id) => visible.has(id) })
   return hits.map(({ id }) => visible.get(id) as ListedDefinition)
 }
 

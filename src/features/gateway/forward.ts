@@ -11,7 +11,7 @@ import type { Fairness } from '../../fairness/fairness.ts'
 import { type RateLimit, rateNameOf } from '../../fairness/rate-limit.ts'
 import { asPlatformError } from '../../http/error-response.ts'
 import { wholeResponse } from '../../http/respond.ts'
-import { auditNameCharsMax, authorizationFreshMs } from '../../limits.ts'
+import { auditNameCharsMax, authorizationFreshMs, clockSkewMaxSeconds } from '../../limits.ts'
 import type { PinsSetting } from '../../model/pins.ts'
 import type { ServiceTokenClaims } from '../../model/token.ts'
 import type { Tracing } from '../../ops/tracing.ts'
@@ -322,8 +322,8 @@ function isOfSignedInClient(token: ServiceTokenClaims | undefined): token is Ser
 
 /**
  * Whether a client that signed in was allowed something that was made before: a connection, a namespace or a view, and
- * not another one that is later made under the same name. Tokens know the time to the second; within that second the
- * grant is asked.
+ * not another one that is later made under the same name. Tokens know the time to the second, and the clocks of two
+ * replicas may differ: where the two times are near each other the grant is asked.
  */
 export async function isGrantedBefore(
   { store, clock }: Pick<GatewayDeps, 'store' | 'clock'>,
@@ -331,8 +331,9 @@ export async function isGrantedBefore(
   createdAt: string,
 ): Promise<boolean> {
   if (!isOfSignedInClient(token)) return false
-  if (token.iat * 1000 > Date.parse(createdAt)) return false
-  if ((token.iat + 1) * 1000 <= Date.parse(createdAt)) return true
+  const after = token.iat - Date.parse(createdAt) / 1000
+  if (after > clockSkewMaxSeconds) return false
+  if (after < -clockSkewMaxSeconds) return true
   const found = await findGrant(store, token.par?.[0] ?? '', clock.now() / 1000)
   return found?.grant.madeAt !== createdAt
 }

@@ -116,6 +116,21 @@ describe('an index', () => {
     expect(asked[0]).toBeLessThan(4 * 2 ** 20)
   })
 
+  test('tells a caller who sees a part of the tools nothing of the words of the others', async () => {
+    const seen = [
+      { name: 'a', description: 'zebra' },
+      { name: 'b', description: 'quagga' },
+    ]
+    const order = async (word: string) => {
+      const whole = connection('g', [...seen, ...named(50, { description: word })])
+      const isSeen = ({ own }: { own: string }) => own === 'a' || own === 'b'
+      const narrowed = { ...whole, lists: { ...whole.lists, tools: whole.lists?.tools.filter(isSeen) } } as Shown
+      return [await find([narrowed], 'zebra quagga'), await find([narrowed], 'quagga zebra')]
+    }
+    expect(await order('zebra')).toEqual(await order('quagga'))
+    expect((await order('zebra'))[0]).toHaveLength(2)
+  })
+
   test('has twenty thousand tools, of which a long list leaves the others their part', async () => {
     asked.length = 0
     const shown = [connection('e', named(19_999)), connection('f', [{ name: 'inside' }, { name: 'outside' }])]
