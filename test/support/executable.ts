@@ -15,7 +15,8 @@ export const unlimited = ['--fixtures', sampleFolder, ...withoutRates]
 
 const environment = {
   PATH: process.env['PATH'] ?? '',
-  HOME: process.env['HOME'] ?? '',
+  // The tester may be logged in somewhere.
+  HOME: '/nonexistent',
   // The runtime's optimizing compiler takes a third of the processor time of a start, and most of these end soon.
   BUN_JSC_useDFGJIT: '0',
 }
