@@ -65,8 +65,8 @@ const columns: readonly Column<ShownCall>[] = [
   {
     title: 'When',
     width: 'narrow',
-    cell: ({ requestId, time }) => (
-      <a href={hrefOf('calls', requestId)}>
+    cell: ({ requestId, time, tool }) => (
+      <a href={`${hrefOf('calls', requestId)}?${new URLSearchParams({ time, tool })}`}>
         <When at={time} />
       </a>
     ),
@@ -265,7 +265,10 @@ function UsedToken({ id }: { readonly id: string }) {
 
 export function Call() {
   const [, id = ''] = address.value.path
-  const story = useResource<CallStory>(`/calls/${encodeURIComponent(id)}`)
+  // Its client may have chosen the id: the time and the tool say which call of it.
+  const query = address.value.query.toString()
+  const path = `/calls/${encodeURIComponent(id)}${query === '' ? '' : `?${query}`}`
+  const story = useResource<CallStory>(path)
   const call = story.data?.call as ShownCall | undefined
   const connection = story.data?.connection
   return (
@@ -274,7 +277,7 @@ export function Call() {
       title={call === undefined ? 'Call' : `Call of ${call.tool}`}
       id={id}
       resource={story}
-      request={{ path: `/calls/${encodeURIComponent(id)}` }}
+      request={{ path }}
     >
       {call !== undefined && (
         <>

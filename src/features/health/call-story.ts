@@ -5,10 +5,10 @@ import type { RequestContext } from '../../auth/authorizer.ts'
 import { notFound } from '../../errors.ts'
 import { handlersOf } from '../../http/handler.ts'
 import { namesInPath } from '../../http/path.ts'
-import { refuseQuery } from '../../http/query.ts'
+import { readQuery } from '../../http/query.ts'
 import { noStoreJson, wholeResponse } from '../../http/respond.ts'
 import type { CallStory } from '../../model/health.ts'
-import type { RecordedCall } from '../../ops/call-filter.ts'
+import type { CallFilter, RecordedCall } from '../../ops/call-filter.ts'
 import { fieldsOf, linesBack } from '../records/page-back.ts'
 import { shownCall } from '../records/readable-calls.ts'
 import { recentCalls } from '../records/recent-calls.ts'
@@ -20,8 +20,8 @@ async function getCall(deps: HealthDeps, request: Request): Promise<Response> {
   const { authorizer } = deps
   const context = await authorizer.authenticate(request) // 401, 429
   const [requestId = ''] = namesInPath(request.url)
-  refuseQuery(request.url) // 400
-  const call = await callOf(deps, context, requestId)
+  const query = readQuery(request.url, ['time', 'tool']) // 400
+  const call = await callOf(deps, context, { requestId, time: query.get('time'), tool: query.get('tool') })
   if (call === undefined) throw notFound()
   const { namespace = '', connectionId = '' } = call
   const [connection = null] = await healthOfAll(deps, context, [{ namespace, connectionId }])
@@ -32,11 +32,19 @@ async function getCall(deps: HealthDeps, request: Request): Promise<Response> {
   return wholeResponse(request, JSON.stringify(story), { headers: noStoreJson })
 }
 
-/** The last call of this request that the caller may read. */
-async function callOf(deps: HealthDeps, context: RequestContext, requestId: string): Promise<RecordedCall | undefined> {
-  const always = Number.NEGATIVE_INFINITY
-  for await (const lines of recentCalls(deps, context, { since: always, requestId }).lines)
-    if (lines[0] !== undefined) return lines[0]
+/**
+ * The last call of this request that the caller may read. A client may choose the id of its request, and repeat it: the
+ * time and the tool, as the list has them, tell calls of one id apart.
+ */
+async function callOf(
+  deps: HealthDeps,
+  context: RequestContext,
+  { time, ...wanted }: Pick<CallFilter, 'requestId' | 'tool'> & { readonly time: string | undefined },
+): Promise<RecordedCall | undefined> {
+  for await (const lines of recentCalls(deps, context, { ...wanted, since: Number.NEGATIVE_INFINITY }).lines) {
+    const found = lines.find((call) => time === undefined || call.time === time)
+    if (found !== undefined) return found
+  }
   return undefined
 }
 

@@ -70,7 +70,8 @@ export const recordWords: Readonly<Partial<Record<OperationId, Words>>> = {
   getCall: {
     summary: 'Get one recorded call',
     description:
-      'Gives the call of a request (the `x-request-id` of its answer), the health of its connection now, and for operators the entries of the audit log about the same request.',
+      'Gives the call of a request (the `x-request-id` of its answer; a client may repeat one, so name the time and the tool too), the health of its connection now, and for operators the entries of the audit log about the same request.',
+    parameters: [query('time', 'The `time` of the call'), query('tool', 'The `tool` of the call')],
     answer: CallStory,
     errors: { 404: 'There is no such call that the caller may read' },
   },

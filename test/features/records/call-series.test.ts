@@ -99,6 +99,22 @@ test('one call comes with its connection as it is now, and for operators with th
   expect((await api.linus('GET /calls/r1')).body.connection).toBeNull()
 })
 
+test('calls of one request id, which a client may repeat, are told apart by time and tool', async () => {
+  record(3000, { requestId: 'same', tool: 'delete', jti: 'tok_1' })
+  record(2000, { requestId: 'same', tool: 'get', jti: 'tok_2' })
+  record(2000, { requestId: 'same', tool: 'list', jti: 'tok_3' })
+  const tokenOf = async (query: string) => (await api.linus(`GET /calls/same${query}`)).body.call?.jti
+  for (const [query, token] of [
+    ['', 'tok_3'],
+    [`?time=${timeOf(3000)}&tool=delete`, 'tok_1'],
+    [`?time=${timeOf(3000)}`, 'tok_1'],
+    [`?time=${timeOf(2000)}&tool=get`, 'tok_2'],
+    [`?time=${timeOf(2000)}&tool=delete`, undefined],
+  ] as const)
+    expect([query, await tokenOf(query)]).toEqual([query, token])
+  expect((await api.linus('GET /calls/same?other=1')).status).toBe(400)
+})
+
 test('a page is JSON lines where they are asked for, and leads to the next', async () => {
   for (const ago of [3, 2, 1]) record(ago)
   const found: string[] = []
