@@ -154,12 +154,14 @@ const endedBy = ({ endedBy: error }: CallProgress): Omit<Ending, 'bytesOut'> =>
 function endingOf(thrown: unknown, { isSent, isAnswered }: CallProgress, isGone: boolean): Ending {
   const error = thrown instanceof StoreError ? new PlatformError('unavailable', thrown.message) : thrown
   const { code, options } = asPlatformError(error)
+  // No server has it. A caller that disconnects at once neither hides its refusal nor escapes the limit of such lines.
+  if (!isSent && !isAnswered && !isOfUpstream(code)) {
+    const { constraint } = options
+    return { outcome: 'refused', code, ...(constraint !== undefined && { constraint }), bytesOut: 0 }
+  }
   // The server may have executed it: then it was not refused, whatever became of its answer.
-  if (isAnswered || isGone || (isSent && !isOfUpstream(code))) return { outcome: 'cancelled', code, bytesOut: 0 }
-  if (code === 'upstream_timeout') return { outcome: 'timeout', code, bytesOut: 0 }
-  if (isOfUpstream(code)) return { outcome: 'upstream_error', code, bytesOut: 0 }
-  const { constraint } = options
-  return { outcome: 'refused', code, ...(constraint !== undefined && { constraint }), bytesOut: 0 }
+  if (isAnswered || isGone || !isOfUpstream(code)) return { outcome: 'cancelled', code, bytesOut: 0 }
+  return { outcome: code === 'upstream_timeout' ? 'timeout' : 'upstream_error', code, bytesOut: 0 }
 }
 
 function isOfUpstream(code: string): boolean {

@@ -252,6 +252,21 @@ describe('the outcome of a call', () => {
     ])
   })
 
+  test('of one that the policy refuses, though its caller disconnects at once', async () => {
+    const token = await mintToken(platform.fetch, sampleKeys.ada, {
+      policy: [{ rpcReqMatch: { 'params.name': '^get' } }],
+    })
+    await platform.fetch('/connect/ada/up/mcp', {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', accept: 'application/json' },
+      body: JSON.stringify(message('drop')),
+      signal: AbortSignal.abort(),
+    })
+    expect(lines()).toMatchObject([
+      { tool: 'drop', outcome: 'refused', code: 'forbidden', constraint: 'policy[0].rpcReqMatch.params.name' },
+    ])
+  })
+
   test('of one whose answer its caller may not have any more, or perhaps not', async () => {
     const token = await mintToken(platform.fetch, sampleKeys.ada, { policy: [{ ttl: '10s' }] })
     expect((await call('ada/up', 'do', {}, token)).status).toBe(200)
