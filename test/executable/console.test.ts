@@ -270,6 +270,28 @@ describe.skipIf(!isHere('Chromium'))('in a browser', () => {
     await context.close()
   })
 
+  test('the list shows each call as it happens, though its client repeats a request id (needs Chromium)', async () => {
+    const call = (connection: string, tool: string) =>
+      fetch(`${shared.server.url}/connect/northwind/${connection}/.tools/${tool}`, {
+        method: 'POST',
+        headers: {
+          authorization: `Bearer ${sampleKeys.ada}`,
+          'content-type': 'application/json',
+          'x-request-id': 'twice',
+        },
+        body: '{"location":"Oslo"}',
+      })
+    await call('weather-ada', 'get_forecast')
+    const { context, page } = await openPage(browser, shared.server.url)
+    await signIn(page, '/calls')
+    await page.waitForSelector('[data-id="twice"]:has-text("get_forecast")')
+    await page.waitForSelector('[data-part="live"][data-state="live"]')
+    await call('weather-ada', 'list_alerts')
+    await page.waitForSelector('[data-id="twice"]:has-text("list_alerts")')
+    expect(await page.locator('[data-id="twice"]').count()).toBe(2)
+    await context.close()
+  })
+
   test('deleting asks first, and gives the focus back (needs Chromium)', async () => {
     const { context, page, faults } = await openPage(browser, shared.server.url)
     await signIn(page, '/servers/northwind/weather')

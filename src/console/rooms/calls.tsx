@@ -132,9 +132,10 @@ export function Calls() {
   // The command has no option for these.
   const command = ['via', 'since', 'until'].some((name) => name in options) ? undefined : { words: ['calls'], options }
   const save = useAction(() => exportCalls(wanted))
-  // A call that came while the first page was read is in both.
-  const read = new Set(Array.from({ length: 100 }, (_, index) => pages?.at(index)?.requestId))
-  const came = live.calls.filter((call) => isWanted(call) && !read.has(call.requestId))
+  // A call that came while the first page was read is in both. A client may give calls one request id.
+  const idOf = (call?: ShownCall) => call && `${call.requestId} ${call.time} ${call.tool}`
+  const read = new Set(Array.from({ length: 100 }, (_, index) => idOf(pages?.at(index))))
+  const came = live.calls.filter((call) => isWanted(call) && !read.has(idOf(call)))
   const list = stateOf(pages)
   const isEmpty = came.length === 0 && list.isEmpty
   return (
