@@ -210,7 +210,7 @@ function unreadAt({ url }: Server): number {
 }
 
 test.if(isHere('nginx') && isHere('PostgreSQL'))(
-  'nginx asks three replicas in turn, leaves out one that died, and repeats no POST (needs PostgreSQL)',
+  'nginx asks three replicas in turn, leaves out one that died, and repeats no POST (needs nginx and PostgreSQL)',
   async () => {
     using place = workplace()
     await using running = new AsyncDisposableStack()

@@ -199,7 +199,10 @@ describe('examples', () => {
       expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     }
     if (needsPostgres)
-      test.if(isHere('curl 7.82') && isHere('PostgreSQL'))(`${file} does what it says (needs PostgreSQL)`, runs)
+      test.if(isHere('curl 7.82') && isHere('PostgreSQL'))(
+        `${file} does what it says (needs curl 7.82 and PostgreSQL)`,
+        runs,
+      )
     else test.if(isHere('curl 7.82'))(`${file} does what it says (needs curl 7.82)`, runs)
   }
 

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test'
+import { missingFor } from '../support/needs.ts'
 import { readResults, writeResults } from './junit.ts'
 import { verdictOf, verdictText } from './verdict.ts'
 
@@ -77,6 +78,11 @@ describe('what was skipped', () => {
     expect(verdictOf([], [stage(ofTheRunner)]).failed).toEqual(failed)
     const needing = ofTheRunner.replace('"two"', '"two (needs bash)"')
     expect(verdictOf([], [stage(needing)]).failed).toHaveLength(1)
+  })
+
+  test('of two things has its reason where one of them is missing', () => {
+    const missing = (...absent: string[]) => missingFor('two (needs bash and zsh)', (need) => !absent.includes(need))
+    expect([missing(), missing('zsh'), missing('zsh', 'bash')]).toEqual([undefined, 'zsh', 'bash'])
   })
 })
 

@@ -1,6 +1,6 @@
 /** What the results of a run say: what failed, what was skipped for which reason, and which threats nothing looked at. */
 
-import { isHere, needOf } from '../support/needs.ts'
+import { missingFor } from '../support/needs.ts'
 import type { Result } from './junit.ts'
 
 export interface Threat {
@@ -83,8 +83,8 @@ function resultsOf(named: string, results: ReadonlyMap<string, readonly Result[]
 }
 
 function reasonHere(title: string): string | undefined {
-  const need = needOf(title)
-  return need === undefined || isHere(need) ? undefined : `${need} is not here`
+  const need = missingFor(title)
+  return need && `${need} is not here`
 }
 
 /** The end of the output. Its last line has the numbers. */

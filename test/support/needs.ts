@@ -57,8 +57,8 @@ export function isHere(need: Need): boolean {
   return needs[need]()
 }
 
-/** What a title says that its test needs; undefined where it says nothing that is known. */
-export function needOf(title: string): Need | undefined {
-  const need = /\(needs ([^()]+)\)/.exec(title)?.[1]
-  return need !== undefined && Object.hasOwn(needs, need) ? (need as Need) : undefined
+/** Of what a title says that its test needs, one after the other with `and`, the first that is not here. */
+export function missingFor(title: string, isThere: (need: Need) => boolean = isHere): Need | undefined {
+  const said = /\(needs ([^()]+)\)/.exec(title)?.[1]?.split(' and ') ?? []
+  return said.find((need): need is Need => Object.hasOwn(needs, need) && !isThere(need as Need))
 }
