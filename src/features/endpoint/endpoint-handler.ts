@@ -180,8 +180,8 @@ async function targetOf(
 }
 
 /**
- * It may have waited for servers: a credential that was revoked in the meantime is told nothing, and neither is a user
- * who is no member any more. Throws as `enterEndpoint`.
+ * The answer, unless the caller has lost access while it waited for servers: the credential was revoked, or the user is
+ * no member any more. Throws as `enterEndpoint`.
  */
 async function unlessRevoked(deps: EndpointDeps, { context }: EndpointRequest, waiting: Promise<Response>) {
   const response = await waiting

@@ -313,7 +313,6 @@ export class KeptLists implements FirstLists {
 }
 
 const late = { error: 'upstream_timeout', message: 'The MCP server has not listed its tools yet' } as const
-/** For the connections past the first that fit. */
 /** Those that one answer has room for, the smallest first: a server that lists very much leaves out itself alone. */
 export function fitting<T>(all: readonly T[], sizeOf: (one: T) => Size): ReadonlySet<T> {
   const share = ({ bytes, definitions }: Size) => Math.max(bytes / toolsCharsMax, definitions / joinedDefinitionsMax)
@@ -329,6 +328,7 @@ export function fitting<T>(all: readonly T[], sizeOf: (one: T) => Size): Readonl
   return fits
 }
 
+/** For the connections that do not fit. */
 export const tooLarge = {
   error: 'too_large',
   message: `All lists together have more than ${toolsCharsMax} bytes, or ${joinedDefinitionsMax} definitions`,

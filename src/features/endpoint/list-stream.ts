@@ -4,14 +4,14 @@
 
 import { credentialIdOf } from '../../auth/authenticate.ts'
 import { invalidRequest, PlatformError, rateLimited } from '../../errors.ts'
-import { Allowance, allowanceOf, openAllowance } from '../../fairness/allowance.ts'
+import { allowanceOf } from '../../fairness/allowance.ts'
 import { listenerOf } from '../../fairness/owner.ts'
 import type { Work } from '../../fairness/turns.ts'
 import { asPlatformError, rpcErrorText } from '../../http/error-response.ts'
 import { eventStream } from '../../http/respond.ts'
-import { operations } from '../../operations.ts'
 import { openStreamBytes } from '../gateway/client-response.ts'
 import { messageEvent } from '../gateway/relayed-stream.ts'
+import { inBackground } from './background.ts'
 import { clientOwnerOf, openClient } from './client-session.ts'
 import { enterEndpoint } from './endpoint-context.ts'
 import type { EndpointDeps } from './endpoint-deps.ts'
@@ -136,16 +136,10 @@ async function openStream(
 async function digestsOf(deps: EndpointDeps, request: Request, length: NameLength): Promise<Digests> {
   const { context, namespace } = await enterEndpoint(deps, request, true)
   const asked = { namespace: namespace.namespace, length, mayAsk: false }
-  // Its own: others' writes cause this work, for which the listener's own requests must not wait.
-  const own = new Request(request.url)
-  const allowance = new Allowance(deps.fairness, operations.callNamespace.costs, own, deps.sockets.addressOf)
-  openAllowance(own, allowance)
-  try {
-    await allowance.belongsTo(listenerOf(context.caller))
-    return await withLists(deps, { ...context, request: own }, asked, (shown) => allowance.run(digesting(shown)))
-  } finally {
-    allowance.end()
-  }
+  // Others' writes cause this work: the listener's own requests must not wait for it.
+  return inBackground(deps, context, { holder: listenerOf(context.caller) }, (own, allowance) =>
+    withLists(deps, own, asked, (shown) => allowance.run(digesting(shown))),
+  )
 }
 
 /** The hashes, as work in steps: all lists together may have 16 MB. */

@@ -2,15 +2,14 @@
 
 import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
 import { notFound } from '../../errors.ts'
-import { Allowance, openAllowance } from '../../fairness/allowance.ts'
 import { newestHandshake } from '../../model/mcp.ts'
-import { operations } from '../../operations.ts'
 import { findConnection } from '../../storage/connections.ts'
 import { version } from '../../version.ts'
 import type { AuthorizedCall, EndpointCall } from '../gateway/authorized-call.ts'
 import { type GatewayDeps, sessionOwnerOf } from '../gateway/forward.ts'
 import { readGreeting, type ServerGreeting } from '../gateway/sessions.ts'
 import { ask, type ListKind, listDefinitions, MissingMethod } from '../gateway/tool-requests.ts'
+import { inBackground } from './background.ts'
 import { type Kept, type Offer, writingRecord } from './kept-record.ts'
 
 /** Contract 20.4: milliseconds that a read of a server's lists may take. Past it: it ends as `upstream_timeout`. */
@@ -29,19 +28,13 @@ export async function readOffer(
   connection: AuthorizedConnection,
   head: Pick<Kept, 'of' | 'listedAt'>,
 ): Promise<string> {
-  // Its own: a read continues when the request is answered, or its client has gone.
-  const request = new Request(context.request.url, { signal: AbortSignal.timeout(listReadTimeoutMs) })
-  const allowance = new Allowance(deps.fairness, operations.callNamespace.costs, request, deps.sockets.addressOf)
-  openAllowance(request, allowance)
-  try {
-    await allowance.belongsTo(context.caller)
-    // Every caller's list is made of it, so no policy narrows it here.
-    const caller = { ...context.caller, blocks: [], metadataFingerprint: '' }
-    const offer = await readAll(deps, callOf(deps, { ...context, caller, request }, connection))
-    return await allowance.run(writingRecord(offer, head))
-  } finally {
-    allowance.end()
-  }
+  // Every caller's list is made of it, so no policy narrows it here.
+  const caller = { ...context.caller, blocks: [], metadataFingerprint: '' }
+  const background = { holder: context.caller, signal: AbortSignal.timeout(listReadTimeoutMs) }
+  return inBackground(deps, { ...context, caller }, background, async (own, allowance) => {
+    const offer = await readAll(deps, callOf(deps, own, connection))
+    return allowance.run(writingRecord(offer, head))
+  })
 }
 
 function callOf(deps: GatewayDeps, context: RequestContext, connection: AuthorizedConnection): AuthorizedCall {

@@ -66,20 +66,17 @@ export async function toolIndex(allowance: Allowance, shown: readonly Shown[]): 
   const known = indexes.get(key)
   if (known !== undefined) return known.index
   // The shortest lists first: they leave the rest of their part to the others.
-  let left = { tools: indexedToolsMax, lists: lists.length }
-  const parts = new Map(
-    lists
-      .toSorted((a, b) => a.kept.lists.tools.length - b.kept.lists.tools.length)
-      .map((one) => {
-        const part = Math.min(one.kept.lists.tools.length, Math.floor(left.tools / left.lists))
-        left = { tools: left.tools - part, lists: left.lists - 1 }
-        return [one, part]
-      }),
+  const sizeOf = (list: (typeof lists)[number]) => list.kept.lists.tools.length
+  const parts = new Map<object, number>()
+  let left = indexedToolsMax
+  for (const [done, list] of lists.toSorted((a, b) => sizeOf(a) - sizeOf(b)).entries()) {
+    const part = Math.min(sizeOf(list), Math.floor(left / (lists.length - done)))
+    parts.set(list, part)
+    left -= part
+  }
+  const tools = lists.flatMap((list) =>
+    list.kept.lists.tools.slice(0, parts.get(list)).map((one) => ({ connectionId: list.ref.connectionId, one })),
   )
-  const tools = lists.flatMap((list) => {
-    const { connectionId } = list.ref
-    return list.kept.lists.tools.slice(0, parts.get(list)).map((one) => ({ connectionId, one }))
-  })
   const charsOfEach = Math.min(indexedCharsMax, Math.floor(indexCharsMax / Math.max(1, tools.length)))
   const sizes = tools.map(({ one }) => charsOfTool + Math.min(one.own.length + one.rest.length, charsOfEach))
   const characters = sizes.reduce((sum, size) => sum + size, 0)
@@ -134,7 +131,7 @@ export function* searching(
     if (!(yield* isForAppsOnly(one))) visible.set(idOf(one.connectionId, one.own), one)
   }
   const words = wordsOf(query.slice(0, queryCharsMax)).slice(0, queryWordsMax)
-  // Scores would tell somebody who sees a part what words the others have: the index is of all tools.
+  // The index has all tools: its scores would show the words of hidden ones to a caller who sees only a part.
   const isBlind = shown.some(({ kept, lists }) => kept?.lists.tools.length !== lists?.tools.length)
   const hits = yield* index.search(words, { most, anyWord: true, isBlind, isWanted: (id) => visible.has(id) })
   return hits.map(({ id }) => visible.get(id) as ListedDefinition)

@@ -42,6 +42,8 @@ export interface DesiredOptions {
   readonly now: Date
   /** Whether the fixtures that were loaded last brought the entry with this key (as `latin1Key` text). */
   readonly isFromFixture: (name: string) => boolean
+  /** See `handedOver`: such a namespace is a new one for its owner. */
+  readonly handedOver: ReadonlySet<string>
 }
 
 /** The fixtures bring what was made over HTTP and is somebody else's, or what is being deleted over HTTP. */
@@ -52,7 +54,7 @@ export class FixtureConflict extends CommandError {}
  * FixtureConflict (contract, 11.4).
  */
 export async function desiredEntries(store: Store, fixtures: Fixtures, options: DesiredOptions): Promise<Entry[]> {
-  const { now, pepper, isFromFixture } = options
+  const { now, pepper, isFromFixture, handedOver } = options
   const wanted: Entry[] = []
   const place = (record: object) => fixtures.places.get(record) ?? ''
   const add = (entry: Entry) => wanted.push(...withIndex(entry))
@@ -87,7 +89,7 @@ export async function desiredEntries(store: Store, fixtures: Fixtures, options: 
     const stored = await store.get(keyOf('namespace', namespace.namespace))
     const before = stored === undefined ? undefined : readNamespace(stored)
     if (before === undefined) await requireGone(store, namespace.namespace, place(namespace))
-    const own = before !== undefined && ownerName(before) === ownerName(namespace) ? before : undefined
+    const own = handedOver.has(namespace.namespace) ? undefined : before
     const entry = namespaceEntry({ ...namespace, ...unsaid(namespace, own, now) } as Namespace)
     if (before !== undefined && !isFromFixture(latin1Key(entry.key)))
       requireSameOwner(before, namespace, `${place(namespace)}: the namespace ${namespace.namespace} was`)

@@ -82,7 +82,7 @@ async function tryLoad(
   for (const namespace of new Set([...namespaces, ...leaving]))
     checks.push(await checkOf(store, keyOf('connectionsVersion', namespace)))
   const isFromFixture = (name: string) => before.names.has(name)
-  const desired = await desiredEntries(store, fixtures, { pepper, now, isFromFixture })
+  const desired = await desiredEntries(store, fixtures, { pepper, now, isFromFixture, handedOver: given })
   /**
    * Takes a record out of the old manifest, because these fixtures still bring it, and warns if they replace a record
    * that no fixture brought.

@@ -1,0 +1,35 @@
+/** Work that a request causes, and that is not the request's own. */
+
+import type { RequestContext } from '../../auth/authorizer.ts'
+import { Allowance, openAllowance } from '../../fairness/allowance.ts'
+import type { Holder } from '../../fairness/owner.ts'
+import { operations } from '../../operations.ts'
+import type { GatewayDeps } from '../gateway/forward.ts'
+
+export interface Background {
+  /** The work takes the time and memory of this holder. */
+  readonly holder: Holder
+  /** Ends what the work asks of servers. */
+  readonly signal?: AbortSignal
+}
+
+/**
+ * Runs `work` with a request and an allowance of its own, which end with it: not when the caller's request is answered,
+ * or its client has gone. Throws what `work` throws, and 429.
+ */
+export async function inBackground<T>(
+  { fairness, sockets }: Pick<GatewayDeps, 'fairness' | 'sockets'>,
+  context: RequestContext,
+  { holder, signal }: Background,
+  work: (context: RequestContext, allowance: Allowance) => Promise<T>,
+): Promise<T> {
+  const request = new Request(context.request.url, { signal: signal ?? null })
+  const allowance = new Allowance(fairness, operations.callNamespace.costs, request, sockets.addressOf)
+  openAllowance(request, allowance)
+  try {
+    await allowance.belongsTo(holder)
+    return await work({ ...context, request }, allowance)
+  } finally {
+    allowance.end()
+  }
+}
