@@ -8,7 +8,7 @@
  */
 
 import { rateLimited } from '../errors.ts'
-import { eventLoopSliceMs, sliceCost } from '../limits.ts'
+import { eventLoopSliceMs, sliceCost, waitingJobsMax } from '../limits.ts'
 import { type Holder, ownerOf } from './owner.ts'
 import { Paces } from './pace.ts'
 import { Rounds } from './rounds.ts'
@@ -22,8 +22,8 @@ export class Turns {
   readonly #time: Paces
   readonly #spent: () => number
   readonly #clock: () => number
-  /** Each runs one slice; true if the work has ended. */
-  readonly #waiting = new Rounds<() => boolean>()
+  /** Each runs one slice. Returns its cost if the work has ended. */
+  readonly #waiting = new Rounds<() => number | undefined>()
   #isScheduled = false
   /** Milliseconds of work that owners ran at once since the last turn of the event loop. */
   readonly #atOnce = new Map<string, number>()
@@ -38,10 +38,11 @@ export class Turns {
   }
 
   /**
-   * The result. Work that fits one slice runs at once, without a promise, unless its owner has work waiting or, for
-   * more than a tenth of a slice, ran a slice since the last turn of the event loop: forty requests of half a
-   * millisecond would follow one another. Throws or rejects with what the work throws, and with `rate_limited` if too
-   * much work of the holder waits already.
+   * The result. Work that fits one slice runs at once, without a promise, unless its owner has work waiting, or ran a
+   * slice since the last turn of the event loop: forty requests of half a millisecond, or the thousands of events that
+   * forty streams receive, would follow one another. Throws or rejects with what the work throws, and with
+   * `rate_limited` if too much work of the holder waits already; not if the first step is small, as thousands of
+   * requests may bring such work together.
    */
   run<T>(holder: Holder, work: Work<T>): Promise<T> | T {
     const first = work.next()
@@ -49,8 +50,7 @@ export class Turns {
     const slice = slicesOf(work, first.value)
     const owner = ownerOf(holder)
     const before = this.#atOnce.get(owner) ?? 0
-    // Small work does not wait for that: thousands of requests may bring it at once, and would not fit the line.
-    const mayRun = (first.value < sliceCost / 10 || before < eventLoopSliceMs) && this.#time.wait(owner) === 0
+    const mayRun = before < eventLoopSliceMs && this.#time.wait(owner) === 0
     if (first.value < sliceCost && mayRun && !this.#waiting.isWaiting(holder)) {
       if (this.#atOnce.size === 0) {
         setImmediate(() => this.#atOnce.clear())
@@ -58,7 +58,7 @@ export class Turns {
       }
       const from = this.#clock()
       try {
-        const step = slice()
+        const { step } = slice()
         if (step.done) return step.value
       } finally {
         const took = this.#spentSince(from)
@@ -66,7 +66,7 @@ export class Turns {
         this.#count(holder, took)
       }
     }
-    return this.#later(holder, slice)
+    return this.#later(holder, slice, first.value < sliceCost / 10 ? Number.POSITIVE_INFINITY : waitingJobsMax)
   }
 
   /**
@@ -82,19 +82,21 @@ export class Turns {
     return Math.min(at - from, Math.max(0, this.#before.spent - spent - (from - began)))
   }
 
-  #later<T>(holder: Holder, slice: () => IteratorResult<number, T>): Promise<T> {
+  #later<T>(holder: Holder, slice: () => Slice<T>, most: number): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>()
     const job = () => {
       try {
-        const step = slice()
-        if (step.done) resolve(step.value)
-        return step.done === true
+        const { step, cost } = slice()
+        if (!step.done) return
+        resolve(step.value)
+        return cost
       } catch (error) {
         reject(error)
-        return true
+        return sliceCost
       }
     }
-    if (!this.#waiting.add(holder, job)) throw rateLimited('This caller has too many expensive requests in progress', 1)
+    if (!this.#waiting.add(holder, job, most))
+      throw rateLimited('This caller has too many expensive requests in progress', 1)
     this.#schedule()
     return promise
   }
@@ -107,15 +109,22 @@ export class Turns {
     else setImmediate(turn)
   }
 
+  /** Runs one slice, or so many small pieces of work that they fit one together. */
   #turn(): void {
     this.#isScheduled = false
-    const next = this.#waiting.next((owner) => this.#time.wait(owner) === 0)
-    if (next !== undefined) {
-      const from = this.#spent()
-      if (!next.job()) this.#waiting.add(next.holder, next.job, Number.POSITIVE_INFINITY)
-      this.#count(next.holder, this.#spent() - from)
+    const began = this.#spent()
+    let [spent, cost] = [began, 0]
+    while (cost < sliceCost && spent - began < eventLoopSliceMs) {
+      const next = this.#waiting.next((owner) => this.#time.wait(owner) === 0)
+      if (next === undefined) break
+      const ended = next.job()
+      if (ended === undefined) this.#waiting.add(next.holder, next.job, Number.POSITIVE_INFINITY)
+      cost += ended ?? sliceCost
+      const now = this.#spent()
+      this.#count(next.holder, now - spent)
+      spent = now
     }
-    if (!this.#waiting.isEmpty) this.#schedule(next === undefined)
+    if (!this.#waiting.isEmpty) this.#schedule(cost === 0)
   }
 
   /** Counts a step that took longer than it may for its owner, who then waits. */
@@ -140,24 +149,28 @@ export async function inSlices<T>(work: Work<T>): Promise<T> {
   const slice = slicesOf(work, first.value)
   for (;;) {
     await new Promise((resolve) => setImmediate(resolve))
-    const step = slice()
+    const { step } = slice()
     if (step.done) return step.value
   }
+}
+
+/** The step at which a slice ended, and the cost of those before it. */
+interface Slice<T> {
+  readonly step: IteratorResult<number, T>
+  readonly cost: number
 }
 
 /**
  * Each call runs steps until the next one would reach `sliceCost`. A step that costs more than that runs alone.
  * `pending`: the cost of the next step, which was yielded but not taken yet.
  */
-function slicesOf<T>(work: Work<T>, pending: number): () => IteratorResult<number, T> {
+function slicesOf<T>(work: Work<T>, pending: number): () => Slice<T> {
   return () => {
-    let spent = pending
-    for (;;) {
+    for (let cost = pending; ; cost += pending) {
       const step = work.next()
-      if (step.done) return step
+      if (step.done) return { step, cost }
       pending = step.value
-      spent += pending
-      if (spent >= sliceCost) return step
+      if (cost + pending >= sliceCost) return { step, cost }
     }
   }
 }
