@@ -273,7 +273,8 @@ const worsts: Readonly<Record<string, Worst>> = {
       const line = chance.pick(['', 'a', ':', 'data', 'id:1']) + chance.pick(['\n', '\r', '\r\n'])
       const tools = times(chance.pick([1, 60]), (i) => ({ name: `a${i}`, inputSchema: { type: 'object' } }))
       const event = `data: ${JSON.stringify({ jsonrpc: '2.0', id: 1, result: { tools } })}\n\n`
-      const cursor = chance.pick([line, event])
+      // Lists are the dearer ones.
+      const cursor = chance.pick([line, event, event, event])
       const list = { jsonrpc: '2.0', id: 1, method: 'tools/list', params: { cursor } }
       return (await ask('POST', '/connect/mallory/real/mcp', list, await chance.pick(narrowed))).status
     })
