@@ -2,6 +2,7 @@
 
 import { type Static, Type } from '@sinclair/typebox'
 import { closedObject, oneOf } from '../schema/shapes.ts'
+import { shellWord } from './shell-word.ts'
 
 export const clientNames = [
   ...(['vscode', 'cursor', 'claude-code', 'codex', 'windsurf', 'cline'] as const),
@@ -36,8 +37,8 @@ export interface RecipeOf {
 export const endpointName = (namespace: string, view: string | undefined): string =>
   view === undefined ? namespace : `${namespace}-${view}`
 
-/** A name that begins like an option is none behind `--`. */
-const operandOf = (name: string) => (name.startsWith('-') ? `-- ${name}` : name)
+/** A name for a shell. One that begins like an option is none behind `--`. */
+const operandOf = (name: string) => (name.startsWith('-') ? `-- ${shellWord(name)}` : shellWord(name))
 
 /** The recipe of a client. None holds a credential: the client signs in by itself. */
 export function recipeOf(client: ClientName, { base, namespace, url, name }: RecipeOf): Recipe {

@@ -1,5 +1,6 @@
 /** A request as text to paste, for curl and as a command of postern. `$POSTERN_TOKEN` stands for the credential. */
 
+import { shellWord } from '../../model/shell-word.ts'
 import { base } from '../interface.ts'
 import { Foreign } from './foreign.tsx'
 import { CopyButton } from './parts.tsx'
@@ -20,8 +21,6 @@ export interface Command {
   readonly operands?: readonly string[]
 }
 
-/** For a shell: a name of a stranger may have quotes in it. */
-const quoted = (text: string) => (/^[\w./:@%+=,-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`)
 /** A terminal would act on these, or show something else than it runs. */
 const unseen = /[\p{C}\p{Zl}\p{Zp}]/gu
 
@@ -35,9 +34,9 @@ const plain = (json: string) =>
   )
 
 export function curlOf({ method = 'GET', path, body }: Request): string {
-  const given = body === undefined ? [] : ["-H 'Content-Type: application/json'", `-d ${quoted(plain(body))}`]
+  const given = body === undefined ? [] : ["-H 'Content-Type: application/json'", `-d ${shellWord(plain(body))}`]
   const verb = method === (body === undefined ? 'GET' : 'POST') ? [] : [`-X ${method}`]
-  const url = quoted(`${location.origin}${base}${path}`)
+  const url = shellWord(`${location.origin}${base}${path}`)
   return ['curl', ...verb, '-H "Authorization: Bearer $POSTERN_TOKEN"', ...given, url].join(' ')
 }
 
@@ -48,7 +47,7 @@ export function curlOf({ method = 'GET', path, body }: Request): string {
 export function commandOf({ words, options = {}, operands = [] }: Command): string | undefined {
   const flags = Object.entries(options).map(([name, value]) => `--${name}=${value}`)
   const all = ['postern', ...words, ...flags, ...(operands.length === 0 ? [] : ['--']), ...operands]
-  return all.some((one) => one.search(unseen) >= 0) ? undefined : all.map(quoted).join(' ')
+  return all.some((one) => one.search(unseen) >= 0) ? undefined : all.map(shellWord).join(' ')
 }
 
 export function AsText({ request }: { readonly request: Request }) {
