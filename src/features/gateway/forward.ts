@@ -81,11 +81,27 @@ export function isFresh({ clock }: Pick<GatewayDeps, 'clock'>, { at }: Pick<Auth
   return clock.monotonic() - at <= authorizationFreshMs
 }
 
-/** Authorizes again. Throws what `authorizeCall` throws, and `upstream_error` if another server would be asked now. */
-async function requireUnchanged(call: AuthorizedCall, { id }: Message): Promise<void> {
-  const { stored } = (await call.renew()).connection
-  if (askedAs(stored) === askedAs(call.connection.stored)) return
+/**
+ * Authorizes a message again, by the view as it is now. Resolves with the call. Throws what `authorizeCall` and
+ * `authorizeMessage` throw, and `upstream_error` if another server would be asked now.
+ */
+async function requireUnchanged(deps: GatewayDeps, call: AuthorizedCall, exchange: Exchange): Promise<AuthorizedCall> {
+  const renewed = await authorizeMessage(deps, await call.renew(), exchange)
+  if (askedAs(renewed.connection.stored) === askedAs(call.connection.stored)) return renewed
+  const { id } = exchange.message
   throw new PlatformError('upstream_error', 'The connection was changed meanwhile: send the request again', { id })
+}
+
+/** Before a message is sent that waited, for a session or a token: the view and the pins may be others by then. */
+async function requireStillAllowed(deps: GatewayDeps, call: AuthorizedCall, exchange: Exchange): Promise<void> {
+  await requirePins(deps, await requireUnchanged(deps, call, exchange), exchange)
+}
+
+/** The setting of the pins. Throws what `requireAccepted` throws, where it is `block`. */
+async function requirePins(deps: GatewayDeps, call: AuthorizedCall, { message }: Exchange): Promise<PinsSetting> {
+  const pins = await pinsFor(deps, call)
+  if (pins === 'block' && message.method === 'tools/call') await requireAccepted(deps, call, message)
+  return pins
 }
 
 /**
@@ -121,8 +137,7 @@ export function forward(
 async function forwardAllowed(deps: GatewayDeps, call: AuthorizedCall, exchange: Exchange): Promise<Response> {
   const { message, progress } = exchange
   const allowed = await authorizeMessage(deps, call, exchange)
-  const pins = await pinsFor(deps, allowed)
-  if (pins === 'block' && message.method === 'tools/call') await requireAccepted(deps, allowed, message)
+  const pins = await requirePins(deps, allowed, exchange)
   // Not before: a token that may call nothing does not keep its key from calling.
   const wait = message.method === 'tools/call' ? deps.calls.take(rateNameOf(call.context.caller)) : 0
   if (wait > 0) {
@@ -306,10 +321,10 @@ async function sendUpstream(deps: GatewayDeps, call: AuthorizedCall, exchange: E
     greeting: call.endpoint?.client,
     watchAccess: (end) =>
       deps.watchStream(
-        () => renewIfPossible(call, message),
+        () => renewIfPossible(deps, call, exchange),
         (why) => end(endOfStream(why)),
       ),
-    requireAccess: () => (isFresh(deps, call) ? undefined : requireUnchanged(call, message)),
+    requireAccess: () => (isFresh(deps, call) ? undefined : requireStillAllowed(deps, call, exchange)),
     onStatus: (status) => deps.recordStatus(ref, stored, status),
     restoreIdleTimeout,
   })
@@ -353,9 +368,9 @@ export function sessionOwnerOf({ context: { caller }, connection, endpoint }: Au
  * Authorizes an open stream again. While a database cannot be asked, a stream goes on (contract, 16.11): it gives
  * nobody access who had none. The first answer after that counts again.
  */
-async function renewIfPossible(call: AuthorizedCall, message: Message): Promise<void> {
+async function renewIfPossible(deps: GatewayDeps, call: AuthorizedCall, exchange: Exchange): Promise<void> {
   try {
-    await requireUnchanged(call, message)
+    await requireUnchanged(deps, call, exchange)
   } catch (error) {
     if (!(error instanceof StoreError && error.kind === 'unavailable')) throw error
   }

@@ -65,7 +65,7 @@ export interface UpstreamCall {
   readonly watchAccess: (end: (why: PlatformError) => void) => () => void
   /**
    * Awaited before each send: authorizes again if time has passed since, as opening a session and refreshing a token
-   * take. Throws what `authorizeCall` throws, and `upstream_error` if the connection is another one by then.
+   * take. Throws what authorizing the message throws, and `upstream_error` if the connection is another one by then.
    */
   readonly requireAccess: () => Promise<void> | undefined
   /** Called with the connection's state whenever a response or failure shows it. */

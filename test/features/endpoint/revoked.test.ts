@@ -8,6 +8,8 @@ import { sampleKeys } from '../../support/sample.ts'
 import { bearer, localServer, localUpstream } from '../../support/upstream.ts'
 
 let whenListed: () => Promise<unknown> = async () => {}
+let whenGreeted: () => Promise<unknown> = async () => {}
+let called = 0
 let upstream: Bun.Server<undefined>
 beforeAll(() => {
   upstream = localServer(async (request) => {
@@ -15,6 +17,8 @@ beforeAll(() => {
     const { id, method } = (await request.json()) as { id?: unknown; method?: string }
     if (id === undefined) return new Response(null, { status: 202 })
     if (method === 'tools/list') await whenListed()
+    if (method === 'initialize') await whenGreeted()
+    if (method === 'tools/call') called += 1
     const greeting = {
       protocolVersion: '2025-06-18',
       capabilities: { tools: {} },
@@ -95,4 +99,26 @@ test('a list is nothing to a member who was removed while a server was asked', a
     })
     expect([path, removed, response.status]).toEqual([path, 200, 404])
   }
+})
+
+test('a call that waits for its session is refused, if its view is narrowed meanwhile', async () => {
+  const platform = await createTestPlatform({ upstream: localUpstream() })
+  const send = async (method: string, path: string, body: object | string, key: string = sampleKeys.ada) => {
+    const text = typeof body === 'string' ? body : JSON.stringify(body)
+    return (await platform.fetch(path, { method, headers: bearer(key), body: text })).status
+  }
+  whenListed = async () => {}
+  const view = '/namespaces/ada/views/reading'
+  const endpoint = '/connect/ada/mcp/reading'
+  await send('PUT', '/connect/ada/one', { mcpUrl: `http://127.0.0.1:${upstream.port}/mcp` })
+  await send('PUT', view, { policy: [] })
+  const call = message('tools/call', { name: 'one__find_secrets', arguments: {} })
+  expect([await send('POST', endpoint, call), called]).toEqual([200, 1])
+  const token = await mintToken(platform.fetch, sampleKeys.ada)
+  whenGreeted = async () => {
+    whenGreeted = async () => {}
+    platform.now += 100
+    await send('PUT', view, { policy: [{ rpcReqMatch: { 'params.name': '^find_news$' } }] })
+  }
+  expect([await send('POST', endpoint, call, token), called]).toEqual([403, 1])
 })

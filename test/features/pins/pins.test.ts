@@ -7,6 +7,7 @@ import { shownWritesAtOnce } from '../../../src/features/pins/pins.ts'
 import type { SourceFile } from '../../../src/maintenance/seed/source-files.ts'
 import type { PinList } from '../../../src/model/pins.ts'
 import { keyOf } from '../../../src/storage/keys.ts'
+import { mintToken } from '../../api/cases.ts'
 import { createTestPlatform, problemsOf, type TestPlatform } from '../../support/platform.ts'
 import { random } from '../../support/random.ts'
 import { sampleKeys } from '../../support/sample.ts'
@@ -41,6 +42,7 @@ let lists = 0
 let calls: string[] = []
 /** The whole answer to a method, in place of an honest one: `ID` stands for the request's id. */
 let raw: Record<string, string> = {}
+let whenGreeted: () => Promise<unknown> = async () => {}
 let upstream: Bun.Server<undefined>
 let platform: TestPlatform
 
@@ -54,6 +56,7 @@ beforeAll(() => {
       params?: { cursor?: string; name?: string }
     }
     if (id === undefined) return new Response(null, { status: 202 })
+    if (method === 'initialize') await whenGreeted()
     const odd = isOther ? undefined : raw[method]?.replaceAll('ID', JSON.stringify(id))
     if (odd !== undefined) {
       const type = odd.startsWith('data:') ? 'text/event-stream' : 'application/json'
@@ -513,6 +516,26 @@ test('`block` hides and refuses what is not accepted, at every endpoint', async 
   expect(await problemsOf(platform)).toEqual([])
 })
 const greeting = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 't', version: '1' } }
+
+test('a call that waits for its session is refused, if its tool changes meanwhile', async () => {
+  await begin({ pins: 'block' })
+  await namesAt(single)
+  const headers = bearer(await mintToken(platform.fetch, sampleKeys.ada))
+  const body = JSON.stringify({
+    jsonrpc: '2.0',
+    id: 1,
+    method: 'tools/call',
+    params: { name: 'search', arguments: {} },
+  })
+  whenGreeted = async () => {
+    whenGreeted = async () => {}
+    edit('search', () => ({ description: 'Evil' }))
+    platform.now += 100
+    expect(await namesAt(single)).toEqual(['store', 'send'])
+  }
+  expect((await platform.fetch(single, { method: 'POST', headers, body })).status).toBe(403)
+  expect(calls).toEqual([])
+})
 
 test('a tool is called before any list was read: the list is read first', async () => {
   await begin({ pins: 'block' })
