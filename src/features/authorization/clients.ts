@@ -157,9 +157,9 @@ export function readMetadata(body: unknown, redirectSchemes: readonly string[]):
     const problem = redirectUriProblem(uri, redirectSchemes)
     if (problem !== undefined) throw new OAuthError('invalid_redirect_uri', `redirect_uris[${index}]: ${problem}`)
   }
-  // Without what would hide or turn around the words beside it.
+  // Without what would hide or turn around the words beside it, or is blank.
   const name = body.client_name
-    ?.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '')
+    ?.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/gu, '')
     .trim()
     .slice(0, clientNameCharsMax)
   return {

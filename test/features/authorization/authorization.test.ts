@@ -406,6 +406,8 @@ describe('the consent page', () => {
   test('shows a name without what would turn the words around it', async () => {
     const { response } = await opened({}, { client_name: 'Good\u202e\u0000\nName' })
     expect(await response.text()).toContain('GoodName (not verified)')
+    const blank = await opened({}, { client_name: '\u3164 \u2800\ufe0f\u115f' })
+    expect(await blank.response.text()).toContain('without a name (not verified)')
   })
 
   async function mockOf(name: string, tools: readonly object[]): Promise<void> {
