@@ -230,7 +230,7 @@ function createParts(deps: AppDeps, middleware: Middleware, lists: ConnectionLis
       observer?.credentialRefused(reason)
     },
   })
-  const ordinary = createAuthorizer(authenticator, store, denials)
+  const ordinary = createAuthorizer(authenticator, store, denials, clock)
   const base = issuer.replace(/\/$/, '')
   const authorizer = countedByOwner(fastLane?.authorizer(ordinary) ?? ordinary)
   const writeRate = createHolderRateLimit({ perSecond: rates.writes, clock })

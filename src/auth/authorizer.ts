@@ -1,5 +1,6 @@
 /** Authorizes access to namespaces and connections. 404 always precedes 403, so that hidden things look absent. */
 
+import type { Clock } from '../clock.ts'
 import { forbidden, namespaceMissing, notFound, PlatformError } from '../errors.ts'
 import { allowanceOf } from '../fairness/allowance.ts'
 import { namesInPath } from '../http/path.ts'
@@ -14,9 +15,11 @@ import type { Denials } from './denials.ts'
 import { managesNamespace } from './namespace-access.ts'
 import { oneConnection } from './stored-connections.ts'
 
-/** An authenticated request. */
+/** An authenticated request, with the rights that its caller had at one moment. */
 export interface RequestContext extends Authenticated {
   readonly request: Request
+  /** That moment, by the monotonic clock: what was waited for since may have taken the rights away. */
+  readonly at: number
 }
 
 export interface AuthorizedConnection extends ConnectionRef {
@@ -52,13 +55,13 @@ export interface Authorizer {
     operation: Access['operation'],
     named?: ConnectionRef,
   ): Promise<AuthorizedConnection>
-  /** Checks a connection that was read already. Throws 404 if the caller does not see it; then 403. */
+  /** As `requireConnection`, for one that was read already. */
   requireAccess(
     context: RequestContext,
     ref: ConnectionRef,
     stored: StoredConnection,
     operation: Access['operation'],
-  ): void
+  ): Promise<void>
 }
 
 /** An operation on namespaces or servers. */
@@ -99,6 +102,7 @@ export function createAuthorizer(
   authenticator: Pick<Authenticator, 'authenticate'>,
   store: Pick<Store, 'getMany'>,
   denials: Pick<Denials, 'recordPolicyDenial' | 'recordWriteRefusal'>,
+  clock: Pick<Clock, 'monotonic'>,
 ): Authorizer {
   /** Throws the error for a denying decision, and records it: 404 if the thing must look absent, otherwise 403. */
   function enforce(decision: Decision, { caller, request }: RequestContext, access: Access, missing?: string): void {
@@ -107,7 +111,7 @@ export function createAuthorizer(
     throw decision.visible ? forbidden(decision) : notFound(missing)
   }
 
-  function requireAccess(
+  function requireByPolicy(
     context: RequestContext,
     ref: ConnectionRef,
     stored: StoredConnection,
@@ -118,7 +122,10 @@ export function createAuthorizer(
   }
 
   return {
-    requireAccess,
+    async requireAccess(context, ref, stored, operation) {
+      await accessibleNamespace(context, ref.namespace)
+      requireByPolicy(context, ref, stored, operation)
+    },
     async requireManager(context, name, wanted) {
       const { caller, directory, request } = context
       if (name === undefined || !isSlug(name)) throw notFound(namespaceMissing)
@@ -141,7 +148,7 @@ export function createAuthorizer(
       enforce(decision, context, { ...wanted, namespace: '', metadata: 'none' })
     },
     async authenticate(request, isRepeated) {
-      return { ...(await authenticator.authenticate(request, isRepeated)), request }
+      return { ...(await authenticator.authenticate(request, isRepeated)), request, at: clock.monotonic() }
     },
     async requireNamespace(context, name, operation) {
       const { namespace } = await accessibleNamespace(context, name)
@@ -160,7 +167,7 @@ export function createAuthorizer(
       const stored = isConnectionId(connectionId) ? await oneConnection(store, context.request, ref) : undefined // 429
       if (stored === undefined) throw notFound()
       if (!decideOnConnection(blocks, accessTo(ref, stored, 'execute')).allowed)
-        requireAccess(context, ref, stored, 'read')
+        requireByPolicy(context, ref, stored, 'read')
       return namespace
     },
     async requireConnection(context, operation, named) {
@@ -171,7 +178,7 @@ export function createAuthorizer(
       const stored = await oneConnection(store, context.request, { namespace, connectionId }) // 429
       if (stored === undefined) throw notFound()
       const ref = { namespace, connectionId }
-      requireAccess(context, ref, stored, operation)
+      requireByPolicy(context, ref, stored, operation)
       return { ...ref, stored }
     },
   }
@@ -194,11 +201,20 @@ export function countedByOwner(authorizer: Authorizer): Authorizer {
 
 const notManaged = 'Only its user, an owner or admin of its organization, or an operator may change this namespace'
 
-/** Throws 404 unless the namespace exists and the caller's user or organization may access it. `missing`: its text. */
-async function accessibleNamespace({ caller, directory }: RequestContext, name: string | undefined, missing?: string) {
+/** The namespace, if it exists and the caller's user or organization may access it. */
+export async function namespaceOf(
+  { caller, directory }: Authenticated,
+  name: string | undefined,
+): Promise<Namespace | undefined> {
   const namespace = name === undefined || !isSlug(name) ? undefined : await directory.namespace(name)
-  if (namespace !== undefined && (await canAccessNamespace(caller, namespace, directory))) return namespace
-  throw notFound(missing)
+  return namespace !== undefined && (await canAccessNamespace(caller, namespace, directory)) ? namespace : undefined
+}
+
+/** Throws 404 unless the caller may access the namespace. `missing`: its text. */
+async function accessibleNamespace(context: RequestContext, name: string | undefined, missing?: string) {
+  const namespace = await namespaceOf(context, name)
+  if (namespace === undefined) throw notFound(missing)
+  return namespace
 }
 
 /** Whether the caller sees an existing connection. */

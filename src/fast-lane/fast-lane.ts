@@ -100,7 +100,7 @@ export function createFastLane(local: LocalReads, lists: Lists, clock: Clock): F
       ...ordinary,
       async authenticate(request, isRepeated) {
         const known = callers.find(request, directoryVersion())
-        if (known !== undefined) return { ...known, request }
+        if (known !== undefined) return { ...known, request, at: clock.monotonic() }
         const context = await ordinary.authenticate(request, isRepeated)
         callers.remember(context)
         return context

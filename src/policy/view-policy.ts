@@ -1,8 +1,11 @@
 /** The policy of a view, checked when it is written and narrowing what its callers may do (contract, 20.10). */
 
 import type { Constraint } from '../model/constraint.ts'
+import type { View } from '../model/view.ts'
 import type { Problem } from '../schema/check.ts'
 import { type Block, policyPatternProblem, readPolicy } from './block.ts'
+
+type ViewPolicy = Pick<View, 'policy'>
 
 /** The first problem of a policy as a view may have it. */
 export function viewPolicyProblem(policy: readonly Constraint[]): Problem | undefined {
@@ -11,6 +14,11 @@ export function viewPolicyProblem(policy: readonly Constraint[]): Problem | unde
   if (policy.length === 0) return undefined
   const read = readPolicy(policy)
   return 'problem' in read ? read.problem : policyPatternProblem([], read.blocks)
+}
+
+/** Whether two views, or one at two moments, narrow the same; undefined for none. */
+export function narrowTheSame(a: ViewPolicy | undefined, b: ViewPolicy | undefined): boolean {
+  return a === b || JSON.stringify(a?.policy) === JSON.stringify(b?.policy)
 }
 
 /**

@@ -133,7 +133,7 @@ async function readRequest(deps: OAuthDeps, request: Request): Promise<Asked | R
   if (!isRegistered(redirectUri, client.redirectUris)) {
     throw invalidRequest('redirect_uri: is not one that this client has registered')
   }
-  const context = { ...session, request }
+  const context = { ...session, request, at: deps.clock.monotonic() }
   const asked = await findAsked(deps, context, named) // 404
   return { client, redirectUri, challenge, state, session, context, resource: asked }
 }

@@ -67,7 +67,9 @@ async function createConnection(deps: ConnectionDeps, request: Request): Promise
   const created = await decideAgain(`the namespace ${namespace}`, async () => {
     await probing.ask() // 400
     const ref = { namespace, connectionId: newConnectionId() }
-    return allowanceOf(request).commit(() => createOne(deps, { write, ref, context }, probing)) // 400, 403, 429
+    return allowanceOf(request).commit(async () =>
+      createOne(deps, { write, ref, context: await mayWriteNow(deps, request) }, probing),
+    ) // 401, 404, 403, 400, 429
   })
   return connectionResponse(created, 201)
 }
@@ -80,13 +82,14 @@ async function replaceConnection(deps: ConnectionDeps, request: Request): Promis
   if (connectionId === undefined || !isConnectionId(connectionId)) throw notFound()
   refuseQuery(request.url) // 400
   const write = readWrite(await readJsonBody(request)) // 400
-  const asked = { write, ref: { namespace, connectionId }, context }
   const probing = createProbing(deps.upstream, context)
   const queue = queueOf(request)
   return decideAgain(queue, async () => {
     // Nobody waits for the server meanwhile, only for the decision after it.
     await probing.ask() // 400
     return allowanceOf(request).write(queue, async () => {
+      const now = await mayWriteNow(deps, request) // 401, 404, 403
+      const asked = { write, ref: { namespace, connectionId }, context: now }
       const before = await findConnection(store, namespace, connectionId)
       const written =
         before === undefined
@@ -113,6 +116,13 @@ async function deleteConnection(deps: ConnectionDeps, request: Request): Promise
   const queue = queueOf(request)
   const decideNow = async () => decide(await authorizer.authenticate(request, true)) // 401
   return decideAgain(queue, () => allowanceOf(request).write(queue, decideNow, 'removal')) // 429, 503
+}
+
+/** The caller of a write whose body, or whose server, took its time. Throws 401, 404, 403. */
+async function mayWriteNow({ authorizer }: ConnectionDeps, request: Request): Promise<RequestContext> {
+  const context = await authorizer.authenticate(request, true)
+  await authorizer.requireNamespace(context, namesInPath(request.url)[0], 'write')
+  return context
 }
 
 /** The name of the queue of writes to the connection in the path. */

@@ -59,7 +59,7 @@ export async function replaceOne(
   // An id that the caller does not see must behave like a free one, so the checks of `createOne` run first and can
   // throw 400 or 403; the 404 follows from `authorizer.requireAccess`.
   if (!sees(context, ref, before)) await draftWritable(deps, asked)
-  authorizer.requireAccess(context, ref, before, 'write')
+  await authorizer.requireAccess(context, ref, before, 'write')
   // With other headers, or another query in the URL, the server may respond differently.
   const isMoved = write.mcpUrl !== undefined && write.mcpUrl !== before.connection.mcpUrl
   const needsProbe = write.headers !== undefined || write.oauth !== undefined || isMoved
@@ -132,8 +132,8 @@ async function commit(
 }
 
 /**
- * Contacts the server of a connection, and writes its status: of all that a connection has, nothing else. Resolves with
- * it, or 'again' as `replaceOne`. Throws 404 and 403 if the caller may not call it, also if that ended meanwhile.
+ * Contacts the server of a connection that the caller may call, and writes its status: of all that a connection has,
+ * nothing else. Resolves with it, or 'again' as `replaceOne`.
  */
 export async function testOne(
   deps: WriterDeps,
@@ -142,16 +142,13 @@ export async function testOne(
   probing: Probing,
   before: StoredConnection,
 ): Promise<StoredConnection | 'again'> {
-  const { authorizer, store, links } = deps
-  authorizer.requireAccess(context, ref, before, 'execute') // 404, 403
+  const { store, links } = deps
   const asked = { write: {}, ref, context }
   const { fields } = await configOf(context.request, context.directory, before)
   const draft = draftChange(deps, asked, before, fields)
   const probed = probing.probed(draft, () => signedIn(deps, asked, before, draft))
   if (probed === undefined) return 'again'
   if (!probing.hasAsked) return before
-  const now = await authorizer.authenticate(context.request, true) // 401
-  authorizer.requireAccess(now, ref, before, 'execute') // 404, 403
   const status = statusToWrite({ ...draft, connection: probed }, links.urlOf(ref))
   const connection: Connection = {
     ...before.connection,

@@ -11,11 +11,13 @@ import { noStoreJson } from '../../http/respond.ts'
 import { statelessHeaders, statelessMeta } from '../../model/mcp.ts'
 import { type InsertMembers, type JsonPath, type ReplaceValue, replacingValues } from '../../schema/replace-values.ts'
 import type { AuthorizedCall } from '../gateway/authorized-call.ts'
+import { askedAs } from '../gateway/connection-status.ts'
 import { forward, sessionOwnerOf } from '../gateway/forward.ts'
 import type { Message } from '../gateway/message.ts'
 import { isEventStream } from '../gateway/relayed-stream.ts'
 import type { Definition } from '../gateway/tool-requests.ts'
 import type { CallProgress } from '../gateway/upstream-call.ts'
+import { hashOf } from '../pins/pinned-definitions.ts'
 import { nobody, passedCapabilities } from './client-session.ts'
 import { enterEndpoint } from './endpoint-context.ts'
 import type { EndpointDeps } from './endpoint-deps.ts'
@@ -62,6 +64,7 @@ export async function sendReply(deps: EndpointDeps, asked: EndpointRequest): Pro
   const request = deps.underWay.asked(owner, message.id)
   if (request === undefined) return accepted()
   const connection = await deps.authorizer.requireConnection(asked.context, 'execute', request.ref)
+  if (serverOf(connection) !== request.server) return accepted()
   const call = callOf(deps, asked, { connection, era: 'handshake' }, '')
   const bytes = await replaced(asked.context, message, (path) => (isPath(path, ['id']) ? request.rawId : undefined))
   const own = headersFor(headers, { method: '', era: 'handshake' })
@@ -174,9 +177,9 @@ function callOf(deps: EndpointDeps, asked: EndpointRequest, target: Target, rawI
   const { connection, era } = target
   const { namespace, connectionId } = connection
   return {
-    ...{ context, connection, at: deps.clock.monotonic() },
+    ...{ context, connection },
     endpoint: {
-      ...{ via: asked.via, view: asked.view?.name, ...(rawId !== '' && { rawId }) },
+      ...{ via: asked.via, view: asked.view, ...(rawId !== '' && { rawId }) },
       // Across eras a server hears of no capabilities, so that it asks for nothing.
       client: era === message.era ? client : { ...nobody, sessionId: client.sessionId },
       rewrite: (progress) => async (data) =>
@@ -190,6 +193,8 @@ function callOf(deps: EndpointDeps, asked: EndpointRequest, target: Target, rawI
   }
 }
 
+const serverOf = ({ stored }: AuthorizedConnection) => hashOf(askedAs(stored))
+
 /** One message of a server as its client sees it, as work in steps. */
 function* rewriting(
   { underWay }: EndpointDeps,
@@ -202,13 +207,14 @@ function* rewriting(
   // In a batch (revision 2025-03-26) a server could answer the client's call of another server.
   if (!/^[ \t\r\n]*\{/.test(data)) throw new SyntaxError('An event must be one JSON-RPC message')
   const { namespace, connectionId, stored } = connection
+  const ref = { namespace, connectionId }
   const isMocked = stored.connection.mock?.enabled === true
   const replace: ReplaceValue = (path, raw) => {
     if (path.length === 1 && path[0] === 'id') {
       // A mock asks for nothing, and answers the client's own id.
       if (raw === 'null' || raw === rawId || isMocked) return JSON.stringify(message.id)
       return JSON.stringify(
-        underWay.ask(owner, { ref: { namespace, connectionId }, rawId: raw, sessionId: progress.sessionId }),
+        underWay.ask(owner, { ref, server: serverOf(connection), rawId: raw, sessionId: progress.sessionId }),
       )
     }
     if (path[0] !== 'result' || !raw.startsWith('"') || !isResourceUri(path.slice(1))) return undefined

@@ -9,6 +9,7 @@ import { handlersOf } from '../../http/handler.ts'
 import { readQuery } from '../../http/query.ts'
 import { rpcCodes, unknownRevision } from '../../model/mcp.ts'
 import type { View } from '../../model/view.ts'
+import { narrowTheSame } from '../../policy/view-policy.ts'
 import { isFresh } from '../gateway/forward.ts'
 import { withChallenge } from '../gateway/mcp-handler.ts'
 import { classifiedEra, isPlainlyHandshake, readMessage } from '../gateway/message.ts'
@@ -49,12 +50,11 @@ export const endpointHandlers = handlersOf({
 async function call(deps: EndpointDeps, request: Request): Promise<Response> {
   const first = await enterEndpoint(deps, request).catch(withChallenge(deps, request)) // 401, 429, 404, 403
   const given = readOptions(request.url) // 400
-  const at = deps.clock.monotonic()
   const read = await readMessage(request) // 400, 413, 429
   const { headers } = request
   const era = isPlainlyHandshake(read, headers) ? 'handshake' : await classifiedEra(read, headers)
   if (era instanceof Response) return era // 400
-  const entered = isFresh(deps, { at }) ? first : await enterEndpoint(deps, request, true) // 401, 404, 403
+  const entered = isFresh(deps, first.context) ? first : await enterEndpoint(deps, request, true) // 401, 404, 403
   const owner = clientOwnerOf(entered.context)
   const client = openClient(deps.sessionKey, owner, headers.get('mcp-session-id'))
   const message = era === read.era ? read : { ...read, era }
@@ -123,7 +123,7 @@ async function handle(deps: EndpointDeps, asked: EndpointRequest, owner: string)
   if (target !== undefined) return sendCall(deps, asked, target)
   await requireAllowed(deps, asked) // 403
   const kind = listOf.get(method)
-  if (kind !== undefined) return unlessRevoked(deps, asked, list(deps, asked, kind, params))
+  if (kind !== undefined) return answered(deps, asked, (now) => list(deps, now, kind, params))
   const isHandshake = message.era === 'handshake'
   if (method === 'ping' && isHandshake) return answer(asked, {})
   if ((method === 'initialize' && isHandshake) || method === 'server/discover') return greet(deps, asked, owner, params)
@@ -135,19 +135,12 @@ async function callTool(deps: EndpointDeps, asked: EndpointRequest, name: string
     // Asked as for a list, which it is.
     await requireAllowed(deps, asked, { ...asked.message.body, method: 'tools/list', params: {} }) // 403
     const { request } = asked.context
-    const status = shown(deps, asked, (all) => allowanceOf(request).run(statusResult(all)))
-    return unlessRevoked(
-      deps,
-      asked,
-      status.then((result) => answer(asked, result)),
+    return answered(deps, asked, async (now) =>
+      answer(now, await shown(deps, now, (all) => allowanceOf(request).run(statusResult(all)))),
     ) // 400, 429
   }
   if (asked.options.isSearch && name === 'search_tools')
-    return unlessRevoked(
-      deps,
-      asked,
-      searchTools(deps, asked, (use) => shown(deps, asked, use)),
-    )
+    return answered(deps, asked, (now) => searchTools(deps, now, (use) => shown(deps, now, use)))
   const as = callTools.find((one) => one === name)
   if (asked.options.isSearch && as !== undefined) return callFound(deps, asked, as)
   const target = await targetOfName(deps, asked, { kind: 'tools', name, path: ['params', 'name'] })
@@ -180,13 +173,17 @@ async function targetOf(
 }
 
 /**
- * The answer, unless the caller has lost access while it waited for servers: the credential was revoked, or the user is
- * no member any more. Throws as `enterEndpoint`.
+ * An answer that may wait for servers: meanwhile the caller may lose access, or the view may come to show less, for
+ * which it is made again. Throws as `enterEndpoint`, and what `make` throws.
  */
-async function unlessRevoked(deps: EndpointDeps, { context }: EndpointRequest, waiting: Promise<Response>) {
-  const response = await waiting
-  await enterEndpoint(deps, context.request, true)
-  return response
+async function answered(
+  deps: EndpointDeps,
+  asked: EndpointRequest,
+  make: (now: EndpointRequest) => Promise<Response>,
+): Promise<Response> {
+  const response = await make(asked)
+  const entered = await enterEndpoint(deps, asked.context.request, true) // 401, 404, 403
+  return narrowTheSame(entered.view, asked.view) ? response : answered(deps, { ...asked, ...entered }, make)
 }
 
 /** Passes the connections with their lists to `use`. Throws 400, 429, and what `use` throws. */

@@ -37,11 +37,12 @@ export async function readOffer(
   })
 }
 
-function callOf(deps: GatewayDeps, context: RequestContext, connection: AuthorizedConnection): AuthorizedCall {
+/** The platform itself may ask as long as the connection is there. */
+function callOf(deps: GatewayDeps, own: RequestContext, connection: AuthorizedConnection): AuthorizedCall {
   const { namespace, connectionId } = connection
+  const context = { ...own, at: deps.clock.monotonic() }
   return {
     ...{ context, connection, endpoint: reader },
-    at: deps.clock.monotonic(),
     async renew() {
       const stored = await findConnection(deps.store, namespace, connectionId)
       if (stored === undefined) throw notFound()

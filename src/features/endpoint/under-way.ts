@@ -24,10 +24,12 @@ export interface SentCall {
 /** A request of a server that a client has. */
 export interface AskedClient {
   readonly ref: ConnectionRef
+  /** A hash of how the server was asked (`askedAs`): another one may have the connection's name when a reply comes. */
+  readonly server: string
   /** The JSON of the server's own id. */
   readonly rawId: string
   /** The server's session in which it asks. */
-  readonly sessionId: string | undefined
+  readonly sessionId?: string | undefined
 }
 
 export type UnderWay = ReturnType<typeof createUnderWay>
@@ -58,13 +60,7 @@ export function createUnderWay(key: Buffer) {
     /** The call is answered. */
     end: (owner: string, id: RpcId): void => void calls.delete(nameOf(owner, id)),
     /** The id under which a client sees a server's request. */
-    ask(owner: string, { ref, rawId, sessionId }: AskedClient): string {
-      return sealText(
-        key,
-        JSON.stringify([ref.namespace, ref.connectionId, rawId, sessionId ?? null]),
-        `asked\0${owner}`,
-      )
-    },
+    ask: (owner: string, asked: AskedClient): string => sealText(key, JSON.stringify(asked), `asked\0${owner}`),
     /** The request that a client replies to, once; undefined for every other id. */
     asked(owner: string, given: RpcId): AskedClient | undefined {
       if (typeof given !== 'string') return undefined
@@ -73,8 +69,7 @@ export function createUnderWay(key: Buffer) {
       const text = openText(key, given, `asked\0${owner}`)
       if (text === undefined) return undefined
       answered.set(hash, true)
-      const [namespace, connectionId, rawId, sessionId] = JSON.parse(text) as [string, string, string, string | null]
-      return { ref: { namespace, connectionId }, rawId, sessionId: sessionId ?? undefined }
+      return JSON.parse(text) as AskedClient
     },
   }
 }

@@ -1,7 +1,6 @@
 /** The part of what happens that a caller may see, narrowed as the lists are (contract, 22.4). */
 
-import { canAccessNamespace } from '../../auth/authenticate.ts'
-import type { RequestContext } from '../../auth/authorizer.ts'
+import { namespaceOf, type RequestContext } from '../../auth/authorizer.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
 import { createdAtOf } from '../../model/organization.ts'
 import type { RecordedCall } from '../../ops/call-filter.ts'
@@ -54,8 +53,7 @@ export function createVisible(deps: HealthDeps, context: RequestContext, { names
 
   /** Remembers a namespace without access. One that does not exist may be made any moment. */
   async function lookAt(name: string): Promise<void> {
-    const owned = await directory.namespace(name)
-    if (owned === undefined || (await canAccessNamespace(caller, owned, directory))) return
+    if ((await directory.namespace(name)) === undefined || (await namespaceOf(context, name)) !== undefined) return
     if (closed.size >= closedNamespacesMax) closed.clear()
     closed.add(name)
   }
@@ -81,8 +79,8 @@ export function createVisible(deps: HealthDeps, context: RequestContext, { names
 
   async function healthFor(ref: ConnectionRef, time: number): Promise<object | undefined> {
     if (!isNamed(ref.namespace)) return undefined
-    const owned = await directory.namespace(ref.namespace)
-    if (owned === undefined || !(await canAccessNamespace(caller, owned, directory))) return undefined
+    const owned = await namespaceOf(context, ref.namespace)
+    if (owned === undefined) return undefined
     // It happened in an earlier namespace of this name.
     if (Date.parse(createdAtOf(owned)) > time) return undefined
     const [health] = await healthOfAll(deps, context, [ref])

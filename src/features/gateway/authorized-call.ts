@@ -1,6 +1,7 @@
 /** A request that may use a connection, on its way to the connection's server. */
 
 import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
+import type { View } from '../../model/view.ts'
 import type { Rewrite } from './relayed-stream.ts'
 import type { ClientGreeting } from './sessions.ts'
 import type { CallProgress } from './upstream-call.ts'
@@ -9,8 +10,6 @@ import type { CallProgress } from './upstream-call.ts'
 export interface AuthorizedCall {
   readonly context: RequestContext
   readonly connection: AuthorizedConnection
-  /** When it was authorized, by the monotonic clock. */
-  readonly at: number
   /** Authorizes it again. Throws what authorizing it threw, or would have thrown. */
   readonly renew: () => Promise<AuthorizedCall>
   /** Set if the request came to the endpoint of a namespace. */
@@ -21,7 +20,7 @@ export interface AuthorizedCall {
 export interface EndpointCall {
   /** As the record of calls has them. */
   readonly via: 'namespace' | 'search'
-  readonly view?: string | undefined
+  readonly view?: View | undefined
   /** The session of the client with that endpoint: its sessions with servers belong to it. */
   readonly client: ClientGreeting
   /** The id under which the server has the message, as JSON; left out for a message that has none. */

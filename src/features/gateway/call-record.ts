@@ -79,7 +79,7 @@ export function createCallRecorder({ log, key, observe, onRecorded, requestId, c
       connectionId,
       tool: typeof name === 'string' ? recordedTool(name) : '',
       via: call.endpoint?.via ?? (request.url.includes('/.tools/') ? 'tools' : 'mcp'),
-      ...(call.endpoint?.view !== undefined && { view: call.endpoint.view }),
+      ...(call.endpoint?.view !== undefined && { view: call.endpoint.view.name }),
       outcome,
       ...(code !== undefined && { code }),
       ...(constraint !== undefined && { constraint }),

@@ -17,6 +17,7 @@ import type { ServiceTokenClaims } from '../../model/token.ts'
 import type { Tracing } from '../../ops/tracing.ts'
 import { type Access, type Decision, decideOnMessage } from '../../policy/decide.ts'
 import { hasRpcRules, restrictsArguments } from '../../policy/tools.ts'
+import { narrowTheSame } from '../../policy/view-policy.ts'
 import { cutText } from '../../schema/cut-text.ts'
 import { equalBytes } from '../../storage/bytes.ts'
 import { StoreError } from '../../storage/store.ts'
@@ -70,14 +71,14 @@ export async function authorizeCall(deps: GatewayDeps, request: Request, isRepea
   const { token } = context.caller
   const { createdAt } = connection.stored.connection
   if (await isGrantedBefore(deps, token, createdAt)) throw unauthorized()
-  return { context, connection, at: deps.clock.monotonic(), renew: () => authorizeCall(deps, request, true) }
+  return { context, connection, renew: () => authorizeCall(deps, request, true) }
 }
 
 /**
- * Whether a call need not be authorized again (`renew`): at most `authorizationFreshMs` have passed. Later the
+ * Whether a request need not be authorized again (`renew`): at most `authorizationFreshMs` have passed. Later the
  * credential may have been revoked, or the connection removed.
  */
-export function isFresh({ clock }: Pick<GatewayDeps, 'clock'>, { at }: Pick<AuthorizedCall, 'at'>): boolean {
+export function isFresh({ clock }: Pick<GatewayDeps, 'clock'>, { at }: Pick<RequestContext, 'at'>): boolean {
   return clock.monotonic() - at <= authorizationFreshMs
 }
 
@@ -150,7 +151,7 @@ async function forwardAllowed(deps: GatewayDeps, call: AuthorizedCall, exchange:
   try {
     // A mock may delay its answer, and an upstream may take its time. A caller that was revoked meanwhile receives
     // nothing of the result.
-    if (!isFresh(deps, allowed)) await allowed.renew()
+    if (!isFresh(deps, allowed.context)) await allowed.renew()
     return response
   } catch (thrown) {
     await response.body?.cancel()
@@ -168,9 +169,9 @@ async function authorizeMessage(
   call: AuthorizedCall,
   { message, headers }: Exchange,
 ): Promise<AuthorizedCall> {
-  const { request, caller } = call.context
-  requireNoLoop(deps, request, message)
+  requireNoLoop(deps, call.context.request, message)
   for (let current = call; ; ) {
+    const { caller } = current.context
     const access = {
       ...accessTo(current.connection, current.connection.stored, 'execute'),
       rpc: message.body,
@@ -178,10 +179,10 @@ async function authorizeMessage(
     }
     const deciding = deps.fairness.turns.run(caller, decideOnMessage(caller.blocks, access))
     const decision = deciding instanceof Promise ? await deciding : deciding
-    // An expensive policy is evaluated in turns, so time may have passed. If the connection has changed meanwhile,
-    // perhaps to another URL, the message is decided on anew.
-    const fresh = isFresh(deps, current) ? current : await current.renew()
-    const isUnchanged = isSameRecord(fresh, current)
+    // An expensive policy is evaluated in turns, or a list was waited for before. If the connection has changed
+    // meanwhile, perhaps to another URL, or the view, the message is decided on anew.
+    const fresh = isFresh(deps, current.context) ? current : await current.renew()
+    const isUnchanged = isSameRecord(fresh, current) && narrowTheSame(fresh.endpoint?.view, current.endpoint?.view)
     current = fresh
     if (!isUnchanged) continue
     if (decision.allowed) return current
@@ -324,7 +325,7 @@ async function sendUpstream(deps: GatewayDeps, call: AuthorizedCall, exchange: E
         () => renewIfPossible(deps, call, exchange),
         (why) => end(endOfStream(why)),
       ),
-    requireAccess: () => (isFresh(deps, call) ? undefined : requireStillAllowed(deps, call, exchange)),
+    requireAccess: () => (isFresh(deps, call.context) ? undefined : requireStillAllowed(deps, call, exchange)),
     onStatus: (status) => deps.recordStatus(ref, stored, status),
     restoreIdleTimeout,
   })

@@ -27,7 +27,7 @@ export function mcpHandlers(deps: McpDeps): Pick<Handlers, 'callMcp'> {
       const message = era === read.era ? read : { ...read, era }
       deps.noteClient?.(call.connection, call.context.caller.userId, clientOf(message, headers))
       // 401, 429, 404, 403 once more, and what forward() throws
-      return forward(deps, isFresh(deps, call) ? call : await call.renew(), message, headers)
+      return forward(deps, isFresh(deps, call.context) ? call : await call.renew(), message, headers)
     },
   }
 }

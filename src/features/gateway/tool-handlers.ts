@@ -44,7 +44,7 @@ export function toolHandlers(deps: GatewayDeps): Pick<Handlers, 'listTools' | 'g
         throw invalidRequest('the body must be an object: the tool’s arguments')
       }
       const params = { name: toolNameOf(request), arguments: given }
-      const { result } = await ask(deps, isFresh(deps, call) ? call : await call.renew(), 'tools/call', params)
+      const { result } = await ask(deps, isFresh(deps, call.context) ? call : await call.renew(), 'tools/call', params)
       return toolResponse(request, result)
     },
   }

@@ -35,7 +35,7 @@ export async function shownTools(
   connection: AuthorizedConnection,
 ): Promise<ShownTool[] | undefined> {
   // The person was authenticated by a browser session just now, and is not asked again within this request.
-  const call: AuthorizedCall = { context, connection, at: deps.clock.monotonic(), renew: async () => call }
+  const call: AuthorizedCall = { context, connection, renew: async () => call }
   const tools = listDefinitions(deps, call, 'tools').then(
     (all) => all.map((one) => ({ name: String(one['name']), claims: [claimOf(one)] })),
     () => undefined,

@@ -23,8 +23,8 @@ async function getCall(deps: HealthDeps, request: Request): Promise<Response> {
   const query = readQuery(request.url, ['time', 'tool']) // 400
   const call = await callOf(deps, context, { requestId, time: query.get('time'), tool: query.get('tool') })
   if (call === undefined) throw notFound()
-  const { namespace = '', connectionId = '' } = call
-  const [connection = null] = await healthOfAll(deps, context, [{ namespace, connectionId }])
+  const { namespace = '', connectionId = '', time = '' } = call
+  const [connection = null] = await healthOfAll(deps, context, [{ namespace, connectionId }], Date.parse(time))
   const { operator, token } = context.caller
   const audit = operator && token === undefined ? await auditOf(deps, request, requestId) : []
   await authorizer.authenticate(request, true) // 401: it may have read for a second

@@ -1,7 +1,7 @@
 /** `GET /connect/{namespace}/.health`, `POST /connect/{namespace}/{connectionId}/.test` and `GET /overview`. */
 
 import { openText, sealText } from '../../auth/secrets.ts'
-import { invalidRequest, notFound } from '../../errors.ts'
+import { invalidRequest } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { refuseBody } from '../../http/body.ts'
 import { handlersOf } from '../../http/handler.ts'
@@ -10,7 +10,6 @@ import { readInteger, readQuery, refuseQuery } from '../../http/query.ts'
 import { noStoreJson, wholeResponse } from '../../http/respond.ts'
 import type { Health, HealthPage } from '../../model/health.ts'
 import { isConnectionId } from '../../model/names.ts'
-import { findConnection } from '../../storage/connections.ts'
 import { decideAgain } from '../../storage/decide-again.ts'
 import { createProbing } from '../connections/probing.ts'
 import { testOne } from '../connections/writer.ts'
@@ -68,7 +67,7 @@ function answer(request: Request, body: HealthPage | Health | object): Response 
 }
 
 async function testConnection(deps: HealthDeps, request: Request): Promise<Response> {
-  const { authorizer, store, writes } = deps
+  const { authorizer, writes } = deps
   const context = await writes.authenticate(request) // 401, 429
   const { namespace, connectionId } = await authorizer.requireConnection(context, 'execute') // 404, 403
   refuseQuery(request.url) // 400
@@ -80,9 +79,9 @@ async function testConnection(deps: HealthDeps, request: Request): Promise<Respo
     // Nobody waits for the server meanwhile, only for the decision after it.
     await probing.ask() // 400
     return allowanceOf(request).write(queue, async () => {
-      const before = await findConnection(store, namespace, connectionId)
-      if (before === undefined) throw notFound()
-      return testOne(deps, ref, context, probing, before) // 401, 404, 403
+      const now = await authorizer.authenticate(request, true) // 401
+      const { stored } = await authorizer.requireConnection(now, 'execute') // 404, 403
+      return testOne(deps, ref, now, probing, stored)
     }) // 429
   }) // 503
   return answer(request, await healthNow(deps, context, ref, tested))

@@ -1,6 +1,6 @@
 /** The health of stored connections, with the changes of their pins. */
 
-import { accessTo, type RequestContext } from '../../auth/authorizer.ts'
+import { accessTo, namespaceOf, type RequestContext } from '../../auth/authorizer.ts'
 import { manyConnections } from '../../auth/stored-connections.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
 import type { Health } from '../../model/health.ts'
@@ -20,17 +20,22 @@ export interface HealthDeps extends WriterDeps, RecordsDeps {
 /** Whether somebody has to do something. */
 export const needsSomebody = ({ level }: Health) => level === 'attention' || level === 'down'
 
-/** The health of those that are there and that the caller may read. */
+/**
+ * The health of those that are there and that the caller may read, all of one namespace. `before`: those made later,
+ * perhaps by others, are left out; milliseconds since 1970.
+ */
 export async function healthOfAll(
   deps: HealthDeps,
   context: RequestContext,
   refs: readonly ConnectionRef[],
+  before = Number.POSITIVE_INFINITY,
 ): Promise<Health[]> {
+  if ((await namespaceOf(context, refs[0]?.namespace)) === undefined) return []
   const stored = await manyConnections(deps.store, context.request, refs)
   const found: Health[] = []
   for (const [index, ref] of refs.entries()) {
     const one = stored[index]
-    if (one === undefined) continue
+    if (one === undefined || Date.parse(one.connection.createdAt) > before) continue
     const { allowed } = decideOnConnection(context.caller.blocks, accessTo(ref, one, 'read'))
     if (allowed) found.push(await healthNow(deps, context, ref, one))
   }

@@ -1,7 +1,6 @@
 /** Which recorded calls a caller may read, and what of them (contract, 18.5). */
 
-import { canAccessNamespace } from '../../auth/authenticate.ts'
-import type { RequestContext } from '../../auth/authorizer.ts'
+import { namespaceOf, type RequestContext } from '../../auth/authorizer.ts'
 import { managesNamespace } from '../../auth/namespace-access.ts'
 import type { SharedParts } from '../../auth/shared-parts.ts'
 import { oneConnection } from '../../auth/stored-connections.ts'
@@ -41,7 +40,8 @@ const never = Number.POSITIVE_INFINITY
 /**
  * Everybody may read the calls of their own user, those who manage a namespace its calls, and operators all; an
  * organization's key or token, those of its namespaces. A token's constraints on connections narrow that: one on
- * metadata hides the calls of a connection that is gone, or was made again, because nobody knows its metadata any more.
+ * metadata hides the calls of a connection that is gone, or was made again, because nobody knows its metadata any more,
+ * and those of a namespace that the caller has lost, because its metadata is a secret now.
  * `find`: reads a connection.
  */
 export function readableCalls(
@@ -55,8 +55,8 @@ export function readableCalls(
 
   /** When the namespace was made, if the caller manages it: calls before that are of another one of its name. */
   async function managedSince(name: string): Promise<number> {
-    const namespace = await directory.namespace(name)
-    if (namespace === undefined || !(await canAccessNamespace(caller, namespace, directory))) return never
+    const namespace = await namespaceOf(context, name)
+    if (namespace === undefined) return never
     return (await managesNamespace(caller, namespace, directory)) ? Date.parse(createdAtOf(namespace)) : never
   }
 
@@ -65,6 +65,7 @@ export function readableCalls(
     const access = { namespace, resource: 'connections', operation: 'read' } as const
     if (!decide(caller.blocks, { ...access, metadata: 'narrowed' }).allowed) return never
     if (caller.metadataFingerprint === '') return always
+    if ((await namespaceOf(context, namespace)) === undefined) return never
     const { connection } = (await find(namespace, connectionId)) ?? {}
     if (connection === undefined) return never
     const metadata = { connectionId, metadata: connection.metadata }

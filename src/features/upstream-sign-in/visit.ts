@@ -34,7 +34,8 @@ export async function visitOf(deps: SharedParts, request: Request): Promise<Visi
   // The same for every name: a visitor who has not signed in learns nothing of what exists.
   if (session === undefined) return redirect(`${base}/signin?${new URLSearchParams({ next: pathOf(request.url) })}`)
   if (!isName) throw notFound()
-  const { stored } = await authorizer.requireConnection({ ...session, request }, 'write', ref)
+  const context = { ...session, request, at: deps.clock.monotonic() }
+  const { stored } = await authorizer.requireConnection(context, 'write', ref)
   const { userId, keyId } = session.caller
   const formToken = session.formToken(`setup ${namespace}/${connectionId}`)
   const maker = makerOf(session.caller)

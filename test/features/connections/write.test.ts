@@ -512,3 +512,50 @@ test('what is about one connection takes no parameters, and changes nothing wher
     })
   expect(await idsOf('name=one')).toEqual(['one'])
 })
+
+describe('a write whose body comes slowly', () => {
+  /** Begins the write, and ends its body when the change was made. */
+  async function slowly(id: string, body: object, change: () => Promise<unknown>, credential: string) {
+    const text = JSON.stringify(body)
+    const changed = Promise.withResolvers<void>()
+    const stream = new ReadableStream<Uint8Array>({
+      async start(controller) {
+        controller.enqueue(Buffer.from(text.slice(0, -1)))
+        await changed.promise
+        controller.enqueue(Buffer.from(text.slice(-1)))
+        controller.close()
+      },
+    })
+    const headers = { authorization: `Bearer ${credential}`, 'content-type': 'application/json' }
+    const answering = platform.fetch(`/connect/ada/${id}`, {
+      method: 'PUT',
+      headers,
+      body: stream,
+      duplex: 'half',
+    } as RequestInit)
+    for (let turn = 0; turn < 5; turn += 1) await new Promise((resolve) => setImmediate(resolve))
+    await change()
+    changed.resolve()
+    return (await answering).status
+  }
+
+  test('finds out nothing after the revocation of its credential, and contacts no server', async () => {
+    await send('PUT', '/connect/ada/there', mocked)
+    const urls: string[] = []
+    const upstream = {
+      async send({ url }: { url: string }) {
+        urls.push(url)
+        return { status: 404, headers: {}, body: undefined }
+      },
+    }
+    platform = await createTestPlatform({ upstream })
+    await send('PUT', '/connect/ada/there', { mcpUrl: 'https://there.example.com/mcp', headers: { 'x-secret': 's' } })
+    urls.length = 0
+    for (const body of [{ mcpUrl: 'https://other.example.com/mcp' }, { oauth: { clientId: 'c' } }]) {
+      const token = await mint([{ operations: ['read', 'write'] }])
+      const revoke = () => send('POST', '/tokens/revoke', { token })
+      expect(await slowly('there', body, revoke, token)).toBe(401)
+    }
+    expect(urls).toEqual([])
+  })
+})

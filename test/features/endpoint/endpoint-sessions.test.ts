@@ -164,6 +164,25 @@ test('its question reaches the client under an id that nobody guesses, and one r
   expect(seen.filter(({ body }) => body.result !== undefined)).toHaveLength(1)
 })
 
+test('a reply does not reach another server that has the name of the one that asked', async () => {
+  const session = await greet()
+  const events = eventsOf(await post(call(7), session))
+  await events.next()
+  const { value: question } = await events.next()
+  const change = (method: string, body?: object) =>
+    platform.fetch('/connect/ada/one', {
+      method,
+      headers: bearer(sampleKeys.ada),
+      ...(body && { body: JSON.stringify(body) }),
+    })
+  expect((await change('DELETE')).status).toBe(200)
+  platform.now += 1000
+  expect((await change('PUT', { mcpUrl: `http://127.0.0.1:${upstream.port}/mcp?other` })).status).toBe(201)
+  expect((await post({ id: String(question?.id), result: { action: 'accept' } }, session)).status).toBe(202)
+  expect(seen.filter(({ body }) => body.result !== undefined)).toEqual([])
+  await events.return(undefined)
+})
+
 test('a cancelled call is cancelled at its own server, under the id that it has there, and nowhere else', async () => {
   const session = await greet()
   const events = eventsOf(await post(call(7), session))

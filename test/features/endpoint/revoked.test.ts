@@ -1,9 +1,9 @@
 /** A token that is revoked while servers are asked for their lists is told nothing of them. */
 
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { revokeToken } from '../../../src/auth/revocation.ts'
 import { mintToken } from '../../api/cases.ts'
-import { createTestPlatform } from '../../support/platform.ts'
+import { createTestPlatform, type TestPlatform } from '../../support/platform.ts'
 import { sampleKeys } from '../../support/sample.ts'
 import { bearer, localServer, localUpstream } from '../../support/upstream.ts'
 
@@ -101,24 +101,84 @@ test('a list is nothing to a member who was removed while a server was asked', a
   }
 })
 
-test('a call that waits for its session is refused, if its view is narrowed meanwhile', async () => {
-  const platform = await createTestPlatform({ upstream: localUpstream() })
-  const send = async (method: string, path: string, body: object | string, key: string = sampleKeys.ada) => {
-    const text = typeof body === 'string' ? body : JSON.stringify(body)
-    return (await platform.fetch(path, { method, headers: bearer(key), body: text })).status
-  }
-  whenListed = async () => {}
-  const view = '/namespaces/ada/views/reading'
+describe('with a view that is narrowed meanwhile', () => {
+  let platform: TestPlatform
+  let token: string
   const endpoint = '/connect/ada/mcp/reading'
-  await send('PUT', '/connect/ada/one', { mcpUrl: `http://127.0.0.1:${upstream.port}/mcp` })
-  await send('PUT', view, { policy: [] })
-  const call = message('tools/call', { name: 'one__find_secrets', arguments: {} })
-  expect([await send('POST', endpoint, call), called]).toEqual([200, 1])
-  const token = await mintToken(platform.fetch, sampleKeys.ada)
-  whenGreeted = async () => {
-    whenGreeted = async () => {}
-    platform.now += 100
-    await send('PUT', view, { policy: [{ rpcReqMatch: { 'params.name': '^find_news$' } }] })
+  const send = async (method: string, path: string, body?: object | string, key: string = sampleKeys.ada) => {
+    const text = typeof body === 'object' ? JSON.stringify(body) : body
+    const response = await platform.fetch(path, { method, headers: bearer(key), ...(text && { body: text }) })
+    return { status: response.status, text: await response.text() }
   }
-  expect([await send('POST', endpoint, call, token), called]).toEqual([403, 1])
+  const toView = (policy: object[]) =>
+    send('PUT', '/namespaces/ada/views/reading', { policy, bareNames: true, search: true })
+  const narrow = async () => {
+    whenGreeted = whenListed = async () => {}
+    platform.now += 100
+    expect((await toView([{ rpcReqMatch: { 'params.name': '^find_news$' } }])).status).toBe(200)
+  }
+  beforeEach(async () => {
+    whenGreeted = whenListed = async () => {}
+    platform = await createTestPlatform({ upstream: localUpstream() })
+    token = await mintToken(platform.fetch, sampleKeys.ada)
+    await send('PUT', '/connect/ada/one', { mcpUrl: `http://127.0.0.1:${upstream.port}/mcp` })
+    expect((await toView([])).status).toBe(201)
+    called = 0
+  })
+  const call = (name: string, args: object = {}) => message('tools/call', { name, arguments: args })
+
+  test('a call that waits for its session is refused', async () => {
+    expect([(await send('POST', endpoint, call('one__find_secrets'))).status, called]).toEqual([200, 1])
+    whenGreeted = narrow
+    expect([(await send('POST', endpoint, call('one__find_secrets'), token)).status, called]).toEqual([403, 1])
+  })
+
+  const waiting = {
+    'by a bare name': call('find_secrets'),
+    'found by a search': call('call_destructive', { name: 'one__find_secrets', arguments: {} }),
+  }
+  for (const [what, body] of Object.entries(waiting)) {
+    test(`a call ${what} that waits for a list is refused`, async () => {
+      whenListed = narrow
+      expect([(await send('POST', endpoint, body, token)).status, called]).toEqual([403, 0])
+    })
+    test(`a call ${what} that waits for a list is not sent after the revocation of its token`, async () => {
+      const { jti, exp } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
+      whenListed = async () => {
+        platform.now += 100
+        await revokeToken(platform.store, jti, { exp, nowSeconds: platform.now / 1000 })
+      }
+      expect([(await send('POST', endpoint, body, token)).status, called]).toEqual([401, 0])
+    })
+  }
+
+  test('a call that waits for a list is not sent to a connection of the same name in a namespace made again', async () => {
+    const removed = await send('DELETE', '/connect/ada/one')
+    expect(removed.status).toBe(200)
+    await send('PUT', '/namespaces/shared', {})
+    const mcpUrl = `http://127.0.0.1:${upstream.port}/mcp`
+    await send('PUT', '/connect/shared/one', { mcpUrl })
+    whenListed = async () => {
+      whenListed = async () => {}
+      platform.now += 100
+      expect((await send('DELETE', '/namespaces/shared')).status).toBe(200)
+      expect((await send('PUT', '/namespaces/shared', {}, sampleKeys.jonas)).status).toBe(201)
+      expect((await send('PUT', '/connect/shared/one', { mcpUrl }, sampleKeys.jonas)).status).toBe(201)
+    }
+    const body = call('call_destructive', { name: 'one__find_secrets', arguments: {} })
+    const { status, text } = await send('POST', '/connect/shared/mcp?tools=search', body)
+    expect([status, called]).toEqual([404, 0])
+    expect(text).not.toContain('find_secrets')
+  })
+
+  for (const [what, body] of Object.entries({
+    list: message('tools/list'),
+    search: call('search_tools', { query: 'find' }),
+  }))
+    test(`a ${what} that waits for a server shows what the view shows now`, async () => {
+      whenListed = narrow
+      const { status, text } = await send('POST', endpoint, body, token)
+      expect(status).toBe(200)
+      expect(text).not.toContain('find_secrets')
+    })
 })

@@ -39,9 +39,13 @@ let platform: TestPlatform
 let api: Api
 let answer: 'works' | 'is down' | 'wants a sign-in'
 let sent = 0
+let onSent: () => Promise<void> = async () => {}
+let asked: string[] = []
 const upstream: Upstream = {
-  async send({ body }) {
+  async send({ url, body }) {
     sent += 1
+    asked.push(url)
+    await onSent()
     if (answer === 'is down') throw new UpstreamError('down', 'connection refused')
     if (answer === 'wants a sign-in') return { status: 401, headers: {}, body: undefined }
     const { id } = JSON.parse(String(body ?? '{}'))
@@ -184,6 +188,43 @@ describe('a test of a connection', () => {
     expect(sent).toBe(0)
     expect((await api.as(caller)('POST /connect/acme/far/.test')).status).toBe(200)
     expect(platform.audited.filter(({ event }) => event === 'connection.changed')).toEqual([])
+  })
+})
+
+describe('a test of a connection that waits for its server', () => {
+  const meanwhile = async (change: () => Promise<unknown>) => {
+    onSent = async () => {
+      onSent = async () => {}
+      await change()
+    }
+    const tested = await api('POST /connect/team/far/.test')
+    return [tested.status, JSON.stringify(tested.body).includes('level')]
+  }
+  const team = apiOf((path, init) => platform.fetch(path, init), operator)
+  beforeEach(async () => {
+    expect((await team('PUT /organizations/org', { owner: 'root' })).status).toBe(201)
+    expect((await team('PUT /namespaces/team', { organizationId: 'org' })).status).toBe(201)
+    expect((await team('PUT /organizations/org/members/ada', { role: 'member' })).status).toBe(200)
+    expect((await team('PUT /connect/team/far', { mcpUrl })).status).toBe(201)
+    sent = 0
+  })
+
+  test('says nothing of it to a member who was removed', async () => {
+    expect(await meanwhile(() => team('DELETE /organizations/org/members/ada'))).toEqual([404, false])
+    expect((await team('POST /connect/team/far/.test')).body.level).toBe('ok')
+  })
+
+  test('does not contact the server of others who have its name by then', async () => {
+    const urls: string[] = []
+    const remade = async () => {
+      expect((await team('DELETE /organizations/org/members/ada')).status).toBe(200)
+      expect((await team('DELETE /connect/team/far')).status).toBe(200)
+      const made = { mcpUrl: 'https://theirs.example.com/mcp', headers: { 'x-secret': 's' } }
+      expect((await team('PUT /connect/team/far', made)).status).toBe(201)
+      asked = urls
+    }
+    expect(await meanwhile(remade)).toEqual([404, false])
+    expect(urls).not.toContain('https://theirs.example.com/mcp')
   })
 })
 

@@ -4,6 +4,7 @@ import { beforeEach, expect, test } from 'bun:test'
 import { appendFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { openCallLog } from '../../../src/ops/call-log.ts'
+import { mintToken } from '../../api/cases.ts'
 import { type Api, sampleApis } from '../../support/api.ts'
 import { clockOf } from '../../support/clock.ts'
 import { createTestPlatform, startOfTime, type TestPlatform } from '../../support/platform.ts'
@@ -129,4 +130,38 @@ test('a page is JSON lines where they are asked for, and leads to the next', asy
     path = /^<(.*)>; rel="next"$/.exec(response.headers.get('link') ?? '')?.[1]
   }
   expect(found).toEqual(['r1', 'r2', 'r3'])
+})
+
+test('a story tells nothing of a connection that was made after its call', async () => {
+  const made = { server: 'northwind/calendar', mock: { enabled: true } }
+  expect((await api.linus('PUT /connect/northwind/again', made)).status).toBe(201)
+  record(-1000, { connectionId: 'again' })
+  expect((await api.linus('GET /calls/r-1000')).body.connection).toMatchObject({ connectionId: 'again' })
+  record(1000, { connectionId: 'again' })
+  expect((await api.linus('GET /calls/r1000')).body.connection).toBeNull()
+})
+
+test('own calls tell nothing of a connection in a namespace that the caller has lost', async () => {
+  const metadata = { stage: 'secret' }
+  const made = { server: 'northwind/calendar', mock: { enabled: true }, metadata }
+  const member = '/organizations/team/members/linus'
+  for (const [who, request, body] of [
+    [api.operator, 'PUT /organizations/team', { owner: 'ada' }],
+    [api.ada, 'PUT /namespaces/team', { organizationId: 'team' }],
+    [api.ada, `PUT ${member}`, { role: 'member' }],
+    [api.ada, 'PUT /connect/team/one', made],
+  ] as const)
+    expect((await who(request, body)).status).toBeLessThan(300)
+  record(-1000, { namespace: 'team', connectionId: 'one' })
+  const narrow = await mintToken(platform.fetch, sampleKeys.linus, { policy: [{ metadata }] })
+  const about = async () => {
+    const { connection } = (await api.linus('GET /calls/r-1000')).body
+    const { calls } = (await api.linus.as(narrow)('GET /calls')).body
+    return [connection?.connectionId, calls.length]
+  }
+  expect(await about()).toEqual(['one', 1])
+  expect((await api.ada(`DELETE ${member}`)).status).toBe(200)
+  expect(await about()).toEqual([undefined, 0])
+  // The calls themselves stay one's own.
+  expect((await api.linus('GET /calls')).body.calls).toHaveLength(1)
 })
