@@ -18,6 +18,7 @@ export type Writes = ReturnType<typeof createWrites>
 type Authorize<A> = (context: RequestContext) => A | Promise<A>
 
 export interface DirectoryWrite<A> {
+  readonly request: Request
   readonly caller: Caller
   readonly allowed: A
   /**
@@ -67,6 +68,7 @@ export function createWrites({ authorizer, denials, audit, store, writeRate, rem
       const allowed = await authorize(first)
       refuseQuery(request.url)
       return {
+        request,
         caller: first.caller,
         allowed,
         change(decide) {

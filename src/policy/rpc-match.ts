@@ -7,6 +7,8 @@ import { costToAsk, matches } from '../schema/patterns.ts'
 
 /** Ours: parts of a path of `rpcReqMatch`; JSON-RPC bodies nest a few levels, so a longer path matches nothing real. Past it: 400. */
 const rpcPathPartsMax = 16
+/** Ours: characters of the keys of an object that are normalized, since each may become eighteen others. Past it: no value of the object matches. */
+const foldedCharsMax = 16 * 1024
 /** Ours: characters of a value that a pattern is matched against, so that the worst pattern stays within 30 ms. Past it: the value does not match. */
 const rpcValueCharsMax = 1024
 
@@ -73,7 +75,7 @@ export function isPreliminary(body: unknown): boolean {
 export class RpcBody {
   readonly #body: unknown
   /** Folded names that more than one key of an object has: an object may have thousands of keys. */
-  readonly #lookalikes = new Map<object, ReadonlySet<string>>()
+  readonly #lookalikes = new Map<object, Lookalikes>()
 
   constructor(body: unknown) {
     this.#body = body
@@ -115,7 +117,7 @@ export class RpcBody {
     return undefined
   }
 
-  #lookalikesIn(object: object): ReadonlySet<string> {
+  #lookalikesIn(object: object): Lookalikes {
     const known = this.#lookalikes.get(object)
     if (known !== undefined) return known
     const keys = Object.keys(object)
@@ -123,17 +125,22 @@ export class RpcBody {
     if (keys.length < 10 && /^[a-z0-9_,]*$/.test(keys.join())) return none
     const seen = new Set<string>()
     const twice = new Set<string>()
-    for (const key of keys) {
-      const name = foldCase(key)
+    const folded = foldAll(keys)
+    for (const name of folded?.values() ?? []) {
       if (seen.has(name)) twice.add(name)
       seen.add(name)
     }
-    this.#lookalikes.set(object, twice)
-    return twice
+    const found = folded === undefined ? all : twice
+    this.#lookalikes.set(object, found)
+    return found
   }
 }
 
-const none: ReadonlySet<string> = new Set()
+/** The names of an object that some server may take for another. */
+type Lookalikes = Pick<ReadonlySet<string>, 'has' | 'size'>
+
+const none: Lookalikes = new Set()
+const all: Lookalikes = { has: () => true, size: 1 }
 
 /**
  * More combining marks in a row than any language uses (UAX 15, stream-safe text). Normalizing sorts them in quadratic
@@ -146,5 +153,19 @@ const manyMarks = /[\p{M}\uff9e\uff9f]{31}/u
  * normalized; no rule has such a name.
  */
 export function foldCase(key: string): string {
-  return (manyMarks.test(key) ? key : key.normalize('NFKC')).toLowerCase()
+  return (isNormalized(key) ? key.normalize('NFKC') : key).toLowerCase()
+}
+
+const isNormalized = (key: string) => !/^[\x00-\x7f]*$/.test(key) && !manyMarks.test(key)
+
+/** Keys with their folded forms; undefined if more than `foldedCharsMax` would have to be normalized. */
+export function foldAll(keys: Iterable<string>): ReadonlyMap<string, string> | undefined {
+  const folded = new Map<string, string>()
+  let characters = 0
+  for (const key of keys) {
+    if (isNormalized(key)) characters += key.length
+    if (characters > foldedCharsMax) return undefined
+    folded.set(key, foldCase(key))
+  }
+  return folded
 }

@@ -17,10 +17,18 @@ export function wordsOf(text: string): string[] {
 }
 
 /**
+ * Characters that one becomes when it is normalized: a syllable of Korean becomes three. Some become eighteen, of which
+ * a text could be full. Past it: the rest of such a piece is left out.
+ */
+const longerMost = 3
+
+/**
  * Compatible forms without accents. Marks are put in order when a text is normalized, which takes time by the square of
  * their number; so it is normalized in short pieces. Their order does not matter: they are removed.
  */
 function withoutMarks(text: string): string {
+  if (/^[\x00-\x7f]*$/.test(text)) return text
   const pieces = text.match(/[^]{1,64}/gu) ?? []
-  return pieces.map((piece) => piece.normalize('NFKD').replace(/\p{M}/gu, '')).join('')
+  const formOf = (piece: string) => piece.normalize('NFKD').slice(0, longerMost * piece.length)
+  return pieces.map((piece) => formOf(piece).replace(/\p{M}/gu, '')).join('')
 }

@@ -126,6 +126,15 @@ test('a key of a hundred thousand marks is only looked past', () => {
   }
 })
 
+test('an object with keys that would take long to compare matches nothing', () => {
+  const rule = { path: 'owner', pattern: '^me$' }
+  expect(ruleMatches(rule, { owner: 'me', ['\ufdfa'.repeat(1000)]: 1 })).toBe(true)
+  expect(ruleMatches(rule, { owner: 'me', ['\ufdfa'.repeat(20_000)]: 1 })).toBe(false)
+  const many = Array.from({ length: 20_000 }, (_, index) => [`é${index}`, 1])
+  expect(ruleMatches(rule, { owner: 'me', ...Object.fromEntries(many) })).toBe(false)
+  expect(ruleMatches(rule, { owner: 'me', ['x'.repeat(100_000)]: 1 })).toBe(true)
+})
+
 test('keys that differ in how their marks are written are alike', () => {
   const rule = { path: 'é', pattern: '.' }
   expect(ruleMatches(rule, { é: 'x' })).toBe(true)

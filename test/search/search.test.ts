@@ -187,3 +187,8 @@ test('accents of any number and order change no word', () => {
   // Pieces do not cut a character in two.
   for (let at = 55; at < 70; at += 1) expect(wordsOf(`${'x'.repeat(at)}𝐚é`)).toEqual([`${'x'.repeat(at)}ae`])
 })
+
+test('a text is no longer than three times what it was, whatever its characters stand for', () => {
+  expect(wordsOf('\ufdfa'.repeat(1000)).join('').length).toBeLessThanOrEqual(3000)
+  expect(wordsOf('한국어'.repeat(20)).join('')).toBe('한국어'.repeat(20).normalize('NFKD'))
+})

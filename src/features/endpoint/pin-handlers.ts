@@ -13,7 +13,7 @@ import { refuseQuery } from '../../http/query.ts'
 import { privateJson, wholeResponse } from '../../http/respond.ts'
 import { PinAcceptance, type PinList } from '../../model/pins.ts'
 import { validatorOf } from '../../schema/check.ts'
-import { differencesOf } from '../pins/pin-differences.ts'
+import { DifferenceRoom, differencesOf } from '../pins/pin-differences.ts'
 import { findingsIn, isTellingName } from '../pins/pin-findings.ts'
 import { type Pin, type PinRecord, shownHash, stateOf, withAccepted } from '../pins/pin-record.ts'
 import { shownText, textsIn } from '../pins/shown-text.ts'
@@ -89,18 +89,25 @@ async function pinsResponse(
 
 function* listing(record: PinRecord, others: ReadonlySet<string>, pins: PinList['pins']): Generator<number, PinList> {
   const tools: PinList['tools'] = []
+  const about = { record, others, room: new DifferenceRoom() }
   for (const [name, pin] of record.tools ?? []) {
     // The texts are parsed, compared and shown; the search for findings counts its own steps.
     yield textsOf(record, pin).reduce((sum, text) => sum + (text?.length ?? 0) * 4, 50)
-    tools.push({ name: shownText(name), ...(yield* shown(record, pin, others, (text) => JSON.parse(text))) })
+    tools.push({ name: shownText(name), ...(yield* shown(about, pin, (text) => JSON.parse(text))) })
   }
   const { instructions } = record
   const isNone = instructions === undefined || shownHash(instructions) === null
-  return { pins, tools, instructions: isNone ? null : yield* shown(record, instructions, others, (text) => text) }
+  return { pins, tools, instructions: isNone ? null : yield* shown(about, instructions, (text) => text) }
+}
+
+interface About {
+  readonly record: PinRecord
+  readonly others: ReadonlySet<string>
+  readonly room: DifferenceRoom
 }
 
 /** `parse`: makes the value of a text that is compared. */
-function* shown(record: PinRecord, pin: Pin, others: ReadonlySet<string>, parse: (text: string) => unknown) {
+function* shown({ record, others, room }: About, pin: Pin, parse: (text: string) => unknown) {
   const [before, after] = textsOf(record, pin)
   const state = stateOf(pin)
   const text = after ?? before
@@ -112,7 +119,7 @@ function* shown(record: PinRecord, pin: Pin, others: ReadonlySet<string>, parse:
     },
     ...(state === 'changed' &&
       before !== undefined &&
-      after !== undefined && { diff: differencesOf(parse(before), parse(after)) }),
+      after !== undefined && { diff: differencesOf(parse(before), parse(after), room) }),
   }
 }
 

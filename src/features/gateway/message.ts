@@ -12,7 +12,7 @@ import { rpcErrorBody } from '../../http/error-response.ts'
 import { noStoreJson } from '../../http/respond.ts'
 import { replyIdCharsMax, rpcDepthMax, rpcIdCharsMax, rpcKeysMax, rpcValuesMax } from '../../limits.ts'
 import { handshakeRevisions, namedBy, namingParameters, rpcCodes } from '../../model/mcp.ts'
-import { foldCase } from '../../policy/rpc-match.ts'
+import { foldAll, foldCase } from '../../policy/rpc-match.ts'
 import { canonicalBytes } from '../../schema/base64.ts'
 import { bodyProblemText } from '../../schema/check.ts'
 import { type JsonBounds, parsing } from '../../schema/json.ts'
@@ -102,7 +102,7 @@ export function* parsingMessage(
  */
 function callProblem(method: string, params: unknown): string | undefined {
   const isCall = method === callMethod
-  if (!isCall && lettersOf(method) === lettersOf(callMethod)) return `method: must be written ${callMethod}`
+  if (!isCall && mayBeCall(method)) return `method: must be written ${callMethod}`
   if (!isCall) return undefined
   if (Array.isArray(params)) return 'params: must be an object'
   return typeof (params as { name?: unknown } | undefined)?.name === 'string'
@@ -111,6 +111,12 @@ function callProblem(method: string, params: unknown): string | undefined {
 }
 
 const callMethod = 'tools/call'
+
+/** A method of very many characters beyond ASCII is none of MCP, and would take long to look at. */
+function mayBeCall(method: string): boolean {
+  const folded = foldAll([method])?.get(method)
+  return folded === undefined || lettersIn(folded) === lettersIn(callMethod)
+}
 
 /** Said of a number that another parser, or the client itself, may read as another one. */
 const inexactId =
@@ -222,24 +228,24 @@ function paramProblem({ body }: Message, headers: Headers): string | undefined {
 export function withoutAmbiguousParams(headers: Headers, { body }: Message): Headers {
   const named = [...headers.keys()].filter((name) => name.startsWith(paramPrefix))
   if (named.length === 0) return headers
-  // By normalized name. Each key is normalized once: one long key may have a list of many values.
+  const texts = argumentTexts(body) ?? []
+  // Each key is normalized once: one long key may have a list of many values.
+  const folded = foldAll(new Set(texts.map(([key]) => key)))
+  const letters = new Map(Array.from(folded ?? [], ([key, name]) => [key, lettersIn(name)]))
   const given = new Map<string, Set<string>>()
-  const byKey = new Map<string, Set<string>>()
-  for (const [key, text] of argumentTexts(body) ?? [])
-    byKey.getOrInsertComputed(key, () => given.getOrInsertComputed(lettersOf(key), () => new Set())).add(text)
+  for (const [key, text] of folded === undefined ? [] : texts)
+    given.getOrInsertComputed(letters.get(key) ?? '', () => new Set()).add(text)
   const kept = new Headers(headers)
   for (const name of named) {
     const value = plainValue(headers.get(name) ?? '')
-    const values = given.get(lettersOf(name.slice(paramPrefix.length)))
+    const values = given.get(lettersIn(foldCase(name.slice(paramPrefix.length))))
     if (values === undefined || values.size > 1 || !values.has(value)) kept.delete(name)
   }
   return kept
 }
 
-/** Normalizes a name, so that `tenantId`, `tenant_id` and `Tenant-Id` are equal. */
-function lettersOf(name: string): string {
-  return foldCase(name).replace(/[^\p{L}\p{N}]/gu, '')
-}
+/** Of a folded name, so that `tenantId`, `tenant_id` and `Tenant-Id` are equal. */
+const lettersIn = (name: string) => name.replace(/[^\p{L}\p{N}]/gu, '')
 
 /** Ours: values in the arguments of a call with `Mcp-Param-…`. Past it: 400, or the headers are not passed on. */
 const repeatedArgumentsMax = 2000

@@ -1,32 +1,68 @@
 /** The values in which two definitions differ. */
 
 import type { PinDifference } from '../../model/pins.ts'
+import { cutText } from '../../schema/cut-text.ts'
 import { isContainer } from '../../schema/json.ts'
-import { shownText, shownValue } from './shown-text.ts'
+import { shownText } from './shown-text.ts'
 
 /** Ours: differences of one definition that are shown. Past it: the others are left out. */
 export const differencesMax = 100
+/** Ours: characters of all differences that one answer shows; an invisible character is written with eight. Past it: texts are cut, and the other differences are left out. */
+export const differencesCharsMax = 64 * 1024
+/** Characters of the differences that a value takes beside its texts. */
+const valueChars = 8
+
+/** The rest of `differencesCharsMax`, for one answer. */
+export class DifferenceRoom {
+  #left = differencesCharsMax
+
+  get isFull(): boolean {
+    return this.#left <= 0
+  }
+
+  /** A text as people should see it, as much of it as there is room for. */
+  text(text: string): string {
+    const shown = cutText(text, Math.max(0, this.#left))
+    this.#left -= text.length
+    return shownText(shown)
+  }
+
+  /** A JSON value with its texts, and names of members. */
+  value(value: unknown): unknown {
+    this.#left -= valueChars
+    if (typeof value === 'string') return this.text(value)
+    if (!isContainer(value)) return value
+    const members: [string, unknown][] = []
+    for (const [name, one] of Object.entries(value)) {
+      if (this.isFull) break
+      members.push([this.text(name), this.value(one)])
+    }
+    return Array.isArray(value) ? members.map(([, one]) => one) : Object.fromEntries(members)
+  }
+}
 
 /** Members and entries that differ, the innermost ones, by JSON Pointer. */
-export function differencesOf(before: unknown, after: unknown): PinDifference[] {
+export function differencesOf(before: unknown, after: unknown, room: DifferenceRoom): PinDifference[] {
   const found: PinDifference[] = []
-  const compare = (path: string, a: unknown, b: unknown): void => {
-    if (found.length >= differencesMax) return
+  /** The names that lead to what is compared. */
+  const names: string[] = []
+  const compare = (a: unknown, b: unknown): void => {
+    if (found.length >= differencesMax || room.isFull) return
     const [left, right] = [membersOf(a), membersOf(b)]
     if (left !== undefined && right !== undefined && Array.isArray(a) === Array.isArray(b)) {
-      for (const name of new Set([...left.keys(), ...right.keys()]))
-        compare(
-          `${path}/${shownText(name).replaceAll('~', '~0').replaceAll('/', '~1')}`,
-          left.get(name),
-          right.get(name),
-        )
+      for (const name of new Set([...left.keys(), ...right.keys()])) {
+        names.push(name)
+        compare(left.get(name), right.get(name))
+        names.pop()
+      }
       return
     }
     if (JSON.stringify(a) === JSON.stringify(b)) return
-    const had = a === undefined ? {} : { before: shownValue(a) }
-    found.push({ path, ...had, ...(b !== undefined && { after: shownValue(b) }) })
+    const path = names.map((name) => `/${room.text(name).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('')
+    const had = a === undefined ? {} : { before: room.value(a) }
+    found.push({ path, ...had, ...(b !== undefined && { after: room.value(b) }) })
   }
-  compare('', before, after)
+  compare(before, after)
   return found
 }
 

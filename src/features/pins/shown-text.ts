@@ -17,18 +17,17 @@ export function shownText(text: string): string {
   return text.replace(invisible, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`)
 }
 
-/** A JSON value with its texts, and names of members, as people should see them. */
-export function shownValue(value: unknown): unknown {
-  if (typeof value === 'string') return shownText(value)
-  if (Array.isArray(value)) return value.map(shownValue)
-  if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(Object.entries(value).map(([name, one]) => [shownText(name), shownValue(one)]))
-}
-
 /** All texts of a JSON value, and names of members, one a line. */
 export function textsIn(value: unknown): string {
-  if (typeof value === 'string') return value
-  if (typeof value !== 'object' || value === null) return ''
-  const names = Array.isArray(value) ? [] : Object.keys(value)
-  return [...names, ...Object.values(value).map(textsIn)].join('\n')
+  const texts: string[] = []
+  const add = (one: unknown): void => {
+    if (typeof one === 'string') texts.push(one)
+    if (typeof one !== 'object' || one === null) return
+    for (const [name, inner] of Object.entries(one)) {
+      if (!Array.isArray(one)) texts.push(name)
+      add(inner)
+    }
+  }
+  add(value)
+  return texts.join('\n')
 }

@@ -14,7 +14,7 @@ import type { Introspection } from '../../upstream/introspect.ts'
 import type { StoredServer } from './server-records.ts'
 
 /** Whether the caller may say that a server is verified: an operator as such, not with a token for an organization. */
-export function isOperator({ caller }: RequestContext): boolean {
+export function isOperator({ caller }: Pick<RequestContext, 'caller'>): boolean {
   return caller.operator && caller.organizationId === undefined
 }
 
@@ -22,10 +22,14 @@ export function isOperator({ caller }: RequestContext): boolean {
  * Statements about a server at its old place do not hold at a new one: it is no longer verified, unless an operator
  * moves it, nor described by the `server.json` that was imported.
  */
-export function trusted(context: RequestContext, before: StoredServer | undefined, after: StoredServer): StoredServer {
+export function trusted(
+  by: Pick<RequestContext, 'caller'>,
+  before: StoredServer | undefined,
+  after: StoredServer,
+): StoredServer {
   if (before === undefined || isSamePlace(before.detail, after.detail)) return after
   const { serverJson: _, ...extras } = after.extras
-  return { ...after, extras: { ...extras, verified: extras.verified && isOperator(context) } }
+  return { ...after, extras: { ...extras, verified: extras.verified && isOperator(by) } }
 }
 
 /**

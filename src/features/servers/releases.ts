@@ -36,13 +36,13 @@ async function createRelease(deps: ServerDeps, request: Request): Promise<Respon
   const found = await introspectFor(deps.upstream, url, request, caller) // 400
   const { introspected, problems } = found
   const id = `rel_${randomBytes(12).toString('base64url')}`
-  await writeServer(deps, write, qualifiedName, (context, before) => {
+  await writeServer(deps, write, qualifiedName, (before) => {
     if (before === undefined) throw notFound()
     const { detail, extras } = before
     const has = { ...detail, ...introspected }
     const release = { id, createdAt: timestampOf(deps.clock), upstreamUrl }
     const after = { detail: withUrl(has, upstreamUrl, configSchema), extras: { ...extras, release } }
-    return trusted(context, before, after)
+    return trusted(write, before, after)
   })
   await deps.audit.recordDone('server.changed', { ...about(caller, qualifiedName), release: id })
   const made: ReleaseMade = {

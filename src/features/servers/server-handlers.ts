@@ -67,9 +67,9 @@ async function putServer(deps: ServerDeps, request: Request): Promise<Response> 
   const given = mcpUrl === undefined ? undefined : { url: mcpUrl, field: 'mcpUrl' }
   const introspected = given && (await introspectFor(deps.upstream, given, request, caller)) // 400
   let urlBefore: string | null = null
-  const { stored, isNew, isChanged } = await writeServer(deps, write, qualifiedName, (context, before) => {
+  const { stored, isNew, isChanged } = await writeServer(deps, write, qualifiedName, (before) => {
     urlBefore = before?.detail.deploymentUrl ?? null
-    return trusted(context, before, merged(qualifiedName, before, body, introspected))
+    return trusted(write, before, merged(qualifiedName, before, body, introspected))
   }) // 401, 400, 409
   if (isChanged) await audit.recordDone(isNew ? 'server.created' : 'server.changed', about(caller, qualifiedName))
   const warnings = warningsOf(introspected?.problems ?? [], urlBefore, stored)
@@ -81,8 +81,8 @@ async function changeServer(deps: ServerDeps, request: Request): Promise<Respons
   const write = await deps.writes.begin(request, ledServer(deps)) // 401, 429, 404, 403, 400
   const { caller, allowed: qualifiedName } = write
   const change = await readOptionalBody(request, changeShape, serverBody) // 400, 413
-  const { isChanged } = await writeServer(deps, write, qualifiedName, (context, before) => {
-    if (change.verified !== undefined && !isOperator(context))
+  const { isChanged } = await writeServer(deps, write, qualifiedName, (before) => {
+    if (change.verified !== undefined && !isOperator(write))
       throw new PlatformError('forbidden', 'verified: can be set by an operator only')
     if (before === undefined) throw notFound()
     return withChange(before, change)
@@ -111,7 +111,7 @@ async function introspectServer(deps: ServerDeps, request: Request): Promise<Res
   const found = await introspectFor(deps.upstream, { url, field: 'deploymentUrl' }, request, caller)
   const { introspected, problems } = found
   if (problems.length > 0) throw new PlatformError('upstream_error', problems.join('; '))
-  const { stored, isChanged } = await writeServer(deps, write, qualifiedName, (_, before) => {
+  const { stored, isChanged } = await writeServer(deps, write, qualifiedName, (before) => {
     if (before === undefined) throw notFound()
     // The URL changed meanwhile: discard the result of the introspection. 409
     if (before.detail.deploymentUrl !== url) throw conflict('The URL of this server was changed meanwhile: ask again')

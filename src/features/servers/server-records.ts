@@ -5,12 +5,13 @@ import type { RequestContext } from '../../auth/authorizer.ts'
 import type { DirectoryWrite } from '../../auth/writes.ts'
 import { timestampOf } from '../../clock.ts'
 import { invalidRequest, namespaceFull, notFound, ownerFull, type PlatformError } from '../../errors.ts'
-import { allowanceOf } from '../../fairness/allowance.ts'
-import { inSlices } from '../../fairness/turns.ts'
+import { type Allowance, allowanceOf } from '../../fairness/allowance.ts'
 import { ownerServersMax, serverBytesMax } from '../../limits.ts'
 import { namespaceOf } from '../../model/names.ts'
 import { extrasOf, type ListingExtras, listingOf, noExtras, type ServerDetail } from '../../model/server.ts'
 import { reading } from '../../schema/json.ts'
+import { equalBytes } from '../../storage/bytes.ts'
+import { decideAgain } from '../../storage/decide-again.ts'
 import {
   listingEntry,
   newListingVersions,
@@ -47,47 +48,74 @@ export async function storedServer(store: Pick<Store, 'getMany'>, request: Reque
 /**
  * Resolves when the server is durable, with `isChanged` if it is another than before. `merge` makes it: `before` is
  * undefined for a new one. Throws 400 for one that is too large, 403 if its namespace or owner has no room, 409 for a
- * change of one that a fixture brought, and what `merge` throws.
+ * change of one that a fixture brought, what `merge` throws, and 503 if others change the server all the time.
  */
-export function writeServer(
-  { store, catalogue, denials, quota, clock }: ServerDeps,
-  { change }: DirectoryWrite<unknown>,
+export async function writeServer(
+  deps: ServerDeps,
+  write: DirectoryWrite<unknown>,
   qualifiedName: string,
-  merge: (context: RequestContext, before: StoredServer | undefined) => StoredServer,
+  merge: (before: StoredServer | undefined) => StoredServer,
 ) {
-  return change(async (context) => {
-    const keys = keysOf(qualifiedName)
-    const values = await store.getMany([...keys, listingChangesKey])
-    // A server may have a megabyte, and each look at it takes milliseconds.
-    const before = await inSlices(reading(values[0]?.length ?? 0, () => storedIn(values)))
-    const merged = merge(context, before)
-    const namespace = namespaceOf(qualifiedName)
-    const refused = (reason: string, error: PlatformError) => {
-      denials.recordWriteRefusal(context.request, context.caller, namespace, reason)
-      return error
-    }
-    if (before === undefined) await catalogue.refresh()
-    // Servers that are made at once in several processes may pass the bound by as many.
-    if (before === undefined && (await catalogue.ownedWith(namespace)) >= ownerServersMax)
-      throw refused('owner_full', ownerFull(namespace, ownerServersMax))
-    const detail = await withSecurity(merged.detail, before?.detail)
-    const createdAt = before === undefined ? timestampOf(clock) : before.extras.createdAt
-    const dated = { ...merged.extras, ...(createdAt !== undefined && { createdAt }) }
-    const isSame = before !== undefined && isDeepStrictEqual({ detail, extras: dated }, before)
-    const result = { stored: { detail, extras: dated }, isNew: before === undefined, isChanged: !isSame }
-    if (isSame) return { result }
-    const extras = { ...dated, updatedAt: timestampOf(clock) }
-    const puts = [serverEntry(detail), listingEntry(listingOf(detail, extras))]
-    await refuseFixture(store, keyOf('server', qualifiedName))
-    const bytes = puts[0]?.value.length ?? 0
-    if (bytes > serverBytesMax)
-      throw invalidRequest(`the server is too large: at most ${serverBytesMax} bytes are kept`)
-    const usages = usagesWithout(keys, values)
-    for (const entry of puts) usages.add(entry)
-    const versions = newListingVersions([qualifiedName], values[2])
-    const write = { puts: [...puts, ...versions], counts: usages.counts(quota) }
-    return { write, result, full: () => refused('namespace_full', namespaceFull(namespace)) }
-  })
+  const { store, catalogue, denials, quota } = deps
+  const queue = `the server ${qualifiedName}`
+  const keys = keysOf(qualifiedName)
+  const namespace = namespaceOf(qualifiedName)
+  const refused = (context: RequestContext, reason: string, error: PlatformError) => {
+    denials.recordWriteRefusal(context.request, context.caller, namespace, reason)
+    return error
+  }
+  const decide = async () => {
+    const values = await store.getMany(keys)
+    const { result, puts } = await made(deps, write, values, merge)
+    return write.change<typeof result | 'again'>(async (context) => {
+      const now = await store.getMany([...keys, listingChangesKey])
+      if (keys.some((_, index) => !equalBytes(now[index], values[index] ?? null))) return { result: 'again' }
+      // Servers that are made at once may pass the bound by as many.
+      if (result.isNew && (await catalogue.ownedWith(namespace)) >= ownerServersMax)
+        throw refused(context, 'owner_full', ownerFull(namespace, ownerServersMax))
+      if (!result.isChanged) return { result }
+      await refuseFixture(store, keyOf('server', qualifiedName))
+      const bytes = puts[0]?.value.length ?? 0
+      if (bytes > serverBytesMax)
+        throw invalidRequest(`the server is too large: at most ${serverBytesMax} bytes are kept`)
+      const usages = usagesWithout(keys, now)
+      for (const entry of puts) usages.add(entry)
+      const versions = newListingVersions([qualifiedName], now[2])
+      const full = () => refused(context, 'namespace_full', namespaceFull(namespace))
+      return { write: { puts: [...puts, ...versions], counts: usages.counts(quota) }, result, full }
+    })
+  }
+  const written = await decideAgain(queue, () => allowanceOf(write.request).write(queue, decide))
+  // Its words are taken in while its writer waits, and not those who list servers next. It is durable all the same.
+  if (written.isChanged) await catalogue.refresh().catch(() => {})
+  return written
+}
+
+/**
+ * A server and its records, made in its owner's time: it may have a megabyte, and everybody waits for what is done
+ * inside a change of the directory.
+ */
+async function made(
+  { catalogue, clock }: ServerDeps,
+  { request }: DirectoryWrite<unknown>,
+  values: Values,
+  merge: (before: StoredServer | undefined) => StoredServer,
+) {
+  const allowance = allowanceOf(request)
+  const size = values[0]?.length ?? 0
+  const before = await allowance.parse(
+    size,
+    reading(size, () => storedIn(values)),
+  )
+  const merged = merge(before)
+  if (before === undefined) await catalogue.refresh()
+  const detail = await withSecurity(allowance, merged.detail, before?.detail)
+  const createdAt = before === undefined ? timestampOf(clock) : before.extras.createdAt
+  const dated = { ...merged.extras, ...(createdAt !== undefined && { createdAt }) }
+  const entry = serverEntry(detail)
+  const isSame = equalBytes(entry.value, values[0] ?? null) && isDeepStrictEqual(dated, before?.extras)
+  const result = { stored: { detail, extras: dated }, isNew: before === undefined, isChanged: !isSame }
+  return { result, puts: [entry, listingEntry(listingOf(detail, { ...dated, updatedAt: timestampOf(clock) }))] }
 }
 
 /** Throws 404, and 409 for a server that a fixture brought. */
@@ -121,12 +149,16 @@ function usagesWithout(keys: readonly Key[], values: Values): Usages {
 }
 
 /** A fixture states `security` itself. It stays as long as the tools are these. */
-async function withSecurity(detail: ServerDetail, before: ServerDetail | undefined): Promise<ServerDetail> {
-  const security = detail.tools === before?.tools ? before.security : await inSlices(scanning(detail))
+async function withSecurity(
+  allowance: Allowance,
+  detail: ServerDetail,
+  before: ServerDetail | undefined,
+): Promise<ServerDetail> {
+  const security = detail.tools === before?.tools ? before.security : await allowance.run(scanning(detail))
   return { ...detail, security }
 }
 
-/** Whether nothing suspicious was found in its tools; null without tools (contract, 9.9). As work in slices. */
+/** Whether nothing suspicious was found in its tools; null without tools (contract, 9.9). As work in steps. */
 function* scanning({ tools }: ServerDetail): Generator<number, ServerDetail['security']> {
   if (tools === null) return null
   let scanPassed = true

@@ -2,7 +2,8 @@
 
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { rpcKeysMax } from '../../../src/limits.ts'
-import { listingKey } from '../../../src/storage/keys.ts'
+import { listingChangesKey, listingKey, listingsVersionKey } from '../../../src/storage/keys.ts'
+import type { Store } from '../../../src/storage/store.ts'
 import type { Upstream } from '../../../src/upstream/upstream.ts'
 import { UpstreamError } from '../../../src/upstream/upstream.ts'
 import { mintToken } from '../../api/cases.ts'
@@ -639,5 +640,72 @@ describe('a release', () => {
     })
     const down = await publish({ type: 'external', upstreamUrl: 'https://down.example.com/mcp' })
     expect(down).toMatchObject({ status: 202, body: { warnings: [expect.stringContaining('could not be reached')] } })
+  })
+})
+
+describe('others take rights away while a server is written', () => {
+  let hooks: { get?: (key: Uint8Array) => Promise<void>; getMany?: (keys: readonly Uint8Array[]) => void }
+  let writer: Api
+  let other: Api
+  let id: string
+  const isKey = (one: Uint8Array, key: Uint8Array) => Buffer.compare(one, key) === 0
+  beforeEach(async () => {
+    hooks = {}
+    const { store } = platform
+    const hooked: Store = {
+      ...store,
+      async get(key) {
+        await hooks.get?.(key)
+        return store.get(key)
+      },
+      async getMany(keys) {
+        hooks.getMany?.(keys)
+        return store.getMany(keys)
+      },
+    }
+    const { fetch } = await createTestPlatform({ store: hooked, fastLane: false })
+    writer = apiOf(fetch, sampleKeys.ada)
+    other = apiOf(fetch, sampleKeys.priya)
+    expect((await writer('PUT /namespaces/lab-one')).status).toBe(201)
+    id = (await other('POST /me/api-keys', { name: 'x' })).body.id
+  })
+
+  test('though its tools take long to look through', async () => {
+    const tools = [{ name: 'long', description: '\u007f'.repeat(900_000), inputSchema: { type: 'object' } }]
+    const { promise, resolve } = Promise.withResolvers<number>()
+    const revoke = async () => {
+      let turns = 0
+      const next = () => {
+        turns += 1
+        counting = setImmediate(next)
+      }
+      let counting = setImmediate(next)
+      expect((await other(`DELETE /me/api-keys/${id}`)).status).toBe(200)
+      clearImmediate(counting)
+      resolve(turns)
+    }
+    // The write has its place among all changes of the directory.
+    hooks.getMany = (keys) => {
+      if (!keys.some((key) => isKey(key, listingChangesKey))) return
+      hooks = {}
+      void revoke()
+    }
+    expect((await writer('PUT /servers/lab-one/a', { tools })).status).toBe(201)
+    expect(await promise).toBeLessThan(30)
+  })
+
+  test('though the catalogue has to be read before', async () => {
+    const gate = Promise.withResolvers<void>()
+    let isAsked = false
+    hooks.get = async (key) => {
+      if (!isKey(key, listingsVersionKey)) return
+      isAsked = true
+      await gate.promise
+    }
+    const writing = writer('PUT /servers/lab-one/a', { description: 'new' })
+    while (!isAsked) await new Promise((resolve) => setImmediate(resolve))
+    expect((await other(`DELETE /me/api-keys/${id}`)).status).toBe(200)
+    gate.resolve()
+    expect((await writing).status).toBe(201)
   })
 })
