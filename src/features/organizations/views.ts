@@ -67,10 +67,10 @@ async function putView(deps: OrganizationDeps, request: Request): Promise<Respon
   const { caller, change } = await writes.begin(request, managedBy(deps)) // 401, 429, 404, 403, 400
   const name = nameIn(request) // 404
   const wanted = await readOptionalBody(request, writeShape) // 400
-  const problem = viewPolicyProblem(wanted.policy)
-  if (problem !== undefined) throw invalidRequest(bodyProblemText(problem)) // 400
   if (JSON.stringify(wanted.policy).length > tokenCharsMax)
     throw invalidRequest(`policy: has more than ${tokenCharsMax} characters`) // 400
+  const problem = viewPolicyProblem(wanted.policy)
+  if (problem !== undefined) throw invalidRequest(bodyProblemText(problem)) // 400
   const { view, isNew } = await change(async (_, { namespace }) => {
     const key = keyOf('view', namespace, name)
     await refuseFixture(store, key) // 409
