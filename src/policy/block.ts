@@ -6,7 +6,7 @@
 
 import { type Constraint, type OperationKind, Policy, type ResourceType } from '../model/constraint.ts'
 import { type Problem, placeOf, validatorOf } from '../schema/check.ts'
-import { patternsProblem } from '../schema/patterns.ts'
+import { costToCompile, patternProblem, patternsProblem } from '../schema/patterns.ts'
 import { pathProblem, type RpcRule } from './rpc-match.ts'
 import { readTtl } from './ttl.ts'
 
@@ -84,6 +84,15 @@ export function policyPatternProblem(inherited: readonly Block[], own: readonly 
   const rule = problem && rules[problem.at]
   if (problem === undefined || rule === undefined) return undefined
   return { place: placeOf(rule.place), message: problem.message }
+}
+
+/** Compiles the patterns of blocks in steps, so that `policyPatternProblem` finds them compiled. */
+export function* compiling(blocks: readonly Block[]): Generator<number, void> {
+  for (const { rpc = [] } of blocks)
+    for (const { pattern } of rpc) {
+      yield costToCompile(pattern)
+      patternProblem(pattern)
+    }
 }
 
 /** Prefixes the place of a problem. */

@@ -3,17 +3,19 @@
 import type { Constraint } from '../model/constraint.ts'
 import type { View } from '../model/view.ts'
 import type { Problem } from '../schema/check.ts'
-import { type Block, policyPatternProblem, readPolicy } from './block.ts'
+import { type Block, compiling, policyPatternProblem, readPolicy } from './block.ts'
 
 type ViewPolicy = Pick<View, 'policy'>
 
-/** The first problem of a policy as a view may have it. */
-export function viewPolicyProblem(policy: readonly Constraint[]): Problem | undefined {
+/** The first problem of a policy as a view may have it, as work in steps. */
+export function* viewPolicyProblem(policy: readonly Constraint[]): Generator<number, Problem | undefined> {
   const withTtl = policy.findIndex(({ ttl }) => ttl !== undefined)
   if (withTtl >= 0) return { place: `policy[${withTtl}].ttl`, message: 'a view has no lifetime' }
   if (policy.length === 0) return undefined
   const read = readPolicy(policy)
-  return 'problem' in read ? read.problem : policyPatternProblem([], read.blocks)
+  if ('problem' in read) return read.problem
+  yield* compiling(read.blocks)
+  return policyPatternProblem([], read.blocks)
 }
 
 /** Whether two views, or one at two moments, narrow the same; undefined for none. */

@@ -69,7 +69,7 @@ async function putView(deps: OrganizationDeps, request: Request): Promise<Respon
   const wanted = await readOptionalBody(request, writeShape) // 400
   if (JSON.stringify(wanted.policy).length > tokenCharsMax)
     throw invalidRequest(`policy: has more than ${tokenCharsMax} characters`) // 400
-  const problem = viewPolicyProblem(wanted.policy)
+  const problem = await allowanceOf(request).run(viewPolicyProblem(wanted.policy)) // 429
   if (problem !== undefined) throw invalidRequest(bodyProblemText(problem)) // 400
   const { view, isNew } = await change(async (_, { namespace }) => {
     const key = keyOf('view', namespace, name)

@@ -14,9 +14,8 @@ import { invalidRequest, PlatformError } from '../../errors.ts'
 import { tokenCharsMax, tokenLifetimeDefaultSeconds } from '../../limits.ts'
 import { CreateTokenRequest, type CreateTokenResponse, type ServiceTokenClaims } from '../../model/token.ts'
 import type { AuditFields } from '../../ops/audit-log.ts'
-import { type Block, policyPatternProblem, readPolicy } from '../../policy/block.ts'
+import { type Block, compiling, policyPatternProblem, readPolicy } from '../../policy/block.ts'
 import { problemText, validatorOf } from '../../schema/check.ts'
-import { costToCompile, patternProblem } from '../../schema/patterns.ts'
 import type { Signers } from './signers.ts'
 
 const requestShape = validatorOf(CreateTokenRequest)
@@ -116,12 +115,8 @@ export function* compilingPatterns(body: unknown): Generator<number, void> {
   if (policy.length === 0 || JSON.stringify(policy).length > tokenCharsMax) return
   const read = readPolicy(policy)
   if ('problem' in read) return
-  for (const { rpc = [] } of read.blocks)
-    for (const { pattern } of rpc) {
-      yield costToCompile(pattern)
-      // If something is wrong with it, `mint` says so, with its place.
-      patternProblem(pattern)
-    }
+  // If something is wrong with one, `mint` says so, with its place.
+  yield* compiling(read.blocks)
 }
 
 /** An empty body, `{}` and `null` mean "no policy"; the official client sends `null` (contract, 3.5). */

@@ -16,6 +16,7 @@ import { viewPolicyProblem } from '../../policy/view-policy.ts'
 import { type Problem, type Validator, validatorOf } from '../../schema/check.ts'
 import { readJsonBytes } from '../../schema/json.ts'
 import { closedObject, OptionalText } from '../../schema/shapes.ts'
+import { drained } from '../../schema/steps.ts'
 import { connectionBytes } from '../../storage/connections.ts'
 import { keyOf } from '../../storage/keys.ts'
 import { Spool } from '../spool.ts'
@@ -223,7 +224,7 @@ class FixtureReader {
     const { namespace, name, policy } = view
     this.#declareUnique(this.#viewNames, `${namespace}/${name}`, () => `views[${i}].name`)
     this.#requireReference('namespace', this.#namespaceNames, namespace, () => `views[${i}].namespace`)
-    const problem = viewPolicyProblem(policy)
+    const problem = drained(viewPolicyProblem(policy))
     if (problem !== undefined) this.#report(`views[${i}].${problem.place}`, problem.message)
     return view
   }
