@@ -18,8 +18,8 @@ import {
 function refuseStore({ store }: { readonly store?: string }): void {
   if (store === undefined || store === '') return
   throw new CommandError(
-    'a database is backed up with its own tools (pg_dump, or what your provider has): keep the instance secret with it, ' +
-      'or copy everything to a data folder with `postern store copy`',
+    'a database is backed up with its own tools (pg_dump, or what your provider has): back up the instance secret too, in ' +
+      'another place, or copy everything to a data folder with `postern store copy`',
   )
 }
 

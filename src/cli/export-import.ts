@@ -54,7 +54,7 @@ export async function exportCommand(file: string | undefined, place: Place, term
     // The reader closed the pipe, as `head` does: not an error.
     if ((error as NodeJS.ErrnoException).code === 'EPIPE') return
     if (error instanceof StoreError) throw error
-    throw new CommandError(`cannot write: ${(error as Error).message}`, 1, { cause: error })
+    throw new CommandError(`cannot write ${file ?? 'to stdout'}: ${(error as Error).message}`, 1, { cause: error })
   } finally {
     await database?.close()
   }

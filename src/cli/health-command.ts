@@ -35,6 +35,7 @@ export async function askHealth(given: string | undefined, address: Address, { s
     (error: NodeJS.ErrnoException) => error.code ?? error.name,
   )
   if (typeof status === 'string') throw new CommandError(`${url} does not answer (${status})`)
-  if (status !== 200) throw new CommandError(`${url} answers with ${status}`)
+  if (status !== 200)
+    throw new CommandError(`${url} answers with status ${status}: check the URL, and the log of the server`)
   stdout(`${url} answers\n`)
 }

@@ -41,7 +41,7 @@ describe('commands', () => {
     expect(await run(place, ['health', `${server.url}/docs`])).toEqual({
       code: 1,
       stdout: '',
-      stderr: `${server.url}/docs answers with 404\n`,
+      stderr: `${server.url}/docs answers with status 404: check the URL, and the log of the server\n`,
     })
     const closed = `http://127.0.0.1:${await freePort()}`
     const { code, stderr } = await run(place, ['health', closed])

@@ -74,7 +74,7 @@ export function noConnection(namespace: string, id: string): RequestOptions {
 /** A name as one segment of a path. Throws CommandError for an empty name, `.` and `..`: a URL would drop them. */
 export function pathSegment(name: string): string {
   if (name === '' || name === '.' || name === '..')
-    throw new CommandError(`${JSON.stringify(name)} is not a valid name`)
+    throw new CommandError(`${JSON.stringify(name)} is not a valid name: a name has a letter or a digit`)
   return encodeURIComponent(name)
 }
 
@@ -172,7 +172,10 @@ export function openClient(
 
 const namesShown = 5
 
-const late = (url: string) => new CommandError(`${url} did not answer in time`, 1, { code: 'unreachable' })
+const late = (url: string) =>
+  new CommandError(`${url} did not answer in time, and may have done what was asked: look before you repeat it`, 1, {
+    code: 'unreachable',
+  })
 
 /** The JSON of the answer; undefined for anything else. Throws CommandError for too much of it, or too late. */
 async function readAnswer({ body }: Response, url: string): Promise<unknown> {

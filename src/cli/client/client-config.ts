@@ -18,7 +18,7 @@ export function addClientConfigCommand(postern: Command, { remote }: RemoteComma
     .option('--name <name>', 'the name that the client gives it (default: NAMESPACE, or NAMESPACE-VIEW)')
     .run(async ({ flags, request, stdout, stderr }: CommandContext<Flags>, endpoint: string) => {
       const [namespace = '', view, ...rest] = endpoint.split('/')
-      if (rest.length > 0) throw new CommandError('name NAMESPACE or NAMESPACE/VIEW', 2)
+      if (rest.length > 0) throw new CommandError(`${endpoint}: is no endpoint: write NAMESPACE or NAMESPACE/VIEW`, 2)
       const query = view === undefined ? '' : `?view=${encodeURIComponent(view)}`
       const missing = `there is no endpoint ${endpoint}, or you have no access to it`
       const path = `/connect/${pathSegment(namespace)}/.clients${query}`

@@ -51,12 +51,15 @@ export function readWrite(body: unknown): ConnectionWrite {
   if (mock?.enabled === true && mcpUrl !== undefined) throw invalidRequest('mock: requires server, not mcpUrl')
   for (const key of reservedKeys) {
     if (Object.hasOwn(metadata ?? {}, key))
-      throw invalidRequest(`metadata.${key}: is the connection's own and cannot be set`)
+      throw invalidRequest(`metadata.${key}: is the connection's own and cannot be set: use another key`)
   }
   const seen = new Set<string>()
   for (const name of Object.keys(headers ?? {})) {
     const lower = name.toLowerCase()
-    if (isRefusedHeader(name)) throw invalidRequest(`headers[${JSON.stringify(name)}]: cannot be set here`)
+    if (isRefusedHeader(name))
+      throw invalidRequest(
+        `headers[${JSON.stringify(name)}]: cannot be set here, because postern sets it itself: leave it out`,
+      )
     if (seen.has(lower)) throw invalidRequest(`headers[${JSON.stringify(name)}]: is given twice`)
     seen.add(lower)
   }
@@ -140,7 +143,8 @@ export async function draftNew(
 function urlOf(server: ServerDetail | undefined, isMocked: boolean): string | null | undefined {
   if (server === undefined) return undefined
   const url = server.connections.find((option) => option.type === 'http')?.deploymentUrl
-  if (url === undefined && !isMocked) throw invalidRequest('server: offers no HTTP connection')
+  if (url === undefined && !isMocked)
+    throw invalidRequest('server: offers no HTTP connection: register its URL with the server, or send mcpUrl')
   return url ?? null
 }
 

@@ -59,7 +59,7 @@ export async function withLists<T>(
   if (refs === undefined) {
     throw new PlatformError(
       'too_many_connections',
-      `This caller sees more than ${joinedConnectionsMax} connections: narrow it with a token's policy. Calls work`,
+      `One endpoint lists ${joinedConnectionsMax} connections at most, and this caller sees more: use a view, or a token whose policy allows fewer. Calls work`,
     )
   }
   const scope = { filters: [], blocks: caller.blocks }

@@ -16,7 +16,7 @@ export const listRecipes: Answer<EndpointDeps> = async ({ authorizer, base }, re
   const [view, connectionId] = [query.get('view'), query.get('connection')]
   const namespace = await authorizer.requireReadOrCall(context, first, connectionId) // 404, 403, 429
   if (connectionId !== undefined) {
-    if (view !== undefined) throw invalidRequest('view: leave it out beside connection, which has no views')
+    if (view !== undefined) throw invalidRequest('view: cannot be combined with connection: only a namespace has views')
     const url = [base, 'connect', namespace, connectionId, 'mcp'].join('/')
     return recipesFor({ base, namespace, url, name: connectionId })
   }

@@ -94,10 +94,12 @@ function impliedBy(given: DescribedRequest): Pick<Described, 'resource' | 'opera
   const isCall = tool !== undefined || message !== undefined
   const subject = connection === undefined ? 'metadata' : 'connection'
   const isConnection = connection !== undefined || metadata !== undefined
-  if (tool !== undefined && message !== undefined) throw invalidRequest('request.message: send it instead of tool')
-  if (given.arguments !== undefined && tool === undefined) throw invalidRequest('request.arguments: name their tool')
+  if (tool !== undefined && message !== undefined)
+    throw invalidRequest('request.message: cannot be combined with tool: send one of the two')
+  if (given.arguments !== undefined && tool === undefined)
+    throw invalidRequest('request.arguments: needs tool, which they are for')
   if (connection !== undefined && metadata !== undefined)
-    throw invalidRequest('request.metadata: send it instead of connection')
+    throw invalidRequest('request.metadata: cannot be combined with connection: send one of the two')
   if (connection !== undefined && namespace === undefined)
     throw invalidRequest('request.connection: name its namespace, too')
   if (isCall) only('operation', 'execute', call)

@@ -97,7 +97,10 @@ async function policyOf(
   ]
   try {
     // The record has only the beginning of a very long name.
-    if (names.some((name) => cutName.test(name))) throw invalidRequest('a name is too long')
+    if (names.some((name) => cutName.test(name)))
+      throw invalidRequest(
+        'the recorded name of a tool is too long for a policy: leave its calls out, or write the policy by hand',
+      )
     const claims = await claimsFor({ policy }, { caller, directory }, deps, secondsOf(deps.clock)) // 400
     requireFits(signingInput(claims, (await deps.authenticator.keys()).active).length + signatureChars) // 400
   } catch (thrown) {

@@ -55,7 +55,7 @@ export function* parsingResponse(text: string, parse = parsingWithin): Generator
   if (read !== undefined) return read.value
   throw new PlatformError(
     'upstream_error',
-    'The MCP server’s response is too large or too deeply nested to be filtered',
+    'The MCP server’s response is too large or too deeply nested to be filtered: use a token without rpcReqMatch, or let the server list fewer tools',
   )
 }
 

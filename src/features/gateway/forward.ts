@@ -292,7 +292,11 @@ async function sendUpstream(deps: GatewayDeps, call: AuthorizedCall, exchange: E
     throw new PlatformError('input_required', message, options)
   }
   if (status.state === 'disconnected' || connection.transport === 'uplink' || connection.mcpUrl === null) {
-    throw new PlatformError('upstream_error', 'The connection has no MCP server that can be reached', { id })
+    throw new PlatformError(
+      'upstream_error',
+      'The connection has no MCP server that can be reached: `postern connection test` says why',
+      { id },
+    )
   }
   const ref = { namespace, connectionId }
   const { url, headers: connectionHeaders } = targetOf(stored, ref, deps.headersKey)

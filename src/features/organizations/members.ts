@@ -109,7 +109,11 @@ export async function requireRole(store: Store, context: RequestContext, roles: 
   if (caller.operator) return organizationId
   const role = await roleOf(store, organizationId, caller.userId)
   if (role === undefined) throw notFound(organizationMissing)
-  if (!roles.includes(role)) throw new PlatformError('forbidden', `Only ${roles.join('s and ')}s may do this`)
+  if (!roles.includes(role))
+    throw new PlatformError(
+      'forbidden',
+      `Only ${roles.join('s and ')}s of the organization may do this: ask one of them`,
+    )
   return organizationId
 }
 

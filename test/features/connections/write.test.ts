@@ -341,7 +341,10 @@ describe('a server that has nothing to connect to', () => {
   })
   test('is refused', async () => {
     const made = await send('POST', '/connect/acme', { server: 'acme/local' }, key)
-    expect([made.status, made.body['message']]).toEqual([400, 'server: offers no HTTP connection'])
+    expect([made.status, made.body['message']]).toEqual([
+      400,
+      'server: offers no HTTP connection: register its URL with the server, or send mcpUrl',
+    ])
   })
   test('can be mocked', async () => {
     const made = await send('POST', '/connect/acme', { server: 'acme/local', mock: { enabled: true } }, key)
