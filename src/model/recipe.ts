@@ -66,11 +66,11 @@ export function recipeOf(client: ClientName, { base, namespace, url, name }: Rec
       return json(
         '.mcp.json',
         { mcpServers: { [name]: { type: 'http', url } } },
-        { command: `claude mcp add --transport http ${operandOf(name)} ${url}` },
+        { command: `claude mcp add --transport http ${operandOf(name)} ${shellWord(url)}` },
       )
     case 'codex':
       return toml('~/.codex/config.toml', `${table}\nurl = ${JSON.stringify(url)}\n`, {
-        command: `codex mcp add --url ${url} ${operandOf(name)}`,
+        command: `codex mcp add --url ${shellWord(url)} ${operandOf(name)}`,
       })
     case 'windsurf':
       return json('~/.codeium/windsurf/mcp_config.json', { mcpServers: { [name]: { serverUrl: url } } })

@@ -9,8 +9,10 @@ import { listenerOf } from '../../fairness/owner.ts'
 import type { Work } from '../../fairness/turns.ts'
 import { asPlatformError, rpcErrorText } from '../../http/error-response.ts'
 import { eventStream } from '../../http/respond.ts'
+import { decideOnMessage } from '../../policy/decide.ts'
 import { openStreamBytes } from '../gateway/client-response.ts'
 import { messageEvent } from '../gateway/relayed-stream.ts'
+import { type ListKind, listKinds } from '../gateway/tool-requests.ts'
 import { inBackground } from './background.ts'
 import { clientOwnerOf, openClient } from './client-session.ts'
 import { enterEndpoint } from './endpoint-context.ts'
@@ -138,17 +140,27 @@ async function digestsOf(deps: EndpointDeps, request: Request, length: NameLengt
   const asked = { namespace: namespace.namespace, length, mayAsk: false }
   // Others' writes cause this work: the listener's own requests must not wait for it.
   return inBackground(deps, context, { holder: listenerOf(context.caller) }, (own, allowance) =>
-    withLists(deps, own, asked, (shown) => allowance.run(digesting(shown))),
+    withLists(deps, own, asked, async (shown) => {
+      const lists = new Set<ListKind>()
+      for (const kind of changedKinds.flatMap((one) => listsOf[one])) {
+        const rpc = { jsonrpc: '2.0', id: 1, method: listKinds[kind].method, params: {} }
+        const access = { namespace: namespace.namespace, resource: 'connections', operation: 'execute' } as const
+        const deciding = decideOnMessage(own.caller.blocks, { ...access, metadata: 'narrowed', rpc })
+        if ((await allowance.run(deciding)).allowed) lists.add(kind)
+      }
+      return allowance.run(digesting(shown, lists))
+    }),
   )
 }
 
-/** The hashes, as work in steps: all lists together may have 16 MB. */
-function* digesting(shown: readonly Shown[]): Work<Digests> {
+/** The hashes, as work in steps: all lists together may have 16 MB. `lists`: those that the client may ask for. */
+function* digesting(shown: readonly Shown[], lists: ReadonlySet<ListKind>): Work<Digests> {
   const digests: Partial<Record<ChangedKind, string>> = {}
   for (const kind of changedKinds) {
     // A sum: another order is no change, and sorting is no work of small steps.
     let sum = 0n
     for (const list of listsOf[kind]) {
+      if (!lists.has(list)) continue
       const { definitions } = yield* joining(shown, list)
       for (const one of definitions) {
         yield one.size * hashingCost

@@ -10,6 +10,7 @@ import { namesInPath } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { noStoreJson, wholeResponse } from '../../http/respond.ts'
 import { rpcDepthMax } from '../../limits.ts'
+import type { AuthorizedCall } from './authorized-call.ts'
 import { authorizeCall, type GatewayDeps, isFresh } from './forward.ts'
 import { bodyTooLarge } from './message.ts'
 import { ask, type Definition, listDefinitions } from './tool-requests.ts'
@@ -20,7 +21,7 @@ export function toolHandlers(deps: GatewayDeps): Pick<Handlers, 'listTools' | 'g
     async listTools(request) {
       const call = await authorizeCall(deps, request) // 401, 429, 404, 403
       refuseQuery(request.url) // 400
-      return toolResponse(request, { tools: await listDefinitions(deps, call, 'tools') })
+      return toolResponse(request, { tools: await rightfully(deps, call, listDefinitions(deps, call, 'tools')) })
     },
 
     async getTool(request) {
@@ -28,7 +29,7 @@ export function toolHandlers(deps: GatewayDeps): Pick<Handlers, 'listTools' | 'g
       refuseQuery(request.url) // 400
       const name = toolNameOf(request)
       const isWanted = ({ name: own }: Definition) => own === name || String(own).startsWith(`${name}.`)
-      const found = await listDefinitions(deps, call, 'tools', isWanted)
+      const found = await rightfully(deps, call, listDefinitions(deps, call, 'tools', isWanted))
       const tool = found.find(({ name: own }) => own === name)
       if (tool !== undefined) return toolResponse(request, tool)
       if (found.length === 0) throw notFound() // 404
@@ -44,10 +45,22 @@ export function toolHandlers(deps: GatewayDeps): Pick<Handlers, 'listTools' | 'g
         throw invalidRequest('the body must be an object: the tool’s arguments')
       }
       const params = { name: toolNameOf(request), arguments: given }
-      const { result } = await ask(deps, isFresh(deps, call.context) ? call : await call.renew(), 'tools/call', params)
+      const now = isFresh(deps, call.context) ? call : await call.renew()
+      const { result } = await rightfully(deps, now, ask(deps, now, 'tools/call', params))
       return toolResponse(request, result)
     },
   }
+}
+
+/**
+ * The result of work that waited for a server, or what it throws, unless the caller has lost the right meanwhile. Throws
+ * 401, 404, 403.
+ */
+async function rightfully<T>(deps: GatewayDeps, call: AuthorizedCall, work: Promise<T>): Promise<T> {
+  const [ended] = await Promise.allSettled([work])
+  if (!isFresh(deps, call.context)) await call.renew()
+  if (ended.status === 'rejected') throw ended.reason
+  return ended.value
 }
 
 /** The tool's name: the path after `.tools`, with `/` (also `%2F`) read as a dot. Throws 404 if it is empty. */

@@ -106,6 +106,20 @@ test('a client hears of its own list, once for all changes of a second', async (
   expect(own.methods).toEqual([])
 })
 
+test('a client hears nothing of a list that its policy refuses', async () => {
+  await ask('tools/list', {})
+  const policy = [{ rpcReqMatch: { method: '^(initialize|tools/call)$' } }]
+  const narrow = await mintToken(platform.fetch, sampleKeys.ada, { policy })
+  const [all, own] = [read(await open(await sessionOf())), read(await open(await sessionOf(narrow), narrow))]
+  await tick()
+  await put('two')
+  await messageIn(await ask('tools/list', {}))
+  await tick()
+  await until(() => all.methods.length === 1)
+  await tick()
+  expect(own.methods).toEqual([])
+})
+
 test('a server that lists something else is told of when it is read again, but not of another order', async () => {
   tools = ['a', 'b']
   await messageIn(await ask('tools/list', {}))

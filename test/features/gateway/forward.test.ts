@@ -12,7 +12,7 @@ import type { Upstream, UpstreamRequest, UpstreamResponse } from '../../../src/u
 import { mintToken } from '../../api/cases.ts'
 import { apiOf } from '../../support/api.ts'
 import { openMemoryStore } from '../../support/memory-store.ts'
-import { createTestPlatform, type TestPlatform } from '../../support/platform.ts'
+import { createTestPlatform, startOfTime, type TestPlatform } from '../../support/platform.ts'
 import { sampleKeys } from '../../support/sample.ts'
 import { connection } from '../connections/world.ts'
 
@@ -70,6 +70,44 @@ test('a credential that ends while the upstream answers is told nothing of the a
   later = 2000
   const ended = await send(token)
   expect([ended.status, ended.text.includes('secret'), isLetGo]).toEqual([401, false, true])
+})
+
+test('a tool over plain HTTP gives no result to a credential that ends while its stream is read', async () => {
+  await connect({ state: 'connected' })
+  const token = await mintToken(platform.fetch, sampleKeys.ada, { policy: [{ ttl: '10s' }] })
+  let later = 0
+  answer = ({ body }) => {
+    const { id, method } = JSON.parse(typeof body === 'string' ? body : Buffer.from(body ?? []).toString())
+    if (method === 'initialize') return { status: 400, headers: {}, body: undefined }
+    const result = method === 'tools/list' ? { tools: [{ name: 'SECRET' }] } : { content: [], secret: 'SECRET' }
+    const pull = (controller: ReadableStreamDefaultController<Uint8Array>) => {
+      platform.now += later
+      controller.enqueue(Buffer.from(`data: ${JSON.stringify({ jsonrpc: '2.0', id, result })}\n\n`))
+      controller.close()
+    }
+    // Not before it is read: the head is there by then.
+    const stream = new ReadableStream<Uint8Array>({ pull }, { highWaterMark: 0 })
+    return { status: 200, headers: { 'content-type': 'text/event-stream' }, body: stream }
+  }
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+  const requests = [
+    ['/connect/ada/one/.tools'],
+    ['/connect/ada/one/.tools/SECRET'],
+    ['/connect/ada/one/.tools/x', '{}'],
+  ]
+  for (const [ms, status] of [
+    [0, 200],
+    [11_000, 401],
+  ] as const) {
+    for (const [path = '', body] of requests) {
+      platform.now = startOfTime
+      later = ms
+      const response = await platform.fetch(path, { ...(body && { method: 'POST', body }), headers })
+      expect({ path, status: response.status, hasSecret: (await response.text()).includes('SECRET') }).toEqual({
+        ...{ path, status, hasSecret: status === 200 },
+      })
+    }
+  }
 })
 
 test('an open stream ends with what is wrong with its credential, and with no detail of a fault of ours', async () => {
