@@ -11,13 +11,18 @@ const hashedTextBytesMax = 256
 const [quote, backslash, lineEnd, colon, comma] = [0x22, 0x5c, 0x0a, 0x3a, 0x2c]
 const [openArray, closeArray, openObject, closeObject] = [0x5b, 0x5d, 0x7b, 0x7d]
 
+interface CountedLines extends Counted {
+  /** Lines outside of strings, of which each event of a stream has some; as many as values if left out. */
+  readonly linesMax?: number
+}
+
 /**
  * For JSON, and for event streams whose data is JSON. Keys and values are counted by colons, commas and brackets
  * outside of strings. A line end is in no string, so that a quote elsewhere in an event stream hides one line at most.
  * The function adds bytes, and says in words that continue a sentence which bound is exceeded; undefined while none is.
  */
-export function createPartsCounter({ depthMax, keysMax, valuesMax }: Counted) {
-  let [keys, values, depth] = [0, 0, 0]
+export function createPartsCounter({ depthMax, keysMax, valuesMax, linesMax = valuesMax }: CountedLines) {
+  let [keys, values, depth, lines] = [0, 0, 0, 0]
   let isInString = false
   let isEscaped = false
   const hashes = new TextHashes()
@@ -39,7 +44,8 @@ export function createPartsCounter({ depthMax, keysMax, valuesMax }: Counted) {
     if (byte === quote) {
       isInString = true
       length = 0
-    } else if (byte === colon) keys += 1
+    } else if (byte === lineEnd) lines += 1
+    else if (byte === colon) keys += 1
     else if (byte === comma) values += 1
     else if (byte === openArray || byte === openObject) {
       values += 1
@@ -54,6 +60,7 @@ export function createPartsCounter({ depthMax, keysMax, valuesMax }: Counted) {
       if (depth > depthMax) return `is nested deeper than ${depthMax}`
       if (haveOneHash) return 'has too many texts that share one hash'
     }
+    if (lines > linesMax) return `has more than ${linesMax} lines`
     if (keys > keysMax) return `has more than ${keysMax} keys`
     return values > valuesMax ? `has more than ${valuesMax} values` : undefined
   }

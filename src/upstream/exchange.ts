@@ -24,7 +24,9 @@ const streamLineMs = 0.0015
 const receiveMsPerMegabyte = 1
 /** The same for a response that is parsed and checked here, and for its request: a page of fifty tools takes 0.9 ms. */
 const documentMs = 0.5
-const documentMsPerMegabyte = 80
+const documentMsPerMegabyte = 200
+/** The same for a line of a stream that is parsed here, which may be an event that is wrong. */
+const documentLineMs = 0.02
 /** The same for a stream, whose bytes are passed on in small pieces and copied twice. Counted as `streamLineMs`. */
 const streamMsPerMegabyte = 4
 /** Everything that requests to other servers share. */
@@ -46,6 +48,8 @@ export class Exchange implements ResponseHandler {
   #status = 0
   #headers: UpstreamResponse['headers'] = {}
   #stream: Ahead | undefined
+  /** Bytes of a response that is parsed here, for whose parsing the owner has not paid. */
+  #unparsed = 0
   #isOver = false
 
   /** `from`: when the request's time began, by `performance.now()`: before the look-up of its name. */
@@ -145,7 +149,7 @@ export class Exchange implements ResponseHandler {
   onData(chunk: Buffer<ArrayBuffer>) {
     const megabytes = chunk.length / 2 ** 20
     // The lines of a stream are looked at one by one when they are passed on.
-    if (this.#isParsed) this.spend(megabytes * documentMsPerMegabyte)
+    if (this.#isParsed) this.#count(chunk)
     else if (this.#stream === undefined) this.spend(megabytes * receiveMsPerMegabyte)
     else this.spend(megabytes * streamMsPerMegabyte + lineEndsIn(chunk) * streamLineMs)
     if (this.#stream?.give(chunk) === true) return
@@ -159,7 +163,27 @@ export class Exchange implements ResponseHandler {
   onEnd(): void {
     this.#over()
     if (this.#stream !== undefined) this.#stream.end()
-    else this.#answer.resolve({ status: this.#status, headers: this.#headers, body: this.#body.take() })
+    else void this.#give({ status: this.#status, headers: this.#headers, body: this.#body.take() })
+  }
+
+  async #give(answer: UpstreamResponse): Promise<void> {
+    // Only now: a server that keeps the last byte of many responses back would have them parsed one after the other.
+    // Others of the owner may have paid while it waited.
+    while (this.#unparsed > 0 && this.wait() > 0) await this.#fairness.time.pause(this.#owner)
+    if (this.#unparsed > 0) this.#pay(0)
+    this.#answer.resolve(answer)
+  }
+
+  /** Counts bytes that are parsed here: when they are, which is at the end of a line, or of a whole response. */
+  #count(chunk: Buffer): void {
+    this.#unparsed += chunk.length
+    const lines = this.#stream === undefined ? 0 : lineEndsIn(chunk)
+    if (lines > 0) this.#pay(lines)
+  }
+
+  #pay(lines: number): void {
+    this.spend((this.#unparsed / 2 ** 20) * documentMsPerMegabyte + lines * documentLineMs)
+    this.#unparsed = 0
   }
 
   onError(cause: Error) {

@@ -4,7 +4,7 @@
  */
 
 import type { Client, RequestOptions } from '@modelcontextprotocol/client'
-import { introspectionPagesMax, rpcKeysMax, rpcValuesMax } from '../limits.ts'
+import { introspectionPagesMax, rpcKeysMax } from '../limits.ts'
 import { type ConnectionStatus, ServerInfo } from '../model/connection.ts'
 import { statelessRevision } from '../model/mcp.ts'
 import { validatorOf } from '../schema/check.ts'
@@ -18,6 +18,10 @@ const probeTimeoutMs = 5000
 
 /** Levels of what a server answers to a greeting or an introspection, twice what is kept. Past it: it is not read. */
 const initializeDepthMax = 64
+/** Ours: values, keys and lines of the response to a greeting, which has tens; the official package validates them in one piece. Past it: the connection is created with the state `error`. */
+const greetingPartsMax = 2000
+/** Ours: the same of a response to an introspection, such as a page of tools. Past it: a warning, or 502. */
+const listedPartsMax = 30_000
 /** Characters of an error by which a server refuses to say what it has. Past it: cut. */
 export const serverErrorCharsMax = 200
 /**
@@ -149,7 +153,8 @@ async function connectClient<T>(
             status === 403
               ? 'The server answered 403: it refuses these headers, or wants a key'
               : `The server does not speak MCP: it answered ${status}`
-        return limitFetch(toResponse(answer), left, (reason) => {
+        const partsMax = isGreeting(init?.body) ? greetingPartsMax : listedPartsMax
+        return limitFetch(toResponse(answer), { left, partsMax }, (reason) => {
           problem = reason ?? `The server sent too much: at most ${bounds.bytes} bytes are read`
           enough.abort()
         })
@@ -204,9 +209,14 @@ export class IntrospectionError extends Error {}
  * build before anybody could count them. Passes it on in pieces of `probeBytesAtOnce` with the event loop yielded in
  * between: the package parses each piece at once.
  */
-function limitFetch(response: Response, left: { bytes: number }, onTooMuch: (reason?: string) => void): Response {
+function limitFetch(
+  response: Response,
+  { left, partsMax }: { readonly left: { bytes: number }; readonly partsMax: number },
+  onTooMuch: (reason?: string) => void,
+): Response {
   if (response.body === null) return response
-  const parts = createPartsCounter({ depthMax: initializeDepthMax, keysMax: rpcKeysMax, valuesMax: rpcValuesMax })
+  const bounds = { keysMax: Math.min(partsMax, rpcKeysMax), valuesMax: partsMax }
+  const parts = createPartsCounter({ depthMax: initializeDepthMax, ...bounds })
   const body = response.body.pipeThrough(
     new TransformStream<Uint8Array, Uint8Array>({
       async transform(chunk, controller) {
@@ -228,6 +238,9 @@ function limitFetch(response: Response, left: { bytes: number }, onTooMuch: (rea
   )
   return new Response(body, { status: response.status, headers: response.headers })
 }
+
+/** Whether a request of the package asks for no list. */
+const isGreeting = (body: unknown) => !/"method":"[a-z]+\/list"/.test(typeof body === 'string' ? body : '')
 
 /** The known fields of the server's info; undefined if they are invalid or too large. */
 export function readServerInfo(given: unknown): ServerInfo | undefined {

@@ -101,7 +101,26 @@ test('a document that is parsed here takes its owner more time than an answer th
     receiver.onEnd()
     await answer
   }
-  expect(spent).toEqual([1, 0.5, 80, 0.5, 80])
+  expect(spent).toEqual([1, 0.5, 200, 0.5, 200])
+})
+
+test('documents that are complete at the same moment are parsed one after another, as their owner has time', async () => {
+  let now = 0
+  const fairness = { ...createFairness(), time: new Paces(clockOf(() => now)) }
+  const isDone = [false, false]
+  const both = [0, 1].map(async (index) => {
+    const { receiver, answer } = await exchange({ isParsed: true }, { fairness })
+    receiver.onHead(200, json)
+    receiver.onData(bytes(2 ** 16))
+    receiver.onEnd()
+    await answer
+    isDone[index] = true
+  })
+  await both[0]
+  for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve))
+  expect(isDone).toEqual([true, false])
+  now += 1000
+  await Promise.all(both)
 })
 
 describe('the body', () => {

@@ -129,6 +129,21 @@ test('a greeting is read to its last byte, and not one of a byte more', async ()
   expect(large.sent[0]?.signal?.().aborted).toBe(true)
 })
 
+test('a greeting has few values, keys and lines', async () => {
+  const values = (count: number) => Array.from({ length: count }, () => 0)
+  expect((await greets({ capabilities: { experimental: { a: { b: values(1900) } } } })).found).toEqual(
+    connected as never,
+  )
+  for (const [many, what] of [
+    [{ capabilities: { experimental: { a: { b: values(2100) } } } }, 'values'],
+    [{ capabilities: Object.fromEntries(values(2100).map((_, index) => [`k${index}`, 1])) }, 'keys'],
+  ] as const)
+    expect((await greets(many)).found).toEqual(error(`What the server sent has more than 2000 ${what}`) as never)
+  const events = { 'content-type': 'text/event-stream' }
+  const wrong = await probed(() => answer(200, 'data: {}\n\n'.repeat(1100), events))
+  expect(wrong.found).toEqual(error('What the server sent has more than 2000 lines') as never)
+})
+
 test('what a server says of itself is kept up to its bound', async () => {
   // `{"name":"s","version":""}` takes 25.
   for (const [length, isKept] of [

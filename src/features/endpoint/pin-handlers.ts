@@ -13,6 +13,7 @@ import { refuseQuery } from '../../http/query.ts'
 import { privateJson, wholeResponse } from '../../http/respond.ts'
 import { PinAcceptance, type PinList } from '../../model/pins.ts'
 import { validatorOf } from '../../schema/check.ts'
+import { reading } from '../../schema/json.ts'
 import { DifferenceRoom, differencesOf } from '../pins/pin-differences.ts'
 import { findingsIn, isTellingName } from '../pins/pin-findings.ts'
 import { type Pin, type PinRecord, shownHash, stateOf, withAccepted } from '../pins/pin-record.ts'
@@ -91,14 +92,16 @@ function* listing(record: PinRecord, others: ReadonlySet<string>, pins: PinList[
   const tools: PinList['tools'] = []
   const about = { record, others, room: new DifferenceRoom() }
   for (const [name, pin] of record.tools ?? []) {
-    // The texts are parsed, compared and shown; the search for findings counts its own steps.
-    yield textsOf(record, pin).reduce((sum, text) => sum + (text?.length ?? 0) * 4, 50)
+    yield toolCost
     tools.push({ name: shownText(name), ...(yield* shown(about, pin, (text) => JSON.parse(text))) })
   }
   const { instructions } = record
   const isNone = instructions === undefined || shownHash(instructions) === null
   return { pins, tools, instructions: isNone ? null : yield* shown(about, instructions, (text) => text) }
 }
+
+/** Cost of a tool beside that of its definitions, in the unit of `sliceCost`. */
+const toolCost = 50
 
 interface About {
   readonly record: PinRecord
@@ -108,18 +111,20 @@ interface About {
 
 /** `parse`: makes the value of a text that is compared. */
 function* shown({ record, others, room }: About, pin: Pin, parse: (text: string) => unknown) {
+  function* parsing(text: string | undefined): Generator<number, unknown> {
+    return text === undefined ? undefined : yield* reading(text.length, () => parse(text))
+  }
   const [before, after] = textsOf(record, pin)
+  const [accepted, present] = [yield* parsing(before), yield* parsing(after)]
   const state = stateOf(pin)
-  const text = after ?? before
+  const isCompared = state === 'changed' && before !== undefined && after !== undefined
   return {
     ...{
       state,
       hash: shownHash(pin) ?? '',
-      findings: text === undefined ? [] : yield* findingsIn(textsIn(parse(text)), others),
+      findings: yield* findingsIn(yield* textsIn(after === undefined ? accepted : present), others),
     },
-    ...(state === 'changed' &&
-      before !== undefined &&
-      after !== undefined && { diff: differencesOf(parse(before), parse(after), room) }),
+    ...(isCompared && { diff: yield* differencesOf(accepted, present, room) }),
   }
 }
 

@@ -91,7 +91,7 @@ export function* parsingMessage(
   if (caseVariant !== undefined) throw not(`${caseVariant}: differs only in case from a field of MCP`)
   if (params !== undefined && (typeof params !== 'object' || params === null)) throw not('params: must be an object')
   if (isReply) return { bytes, body, method: undefined, id: readable, era: 'handshake' }
-  const problem = callProblem(method as string, params)
+  const problem = callProblem(method as string, params) ?? describedProblem(params)
   if (problem !== undefined) throw not(problem)
   return { bytes, body, method: method as string, id: readable, era: 'handshake' }
 }
@@ -108,6 +108,25 @@ function callProblem(method: string, params: unknown): string | undefined {
   return typeof (params as { name?: unknown } | undefined)?.name === 'string'
     ? undefined
     : 'params.name: must be a string'
+}
+
+/** Ours: values in each of `_meta`, `capabilities` and `clientInfo` of a request, which have tens; the official package validates them in one piece. Past it: 400, -32600. */
+const describedValuesMax = 1000
+const describing = ['_meta', 'capabilities', 'clientInfo'] as const
+
+/** The problem with what a client says of itself and of its request. */
+function describedProblem(params: unknown): string | undefined {
+  const long = describing.find((name) => {
+    const value = (params as Readonly<Record<string, unknown>> | undefined)?.[name]
+    return !hasFewer(value, { left: describedValuesMax })
+  })
+  return long && `params.${long}: has more than ${describedValuesMax} values`
+}
+
+function hasFewer(value: unknown, room: { left: number }): boolean {
+  room.left -= 1
+  if (room.left < 0) return false
+  return typeof value !== 'object' || value === null || Object.values(value).every((one) => hasFewer(one, room))
 }
 
 const callMethod = 'tools/call'

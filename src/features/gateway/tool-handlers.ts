@@ -53,8 +53,8 @@ export function toolHandlers(deps: GatewayDeps): Pick<Handlers, 'listTools' | 'g
 }
 
 /**
- * The result of work that waited for a server, or what it throws, unless the caller has lost the right meanwhile. Throws
- * 401, 404, 403.
+ * The result of work that waited for a server, or what it throws, unless the caller has lost the right meanwhile.
+ * Throws 401, 404, 403.
  */
 async function rightfully<T>(deps: GatewayDeps, call: AuthorizedCall, work: Promise<T>): Promise<T> {
   const [ended] = await Promise.allSettled([work])

@@ -1,8 +1,11 @@
 /** The values in which two definitions differ. */
 
+import type { Work } from '../../fairness/turns.ts'
+import { sliceCost } from '../../limits.ts'
 import type { PinDifference } from '../../model/pins.ts'
 import { cutText } from '../../schema/cut-text.ts'
 import { isContainer } from '../../schema/json.ts'
+import { valuesPerStep } from '../../schema/steps.ts'
 import { shownText } from './shown-text.ts'
 
 /** Ours: differences of one definition that are shown. Past it: the others are left out. */
@@ -41,31 +44,37 @@ export class DifferenceRoom {
   }
 }
 
-/** Members and entries that differ, the innermost ones, by JSON Pointer. */
-export function differencesOf(before: unknown, after: unknown, room: DifferenceRoom): PinDifference[] {
+/** Members and entries that differ, the innermost ones, by JSON Pointer. As work in steps. */
+export function* differencesOf(before: unknown, after: unknown, room: DifferenceRoom): Work<PinDifference[]> {
   const found: PinDifference[] = []
   /** The names that lead to what is compared. */
   const names: string[] = []
-  const compare = (a: unknown, b: unknown): void => {
-    if (found.length >= differencesMax || room.isFull) return
-    const [left, right] = [membersOf(a), membersOf(b)]
-    if (left !== undefined && right !== undefined && Array.isArray(a) === Array.isArray(b)) {
-      for (const name of new Set([...left.keys(), ...right.keys()])) {
-        names.push(name)
-        compare(left.get(name), right.get(name))
+  let compared = 0
+  function* compare(a: unknown, b: unknown): Work<void> {
+    compared += 1
+    if (compared % valuesPerStep === 0) yield sliceCost
+    if (a === b || found.length >= differencesMax || room.isFull) return
+    if (isContainer(a) && isContainer(b) && Array.isArray(a) === Array.isArray(b)) {
+      for (const name of namesIn(a, b)) {
+        names.push(String(name))
+        yield* compare(memberOf(a, name), memberOf(b, name))
         names.pop()
       }
       return
     }
-    if (JSON.stringify(a) === JSON.stringify(b)) return
     const path = names.map((name) => `/${room.text(name).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('')
     const had = a === undefined ? {} : { before: room.value(a) }
     found.push({ path, ...had, ...(b !== undefined && { after: room.value(b) }) })
   }
-  compare(before, after)
+  yield* compare(before, after)
   return found
 }
 
-function membersOf(value: unknown): Map<string, unknown> | undefined {
-  return isContainer(value) ? new Map(Object.entries(value)) : undefined
+/** The names of both, or the places of both lists, of which a set would take long to make. */
+function namesIn(a: object, b: object): Iterable<string | number> {
+  if (!Array.isArray(a) || !Array.isArray(b)) return new Set([...Object.keys(a), ...Object.keys(b)])
+  return (a.length > b.length ? a : b).keys()
 }
+
+const memberOf = (value: object, name: string | number): unknown =>
+  Object.hasOwn(value, name) ? (value as Record<string | number, unknown>)[name] : undefined

@@ -1,5 +1,9 @@
 /** Texts as people should see them: with every character that leaves no mark written out. */
 
+import type { Work } from '../../fairness/turns.ts'
+import { sliceCost } from '../../limits.ts'
+import { valuesPerStep } from '../../schema/steps.ts'
+
 /**
  * Format, control and private-use characters, separators but space and line break, and those that other properties
  * have: fillers and variation selectors.
@@ -17,17 +21,22 @@ export function shownText(text: string): string {
   return text.replace(invisible, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`)
 }
 
-/** All texts of a JSON value, and names of members, one a line. */
-export function textsIn(value: unknown): string {
+/** All texts of a JSON value, and names of members, one a line. As work in steps. */
+export function* textsIn(value: unknown): Work<string> {
   const texts: string[] = []
-  const add = (one: unknown): void => {
+  let looked = 0
+  function* add(one: unknown): Work<void> {
+    looked += 1
+    if (looked % valuesPerStep === 0) yield sliceCost
     if (typeof one === 'string') texts.push(one)
     if (typeof one !== 'object' || one === null) return
-    for (const [name, inner] of Object.entries(one)) {
-      if (!Array.isArray(one)) texts.push(name)
-      add(inner)
-    }
+    if (Array.isArray(one)) for (const inner of one) yield* add(inner)
+    else
+      for (const [name, inner] of Object.entries(one)) {
+        texts.push(name)
+        yield* add(inner)
+      }
   }
-  add(value)
+  yield* add(value)
   return texts.join('\n')
 }

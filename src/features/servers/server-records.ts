@@ -162,6 +162,6 @@ async function withSecurity(
 function* scanning({ tools }: ServerDetail): Generator<number, ServerDetail['security']> {
   if (tools === null) return null
   let scanPassed = true
-  for (const tool of tools) scanPassed &&= (yield* findingsIn(textsIn(tool))).length === 0
+  for (const tool of tools) scanPassed &&= (yield* findingsIn(yield* textsIn(tool))).length === 0
   return { scanPassed }
 }

@@ -18,10 +18,14 @@ const protocolEra = (message: Message, headers: Headers) =>
 
 const messageOf = (bytes: Uint8Array<ArrayBuffer>) => drained(parsingMessage(bytes))
 
+/** So many values besides the outermost list. */
+const nested = (values: number) => Array.from({ length: values / 50 }, () => Array.from({ length: 49 }, () => ({})))
+
 const encoded = (body: unknown) => new TextEncoder().encode(typeof body === 'string' ? body : JSON.stringify(body))
 
 describe('a message', () => {
   const rpc = (more: object) => ({ jsonrpc: '2.0', ...more })
+  const described = { _meta: { a: nested(950) }, capabilities: nested(950), arguments: { a: nested(5000) } }
   const taken: [what: string, body: object, method: string | undefined, id: string | number | null][] = [
     ['is a request', rpc({ id: 1, method: 'ping' }), 'ping', 1],
     ['has a text as its id, an empty one too', rpc({ id: '', method: 'ping', params: {} }), 'ping', ''],
@@ -31,6 +35,10 @@ describe('a message', () => {
     ['is a notification', rpc({ method: 'notifications/initialized' }), 'notifications/initialized', null],
     ['is a reply with a result, whatever it is', rpc({ id: 1, result: null }), undefined, 1],
     ['is a reply with an error', rpc({ id: 'a', error: { code: 1, message: '' } }), undefined, 'a'],
+    [
+      ...['says much of itself, and has very many arguments', rpc({ id: 1, method: 'ping', params: described })],
+      ...['ping', 1],
+    ] as [string, object, string, number],
     ['has parameters in a list', rpc({ id: 1, method: 'ping', params: [] }), 'ping', 1],
   ]
   for (const [what, body, method, id] of taken) {
@@ -53,6 +61,17 @@ describe('a message', () => {
     ['a text', '"ping"', 'the body must be a JSON-RPC object', null],
     ['of no version', { id: 1, method: 'ping' }, 'jsonrpc: must be "2.0"', 1],
     ['of another version', { jsonrpc: 2, id: 1, method: 'ping' }, 'jsonrpc: must be "2.0"', 1],
+    [
+      ...['a request with a long `_meta`', rpc({ id: 1, method: 'ping', params: { _meta: { a: nested(1000) } } })],
+      ...['params._meta: has more than 1000 values', 1],
+    ] as [string, unknown, string, number],
+    [
+      ...[
+        'a greeting of many capabilities',
+        rpc({ id: 1, method: 'initialize', params: { capabilities: nested(1000) } }),
+      ],
+      ...['params.capabilities: has more than 1000 values', 1],
+    ] as [string, unknown, string, number],
     ['a request without a method', rpc({ id: 1 }), neither, 1],
     ['a reply with nothing', rpc({ id: 1, params: {} }), neither, 1],
     ['a reply with both', rpc({ id: 1, result: {}, error: {} }), neither, 1],

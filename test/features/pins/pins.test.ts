@@ -8,6 +8,7 @@ import { shownWritesAtOnce } from '../../../src/features/pins/pins.ts'
 import { textsIn } from '../../../src/features/pins/shown-text.ts'
 import type { SourceFile } from '../../../src/maintenance/seed/source-files.ts'
 import type { PinList } from '../../../src/model/pins.ts'
+import { drained } from '../../../src/schema/steps.ts'
 import { keyOf } from '../../../src/storage/keys.ts'
 import { mintToken } from '../../api/cases.ts'
 import { createTestPlatform, problemsOf, type TestPlatform } from '../../support/platform.ts'
@@ -824,14 +825,14 @@ test('differences under a long name, and of long texts, have a bound for a whole
   const key = '\u200b'.repeat(500_000)
   const numbers = (from: number) => Array.from({ length: 100 }, (_, index) => from + index)
   const room = new DifferenceRoom()
-  const found = differencesOf({ [key]: numbers(0) }, { [key]: numbers(1) }, room)
+  const found = drained(differencesOf({ [key]: numbers(0) }, { [key]: numbers(1) }, room))
   expect(JSON.stringify(found).length).toBeLessThan(10 * differencesCharsMax)
   expect(found.length).toBeLessThan(5)
   // For others of the same answer nothing is left.
-  expect(differencesOf('a', 'b', room)).toEqual([])
-  const values = differencesOf(1, [key, key, { [key]: key }], new DifferenceRoom())
+  expect(drained(differencesOf('a', 'b', room))).toEqual([])
+  const values = drained(differencesOf(1, [key, key, { [key]: key }], new DifferenceRoom()))
   expect(JSON.stringify(values).length).toBeLessThan(10 * differencesCharsMax)
-  expect(differencesOf({ a: 1, 'b/': ['x\u200b'] }, { 'b/': ['y'] }, new DifferenceRoom())).toEqual([
+  expect(drained(differencesOf({ a: 1, 'b/': ['x\u200b'] }, { 'b/': ['y'] }, new DifferenceRoom()))).toEqual([
     { path: '/a', before: 1 },
     { path: '/b~1/0', before: 'x\\u{200b}', after: 'y' },
   ])
@@ -840,7 +841,7 @@ test('differences under a long name, and of long texts, have a bound for a whole
 test('all texts of a definition are read once, however deep they are', () => {
   let nested: unknown = ['inner', 'text']
   for (let depth = 0; depth < 400; depth += 1) nested = { [`n${depth}`]: nested }
-  const lines = textsIn(nested).split('\n')
+  const lines = drained(textsIn(nested)).split('\n')
   expect(lines).toHaveLength(402)
   expect([lines[0], lines.at(-1)]).toEqual(['n399', 'text'])
   // Deep ones take no more of the processor than flat ones: a text that is joined anew at each level, hundreds of times.
@@ -849,10 +850,19 @@ test('all texts of a definition are read once, however deep they are', () => {
   for (let depth = 0; depth < 400; depth += 1) deep = [deep, depth % 2 === 0 ? 'y' : 'é']
   const costOf = (value: unknown) => {
     const before = process.threadCpuUsage()
-    textsIn(value).charCodeAt(0)
+    drained(textsIn(value)).charCodeAt(0)
     const { user, system } = process.threadCpuUsage(before)
     return user + system
   }
   const least = (value: unknown) => Math.min(...Array.from({ length: 5 }, () => costOf(value)))
   expect(least(deep)).toBeLessThan(20 * least([long, 'é']) + 20_000)
+})
+
+test('definitions of very many values are read and compared in steps, none of which takes more than a slice', () => {
+  const large = (description: string) => ({ description, enum: Array.from({ length: 100_000 }, () => 0) })
+  for (const work of [textsIn(large('a')), differencesOf(large('a'), large('b'), new DifferenceRoom())]) {
+    let steps = 0
+    for (let step = work.next(); !step.done; step = work.next()) steps += 1
+    expect(steps).toBeGreaterThan(40)
+  }
 })

@@ -6,7 +6,7 @@ import { textsIn } from '../../../src/features/pins/shown-text.ts'
 import { drained } from '../../../src/schema/steps.ts'
 
 const found = (description: string) =>
-  drained(findingsIn(textsIn({ name: 'tool', description, inputSchema: { type: 'object' } }))).join(' ')
+  drained(findingsIn(drained(textsIn({ name: 'tool', description, inputSchema: { type: 'object' } })))).join(' ')
 
 describe('suspicious', () => {
   test.each([
@@ -35,7 +35,9 @@ describe('suspicious', () => {
 
   test('anywhere in the definition, names of properties too', () => {
     const inputSchema = { type: 'object' as const, properties: { 'p\u0430th': { type: 'string' } } }
-    expect(drained(findingsIn(textsIn({ name: 'tool', description: null, inputSchema })))).toEqual(['mixed-script'])
+    expect(drained(findingsIn(drained(textsIn({ name: 'tool', description: null, inputSchema }))))).toEqual([
+      'mixed-script',
+    ])
   })
 })
 

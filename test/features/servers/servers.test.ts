@@ -371,7 +371,7 @@ describe('a server', () => {
     ['too deep', `${'{"a":'.repeat(70)}1${'}'.repeat(70)}`, 'What the server sent is nested deeper than 64'],
     ['deeper than is kept', `${'{"a":'.repeat(40)}1${'}'.repeat(40)}`, "The server's tools are wrong"],
     ['of too many keys', `{${Array.from({ length: 20_001 }, (_, i) => `"k${i}":1`)}}`, 'has more than 20000 keys'],
-    ['of too many values', `[${'1,'.repeat(150_001)}1]`, 'has more than 150000 values'],
+    ['of too many values', `[${'1,'.repeat(30_001)}1]`, 'has more than 30000 values'],
     ['with a number that changes', '9007199254740993', "The server's tools have a number that cannot be kept exactly"],
     ['with a number that is none', '1e400', "The server's tools have a number that cannot be kept exactly"],
   ])('is not learnt to have tools %s', async (_, schema, problem) => {
