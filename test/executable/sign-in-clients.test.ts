@@ -8,6 +8,7 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'n
 import { join, resolve } from 'node:path'
 import { signInAndConsent } from '../clients/browser.ts'
 import { run, type Server, startServer, unlimited, type Workplace, workplace } from '../support/executable.ts'
+import { freePort } from '../support/free-port.ts'
 import { sampleKeys } from '../support/sample.ts'
 
 const clients = resolve(import.meta.dir, '../clients')
@@ -104,7 +105,8 @@ describe.skipIf(!existsSync(opencode))('opencode', () => {
   test.concurrent('signs in by `opencode mcp auth`, and is connected', async () => {
     const quick = { OPENCODE_DISABLE_AUTOUPDATE: '1', BUN_JSC_useDFGJIT: '0' }
     const { home, run: opencodeRun } = atHome('opencode', quick)
-    const all = { type: 'remote', url: whole, enabled: true }
+    // Its own port is fixed: another run of this test may have it.
+    const all = { type: 'remote', url: whole, enabled: true, oauth: { callbackPort: await freePort() } }
     writeFileSync(join(home, 'opencode.json'), JSON.stringify({ mcp: { all } }))
     await opencodeRun(opencode, 'mcp', 'auth', 'all')
     expect(await opencodeRun(opencode, 'mcp', 'list')).toMatch(/all.*connected/)
