@@ -116,10 +116,13 @@ class Search {
     const bodies = yield* this.#messages()
     yield* this.#calls(bodies)
     const metadata = yield* this.#metadata()
-    const sets = twoOf(metadata.map(this.#withId), (set) => !this.#isOldFor(set))
-    const broken: Record<string, unknown>[] = []
-    for (const body of bodies) if (!(yield* onMessage(this.#old, body)).allowed) broken.push(body)
-    const two = twoOf(bodies, (body) => broken.includes(body))
+    const sets = yield* this.#twoSets(metadata)
+    const two = bodies.slice(0, 1)
+    for (const body of bodies) {
+      if ((yield* onMessage(this.#old, body)).allowed) continue
+      if (body !== two[0]) two.push(body)
+      break
+    }
     for (const one of this.#seen) {
       const { namespace, connectionId: connection } = one
       for (const operation of ['read', 'write'] as const) {
@@ -166,12 +169,23 @@ class Search {
     return allowed
   }
 
-  /** The pairs with an id that no policy names, where one names any: whether it is allowed depends on it. */
-  readonly #withId = (set: MetadataSet): MetadataSet => {
+  /**
+   * The first of these sets, and the first that the old policy does not allow. Each has an id that no policy names,
+   * where one names any: whether it is allowed depends on it.
+   */
+  *#twoSets(metadata: readonly MetadataSet[]): Work<MetadataSet[]> {
     const named = [...this.#old, ...this.#new].flatMap(({ metadata = [] }) => metadata.flat())
-    const ids = named.filter(([key]) => key === connectionIdFact).map(([, value]) => value)
-    if (ids.length === 0 || set.some(([key]) => key === connectionIdFact)) return set
-    return [...set, [connectionIdFact, unnamed('connection', ids)]]
+    const ids = new Set(named.filter(([key]) => key === connectionIdFact).map(([, value]) => value))
+    const own: MetadataSet = ids.size === 0 ? [] : [[connectionIdFact, unnamed('connection', ids)]]
+    const two: MetadataSet[] = []
+    for (const pairs of metadata) {
+      yield stepCost
+      const set = pairs.some(([key]) => key === connectionIdFact) ? pairs : [...pairs, ...own]
+      const isWider = !this.#isOldFor(set)
+      if (two.length === 0 || isWider) two.push(set)
+      if (isWider) break
+    }
+    return two
   }
 
   /** Whether the old policy allows a connection that has nothing but these pairs. */
@@ -213,7 +227,7 @@ class Search {
     if (this.#only !== undefined) return new Set([this.#only])
     const named = [...this.#new, ...this.#old].flatMap(({ namespaces = [] }) => namespaces)
     const all = new Set([...this.#seen.map(({ namespace }) => namespace), ...named])
-    return all.add(unnamed('namespace', [...all]))
+    return all.add(unnamed('namespace', all))
   }
 
   #onConnections(
@@ -255,14 +269,10 @@ class Search {
   }
 }
 
-function unnamed(kind: string, names: readonly string[]): string {
-  const free = Array.from({ length: names.length + 1 }, (_, index) => `another-${kind}-${index + 1}`)
-  return free.find((name) => !names.includes(name)) as string
-}
-
-/** The first one, and the first of which this holds. */
-function twoOf<T>(all: readonly T[], holds: (one: T) => boolean): T[] {
-  return [...new Set([...all.slice(0, 1), ...all.filter(holds).slice(0, 1)])]
+function unnamed(kind: string, names: ReadonlySet<string>): string {
+  let number = 1
+  while (names.has(`another-${kind}-${number}`)) number += 1
+  return `another-${kind}-${number}`
 }
 
 function factsOf(set: MetadataSet) {

@@ -5,6 +5,7 @@ import type { RequestContext } from '../../auth/authorizer.ts'
 import { signingInput } from '../../auth/service-token.ts'
 import { secondsOf } from '../../clock.ts'
 import { invalidRequest, PlatformError } from '../../errors.ts'
+import { tokenCharsMax } from '../../limits.ts'
 import type { Constraint } from '../../model/constraint.ts'
 import { type Suggestion, type SuggestRequest, suggestedDaysDefault } from '../../model/explain.ts'
 import type { RecordedCall } from '../../ops/call-filter.ts'
@@ -85,6 +86,11 @@ async function policyOf(
   { namespaces, connections, ids, tools, pairs }: Used,
 ): Promise<{ readonly policy: Constraint[] | null; readonly notes: Note[] }> {
   if (tools.size === 0) return { policy: null, notes: [note('no-calls', 'Nothing was called in this time.')] }
+  // A record may have a hundred thousand names, of which no token has room for a tenth.
+  const characters = Array.from(tools).reduce((sum, name) => sum + name.length, 0)
+  const what = `${tools.size} tools on ${connections.size} connections`
+  const tooLarge = { policy: null, notes: [note('too-large', `A policy for ${what} would not fit a token.`)] }
+  if (characters > tokenCharsMax) return tooLarge
   const names = [...tools].sort()
   const policy: Constraint[] = [
     {
@@ -105,8 +111,7 @@ async function policyOf(
     requireFits(signingInput(claims, (await deps.authenticator.keys()).active).length + signatureChars) // 400
   } catch (thrown) {
     if (!(thrown instanceof PlatformError)) throw thrown
-    const what = `${tools.size} tools on ${connections.size} connections`
-    return { policy: null, notes: [note('too-large', `A policy for ${what} would not fit a token.`)] }
+    return tooLarge
   }
   const notes = [note('arguments-unknown', 'The record has no arguments, so the policy allows any.')]
   const uncalled = [...connections].sort().flatMap((one) => names.map((name) => [one, name] as const))

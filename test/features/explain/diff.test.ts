@@ -204,3 +204,25 @@ test('a policy or a token is named on both sides', async () => {
     expect([status, JSON.parse(text).error]).toEqual([400, 'invalid_request'])
   }
 })
+
+test('others have their turns while a thousand sets of metadata are looked at', async () => {
+  const ids = (from: number, count: number) =>
+    Array.from({ length: count }, (_, index) => `another-connection-${from + index}`)
+  const old = [{ metadata: ids(1, 98).map((connectionId) => ({ connectionId })) }]
+  const ten = (key: string) => ({ metadata: Array.from({ length: 10 }, (_, index) => ({ [key]: `${index}` })) })
+  const gone = ids(99, 72).map((connectionId) => ({ connectionId, b: '1' }))
+  const next = [{ metadata: [{ q: '0' }, ...gone] }, { metadata: { b: '0' } }, ten('c'), ten('d'), ten('e')]
+  // Of the processor, since another program may have it.
+  const spent = () => process.threadCpuUsage().user / 1000
+  let [before, longest] = [spent(), 0]
+  const look = () => {
+    longest = Math.max(longest, spent() - before)
+    before = spent()
+    looking = setImmediate(look)
+  }
+  let looking = setImmediate(look)
+  const { status } = await ask(platform, ada, '/tokens/diff', { old: { policy: old }, new: { policy: next } })
+  clearImmediate(looking)
+  expect(status).toBe(200)
+  expect(longest).toBeLessThan(120)
+})
