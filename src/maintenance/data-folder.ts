@@ -192,7 +192,7 @@ export function makeFolder(path: string): void {
     const why = isFile
       ? 'it is a file, or in one'
       : isOthers
-        ? 'it is for another user, or in a folder that is'
+        ? 'it belongs to another user, or is in a folder that does'
         : message
     throw new CommandError(`cannot use the data folder ${path}: ${why}; choose another with --data`, 1, {
       cause: error,

@@ -255,7 +255,6 @@ export async function allConnections(
   }
 }
 
-/** In one spelling, without a slash at its end. Throws CommandError 2 for anything but an http or https URL. */
 /** The words for a 404 below a namespace, where a command has none: it may be the namespace that is misspelt. */
 function missingAt(path: string): string | undefined {
   const [, namespace] = /^\/connect\/([^/?]+)/.exec(path) ?? []
@@ -282,6 +281,7 @@ function foreignText(url: string, status: number): string {
   return `${url} does not answer as postern does (status ${status}): check the URL`
 }
 
+/** In one spelling, without a slash at its end. Throws CommandError 2 for anything but an http or https URL. */
 export function cleanUrl(given: string): string {
   const url = URL.parse(given)
   if (url === null || !/^https?:$/.test(url.protocol))

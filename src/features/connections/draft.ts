@@ -58,7 +58,7 @@ export function readWrite(body: unknown): ConnectionWrite {
     const lower = name.toLowerCase()
     if (isRefusedHeader(name))
       throw invalidRequest(
-        `headers[${JSON.stringify(name)}]: cannot be set here, because postern sets it itself: leave it out`,
+        `headers[${JSON.stringify(name)}]: cannot be set here, because postern's HTTP client manages it: leave it out`,
       )
     if (seen.has(lower)) throw invalidRequest(`headers[${JSON.stringify(name)}]: is given twice`)
     seen.add(lower)

@@ -97,7 +97,7 @@ function impliedBy(given: DescribedRequest): Pick<Described, 'resource' | 'opera
   if (tool !== undefined && message !== undefined)
     throw invalidRequest('request.message: cannot be combined with tool: send one of the two')
   if (given.arguments !== undefined && tool === undefined)
-    throw invalidRequest('request.arguments: needs tool, which they are for')
+    throw invalidRequest('request.arguments: name the tool too, in request.tool')
   if (connection !== undefined && metadata !== undefined)
     throw invalidRequest('request.metadata: cannot be combined with connection: send one of the two')
   if (connection !== undefined && namespace === undefined)

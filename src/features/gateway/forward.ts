@@ -179,8 +179,8 @@ async function authorizeMessage(
     }
     const deciding = deps.fairness.turns.run(caller, decideOnMessage(caller.blocks, access))
     const decision = deciding instanceof Promise ? await deciding : deciding
-    // An expensive policy is evaluated in turns, or a list was waited for before. If the connection has changed
-    // meanwhile, perhaps to another URL, or the view, the message is decided on anew.
+    // Time may have passed: postern evaluates an expensive policy in turns, and the endpoint of a namespace may have
+    // waited for a list. If the connection (perhaps its URL) or the view has changed since, postern decides again.
     const fresh = isFresh(deps, current.context) ? current : await current.renew()
     const isUnchanged = isSameRecord(fresh, current) && narrowTheSame(fresh.endpoint?.view, current.endpoint?.view)
     current = fresh
