@@ -115,7 +115,8 @@ function* shown({ record, others, room }: About, pin: Pin, parse: (text: string)
     return text === undefined ? undefined : yield* reading(text.length, () => parse(text))
   }
   const [before, after] = textsOf(record, pin)
-  const [accepted, present] = [yield* parsing(before), yield* parsing(after)]
+  const accepted = yield* parsing(before)
+  const present = after === before ? accepted : yield* parsing(after)
   const state = stateOf(pin)
   const isCompared = state === 'changed' && before !== undefined && after !== undefined
   return {

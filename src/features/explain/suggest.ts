@@ -87,7 +87,7 @@ async function policyOf(
 ): Promise<{ readonly policy: Constraint[] | null; readonly notes: Note[] }> {
   if (tools.size === 0) return { policy: null, notes: [note('no-calls', 'Nothing was called in this time.')] }
   // A record may have a hundred thousand names, of which no token has room for a tenth.
-  const characters = Array.from(tools).reduce((sum, name) => sum + name.length, 0)
+  const characters = [...tools, ...ids].reduce((sum, name) => sum + name.length, 0)
   const what = `${tools.size} tools on ${connections.size} connections`
   const tooLarge = { policy: null, notes: [note('too-large', `A policy for ${what} would not fit a token.`)] }
   if (characters > tokenCharsMax) return tooLarge

@@ -35,12 +35,18 @@ export class DifferenceRoom {
     this.#left -= valueChars
     if (typeof value === 'string') return this.text(value)
     if (!isContainer(value)) return value
-    const members: [string, unknown][] = []
-    for (const [name, one] of Object.entries(value)) {
+    if (Array.isArray(value)) return this.#upToRoom(value, (one) => this.value(one))
+    const members = this.#upToRoom(Object.entries(value), ([name, one]) => [this.text(name), this.value(one)])
+    return Object.fromEntries(members)
+  }
+
+  #upToRoom<T, R>(items: readonly T[], show: (item: T) => R): R[] {
+    const shown: R[] = []
+    for (const one of items) {
       if (this.isFull) break
-      members.push([this.text(name), this.value(one)])
+      shown.push(show(one))
     }
-    return Array.isArray(value) ? members.map(([, one]) => one) : Object.fromEntries(members)
+    return shown
   }
 }
 
