@@ -126,6 +126,11 @@ export class Allowance {
     return this.#leave === undefined ? this.#enter(holder, places, pass) : undefined
   }
 
+  /** Waits for a pass of the event loop in which the owner has room; undefined in this one. */
+  pass(): Promise<void> | undefined {
+    return this.#fairness.passes.enter(this.holder)
+  }
+
   /** Says that the request has no credential: it is a stranger's. Waits and rejects as `belongsTo`. */
   belongsToStranger(): Promise<void> | undefined {
     return this.belongsTo(this.holder)

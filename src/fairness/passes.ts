@@ -9,7 +9,7 @@ import { type Holder, ownerOf } from './owner.ts'
 
 /** Ours: requests that postern answers in one pass of the event loop, each in ten microseconds or more; a client that waits for its answers has one request on each connection. Past it: postern answers further requests in the next pass, and a connection that has sent requests ahead is closed. */
 export const requestsPerPassMax = 100
-/** Ours: requests of one owner that are handled in one pass of the event loop. Past it: further requests wait for the next pass. */
+/** Ours: requests of one owner that are handled, and streams of it that end, in one pass of the event loop. Past it: further ones wait for the next pass. */
 export const ownerRequestsPerPassMax = 8
 
 type Answer = (request: Request) => Promise<Response> | Response
@@ -37,7 +37,8 @@ interface Part {
 
 /**
  * Forty requests of an owner may arrive in one pass and take half a millisecond each: the next request of another owner
- * would wait twenty milliseconds. With a part for each owner it waits for eight of them.
+ * would wait twenty milliseconds. With a part for each owner it waits for eight of them. The ends of streams, and of
+ * requests to other servers that fail, are counted too: a thousand that ended in one pass held everybody for 200 ms.
  */
 export function createOwnerPasses(atEnd: (run: () => void) => void = setImmediate) {
   const parts = new Map<string, Part>()

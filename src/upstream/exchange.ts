@@ -30,7 +30,7 @@ const documentLineMs = 0.02
 /** The same for a stream, whose bytes are passed on in small pieces and copied twice. Counted as `streamLineMs`. */
 const streamMsPerMegabyte = 4
 /** Everything that requests to other servers share. */
-export type UpstreamFairness = Pick<Fairness, 'memory' | 'requests' | 'time' | 'handshakes'>
+export type UpstreamFairness = Pick<Fairness, 'memory' | 'requests' | 'time' | 'handshakes' | 'passes'>
 
 export class Exchange implements ResponseHandler {
   readonly #request: UpstreamRequest
@@ -50,6 +50,8 @@ export class Exchange implements ResponseHandler {
   #stream: Ahead | undefined
   /** Bytes of a response that is parsed here, for whose parsing the owner has not paid. */
   #unparsed = 0
+  /** The response has arrived, and waits for the time or the pass of its owner. */
+  #isWhole = false
   #isOver = false
 
   /** `from`: when the request's time began, by `performance.now()`: before the look-up of its name. */
@@ -79,7 +81,8 @@ export class Exchange implements ResponseHandler {
   /** At each tick of the clock. */
   look(now: number): void {
     const { signal, timeoutMs } = this.#request
-    if (now >= this.#lateAt) {
+    if (now >= this.#lateAt && this.#isWhole) this.#stop(tooManyBytes())
+    else if (now >= this.#lateAt) {
       const head = `no response within ${Math.ceil(timeoutMs / 1000)} s`
       this.#stop(new UpstreamError('late', this.#status === 0 ? head : 'it did not finish its response in time'))
     } else if (this.#signal === undefined && signal !== undefined) this.#listen(signal())
@@ -94,7 +97,16 @@ export class Exchange implements ResponseHandler {
 
   /** The client has disconnected. */
   handleEvent(): void {
-    this.#stop(new UpstreamError('gone', 'the client disconnected'))
+    void this.#stopInPass(new UpstreamError('gone', 'the client disconnected'))
+  }
+
+  /**
+   * Ends the exchange as `#stop`, in a pass of the event loop in which its owner has room: a client that goes, or a
+   * server that goes, may end a thousand exchanges in one, each of which closes a connection and records a call.
+   */
+  async #stopInPass(error: UpstreamError): Promise<void> {
+    await this.#fairness.passes.enter(this.#request.holder)
+    if (!this.#isOver) this.#stop(error)
   }
 
   wait(): number {
@@ -137,7 +149,7 @@ export class Exchange implements ResponseHandler {
     // Only a 2xx may be a long stream. The body of an error is read whole, whatever its type.
     if (!isSmall && status < 300 && /^text\/event-stream\b/i.test(type)) {
       this.#lateAt = Number.POSITIVE_INFINITY
-      this.#stream = readAhead(this.#body, () => this.#stop(new UpstreamError('down', 'nobody reads on')))
+      this.#stream = readAhead(this.#body, () => void this.#stopInPass(new UpstreamError('down', 'nobody reads on')))
       return this.#answer.resolve({ status, headers, body: this.#stream.readable })
     }
     if (!isSmall) this.#lateAt = performance.now() + upstreamBodyTimeoutMs
@@ -161,17 +173,31 @@ export class Exchange implements ResponseHandler {
   }
 
   onEnd(): void {
-    this.#over()
-    if (this.#stream !== undefined) this.#stream.end()
-    else void this.#give({ status: this.#status, headers: this.#headers, body: this.#body.take() })
+    // The connection may be another exchange's by now.
+    this.#breakOff = undefined
+    this.#isWhole = true
+    if (this.#stream === undefined) void this.#give()
+    else void this.#endStream(this.#stream)
   }
 
-  async #give(answer: UpstreamResponse): Promise<void> {
+  /** Until the response is given, it counts for its owner, and its client and its time may end the exchange. */
+  async #give(): Promise<void> {
     // Only now: a server that keeps the last byte of many responses back would have them parsed one after the other.
     // Others of the owner may have paid while it waited.
     while (this.#unparsed > 0 && this.wait() > 0) await this.#fairness.time.pause(this.#owner)
+    if (this.#isOver) return
     if (this.#unparsed > 0) this.#pay(0)
-    this.#answer.resolve(answer)
+    this.#over()
+    this.#answer.resolve({ status: this.#status, headers: this.#headers, body: this.#body.take() })
+  }
+
+  /** As `#stopInPass`. */
+  async #endStream(stream: Ahead): Promise<void> {
+    const pass = this.#fairness.passes.enter(this.#request.holder)
+    if (pass !== undefined) await pass
+    if (this.#isOver) return
+    this.#over()
+    stream.end()
   }
 
   /** Counts bytes that are parsed here: when they are, which is at the end of a line, or of a whole response. */
@@ -189,7 +215,7 @@ export class Exchange implements ResponseHandler {
   onError(cause: Error) {
     if (cause instanceof PlatformError) return this.#stop(tooManyRequests())
     const problem = cause instanceof CertificateError ? cause.message : 'connection refused or reset'
-    this.#stop(new UpstreamError('down', problem, { cause }))
+    void this.#stopInPass(new UpstreamError('down', problem, { cause }))
   }
 
   /** Ends the exchange at any stage. If the promise is resolved already, only the stream fails. */

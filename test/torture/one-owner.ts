@@ -1,5 +1,5 @@
 /**
- * One owner does its worst, with as many requests at once as twenty-one kinds of clients would send, of shapes of chance:
+ * One owner does its worst, with as many requests at once as twenty-two kinds of clients would send, of shapes of chance:
  * with several keys, tokens and sockets. Meanwhile others list and revoke as before, memory stays within a bound, and
  * the record of calls tells what was executed.
  */
@@ -35,7 +35,7 @@ const [mallory, alice, operator] = ['mallory', 'alice', 'operator'].map(
 export const oneOwner: Trial = {
   name: 'one-owner',
   promise: `Beside one owner's worst, ${atOnce} at once, others wait no more than ${waitMaxMs} ms, revocations come first, and memory stays within ${memoryMaxMegabytes} MB`,
-  times: { full: 210, short: 21 },
+  times: { full: 220, short: 22 },
 
   async run(times, seed) {
     const { broken, expect } = collector()
@@ -57,6 +57,7 @@ export const oneOwner: Trial = {
         const times = cursor.length < 20 ? 5000 : Math.ceil(2 ** 17 / cursor.length)
         if (method === 'tools/list') return new Response(cursor.repeat(times), { headers: events })
         if (method !== 'tools/call') return Response.json({ jsonrpc: '2.0', id, result: {} })
+        if (params.name === 'silent') return new Response(silent(), { headers: events })
         if (params.name === 'endless') return new Response(endless(), { headers: events })
         const dear = dearAnswers[params.name ?? '']?.(id)
         if (dear !== undefined) return dear
@@ -401,12 +402,30 @@ const worsts: Readonly<Record<string, Worst>> = {
       return (await ask('POST', '/connect/mallory/real/mcp', call, chance.pick(keys))).status
     }),
   'streams that nobody reads': ({ server, keys, chance }) =>
-    times(atOnce * 8, () => {
-      const params = { name: 'endless', arguments: {} }
-      const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params })
-      const head = `POST /connect/mallory/real/mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${chance.pick(keys)}\r\nAccept: application/json, text/event-stream\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`
-      return held(server, head + body, 40)
-    }),
+    times(atOnce * 8, () => held(server, callOf('endless', chance.pick(keys)), 40)),
+  'streams whose client goes': ({ server, keys, chance }) => {
+    const { port } = new URL(server.url)
+    const count = atOnce * 20
+    const program = join(import.meta.dir, 'leaving-process.ts')
+    const child = Bun.spawn([process.execPath, program, port, String(count), callOf('silent', chance.pick(keys))], {
+      stdout: 'pipe',
+    })
+    const leave = async () => {
+      const { value } = await child.stdout.pipeThrough(new TextDecoderStream()).getReader().read()
+      child.kill('SIGKILL')
+      await child.exited
+      // Until the server has seen it.
+      for (let turn = 0; turn < 40; turn += 1) await turnOf(server)
+      return Number(value) > count / 2 ? 200 : 429
+    }
+    return [leave()]
+  },
+}
+
+/** A request to call a tool of mallory's, whose answer is a stream. */
+function callOf(tool: string, key: string): string {
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: tool, arguments: {} } })
+  return `POST /connect/mallory/real/mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${key}\r\nAccept: application/json, text/event-stream\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`
 }
 
 const largeReads = [
@@ -457,6 +476,11 @@ function endless(): ReadableStream<Uint8Array> {
   return new ReadableStream({ pull: (controller) => controller.enqueue(event) })
 }
 
+/** A stream that is open, and says no more. */
+function silent(): ReadableStream<Uint8Array> {
+  return new ReadableStream({ start: (controller) => controller.enqueue(Buffer.from(':\n\n')) })
+}
+
 /** A server whose stream of a call has chunks of one byte, each with a long extension, for as long as somebody reads them. */
 function framingWithoutEnd() {
   const head = 'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n'
@@ -479,7 +503,17 @@ function framingWithoutEnd() {
   })
 }
 
-/** Sends bytes on a socket that reads nothing until `turns` rounds of the event loop are over, and gives 0. */
+let nextTurn: Promise<void> | undefined
+
+/** Resolves when the server has answered somebody: one request for all that wait, which would be a load of their own. */
+function turnOf(server: Server): Promise<void> {
+  nextTurn ??= fetch(`${server.url}/health`).then(() => {
+    nextTurn = undefined
+  })
+  return nextTurn
+}
+
+/** Sends bytes on a socket that reads nothing for `turns` of the server, then goes with all that wait, and gives 0. */
 async function held(server: Server, text: string, turns: number): Promise<number> {
   const socket = await Bun.connect({
     hostname: '127.0.0.1',
@@ -488,7 +522,7 @@ async function held(server: Server, text: string, turns: number): Promise<number
   })
   socket.write(text)
   // Until the server has seen it: it answers others in between.
-  for (let turn = 0; turn <= turns; turn += 1) await fetch(`${server.url}/health`)
+  for (let turn = 0; turn <= turns; turn += 1) await turnOf(server)
   socket.terminate()
   return 0
 }

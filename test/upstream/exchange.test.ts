@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, jest, test } from 'bun:test'
 import { createFairness } from '../../src/fairness/fairness.ts'
 import { ownerOf } from '../../src/fairness/owner.ts'
 import { Paces } from '../../src/fairness/pace.ts'
+import { createOwnerPasses, ownerRequestsPerPassMax } from '../../src/fairness/passes.ts'
 import { Shares } from '../../src/fairness/shares.ts'
 import { dnsCacheTtlMs, upstreamBodyTimeoutMs, upstreamResponseBytesMax } from '../../src/limits.ts'
 import { createAddresses } from '../../src/upstream/addresses.ts'
@@ -121,6 +122,39 @@ test('documents that are complete at the same moment are parsed one after anothe
   expect(isDone).toEqual([true, false])
   now += 1000
   await Promise.all(both)
+})
+
+test('exchanges of one owner that end at the same moment end a few in each pass of the event loop', async () => {
+  const most = ownerRequestsPerPassMax
+  const ends: [name: string, end: (receiver: ResponseHandler, body: ReadableStream) => void][] = [
+    ['their client goes', (_, body) => void body.cancel()],
+    ['their server goes', (receiver) => receiver.onError(new Error('it broke off'))],
+    ['they are whole', (receiver) => receiver.onEnd()],
+  ]
+  for (const [name, end] of ends) {
+    const passes: (() => void)[] = []
+    const requests = new Shares(1000)
+    const fairness = { ...createFairness(), requests, passes: createOwnerPasses((run) => void passes.push(run)) }
+    let ended = 0
+    const giveBack = requests.giveBack.bind(requests)
+    requests.giveBack = (of, amount) => {
+      ended += Number(amount > 0)
+      giveBack(of, amount)
+    }
+    const streams = Array.from({ length: 3 * most }, async () => {
+      const { receiver, answer } = await exchange({}, { fairness })
+      receiver.onHead(200, events)
+      return { receiver, body: (await answer).body as ReadableStream }
+    })
+    for (const { receiver, body } of await Promise.all(streams)) end(receiver, body)
+    const counts: number[] = []
+    for (let pass = 0; pass < 3; pass += 1) {
+      for (let turn = 0; turn < 10; turn += 1) await Promise.resolve()
+      counts.push(ended)
+      for (const run of passes.splice(0)) run()
+    }
+    expect([name, ...counts]).toEqual([name, most, 2 * most, 3 * most])
+  }
 })
 
 describe('the body', () => {
@@ -346,6 +380,36 @@ describe('by a clock of its own', () => {
     for (let i = 0; i < 20; i += 1) await Promise.resolve()
     return outcome
   }
+
+  for (const [what, end, expected] of [
+    ['its client goes', (client: AbortController) => client.abort(), 'gone: the client disconnected'],
+    [
+      'its time is over',
+      () => jest.advanceTimersByTime(upstreamBodyTimeoutMs + deadlineTickMs),
+      'busy: this caller has too many unread responses open',
+    ],
+  ] as const)
+    test(`a whole response that waits for its owner’s time counts for it until ${what}`, async () => {
+      const size = 2 ** 16
+      const shares = { memory: new Shares(8 * size), requests: new Shares(4) }
+      const fairness = { ...createFairness(), ...shares, time: new Paces(clockOf(() => 0)) }
+      const mayTakeMore = () => [shares.memory.take(holder, size), shares.requests.take(holder, 1)]
+      const client = new AbortController()
+      const { receiver, answer, one } = await exchange({ isParsed: true, signal: () => client.signal }, { fairness })
+      jest.advanceTimersByTime(deadlineTickMs)
+      receiver.onHead(200, json)
+      receiver.onData(bytes(size))
+      receiver.onData(bytes(size))
+      fairness.time.spend(ownerOf(holder), 1000)
+      receiver.onEnd()
+      expect(await now(answer)).toBe('under way')
+      expect(mayTakeMore()).toEqual([false, false])
+      end(client)
+      expect(await now(answer)).toBe(expected)
+      expect(mayTakeMore()).toEqual([true, true])
+      // The connection may be another exchange's.
+      expect(one()?.aborts).toBe(0)
+    })
 
   test('a head has its time to the millisecond, and the message says how long', async () => {
     const { answer, observed, one } = await timed({ timeoutMs: 2 * deadlineTickMs })

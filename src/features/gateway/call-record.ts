@@ -204,6 +204,8 @@ function recorded(
       }
     },
     async cancel(reason) {
+      // A client that goes may cancel a thousand calls in one pass.
+      await allowanceOf(request).pass()
       const stated = answer.stated().then((one) => finish(one ?? cancelled))
       await Promise.allSettled([stated, reader.cancel(reason)])
     },

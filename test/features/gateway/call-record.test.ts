@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { rateLimited } from '../../../src/errors.ts'
 import { createFairness } from '../../../src/fairness/fairness.ts'
-import { ownerRequestsPerPassMax } from '../../../src/fairness/passes.ts'
+import { createOwnerPasses, ownerRequestsPerPassMax } from '../../../src/fairness/passes.ts'
 import { Shares } from '../../../src/fairness/shares.ts'
 import type { Work } from '../../../src/fairness/turns.ts'
 import { createOutcomeReader } from '../../../src/features/gateway/call-outcome.ts'
@@ -322,6 +322,36 @@ describe('the outcome of a call', () => {
     await reader?.read()
     await reader?.cancel()
     expect(lines()).toMatchObject([{ tool: 'do', outcome: 'cancelled' }])
+  })
+
+  test('of many whose client goes at the same moment, a few in each pass of the event loop', async () => {
+    const passes: (() => void)[] = []
+    const endPass = () => {
+      for (const run of passes.splice(0)) run()
+    }
+    const fairness = { ...createFairness(), passes: createOwnerPasses((run) => void passes.push(run)) }
+    const busy = await createTestPlatform({ callLog: log, upstream, fairness, store: platform.store, fastLane: false })
+    answer = stream(result({}))
+    const streams: ReadableStream[] = []
+    for (let i = 0; i < 3 * ownerRequestsPerPassMax; i += 1) {
+      const response = await busy.fetch('/connect/ada/up/mcp', {
+        method: 'POST',
+        headers: { authorization: `Bearer ${sampleKeys.ada}`, 'content-type': 'application/json', accept: '*/*' },
+        body: JSON.stringify(message('do')),
+      })
+      streams.push(response.body as ReadableStream)
+      // Those of the requests.
+      while (passes.length > 0) endPass()
+    }
+    const ends = streams.map((one) => one.cancel())
+    const counts: number[] = []
+    for (let pass = 0; pass < 3; pass += 1) {
+      await Bun.sleep(0)
+      counts.push(lines().length)
+      endPass()
+    }
+    await Promise.all(ends)
+    expect(counts).toEqual([1, 2, 3].map((part) => part * ownerRequestsPerPassMax))
   })
 
   for (const [what, said, expected] of [
