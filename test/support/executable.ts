@@ -17,8 +17,9 @@ const environment = {
   PATH: process.env['PATH'] ?? '',
   // The tester may be logged in somewhere.
   HOME: '/nonexistent',
-  // The runtime's optimizing compiler takes a third of the processor time of a start, and most of these end soon.
-  BUN_JSC_useDFGJIT: '0',
+  // The runtime's optimizing compiler takes a third of the processor time of a start, and most servers of tests end
+  // soon. Trials and measurements, which `bun test` does not run, have it, as users do.
+  ...(process.env['NODE_ENV'] === 'test' && { BUN_JSC_useDFGJIT: '0' }),
 }
 
 export interface Ran {
