@@ -1,5 +1,6 @@
 /** A request to the endpoint of a namespace, authorized and read, and the answers that the platform gives by itself. */
 
+import { allowanceOf } from '../../fairness/allowance.ts'
 import { rpcErrorBody } from '../../http/error-response.ts'
 import { noStoreJson, wholeResponse } from '../../http/respond.ts'
 import { rpcCodes } from '../../model/mcp.ts'
@@ -57,17 +58,17 @@ async function requireAccess(
   asked: EndpointRequest,
   use: Pick<Access, 'metadata' | 'rpc'>,
 ): Promise<void> {
-  const { access, decision } = await decideOnUse(deps, asked, use)
+  const { access, decision } = await decideOnUse(asked, use)
   if (!decision.allowed) throw refusalOf(deps, asked.context, access, decision, asked.message)
 }
 
+/** Decides on this use of connections of the namespace, in the caller's turns. */
 export async function decideOnUse(
-  { fairness }: Pick<KeptListsDeps, 'fairness'>,
-  { context: { caller }, namespace: { namespace } }: EndpointRequest,
+  { context: { caller, request }, namespace: { namespace } }: Pick<EndpointContext, 'context' | 'namespace'>,
   use: Pick<Access, 'metadata' | 'rpc'>,
 ) {
   const access: Access = { namespace, resource: 'connections', operation: 'execute', ...use }
-  return { access, decision: await fairness.turns.run(caller, decideOnMessage(caller.blocks, access)) }
+  return { access, decision: await allowanceOf(request).run(decideOnMessage(caller.blocks, access)) }
 }
 
 /** The answer to a request, as JSON. In revision 2026-07-28 it says who answers. Throws 429. */

@@ -9,7 +9,6 @@ import { listenerOf } from '../../fairness/owner.ts'
 import type { Work } from '../../fairness/turns.ts'
 import { asPlatformError, rpcErrorText } from '../../http/error-response.ts'
 import { eventStream } from '../../http/respond.ts'
-import { decideOnMessage } from '../../policy/decide.ts'
 import { openStreamBytes } from '../gateway/client-response.ts'
 import { messageEvent } from '../gateway/relayed-stream.ts'
 import { type ListKind, listKinds } from '../gateway/tool-requests.ts'
@@ -17,7 +16,7 @@ import { inBackground } from './background.ts'
 import { clientOwnerOf, openClient } from './client-session.ts'
 import { enterEndpoint } from './endpoint-context.ts'
 import type { EndpointDeps } from './endpoint-deps.ts'
-import { type EndpointRequest, requireAllowed } from './endpoint-request.ts'
+import { decideOnUse, type EndpointRequest, requireAllowed } from './endpoint-request.ts'
 import { joining, type Shown, withLists } from './joined-lists.ts'
 import { type ChangedKind, changedKinds, type Digests, listsOf } from './list-changes.ts'
 import type { NameLength } from './listed-names.ts'
@@ -144,9 +143,8 @@ async function digestsOf(deps: EndpointDeps, request: Request, length: NameLengt
       const lists = new Set<ListKind>()
       for (const kind of changedKinds.flatMap((one) => listsOf[one])) {
         const rpc = { jsonrpc: '2.0', id: 1, method: listKinds[kind].method, params: {} }
-        const access = { namespace: namespace.namespace, resource: 'connections', operation: 'execute' } as const
-        const deciding = decideOnMessage(own.caller.blocks, { ...access, metadata: 'narrowed', rpc })
-        if ((await allowance.run(deciding)).allowed) lists.add(kind)
+        const { decision } = await decideOnUse({ context: own, namespace }, { metadata: 'narrowed', rpc })
+        if (decision.allowed) lists.add(kind)
       }
       return allowance.run(digesting(shown, lists))
     }),

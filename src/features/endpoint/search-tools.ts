@@ -158,7 +158,7 @@ export async function callFound(deps: EndpointDeps, asked: EndpointRequest, as: 
   if (target === undefined) return unknown(asked, 'tool', name)
   const { connectionId, stored } = target.connection
   const params = { ...(described.message.body['params'] as object), name: target.named?.own }
-  const { decision } = await decideOnUse(deps, described, {
+  const { decision } = await decideOnUse(described, {
     metadata: { connectionId, metadata: stored.connection.metadata },
     rpc: { ...described.message.body, params },
   })
