@@ -183,6 +183,8 @@ function recorded(
   const finish = async (ending: Omit<Ending, 'bytesOut'>) => {
     if (isOver) return
     isOver = true
+    // A client that goes, or silence, may end a thousand streams in one.
+    await allowanceOf(request).pass()
     await end({ ...ending, bytesOut })
   }
   return new ReadableStream<Uint8Array>({
@@ -204,8 +206,6 @@ function recorded(
       }
     },
     async cancel(reason) {
-      // A client that goes may cancel a thousand calls in one pass.
-      await allowanceOf(request).pass()
       const stated = answer.stated().then((one) => finish(one ?? cancelled))
       await Promise.allSettled([stated, reader.cancel(reason)])
     },
