@@ -52,6 +52,7 @@ export class Exchange implements ResponseHandler {
   #unparsed = 0
   /** The response has arrived, and waits for the time or the pass of its owner. */
   #isWhole = false
+  #isStopping = false
   #isOver = false
 
   /** `from`: when the request's time began, by `performance.now()`: before the look-up of its name. */
@@ -81,10 +82,11 @@ export class Exchange implements ResponseHandler {
   /** At each tick of the clock. */
   look(now: number): void {
     const { signal, timeoutMs } = this.#request
-    if (now >= this.#lateAt && this.#isWhole) this.#stop(tooManyBytes())
+    if (now >= this.#lateAt && this.#isWhole) void this.#stopInPass(tooManyBytes())
     else if (now >= this.#lateAt) {
       const head = `no response within ${Math.ceil(timeoutMs / 1000)} s`
-      this.#stop(new UpstreamError('late', this.#status === 0 ? head : 'it did not finish its response in time'))
+      const problem = this.#status === 0 ? head : 'it did not finish its response in time'
+      void this.#stopInPass(new UpstreamError('late', problem))
     } else if (this.#signal === undefined && signal !== undefined) this.#listen(signal())
     else if (this.#stream !== undefined) this.#clock.end(this)
   }
@@ -101,11 +103,14 @@ export class Exchange implements ResponseHandler {
   }
 
   /**
-   * Ends the exchange as `#stop`, in a pass of the event loop in which its owner has room: a client that goes, or a
-   * server that goes, may end a thousand exchanges in one, each of which closes a connection and records a call.
+   * Ends the exchange as `#stop`, in a pass of the event loop in which its owner has room: a client or a server that
+   * goes, or the clock, may end a thousand exchanges in one, each of which closes a connection and records a call.
    */
   async #stopInPass(error: UpstreamError): Promise<void> {
-    await this.#fairness.passes.enter(this.#request.holder)
+    if (this.#isStopping) return
+    this.#isStopping = true
+    const pass = this.#fairness.passes.enter(this.#request.holder)
+    if (pass !== undefined) await pass
     if (!this.#isOver) this.#stop(error)
   }
 

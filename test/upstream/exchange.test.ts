@@ -411,6 +411,22 @@ describe('by a clock of its own', () => {
       expect(one()?.aborts).toBe(0)
     })
 
+  test('those of one owner that are late at the same tick end a few in each pass of the event loop', async () => {
+    const most = ownerRequestsPerPassMax
+    const passes: (() => void)[] = []
+    const fairness = { ...createFairness(), passes: createOwnerPasses((run) => void passes.push(run)) }
+    const late = { url: 'https://93.184.215.14/', timeoutMs: 1000 }
+    const all = await Promise.all(Array.from({ length: 3 * most }, () => exchange(late, { fairness })))
+    jest.advanceTimersByTime(1000 + deadlineTickMs)
+    const counts: number[] = []
+    for (let pass = 0; pass < 3; pass += 1) {
+      const ends = await Promise.all(all.map(({ answer }) => now(answer)))
+      counts.push(ends.filter((end) => end !== 'under way').length)
+      for (const run of passes.splice(0)) run()
+    }
+    expect(counts).toEqual([most, 2 * most, 3 * most])
+  })
+
   test('a head has its time to the millisecond, and the message says how long', async () => {
     const { answer, observed, one } = await timed({ timeoutMs: 2 * deadlineTickMs })
     jest.advanceTimersByTime(2 * deadlineTickMs - 1)
