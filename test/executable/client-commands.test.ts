@@ -453,12 +453,19 @@ test('what is not there is named, with the command that lists what is', async ()
       'tool call nope.x',
       'there is no connection nope in narrow, or you have no access to it: see `postern connection list`',
     ],
-    ['server get a/b', 'there is no server a/b, or you may not change it: see `postern server search`'],
+    ['server get a/b', 'there is no server a/b, or you have no access to it: see `postern server search`'],
     [
       'server add nope/x http://127.0.0.1:1',
-      'there is no namespace nope, or you may not change it: see `postern namespace list`',
+      'there is no namespace nope, or you have no access to it: see `postern namespace list`',
     ],
-    ['namespace rm nope --yes', 'there is no namespace nope, or you may not change it: see `postern namespace list`'],
+    [
+      'org member add nope bob',
+      'there is no organization nope, or nothing of this name in it, or you have no access: see `postern org list`',
+    ],
+    [
+      'namespace rm nope --yes',
+      'there is no namespace nope, or you have no access to it: see `postern namespace list`',
+    ],
   ] as const)
     expect({ line, ...(await as('op4', line.split(' '), { env })) }).toMatchObject({
       line,

@@ -59,11 +59,11 @@ const ConnectionPage = Type.Object({
 // The option for a 404 of each kind.
 
 export function noNamespace(name: string): RequestOptions {
-  return { missing: `there is no namespace ${name}, or you may not change it: see \`postern namespace list\`` }
+  return { missing: `there is no namespace ${name}, or you have no access to it: see \`postern namespace list\`` }
 }
 
 export function noServer(name: string): RequestOptions {
-  return { missing: `there is no server ${name}, or you may not change it: see \`postern server search\`` }
+  return { missing: `there is no server ${name}, or you have no access to it: see \`postern server search\`` }
 }
 
 export function noConnection(namespace: string, id: string): RequestOptions {
@@ -255,11 +255,13 @@ export async function allConnections(
   }
 }
 
-/** The words for a 404 below a namespace, where a command has none: it may be the namespace that is misspelt. */
+/** The words for a 404, where a command has none: it may be the namespace or the organization that is misspelt. */
 function missingAt(path: string): string | undefined {
-  const [, namespace] = /^\/connect\/([^/?]+)/.exec(path) ?? []
-  const found = 'or nothing of this name in it, or you have no access: see `postern namespace list`'
-  return namespace && `there is no namespace ${decodeURIComponent(namespace)}, ${found}`
+  const [, place, name = ''] = /^\/(connect|organizations)\/([^/?]+)/.exec(path) ?? []
+  if (place === undefined) return undefined
+  const [what, list] = place === 'connect' ? ['namespace', 'namespace list'] : ['organization', 'org list']
+  const found = `or nothing of this name in it, or you have no access: see \`postern ${list}\``
+  return `there is no ${what} ${decodeURIComponent(name)}, ${found}`
 }
 
 /** `reason`: the code of the failure, or its words. */
