@@ -102,6 +102,11 @@ export interface StoredConnection extends ConnectionRecord {
   readonly privatePart: ConnectionPrivate
 }
 
+/** Whether two reads found the same connection: nobody has made it again, or changed its URL, in between. */
+export function isSameConnection(a: StoredConnection | undefined, b: StoredConnection | undefined): boolean {
+  return a?.connection.createdAt === b?.connection.createdAt && a?.connection.mcpUrl === b?.connection.mcpUrl
+}
+
 /** Reads the record and the private part in one snapshot. Undefined if the connection does not exist. */
 export async function findConnection(
   store: Pick<Store, 'getMany'>,

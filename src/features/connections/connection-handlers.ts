@@ -4,7 +4,7 @@
  */
 
 import type { RequestContext } from '../../auth/authorizer.ts'
-import { notFound } from '../../errors.ts'
+import { conflict, notFound } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { readJsonBody } from '../../http/body.ts'
 import { handlersOf } from '../../http/handler.ts'
@@ -15,7 +15,7 @@ import { responseInOnePieceBytesMax } from '../../limits.ts'
 import type { Deleted } from '../../model/connection.ts'
 import { newConnectionId } from '../../model/made-names.ts'
 import { isConnectionId } from '../../model/names.ts'
-import { findConnection } from '../../storage/connections.ts'
+import { findConnection, isSameConnection } from '../../storage/connections.ts'
 import { decideAgain } from '../../storage/decide-again.ts'
 import type { ConnectionLists, Page, PreparedList } from './connection-lists.ts'
 import { readWrite } from './draft.ts'
@@ -84,6 +84,9 @@ async function replaceConnection(deps: ConnectionDeps, request: Request): Promis
   const write = readWrite(await readJsonBody(request)) // 400
   const probing = createProbing(deps.upstream, context)
   const queue = queueOf(request)
+  // What names no server is for that of the connection as it was when the request came.
+  const isForThisOne = write.mcpUrl === undefined && write.server === undefined
+  const known = isForThisOne ? await findConnection(store, namespace, connectionId) : undefined
   return decideAgain(queue, async () => {
     // Nobody waits for the server meanwhile, only for the decision after it.
     await probing.ask() // 400
@@ -91,6 +94,8 @@ async function replaceConnection(deps: ConnectionDeps, request: Request): Promis
       const now = await mayWriteNow(deps, request) // 401, 404, 403
       const asked = { write, ref: { namespace, connectionId }, context: now }
       const before = await findConnection(store, namespace, connectionId)
+      if (isForThisOne && !isSameConnection(known, before))
+        throw conflict('The connection was made again meanwhile, or its URL was changed: read it again')
       const written =
         before === undefined
           ? await createOne(deps, asked, probing) // 400, 403
@@ -102,19 +107,20 @@ async function replaceConnection(deps: ConnectionDeps, request: Request): Promis
 
 async function deleteConnection(deps: ConnectionDeps, request: Request): Promise<Response> {
   const { authorizer, writes } = deps
-  const decide = async (context: RequestContext) => {
+  // Where it waited for its turn, its credential may have been revoked meanwhile.
+  const decideNow = async () => {
+    const context = await authorizer.authenticate(request, true) // 401
     const { stored, ...ref } = await authorizer.requireConnection(context, 'write') // 404, 403
     refuseQuery(request.url) // 400
     if (!(await deleteOne(deps, ref, stored, context))) return 'again'
     const deleted: Deleted = { success: true }
     return connectionResponse(Buffer.from(JSON.stringify(deleted)))
   }
-  const context = await writes.authenticate(request) // 401, 429
-  const response = await allowanceOf(request).commit(() => decide(context), 'removal') // 429
+  await writes.authenticate(request) // 401, 429
+  const response = await allowanceOf(request).commit(decideNow, 'removal') // 429
   if (response !== 'again') return response
-  // Somebody wrote it meanwhile. Now it is before all writes that wait, and authorized again.
+  // Somebody wrote it meanwhile. Now it is before all writes that wait.
   const queue = queueOf(request)
-  const decideNow = async () => decide(await authorizer.authenticate(request, true)) // 401
   return decideAgain(queue, () => allowanceOf(request).write(queue, decideNow, 'removal')) // 429, 503
 }
 

@@ -45,15 +45,19 @@ async function acceptPins(deps: PinHandlerDeps, request: Request): Promise<Respo
   await authorizer.requireConnection(first, 'write') // 404, 403
   refuseQuery(request.url) // 400
   const { accept = {}, instructions } = await readOptionalBody(request, shape) // 400
-  const context = await authorizer.authenticate(request, true) // 401
-  const connection = await authorizer.requireConnection(context, 'write') // 404, 403
+  const mayAccept = async () => {
+    const context = await authorizer.authenticate(request, true) // 401
+    return { context, connection: await authorizer.requireConnection(context, 'write') } // 404, 403
+  }
+  const { context, connection } = await mayAccept()
   let isAccepted = false
-  await pins.change(context, connection, (before) => {
+  const accepted = (before: PinRecord) => {
     const tools = byOwnName(before, accept)
     const after = tools && withAccepted(before, { tools, instructions })
     isAccepted = after !== undefined
     return after && { pins: after, changes: [] }
-  }) // 403, 429, 503
+  }
+  await pins.change(context, connection, accepted, mayAccept) // 401, 404, 403, 429, 503
   if (!isAccepted) throw conflict('A hash is not the one that the server lists now: read .pins again') // 409
   const names = Object.keys(accept)
   const { namespace, connectionId } = connection

@@ -14,7 +14,7 @@ import { createRateLimit, type RateLimit } from '../../fairness/rate-limit.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
 import type { PinsSetting } from '../../model/pins.ts'
 import { reading } from '../../schema/json.ts'
-import { connectionChange, findConnection, type StoredConnection } from '../../storage/connections.ts'
+import { connectionChange, findConnection, isSameConnection } from '../../storage/connections.ts'
 import { decideAgain } from '../../storage/decide-again.ts'
 import { keyOf } from '../../storage/keys.ts'
 import type { Usage } from '../../storage/usage.ts'
@@ -142,12 +142,14 @@ export class Pins {
 
   /**
    * Replaces the pins by what `make` returns, which may be called again; undefined changes nothing. Writes the changes
-   * that the audit log does not have yet. Throws as `see`.
+   * that the audit log does not have yet. `authorize` is called when no other write comes in between. Throws as `see`,
+   * and what `authorize` throws.
    */
   async change(
     context: RequestContext,
     connection: AuthorizedConnection,
     make: (before: PinRecord) => Made | undefined,
+    authorize: () => Promise<unknown> = async () => {},
   ): Promise<ConnectionPins> {
     const { store, quota, audit } = this.#deps
     const { namespace, connectionId } = connection
@@ -156,9 +158,10 @@ export class Pins {
     const queue = `the pins of ${nameOf(ref)}`
     const written = await decideAgain(queue, () =>
       allowance.write(queue, async () => {
+        await authorize()
         const stored = await findConnection(store, namespace, connectionId)
         // Another connection by now: what was seen is not about it.
-        if (stored === undefined || !isSameOne(stored, connection.stored)) return noPins
+        if (stored === undefined || !isSameConnection(stored, connection.stored)) return noPins
         const before = await this.recordOf(context, ref)
         const made = await allowance.run(reading((before.tools?.size ?? 0) * pinChars, () => make(before)))
         if (made === undefined) return before
@@ -198,11 +201,6 @@ interface Made {
 }
 
 const nameOf = ({ namespace, connectionId }: ConnectionRef) => `${namespace}/${connectionId}`
-
-/** Whether two reads found the same connection: nobody has made it again, or changed its URL, in between. */
-function isSameOne({ connection: a }: StoredConnection, { connection: b }: StoredConnection): boolean {
-  return a.createdAt === b.createdAt && a.mcpUrl === b.mcpUrl
-}
 
 /**
  * How pins have changed: `kept` if the next request depends on it, because a definition is accepted for the first time,

@@ -2,11 +2,13 @@
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { revokeApiKey } from '../../../src/auth/api-key.ts'
+import { revokeToken } from '../../../src/auth/revocation.ts'
 import { changeSigningKeys } from '../../../src/auth/signing-keys.ts'
 import { writeAttemptsMax } from '../../../src/storage/decide-again.ts'
 import { openPostgresStore } from '../../../src/storage/postgres/store.ts'
 import { type Store, StoreError, type Write } from '../../../src/storage/store.ts'
 import { UpstreamError } from '../../../src/upstream/upstream.ts'
+import { mintToken } from '../../api/cases.ts'
 import { apiOf } from '../../support/api.ts'
 import { openMemoryStore } from '../../support/memory-store.ts'
 import { isHere } from '../../support/needs.ts'
@@ -143,6 +145,66 @@ test('a deletion is done before the writes that wait', async () => {
   expect((await deletion).status).toBe(200)
   expect((await Promise.all(writes)).map(({ status }) => status)).toEqual([200, 201, 200, 200])
   expect(order).toEqual(['put', 'delete', 'delete', 'put', 'put', 'put'])
+})
+
+test('deletions that waited for their turn are not done once their token is revoked', async () => {
+  const gate = Promise.withResolvers<void>()
+  let [held, isOpen] = [0, true]
+  const memory = openMemoryStore()
+  const { store } = watched(memory, (write) => {
+    if (isOpen || write.fromReserve !== 'deletion') return undefined
+    held += 1
+    return gate.promise.then(() => memory.commit(write))
+  })
+  const platform = await createTestPlatform({ store })
+  const paths = Array.from({ length: 20 }, (_, number) => `/connect/ada/c${number}`)
+  await Promise.all(paths.map((one) => ada(platform)(`PUT ${one}`, mocked({}))))
+  const token = await mintToken(platform.fetch, sampleKeys.ada)
+  const { jti, exp } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
+  isOpen = false
+  const deletions = paths.map((one) => apiOf(platform.fetch, token)(`DELETE ${one}`))
+  // As many as one owner may have decided at once.
+  await until(() => held === 8)
+  isOpen = true
+  await revokeToken(platform.store, jti, { exp, nowSeconds: platform.now / 1000 })
+  gate.resolve()
+  const statuses = (await Promise.all(deletions)).map(({ status }) => status)
+  expect(statuses.filter((status) => status === 200)).toHaveLength(8)
+  expect(statuses.filter((status) => status === 401)).toHaveLength(12)
+})
+
+test('headers without a URL are for the connection as it was, and not for one of its name', async () => {
+  const asked: { url: string; secret: unknown; end: () => void }[] = []
+  const platform = await createTestPlatform({
+    upstream: {
+      send({ url, headers }) {
+        const { promise, reject } = Promise.withResolvers<never>()
+        const secret = (headers as Record<string, string>)['x-secret']
+        asked.push({ url, secret, end: () => reject(new UpstreamError('down', 'there is nothing here')) })
+        return promise
+      },
+    },
+  })
+  const api = ada(platform)
+  const probed = async (answer: ReturnType<typeof api>) => {
+    const before = asked.length
+    await until(() => asked.length > before)
+    asked.at(-1)?.end()
+    return answer
+  }
+  await probed(api(`PUT ${path}`, { mcpUrl: 'https://one.example/mcp' }))
+  const secret = api(`PUT ${path}`, { headers: { 'x-secret': 'of the first' } })
+  await until(() => asked.length === 2)
+  await api(`DELETE ${path}`)
+  platform.now += 1000
+  expect(await probed(api(`PUT ${path}`, { mcpUrl: 'https://evil.example/mcp' }))).toMatchObject({ status: 201 })
+  asked[1]?.end()
+  expect(await secret).toMatchObject({ status: 409, body: { error: 'conflict' } })
+  expect(asked.map(({ url, secret }) => [url, secret])).toEqual([
+    ['https://one.example/mcp', undefined],
+    ['https://one.example/mcp', 'of the first'],
+    ['https://evil.example/mcp', undefined],
+  ])
 })
 
 describe('where others always come first, a write ends after some attempts', () => {

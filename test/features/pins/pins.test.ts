@@ -1,6 +1,7 @@
 /** Pins at every endpoint of a platform, with a server that changes its mind. */
 
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { revokeToken } from '../../../src/auth/revocation.ts'
 import { listFreshMs } from '../../../src/features/endpoint/kept-lists.ts'
 import { DifferenceRoom, differencesCharsMax, differencesOf } from '../../../src/features/pins/pin-differences.ts'
 import { noPins, pinnedToolsMax, reportedMax, type Seen, withSeen } from '../../../src/features/pins/pin-record.ts'
@@ -10,7 +11,9 @@ import type { SourceFile } from '../../../src/maintenance/seed/source-files.ts'
 import type { PinList } from '../../../src/model/pins.ts'
 import { drained } from '../../../src/schema/steps.ts'
 import { keyOf } from '../../../src/storage/keys.ts'
+import type { Store } from '../../../src/storage/store.ts'
 import { mintToken } from '../../api/cases.ts'
+import { openMemoryStore } from '../../support/memory-store.ts'
 import { createTestPlatform, problemsOf, type TestPlatform } from '../../support/platform.ts'
 import { random } from '../../support/random.ts'
 import { sampleKeys } from '../../support/sample.ts'
@@ -538,6 +541,42 @@ test('a call that waits for its session is refused, if its tool changes meanwhil
   }
   expect((await platform.fetch(single, { method: 'POST', headers, body })).status).toBe(403)
   expect(calls).toEqual([])
+})
+
+test('an acceptance that waited for another is not written once its token is revoked', async () => {
+  const gate = Promise.withResolvers<void>()
+  let [isHeld, held] = [false, 0]
+  const memory = openMemoryStore()
+  const store: Store = {
+    ...memory,
+    async commit(write) {
+      held += Number(isHeld)
+      if (isHeld) await gate.promise
+      return memory.commit(write)
+    },
+  }
+  await begin({ pins: 'block' }, { store })
+  await namesAt(single)
+  edit('search', () => ({ description: 'Better' }))
+  edit('send', () => ({ description: 'Better' }))
+  await relist()
+  const [search, , send] = (await pins()).tools
+  const token = await mintToken(platform.fetch, sampleKeys.ada)
+  const { jti, exp } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
+  isHeld = true
+  const first = accept({ accept: { search: search?.hash } })
+  await until(() => held === 1)
+  const second = platform.fetch('/connect/ada/one/.pins', {
+    method: 'POST',
+    headers: bearer(token),
+    body: JSON.stringify({ accept: { send: send?.hash } }),
+  })
+  await Bun.sleep(0)
+  await revokeToken(memory, jti, { exp, nowSeconds: platform.now / 1000 })
+  gate.resolve()
+  isHeld = false
+  expect([(await first).status, (await second).status]).toEqual([200, 401])
+  expect([await stateOf('search'), await stateOf('send')]).toEqual(['accepted', 'changed'])
 })
 
 test('a tool is called before any list was read: the list is read first', async () => {
