@@ -42,7 +42,7 @@ export const authorizeHandlers = handlersOf({ authorizePage, decideConsent })
 
 async function authorizePage(deps: OAuthDeps, request: Request): Promise<Response> {
   const asked = await readRequest(deps, request) // 400, 404, 429
-  return asked instanceof Response ? asked : show(deps, asked) // 303
+  return asked instanceof Response ? asked : show(deps, request, asked) // 303
 }
 
 async function decideConsent(deps: OAuthDeps, request: Request): Promise<Response> {
@@ -56,7 +56,7 @@ async function decideConsent(deps: OAuthDeps, request: Request): Promise<Respons
   const { client, redirectUri, challenge, state, session, resource } = asked
   requireFormToken(form.one('form'), session.formToken(formOf(asked))) // 403
   const decision = readDecision(form, resource) // 400
-  if (typeof decision === 'object' && 'problem' in decision) return show(deps, asked, decision.problem)
+  if (typeof decision === 'object' && 'problem' in decision) return show(deps, request, asked, decision.problem)
   const answer = async (parameters: Record<string, string>) => {
     const to = withParameters(redirectUri, { ...parameters, ...(state !== undefined && { state }), iss: issuer })
     return withCookies(redirect(to), await endForOwnHost(to, request, deps))
@@ -76,13 +76,18 @@ async function decideConsent(deps: OAuthDeps, request: Request): Promise<Respons
 }
 
 /** The page, with the tools of the resource if they can be listed. `problem`: with the user's last choice. */
-async function show({ base, listTools }: OAuthDeps, asked: Asked, problem?: string): Promise<Response> {
-  const tools = await listTools(asked.context, asked.resource)
+async function show(deps: OAuthDeps, request: Request, asked: Asked, problem?: string): Promise<Response> {
+  const tools = await deps.listTools(asked.context, asked.resource)
+  // Servers may have been waited for.
+  const now = await enter(deps, request, asked.resource) // 404
+  if (now instanceof Response) return now // 303
+  // Another one of its name has tools of its own.
+  if (now.resource.madeAt !== asked.resource.madeAt) return show(deps, request, { ...asked, ...now }, problem)
   const isListed =
     tools !== undefined &&
     tools.length <= grantToolsMax &&
     tools.map(({ name }) => name).join('').length <= listedToolsCharsMax
-  return consentPage(base, asked, isListed ? tools : undefined, problem)
+  return consentPage(deps.base, { ...asked, ...now }, isListed ? tools : undefined, problem)
 }
 
 /** Checks what can be checked before anybody has signed in. Throws `invalid_request`. */
@@ -114,13 +119,9 @@ function readParameters(query: ReadonlyMap<string, string>) {
  * user; `rate_limited` if too many documents of clients are fetched for them.
  */
 async function readRequest(deps: OAuthDeps, request: Request): Promise<Asked | Response> {
-  const { sessions, base } = deps
   const { clientId, redirectUri, challenge, resource, state } = readParameters(readQuery(request.url))
-  const session = await sessions.find(request)
-  if (session === undefined) {
-    const next = `${pathOf(request.url)}${searchOf(request)}`
-    return redirect(`${base}/signin?${new URLSearchParams({ next })}`)
-  }
+  const session = await deps.sessions.find(request)
+  if (session === undefined) return toSignIn(deps, request)
   const named = resourceIn(deps, resource)
   if (named === undefined) {
     const like = resourceOf(deps, { namespace: 'NAMESPACE', connectionId: 'CONNECTION' })
@@ -133,9 +134,26 @@ async function readRequest(deps: OAuthDeps, request: Request): Promise<Asked | R
   if (!isRegistered(redirectUri, client.redirectUris)) {
     throw invalidRequest('redirect_uri: is not one that this client has registered')
   }
+  // The document of a client may have been waited for.
+  const entered = await enter(deps, request, named) // 404
+  return entered instanceof Response ? entered : { client, redirectUri, challenge, state, ...entered }
+}
+
+/** The session and the resource, as they are now, or the redirect to sign in and come back. Throws 404. */
+async function enter(
+  deps: OAuthDeps,
+  request: Request,
+  { namespace, connectionId, view }: Resource,
+): Promise<Pick<Asked, 'session' | 'context' | 'resource'> | Response> {
+  const session = await deps.sessions.find(request)
+  if (session === undefined) return toSignIn(deps, request)
   const context = { ...session, request, at: deps.clock.monotonic() }
-  const asked = await findAsked(deps, context, named) // 404
-  return { client, redirectUri, challenge, state, session, context, resource: asked }
+  return { session, context, resource: await findAsked(deps, context, { namespace, connectionId, view }) }
+}
+
+function toSignIn({ base }: OAuthDeps, request: Request): Response {
+  const next = `${pathOf(request.url)}${searchOf(request)}`
+  return redirect(`${base}/signin?${new URLSearchParams({ next })}`)
 }
 
 /**

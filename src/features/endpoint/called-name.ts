@@ -7,6 +7,7 @@ import { allowanceOf } from '../../fairness/allowance.ts'
 import type { Work } from '../../fairness/turns.ts'
 import { rpcCodes } from '../../model/mcp.ts'
 import { reading } from '../../schema/json.ts'
+import { isFresh } from '../gateway/forward.ts'
 import type { ListKind } from '../gateway/tool-requests.ts'
 import type { Target } from './endpoint-call.ts'
 import type { EndpointDeps } from './endpoint-deps.ts'
@@ -74,12 +75,15 @@ async function targetIn(
   const { context } = asked
   const { namespace } = asked.namespace
   try {
-    const connection = await deps.authorizer.requireConnection(asked.context, 'execute', { namespace, connectionId })
+    const ref = { namespace, connectionId }
+    const first = await deps.authorizer.requireConnection(context, 'execute', ref)
     // The class of a tool is in its definition; other calls need not wait for one.
     const offer =
       asked.via === 'search'
-        ? await deps.kept.use(context, [{ namespace, connectionId }], true, ([listed]) => listed?.kept)
-        : await deps.kept.offerOf(context, connection)
+        ? await deps.kept.use(context, [ref], true, ([listed]) => listed?.kept)
+        : await deps.kept.offerOf(context, first)
+    // Its server may have been waited for.
+    const connection = isFresh(deps, context) ? first : await deps.authorizer.requireConnection(context, 'execute', ref)
     const definition = async () => {
       const found = offer?.lists.tools.find((one) => one.own === own)
       if (found === undefined) return undefined

@@ -33,7 +33,7 @@ import { joining, listing, type Shown, withLists } from './joined-lists.ts'
 import { openSessionStream, openSubscription } from './list-stream.ts'
 import { listNamespaceTools } from './namespace-tools.ts'
 import { listRecipes } from './recipes.ts'
-import { callFound, searchDefinitions, searchTools } from './search-tools.ts'
+import { foundTarget, searchDefinitions, searchTools } from './search-tools.ts'
 import { seenConnections } from './seen-connections.ts'
 import { statusResult, statusTool } from './status-tool.ts'
 import { callTools } from './tool-search.ts'
@@ -142,10 +142,13 @@ async function callTool(deps: EndpointDeps, asked: EndpointRequest, name: string
   if (asked.options.isSearch && name === 'search_tools')
     return answered(deps, asked, (now) => searchTools(deps, now, (use) => shown(deps, now, use)))
   const as = callTools.find((one) => one === name)
-  if (asked.options.isSearch && as !== undefined) return callFound(deps, asked, as)
-  const target = await targetOfName(deps, asked, { kind: 'tools', name, path: ['params', 'name'] })
-  if (target instanceof Response) return target
-  return target === undefined ? unknown(asked, 'tool', name) : sendCall(deps, asked, target)
+  const found = await answered(deps, asked, async (now) => {
+    if (asked.options.isSearch && as !== undefined) return foundTarget(deps, now, as)
+    const target = await targetOfName(deps, now, { kind: 'tools', name, path: ['params', 'name'] })
+    if (target instanceof Response) return target
+    return target === undefined ? unknown(now, 'tool', name) : { asked: now, target }
+  }) // 401, 404, 403, 400, 429
+  return found instanceof Response ? found : sendCall(deps, found.asked, found.target)
 }
 
 /**
@@ -174,14 +177,16 @@ async function targetOf(
 
 /**
  * An answer that may wait for servers: meanwhile the caller may lose access, or the view may come to show less, for
- * which it is made again. Throws as `enterEndpoint`, and what `make` throws.
+ * which it is made again. Something else than an answer is given as it is: it is authorized when it is sent. Throws as
+ * `enterEndpoint`, and what `make` throws.
  */
-async function answered(
+async function answered<T = never>(
   deps: EndpointDeps,
   asked: EndpointRequest,
-  make: (now: EndpointRequest) => Promise<Response>,
-): Promise<Response> {
+  make: (now: EndpointRequest) => Promise<Response | T>,
+): Promise<Response | T> {
   const response = await make(asked)
+  if (!(response instanceof Response)) return response
   const entered = await enterEndpoint(deps, asked.context.request, true) // 401, 404, 403
   return narrowTheSame(entered.view, asked.view) ? response : answered(deps, { ...asked, ...entered }, make)
 }

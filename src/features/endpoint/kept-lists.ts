@@ -5,6 +5,7 @@
 
 import { LRUCache } from 'lru-cache'
 import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
+import type { SharedParts } from '../../auth/shared-parts.ts'
 import { manyConnections } from '../../auth/stored-connections.ts'
 import { notFound, PlatformError } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
@@ -12,7 +13,7 @@ import { ownerOf } from '../../fairness/owner.ts'
 import { Queue } from '../../fairness/queue.ts'
 import { inSlices } from '../../fairness/turns.ts'
 import { asPlatformError } from '../../http/error-response.ts'
-import { toolsCharsMax } from '../../limits.ts'
+import { authorizationFreshMs, toolsCharsMax } from '../../limits.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
 import { connectionChange, findConnection, findConnections, type StoredConnection } from '../../storage/connections.ts'
 import { keyOf } from '../../storage/keys.ts'
@@ -92,7 +93,7 @@ export interface Size {
   readonly definitions: number
 }
 
-export interface KeptListsDeps extends GatewayDeps {
+export interface KeptListsDeps extends GatewayDeps, Pick<SharedParts, 'directory'> {
   readonly quota: Usage
 }
 
@@ -154,22 +155,36 @@ export class KeptLists implements FirstLists {
     }
   }
 
-  #all(
+  async #all(
     context: RequestContext,
     stored: readonly (Pick<ListedConnection, 'ref' | 'stored'> & Size)[],
     mayAsk: boolean,
   ): Promise<ListedConnection[]> {
-    const { clock } = this.#deps
-    const until = clock.monotonic() + unseenWaitMs
+    const { clock, directory } = this.#deps
+    const began = clock.monotonic()
     const fits = fitting(stored, (one) => one)
-    return Promise.all(
+    const listed = await Promise.all(
       stored.map((size) => {
         const { bytes: _, definitions: __, ...one } = size
         if (!fits.has(size)) return { ...one, problem: tooLarge }
-        const listed = this.#listed(context, one, mayAsk).then((all) => this.#accepted(context, all))
-        return within(until - clock.monotonic(), listed, () => ({ ...one, problem: late }))
+        const left = began + unseenWaitMs - clock.monotonic()
+        return within(left, this.#listed(context, one, mayAsk), () => ({ ...one, problem: late }))
       }),
     )
+    if (clock.monotonic() - began <= authorizationFreshMs) return this.#accepted(context, listed)
+    // Servers were waited for: what their connections are, and what their pins are set to, may have changed.
+    return this.#accepted({ ...context, directory: await directory.current() }, await this.#now(context, listed))
+  }
+
+  /** Connections as they are now, without those that are gone, and without the lists of those that were changed. */
+  async #now(context: RequestContext, listed: readonly ListedConnection[]): Promise<ListedConnection[]> {
+    const refs = listed.map(({ ref }) => ref)
+    const found = await manyConnections(this.#deps.store, context.request, refs)
+    return listed.flatMap((one, index) => {
+      const stored = found[index]
+      if (stored === undefined) return []
+      return hashOf(stored) === hashOf(one.stored) ? { ...one, stored } : { ref: one.ref, stored, problem: late }
+    })
   }
 
   async #listed(
@@ -198,10 +213,13 @@ export class KeptLists implements FirstLists {
     )
   }
 
-  async #accepted(context: RequestContext, listed: ListedConnection): Promise<ListedConnection> {
-    const { ref, stored, kept } = listed
-    if (kept === undefined) return listed
-    return { ...listed, kept: await acceptedLists(this.#deps.pins, context, { ...ref, stored }, kept) }
+  #accepted(context: RequestContext, listed: readonly ListedConnection[]): Promise<ListedConnection[]> {
+    return Promise.all(
+      listed.map(async (one) => {
+        const { ref, stored, kept } = one
+        return kept ? { ...one, kept: await acceptedLists(this.#deps.pins, context, { ...ref, stored }, kept) } : one
+      }),
+    )
   }
 
   /** Reads the offer of a connection that was read just now, without asking its server; undefined if unknown. */

@@ -13,7 +13,7 @@ import { type JsonPath, replacingValues } from '../../schema/replace-values.ts'
 import type { JsonSchema } from '../../schema/schema-costs.ts'
 import { type Message, parsingMessage } from '../gateway/message.ts'
 import { targetOfName } from './called-name.ts'
-import { isPath, sendCall } from './endpoint-call.ts'
+import { isPath, type Target } from './endpoint-call.ts'
 import type { EndpointDeps } from './endpoint-deps.ts'
 import {
   answer,
@@ -147,8 +147,15 @@ function shortForm({ listed, definition }: ListedDefinition) {
   return { name: listed, call: callToolOf(definition), signature: signatureOf(listed, definition) }
 }
 
-/** Answers a call of `call_read`, `call_write` or `call_destructive`. Throws 403, 429, and what a call throws. */
-export async function callFound(deps: EndpointDeps, asked: EndpointRequest, as: CallTool): Promise<Response> {
+/**
+ * The tool that a call of `call_read`, `call_write` or `call_destructive` is for, with the call as its client would have
+ * sent it; an answer where it is not to be called so. Throws 400, 429.
+ */
+export async function foundTarget(
+  deps: EndpointDeps,
+  asked: EndpointRequest,
+  as: CallTool,
+): Promise<{ readonly asked: EndpointRequest; readonly target: Target } | Response> {
   const { name, arguments: given = {} } = argumentsOf(asked.message)
   if (typeof name !== 'string' || typeof given !== 'object' || given === null || Array.isArray(given))
     return rpcError(asked, rpcCodes.invalidParams, 'arguments: must be {"name": text, "arguments": object}')
@@ -163,7 +170,7 @@ export async function callFound(deps: EndpointDeps, asked: EndpointRequest, as: 
     rpc: { ...described.message.body, params },
   })
   // Before anything is said of the tool. It is refused, and recorded, as any call is.
-  if (!decision.allowed) return sendCall(deps, described, target) // 403
+  if (!decision.allowed) return { asked: described, target }
   const definition = await target.definition?.()
   const use = callToolOf(definition)
   if (use !== as) {
@@ -176,7 +183,7 @@ export async function callFound(deps: EndpointDeps, asked: EndpointRequest, as: 
     const structuredContent = { error: 'invalid_arguments', message: problem, inputSchema }
     return answer(asked, { isError: true, content: text(problem), structuredContent })
   }
-  return sendCall(deps, described, target)
+  return { asked: described, target }
 }
 
 const argumentsOf = ({ body }: Message) =>

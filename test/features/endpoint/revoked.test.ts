@@ -24,7 +24,8 @@ beforeAll(() => {
       capabilities: { tools: {} },
       serverInfo: { name: 's', version: '1' },
     }
-    const tools = [{ name: 'find_secrets', inputSchema: { type: 'object' } }]
+    const inputSchema = { type: 'object', properties: { text: { type: 'string' } } }
+    const tools = [{ name: 'find_secrets', inputSchema }]
     return Response.json({ jsonrpc: '2.0', id, result: method === 'initialize' ? greeting : { tools } })
   })
 })
@@ -136,6 +137,8 @@ describe('with a view that is narrowed meanwhile', () => {
   const waiting = {
     'by a bare name': call('find_secrets'),
     'found by a search': call('call_destructive', { name: 'one__find_secrets', arguments: {} }),
+    'by the wrong one of three tools': call('call_read', { name: 'one__find_secrets', arguments: {} }),
+    'with arguments that do not fit': call('call_destructive', { name: 'one__find_secrets', arguments: { text: 1 } }),
   }
   for (const [what, body] of Object.entries(waiting)) {
     test(`a call ${what} that waits for a list is refused`, async () => {
@@ -169,6 +172,36 @@ describe('with a view that is narrowed meanwhile', () => {
     const { status, text } = await send('POST', '/connect/shared/mcp?tools=search', body)
     expect([status, called]).toEqual([404, 0])
     expect(text).not.toContain('find_secrets')
+  })
+
+  test('a bare name of two tools is ambiguous to nobody after the revocation of a token', async () => {
+    await send('PUT', '/connect/ada/two', { mcpUrl: `http://127.0.0.1:${upstream.port}/mcp` })
+    const { jti, exp } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
+    whenListed = async () => {
+      whenListed = async () => {}
+      platform.now += 100
+      await revokeToken(platform.store, jti, { exp, nowSeconds: platform.now / 1000 })
+    }
+    expect((await send('POST', endpoint, call('find_secrets'), token)).status).toBe(401)
+    expect((await send('POST', endpoint, call('find_secrets'))).text).toContain('Use one of: one__find_secrets')
+  })
+
+  test('a list that waits for servers leaves out a connection that the token has come to see no more', async () => {
+    const metadata = (team: string) => ({ mcpUrl: `http://127.0.0.1:${upstream.port}/mcp`, metadata: { team } })
+    await send('PUT', '/connect/ada/one', metadata('a'))
+    await send('PUT', '/connect/ada/two', { ...metadata('a'), name: 'two' })
+    const narrow = await mintToken(platform.fetch, sampleKeys.ada, { policy: [{ metadata: { team: 'a' } }] })
+    let lists = 0
+    whenListed = async () => {
+      lists += 1
+      if (lists !== 2) return
+      platform.now += 100
+      expect((await send('PUT', '/connect/ada/one', metadata('b'))).status).toBe(200)
+    }
+    const { status, text } = await send('POST', '/connect/ada/mcp', message('tools/list'), narrow)
+    expect([status, lists]).toEqual([200, 2])
+    expect(text).toContain('two__find_secrets')
+    expect(text).not.toContain('one__find_secrets')
   })
 
   for (const [what, body] of Object.entries({
