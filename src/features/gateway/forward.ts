@@ -84,13 +84,24 @@ export function isFresh({ clock }: Pick<GatewayDeps, 'clock'>, { at }: Pick<Requ
 
 /**
  * Authorizes a message again, by the view as it is now. Resolves with the call. Throws what `authorizeCall` and
- * `authorizeMessage` throw, and `upstream_error` if another server would be asked now.
+ * `authorizeMessage` throw, and `upstream_error` if another server would be asked now, or the pins have come to block.
  */
 async function requireUnchanged(deps: GatewayDeps, call: AuthorizedCall, exchange: Exchange): Promise<AuthorizedCall> {
   const renewed = await authorizeMessage(deps, await call.renew(), exchange)
+  await requireSamePins(deps, renewed, exchange)
   if (askedAs(renewed.connection.stored) === askedAs(call.connection.stored)) return renewed
   const { id } = exchange.message
   throw new PlatformError('upstream_error', 'The connection was changed meanwhile: send the request again', { id })
+}
+
+/**
+ * Throws `upstream_error` if the pins have come to `block` since the request was sent: its answer is not compared with
+ * them as it would be now, and may be a stream that lasts for an hour.
+ */
+async function requireSamePins(deps: GatewayDeps, now: AuthorizedCall, { message, pins }: Exchange): Promise<void> {
+  if (pins === 'block' || (await pinsFor(deps, now)) !== 'block') return
+  const text = 'The pins of the connection were set to block meanwhile: send the request again'
+  throw new PlatformError('upstream_error', text, { id: message.id })
 }
 
 /** Before a message is sent that waited, for a session or a token: the view and the pins may be others by then. */
@@ -151,7 +162,7 @@ async function forwardAllowed(deps: GatewayDeps, call: AuthorizedCall, exchange:
   try {
     // A mock may delay its answer, and an upstream may take its time. A caller that was revoked meanwhile receives
     // nothing of the result.
-    if (!isFresh(deps, allowed.context)) await allowed.renew()
+    if (!isFresh(deps, allowed.context)) await requireSamePins(deps, await allowed.renew(), { ...exchange, pins })
     return response
   } catch (thrown) {
     await response.body?.cancel()

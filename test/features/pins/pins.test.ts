@@ -49,6 +49,7 @@ let calls: string[] = []
 /** The whole answer to a method, in place of an honest one: `ID` stands for the request's id. */
 let raw: Record<string, string> = {}
 let whenGreeted: () => Promise<unknown> = async () => {}
+let whenListed: () => Promise<unknown> = async () => {}
 let upstream: Bun.Server<undefined>
 let platform: TestPlatform
 
@@ -63,6 +64,7 @@ beforeAll(() => {
     }
     if (id === undefined) return new Response(null, { status: 202 })
     if (method === 'initialize') await whenGreeted()
+    if (method === 'tools/list') await whenListed()
     const odd = isOther ? undefined : raw[method]?.replaceAll('ID', JSON.stringify(id))
     if (odd !== undefined) {
       const type = odd.startsWith('data:') ? 'text/event-stream' : 'application/json'
@@ -577,6 +579,25 @@ test('an acceptance that waited for another is not written once its token is rev
   isHeld = false
   expect([(await first).status, (await second).status]).toEqual([200, 401])
   expect([await stateOf('search'), await stateOf('send')]).toEqual(['accepted', 'changed'])
+})
+
+test('a list that was asked for before its pins came to block is withheld', async () => {
+  await begin({ pins: 'warn' })
+  await namesAt(single)
+  edit('search', () => ({ description: 'Evil' }))
+  whenListed = async () => {
+    whenListed = async () => {}
+    platform.now += 100
+    const mcpUrl = urlOfServer()
+    const body = JSON.stringify({ mcpUrl, pins: 'block' })
+    expect(
+      (await platform.fetch('/connect/ada/one', { method: 'PUT', headers: bearer(sampleKeys.ada), body })).status,
+    ).toBe(200)
+  }
+  const withheld = await rpc(single, 'tools/list')
+  expect(withheld.error.message).toContain('pins')
+  expect(JSON.stringify(withheld)).not.toContain('Evil')
+  expect(await namesAt(single)).toEqual(['store', 'send'])
 })
 
 test('a tool is called before any list was read: the list is read first', async () => {
