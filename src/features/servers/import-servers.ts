@@ -16,6 +16,7 @@ import {
   namespaceEntry,
   newListingVersions,
   readListing,
+  readNamespace,
   readServer,
   serverEntry,
   withIndex,
@@ -61,7 +62,7 @@ export async function planImport(store: Store, documents: readonly unknown[], op
   for (const one of chosen) {
     if (slices?.isOver) await slices.next()
     const place = await placeOf(store, qualifiedNameOf(one.json.name, namespace))
-    const problem = await refusalOf(store, one, place, { names, namespaces })
+    const problem = await refusalOf(store, one, place, { names, namespaces, owner: userId })
     if (problem !== undefined) {
       problems.push(`${one.json.name}: ${problem}`)
       continue
@@ -114,23 +115,38 @@ async function chooseVersions(documents: readonly unknown[], slices: Slices | un
 
 type Place = Awaited<ReturnType<typeof placeOf>>
 
-/** Where a server is imported to, and the server that is there. `isNew`: the namespace does not exist. */
+/**
+ * Where a server is imported to, and the server that is there. `isNew`: the namespace does not exist. `owner`: the user
+ * or organization that it belongs to.
+ */
 async function placeOf(store: Store, qualifiedName: string) {
   const namespace = namespaceOf(qualifiedName)
   const keys = [keyOf('namespace', namespace), keyOf('server', qualifiedName), listingKey(qualifiedName)]
   const [holder, stored, storedListing] = await store.getMany(keys)
   const kept = storedListing === undefined ? undefined : extrasOf(readListing(storedListing))
-  return { qualifiedName, namespace, isNew: holder === undefined, stored, storedListing, kept }
+  const found = holder && readNamespace(holder)
+  const owner = found && ('organizationId' in found ? found.organizationId : found.userId)
+  return { qualifiedName, namespace, isNew: holder === undefined, owner, stored, storedListing, kept }
 }
 
-/** `names`, `namespaces`: of this import so far. Undefined if nothing is against the import of a server. */
+interface Before {
+  /** Of this import so far. */
+  readonly names: ReadonlySet<string>
+  readonly namespaces: ReadonlyMap<string, string>
+  /** Who shall own what is imported: who owns a namespace may send its servers elsewhere. */
+  readonly owner: string
+}
+
+/** Undefined if nothing is against the import of a server. */
 async function refusalOf(
   store: Store,
   { json }: Chosen,
-  { qualifiedName, namespace, isNew, stored, kept }: Place,
-  { names, namespaces }: { readonly names: ReadonlySet<string>; readonly namespaces: ReadonlyMap<string, string> },
+  { qualifiedName, namespace, isNew, owner, stored, kept }: Place,
+  { names, namespaces, owner: wanted }: Before,
 ): Promise<string | undefined> {
   if (!isQualifiedName(qualifiedName)) return `${qualifiedName} cannot be the name of a server here`
+  if (!isNew && owner !== wanted)
+    return `the namespace ${namespace} belongs to ${owner}: choose another --namespace, or name ${owner} as the --owner`
   const fixture = await store.get(placeKey(keyOf('server', qualifiedName)))
   if (fixture !== undefined) return `a fixture brings it (${Buffer.from(fixture)})`
   if (stored !== undefined && kept?.serverJson === undefined)

@@ -253,6 +253,17 @@ describe('an import', () => {
     expect(await load(documents, 'mirror')).toMatchObject({ namespaces: [] })
   })
 
+  test('leaves out what would come into a namespace of somebody else, who could change it', async () => {
+    await ada('PUT /namespaces/mirror')
+    const imported = (userId: string) =>
+      importServers(platform.store, [weather], { userId, now: new Date(startOfTime), namespace: 'mirror' })
+    expect(await imported('operator')).toMatchObject({
+      servers: [],
+      leftOut: [expect.stringContaining('the namespace mirror belongs to ada')],
+    })
+    expect((await imported('ada')).servers).toEqual(['mirror/io.github.someone.weather'])
+  })
+
   test('takes no older version of a server whose latest is deleted', async () => {
     const versions = [
       { server: { ...weather, version: '1.0.0' }, _meta: official({ isLatest: false }) },
