@@ -62,6 +62,12 @@ function parseMsOf(characters: number): number {
  */
 const waitingRequestBytes = 8 * 1024
 
+/**
+ * Bytes of memory for a byte of a connection's record in its parsed form, which has at most 1,000 values besides its
+ * texts. Past it: as for `pendingBytesMax`.
+ */
+const parsedRecordMemoryFactor = 3
+
 /** The places that requests wait for, by what they read. */
 const placesFor = { many: 'reads', question: 'questions', log: 'logReads' } as const
 
@@ -205,6 +211,17 @@ export class Allowance {
     this.#fairness.time.spend(ownerOf(holder), (bytes / 2 ** 20) * answerMsPerMegabyte)
     this.#take(holder, bytes, 'This caller has too many unread responses open: read or close some')
     return () => this.#fairness.memory.giveBack(holder, bytes)
+  }
+
+  /**
+   * Takes the memory of records of so many bytes while their parsed form is in use. Returns the function that gives it
+   * back. Throws `rate_limited`.
+   */
+  takeRecords(bytes: number): () => void {
+    const { holder } = this
+    const taken = bytes * parsedRecordMemoryFactor
+    this.#take(holder, taken, 'Too many requests of this caller wait for servers')
+    return () => this.#fairness.memory.giveBack(holder, taken)
   }
 
   #take(holder: Holder, bytes: number, refusal: string, shares: Shares = this.#fairness.memory): void {

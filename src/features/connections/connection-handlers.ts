@@ -6,7 +6,7 @@
 import type { RequestContext } from '../../auth/authorizer.ts'
 import { conflict, notFound } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
-import { readJsonBody } from '../../http/body.ts'
+import { ordinaryBody, readJsonBody } from '../../http/body.ts'
 import { handlersOf } from '../../http/handler.ts'
 import { namesInPath } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
@@ -22,6 +22,10 @@ import { readWrite } from './draft.ts'
 import { readListQuery } from './list-query.ts'
 import { createProbing } from './probing.ts'
 import { createOne, deleteOne, replaceOne, type WriterDeps } from './writer.ts'
+
+/** Ours: values in the objects and arrays of a body that writes a connection; every request that reads the connection parses them. Past it: 400. */
+const connectionValuesMax = 1000
+const connectionBody = { ...ordinaryBody, valuesMax: connectionValuesMax }
 
 export interface ConnectionDeps extends WriterDeps {
   readonly lists: ConnectionLists
@@ -61,7 +65,7 @@ async function createConnection(deps: ConnectionDeps, request: Request): Promise
   const context = await writes.authenticate(request) // 401, 429
   const namespace = await authorizer.requireNamespace(context, namesInPath(request.url)[0], 'write') // 404, 403
   refuseQuery(request.url) // 400
-  const write = readWrite(await readJsonBody(request)) // 400
+  const write = readWrite(await readJsonBody(request, connectionBody)) // 400
   const probing = createProbing(deps.upstream, context)
   // The generated id may be taken; then another one is generated.
   const created = await decideAgain(`the namespace ${namespace}`, async () => {
@@ -81,10 +85,10 @@ async function replaceConnection(deps: ConnectionDeps, request: Request): Promis
   const namespace = await authorizer.requireNamespace(context, name, 'write') // 404, 403
   if (connectionId === undefined || !isConnectionId(connectionId)) throw notFound()
   refuseQuery(request.url) // 400
-  const write = readWrite(await readJsonBody(request)) // 400
+  const write = readWrite(await readJsonBody(request, connectionBody)) // 400
   const probing = createProbing(deps.upstream, context)
   const queue = queueOf(request)
-  // What names no server is for that of the connection as it was when the request came.
+  // A write that names no server is for that of the connection as it was when the request came.
   const isForThisOne = write.mcpUrl === undefined && write.server === undefined
   const known = isForThisOne ? await findConnection(store, namespace, connectionId) : undefined
   return decideAgain(queue, async () => {

@@ -141,10 +141,12 @@ export class KeptLists implements FirstLists {
       return one === undefined ? [] : [{ ref, stored: one, bytes, definitions }]
     })
     const bytes = stored.reduce((sum, one) => sum + one.bytes, 0)
-    if (bytes <= largeBytes) return use(await this.#all(context, stored, mayAsk))
     const allowance = allowanceOf(context.request)
-    const leaves = [await this.#joiners.enter(context.caller)]
+    // They may wait for servers with the request.
+    const leaves = [allowance.takeRecords(stored.reduce((sum, one) => sum + one.stored.bytes.length, 0))]
     try {
+      if (bytes <= largeBytes) return await use(await this.#all(context, stored, mayAsk))
+      leaves.push(await this.#joiners.enter(context.caller))
       // Before the place: an owner that waits for its time holds up nobody else.
       await allowance.pace((bytes / 2 ** 20) * joinMsPerMegabyte)
       leaves.push(await this.#joins.enter(context.caller))
@@ -163,14 +165,14 @@ export class KeptLists implements FirstLists {
     const { clock, directory } = this.#deps
     const began = clock.monotonic()
     const fits = fitting(stored, (one) => one)
-    const listed = await Promise.all(
-      stored.map((size) => {
-        const { bytes: _, definitions: __, ...one } = size
-        if (!fits.has(size)) return { ...one, problem: tooLarge }
-        const left = began + unseenWaitMs - clock.monotonic()
-        return within(left, this.#listed(context, one, mayAsk), () => ({ ...one, problem: late }))
-      }),
+    const known = await Promise.all(
+      stored.map((one) => (fits.has(one) ? this.#known(context, one, mayAsk) : { problem: tooLarge })),
     )
+    const left = began + unseenWaitMs - clock.monotonic()
+    const found = await Promise.all(
+      known.map((one) => ('reading' in one ? within(left, one.reading, () => ({ problem: late })) : one)),
+    )
+    const listed = stored.map(({ ref, stored }, index) => ({ ref, stored, ...found[index] }))
     if (clock.monotonic() - began <= authorizationFreshMs) return this.#accepted(context, listed)
     // Servers were waited for: what their connections are, and what their pins are set to, may have changed.
     return this.#accepted({ ...context, directory: await directory.current() }, await this.#now(context, listed))
@@ -187,30 +189,30 @@ export class KeptLists implements FirstLists {
     })
   }
 
-  async #listed(
+  /**
+   * The lists of a connection as far as they are known, or a read of them. The read outlives requests that no longer wait for it, so it has
+   * nothing of theirs.
+   */
+  async #known(
     context: RequestContext,
     { ref, stored }: Pick<ListedConnection, 'ref' | 'stored'>,
     mayAsk: boolean,
-  ): Promise<ListedConnection> {
+  ): Promise<Known | { readonly reading: Promise<Known> }> {
     const name = nameOf(ref)
     const of = hashOf(stored)
     const kept = await this.#keptOf(context, { ref, stored }, of)
     const state = stateProblem(stored)
-    const known = { ref, stored, kept }
-    if (state !== undefined) return { ...known, problem: state }
+    if (state !== undefined) return { kept, problem: state }
     const last = this.#lastReads.get(name)
     const isKnown = last?.of === of
     const age = isKnown ? this.#deps.clock.monotonic() - last.at : Number.POSITIVE_INFINITY
     const problem = isKnown ? last.problem : undefined
-    if (!mayAsk || (kept === undefined && problem !== undefined && age < failedRestMs)) return { ...known, problem }
+    if (!mayAsk || (kept === undefined && problem !== undefined && age < failedRestMs)) return { kept, problem }
     if (kept !== undefined) {
       if (age >= listFreshMs) this.#readOnce(context, ref, stored).catch(() => {})
-      return { ...known, problem }
+      return { kept, problem }
     }
-    return this.#readOnce(context, ref, stored).then(
-      (kept) => ({ ref, stored, kept }),
-      (thrown) => ({ ref, stored, problem: problemOf(thrown) }),
-    )
+    return { reading: this.#readOnce(context, ref, stored).then(asKnown, asProblem) }
   }
 
   #accepted(context: RequestContext, listed: readonly ListedConnection[]): Promise<ListedConnection[]> {
@@ -329,6 +331,11 @@ export class KeptLists implements FirstLists {
     await store.commit({ ...change, puts: [...(change.puts ?? []), { key, value }] })
   }
 }
+
+type Known = Pick<ListedConnection, 'kept' | 'problem'>
+
+const asKnown = (kept: Kept): Known => ({ kept })
+const asProblem = (thrown: unknown): Known => ({ problem: problemOf(thrown) })
 
 const late = { error: 'upstream_timeout', message: 'The MCP server has not listed its tools yet' } as const
 /** Those that one answer has room for, the smallest first: a server that lists very much leaves out itself alone. */

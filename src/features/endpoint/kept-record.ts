@@ -11,8 +11,8 @@ import { type Definition, type ListKind, listKinds } from '../gateway/tool-reque
 /** Lines that are divided in one step. */
 const linesPerStep = 1000
 
-/** Everything that a server offers. */
-export type Offer = { readonly [Kind in ListKind]: readonly Definition[] } & {
+/** Everything that a server offers: each definition as a line of the record. */
+export type Offer = { readonly [Kind in ListKind]: readonly string[] } & {
   /** The revisions that the server speaks. */
   readonly era: Message['era']
   readonly instructions?: string
@@ -46,30 +46,39 @@ interface Head extends Omit<Kept, 'lists'> {
 
 const kinds = Object.keys(listKinds) as ListKind[]
 
+/** The lines of definitions, as work in steps: each list's are made when it is read, as they take less memory. */
+export function* writingLines(kind: ListKind, definitions: readonly Definition[]): Generator<number, string[]> {
+  const { identifier } = listKinds[kind]
+  const lines: string[] = []
+  for (const definition of definitions) {
+    const { [identifier]: own, ...others } = definition
+    const rest = JSON.stringify(others).slice(1)
+    lines.push(`${JSON.stringify(own)}${rest === '}' ? rest : `,${rest}`}`)
+    yield rest.length
+  }
+  return lines
+}
+
 /** The record of an offer, as work in steps. */
 export function* writingRecord(
   offer: Offer,
   { of, listedAt }: Pick<Kept, 'of' | 'listedAt'>,
 ): Generator<number, string> {
-  const lines: string[] = []
-  const counts: Partial<Record<ListKind, number>> = {}
-  for (const kind of kinds) {
-    const { identifier } = listKinds[kind]
-    counts[kind] = offer[kind].length
-    for (const definition of offer[kind]) {
-      const { [identifier]: own, ...others } = definition
-      const rest = JSON.stringify(others).slice(1)
-      lines.push(`${JSON.stringify(own)}${rest === '}' ? rest : `,${rest}`}`)
-      yield rest.length
-    }
-  }
+  const lines = kinds.flatMap((kind) => offer[kind])
+  const counts = Object.fromEntries(kinds.map((kind) => [kind, offer[kind].length]))
   const { era, instructions, instructionsHash } = offer
   const said = {
     ...(instructions !== undefined && { instructions }),
     ...(instructionsHash !== undefined && { instructionsHash }),
   }
   const told = { of, era, ...said, counts }
-  const id = Bun.SHA256.hash([JSON.stringify(told), ...lines].join('\n'), 'base64').slice(0, 22)
+  const hash = new Bun.SHA256().update(JSON.stringify(told))
+  for (const [index, line] of lines.entries()) {
+    if (index % linesPerStep === 0) yield linesPerStep
+    hash.update('\n').update(line)
+  }
+  const id = hash.digest('base64').slice(0, 22)
+  yield lines.reduce((sum, { length }) => sum + length, 0)
   return [JSON.stringify({ ...told, id, listedAt }), ...lines].join('\n')
 }
 

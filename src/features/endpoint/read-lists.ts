@@ -2,6 +2,7 @@
 
 import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
 import { notFound } from '../../errors.ts'
+import type { Allowance } from '../../fairness/allowance.ts'
 import { newestHandshake } from '../../model/mcp.ts'
 import { findConnection } from '../../storage/connections.ts'
 import { version } from '../../version.ts'
@@ -10,7 +11,7 @@ import { type GatewayDeps, sessionOwnerOf } from '../gateway/forward.ts'
 import { readGreeting, type ServerGreeting } from '../gateway/sessions.ts'
 import { ask, type ListKind, listDefinitions, MissingMethod } from '../gateway/tool-requests.ts'
 import { inBackground } from './background.ts'
-import { type Kept, type Offer, writingRecord } from './kept-record.ts'
+import { type Kept, type Offer, writingLines, writingRecord } from './kept-record.ts'
 
 /** Contract 20.4: milliseconds that a read of a server's lists may take. Past it: it ends as `upstream_timeout`. */
 export const listReadTimeoutMs = 30_000
@@ -32,7 +33,7 @@ export async function readOffer(
   const caller = { ...context.caller, blocks: [], metadataFingerprint: '' }
   const background = { holder: context.caller, signal: AbortSignal.timeout(listReadTimeoutMs) }
   return inBackground(deps, { ...context, caller }, background, async (own, allowance) => {
-    const offer = await readAll(deps, callOf(deps, own, connection))
+    const offer = await readAll(deps, callOf(deps, own, connection), allowance)
     return allowance.run(writingRecord(offer, head))
   })
 }
@@ -51,16 +52,17 @@ function callOf(deps: GatewayDeps, own: RequestContext, connection: AuthorizedCo
   }
 }
 
-async function readAll(deps: GatewayDeps, call: AuthorizedCall): Promise<Offer> {
+async function readAll(deps: GatewayDeps, call: AuthorizedCall, allowance: Allowance): Promise<Offer> {
   const isMocked = call.connection.stored.connection.mock?.enabled === true
   const greeted = isMocked ? await greet(deps, call) : undefined
   const offered = async (kind: ListKind, greeting: ServerGreeting | undefined) => {
     const capability = kind === 'resourceTemplates' ? 'resources' : kind
     if (greeting?.capabilities.includes(capability) === false) return []
-    return listDefinitions(deps, call, kind).catch((thrown) => {
+    const definitions = await listDefinitions(deps, call, kind).catch((thrown) => {
       if (thrown instanceof MissingMethod) return []
       throw thrown
     })
+    return allowance.run(writingLines(kind, definitions))
   }
   // Most servers have tools, and the request opens the session that says what else they have.
   const tools = await offered('tools', greeted)

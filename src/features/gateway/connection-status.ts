@@ -11,6 +11,7 @@ import type { ConnectionRef, ConnectionStatus } from '../../model/connection.ts'
 import type { Log } from '../../ops/log.ts'
 import { connectionChange, contacted, findConnection, type StoredConnection } from '../../storage/connections.ts'
 import type { Store } from '../../storage/store.ts'
+import { hashOf } from '../pins/pinned-definitions.ts'
 
 /** Ours: minimum interval between two writes of a connection's status. Within it: the stored status stays as it is. */
 export const statusWriteIntervalMs = 10_000
@@ -68,4 +69,13 @@ async function writeStatus(
  */
 export function askedAs({ connection, privatePart: { headers, input, oauth, setups } }: StoredConnection): string {
   return [connection.createdAt, connection.mcpUrl, headers ?? '', input ?? '', oauth ?? '', setups ?? 0].join('\0')
+}
+
+/** Characters of what a connection asks its server with, in the name of a session. Past it: a hash of them. */
+const sessionNameCharsMax = 512
+
+/** As `askedAs`, in few characters: thousands of sessions are kept by it, and a connection may have 64 kB of headers. */
+export function askedInShort(stored: StoredConnection): string {
+  const asked = askedAs(stored)
+  return asked.length <= sessionNameCharsMax ? asked : hashOf(asked)
 }

@@ -25,11 +25,19 @@ import type { AnswerMock } from '../mocks/mocks.ts'
 import type { UpstreamCredentials } from '../upstream-sign-in/token-refresh.ts'
 import type { AuthorizedCall } from './authorized-call.ts'
 import type { RecordCall } from './call-record.ts'
-import { askedAs, type RecordStatus } from './connection-status.ts'
+import { askedAs, askedInShort, type RecordStatus } from './connection-status.ts'
 import { filterTools } from './filter-tools.ts'
 import { type Message, withoutAmbiguousParams } from './message.ts'
 import type { WatchStream } from './open-streams.ts'
-import { comparing, notAsked, type PinDeps, pinsFor, requireAccepted, requirePlain } from './pinned-answers.ts'
+import {
+  comparing,
+  notAsked,
+  type PinDeps,
+  pinsFor,
+  requireAccepted,
+  requirePlain,
+  requireSamePins,
+} from './pinned-answers.ts'
 import type { SendUpstream } from './proxy.ts'
 import { errorsAsMessages, eventMemoryFactor, isEventStream, type Rewrite, rewriteAnswer } from './relayed-stream.ts'
 import type { Sessions } from './sessions.ts'
@@ -92,16 +100,6 @@ async function requireUnchanged(deps: GatewayDeps, call: AuthorizedCall, exchang
   if (askedAs(renewed.connection.stored) === askedAs(call.connection.stored)) return renewed
   const { id } = exchange.message
   throw new PlatformError('upstream_error', 'The connection was changed meanwhile: send the request again', { id })
-}
-
-/**
- * Throws `upstream_error` if the pins have come to `block` since the request was sent: its answer is not compared with
- * them as it would be now, and may be a stream that lasts for an hour.
- */
-async function requireSamePins(deps: GatewayDeps, now: AuthorizedCall, { message, pins }: Exchange): Promise<void> {
-  if (pins === 'block' || (await pinsFor(deps, now)) !== 'block') return
-  const text = 'The pins of the connection were set to block meanwhile: send the request again'
-  throw new PlatformError('upstream_error', text, { id: message.id })
 }
 
 /** Before a message is sent that waited, for a session or a token: the view and the pins may be others by then. */
@@ -376,7 +374,7 @@ export async function isGrantedBefore(
  */
 export function sessionOwnerOf({ context: { caller }, connection, endpoint }: AuthorizedCall): string {
   const { namespace, connectionId, stored } = connection
-  const owner = [`${namespace}/${connectionId}`, credentialIdOf(caller), askedAs(stored)].join('\0')
+  const owner = [`${namespace}/${connectionId}`, credentialIdOf(caller), askedInShort(stored)].join('\0')
   return endpoint === undefined ? owner : `${owner}\0${endpoint.client.sessionId}`
 }
 

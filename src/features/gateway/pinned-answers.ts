@@ -45,6 +45,20 @@ export async function pinsFor({ pins }: PinDeps, call: AuthorizedCall): Promise<
 }
 
 /**
+ * Throws `upstream_error` if the pins have come to `block` since the request was sent: its answer is not compared with
+ * them as it would be now, and may be a stream that lasts for an hour. `pins`: as they were set then.
+ */
+export async function requireSamePins(
+  deps: PinDeps,
+  now: AuthorizedCall,
+  { message, pins }: { readonly message: Message; readonly pins: PinsSetting },
+): Promise<void> {
+  if (pins === 'block' || (await pinsFor(deps, now)) !== 'block') return
+  const text = 'The pins of the connection were set to block meanwhile: send the request again'
+  throw new PlatformError('upstream_error', text, { id: message.id })
+}
+
+/**
  * Throws `forbidden` if the tool that a message calls is not accepted, and what reading the connection's first list
  * throws.
  */

@@ -3,6 +3,8 @@
  * 2025-11-25, lifecycle).
  */
 
+import { PlatformError } from '../../errors.ts'
+import { upstreamSessionIdCharsMax } from '../../limits.ts'
 import { newestHandshake } from '../../model/mcp.ts'
 import { toResponse, type UpstreamResponse } from '../../upstream/upstream.ts'
 import { version } from '../../version.ts'
@@ -46,6 +48,12 @@ export async function openPlatformSession(call: UpstreamCall, post: Post): Promi
   const protocolVersion = isVersion ? negotiated : newestHandshake
   if (id === undefined) return { id: null, protocolVersion, greeting }
   const initialized = { jsonrpc: '2.0', method: 'notifications/initialized' }
+  if (id.length > upstreamSessionIdCharsMax)
+    throw new PlatformError(
+      'upstream_error',
+      `The MCP server’s session id has more than ${upstreamSessionIdCharsMax} characters`,
+      { id: call.message.id },
+    )
   const done = await post(own, JSON.stringify(initialized), {
     'mcp-session-id': id,
     'mcp-protocol-version': protocolVersion,

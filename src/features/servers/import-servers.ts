@@ -133,7 +133,7 @@ interface Before {
   /** Of this import so far. */
   readonly names: ReadonlySet<string>
   readonly namespaces: ReadonlyMap<string, string>
-  /** Who shall own what is imported: who owns a namespace may send its servers elsewhere. */
+  /** Of the import: the owner of a namespace may send its servers elsewhere. */
   readonly owner: string
 }
 

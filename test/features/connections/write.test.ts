@@ -301,6 +301,7 @@ describe('what cannot be written is told, and nothing is', () => {
       'mcpUrl: is given twice',
     ],
     ['too much', { mcpUrl: url, metadata: { x: 'y'.repeat(70_000) } }, 'too large'],
+    ['too many values', { mcpUrl: url, metadata: { x: Array(1001).fill({}) } }, 'more than 1000 values'],
   ]
   for (const [what, body, message] of bad) {
     test(what, async () => {

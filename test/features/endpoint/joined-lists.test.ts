@@ -4,7 +4,7 @@ import { describe, expect, test } from 'bun:test'
 import type { Allowance } from '../../../src/fairness/allowance.ts'
 import { joining, joiningTexts, listing, type Shown } from '../../../src/features/endpoint/joined-lists.ts'
 import { joinedDefinitionsMax } from '../../../src/features/endpoint/kept-lists.ts'
-import { readingRecord, writingRecord } from '../../../src/features/endpoint/kept-record.ts'
+import { readingRecord, writingLines, writingRecord } from '../../../src/features/endpoint/kept-record.ts'
 import { rendering } from '../../../src/features/endpoint/rendered-offer.ts'
 import { writingFound } from '../../../src/features/endpoint/search-tools.ts'
 import { searching, toolIndex } from '../../../src/features/endpoint/tool-search.ts'
@@ -14,7 +14,8 @@ import { drained } from '../../../src/schema/steps.ts'
 
 /** A connection that offers these tools. */
 function connection(connectionId: string, tools: readonly Definition[]): Shown {
-  const offer = { tools, prompts: [], resources: [], resourceTemplates: [], era: 'handshake' } as const
+  const lines = drained(writingLines('tools', tools))
+  const offer = { tools: lines, prompts: [], resources: [], resourceTemplates: [], era: 'handshake' } as const
   const kept = drained(readingRecord(drained(writingRecord(offer, { of: '', listedAt: '' }))))
   const lists = drained(rendering(connectionId, kept, 46))
   return { ref: { namespace: 'ada', connectionId }, kept, lists } as unknown as Shown

@@ -1,6 +1,8 @@
 /** Sessions of upstreams: whose they are, and when they are opened. */
 
 import { expect, test } from 'bun:test'
+import type { AuthorizedCall } from '../../../src/features/gateway/authorized-call.ts'
+import { sessionOwnerOf } from '../../../src/features/gateway/forward.ts'
 import { createSessions, type PlatformSession } from '../../../src/features/gateway/sessions.ts'
 import { upstreamSessionIdCharsMax } from '../../../src/limits.ts'
 import { seed } from '../../support/platform.ts'
@@ -61,4 +63,18 @@ test('a session that has ended is noop, and the one that came after it is not', 
   const second = await own.platform('key', 'a', async () => session('s2'))
   own.forget('key', 'a', first)
   expect(await own.platform('key', 'a', async () => session('s3'))).toBe(second)
+})
+
+test('the name of a session is short, however much its connection sends, and another for each', () => {
+  const named = (headers: string) =>
+    sessionOwnerOf({
+      context: { caller: { keyId: 'key', family: 'key', userId: 'ada' } },
+      connection: {
+        ...{ namespace: 'ada', connectionId: 'one' },
+        stored: { connection: { createdAt: 'now', mcpUrl: 'https://one.example' }, privatePart: { headers } },
+      },
+    } as unknown as AuthorizedCall)
+  const names = ['a', 'b', 'a'.repeat(60_000), `b${'a'.repeat(60_000)}`].map(named)
+  expect(new Set(names).size).toBe(4)
+  expect(Math.max(...names.map(({ length }) => length))).toBeLessThan(700)
 })
