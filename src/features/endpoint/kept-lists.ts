@@ -190,8 +190,8 @@ export class KeptLists implements FirstLists {
   }
 
   /**
-   * The lists of a connection as far as they are known, or a read of them. The read outlives requests that no longer wait for it, so it has
-   * nothing of theirs.
+   * The lists of a connection as far as they are known, or a read of them. The read outlives requests that no longer
+   * wait for it, so it has nothing of theirs.
    */
   async #known(
     context: RequestContext,
