@@ -41,7 +41,8 @@ export async function importServersCommand(
   const documents = await withInputFile(file, 'servers', readDocuments)
   await using folder = await openNamedDataFolder(flags, terminal.stderr)
   const { store } = folder
-  const options = { userId: owner, now: new Date(), ...(namespace !== undefined && { namespace }) }
+  const mayBeOfOthers = namespace !== undefined && flags.owner === undefined
+  const options = { namespace, userId: owner, mayBeOfOthers, now: new Date() }
   const imported = await importServers(store, documents, options)
   const { servers, namespaces } = imported
   await auditCommand(flags.data, 'servers.imported', { servers: servers.length, namespaces: namespaces.length })

@@ -43,6 +43,11 @@ interface NewClient extends ConnectionRef {
 const servedAtOnce = 4
 const servedAgainMs = 1
 
+/** Events whose connection is in memory, of up to 200 kB each. Past it: it is read again. */
+const connectionsKeptMax = 100
+
+type EventConnections = LRUCache<KeptEvent, { version: string; found: Promise<StoredConnection | undefined> }>
+
 export class KeptEvent {
   /** Milliseconds since 1970. */
   readonly time: number
@@ -50,11 +55,12 @@ export class KeptEvent {
   /** Of chance: a number would tell a listener how many events others cause. */
   readonly id = crypto.randomUUID()
   readonly #shapes = new Map<string, Uint8Array>()
-  #connection: { readonly version: string; readonly found: Promise<StoredConnection | undefined> } | undefined
+  readonly #connections: EventConnections
 
-  constructor(time: number, happening: Happening) {
+  constructor(time: number, happening: Happening, connections: EventConnections = new LRUCache({ max: 1 })) {
     this.time = time
     this.happening = happening
+    this.#connections = connections
   }
 
   /**
@@ -65,14 +71,12 @@ export class KeptEvent {
     version: string,
     read: () => Promise<StoredConnection | undefined>,
   ): Promise<StoredConnection | undefined> {
-    if (version === '' || this.#connection?.version !== version) {
-      const found = read()
-      this.#connection = { version, found }
-      found.catch(() => {
-        this.#connection = undefined
-      })
-    }
-    return this.#connection.found
+    const known = this.#connections.get(this)
+    if (version !== '' && known?.version === version) return known.found
+    const found = read()
+    this.#connections.set(this, { version, found })
+    found.catch(() => this.#connections.delete(this))
+    return found
   }
 
   written(data: object): Uint8Array {
@@ -91,6 +95,7 @@ export class EventLog {
   readonly #places = new Shares(eventListenersMax)
   readonly #due = new Set<() => void>()
   readonly #clients: LRUCache<string, true>
+  readonly #connections: EventConnections = new LRUCache({ max: connectionsKeptMax })
   readonly #now: () => number
 
   /** `now`: the wall clock, in milliseconds. */
@@ -101,7 +106,7 @@ export class EventLog {
   }
 
   publish(happening: Happening): void {
-    const event = new KeptEvent(this.#now(), happening)
+    const event = new KeptEvent(this.#now(), happening, this.#connections)
     this.#events.push(event)
     if (this.#events.length > eventsKeptMax) this.#events.shift()
     for (const listener of this.#listeners.keys()) listener(event)

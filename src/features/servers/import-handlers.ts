@@ -29,7 +29,8 @@ async function importServers({ store, audit, clock, writes }: ServerDeps, reques
   if (documents.length > importedServersMax)
     throw invalidRequest(`servers: has ${documents.length} servers; at most ${importedServersMax} are imported at once`)
   const slices = allowanceOf(request).slices()
-  const options = { namespace, userId: owner, now: new Date(clock.now()), slices }
+  const mayBeOfOthers = namespace !== undefined && body.owner === undefined
+  const options = { namespace, userId: owner, mayBeOfOthers, now: new Date(clock.now()), slices }
   const imported = await change(() => planImport(store, documents, options)) // 401, 403
   const counts = { servers: imported.servers.length, namespaces: imported.namespaces.length }
   if (counts.servers > 0) await audit.recordDone('servers.imported', { ...auditedCaller(caller), ...counts })

@@ -34,8 +34,10 @@ const serverShape = validatorOf(ServerJson)
 interface ImportOptions {
   /** Of all servers. Without it, each has that of its name. */
   readonly namespace?: string | undefined
-  /** The owner of namespaces that are made. */
+  /** The owner of namespaces that are made, and of those that servers come into. */
   readonly userId: string
+  /** Whether a namespace that the import names, and whose owner it does not, may belong to somebody else. */
+  readonly mayBeOfOthers?: boolean | undefined
   readonly now: Date
   /** Those of a request: an import has hundreds of servers to check and to write. */
   readonly slices?: Slices
@@ -51,7 +53,7 @@ export function importServers(store: Store, documents: readonly unknown[], optio
 
 /** The write of an import, and what `importServers` resolves with. */
 export async function planImport(store: Store, documents: readonly unknown[], options: ImportOptions) {
-  const { namespace, userId, now, slices } = options
+  const { namespace, userId, mayBeOfOthers = false, now, slices } = options
   const { chosen, leftOut } = await chooseVersions(documents, slices)
   const puts: Entry[] = []
   const usages = createUsages()
@@ -62,7 +64,7 @@ export async function planImport(store: Store, documents: readonly unknown[], op
   for (const one of chosen) {
     if (slices?.isOver) await slices.next()
     const place = await placeOf(store, qualifiedNameOf(one.json.name, namespace))
-    const problem = await refusalOf(store, one, place, { names, namespaces, owner: userId })
+    const problem = await refusalOf(store, one, place, { names, namespaces, owner: mayBeOfOthers ? undefined : userId })
     if (problem !== undefined) {
       problems.push(`${one.json.name}: ${problem}`)
       continue
@@ -133,8 +135,8 @@ interface Before {
   /** Of this import so far. */
   readonly names: ReadonlySet<string>
   readonly namespaces: ReadonlyMap<string, string>
-  /** Of the import: the owner of a namespace may send its servers elsewhere. */
-  readonly owner: string
+  /** Of the import: the owner of a namespace may send its servers elsewhere. Undefined: anybody. */
+  readonly owner: string | undefined
 }
 
 /** Undefined if nothing is against the import of a server. */
@@ -145,7 +147,7 @@ async function refusalOf(
   { names, namespaces, owner: wanted }: Before,
 ): Promise<string | undefined> {
   if (!isQualifiedName(qualifiedName)) return `${qualifiedName} cannot be the name of a server here`
-  if (!isNew && owner !== wanted)
+  if (!isNew && wanted !== undefined && owner !== wanted)
     return `the namespace ${namespace} belongs to ${owner}: choose another --namespace, or name ${owner} as the --owner`
   const fixture = await store.get(placeKey(keyOf('server', qualifiedName)))
   if (fixture !== undefined) return `a fixture brings it (${Buffer.from(fixture)})`

@@ -2,6 +2,7 @@
 
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
+import { LRUCache } from 'lru-cache'
 import {
   EventLog,
   eventListenersMax,
@@ -347,4 +348,19 @@ test('the id of an event says nothing of others', async () => {
   const ids = new Set((await stream.heard()).map(({ id }) => id))
   for (const id of ids) expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/)
   await stream.stop()
+})
+
+test('few events hold their connection, and the others read it again', async () => {
+  const kept: ConstructorParameters<typeof KeptEvent>[2] = new LRUCache({ max: 2 })
+  let reads = 0
+  const read = async () => {
+    reads += 1
+    return undefined
+  }
+  const events = [1, 2, 3].map((time) => new KeptEvent(time, { type: 'audit', entry: {} }, kept))
+  for (const event of [...events, ...events.slice(1)]) await event.connection('v1', read)
+  expect(reads).toBe(3)
+  await events[0]?.connection('v1', read)
+  await events[0]?.connection('v2', read)
+  expect(reads).toBe(5)
 })
