@@ -73,12 +73,15 @@ export function* writingRecord(
   }
   const told = { of, era, ...said, counts }
   const hash = new Bun.SHA256().update(JSON.stringify(told))
+  let characters = 0
   for (const [index, line] of lines.entries()) {
-    if (index % linesPerStep === 0) yield linesPerStep
     hash.update('\n').update(line)
+    characters += line.length
+    if (index % linesPerStep > 0) continue
+    yield characters
+    characters = 0
   }
   const id = hash.digest('base64').slice(0, 22)
-  yield lines.reduce((sum, { length }) => sum + length, 0)
   return [JSON.stringify({ ...told, id, listedAt }), ...lines].join('\n')
 }
 
