@@ -16,7 +16,7 @@
 import { describe, expect, test } from 'bun:test'
 import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import { executable, sampleFolder, type Workplace, workplace } from '../support/executable.ts'
+import { executable, sampleFolder, type Workplace, withoutProgress, workplace } from '../support/executable.ts'
 import { freePort } from '../support/free-port.ts'
 import { isHere } from '../support/needs.ts'
 import { startPostgres } from '../support/postgres.ts'
@@ -172,7 +172,9 @@ async function runExamples({ folder }: Workplace, port: string, script: string):
   })
   const [stderr, code] = await Promise.all([new Response(child.stderr).text(), child.exited])
   const last = Number(readFileSync(join(folder, 'at'), 'utf8'))
-  const printed = Array.from({ length: last + 1 }, (_, index) => readFileSync(join(folder, `out.${index}`), 'utf8'))
+  const printed = Array.from({ length: last + 1 }, (_, index) =>
+    withoutProgress(readFileSync(join(folder, `out.${index}`), 'utf8')),
+  )
   return { code, stderr, printed }
 }
 
