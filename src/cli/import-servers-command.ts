@@ -37,16 +37,15 @@ export async function importServersCommand(
   file: string,
 ): Promise<void> {
   requireFlags(flags)
-  const { namespace, owner = 'operator' } = flags
+  const { namespace, owner } = flags
+  const userId = 'operator'
   const documents = await withInputFile(file, 'servers', readDocuments)
   await using folder = await openNamedDataFolder(flags, terminal.stderr)
   const { store } = folder
-  const mayBeOfOthers = namespace !== undefined && flags.owner === undefined
-  const options = { namespace, userId: owner, mayBeOfOthers, now: new Date() }
-  const imported = await importServers(store, documents, options)
+  const imported = await importServers(store, documents, { namespace, userId, owner, now: new Date() })
   const { servers, namespaces } = imported
   await auditCommand(flags.data, 'servers.imported', { servers: servers.length, namespaces: namespaces.length })
-  report(imported, owner, terminal)
+  report(imported, owner ?? userId, terminal)
 }
 
 /** With a platform. Large files are sent in parts, each of which is taken whole. Throws CommandError. */

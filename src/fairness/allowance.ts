@@ -206,11 +206,9 @@ export class Allowance {
 
   /** Takes the memory of an answer until its client has read it. Returns the function that gives it back. */
   takeAnswer(bytes: number): () => void {
-    const { holder } = this
     // An answer that finds no room was read all the same.
-    this.#fairness.time.spend(ownerOf(holder), (bytes / 2 ** 20) * answerMsPerMegabyte)
-    this.#take(holder, bytes, 'This caller has too many unread responses open: read or close some')
-    return () => this.#fairness.memory.giveBack(holder, bytes)
+    this.#fairness.time.spend(ownerOf(this.holder), (bytes / 2 ** 20) * answerMsPerMegabyte)
+    return this.#lend(bytes, 'This caller has too many unread responses open: read or close some')
   }
 
   /**
@@ -218,10 +216,13 @@ export class Allowance {
    * back. Throws `rate_limited`.
    */
   takeRecords(bytes: number): () => void {
+    return this.#lend(bytes * parsedRecordMemoryFactor, 'Too many requests of this caller wait for servers')
+  }
+
+  #lend(bytes: number, refusal: string): () => void {
     const { holder } = this
-    const taken = bytes * parsedRecordMemoryFactor
-    this.#take(holder, taken, 'Too many requests of this caller wait for servers')
-    return () => this.#fairness.memory.giveBack(holder, taken)
+    this.#take(holder, bytes, refusal)
+    return () => this.#fairness.memory.giveBack(holder, bytes)
   }
 
   #take(holder: Holder, bytes: number, refusal: string, shares: Shares = this.#fairness.memory): void {

@@ -52,7 +52,8 @@ export class Exchange implements ResponseHandler {
   #unparsed = 0
   /** The response has arrived, and waits for the time or the pass of its owner. */
   #isWhole = false
-  #isStopping = false
+  /** It ends in a pass that its owner waits for. */
+  #isEnding = false
   #isOver = false
 
   /** `from`: when the request's time began, by `performance.now()`: before the look-up of its name. */
@@ -102,16 +103,20 @@ export class Exchange implements ResponseHandler {
     void this.#stopInPass(new UpstreamError('gone', 'the client disconnected'))
   }
 
+  #stopInPass(error: UpstreamError): Promise<void> {
+    return this.#inPass(() => this.#stop(error))
+  }
+
   /**
-   * Ends the exchange as `#stop`, in a pass of the event loop in which its owner has room: a client or a server that
-   * goes, or the clock, may end a thousand exchanges in one, each of which closes a connection and records a call.
+   * Ends the exchange in a pass of the event loop in which its owner has room: a client or a server that goes, or the
+   * clock, may end a thousand exchanges in one, each of which closes a connection and records a call.
    */
-  async #stopInPass(error: UpstreamError): Promise<void> {
-    if (this.#isStopping) return
-    this.#isStopping = true
+  async #inPass(end: () => void): Promise<void> {
+    if (this.#isEnding) return
+    this.#isEnding = true
     const pass = this.#fairness.passes.enter(this.#request.holder)
     if (pass !== undefined) await pass
-    if (!this.#isOver) this.#stop(error)
+    if (!this.#isOver) end()
   }
 
   wait(): number {
@@ -181,8 +186,13 @@ export class Exchange implements ResponseHandler {
     // The connection may be another exchange's by now.
     this.#breakOff = undefined
     this.#isWhole = true
-    if (this.#stream === undefined) void this.#give()
-    else void this.#endStream(this.#stream)
+    const stream = this.#stream
+    if (stream === undefined) void this.#give()
+    else
+      void this.#inPass(() => {
+        this.#over()
+        stream.end()
+      })
   }
 
   /** Until the response is given, it counts for its owner, and its client and its time may end the exchange. */
@@ -194,15 +204,6 @@ export class Exchange implements ResponseHandler {
     if (this.#unparsed > 0) this.#pay(0)
     this.#over()
     this.#answer.resolve({ status: this.#status, headers: this.#headers, body: this.#body.take() })
-  }
-
-  /** As `#stopInPass`. */
-  async #endStream(stream: Ahead): Promise<void> {
-    const pass = this.#fairness.passes.enter(this.#request.holder)
-    if (pass !== undefined) await pass
-    if (this.#isOver) return
-    this.#over()
-    stream.end()
   }
 
   /** Counts bytes that are parsed here: when they are, which is at the end of a line, or of a whole response. */

@@ -82,8 +82,9 @@ async function show(deps: OAuthDeps, request: Request, asked: Asked, problem?: s
   const now = await enter(deps, request, asked.resource) // 404
   if (now instanceof Response) return now // 303
   // Another one of its name has tools of its own.
-  if (now.resource.madeAt !== asked.resource.madeAt) return show(deps, request, { ...asked, ...now }, problem)
+  const isSame = now.resource.madeAt === asked.resource.madeAt
   const isListed =
+    isSame &&
     tools !== undefined &&
     tools.length <= grantToolsMax &&
     tools.map(({ name }) => name).join('').length <= listedToolsCharsMax

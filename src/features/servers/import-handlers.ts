@@ -24,13 +24,12 @@ export const importHandlers = handlersOf({ importServers })
 async function importServers({ store, audit, clock, writes }: ServerDeps, request: Request): Promise<Response> {
   const { caller, change } = await writes.begin(request, mayImport) // 401, 429, 403, 400
   const body = await readOptionalBody(request, importShape, serverBody) // 400, 413
-  const { namespace, owner = caller.userId } = body
+  const { namespace, owner } = body
   const documents = serversIn(body.servers)
   if (documents.length > importedServersMax)
     throw invalidRequest(`servers: has ${documents.length} servers; at most ${importedServersMax} are imported at once`)
   const slices = allowanceOf(request).slices()
-  const mayBeOfOthers = namespace !== undefined && body.owner === undefined
-  const options = { namespace, userId: owner, mayBeOfOthers, now: new Date(clock.now()), slices }
+  const options = { namespace, userId: caller.userId, owner, now: new Date(clock.now()), slices }
   const imported = await change(() => planImport(store, documents, options)) // 401, 403
   const counts = { servers: imported.servers.length, namespaces: imported.namespaces.length }
   if (counts.servers > 0) await audit.recordDone('servers.imported', { ...auditedCaller(caller), ...counts })

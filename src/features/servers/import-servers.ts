@@ -34,10 +34,10 @@ const serverShape = validatorOf(ServerJson)
 interface ImportOptions {
   /** Of all servers. Without it, each has that of its name. */
   readonly namespace?: string | undefined
-  /** The owner of namespaces that are made, and of those that servers come into. */
+  /** The owner of namespaces that are made, where `owner` is left out. */
   readonly userId: string
-  /** Whether a namespace that the import names, and whose owner it does not, may belong to somebody else. */
-  readonly mayBeOfOthers?: boolean | undefined
+  /** Of those, and of the namespaces that servers come into. Left out: a `namespace` may belong to anybody. */
+  readonly owner?: string | undefined
   readonly now: Date
   /** Those of a request: an import has hundreds of servers to check and to write. */
   readonly slices?: Slices
@@ -53,7 +53,9 @@ export function importServers(store: Store, documents: readonly unknown[], optio
 
 /** The write of an import, and what `importServers` resolves with. */
 export async function planImport(store: Store, documents: readonly unknown[], options: ImportOptions) {
-  const { namespace, userId, mayBeOfOthers = false, now, slices } = options
+  const { namespace, userId, now, slices } = options
+  const owner = options.owner ?? userId
+  const wanted = namespace === undefined ? owner : options.owner
   const { chosen, leftOut } = await chooseVersions(documents, slices)
   const puts: Entry[] = []
   const usages = createUsages()
@@ -64,7 +66,7 @@ export async function planImport(store: Store, documents: readonly unknown[], op
   for (const one of chosen) {
     if (slices?.isOver) await slices.next()
     const place = await placeOf(store, qualifiedNameOf(one.json.name, namespace))
-    const problem = await refusalOf(store, one, place, { names, namespaces, owner: mayBeOfOthers ? undefined : userId })
+    const problem = await refusalOf(store, one, place, { names, namespaces, owner: wanted })
     if (problem !== undefined) {
       problems.push(`${one.json.name}: ${problem}`)
       continue
@@ -79,7 +81,7 @@ export async function planImport(store: Store, documents: readonly unknown[], op
     names.add(qualifiedName)
   }
   for (const name of namespaces.values()) {
-    const made: Namespace = { namespace: name, userId, createdAt: now.toISOString() }
+    const made: Namespace = { namespace: name, userId: owner, createdAt: now.toISOString() }
     puts.push(...withIndex(namespaceEntry(made)))
   }
   const servers = [...names]

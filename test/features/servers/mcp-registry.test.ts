@@ -255,8 +255,12 @@ describe('an import', () => {
 
   test('leaves out what would come into a namespace of somebody else, who could change it', async () => {
     await ada('PUT /namespaces/mirror')
-    const imported = (userId: string) =>
-      importServers(platform.store, [weather], { userId, now: new Date(startOfTime), namespace: 'mirror' })
+    const imported = (owner: string) =>
+      importServers(platform.store, [weather], {
+        ...{ userId: 'operator', owner },
+        now: new Date(startOfTime),
+        namespace: 'mirror',
+      })
     expect(await imported('operator')).toMatchObject({
       servers: [],
       leftOut: [expect.stringContaining('the namespace mirror belongs to ada')],
