@@ -54,7 +54,9 @@ export async function requireSamePins(
   { message, pins }: { readonly message: Message; readonly pins: PinsSetting },
 ): Promise<void> {
   if (pins === 'block' || (await pinsFor(deps, now)) !== 'block') return
-  const text = 'The pins of the connection were set to block meanwhile: send the request again'
+  // Not to be sent again without a look: the server may have executed a call.
+  const text =
+    'The answer is withheld, because the pins of the connection were set to block meanwhile: list its tools again'
   throw new PlatformError('upstream_error', text, { id: message.id })
 }
 
