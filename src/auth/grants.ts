@@ -4,9 +4,17 @@
  */
 
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import { olderFirst } from '../clock.ts'
+import { type Clock, olderFirst } from '../clock.ts'
 import type { Allowance } from '../fairness/allowance.ts'
-import { accessTokenSeconds, grantsPerRead, usedClientSeconds, userClientsMax, userGrantsMax } from '../limits.ts'
+import {
+  accessTokenSeconds,
+  clockSkewMaxSeconds,
+  grantsPerRead,
+  usedClientSeconds,
+  userClientsMax,
+  userGrantsMax,
+} from '../limits.ts'
+import type { ServiceTokenClaims } from '../model/token.ts'
 import { reading } from '../schema/json.ts'
 import { drained } from '../schema/steps.ts'
 import { asBuffer, textOf } from '../storage/bytes.ts'
@@ -67,6 +75,29 @@ export async function findGrant(store: Pick<Store, 'get'>, grantId: string, nowS
   if (bytes === undefined) return undefined
   const grant = readGrant(bytes)
   return grant.expires > nowSeconds ? { grant, bytes } : undefined
+}
+
+/** Whether it is an access token of OAuth: its audience is the one connection that it is for. */
+export function isOfSignedInClient(token: ServiceTokenClaims | undefined): token is ServiceTokenClaims {
+  return token !== undefined && token.aud !== token.iss
+}
+
+/**
+ * Whether a client that signed in was allowed something that was made before: a connection, a namespace or a view, and
+ * not another one that is later made under the same name. Tokens know the time to the second, and the clocks of two
+ * replicas may differ: where the two times are near each other the grant is asked.
+ */
+export async function isGrantedBefore(
+  { store, clock }: { readonly store: Pick<Store, 'get'>; readonly clock: Clock },
+  token: ServiceTokenClaims | undefined,
+  createdAt: string,
+): Promise<boolean> {
+  if (!isOfSignedInClient(token)) return false
+  const after = token.iat - Date.parse(createdAt) / 1000
+  if (after > clockSkewMaxSeconds) return false
+  if (after < -clockSkewMaxSeconds) return true
+  const found = await findGrant(store, token.par?.[0] ?? '', clock.now() / 1000)
+  return found?.grant.madeAt !== createdAt
 }
 
 /** A grant as the interface and commands show it. `tools`: null for all. */

@@ -2,13 +2,14 @@
 
 import type { Caller } from '../../auth/authenticate.ts'
 import type { RequestContext } from '../../auth/authorizer.ts'
+import { isGrantedBefore } from '../../auth/grants.ts'
 import { notFound, unauthorized } from '../../errors.ts'
 import { namesInPath } from '../../http/path.ts'
 import { createdAtOf, type Namespace } from '../../model/organization.ts'
 import type { View } from '../../model/view.ts'
 import type { Block } from '../../policy/block.ts'
 import { viewBlocks } from '../../policy/view-policy.ts'
-import { type GatewayDeps, isGrantedBefore } from '../gateway/forward.ts'
+import type { GatewayDeps } from '../gateway/forward.ts'
 
 export interface EndpointContext {
   /** The caller, narrowed by the view. */

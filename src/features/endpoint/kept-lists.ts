@@ -312,7 +312,7 @@ export class KeptLists implements FirstLists {
   }
 
   /** Writes lists that have changed, or were confirmed long ago, unless another write has changed the connection. */
-  async #keep(ref: ConnectionRef, kept: Kept, record: string): Promise<void> {
+  async #keep(ref: ConnectionRef, kept: Kept, value: Buffer): Promise<void> {
     const { store, quota } = this.#deps
     const name = nameOf(ref)
     const [before] = await findConnections(store, [ref])
@@ -320,7 +320,6 @@ export class KeptLists implements FirstLists {
     const former = before.privatePart.list?.id === kept.id ? this.#read.get(name) : undefined
     // The time is not written each time.
     if (former !== undefined && Date.parse(kept.listedAt) - Date.parse(former.listedAt) < confirmMs) return
-    const value = Buffer.from(record)
     const definitions = Object.values(kept.lists).reduce((sum, { length }) => sum + length, 0)
     const privatePart = { ...before.privatePart, list: { bytes: value.length, id: kept.id, definitions } }
     const change = connectionChange(ref, before, { connection: before.connection, privatePart }, quota)

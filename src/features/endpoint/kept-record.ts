@@ -4,12 +4,9 @@
  */
 
 import { stringEnd } from '../../schema/json.ts'
-import { textOf } from '../../storage/bytes.ts'
+import { asBuffer } from '../../storage/bytes.ts'
 import type { Message } from '../gateway/message.ts'
 import { type Definition, type ListKind, listKinds } from '../gateway/tool-requests.ts'
-
-/** Lines that are divided in one step. */
-const linesPerStep = 1000
 
 /** Everything that a server offers: each definition as a line of the record. */
 export type Offer = { readonly [Kind in ListKind]: readonly string[] } & {
@@ -59,12 +56,11 @@ export function* writingLines(kind: ListKind, definitions: readonly Definition[]
   return lines
 }
 
-/** The record of an offer, as work in steps. */
+/** The record of an offer, as work in steps: it may have 14 MB. */
 export function* writingRecord(
   offer: Offer,
   { of, listedAt }: Pick<Kept, 'of' | 'listedAt'>,
-): Generator<number, string> {
-  const lines = kinds.flatMap((kind) => offer[kind])
+): Generator<number, Buffer<ArrayBuffer>> {
   const counts = Object.fromEntries(kinds.map((kind) => [kind, offer[kind].length]))
   const { era, instructions, instructionsHash } = offer
   const said = {
@@ -73,34 +69,38 @@ export function* writingRecord(
   }
   const told = { of, era, ...said, counts }
   const hash = new Bun.SHA256().update(JSON.stringify(told))
-  let characters = 0
-  for (const [index, line] of lines.entries()) {
-    hash.update('\n').update(line)
-    characters += line.length
-    if (index % linesPerStep > 0) continue
-    yield characters
-    characters = 0
+  const lines: Buffer[] = []
+  for (const line of kinds.flatMap((kind) => offer[kind])) {
+    const bytes = Buffer.from(`\n${line}`)
+    hash.update(bytes)
+    lines.push(bytes)
+    yield line.length
   }
   const id = hash.digest('base64').slice(0, 22)
-  return [JSON.stringify({ ...told, id, listedAt }), ...lines].join('\n')
+  return Buffer.concat([Buffer.from(JSON.stringify({ ...told, id, listedAt })), ...lines])
 }
 
 /** Reads a record, as work in steps. */
-export function* readingRecord(record: Uint8Array | string): Generator<number, Kept> {
-  yield record.length
-  const [head = '', ...lines] = (typeof record === 'string' ? record : textOf(record)).split('\n')
-  const { counts, ...told } = JSON.parse(head) as Head
-  const lists: Partial<Record<ListKind, KeptDefinition[]>> = {}
+export function* readingRecord(record: Uint8Array): Generator<number, Kept> {
+  const bytes = asBuffer(record)
   let at = 0
+  const nextLine = () => {
+    const end = bytes.indexOf('\n', at)
+    const line = bytes.toString('utf8', at, end < 0 ? bytes.length : end)
+    at = end < 0 ? bytes.length : end + 1
+    return line
+  }
+  const { counts, ...told } = JSON.parse(nextLine()) as Head
+  const lists: Partial<Record<ListKind, KeptDefinition[]>> = {}
   for (const kind of kinds) {
     const list: KeptDefinition[] = []
-    for (const line of lines.slice(at, at + counts[kind])) {
-      if (list.length % linesPerStep === 0) yield linesPerStep * 10
+    while (list.length < counts[kind]) {
+      const line = nextLine()
+      yield line.length
       const end = stringEnd(line, 0) + 1
       list.push({ own: JSON.parse(line.slice(0, end)) as string, rest: line.slice(end) })
     }
     lists[kind] = list
-    at += counts[kind]
   }
   return { ...told, lists: lists as Kept['lists'] }
 }

@@ -28,7 +28,7 @@ export async function readOffer(
   context: RequestContext,
   connection: AuthorizedConnection,
   head: Pick<Kept, 'of' | 'listedAt'>,
-): Promise<string> {
+): Promise<Buffer> {
   // Every caller's list is made of it, so no policy narrows it here.
   const caller = { ...context.caller, blocks: [], metadataFingerprint: '' }
   const background = { holder: context.caller, signal: AbortSignal.timeout(listReadTimeoutMs) }

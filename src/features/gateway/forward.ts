@@ -2,7 +2,7 @@
 
 import { credentialIdOf } from '../../auth/authenticate.ts'
 import { accessTo, type RequestContext } from '../../auth/authorizer.ts'
-import { findGrant } from '../../auth/grants.ts'
+import { isGrantedBefore, isOfSignedInClient } from '../../auth/grants.ts'
 import { hasAuthorization, targetOf } from '../../auth/sealed-parts.ts'
 import type { SharedParts } from '../../auth/shared-parts.ts'
 import { forbidden, PlatformError, unauthorized } from '../../errors.ts'
@@ -11,9 +11,8 @@ import type { Fairness } from '../../fairness/fairness.ts'
 import { type RateLimit, rateNameOf } from '../../fairness/rate-limit.ts'
 import { asPlatformError } from '../../http/error-response.ts'
 import { wholeResponse } from '../../http/respond.ts'
-import { auditNameCharsMax, authorizationFreshMs, clockSkewMaxSeconds } from '../../limits.ts'
+import { auditNameCharsMax, authorizationFreshMs } from '../../limits.ts'
 import type { PinsSetting } from '../../model/pins.ts'
-import type { ServiceTokenClaims } from '../../model/token.ts'
 import type { Tracing } from '../../ops/tracing.ts'
 import { type Access, type Decision, decideOnMessage } from '../../policy/decide.ts'
 import { hasRpcRules, restrictsArguments } from '../../policy/tools.ts'
@@ -98,8 +97,11 @@ async function requireUnchanged(deps: GatewayDeps, call: AuthorizedCall, exchang
   const renewed = await authorizeMessage(deps, await call.renew(), exchange)
   await requireSamePins(deps, renewed, exchange)
   if (askedAs(renewed.connection.stored) === askedAs(call.connection.stored)) return renewed
-  const { id } = exchange.message
-  throw new PlatformError('upstream_error', 'The connection was changed meanwhile: send the request again', { id })
+  const { message, progress } = exchange
+  const text = progress.isSent
+    ? 'The answer is withheld, because the connection was changed meanwhile: its server may have executed the request'
+    : 'The connection was changed meanwhile: send the request again'
+  throw new PlatformError('upstream_error', text, { id: message.id })
 }
 
 /** Before a message is sent that waited, for a session or a token: the view and the pins may be others by then. */
@@ -342,29 +344,6 @@ async function sendUpstream(deps: GatewayDeps, call: AuthorizedCall, exchange: E
     onStatus: (status) => deps.recordStatus(ref, stored, status),
     restoreIdleTimeout,
   })
-}
-
-/** Whether it is an access token of OAuth: its audience is the one connection that it is for. */
-function isOfSignedInClient(token: ServiceTokenClaims | undefined): token is ServiceTokenClaims {
-  return token !== undefined && token.aud !== token.iss
-}
-
-/**
- * Whether a client that signed in was allowed something that was made before: a connection, a namespace or a view, and
- * not another one that is later made under the same name. Tokens know the time to the second, and the clocks of two
- * replicas may differ: where the two times are near each other the grant is asked.
- */
-export async function isGrantedBefore(
-  { store, clock }: Pick<GatewayDeps, 'store' | 'clock'>,
-  token: ServiceTokenClaims | undefined,
-  createdAt: string,
-): Promise<boolean> {
-  if (!isOfSignedInClient(token)) return false
-  const after = token.iat - Date.parse(createdAt) / 1000
-  if (after > clockSkewMaxSeconds) return false
-  if (after < -clockSkewMaxSeconds) return true
-  const found = await findGrant(store, token.par?.[0] ?? '', clock.now() / 1000)
-  return found?.grant.madeAt !== createdAt
 }
 
 /**

@@ -92,7 +92,7 @@ export class Pins {
     if (kept?.id === pins.id) return kept
     const record = await this.#deps.store.get(keyOf('pins', namespace, connectionId))
     if (record === undefined) return noPins
-    const read = await allowanceOf(context.request).run(readingPins(record))
+    const read = await allowanceOf(context.request).parse(record.length, readingPins(record))
     this.#read.set(name, read)
     return read
   }

@@ -4,6 +4,7 @@ import { beforeEach, describe, expect, jest, spyOn, test } from 'bun:test'
 import { listApiKeys, revokeApiKey } from '../../../src/auth/api-key.ts'
 import { revokeToken } from '../../../src/auth/revocation.ts'
 import { createOpenStreams, everyMoment, streamsCheckedPerTurn } from '../../../src/features/gateway/open-streams.ts'
+import { connectionChange, findConnection } from '../../../src/storage/connections.ts'
 import { directoryVersionKey, keyOf } from '../../../src/storage/keys.ts'
 import { StoreError } from '../../../src/storage/store.ts'
 import { UpstreamError } from '../../../src/upstream/upstream.ts'
@@ -138,6 +139,20 @@ describe('a stream ends', () => {
     const { jti, par } = platform.audited.findLast(({ event }) => event === 'token.minted') ?? {}
     return `.${Buffer.from(JSON.stringify({ jti, par })).toString('base64url')}.`
   }
+})
+
+test('a stream whose connection leads to another server does not ask for its request to be sent again', async () => {
+  const { read, reader } = await opened(await mintToken(platform.fetch, sampleKeys.ada))
+  const next = read()
+  const before = await findConnection(platform.store, 'northwind', 'tools')
+  if (before === undefined) throw new Error('there is no connection')
+  const connection = { ...before.connection, mcpUrl: 'https://other.example/mcp' }
+  const ref = { namespace: 'northwind', connectionId: 'tools' }
+  await platform.store.commit(connectionChange(ref, before, { ...before, connection }))
+  platform.now += 100
+  await tick()
+  expect(await next).toContain('may have executed')
+  expect((await reader.read()).done).toBe(true)
 })
 
 test('a stream goes on while the store cannot be asked, and ends when it answers wrongly', async () => {

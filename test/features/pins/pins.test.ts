@@ -469,10 +469,14 @@ test('accepting nothing reports nothing again', async () => {
 })
 
 test('a tool has a pin if its name has few bytes', () => {
-  const names = ['\u200b'.repeat(85), '\u200b'.repeat(86), 'x'.repeat(256), 'x'.repeat(257)]
+  const names = [
+    ...['\u200b'.repeat(85), '\u200b'.repeat(86), 'x'.repeat(256), 'x'.repeat(257)],
+    // JSON escapes them with six bytes each.
+    ...['\u0001'.repeat(42), '\u0001'.repeat(43)],
+  ]
   const list = names.map((name) => ({ name, hash: 'a' })) as unknown as NonNullable<Seen['tools']>['list']
   const { tools } = withSeen(noPins, { tools: { list, isComplete: true } }, () => true).pins
-  expect([...(tools?.keys() ?? [])].map((name) => names.indexOf(name))).toEqual([0, 2])
+  expect([...(tools?.keys() ?? [])].map((name) => names.indexOf(name))).toEqual([0, 2, 4])
 })
 
 test('a change for whose line the log has no room is reported later, once', () => {
