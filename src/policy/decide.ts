@@ -25,9 +25,9 @@ export interface Access {
   readonly isReply?: boolean
 }
 
-/** The fields that can deny. A block's ttl is not among them. */
-export const fields = ['namespaces', 'resources', 'operations', 'metadata', 'rpcReqMatch'] as const
-export type Field = (typeof fields)[number]
+/** The fields that can deny without the message. A block's ttl is not among them. */
+export type PlainField = 'namespaces' | 'resources' | 'operations' | 'metadata'
+export type Field = PlainField | 'rpcReqMatch'
 
 export type Decision =
   | { readonly allowed: true }
@@ -63,8 +63,8 @@ export function namespaceFilter(blocks: readonly Block[]): (namespace: string) =
   return (namespace) => lists.every((names) => names.has(namespace))
 }
 
-/** Both orders omit `rpcReqMatch`: it is expensive and always comes last. */
-export const fieldsInOrder: readonly Field[] = ['namespaces', 'resources', 'operations', 'metadata']
+/** `rpcReqMatch` is in neither order: it is expensive and always comes last. */
+export const fieldsInOrder: readonly PlainField[] = ['namespaces', 'resources', 'operations', 'metadata']
 /** The fields whose refusal is 404. */
 export const hiding: ReadonlySet<Field> = new Set<Field>(['namespaces'])
 
@@ -81,13 +81,13 @@ export function decideOnMessage(blocks: readonly Block[], access: Access): Gener
   return decideInSteps(blocks, access, connectionFieldsInOrder, hidingConnection)
 }
 
-export const connectionFieldsInOrder: readonly Field[] = ['namespaces', 'metadata', 'resources', 'operations']
+export const connectionFieldsInOrder: readonly PlainField[] = ['namespaces', 'metadata', 'resources', 'operations']
 export const hidingConnection: ReadonlySet<Field> = new Set<Field>(['namespaces', 'metadata'])
 
 function* decideInSteps(
   blocks: readonly Block[],
   access: Access,
-  order: readonly Field[],
+  order: readonly PlainField[],
   hides: ReadonlySet<Field>,
 ): Generator<number, Decision> {
   for (const field of order) {
@@ -116,7 +116,7 @@ function* decideOnRules(blocks: readonly Block[], { rpc: body, isReply }: Access
 }
 
 /** A test for each field. True if the block does not have the field. */
-export const allows: Record<Field, (block: Block, access: Access) => boolean> = {
+export const allows: Record<PlainField, (block: Block, access: Access) => boolean> = {
   namespaces: ({ namespaces }, access) => namespaces === undefined || namespaces.includes(access.namespace),
   resources: ({ resources }, access) => resources === undefined || resources.includes(access.resource),
   operations: ({ operations }, access) => operations === undefined || operations.includes(access.operation),
@@ -124,5 +124,4 @@ export const allows: Record<Field, (block: Block, access: Access) => boolean> = 
     if (metadata === undefined || access.metadata === 'narrowed') return true
     return access.metadata !== 'none' && constraintAllows(metadata, access.metadata)
   },
-  rpcReqMatch: (block, access) => drained(decideOnRules([block], access)).allowed,
 }

@@ -6,7 +6,7 @@
 import type { OperationKind, ResourceType } from '../model/constraint.ts'
 import type { ExplainedConstraint, Verdict } from '../model/explain.ts'
 import type { Block } from './block.ts'
-import { type Access, allows, type Field, fields } from './decide.ts'
+import { type Access, allows, fieldsInOrder, type PlainField } from './decide.ts'
 import { connectionIdFact, constraintAllows } from './metadata.ts'
 import { isParamsRule, isPreliminary, RpcBody, type RpcRule } from './rpc-match.ts'
 
@@ -32,7 +32,7 @@ type Decided = Pick<ExplainedConstraint, 'verdict' | 'missing' | 'words'>
 /** Characters of a value that are shown. Past it: the rest is left out. */
 const shownCharsMax = 100
 
-/** The verdict of every constraint, block by block, each in the order of `fields`. Yields as `explainingRules`. */
+/** The verdict of every constraint, block by block, each in the order of `fieldsInOrder`. Yields as `explainingRules`. */
 export function* explainingConstraints(
   blocks: readonly Block[],
   request: Described,
@@ -45,7 +45,7 @@ const placeIn = (block: Block, index: number) => `${block.name ?? `policy[${inde
 
 /** The verdicts of a block's fields, but for its rules. */
 function explainFields(block: Block, index: number, request: Described): ExplainedConstraint[] {
-  return plainFields
+  return fieldsInOrder
     .filter((field) => block[field] !== undefined)
     .map((field) => {
       const at = { place: `${placeIn(block, index)}${field}`, block: index, field, path: null }
@@ -69,9 +69,6 @@ export function* explainingRules(
   }
   return found
 }
-
-type PlainField = Exclude<Field, 'rpcReqMatch'>
-const plainFields = fields.filter((field) => field !== 'rpcReqMatch')
 
 function onField(field: PlainField, block: Block, request: Described): Decided {
   const words = `${field}: ${valuesOf[field](block)}`

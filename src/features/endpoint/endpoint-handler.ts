@@ -12,7 +12,7 @@ import type { View } from '../../model/view.ts'
 import { narrowTheSame } from '../../policy/view-policy.ts'
 import { isFresh } from '../gateway/forward.ts'
 import { withChallenge } from '../gateway/mcp-handler.ts'
-import { classifiedEra, isPlainlyHandshake, readMessage } from '../gateway/message.ts'
+import { readMessage } from '../gateway/message.ts'
 import { type ListKind, listKinds } from '../gateway/tool-requests.ts'
 import { targetOfName, targetOfUri } from './called-name.ts'
 import { clientGreetingCharsMax, clientOwnerOf, openClient, sealClient } from './client-session.ts'
@@ -50,14 +50,12 @@ export const endpointHandlers = handlersOf({
 async function call(deps: EndpointDeps, request: Request): Promise<Response> {
   const first = await enterEndpoint(deps, request).catch(withChallenge(deps, request)) // 401, 429, 404, 403
   const given = readOptions(request.url) // 400
-  const read = await readMessage(request) // 400, 413, 429
+  const message = await readMessage(request) // 400, 413, 429
+  if (message instanceof Response) return message // 400
   const { headers } = request
-  const era = isPlainlyHandshake(read, headers) ? 'handshake' : await classifiedEra(read, headers)
-  if (era instanceof Response) return era // 400
   const entered = isFresh(deps, first.context) ? first : await enterEndpoint(deps, request, true) // 401, 404, 403
   const owner = clientOwnerOf(entered.context)
   const client = openClient(deps.sessionKey, owner, headers.get('mcp-session-id'))
-  const message = era === read.era ? read : { ...read, era }
   const options = optionsOf(given, entered.view)
   // Two sessions of one caller may use the same ids.
   const via = 'namespace'

@@ -1,12 +1,12 @@
 /** `POST /connect/{namespace}/{connectionId}/mcp`: one JSON-RPC message to a connection (contract, 7). */
 
 import { PlatformError } from '../../errors.ts'
-import type { Handlers } from '../../http/handler.ts'
+import { handlersOf } from '../../http/handler.ts'
 import { refuseQuery } from '../../http/query.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
 import { cutText } from '../../schema/cut-text.ts'
 import { authorizeCall, forward, type GatewayDeps, isFresh } from './forward.ts'
-import { classifiedEra, isPlainlyHandshake, type Message, readMessage } from './message.ts'
+import { type Message, readMessage } from './message.ts'
 
 export interface McpDeps extends GatewayDeps {
   /** The `WWW-Authenticate` of a 401, which leads a client to sign in; undefined if it cannot sign in here. */
@@ -15,21 +15,17 @@ export interface McpDeps extends GatewayDeps {
   readonly noteClient?: (ref: ConnectionRef, userId: string, client: string) => void
 }
 
-export function mcpHandlers(deps: McpDeps): Pick<Handlers, 'callMcp'> {
-  return {
-    async callMcp(request) {
-      const call = await authorizeCall(deps, request).catch(withChallenge(deps, request)) // 401, 429, 404, 403
-      refuseQuery(request.url) // 400
-      const read = await readMessage(request) // 400, 413, 429
-      const { headers } = request
-      const era = isPlainlyHandshake(read, headers) ? 'handshake' : await classifiedEra(read, headers)
-      if (era instanceof Response) return era // 400
-      const message = era === read.era ? read : { ...read, era }
-      deps.noteClient?.(call.connection, call.context.caller.userId, clientOf(message, headers))
-      // 401, 429, 404, 403 once more, and what forward() throws
-      return forward(deps, isFresh(deps, call.context) ? call : await call.renew(), message, headers)
-    },
-  }
+export const mcpHandlers = handlersOf({ callMcp })
+
+async function callMcp(deps: McpDeps, request: Request): Promise<Response> {
+  const call = await authorizeCall(deps, request).catch(withChallenge(deps, request)) // 401, 429, 404, 403
+  refuseQuery(request.url) // 400
+  const message = await readMessage(request) // 400, 413, 429
+  if (message instanceof Response) return message // 400
+  const { headers } = request
+  deps.noteClient?.(call.connection, call.context.caller.userId, clientOf(message, headers))
+  // 401, 429, 404, 403 once more, and what forward() throws
+  return forward(deps, isFresh(deps, call.context) ? call : await call.renew(), message, headers)
 }
 
 /** Characters of a client's name that are noted. Past it: cut. */

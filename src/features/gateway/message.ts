@@ -33,8 +33,19 @@ export function bodyTooLarge(bytesMax: number): PlatformError {
   return new PlatformError('too_large', `the body is too large: at most ${bytesMax} bytes are read`)
 }
 
+/**
+ * Reads the message of a request. Resolves with a 400 response if its headers contradict its body. Throws PlatformError
+ * (400, 413, 429).
+ */
+export async function readMessage(request: Request): Promise<Message | Response> {
+  const read = await readBody(request)
+  const era = await eraOf(read, request.headers)
+  if (era instanceof Response) return era
+  return era === read.era ? read : { ...read, era }
+}
+
 /** Reads the body, and parses it in turns. Throws PlatformError (400, 413, 429). */
-export async function readMessage(request: Request): Promise<Message> {
+async function readBody(request: Request): Promise<Message> {
   const bytes = await readBytes(request, bodyTooLarge)
   if (!isJson(request.headers.get('content-type'))) {
     throw new PlatformError('parse_error', 'content-type: must be application/json')
@@ -55,7 +66,7 @@ const rpcJsonBounds = {
 } as const
 
 /**
- * Parses a body, as work in steps. Its era is set to `handshake` until `classifiedEra` has decided. Throws
+ * Parses a body, as work in steps. Its era is set to `handshake` until `eraOf` has decided. Throws
  * PlatformError.
  */
 export function* parsingMessage(
@@ -167,10 +178,11 @@ function caseVariantIn(object: unknown, fields: ReadonlySet<string>): string | u
 let official: typeof import('@modelcontextprotocol/server') | undefined
 
 /**
- * The era of a request that is not plainly of the handshake, from its headers and body. A 400 response if they
- * contradict each other or a required header is missing.
+ * The era of a request, from its headers and body. A 400 response if they contradict each other or a required header is
+ * missing.
  */
-export async function classifiedEra(message: Message, headers: Headers): Promise<Message['era'] | Response> {
+export async function eraOf(message: Message, headers: Headers): Promise<Message['era'] | Response> {
+  if (isPlainlyHandshake(message, headers)) return 'handshake'
   official ??= await import('@modelcontextprotocol/server')
   const protocolVersionHeader = headers.get('mcp-protocol-version') ?? undefined
   const mcpMethodHeader = headers.get('mcp-method') ?? undefined
@@ -191,7 +203,7 @@ export async function classifiedEra(message: Message, headers: Headers): Promise
 }
 
 /** Nothing in the request refers to the stateless revision, so the headers cannot contradict the body. */
-export function isPlainlyHandshake({ body }: Message, headers: Headers): boolean {
+function isPlainlyHandshake({ body }: Message, headers: Headers): boolean {
   const revision = headers.get('mcp-protocol-version')
   const params = body['params'] as object | undefined
   return (

@@ -5,7 +5,7 @@
 
 import { invalidRequest, notFound } from '../../errors.ts'
 import { readJsonBody } from '../../http/body.ts'
-import type { Handlers } from '../../http/handler.ts'
+import { handlersOf } from '../../http/handler.ts'
 import { namesInPath } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { noStoreJson, wholeResponse } from '../../http/respond.ts'
@@ -15,41 +15,38 @@ import { authorizeCall, type GatewayDeps, isFresh } from './forward.ts'
 import { bodyTooLarge } from './message.ts'
 import { ask, type Definition, listDefinitions } from './tool-requests.ts'
 
-/** `getTool` returns the tool of this name, or else the group of tools below it as `{tools}`, or else 404. */
-export function toolHandlers(deps: GatewayDeps): Pick<Handlers, 'listTools' | 'getTool' | 'callTool'> {
-  return {
-    async listTools(request) {
-      const call = await authorizeCall(deps, request) // 401, 429, 404, 403
-      refuseQuery(request.url) // 400
-      return toolResponse(request, { tools: await rightfully(deps, call, listDefinitions(deps, call, 'tools')) })
-    },
+export const toolHandlers = handlersOf({ listTools, getTool, callTool })
 
-    async getTool(request) {
-      const call = await authorizeCall(deps, request) // 401, 429, 404, 403
-      refuseQuery(request.url) // 400
-      const name = toolNameOf(request)
-      const isWanted = ({ name: own }: Definition) => own === name || String(own).startsWith(`${name}.`)
-      const found = await rightfully(deps, call, listDefinitions(deps, call, 'tools', isWanted))
-      const tool = found.find(({ name: own }) => own === name)
-      if (tool !== undefined) return toolResponse(request, tool)
-      if (found.length === 0) throw notFound() // 404
-      return toolResponse(request, { tools: found })
-    },
+async function listTools(deps: GatewayDeps, request: Request): Promise<Response> {
+  const call = await authorizeCall(deps, request) // 401, 429, 404, 403
+  refuseQuery(request.url) // 400
+  return toolResponse(request, { tools: await rightfully(deps, call, listDefinitions(deps, call, 'tools')) })
+}
 
-    async callTool(request) {
-      const call = await authorizeCall(deps, request) // 401, 429, 404, 403
-      refuseQuery(request.url) // 400
-      const body = await readJsonBody(request, { depthMax: rpcDepthMax, tooLarge: bodyTooLarge }) // 400, 413, 429
-      const given = body ?? {}
-      if (typeof given !== 'object' || Array.isArray(given)) {
-        throw invalidRequest('the body must be an object: the tool’s arguments')
-      }
-      const params = { name: toolNameOf(request), arguments: given }
-      const now = isFresh(deps, call.context) ? call : await call.renew()
-      const { result } = await rightfully(deps, now, ask(deps, now, 'tools/call', params))
-      return toolResponse(request, result)
-    },
-  }
+/** Answers with the tool of this name, or else the group of tools below it as `{tools}`, or else 404. */
+async function getTool(deps: GatewayDeps, request: Request): Promise<Response> {
+  const call = await authorizeCall(deps, request) // 401, 429, 404, 403
+  refuseQuery(request.url) // 400
+  const name = toolNameOf(request)
+  const isWanted = ({ name: own }: Definition) => own === name || String(own).startsWith(`${name}.`)
+  const found = await rightfully(deps, call, listDefinitions(deps, call, 'tools', isWanted))
+  const tool = found.find(({ name: own }) => own === name)
+  if (tool !== undefined) return toolResponse(request, tool)
+  if (found.length === 0) throw notFound() // 404
+  return toolResponse(request, { tools: found })
+}
+
+async function callTool(deps: GatewayDeps, request: Request): Promise<Response> {
+  const call = await authorizeCall(deps, request) // 401, 429, 404, 403
+  refuseQuery(request.url) // 400
+  const body = await readJsonBody(request, { depthMax: rpcDepthMax, tooLarge: bodyTooLarge }) // 400, 413, 429
+  const given = body ?? {}
+  if (typeof given !== 'object' || Array.isArray(given))
+    throw invalidRequest('the body must be an object: the tool’s arguments')
+  const params = { name: toolNameOf(request), arguments: given }
+  const now = isFresh(deps, call.context) ? call : await call.renew()
+  const { result } = await rightfully(deps, now, ask(deps, now, 'tools/call', params))
+  return toolResponse(request, result)
 }
 
 /**

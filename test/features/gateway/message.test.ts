@@ -2,19 +2,9 @@
 
 import { describe, expect, test } from 'bun:test'
 import { PlatformError } from '../../../src/errors.ts'
-import {
-  classifiedEra,
-  isPlainlyHandshake,
-  type Message,
-  parsingMessage,
-  readMessage,
-  withoutAmbiguousParams,
-} from '../../../src/features/gateway/message.ts'
+import { eraOf, parsingMessage, readMessage, withoutAmbiguousParams } from '../../../src/features/gateway/message.ts'
 import { drained } from '../../../src/schema/steps.ts'
 import { withAllowance } from '../../support/allowance.ts'
-
-const protocolEra = (message: Message, headers: Headers) =>
-  isPlainlyHandshake(message, headers) ? 'handshake' : classifiedEra(message, headers)
 
 const messageOf = (bytes: Uint8Array<ArrayBuffer>) => drained(parsingMessage(bytes))
 
@@ -131,7 +121,7 @@ describe('a message', () => {
       const request = new Request('http://a/', { method: 'POST', headers, body: '{"jsonrpc":"2.0","method":"a"}' })
       return readMessage(withAllowance(request))
     }
-    expect((await read('Application/JSON; charset=utf-8')).method).toBe('a')
+    expect(await read('Application/JSON; charset=utf-8')).toMatchObject({ method: 'a' })
     for (const type of ['text/plain', 'application/jsonp', 'text/event-stream'])
       await expect(read(type)).rejects.toThrow('content-type: must be application/json')
   })
@@ -154,7 +144,7 @@ describe('headers of the newer revision', () => {
   }
   const asked = async (method: string, params: object, headers: Record<string, string>) => {
     const message = messageOf(encoded({ jsonrpc: '2.0', id: 1, method, params: { ...params, _meta: meta } }))
-    const era = await protocolEra(message, new Headers({ 'mcp-protocol-version': '2026-07-28', ...headers }))
+    const era = await eraOf(message, new Headers({ 'mcp-protocol-version': '2026-07-28', ...headers }))
     if (!(era instanceof Response)) return era
     const { id, error } = (await era.json()) as { id: unknown; error: { code: number; message: string } }
     expect({ status: era.status, id, code: error.code }).toEqual({ status: 400, id: 1, code: -32_020 })
@@ -189,7 +179,7 @@ describe('headers of the newer revision', () => {
   })
   test('name the revision of the body, and neither goes without the other', async () => {
     const era = async (params: object, headers: Record<string, string>) => {
-      const answer = await protocolEra(
+      const answer = await eraOf(
         messageOf(encoded({ jsonrpc: '2.0', id: 1, method: 'tools/list', params })),
         new Headers({ 'mcp-method': 'tools/list', ...headers }),
       )
@@ -201,7 +191,7 @@ describe('headers of the newer revision', () => {
     expect(await era({}, { 'mcp-protocol-version': '2026-07-28' })).toBe(-32_602)
     expect(await era({}, {})).toBe('handshake')
     const bare = (params: object, headers: Record<string, string>) =>
-      protocolEra(messageOf(encoded({ jsonrpc: '2.0', id: 1, method: 'tools/list', params })), new Headers(headers))
+      eraOf(messageOf(encoded({ jsonrpc: '2.0', id: 1, method: 'tools/list', params })), new Headers(headers))
     expect(await bare({}, { 'mcp-protocol-version': '2026-07-28' })).toMatchObject({ status: 400 })
     expect(await bare({ _meta: meta }, {})).toMatchObject({ status: 400 })
   })
@@ -215,12 +205,12 @@ describe('headers of the newer revision', () => {
   test('are not looked for where nothing speaks of it', async () => {
     const message = messageOf(encoded({ jsonrpc: '2.0', id: 1, method: 'ping' }))
     for (const headers of [{}, { 'mcp-protocol-version': '2025-06-18' }])
-      expect(protocolEra(message, new Headers(headers))).toBe('handshake')
+      expect(await eraOf(message, new Headers(headers))).toBe('handshake')
     // What is looked at may be of the handshake all the same.
     const progress = messageOf(
       encoded({ jsonrpc: '2.0', id: 1, method: 'ping', params: { _meta: { progressToken: 1 } } }),
     )
-    expect(await protocolEra(progress, new Headers({ 'mcp-protocol-version': '2025-06-18' }))).toBe('handshake')
+    expect(await eraOf(progress, new Headers({ 'mcp-protocol-version': '2025-06-18' }))).toBe('handshake')
   })
 })
 
@@ -269,7 +259,7 @@ test('texts below a long key are looked at with it once, and two thousand at mos
   const message = messageOf(encoded({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }))
   const headers = new Headers({ 'mcp-method': 'tools/call', 'mcp-name': 'a', 'mcp-param-owner': 'me' })
   headers.set('mcp-protocol-version', '2026-07-28')
-  const refused = (await protocolEra(message, headers)) as Response
+  const refused = (await eraOf(message, headers)) as Response
   expect([refused.status, await refused.text()]).toEqual([400, expect.stringContaining('more than 2000 values')])
 })
 
