@@ -20,6 +20,23 @@ export interface RequestContext extends Authenticated {
   readonly request: Request
   /** That moment, by the monotonic clock: what was waited for since may have taken the rights away. */
   readonly at: number
+  /** The namespaces that its caller was found to access so far: its answer may tell of them. */
+  readonly namespaces: Map<string, Accessed>
+}
+
+interface Accessed {
+  readonly createdAt: string | undefined
+  /** Whether the answer depends on that the caller manages it. */
+  readonly isManaged?: boolean
+}
+
+/** The context of a request whose caller has its rights at this moment. */
+export function contextOf<T extends Authenticated>(
+  authenticated: T,
+  request: Request,
+  clock: Pick<Clock, 'monotonic'>,
+): T & RequestContext {
+  return { ...authenticated, request, at: clock.monotonic(), namespaces: new Map() }
 }
 
 export interface AuthorizedConnection extends ConnectionRef {
@@ -148,7 +165,9 @@ export function createAuthorizer(
       enforce(decision, context, { ...wanted, namespace: '', metadata: 'none' })
     },
     async authenticate(request, isRepeated) {
-      return { ...(await authenticator.authenticate(request, isRepeated)), request, at: clock.monotonic() }
+      // A credential takes up to half a millisecond to look at: those of a network are looked at a few in each pass.
+      if (!isRepeated) await allowanceOf(request).pass()
+      return contextOf(await authenticator.authenticate(request, isRepeated), request, clock)
     },
     async requireNamespace(context, name, operation) {
       const { namespace } = await accessibleNamespace(context, name)
@@ -164,7 +183,7 @@ export function createAuthorizer(
       if (connectionId === undefined)
         return decide(blocks, calls).allowed ? namespace : this.requireNamespace(context, name, 'read')
       const ref = { namespace, connectionId }
-      const stored = isConnectionId(connectionId) ? await oneConnection(store, context.request, ref) : undefined // 429
+      const stored = isConnectionId(connectionId) ? await oneConnection(store, context.request, ref) : undefined
       if (stored === undefined) throw notFound()
       if (!decideOnConnection(blocks, accessTo(ref, stored, 'execute')).allowed)
         requireByPolicy(context, ref, stored, 'read')
@@ -175,7 +194,7 @@ export function createAuthorizer(
         named === undefined ? namesInPath(context.request.url) : [named.namespace, named.connectionId]
       const { namespace } = await accessibleNamespace(context, first)
       if (connectionId === undefined || !isConnectionId(connectionId)) throw notFound()
-      const stored = await oneConnection(store, context.request, { namespace, connectionId }) // 429
+      const stored = await oneConnection(store, context.request, { namespace, connectionId })
       if (stored === undefined) throw notFound()
       const ref = { namespace, connectionId }
       requireByPolicy(context, ref, stored, operation)
@@ -203,11 +222,14 @@ const notManaged = 'Only its user, an owner or admin of its organization, or an 
 
 /** The namespace, if it exists and the caller's user or organization may access it. */
 export async function namespaceOf(
-  { caller, directory }: Authenticated,
+  { caller, directory, namespaces }: RequestContext,
   name: string | undefined,
 ): Promise<Namespace | undefined> {
   const namespace = name === undefined || !isSlug(name) ? undefined : await directory.namespace(name)
-  return namespace !== undefined && (await canAccessNamespace(caller, namespace, directory)) ? namespace : undefined
+  if (namespace === undefined || !(await canAccessNamespace(caller, namespace, directory))) return undefined
+  const { createdAt } = namespace
+  if (namespaces.get(namespace.namespace)?.createdAt !== createdAt) namespaces.set(namespace.namespace, { createdAt })
+  return namespace
 }
 
 /** Throws 404 unless the caller may access the namespace. `missing`: its text. */

@@ -254,6 +254,14 @@ export class Allowance {
     return turns.run(this.holder, work)
   }
 
+  /**
+   * Counts the time of a text of so many characters that is parsed without waiting: between the authorization of a
+   * request and its act nothing waits for its owner's time, which may take seconds, and the right may end meanwhile.
+   */
+  spendOnParsing(characters: number): void {
+    this.#fairness.time.spend(ownerOf(this.holder), parseMsOf(characters))
+  }
+
   async #parseInTurn<T>(characters: number, work: Work<T>): Promise<T> {
     const { parsers, parses, memory, parsed, time, turns } = this.#fairness
     const { holder } = this

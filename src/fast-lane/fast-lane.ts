@@ -6,7 +6,7 @@
  */
 
 import type { Caller } from '../auth/authenticate.ts'
-import type { AuthorizedConnection, Authorizer, RequestContext } from '../auth/authorizer.ts'
+import { type AuthorizedConnection, type Authorizer, contextOf, type RequestContext } from '../auth/authorizer.ts'
 import type { Clock } from '../clock.ts'
 import type { Page, PreparedList } from '../features/connections/connection-lists.ts'
 import { privateJson } from '../http/respond.ts'
@@ -100,7 +100,7 @@ export function createFastLane(local: LocalReads, lists: Lists, clock: Clock): F
       ...ordinary,
       async authenticate(request, isRepeated) {
         const known = callers.find(request, directoryVersion())
-        if (known !== undefined) return { ...known, request, at: clock.monotonic() }
+        if (known !== undefined) return contextOf(known, request, clock)
         const context = await ordinary.authenticate(request, isRepeated)
         callers.remember(context)
         return context

@@ -32,7 +32,7 @@ type Decided = Pick<ExplainedConstraint, 'verdict' | 'missing' | 'words'>
 /** Characters of a value that are shown. Past it: the rest is left out. */
 const shownCharsMax = 100
 
-/** The verdict of every constraint, block by block, each in the order of `fieldsInOrder`. Yields as `explainingRules`. */
+/** The verdict of every constraint, block by block, in the order of the fields. Yields as `explainingRules`. */
 export function* explainingConstraints(
   blocks: readonly Block[],
   request: Described,

@@ -17,7 +17,13 @@ test('a caller is known by its very header, under the version of the directory t
   const callers = createCallers(clockOf(() => 0))
   const [ada, request] = [callerOf('ada'), requestOf('Bearer ada')]
   const remember = (version: string, header = 'Bearer ada') =>
-    callers.remember({ caller: ada, directory: directoryOf(version), request: requestOf(header), at: 0 })
+    callers.remember({
+      caller: ada,
+      directory: directoryOf(version),
+      request: requestOf(header),
+      at: 0,
+      namespaces: new Map(),
+    })
   // Nobody has asked under a version yet.
   remember('1')
   expect(callers.find(request, '1')).toBeUndefined()
@@ -42,7 +48,7 @@ test('a token is known until the second in which it is over', () => {
   const callers = createCallers(clockOf(() => now))
   const [caller, request] = [callerOf('ada', { iat: 0, exp: 10 }), requestOf('Bearer token')]
   callers.find(request, '1')
-  callers.remember({ caller, directory: directoryOf('1'), request, at: 0 })
+  callers.remember({ caller, directory: directoryOf('1'), request, at: 0, namespaces: new Map() })
   now = 9999
   expect(callers.find(request, '1')?.caller).toBe(caller)
   now = 10_000

@@ -3,6 +3,7 @@
  * redirects to a client before the user has decided: a mistake in the request is a page.
  */
 
+import { contextOf } from '../../auth/authorizer.ts'
 import { endForOwnHost, requireFormToken, withCookies } from '../../auth/browser-sessions.ts'
 import type { Grant } from '../../auth/grants.ts'
 import { invalidRequest, PlatformError } from '../../errors.ts'
@@ -148,7 +149,7 @@ async function enter(
 ): Promise<Pick<Asked, 'session' | 'context' | 'resource'> | Response> {
   const session = await deps.sessions.find(request)
   if (session === undefined) return toSignIn(deps, request)
-  const context = { ...session, request, at: deps.clock.monotonic() }
+  const context = contextOf(session, request, deps.clock)
   return { session, context, resource: await findAsked(deps, context, { namespace, connectionId, view }) }
 }
 

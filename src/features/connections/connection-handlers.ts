@@ -4,6 +4,7 @@
  */
 
 import type { RequestContext } from '../../auth/authorizer.ts'
+import { whileAllowed } from '../../auth/while-allowed.ts'
 import { conflict, notFound } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { ordinaryBody, readJsonBody } from '../../http/body.ts'
@@ -25,7 +26,8 @@ import { createOne, deleteOne, replaceOne, type WriterDeps } from './writer.ts'
 
 /** Ours: values in the objects and arrays of a body that writes a connection; every request that reads the connection parses them. Past it: 400. */
 const connectionValuesMax = 1000
-const connectionBody = { ...ordinaryBody, valuesMax: connectionValuesMax }
+/** Many connections are in memory together, so that few texts of each would add up. */
+const connectionBody = { ...ordinaryBody, valuesMax: connectionValuesMax, hashedTextsMin: 0 }
 
 export interface ConnectionDeps extends WriterDeps {
   readonly lists: ConnectionLists
@@ -43,12 +45,14 @@ export const connectionHandlers = handlersOf({
 async function listConnections(deps: ConnectionDeps, request: Request): Promise<Response> {
   const { authorizer, lists } = deps
   const context = await authorizer.authenticate(request) // 401, 429
-  const namespace = await authorizer.requireNamespace(context, namesInPath(request.url)[0], 'read') // 404, 403
-  const query = readListQuery(request.url) // 400
-  const { blocks, metadataFingerprint } = context.caller
-  const list = lists.prepare({ namespace, filters: query.filters, blocks }, query, metadataFingerprint) // 400
-  const page = await lists.readPage(list, allowanceOf(request).slices()) // 429
-  if (page.body.length <= responseInOnePieceBytesMax) deps.onPage(context, list, page)
+  const { now, list, page } = await whileAllowed(deps, context, async (now) => {
+    const namespace = await authorizer.requireNamespace(now, namesInPath(request.url)[0], 'read') // 404, 403
+    const query = readListQuery(request.url) // 400
+    const { blocks, metadataFingerprint } = now.caller
+    const list = lists.prepare({ namespace, filters: query.filters, blocks }, query, metadataFingerprint) // 400
+    return { now, list, page: await lists.readPage(list, allowanceOf(request).slices()) } // 429
+  }) // 401
+  if (page.body.length <= responseInOnePieceBytesMax) deps.onPage(now, list, page)
   return wholeResponse(request, page.body, { etag: page.etag }) // 200, 304, 429
 }
 

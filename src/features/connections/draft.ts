@@ -150,7 +150,8 @@ function urlOf(server: ServerDetail | undefined, isMocked: boolean): string | nu
 
 /**
  * The existing connection with the fields of the write; `server` and `mock` cannot be changed and are ignored. Throws
- * `conflict` if the URL differs. One exception: while the connection requires input, the URL's query may change.
+ * `conflict` if the URL differs, or secrets come for another server: whoever took the connection's name first would get
+ * them. One exception: while the connection requires input, the URL's query may change.
  *
  * `fields`: what the connection's server must be told, of which headers or a query may be a part.
  */
@@ -167,6 +168,9 @@ export function draftChange(
   if (mcpUrl !== connection.mcpUrl && !(status.state === 'input_required' && samePlace(mcpUrl, connection.mcpUrl))) {
     throw conflict('mcpUrl: cannot be changed; delete the connection or create another')
   }
+  const hasSecrets = Boolean(write.headers ?? write.oauth)
+  if (hasSecrets && write.server !== undefined && write.server !== before.privatePart.server)
+    throw conflict('server: is not that of this connection, which keeps its own: leave it out, or use another name')
   const { headers: _sealed, ...privatePart } = before.privatePart
   const withHeaders =
     write.headers === undefined

@@ -133,7 +133,7 @@ async function commit(
 
 /**
  * Contacts the server of a connection that the caller may call, and writes its status: of all that a connection has,
- * nothing else. Resolves with it, or 'again' as `replaceOne`.
+ * nothing else. Resolves with it, or 'again' as `replaceOne`. Throws 401, 404 and 403 if the caller has lost the right.
  */
 export async function testOne(
   deps: WriterDeps,
@@ -142,7 +142,7 @@ export async function testOne(
   probing: Probing,
   before: StoredConnection,
 ): Promise<StoredConnection | 'again'> {
-  const { store, links } = deps
+  const { authorizer, store, links } = deps
   const asked = { write: {}, ref, context }
   const { fields } = await configOf(context.request, context.directory, before)
   const draft = draftChange(deps, asked, before, fields)
@@ -159,6 +159,8 @@ export async function testOne(
     connection,
     privatePart: contacted(before.privatePart, before.connection, connection, deps.clock.now()),
   }
+  const now = await authorizer.authenticate(context.request, true)
+  await authorizer.requireConnection(now, 'execute')
   const committed = await store.commit(connectionChange(ref, before, after))
   return committed.ok ? { ...before, ...after } : 'again'
 }

@@ -5,6 +5,7 @@
 import { auditedCaller } from '../../auth/authenticate.ts'
 import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
 import type { SharedParts } from '../../auth/shared-parts.ts'
+import { whileAllowed } from '../../auth/while-allowed.ts'
 import { conflict } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { readOptionalBody } from '../../http/body.ts'
@@ -34,9 +35,9 @@ export const pinHandlers = handlersOf({ listPins, acceptPins })
 
 async function listPins(deps: PinHandlerDeps, request: Request): Promise<Response> {
   const context = await deps.authorizer.authenticate(request) // 401, 429
-  const connection = await deps.authorizer.requireConnection(context, 'read') // 404, 403
+  await deps.authorizer.requireConnection(context, 'read') // 404, 403
   refuseQuery(request.url) // 400
-  return pinsResponse(deps, context, connection, await deps.pins.recordOf(context, connection)) // 429
+  return pinsResponse(deps, context, 'read') // 401, 404, 403, 429
 }
 
 async function acceptPins(deps: PinHandlerDeps, request: Request): Promise<Response> {
@@ -65,7 +66,7 @@ async function acceptPins(deps: PinHandlerDeps, request: Request): Promise<Respo
     ...{ ...auditedCaller(context.caller), namespace, connectionId },
     ...{ tools: names.slice(0, auditedToolsMax), count: names.length, instructions: instructions !== undefined },
   })
-  return pinsResponse(deps, context, connection, await pins.recordOf(context, connection)) // 429
+  return pinsResponse(deps, context, 'write') // 401, 404, 403, 429
 }
 
 /** The hashes by the names that the server gives; undefined if a name is unknown. Names are given as they are shown. */
@@ -80,15 +81,19 @@ function byOwnName({ tools }: PinRecord, accept: Readonly<Record<string, string>
   return own
 }
 
+/** Answers with the pins, if the caller may still perform the operation then. Throws 401, 404, 403, 429. */
 async function pinsResponse(
   deps: PinHandlerDeps,
   context: RequestContext,
-  connection: AuthorizedConnection,
-  record: PinRecord,
+  operation: 'read' | 'write',
 ): Promise<Response> {
-  const setting = await deps.pins.settingOf(context, connection)
-  const others = await otherTools(deps, context, connection)
-  const list = await allowanceOf(context.request).run(listing(record, others, setting))
+  const list = await whileAllowed(deps, context, async (now) => {
+    const connection = await deps.authorizer.requireConnection(now, operation)
+    const record = await deps.pins.recordOf(now, connection)
+    const setting = await deps.pins.settingOf(now, connection)
+    const others = await otherTools(deps, now, connection)
+    return allowanceOf(now.request).run(listing(record, others, setting))
+  })
   return wholeResponse(context.request, JSON.stringify(list), { headers: privateJson })
 }
 

@@ -1,6 +1,6 @@
 /** The connections of a namespace that a caller sees, in the order of their ids. */
 
-import type { RequestContext } from '../../auth/authorizer.ts'
+import { namespaceOf, type RequestContext } from '../../auth/authorizer.ts'
 import { accessibleNamespaces, firstNames } from '../../auth/namespace-access.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
@@ -81,6 +81,7 @@ export async function* everySeenBatch(
   for (const [index, name] of names.entries()) {
     if (index === namespacesMax) yield 'more'
     if (index === namespacesMax) return
+    if ((await namespaceOf(context, name)) === undefined) continue
     let at = name === from?.namespace ? from.connectionId : ''
     for (let isMore = true; isMore; ) {
       const ids = await connectionIds(store, context, name, { from: at, most })

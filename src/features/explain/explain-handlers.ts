@@ -2,6 +2,7 @@
 
 import type { Static, TSchema } from '@sinclair/typebox'
 import type { RequestContext } from '../../auth/authorizer.ts'
+import { whileAllowed } from '../../auth/while-allowed.ts'
 import { ordinaryBody, readOptionalBody } from '../../http/body.ts'
 import { handlersOf } from '../../http/handler.ts'
 import { refuseQuery } from '../../http/query.ts'
@@ -46,10 +47,9 @@ function answering<T extends TSchema>(
     await authorizer.authenticate(request) // 401, 429
     refuseQuery(request.url) // 400
     const body = await readOptionalBody(request, validator, { ...ordinaryBody, depthMax: rpcDepthMax }) // 400
-    // The client may have sent the body slowly, and the search may wait: a credential that was revoked in the meantime
-    // reads nothing.
-    const found = await find(deps, await authorizer.authenticate(request, true), body) // 401
-    await authorizer.authenticate(request, true) // 401
+    // The client may have sent the body slowly: a credential that was revoked in the meantime reads nothing.
+    const context = await authorizer.authenticate(request, true) // 401
+    const found = await whileAllowed(deps, context, (now) => find(deps, now, body)) // 401
     return wholeResponse(request, JSON.stringify(found), { headers: noStoreJson })
   }
 }

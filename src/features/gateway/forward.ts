@@ -106,7 +106,10 @@ async function requireUnchanged(deps: GatewayDeps, call: AuthorizedCall, exchang
 
 /** Before a message is sent that waited, for a session or a token: the view and the pins may be others by then. */
 async function requireStillAllowed(deps: GatewayDeps, call: AuthorizedCall, exchange: Exchange): Promise<void> {
-  await requirePins(deps, await requireUnchanged(deps, call, exchange), exchange)
+  const allowed = await requireUnchanged(deps, call, exchange)
+  await requirePins(deps, allowed, exchange)
+  // The pins may have waited for their owner's time.
+  if (!isFresh(deps, allowed.context)) await requireUnchanged(deps, call, exchange)
 }
 
 /** The setting of the pins. Throws what `requireAccepted` throws, where it is `block`. */

@@ -2,6 +2,7 @@
 
 import { open } from 'node:fs/promises'
 import type { RequestContext } from '../../auth/authorizer.ts'
+import { whileAllowed } from '../../auth/while-allowed.ts'
 import { notFound } from '../../errors.ts'
 import { handlersOf } from '../../http/handler.ts'
 import { namesInPath } from '../../http/path.ts'
@@ -19,6 +20,12 @@ export const callStoryHandlers = handlersOf({ getCall })
 async function getCall(deps: HealthDeps, request: Request): Promise<Response> {
   const { authorizer } = deps
   const context = await authorizer.authenticate(request) // 401, 429
+  const story = await whileAllowed(deps, context, (now) => storyOf(deps, now)) // 401
+  return wholeResponse(request, JSON.stringify(story), { headers: noStoreJson })
+}
+
+async function storyOf(deps: HealthDeps, context: RequestContext): Promise<CallStory> {
+  const { request } = context
   const [requestId = ''] = namesInPath(request.url)
   const query = readQuery(request.url, ['time', 'tool']) // 400
   const call = await callOf(deps, context, { requestId, time: query.get('time'), tool: query.get('tool') })
@@ -27,9 +34,7 @@ async function getCall(deps: HealthDeps, request: Request): Promise<Response> {
   const [connection = null] = await healthOfAll(deps, context, [{ namespace, connectionId }], Date.parse(time))
   const { operator, token } = context.caller
   const audit = operator && token === undefined ? await auditOf(deps, request, requestId) : []
-  await authorizer.authenticate(request, true) // 401: it may have read for a second
-  const story: CallStory = { call: shownCall(context, call), connection, audit }
-  return wholeResponse(request, JSON.stringify(story), { headers: noStoreJson })
+  return { call: shownCall(context, call), connection, audit }
 }
 
 /**

@@ -1,6 +1,8 @@
 /** `GET /connect/{namespace}/.health`, `POST /connect/{namespace}/{connectionId}/.test` and `GET /overview`. */
 
+import type { RequestContext } from '../../auth/authorizer.ts'
 import { openText, sealText } from '../../auth/secrets.ts'
+import { whileAllowed } from '../../auth/while-allowed.ts'
 import { invalidRequest } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { refuseBody } from '../../http/body.ts'
@@ -25,8 +27,14 @@ const lookedAtMax = 2000
 export const healthHandlers = handlersOf({ listHealth, testConnection, getOverview })
 
 async function listHealth(deps: HealthDeps, request: Request): Promise<Response> {
-  const { authorizer, store, cursorKey } = deps
+  const { authorizer } = deps
   const context = await authorizer.authenticate(request) // 401, 429
+  return answer(request, await whileAllowed(deps, context, (now) => healthPage(deps, now)))
+}
+
+async function healthPage(deps: HealthDeps, context: RequestContext): Promise<HealthPage> {
+  const { authorizer, store, cursorKey } = deps
+  const { request } = context
   const namespace = await authorizer.requireNamespace(context, namesInPath(request.url)[0], 'read') // 404, 403
   const query = readQuery(request.url, ['ids', 'limit', 'cursor']) // 400
   const ids = query.get('ids')?.split(',')
@@ -34,7 +42,7 @@ async function listHealth(deps: HealthDeps, request: Request): Promise<Response>
     throw invalidRequest(`ids: must be up to ${healthPageMax} ids with commas between them, and nothing beside them`)
   if (ids !== undefined) {
     const refs = [...new Set(ids)].map((connectionId) => ({ namespace, connectionId }))
-    return answer(request, { connections: await healthOfAll(deps, context, refs), nextCursor: null })
+    return { connections: await healthOfAll(deps, context, refs), nextCursor: null }
   }
   const limit = readInteger(query, 'limit', { least: 1, most: healthPageMax, otherwise: healthPageMax }) // 400
   const cursor = query.get('cursor')
@@ -59,7 +67,7 @@ async function listHealth(deps: HealthDeps, request: Request): Promise<Response>
     if (slices.isOver) await slices.next() // 429
   }
   const nextCursor = next === undefined ? null : sealText(cursorKey, next, binding)
-  return answer(request, { connections: found, nextCursor })
+  return { connections: found, nextCursor }
 }
 
 function answer(request: Request, body: HealthPage | Health | object): Response {
@@ -90,8 +98,5 @@ async function testConnection(deps: HealthDeps, request: Request): Promise<Respo
 async function getOverview(deps: HealthDeps, request: Request): Promise<Response> {
   const context = await deps.authorizer.authenticate(request) // 401, 429
   refuseQuery(request.url) // 400
-  const overview = await overviewOf(deps, context) // 429
-  // It may have read for a second: a credential that was revoked meanwhile reads nothing.
-  await deps.authorizer.authenticate(request, true) // 401
-  return answer(request, overview)
+  return answer(request, await whileAllowed(deps, context, (now) => overviewOf(deps, now))) // 401, 429
 }

@@ -142,8 +142,8 @@ export class Pins {
 
   /**
    * Replaces the pins by what `make` returns, which may be called again; undefined changes nothing. Writes the changes
-   * that the audit log does not have yet. `authorize` is called when no other write comes in between. Throws as `see`,
-   * and what `authorize` throws.
+   * that the audit log does not have yet. `authorize` is called right before the write. Throws as `see`, and what
+   * `authorize` throws.
    */
   async change(
     context: RequestContext,
@@ -158,7 +158,6 @@ export class Pins {
     const queue = `the pins of ${nameOf(ref)}`
     const written = await decideAgain(queue, () =>
       allowance.write(queue, async () => {
-        await authorize()
         const stored = await findConnection(store, namespace, connectionId)
         // Another connection by now: what was seen is not about it.
         if (stored === undefined || !isSameConnection(stored, connection.stored)) return noPins
@@ -171,6 +170,8 @@ export class Pins {
         const privatePart = { ...stored.privatePart, pins: { bytes: value.length, id } }
         const change = connectionChange(ref, stored, { connection: stored.connection, privatePart }, quota)
         const puts = [...(change.puts ?? []), { key: keyOf('pins', namespace, connectionId), value }]
+        // After all that its owner's time was waited for.
+        await authorize()
         const committed = await store.commit({ ...change, puts })
         if (!committed.ok && committed.full.length > 0) throw namespaceFull(namespace)
         if (!committed.ok) return 'again'

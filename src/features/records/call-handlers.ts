@@ -1,5 +1,6 @@
 /** `GET /calls` and `GET /calls/series`: the record of calls, as far as the caller may see it. */
 
+import { whileAllowed } from '../../auth/while-allowed.ts'
 import { invalidRequest } from '../../errors.ts'
 import { handlersOf } from '../../http/handler.ts'
 import { readInteger, readQuery } from '../../http/query.ts'
@@ -28,15 +29,15 @@ async function listCalls(deps: RecordsDeps, request: Request): Promise<Response>
     since: readTime(query, 'since'), // 400
     until: readTime(query, 'until'), // 400
   })
-  const mayRead = readableCalls(deps, context)
   const about = { path: deps.callsPath, query, key: deps.cursorKey }
-  const { items, nextCursor, stopped } = await pageBack(request, about, async (text) => {
-    const call = fieldsOf(text) as RecordedCall | undefined
-    if (call?.event !== 'call' || !matches(call) || !(await mayRead(call))) return undefined
-    return shownCall(context, call)
-  }) // 400, 429
-  // It may have waited and read for seconds: a credential that was revoked meanwhile reads nothing.
-  await deps.authorizer.authenticate(request, true) // 401
+  const { items, nextCursor, stopped } = await whileAllowed(deps, context, (now) => {
+    const mayRead = readableCalls(deps, now)
+    return pageBack(request, about, async (text) => {
+      const call = fieldsOf(text) as RecordedCall | undefined
+      if (call?.event !== 'call' || !matches(call) || !(await mayRead(call))) return undefined
+      return shownCall(now, call)
+    })
+  }) // 401, 400, 429
   if (request.headers.get('accept') !== ndjson)
     return wholeResponse(request, JSON.stringify({ calls: items, nextCursor, stopped }))
   const next = new URL(request.url)
@@ -57,11 +58,9 @@ async function countCalls(deps: RecordsDeps, request: Request): Promise<Response
   const count = Math.ceil((until - since) / step)
   if (!(count >= 1 && count <= seriesStepsMax))
     throw invalidRequest(`step: must divide the time between since and until into 1 to ${seriesStepsMax} steps`)
-  const series = await seriesOf(recentCalls(deps, context, { ...filtersIn(query), since, until }), {
-    since,
-    step,
-    count,
-  }) // 429
-  await deps.authorizer.authenticate(request, true) // 401, as for calls
+  const filter = { ...filtersIn(query), since, until }
+  const series = await whileAllowed(deps, context, (now) =>
+    seriesOf(recentCalls(deps, now, filter), { since, step, count }),
+  ) // 401, 429
   return wholeResponse(request, JSON.stringify(series), { headers: noStoreJson })
 }

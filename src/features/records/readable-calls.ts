@@ -3,7 +3,7 @@
 import { namespaceOf, type RequestContext } from '../../auth/authorizer.ts'
 import { managesNamespace } from '../../auth/namespace-access.ts'
 import type { SharedParts } from '../../auth/shared-parts.ts'
-import { oneConnection } from '../../auth/stored-connections.ts'
+import { manyConnections } from '../../auth/stored-connections.ts'
 import { createdAtOf } from '../../model/organization.ts'
 import { CallPage } from '../../model/recorded-call.ts'
 import type { RecordedCall } from '../../ops/call-filter.ts'
@@ -47,8 +47,8 @@ const never = Number.POSITIVE_INFINITY
 export function readableCalls(
   { store }: Pick<RecordsDeps, 'store'>,
   context: RequestContext,
-  find = (namespace: string, connectionId: string) =>
-    oneConnection(store, context.request, { namespace, connectionId }),
+  find = async (namespace: string, connectionId: string) =>
+    (await manyConnections(store, context.request, [{ namespace, connectionId }]))[0],
 ): (call: RecordedCall) => Promise<boolean> {
   const { caller, directory } = context
   const isEverybodys = caller.operator && caller.organizationId === undefined
@@ -57,7 +57,9 @@ export function readableCalls(
   async function managedSince(name: string): Promise<number> {
     const namespace = await namespaceOf(context, name)
     if (namespace === undefined) return never
-    return (await managesNamespace(caller, namespace, directory)) ? Date.parse(createdAtOf(namespace)) : never
+    if (!(await managesNamespace(caller, namespace, directory))) return never
+    context.namespaces.set(name, { createdAt: namespace.createdAt, isManaged: true })
+    return Date.parse(createdAtOf(namespace))
   }
 
   /** Since when the token's constraints allow the connection. */

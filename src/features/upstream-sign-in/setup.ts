@@ -21,7 +21,7 @@ import type { StoredClient } from './oauth-client.ts'
 import { inputPage, setupPage, signedOutPage, type Visit } from './setup-pages.ts'
 import type { UpstreamCredentials } from './token-refresh.ts'
 import type { UpstreamTokens } from './tokens.ts'
-import { visitOf } from './visit.ts'
+import { requireVisit, visitOf } from './visit.ts'
 
 export interface SetupDeps extends BeginDeps {
   /** Limits the forms sent per connection. */
@@ -76,6 +76,7 @@ async function answerForm(deps: SetupDeps, visit: Visit, form: Form): Promise<Re
   // Sign out first, unless the form says otherwise or the server wants more.
   const isKept = form.one('again') !== undefined || visit.stored.privatePart.wantedScope !== undefined
   if (form.one('end') !== undefined || (tokens !== undefined && !isKept)) {
+    await requireVisit(deps, visit) // 409, 404, 403
     await deps.credentials.signOut(visit.ref, 'by a person', visit.by)
     return signedOutPage(visit)
   }

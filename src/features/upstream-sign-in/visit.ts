@@ -1,5 +1,6 @@
 /** The visitor of a connection's setup page: the holder of a ticket, or somebody who is signed in (contract, 14.3). */
 
+import { contextOf } from '../../auth/authorizer.ts'
 import { formTokenOf } from '../../auth/browser-sessions.ts'
 import { isStillGood, makerOf } from '../../auth/maker.ts'
 import type { SharedParts } from '../../auth/shared-parts.ts'
@@ -34,7 +35,7 @@ export async function visitOf(deps: SharedParts, request: Request): Promise<Visi
   // The same for every name: a visitor who has not signed in learns nothing of what exists.
   if (session === undefined) return redirect(`${base}/signin?${new URLSearchParams({ next: pathOf(request.url) })}`)
   if (!isName) throw notFound()
-  const context = { ...session, request, at: deps.clock.monotonic() }
+  const context = contextOf(session, request, deps.clock)
   const { stored } = await authorizer.requireConnection(context, 'write', ref)
   const { userId, keyId } = session.caller
   const formToken = session.formToken(`setup ${namespace}/${connectionId}`)

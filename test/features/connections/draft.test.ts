@@ -5,7 +5,7 @@ import { openHeaders, sealHeaders, sealPart } from '../../../src/auth/sealed-par
 import { draftChange, draftNew, readWrite, requireWritable } from '../../../src/features/connections/draft.ts'
 import { connectionBytesMax } from '../../../src/limits.ts'
 import type { Connection, ConnectionStatus } from '../../../src/model/connection.ts'
-import { connectionBytes } from '../../../src/storage/connections.ts'
+import { connectionBytes, type StoredConnection } from '../../../src/storage/connections.ts'
 import { seed } from '../../support/platform.ts'
 import { connection } from './world.ts'
 
@@ -77,7 +77,7 @@ describe('a connection that is there', () => {
     const privatePart = { server: 'acme/tools', ...sealHeaders({ 'X-Old': '1' }, ref, headersKey) }
     return { connection: one, privatePart, bytes: connectionBytes(one), privateBytes: undefined }
   }
-  const change = (write: object, before = stored({ state: 'connected' })) =>
+  const change = (write: object, before: StoredConnection = stored({ state: 'connected' })) =>
     draftChange(keys, { write, ref }, before, [])
 
   test('keeps its URL; while it waits for input, the query may change', () => {
@@ -91,6 +91,20 @@ describe('a connection that is there', () => {
       [url, stored(input, { mcpUrl: null })],
     ] as const)
       expect(() => change({ mcpUrl: write }, before)).toThrow('mcpUrl: cannot be changed')
+  })
+
+  test('takes no secrets that are for another server: whoever had the name first would get them', () => {
+    const secrets = { headers: { authorization: 'Bearer secret' } }
+    const client = { oauth: { clientId: 'a', clientSecret: 'secret' } }
+    for (const write of [secrets, client]) {
+      expect(() => change({ server: 'acme/other', ...write })).toThrow('server: is not that of this connection')
+      expect(change({ server: 'acme/tools', ...write }).privatePart.server).toBe('acme/tools')
+      expect(change(write).privatePart.server).toBe('acme/tools')
+    }
+    const { server: _, ...withoutServer } = stored({ state: 'connected' }).privatePart
+    const own = { ...stored({ state: 'connected' }), privatePart: withoutServer }
+    expect(() => change({ server: 'acme/tools', ...secrets }, own)).toThrow('server: is not that of this connection')
+    expect(change({ server: 'acme/other', mock: { enabled: true } }).connection.mock).toBeUndefined()
   })
 
   test('keeps its headers and its server, unless others are given', () => {

@@ -20,7 +20,7 @@ async function asked(path: string, body: object, whenAsked: () => Promise<unknow
       headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
       body: slowBody(JSON.stringify(body), whenAsked),
     })
-  return { revoke, send }
+  return { platform, revoke, send }
 }
 
 for (const [operation, body] of Object.entries({
@@ -45,9 +45,10 @@ test('coverage that takes its time', async () => {
     const once = revoke
     revoke = undefined
     await once?.()
+    if (once !== undefined) question.platform.now += 100
     return getMany.apply(store, wanted)
   }
-  const question = await asked('/tokens/coverage', {}, async () => {}, store)
+  const question: Awaited<ReturnType<typeof asked>> = await asked('/tokens/coverage', {}, async () => {}, store)
   revoke = question.revoke
   expect((await question.send()).status).toBe(401)
   expect(revoke).toBeUndefined()

@@ -7,11 +7,15 @@ import { ticketHolder } from '../../../src/fairness/owner.ts'
 import { sweepUpstreamClients, upstreamClientsMax } from '../../../src/features/upstream-sign-in/oauth-client.ts'
 import { refreshClaimMs, refreshRetryMs } from '../../../src/features/upstream-sign-in/token-refresh.ts'
 import { attemptSeconds, burstSeconds, ownerSetupsPerMinuteMax, setupTicketSeconds } from '../../../src/limits.ts'
+import { equalBytes } from '../../../src/storage/bytes.ts'
 import { connectionChange, findConnection, type StoredConnection } from '../../../src/storage/connections.ts'
-import { keyOf, prefixOf, prefixRange } from '../../../src/storage/keys.ts'
+import { directoryVersionKey, keyOf, prefixOf, prefixRange } from '../../../src/storage/keys.ts'
+import type { Store } from '../../../src/storage/store.ts'
 import type { UpstreamRequest } from '../../../src/upstream/upstream.ts'
 import { mintToken } from '../../api/cases.ts'
-import { cookieIn, fieldsOf, post } from '../../support/pages.ts'
+import { openMemoryStore } from '../../support/memory-store.ts'
+import { oneHash } from '../../support/one-hash.ts'
+import { cookieIn, fieldsOf, post, slowBody } from '../../support/pages.ts'
 import {
   issuer as base,
   createTestPlatform,
@@ -516,6 +520,37 @@ test('the form of a page that is signed in signs out, whatever else it says', as
   expect((await read()).status.state).toBe('auth_required')
 })
 
+test('nobody signs out whose own session has ended when the form was read', async () => {
+  const memory = openMemoryStore()
+  const reads: (() => Promise<unknown>)[] = []
+  const store: Store = {
+    ...memory,
+    async get(key) {
+      if (equalBytes(key, directoryVersionKey)) await reads.shift()?.()
+      return memory.get(key)
+    },
+  }
+  platform = await createTestPlatform({ upstream: servers.upstream, store })
+  await signIn()
+  const cookie = cookieIn(await post(platform, '/signin', { key: sampleKeys.ada }))
+  const { form = '' } = fieldsOf(await (await platform.fetch(setupPath, { headers: { cookie } })).text())
+  const keyId = await keyIdOf(platform, 'ada')
+  // The session is looked for once more when the form has been read, and then the owner of the connection.
+  const whenRead = async () =>
+    void reads.push(
+      async () => {},
+      () => revokeApiKey(memory, keyId, new Date(0)),
+    )
+  const answer = await platform.fetch(setupPath, {
+    method: 'POST',
+    headers: { cookie, 'content-type': 'application/x-www-form-urlencoded', origin: base },
+    body: slowBody(new URLSearchParams({ form, end: '1' }).toString(), whenRead),
+  })
+  expect([answer.status, reads.length]).toEqual([409, 0])
+  const stored = await findConnection(memory, 'ada', 'guarded')
+  expect(stored?.privatePart.tokens).toBeDefined()
+})
+
 test('a session with the server ends with the sign-in that it was opened with', async () => {
   await signIn()
   let opened = 0
@@ -689,6 +724,13 @@ describe('what the other side does wrong is 502, and says at which step', () => 
       () =>
         (servers.instead[`${issuer}/register`] = () => ({ status: 400, json: { error: 'invalid_client_metadata' } })),
       'Registering as a client',
+    ],
+    'a registration whose names have one hash': [
+      () => {
+        const names = Object.fromEntries(oneHash.slice(0, 300).map((name) => [name, 1]))
+        servers.instead[`${issuer}/register`] = () => ({ status: 201, json: { client_id: 'a', ...names } })
+      },
+      'its answer cannot be used',
     ],
   }
   for (const [what, [change, text]] of Object.entries(rows)) {

@@ -1,0 +1,41 @@
+/**
+ * Answers that take their time: one may wait for its owner's time, or for a server, while somebody takes the rights of
+ * its caller away.
+ */
+
+import { authorizationFreshMs } from '../limits.ts'
+import { type Authorizer, namespaceOf, type RequestContext } from './authorizer.ts'
+import { managesNamespace } from './namespace-access.ts'
+import type { SharedParts } from './shared-parts.ts'
+
+/**
+ * The answer that `make` gives. It is made again if its caller's access to the namespaces that it may tell of has
+ * changed meanwhile. Throws 401 if the credential has ended, and what `make` throws.
+ */
+export async function whileAllowed<T>(
+  { authorizer, clock }: { readonly authorizer: Pick<Authorizer, 'authenticate'> } & Pick<SharedParts, 'clock'>,
+  context: RequestContext,
+  make: (context: RequestContext) => Promise<T>,
+): Promise<T> {
+  for (let current = context; ; ) {
+    const [made] = await Promise.allSettled([make(current)])
+    const isLate = clock.monotonic() - current.at > authorizationFreshMs
+    const now = isLate ? await authorizer.authenticate(current.request, true) : current // 401
+    if (await mayDoTheSame(current, now)) {
+      if (made.status === 'rejected') throw made.reason
+      return made.value
+    }
+    current = now
+  }
+}
+
+async function mayDoTheSame(before: RequestContext, now: RequestContext): Promise<boolean> {
+  if (before.directory === now.directory) return true
+  if (before.caller.operator !== now.caller.operator) return false
+  for (const [name, { createdAt, isManaged }] of before.namespaces) {
+    const namespace = await namespaceOf(now, name)
+    if (namespace === undefined || namespace.createdAt !== createdAt) return false
+    if (isManaged === true && !(await managesNamespace(now.caller, namespace, now.directory))) return false
+  }
+  return true
+}
