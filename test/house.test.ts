@@ -102,6 +102,22 @@ describe('only one place', () => {
     test(`imports ${what.source}`, () => expect(importersOf(what)).toEqual([...importers]))
   }
 
+  test('parses JSON of others: schema/json.ts', () => {
+    const parsers = files.filter((file) => /JSON\.parse\(|\.json\(\)/.test(textOf(file)))
+    // Each of these reads a record of ours, or a text that was sealed or signed here.
+    expect(parsers.filter((file) => !/^(?:cli|console|maintenance|schema|storage|tools)\//.test(file))).toEqual([
+      ...['auth/expiring-records.ts', 'auth/grants.ts', 'auth/sealed-parts.ts', 'auth/service-token.ts'],
+      ...['auth/setup-links.ts', 'auth/signing-keys.ts'],
+      ...['features/endpoint/client-session.ts', 'features/endpoint/endpoint-call.ts'],
+      ...['features/endpoint/kept-record.ts', 'features/endpoint/pin-handlers.ts'],
+      ...['features/endpoint/rendered-offer.ts', 'features/endpoint/search-tools.ts'],
+      ...['features/endpoint/under-way.ts', 'features/explain/coverage.ts', 'features/pins/pin-record.ts'],
+      ...['features/records/page-back.ts', 'features/reference/page-script.ts'],
+      ...['features/registry/published-entries.ts', 'features/registry/registry-links.ts'],
+      ...['features/upstream-sign-in/oauth-client.ts', 'ops/audit-chain.ts'],
+    ])
+  })
+
   test('asks the store without waiting: the fast lane', () => {
     const users = files.filter((file) => /LocalReads|\.local\b/.test(textOf(file)))
     expect(users.filter((file) => !file.startsWith('fast-lane/'))).toEqual([

@@ -4,12 +4,10 @@
  * working at once (contract, 2.4).
  */
 
-import { LRUCache } from 'lru-cache'
 import { type Clock, secondsOf } from '../clock.ts'
 import type { ClientSockets } from '../http/client-sockets.ts'
 import { readCredential } from '../http/credential.ts'
 import { pathOf } from '../http/path.ts'
-import { callersCachedMax } from '../limits.ts'
 import { organizationUserId } from '../model/names.ts'
 import type { ApiKey, Namespace } from '../model/organization.ts'
 import type { ServiceTokenClaims } from '../model/token.ts'
@@ -19,14 +17,8 @@ import { type Block, readConstraint } from '../policy/block.ts'
 import { apiKeyDigest } from './api-key.ts'
 import type { Directory, DirectorySnapshot } from './directory.ts'
 import { type CountedFailures, type RefusalReason, type Refused, refusal } from './failed-credentials.ts'
-import { type TokenRefusal, unverifiedClaims, verifyToken } from './service-token.ts'
+import { issuedClaims, type RefusedToken, verifyToken } from './service-token.ts'
 import type { KeyRing } from './signing-keys.ts'
-
-/**
- * Tokens that were accepted or minted here, recognized by their text. Past it: a new token can be delayed by the
- * failures of its key.
- */
-const credentialsKnownBytesMax = 16 * 2 ** 20
 
 export interface Caller {
   readonly userId: string
@@ -76,34 +68,16 @@ export interface AuthenticatorOptions extends CountedFailures {
   readonly cookieCaller?: (request: Request) => Promise<Authenticated | undefined>
 }
 
-interface Parts extends AuthenticatorOptions {
-  /** Known credentials: they are verified at every use like all others, but failures of their key do not block them. */
-  readonly accepted: LRUCache<string, true>
-}
-
 /** Failures are counted, and logged, by reason: `failed-credentials.ts`. */
 export function createAuthenticator(options: AuthenticatorOptions) {
-  const accepted: Parts['accepted'] = new LRUCache({
-    max: callersCachedMax,
-    maxSize: credentialsKnownBytesMax,
-    sizeCalculation: (_, credential) => credential.length + 100,
-  })
-  const parts: Parts = { ...options, accepted }
   const { directory, issuer, sockets } = options
 
   return {
     /** The current signing keys. */
-    keys: async () => keysOf(await directory.current(), parts),
-    /** Marks a new token as known, so that it is exempt from the failure limit of its key (see `callerOf`). */
-    minted: (token: string) => void accepted.set(token, true),
+    keys: async () => keysOf(await directory.current(), options),
     /** The claims of a token that was signed here, expired or not, wherever it is good. */
     async claimsOf(token: string): Promise<ServiceTokenClaims | undefined> {
-      const claimed = unverifiedClaims(token)
-      if (claimed === undefined) return undefined
-      const keys = await keysOf(await directory.current(), parts)
-      // As of the time of its issue: whether it has expired does not matter.
-      const verified = verifyToken(token, { keys, issuer, path: undefined, nowSeconds: claimed.iat })
-      return 'claims' in verified ? verified.claims : undefined
+      return issuedClaims(token, { keys: await keysOf(await directory.current(), options), issuer })
     },
     /**
      * The caller of an API key that a person typed; no token is accepted. Throws what `authenticate` throws, and counts
@@ -124,21 +98,17 @@ export function createAuthenticator(options: AuthenticatorOptions) {
       const header = request.headers.get('authorization')
       const byCookie = header === null ? await options.cookieCaller?.(request) : undefined
       if (byCookie !== undefined) return byCookie
-      const credential = credentialIn(parts, header ?? '', address)
+      const credential = credentialIn(options, header ?? '', address)
       const current = await directory.current()
-      const caller = await callerOf({ credential, address, path: pathOf(request.url) }, current, parts)
-      if (!('refused' in caller)) {
-        accepted.set(credential, true)
-        return { caller, directory: current }
-      }
-      accepted.delete(credential)
+      const caller = await callerOf({ credential, path: pathOf(request.url) }, current, options)
+      if (!('refused' in caller)) return { caller, directory: current }
       throw refusal(options, caller, address, isRepeated)
     },
   }
 }
 
 /** The credential in the header. Throws `unauthorized`. */
-function credentialIn({ onRefused }: Parts, header: string, address: string): string {
+function credentialIn({ onRefused }: CountedFailures, header: string, address: string): string {
   try {
     return readCredential(header)
   } catch (error) {
@@ -171,7 +141,7 @@ export async function isOrganizationAdmin(
   return role === 'owner' || role === 'admin'
 }
 
-async function keysOf(directory: DirectorySnapshot, { sealingKey }: Parts): Promise<KeyRing> {
+async function keysOf(directory: DirectorySnapshot, { sealingKey }: AuthenticatorOptions): Promise<KeyRing> {
   const keys = await directory.signingKeys(sealingKey)
   if (keys === undefined) throw new Error('the store has no signing keys')
   return keys
@@ -179,18 +149,19 @@ async function keysOf(directory: DirectorySnapshot, { sealingKey }: Parts): Prom
 
 interface Sent {
   readonly credential: string
-  readonly address: string
   /** The path of the request. */
   readonly path: string
 }
 
 /**
  * Refusing all credentials of an address after too many failures would let strangers block others behind the same
- * address. So look-ups, which cost a microsecond or two, are always done. Verifying a signature costs more than sending
- * one; it is done only if the token names an existing API key, which strangers do not know. A client that does know one
- * has its own failure limit, for its address and that key.
+ * address. So each is looked up, which takes a microsecond or two, or its signature is checked, which takes fifty.
  */
-async function callerOf(sent: Sent, directory: DirectorySnapshot, options: Parts): Promise<Caller | Refused> {
+async function callerOf(
+  sent: Sent,
+  directory: DirectorySnapshot,
+  options: AuthenticatorOptions,
+): Promise<Caller | Refused> {
   const { credential } = sent
   const byToken = credential.includes('.') ? await tokenCaller(sent, directory, options) : undefined
   if (byToken !== undefined && !('refused' in byToken)) return byToken
@@ -224,20 +195,17 @@ export function callerOfKey({ userId, keyId, operator, organizationId }: ApiKey)
 }
 
 async function tokenCaller(
-  { credential, address, path }: Sent,
+  { credential, path }: Sent,
   directory: DirectorySnapshot,
-  parts: Parts,
+  options: AuthenticatorOptions,
 ): Promise<Caller | Refused> {
-  const { issuer, failures, accepted, clock } = parts
-  const claimed = unverifiedClaims(credential)
-  const key = claimed && (await directory.apiKey(claimed.key))
-  if (key === undefined) return { refused: 'unknown' }
-  const bucket = `${address} ${key.keyId}`
-  if (!accepted.has(credential) && failures.wait(bucket) > 0) return { refused: 'limit', bucket }
-  const keys = await keysOf(directory, parts)
+  const { issuer, clock } = options
+  const keys = await keysOf(directory, options)
   const verified = verifyToken(credential, { keys, issuer, path, nowSeconds: secondsOf(clock) })
-  if ('refused' in verified) return { ...denialReason(claimed, verified.refused, issuer), bucket }
+  if ('refused' in verified) return denialReason(verified, issuer)
   const { claims } = verified
+  const key = await directory.apiKey(claims.key)
+  if (key === undefined) return { refused: 'unknown' }
   const refused = (because: RefusalReason): Refused => ({ refused: because, details: aboutToken(claims) })
   const ended = await endedBy(claims, key, directory)
   return ended === undefined ? (callerOfToken(claims, key) ?? refused('policy')) : refused(ended)
@@ -250,7 +218,7 @@ export async function endedBy(
   directory: DirectorySnapshot,
 ): Promise<'revoked' | 'membership' | undefined> {
   // Revoking a token revokes its children.
-  for (const id of [...par, jti]) if (await directory.isRevoked(id)) return 'revoked'
+  if (await directory.areRevoked([...par, jti])) return 'revoked'
   if (!isLive(key) || key.userId !== sub) return 'revoked'
   return org === undefined || (await isOrganizationAdmin(key, org, directory)) ? undefined : 'membership'
 }
@@ -280,17 +248,15 @@ export function callerOfToken(claims: ServiceTokenClaims, key: ApiKey): Caller |
 }
 
 /** The reason for a token that does not verify. Its claims are logged only if its signature was valid. */
-function denialReason(claims: ServiceTokenClaims | undefined, why: TokenRefusal, expected: string): Refused {
-  if (why !== 'issuer' && why !== 'audience' && why !== 'expired' && why !== 'not_yet') {
-    return { refused: 'unknown', details: { token: why } }
-  }
-  const issuers = why === 'issuer' ? { expected, got: claims?.iss } : {}
-  return { refused: why, details: { ...issuers, ...aboutToken(claims) } }
+function denialReason({ refused, signed }: RefusedToken, expected: string): Refused {
+  if (signed === undefined) return { refused: 'unknown', details: { token: refused } }
+  const issuers = refused === 'issuer' ? { expected, got: signed.iss } : {}
+  return { refused, details: { ...issuers, ...aboutToken(signed) } }
 }
 
 /** The claims of a token that may be logged. */
-function aboutToken(claims: ServiceTokenClaims | undefined): LogFields {
-  return { jti: claims?.jti, userId: claims?.sub, keyId: claims?.key }
+function aboutToken({ jti, sub, key }: ServiceTokenClaims): LogFields {
+  return { jti, userId: sub, keyId: key }
 }
 
 /** Whether the key exists and is not revoked. */

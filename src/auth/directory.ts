@@ -38,7 +38,7 @@ export type Directory = ReturnType<typeof createDirectory>
 /** Each look-up resolves with undefined, false or an empty list if there is no such record. */
 export type DirectorySnapshot = Readonly<ReturnType<typeof createSnapshot>>
 
-export function createDirectory(store: Pick<Store, 'get' | 'range'>) {
+export function createDirectory(store: Pick<Store, 'get' | 'getMany' | 'range'>) {
   const kept = createKept()
   let snapshot = createSnapshot(store, kept, '')
   return {
@@ -66,7 +66,7 @@ function createKept() {
  * Caches records for one version; version '' is never cached. A record is read after the version, so it may be newer,
  * but never older.
  */
-function createSnapshot(store: Pick<Store, 'get' | 'range'>, { records, names }: Kept, version: string) {
+function createSnapshot(store: Pick<Store, 'get' | 'getMany' | 'range'>, { records, names }: Kept, version: string) {
   const keyIn = (name: string) => `${version}\0${name}`
 
   /**
@@ -112,8 +112,11 @@ function createSnapshot(store: Pick<Store, 'get' | 'range'>, { records, names }:
         () => signingKeysKey,
         (sealed) => keyRing(readSigningKeys(sealed, sealingKey)),
       ),
-    /** Whether the token with this id was revoked. */
-    isRevoked: async (jti: string) => (await read(`revoked\0${jti}`, () => keyOf('revocation', jti), present)) === true,
+    /** Whether one of the tokens with these ids was revoked: a token may have 150 that it was minted with. */
+    async areRevoked(ids: readonly string[]): Promise<boolean> {
+      const found = await store.getMany(ids.map((jti) => keyOf('revocation', jti)))
+      return found.some((value) => value !== undefined)
+    },
     view: (namespace: string, name: string) =>
       read(`view\0${namespace}\0${name}`, () => keyOf('view', namespace, name), readView),
     namespace: (name: string) => read(`namespace\0${name}`, () => keyOf('namespace', name), readNamespace),

@@ -49,12 +49,10 @@ export function createRefusedLog(log: Pick<Log, 'warn'>, clock: Clock): OnRefuse
 export interface Refused {
   readonly refused: RefusalReason
   readonly details?: LogFields
-  /** The bucket in which the failure is counted; the address if left out. */
-  readonly bucket?: string
 }
 
 export interface CountedFailures {
-  /** Limits refused credentials, by address or by address and key. */
+  /** Limits refused credentials, by address. */
   readonly failures: RateLimit
   /** Called with the reason when a credential is refused. The client never receives it. */
   readonly onRefused?: OnRefused
@@ -63,11 +61,11 @@ export interface CountedFailures {
 /** Counts a failure, and logs why. Returns the error for the client, which says less. */
 export function refusal(
   { failures, onRefused }: CountedFailures,
-  { refused, bucket, details }: Refused,
+  { refused, details }: Refused,
   address: string,
   isRepeated = false,
 ): PlatformError {
-  const wait = isRepeated ? 0 : failures.take(bucket ?? address)
+  const wait = isRepeated ? 0 : failures.take(address)
   onRefused?.(wait > 0 ? 'limit' : refused, { address, ...details })
   return wait > 0 ? rateLimited('Too many invalid credentials from this address', wait) : unauthorized()
 }

@@ -21,7 +21,7 @@ export function makerOf({ keyId, token }: Caller): Maker {
 
 /** Whether the maker could access the namespace now. A token's expiry does not count: a link is for another person. */
 export async function isStillGood(maker: Maker, namespace: string, directory: DirectorySnapshot): Promise<boolean> {
-  for (const jti of maker.tokens) if (await directory.isRevoked(jti)) return false
+  if (await directory.areRevoked(maker.tokens)) return false
   const [key, record] = [await directory.apiKey(maker.keyId), await directory.namespace(namespace)]
   if (!isLive(key) || record === undefined) return false
   const { organizationId = key.organizationId } = maker

@@ -16,13 +16,18 @@ export function signingInput(claims: ServiceTokenClaims, { header }: Pick<Signin
   return `${header}.${Buffer.from(JSON.stringify(claims)).toString('base64url')}`
 }
 
-export type Verified = { readonly claims: ServiceTokenClaims } | { readonly refused: TokenRefusal }
+/** A text that is no token of ours. In the order in which it is checked. */
+type TextRefusal = 'not_a_token' | 'header' | 'encoding' | 'signature' | 'claims'
 
-/** A valid signature, of claims that are not good here and now. */
+/** A token of ours that is not good here and now. In the order in which it is checked. */
 type ClaimsRefusal = 'issuer' | 'audience' | 'not_yet' | 'expired'
 
-/** In the order in which they are checked. */
-export type TokenRefusal = 'not_a_token' | 'header' | 'encoding' | 'signature' | 'claims' | ClaimsRefusal
+export type Verified = { readonly claims: ServiceTokenClaims } | RefusedToken
+
+/** `signed`: its claims, if its signature is valid. */
+export type RefusedToken =
+  | { readonly refused: TextRefusal; readonly signed?: never }
+  | { readonly refused: ClaimsRefusal; readonly signed: ServiceTokenClaims }
 
 export interface VerifyOptions {
   readonly keys: KeyRing
@@ -38,24 +43,39 @@ const claimsShape = validatorOf(ServiceTokenClaims)
 
 /** The claims of a valid token, or the first check that failed. */
 export function verifyToken(token: string, { keys, issuer, path, nowSeconds }: VerifyOptions): Verified {
-  if (token.length > tokenCharsMax) return { refused: 'not_a_token' }
-  const parts = token.split('.')
-  const [header, payload, signature] = parts
-  if (parts.length !== 3 || header === undefined || payload === undefined || signature === undefined) {
-    return { refused: 'not_a_token' }
-  }
-  const key = keys.all.find((one) => one.header === header && isAccepted(one, nowSeconds))
-  if (key === undefined) return { refused: 'header' }
+  const read = signedClaims(token, keys, (key) => isAccepted(key, nowSeconds))
+  if ('refused' in read) return read
+  const { claims } = read
+  if (claims.iss !== issuer) return { refused: 'issuer', signed: claims }
+  if (path !== undefined && !isGoodAt(claims, path)) return { refused: 'audience', signed: claims }
+  const clock = clockRefusal(claims, nowSeconds)
+  return clock === undefined ? { claims } : { refused: clock, signed: claims }
+}
+
+/** The claims of a token that was valid when it was minted here, expired or not, wherever it is good. */
+export function issuedClaims(
+  token: string,
+  { keys, issuer }: Pick<VerifyOptions, 'keys' | 'issuer'>,
+): ServiceTokenClaims | undefined {
+  const read = signedClaims(token, keys, () => true)
+  if ('refused' in read || read.claims.iss !== issuer) return undefined
+  return keys.all.some((key) => signs(key, token) && isAccepted(key, read.claims.iat)) ? read.claims : undefined
+}
+
+const signs = ({ header }: SigningKey, token: string) => token.startsWith(`${header}.`)
+
+/** Nothing is parsed before its signature is known to be ours: strangers choose how dear their text is to parse. */
+function signedClaims(token: string, { all }: KeyRing, mayUse: (key: SigningKey) => boolean) {
+  if (token.length > tokenCharsMax || token.split('.').length !== 3) return { refused: 'not_a_token' } as const
+  const key = all.find((one) => signs(one, token) && mayUse(one))
+  if (key === undefined) return { refused: 'header' } as const
+  const [, payload = '', signature = ''] = token.split('.')
   const payloadBytes = canonicalBytes(payload)
-  if (payloadBytes === undefined) return { refused: 'encoding' }
-  if (!isSignature(signature, `${header}.${payload}`, key)) return { refused: 'signature' }
+  if (payloadBytes === undefined) return { refused: 'encoding' } as const
+  if (!isSignature(signature, `${key.header}.${payload}`, key)) return { refused: 'signature' } as const
   const claims = parse(payloadBytes)
   // A valid signature with unknown claims: minted by a later version, so the claims must not be interpreted.
-  if (!claimsShape.isValid(claims)) return { refused: 'claims' }
-  if (claims.iss !== issuer) return { refused: 'issuer' }
-  if (path !== undefined && !isGoodAt(claims, path)) return { refused: 'audience' }
-  const clock = clockRefusal(claims, nowSeconds)
-  return clock === undefined ? { claims } : { refused: clock }
+  return claimsShape.isValid(claims) ? { claims } : ({ refused: 'claims' } as const)
 }
 
 /**
@@ -83,10 +103,7 @@ export function clockRefusal(claims: ServiceTokenClaims, nowSeconds: number): 'n
   return claims.exp <= nowSeconds ? 'expired' : undefined
 }
 
-/**
- * The claims without verification: for `postern token explain`, and to find the API key that a token names before its
- * signature is checked.
- */
+/** The claims without verification: for commands, whose user has the token. */
 export function unverifiedClaims(token: string): ServiceTokenClaims | undefined {
   const claims = parse(canonicalBytes(token.split('.')[1] ?? '') ?? Buffer.alloc(0))
   return claimsShape.isValid(claims) ? claims : undefined

@@ -17,6 +17,8 @@ export interface BodyBounds {
   readonly depthMax: number
   /** Values in all objects and arrays; `rpcValuesMax` if left out. */
   readonly valuesMax?: number
+  /** Texts from which their hashes are looked at; `hashedTextsMin` if left out. */
+  readonly hashedTextsMin?: number
   /** Makes the error for a body that is larger than the operation reads. */
   readonly tooLarge: TooLarge
 }
@@ -48,10 +50,11 @@ export async function readJsonBody(request: Request, bounds: BodyBounds = ordina
 export async function parseJson(
   request: Request,
   bytes: Uint8Array,
-  { depthMax, valuesMax = rpcValuesMax }: BodyBounds,
+  { depthMax, valuesMax = rpcValuesMax, hashedTextsMin }: BodyBounds,
 ): Promise<JsonResult> {
   const owner = allowanceOf(request)
-  return owner.run(parsing(bytes, { depthMax, keysMax: rpcKeysMax, valuesMax, numbers: 'exact', owner }))
+  const bounds = { depthMax, keysMax: rpcKeysMax, valuesMax, hashedTextsMin, numbers: 'exact', owner } as const
+  return owner.run(parsing(bytes, bounds))
 }
 
 /** The body of a request that needs none: no body and `null` are `{}`. Throws what `readJsonBody` throws. */

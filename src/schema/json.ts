@@ -63,6 +63,8 @@ export interface JsonBounds {
   readonly keysMax?: number
   /** Values in objects and arrays, counted by commas and brackets. */
   readonly valuesMax?: number
+  /** Texts from which their hashes are looked at. By default `hashedTextsMin`: fewer hold up nobody by themselves. */
+  readonly hashedTextsMin?: number | undefined
   /** Takes the memory of all values before anything is built, keys included, and throws if there is none for them. */
   readonly owner?: { takeValues(values: number): void } | undefined
 }
@@ -99,13 +101,13 @@ export function readJson(text: string, bounds: JsonBounds): JsonResult {
 
 function* parsingText(
   text: string,
-  { depthMax, numbers = 'any', keysMax, valuesMax, owner }: JsonBounds,
+  { depthMax, numbers = 'any', keysMax, valuesMax, hashedTextsMin: hashedFrom, owner }: JsonBounds,
 ): Generator<number, JsonResult> {
   const parts = yield* countingParts(text)
   const tooMany = (count: number, max: number | undefined) => max !== undefined && count > max
   if (tooMany(parts.keys, keysMax)) return { problem: { place: '', message: `has more than ${keysMax} keys` } }
   if (tooMany(parts.values, valuesMax)) return { problem: { place: '', message: `has more than ${valuesMax} values` } }
-  if (yield* haveOneHash(text, parts.strings))
+  if (yield* haveOneHash(text, parts.strings, hashedFrom))
     return { problem: { place: '', message: 'has too many texts that share one hash' } }
   owner?.takeValues(parts.values + valuesPerKey * parts.keys)
   let value: unknown
@@ -163,8 +165,8 @@ export function parseForeign(text: string): unknown {
 }
 
 /** Whether many of a text's strings were made to have one hash (`text-hashes.ts`). `strings`: how many it has. */
-function* haveOneHash(text: string, strings: number): Generator<number, boolean> {
-  if (strings < hashedTextsMin) return false
+function* haveOneHash(text: string, strings: number, hashedFrom = hashedTextsMin): Generator<number, boolean> {
+  if (strings < hashedFrom) return false
   const hashes = new TextHashes()
   let hashed = 0
   for (let i = text.indexOf('"'); i >= 0; i = text.indexOf('"', i + 1)) {

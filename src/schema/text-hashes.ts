@@ -5,7 +5,7 @@
  */
 
 /** Ours: different texts of a JSON document that may share one of 4,096 hash places, beyond eight times their even share; an attacker who makes names with one hash has thousands. Past it: the document counts as invalid JSON. */
-export const textsPerHashMax = 64
+export const textsPerHashMax = 8
 
 /** As the runtime computes it: of bytes where each character has one, else of both bytes of each. */
 function hashOf(text: string): bigint {

@@ -114,33 +114,6 @@ test('a token whose policy this version cannot read', async () => {
   expect(await logged(signed(unread))).toEqual(refused('policy', about))
 })
 
-test('past the limit of an address and a key: no more signatures are verified, and nothing else is held up', async () => {
-  platform = await createTestPlatform({ rates: { mints: 0, failures: 1 } })
-  const { claims } = await mint()
-  const forged = signToken(claims, keyRing([signingKeyRecord('a key of another platform')]).active)
-  const status = async (token: string) =>
-    (await platform.fetch('/connect/ada', { headers: { authorization: `Bearer ${token}` } })).status
-  for (let i = 0; i < burstSeconds; i += 1) expect(await status(forged)).toBe(401)
-  platform.logged.length = 0
-  // This one is good. Whether it is was not looked at.
-  const fresh = signed({ ...claims, jti: 'tok_fresh' })
-  expect(await status(fresh.slice('Bearer '.length))).toBe(429)
-  expect(platform.logged.map((line) => JSON.parse(line))).toEqual(refused('limit'))
-  expect(await status('wrong')).toBe(401)
-})
-
-test('past that limit, a credential that was good is looked at once more', async () => {
-  platform = await createTestPlatform({ rates: { mints: 0, failures: 1 } })
-  const { token, claims } = await mint()
-  const status = async (credential: string) =>
-    (await platform.fetch('/connect/ada', { headers: { authorization: `Bearer ${credential}` } })).status
-  expect(await status(token)).toBe(200)
-  await revokeToken(platform.store, claims.jti, { exp: claims.exp, nowSeconds: startOfTime / 1000 })
-  const forged = signToken(claims, keyRing([signingKeyRecord('a key of another platform')]).active)
-  for (let i = 0; i < burstSeconds; i += 1) await status(forged)
-  expect([await status(token), await status(token)]).toEqual([401, 429])
-})
-
 test('past the limit of an address', async () => {
   platform = await createTestPlatform({ rates: { mints: 0, failures: 1 } })
   await logged('Bearer wrong')

@@ -138,9 +138,9 @@ test('is good at the instance that made it and at no other', () => {
 describe('time', () => {
   const at: [string, number, Verified][] = [
     ['the last second', nowSeconds + 3599, { claims }],
-    ['the expiry itself', nowSeconds + 3600, { refused: 'expired' }],
+    ['the expiry itself', nowSeconds + 3600, { refused: 'expired', signed: claims }],
     ['30 seconds before it was issued', nowSeconds - 30, { claims }],
-    ['31 seconds before it was issued', nowSeconds - 31, { refused: 'not_yet' }],
+    ['31 seconds before it was issued', nowSeconds - 31, { refused: 'not_yet', signed: claims }],
   ]
   for (const [name, now, expected] of at) test(name, () => expect(check(good, now)).toEqual(expected))
 })

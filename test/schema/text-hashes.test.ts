@@ -1,15 +1,10 @@
 import { expect, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { hashedTextsMin, parseForeign, parsingWithin, readJson } from '../../src/schema/json.ts'
 import { createPartsCounter } from '../../src/schema/json-parts.ts'
 import { drained } from '../../src/schema/steps.ts'
 import { TextHashes, textsPerHashMax } from '../../src/schema/text-hashes.ts'
+import { oneHash as made } from '../support/one-hash.ts'
 
-/** Texts of six letters, whose hashes agree in their last 18 bits. */
-const made = readFileSync(join(import.meta.dir, '../support/one-hash.txt'), 'utf8')
-  .trim()
-  .split('\n')
 const others = Array.from({ length: 50_000 }, (_, i) => `name ${i}`)
 const bounds = { depthMax: 10, keysMax: 100_000, valuesMax: 100_000 }
 
@@ -49,7 +44,10 @@ test('what others send is parsed, with as many names as are allowed', () => {
   expect(readJson(text, bounds)).toHaveProperty('value')
   expect(drained(parsingWithin(text, bounds))).toBeDefined()
   expect(createPartsCounter(bounds)(Buffer.from(text))).toBeUndefined()
-  // So few hold up nobody.
+  // So few hold up nobody, but for records of which many are in memory together.
+  const few = JSON.stringify(made.slice(0, textsPerHashMax + 1))
+  expect(readJson(few, bounds)).toHaveProperty('value')
+  expect(readJson(few, { ...bounds, hashedTextsMin: 0 })).toHaveProperty('problem')
   expect(parseForeign(JSON.stringify(made.slice(0, hashedTextsMin - 1)))).toHaveLength(hashedTextsMin - 1)
 })
 

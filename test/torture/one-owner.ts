@@ -11,6 +11,7 @@ import { mintToken } from '../api/cases.ts'
 import { anonymousMemory } from '../bench/measure.ts'
 import { hostileSchema } from '../features/mocks/hostile-schema.ts'
 import { type Server, sendTo, startServer, withoutRates, workplace } from '../support/executable.ts'
+import { oneHash } from '../support/one-hash.ts'
 import { type Random, random } from '../support/random.ts'
 import { fixturesIn } from '../support/workplace.ts'
 import { Prober } from './prober.ts'
@@ -23,10 +24,6 @@ const atOnce = 40
 const rows = 4000
 /** Of each row, besides its kind: the first has two values, each later one one more. */
 const facts = 12
-/** Texts whose hashes agree in their last 18 bits. */
-const oneHash = readFileSync(join(import.meta.dir, '../support/one-hash.txt'), 'utf8')
-  .trim()
-  .split('\n')
 
 const [mallory, alice, operator] = ['mallory', 'alice', 'operator'].map(
   (name) => `a-key-of-${name}-for-this-trial-0001`,
@@ -372,6 +369,21 @@ const worsts: Readonly<Record<string, Worst>> = {
       const isStranger = i % 4 === 0
       const [path, body] = isStranger ? ['/oauth/register', args] : ['/connect/mallory/real/mcp', call]
       return (await ask('POST', path, body, chance.pick(keys))).status
+    }),
+  'tokens that nobody signed': ({ server, chance, keys }) =>
+    times(atOnce, async (i) => {
+      const [header] = chance.pick(keys).split('.')
+      const isForm = i % 2 === 0
+      const names = oneHash.slice(0, isForm ? 4000 : chance.pick([500, 1000]))
+      const claims = Buffer.from(JSON.stringify(Object.fromEntries(names.map((name) => [name, 1])))).toString(
+        'base64url',
+      )
+      const token = `${header}.${claims}.${'b'.repeat(86)}`
+      const form = { method: 'POST', body: new URLSearchParams({ token }) }
+      const asked = isForm
+        ? fetch(`${server.url}/oauth/revoke`, form)
+        : fetch(`${server.url}/connect/mallory`, { headers: { authorization: `Bearer ${token}` } })
+      return (await asked).status
     }),
   'requests sent ahead': ({ server, chance }) =>
     times(atOnce, () => {

@@ -173,7 +173,7 @@ async function callerOf({ directory, store }: OAuthDeps, allowed: Allowed): Prom
  * is in the store.
  */
 async function accessResponse(deps: OAuthDeps, grant: Grant, caller: Caller): Promise<Response> {
-  const { authenticator, signInKey } = deps
+  const { signInKey } = deps
   const iat = secondsOf(deps.clock)
   const exp = Math.min(iat + accessTokenSeconds, grant.expires)
   const claims: ServiceTokenClaims = {
@@ -189,7 +189,6 @@ async function accessResponse(deps: OAuthDeps, grant: Grant, caller: Caller): Pr
     policy: policyOf(grant),
   }
   const token = await deps.sign(claims, caller)
-  authenticator.minted(token)
   const body = {
     access_token: token,
     token_type: 'Bearer',

@@ -8,6 +8,7 @@ import type { Connection } from '../../model/connection.ts'
 import { isConnectionId } from '../../model/names.ts'
 import type { Block, MetadataSet } from '../../policy/block.ts'
 import { connectionIdFact, constraintAllows, filterAllows } from '../../policy/metadata.ts'
+import { parseForeign } from '../../schema/json.ts'
 import { termDigest, termEntries } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
 import { allOf, anyOf, type IdStream, indexStream, type PlanWork, singleStream } from './id-stream.ts'
@@ -67,7 +68,7 @@ function filterTerms(filter: Filter): Uint8Array[] {
 function isJsonText(text: string): boolean {
   if (!/^[-0-9tfn[{]/.test(text)) return false
   try {
-    return JSON.stringify(JSON.parse(text)) === text
+    return JSON.stringify(parseForeign(text)) === text
   } catch {
     return false
   }

@@ -16,6 +16,7 @@ import { createdAtOf, type Namespace } from '../../model/organization.ts'
 import { officialMeta, type RegistryEntry, type RegistryPage } from '../../model/server-json.ts'
 import { canonicalBytes } from '../../schema/base64.ts'
 import { isDateTime } from '../../schema/check.ts'
+import { parseForeign } from '../../schema/json.ts'
 import { successor } from '../connections/id-stream.ts'
 import { connectionIds } from '../endpoint/seen-connections.ts'
 import { viewsOf } from '../organizations/views.ts'
@@ -233,7 +234,7 @@ function cursorOf({ given }: PageQuery, after: string): string {
 
 function readCursor(cursor: string): Cursor {
   try {
-    const read = JSON.parse(canonicalBytes(cursor)?.toString() ?? '') as Cursor
+    const read = parseForeign(canonicalBytes(cursor)?.toString() ?? '') as Cursor
     const values = Object.entries(read)
     const isCursor = values.every(
       ([name, value]) => typeof value === 'string' && ['after', ...held].includes(name as 'after'),

@@ -21,7 +21,7 @@ import type { Signers } from './signers.ts'
 const requestShape = validatorOf(CreateTokenRequest)
 
 interface MinterDeps extends Pick<SharedParts, 'audit' | 'issuer' | 'clock' | 'tokenIdKey'> {
-  readonly authenticator: Pick<Authenticator, 'keys' | 'minted'>
+  readonly authenticator: Pick<Authenticator, 'keys'>
   readonly signers: Pick<Signers, 'sign'>
   readonly observer: { minted(): void } | undefined
 }
@@ -44,7 +44,6 @@ export function createMint({ authenticator, signers, audit, clock, observer, ...
     await requireAllowed()
     // Before the response, so that every token that exists outside is in the audit log.
     await audit.record('token.minted', mintedFields(claims, active.kid))
-    authenticator.minted(token)
     observer?.minted()
     return { token, expiresAt: new Date(claims.exp * 1000).toISOString() } satisfies CreateTokenResponse
   }

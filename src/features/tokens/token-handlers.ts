@@ -42,9 +42,9 @@ async function createToken(deps: TokenDeps, request: Request): Promise<Response>
     const body = await readJsonBody(request) // 400
     await allowanceOf(request).run(compilingPatterns(body)) // 429
     // The client may have sent the body slowly; a credential that was revoked in the meantime must not mint.
-    const { caller, directory } = await authenticator.authenticate(request) // 401, 429
+    const { caller, directory } = await authenticator.authenticate(request, true) // 401
     // Signing may wait; if the credential is revoked in the meantime, the token is discarded.
-    const isStillValid = () => authenticator.authenticate(request) // 401, 429
+    const isStillValid = () => authenticator.authenticate(request, true) // 401
     const answer = await mint(body, { caller, directory }, isStillValid) // 400, 403, 503
     return jsonResponse(JSON.stringify(answer), { 'cache-control': 'no-store' })
   } catch (thrown) {
@@ -68,7 +68,7 @@ async function revokeToken(deps: TokenDeps, request: Request): Promise<Response>
     throw invalidRequest('send `token`, a token that this postern minted, or `tokenId`, and not both')
   const isChanged = await change(async (context) => {
     if (claims === undefined) requireMayRevoke(context, tokenIdKey, jti) // 403
-    if (await context.directory.isRevoked(jti)) return { result: false }
+    if (await context.directory.areRevoked([jti])) return { result: false }
     const write = await revocationOfToken(store, jti, { exp: claims?.exp, nowSeconds: secondsOf(clock) })
     return { write, result: true }
   })

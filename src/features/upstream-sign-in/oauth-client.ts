@@ -10,6 +10,7 @@ import { isLocalUrl } from '../../http/guard.ts'
 import { grantsPerRead } from '../../limits.ts'
 import type { GivenClient } from '../../model/connection.ts'
 import { cutText } from '../../schema/cut-text.ts'
+import { parseForeign } from '../../schema/json.ts'
 import { textOf } from '../../storage/bytes.ts'
 import { keyOf, prefixOf, prefixRange } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
@@ -157,7 +158,7 @@ async function register(base: string, server: ServerMetadata, fetch: OAuthFetch)
     token_endpoint_auth_method: methodOf(server, false),
   }
   const response = await dynamicClientRegistrationRequest(server, metadata, requestOver(fetch))
-  const made = (await response.json().catch(() => undefined)) as Registration | undefined
+  const made = registrationIn(await response.text())
   // Servers answer 200 too, and leave out when a secret expires: the token endpoint shows whether a secret works.
   if (!response.ok || typeof made?.client_id !== 'string' || !clientIdShape.test(made.client_id)) {
     throw new SignInProblem('Registering as a client', `${server.issuer} refused it: ${problemOf(made ?? {})}`)
@@ -170,6 +171,14 @@ async function register(base: string, server: ServerMetadata, fetch: OAuthFetch)
 
 /** RFC 6749, appendix A.1. All connections to a server share the client: one that cannot be used is not kept. */
 const clientIdShape = /^[\x20-\x7e]{1,2000}$/
+
+function registrationIn(text: string): Registration | undefined {
+  try {
+    return parseForeign(text) as Registration
+  } catch {
+    return undefined
+  }
+}
 
 /** The fields that are used of the answer to a registration (RFC 7591, 3.2.1). */
 type Registration = Partial<Record<'client_id' | 'client_secret' | 'token_endpoint_auth_method', unknown>>

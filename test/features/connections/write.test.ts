@@ -7,6 +7,7 @@ import { createAddresses } from '../../../src/upstream/addresses.ts'
 import { createUpstream } from '../../../src/upstream/pooled-upstream.ts'
 import { UpstreamError } from '../../../src/upstream/upstream.ts'
 import { mintToken } from '../../api/cases.ts'
+import { oneHash } from '../../support/one-hash.ts'
 import { createTestPlatform, source, type TestPlatform } from '../../support/platform.ts'
 import { sampleKeys } from '../../support/sample.ts'
 import { connection } from './world.ts'
@@ -302,6 +303,10 @@ describe('what cannot be written is told, and nothing is', () => {
     ],
     ['too much', { mcpUrl: url, metadata: { x: 'y'.repeat(70_000) } }, 'too large'],
     ['too many values', { mcpUrl: url, metadata: { x: Array(1001).fill({}) } }, 'more than 1000 values'],
+    [
+      ...['names with one hash', { mcpUrl: url, metadata: Object.fromEntries(oneHash.slice(0, 9).map((a) => [a, 1])) }],
+      'too many texts that share one hash',
+    ] as [string, object, string],
   ]
   for (const [what, body, message] of bad) {
     test(what, async () => {

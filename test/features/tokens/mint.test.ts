@@ -30,7 +30,7 @@ let signed = 0
 /** A token whose signature makes it so long. */
 function tokenOf(body: unknown, length: number): Promise<string> {
   const mint = createMint({
-    authenticator: { keys: async () => keyRing([signingKeyRecord('key')]), minted() {} },
+    authenticator: { keys: async () => keyRing([signingKeyRecord('key')]) },
     signers: {
       async sign(text) {
         signed += 1
