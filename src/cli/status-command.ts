@@ -54,6 +54,6 @@ export async function status(given: string | undefined, flags: StatusFlags, term
   if (overview !== undefined) facts.push(...factsOf(overview as unknown as Overview))
   terminal.stdout(table(facts))
   // Its store, where it is on this machine or named.
-  if (given === undefined && (flags.store !== undefined || existsSync(flags.data))) await storeStatus(flags, terminal)
+  if (given === undefined && (Boolean(flags.store) || existsSync(flags.data))) await storeStatus(flags, terminal)
   return problem === undefined ? 0 : 1
 }

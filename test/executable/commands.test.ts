@@ -59,7 +59,10 @@ describe('commands', () => {
     )
     expect(stdout).toContain('durability')
     using empty = workplace()
-    const none = await run(empty, ['status', '--port', String(await freePort()), '--data', join(empty.folder, 'none')])
+    const asked = ['status', '--port', String(await freePort()), '--data', join(empty.folder, 'none')]
+    // An empty setting is none.
+    expect((await run(empty, asked, { POSTERN_STORE: '' })).stderr).toBe('')
+    const none = await run(empty, asked)
     expect({ code: none.code, stderr: none.stderr }).toEqual({ code: 1, stderr: '' })
     expect(none.stdout).toMatch(/^base URL .*\nanswers +no: .* does not answer \(ECONNREFUSED\)\n$/)
   })
