@@ -13,6 +13,8 @@ const readAtOnceMax = 25
 const parsedAtOnceMax = 32 * 1024
 /** The same of one record: a request may look at many, one after the other. Past it: in its turns. */
 const oneParsedAtOnceMax = 4 * 1024
+/** Milliseconds for a megabyte of a record, whatever it is made of. */
+const decodeMsPerMegabyte = 5
 /** Characters of other texts (`Allowance.parse`) for a byte: metadata may be empty objects, which leave most behind. */
 const parsedPerByte = 3
 
@@ -45,7 +47,8 @@ export async function oneConnection(
   ref: ConnectionRef,
 ): Promise<StoredConnection | undefined> {
   const [record] = await findRecords(store, [ref])
-  allowanceOf(request).spendOnParsing(sizeOf(record) * parsedPerByte)
+  const bytes = sizeOf(record)
+  if (bytes > oneParsedAtOnceMax) allowanceOf(request).spend((bytes / 2 ** 20) * decodeMsPerMegabyte)
   return decoded(record)
 }
 

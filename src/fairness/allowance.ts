@@ -188,10 +188,16 @@ export class Allowance {
 
   /** Waits until the owner may have work of so many milliseconds done, and counts it. */
   async pace(milliseconds: number): Promise<void> {
-    const { time } = this.#fairness
-    const owner = ownerOf(this.holder)
-    await time.pause(owner)
-    time.spend(owner, milliseconds)
+    await this.#fairness.time.pause(ownerOf(this.holder))
+    this.spend(milliseconds)
+  }
+
+  /**
+   * Counts work of so many milliseconds that is not waited for. Between the authorization of a request and its act
+   * nothing waits for its owner's time: that may take seconds, and the right may end meanwhile.
+   */
+  spend(milliseconds: number): void {
+    this.#fairness.time.spend(ownerOf(this.holder), milliseconds)
   }
 
   /**
@@ -252,14 +258,6 @@ export class Allowance {
     if (characters > smallCharsMax || time.wait(owner) > 0) return this.#parseInTurn(characters, work)
     time.spend(owner, parseMsOf(characters))
     return turns.run(this.holder, work)
-  }
-
-  /**
-   * Counts the time of a text of so many characters that is parsed without waiting: between the authorization of a
-   * request and its act nothing waits for its owner's time, which may take seconds, and the right may end meanwhile.
-   */
-  spendOnParsing(characters: number): void {
-    this.#fairness.time.spend(ownerOf(this.holder), parseMsOf(characters))
   }
 
   async #parseInTurn<T>(characters: number, work: Work<T>): Promise<T> {
