@@ -79,8 +79,9 @@ export function addCallCommands(postern: Command, context: Context): void {
   either(
     calls,
     context,
-    async () => (await import('./calls.ts')).showCalls,
-    async () => (await import('./client/record-commands.ts')).showCalls,
+    'showCalls',
+    () => import('./calls.ts'),
+    () => import('./client/record-commands.ts'),
   )
 }
 
@@ -92,12 +93,9 @@ export function addServerCommands(postern: Command, context: Context): Command {
     .option('-n, --namespace <name>', 'namespace for all servers (default: the namespace in each name)')
     .option('--owner <user>', 'owner of created namespaces (default: the user operator; over HTTP, yourself)')
   const commands = () => import('./import-servers-command.ts')
-  either(
-    take,
-    context,
-    async () => (await commands()).importServersCommand,
-    async () => (await commands()).importOverHttp,
-  )
+  either(take, context, 'importServersCommand', commands, async () => ({
+    importServersCommand: (await commands()).importOverHttp,
+  }))
   return server
 }
 

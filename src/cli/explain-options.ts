@@ -25,8 +25,9 @@ export function addExplainCommand(token: Command, context: Context): void {
   either(
     explain,
     context,
-    async () => (await import('./token-explain.ts')).explainToken,
-    async () => (await import('./client/explain-command.ts')).explainOverHttp,
+    'explainToken',
+    () => import('./token-explain.ts'),
+    () => import('./client/explain-command.ts'),
   )
 }
 

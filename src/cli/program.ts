@@ -167,24 +167,9 @@ function addKeyCommands(postern: Command, context: Context): void {
     'the id of the key, as `keys list` shows it',
   )
   const onMachine = () => import('./keys-command.ts')
-  either(
-    create,
-    context,
-    async () => (await onMachine()).createKey,
-    async () => (await access()).createKey,
-  )
-  either(
-    list,
-    context,
-    async () => (await onMachine()).listKeys,
-    async () => (await access()).listKeys,
-  )
-  either(
-    revoke,
-    context,
-    async () => (await onMachine()).revokeKey,
-    async () => (await access()).revokeKey,
-  )
+  either(create, context, 'createKey', onMachine, access)
+  either(list, context, 'listKeys', onMachine, access)
+  either(revoke, context, 'revokeKey', onMachine, access)
 }
 
 function addLoginLinkCommand(postern: Command, { terminal }: Context): void {
@@ -205,18 +190,8 @@ function addGrantCommands(postern: Command, context: Context): void {
     'the id of the grant, as `grants list` shows it',
   )
   const onMachine = () => import('./sign-in-commands.ts')
-  either(
-    list,
-    context,
-    async () => (await onMachine()).listGrantsCommand,
-    async () => (await access()).listGrants,
-  )
-  either(
-    revoke,
-    context,
-    async () => (await onMachine()).revokeGrantCommand,
-    async () => (await access()).revokeGrant,
-  )
+  either(list, context, 'listGrantsCommand', onMachine, access)
+  either(revoke, context, 'revokeGrantCommand', onMachine, access)
 }
 
 /** `check`, which needs no data folder: it runs in a pipeline, before anything is deployed. */
@@ -239,12 +214,7 @@ function addTokenCommands(postern: Command, context: Context): Command {
     'the token, or the id (jti) of one of your tokens; - reads it from stdin',
   )
   const onMachine = () => import('./token-revoke.ts')
-  either(
-    revoke,
-    context,
-    async () => (await onMachine()).revokeTokenCommand,
-    async () => (await access()).revokeToken,
-  )
+  either(revoke, context, 'revokeTokenCommand', onMachine, access)
   return token
 }
 
@@ -276,8 +246,9 @@ function addAuditCommands(postern: Command, context: Context, { remote }: Remote
   either(
     verify,
     context,
-    async () => (await import('./audit.ts')).verifyAudit,
-    async () => (await import('./client/record-commands.ts')).verifyAudit,
+    'verifyAudit',
+    () => import('./audit.ts'),
+    () => import('./client/record-commands.ts'),
   )
 }
 

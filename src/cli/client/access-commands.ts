@@ -66,19 +66,19 @@ export async function revokeKey(context: CommandContext, id: string): Promise<vo
   context.say(await context.request('DELETE', path, { missing }), `${id} is revoked, and every token minted with it`)
 }
 
-export async function listGrants(context: CommandContext): Promise<void> {
+export async function listGrantsCommand(context: CommandContext): Promise<void> {
   const found = await allPages(context, `${await scopeOf(context)}/grants?`, ['grants', Grant], 100)
   context.show(found, grantHeading, found.grants.map(grantRow))
 }
 
-export async function revokeGrant(context: CommandContext, id: string): Promise<void> {
+export async function revokeGrantCommand(context: CommandContext, id: string): Promise<void> {
   const missing = `there is no grant ${id}, or it is not yours: see \`postern grants list\``
   const path = `${await scopeOf(context)}/grants/${pathSegment(id)}`
   context.say(await context.request('DELETE', path, { missing }), `${id} is revoked, and every token of it`)
 }
 
 /** `named`: a token, or for operators its id; `-` reads stdin. */
-export async function revokeToken({ request, say }: CommandContext, named: string): Promise<void> {
+export async function revokeTokenCommand({ request, say }: CommandContext, named: string): Promise<void> {
   const token = readToken(named)
   if (unverifiedClaims(token) === undefined && !tokenIdShape.test(token)) throw new CommandError(noToken, 2)
   const body = tokenIdShape.test(token) ? { tokenId: token } : { token }

@@ -41,11 +41,12 @@ export type RemoteCommands = ReturnType<typeof remoteCommands>
  * the second. Without any, it is the default data folder where that is, and otherwise the platform of the last login.
  * Both are loaded when they are needed; a number that one resolves with is the exit code.
  */
-export function either<Flags, Given extends readonly unknown[]>(
+export function either<Name extends string, Flags>(
   command: Command,
   { terminal, exit }: Context,
-  onMachine: () => Promise<(flags: never, terminal: Terminal, ...given: Given) => Promise<unknown>>,
-  overHttp: () => Promise<(context: CommandContext<Flags>, ...given: Given) => Promise<unknown>>,
+  name: Name,
+  onMachine: Loading<Name, (flags: never, terminal: Terminal, ...given: never[]) => Promise<unknown>>,
+  overHttp: Loading<Name, (context: CommandContext<Flags>, ...given: never[]) => Promise<unknown>>,
 ): Command {
   const hasJson = command.options.some(({ long }) => long === '--json')
   command.addOption(urlOption())
@@ -53,9 +54,9 @@ export function either<Flags, Given extends readonly unknown[]>(
   const done = (code: unknown) => (typeof code === 'number' ? exit(code) : undefined)
   return command.action(async (...given: unknown[]) => {
     const [flags] = given.splice(-2) as [ClientFlags & Flags, Command]
-    const names = given as unknown as Given
+    const names = given as never[]
     const place = placeOf(command)
-    if (place === 'http') return done(await (await overHttp())(contextOf(flags, terminal), ...names))
+    if (place === 'http') return done(await (await overHttp())[name](contextOf(flags, terminal), ...names))
     // A folder in which one happens to stand may have nothing to do with a base URL elsewhere.
     const { current } = place === 'folder here' ? readHosts(process.env) : {}
     if (current !== undefined && !isLocalUrl(current))
@@ -64,9 +65,12 @@ export function either<Flags, Given extends readonly unknown[]>(
       )
     if (flags.json === true && !hasJson)
       throw new CommandError('--json: is for answers over HTTP: name the base URL with --url, or log in', 2)
-    return done(await (await onMachine())(flags as never, terminal, ...names))
+    return done(await (await onMachine())[name](flags as never, terminal, ...names))
   })
 }
+
+/** Imports the module that has the function of this name. */
+type Loading<Name extends string, Run> = () => Promise<{ readonly [Key in Name]: Run }>
 
 /** `folder here`: nothing was named, and the default data folder is there. */
 function placeOf(command: Command): 'http' | 'machine' | 'folder here' {

@@ -20,7 +20,7 @@ const Explained = Type.Object({
 })
 
 /** Resolves with the exit code: 1 if the described request is refused. */
-export async function explainOverHttp(
+export async function explainToken(
   { flags, request, say }: CommandContext<Omit<ExplainFlags, 'data'>>,
   given: string | undefined,
 ): Promise<0 | 1> {
