@@ -3,7 +3,6 @@
  * ticket, who opens one needs no key (contract, 14.1).
  */
 
-import { createHash } from 'node:crypto'
 import { type Clock, secondsOf } from '../clock.ts'
 import { setupTicketSeconds } from '../limits.ts'
 import type { Connection, ConnectionRef, ConnectionStatus } from '../model/connection.ts'
@@ -39,9 +38,7 @@ export interface SetupOf {
  */
 export function setupStateOf({ ref, connection, privatePart: { setups = 0 } }: SetupOf): string {
   const { createdAt, metadata, mcpUrl } = connection
-  const rest = createHash('sha256')
-    .update(JSON.stringify([metadata, mcpUrl]))
-    .digest('base64url')
+  const rest = Bun.SHA256.hash(JSON.stringify([metadata, mcpUrl]), 'base64url')
   return `${ref.namespace}/${ref.connectionId} ${createdAt} ${setups} ${rest}`
 }
 

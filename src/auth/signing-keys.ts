@@ -6,7 +6,7 @@
  * expired. All keys are one record in the store, sealed with a key derived from the instance secret.
  */
 
-import { createHash, createPrivateKey, createPublicKey, randomBytes } from 'node:crypto'
+import { createPrivateKey, createPublicKey, randomBytes } from 'node:crypto'
 import { type Static, Type } from '@sinclair/typebox'
 import { CommandError } from '../errors.ts'
 import { jwksMaxAgeSeconds, keyRetirementSeconds } from '../limits.ts'
@@ -121,7 +121,7 @@ function signingKey({ seed, state, since }: SigningKeyRecord) {
   const privateKey = createPrivateKey({ key: Buffer.concat([pkcs8Prefix, secret]), format: 'der', type: 'pkcs8' })
   const x = createPublicKey(privateKey).export({ format: 'jwk' }).x as string
   // RFC 7638: the required members in lexicographic order, without spaces.
-  const kid = createHash('sha256').update(`{"crv":"Ed25519","kty":"OKP","x":"${x}"}`).digest('base64url')
+  const kid = Bun.SHA256.hash(`{"crv":"Ed25519","kty":"OKP","x":"${x}"}`, 'base64url')
   return {
     /** The RFC 7638 thumbprint. */
     kid,

@@ -1,6 +1,5 @@
 /** The look that all pages share, and the mark. Each kind of page adds its own parts. */
 
-import { createHash } from 'node:crypto'
 import { version } from '../version.ts'
 import { Html, html } from './html.ts'
 import look from './look.css' with { type: 'text' }
@@ -21,4 +20,4 @@ export function brand(home?: string): Html {
 }
 
 /** The source of an inline style or script, for a `Content-Security-Policy`. */
-export const sourceOf = (text: string) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
+export const sourceOf = (text: string) => `'sha256-${Bun.SHA256.hash(text, 'base64')}'`

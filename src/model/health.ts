@@ -7,7 +7,6 @@ import { ShownCall } from './recorded-call.ts'
 
 /** `unknown`: nobody has contacted it, or not lately. */
 export const healthLevels = ['ok', 'attention', 'down', 'unknown', 'off'] as const
-export type HealthLevel = (typeof healthLevels)[number]
 
 /** The one thing that would help: a page for a person, or a request. */
 const kind = oneOf(['sign-in', 'input', 'test', 'review-pins', 'dial'])

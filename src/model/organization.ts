@@ -92,7 +92,6 @@ export const NamespaceWrite = closedObject({
 })
 export type NamespaceWrite = Static<typeof NamespaceWrite>
 export const NamespaceChange = Type.Object(settings, { additionalProperties: false, minProperties: 1 })
-export type NamespaceChange = Static<typeof NamespaceChange>
 
 export const Member = closedObject({ userId: UserId, role: Role })
 export type Member = Static<typeof Member>

@@ -41,7 +41,7 @@ export const CallRecord = closedObject({
 })
 export type CallRecord = Static<typeof CallRecord>
 
-const shownCall = closedObject({
+export const ShownCall = closedObject({
   time: Type.String({ format: 'date-time' }),
   ...CallRecord.properties,
   /** Of one's own calls alone, but for operators. */
@@ -49,9 +49,7 @@ const shownCall = closedObject({
   replica: Type.Optional(Type.String()),
 })
 const paging = { nextCursor: nullable(Type.String()), stopped: Type.Boolean() }
-export const CallPage = closedObject({ calls: Type.Array(shownCall), ...paging })
-
-export const ShownCall = shownCall
+export const CallPage = closedObject({ calls: Type.Array(ShownCall), ...paging })
 
 /**
  * How many calls ended how, in equal steps of time. Milliseconds of those that were not refused; null: there were none.

@@ -61,7 +61,6 @@ export const ViewDeleted = closedObject({ success: Type.Literal(true), namespace
 
 /** A view of a fixture. */
 export const FixtureView = closedObject({ namespace: Slug, name: ViewName, ...ViewWrite.properties })
-export type FixtureView = Static<typeof FixtureView>
 
 /** The view that a body makes, with its defaults. */
 export function viewOf(

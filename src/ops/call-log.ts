@@ -4,7 +4,7 @@
  * a call that was answered is in the file, whatever kills the process after. The file may be moved away at any time.
  */
 
-import { createHash, createHmac } from 'node:crypto'
+import { createHmac } from 'node:crypto'
 import { dirname } from 'node:path'
 import type { CallRecord } from '../model/recorded-call.ts'
 import { writingCanonical } from '../schema/canonical-json.ts'
@@ -37,7 +37,7 @@ export function recordedTool(name: string): string {
   let text = cutText(name, recordedToolCharsMax)
   // A character has six at most, so this ends soon.
   while (JSON.stringify(text).length - 2 > recordedToolCharsMax) text = text.slice(0, -Math.ceil(text.length / 6))
-  return text === name ? name : `${text}…${createHash('sha256').update(name).digest('hex').slice(0, 8)}`
+  return text === name ? name : `${text}…${Bun.SHA256.hash(name, 'hex').slice(0, 8)}`
 }
 
 export type CallLog = ReturnType<typeof openCallLog>

@@ -48,7 +48,6 @@ export const foldedLike = (namespace: string): Key => prefixOf('folded', namespa
 /** Prefixes of the directory's indexes. */
 export const directoryIndexKinds = directoryIndexes.map((kind) => prefixOf(kind))
 /** The range of the namespaces of one owner. */
-export const namespacesOwnedBy = (owner: Owner): Omit<Range, 'limit'> => prefixRange(ownedBy(owner))
 /** The owner of a namespace. */
 export type Owner = { readonly organizationId: string } | { readonly userId: string }
 const ownerParts = (owner: Owner): readonly [kind: string, id: string] =>

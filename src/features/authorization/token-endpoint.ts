@@ -2,7 +2,7 @@
  * `/oauth/token` and `/oauth/revoke`: codes and refresh tokens become access tokens, or end (contract, 13.7 to 13.9).
  */
 
-import { createHash, timingSafeEqual } from 'node:crypto'
+import { timingSafeEqual } from 'node:crypto'
 import { type Caller, canAccessNamespace, liveCaller } from '../../auth/authenticate.ts'
 import {
   endGrant,
@@ -232,6 +232,6 @@ function required(form: Form, name: string): string {
 /** RFC 7636, 4.6. */
 function isVerifier(verifier: string, challenge: string): boolean {
   if (!/^[A-Za-z0-9._~-]{43,128}$/.test(verifier)) return false
-  const digest = createHash('sha256').update(verifier).digest('base64url')
+  const digest = Bun.SHA256.hash(verifier, 'base64url')
   return timingSafeEqual(Buffer.from(digest), Buffer.from(challenge))
 }

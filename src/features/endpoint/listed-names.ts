@@ -3,8 +3,6 @@
  * on nothing but the connection's id and its own name of the tool, so every replica makes the same one.
  */
 
-import { createHash } from 'node:crypto'
-
 /** Characters that a listed name may have: 46 leave room for what clients put in front of it. */
 export const nameLengths = [46, 64] as const
 export type NameLength = (typeof nameLengths)[number]
@@ -24,7 +22,7 @@ export function listedName(connectionId: string, own: string, length: NameLength
   if (isClearId && plain.test(own) && joined.length <= length && !suffix.test(joined)) return joined
   // One for each code point: with `u`, a surrogate pair is one character.
   const readable = joined.replaceAll(/[^A-Za-z0-9_-]/gu, '_').slice(0, length - suffixChars)
-  const hash = createHash('sha256').update(`${connectionId}\0${own}`).digest('hex')
+  const hash = Bun.SHA256.hash(`${connectionId}\0${own}`, 'hex')
   return `${readable}_${hash.slice(0, suffixChars - 1)}`
 }
 

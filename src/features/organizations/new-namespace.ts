@@ -17,7 +17,7 @@ import { createdAtOf, type Namespace, type NamespaceMade, NamespaceWrite, ownerN
 import { validatorOf } from '../../schema/check.ts'
 import { namespaceEntry, readNamespace, withIndex } from '../../storage/directory-records.ts'
 import type { DirectoryChange } from '../../storage/directory-write.ts'
-import { foldedLike, keyOf, namespacesOwnedBy, type Owner, prefixRange } from '../../storage/keys.ts'
+import { foldedLike, keyOf, type Owner, ownedBy, prefixRange } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
 import type { OrganizationDeps } from './organization-deps.ts'
 
@@ -43,7 +43,7 @@ async function createNamespace(deps: OrganizationDeps, request: Request): Promis
   await refuseBody(request, '; PUT /namespaces/{name} takes an owner') // 400
   const made = await change(async () => {
     const owner = defaultOwner(caller)
-    const owned = await store.keys({ ...namespacesOwnedBy(owner), limit: 1 })
+    const owned = await store.keys({ ...prefixRange(ownedBy(owner)), limit: 1 })
     if (owned.keys.length > 0)
       throw invalidRequest(`the ${ownerName(owner)} owns a namespace already: see GET /namespaces`)
     return creation(deps, await freeName(store), owner)
@@ -176,7 +176,7 @@ async function requireRoom(store: Store, { caller }: RequestContext, owner: Owne
   const isOrganization = 'organizationId' in owner
   const most = isOrganization ? namespacesPerOrganizationMax : perUser
   if (most === Number.POSITIVE_INFINITY || caller.operator) return
-  const { keys } = await store.keys({ ...namespacesOwnedBy(owner), limit: most })
+  const { keys } = await store.keys({ ...prefixRange(ownedBy(owner)), limit: most })
   if (keys.length < most) return
   const [who, flag] = isOrganization ? ['An organization', ''] : ['A user', ' (--namespaces-per-user)']
   throw new PlatformError('forbidden', `${who} may own at most ${most} namespaces here${flag}: delete one first`)

@@ -19,7 +19,7 @@ import {
   withIndex,
 } from '../../storage/directory-records.ts'
 import { refuseFixture } from '../../storage/fixture-places.ts'
-import { keyOf, namespacesOwnedBy } from '../../storage/keys.ts'
+import { keyOf, ownedBy, prefixRange } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
 import { revocationsOfKeys } from './api-keys.ts'
 import { everyMember, organizationIn, organizationMissing, requireRole, requireRoomForMember } from './members.ts'
@@ -67,7 +67,7 @@ async function deleteOrganization(deps: OrganizationDeps, request: Request): Pro
   await change(async () => {
     const key = keyOf('organization', organizationId)
     await refuseFixture(store, key) // 409
-    const { keys } = await store.keys({ ...namespacesOwnedBy({ organizationId }), limit: 1 })
+    const { keys } = await store.keys({ ...prefixRange(ownedBy({ organizationId })), limit: 1 })
     if (keys.length > 0) throw conflict('The organization owns namespaces: delete them first')
     const members = await Array.fromAsync(everyMember(store, organizationId), ({ userId, role }) =>
       memberEntry(organizationId, userId, role),

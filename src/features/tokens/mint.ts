@@ -3,7 +3,6 @@
  * child token inherits its parent's policy and never outlives it.
  */
 
-import { createHash } from 'node:crypto'
 import { type Authenticated, type Authenticator, type Caller, isOrganizationAdmin } from '../../auth/authenticate.ts'
 import type { DirectorySnapshot } from '../../auth/directory.ts'
 import { signingInput } from '../../auth/service-token.ts'
@@ -140,6 +139,6 @@ function readBlocks(policy: CreateTokenRequest['policy'] & object, inherited: re
 
 /** The policy may contain confidential values, so only its hash is logged; it shows whether two policies are equal. */
 function mintedFields({ jti, par, sub, key, org, exp, policy }: ServiceTokenClaims, kid: string): AuditFields {
-  const policyHash = createHash('sha256').update(JSON.stringify(policy)).digest('hex')
+  const policyHash = Bun.SHA256.hash(JSON.stringify(policy), 'hex')
   return { jti, par, userId: sub, keyId: key, organizationId: org, exp, kid, constraints: policy.length, policyHash }
 }

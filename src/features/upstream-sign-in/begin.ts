@@ -1,6 +1,6 @@
 /** Begins a sign-in: finds the authorization server and the client, and remembers what must come back. */
 
-import { createHash, randomBytes } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { calculatePKCECodeChallenge, generateRandomCodeVerifier } from 'oauth4webapi'
 import { endForOwnHost, ourCookie, withCookies } from '../../auth/browser-sessions.ts'
 import type { Maker } from '../../auth/maker.ts'
@@ -189,5 +189,5 @@ async function keepGivenClient(deps: BeginDeps, visit: Visit, given: StoredClien
 }
 
 export function hashOf(cookie: string): string {
-  return createHash('sha256').update(cookie).digest('base64url')
+  return Bun.SHA256.hash(cookie, 'base64url')
 }

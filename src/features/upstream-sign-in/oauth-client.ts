@@ -1,6 +1,5 @@
 /** As which client postern asks an authorization server (contract, 14.4). */
 
-import { createHash } from 'node:crypto'
 import { type ClientAuth, ClientSecretPost, dynamicClientRegistrationRequest, None } from 'oauth4webapi'
 import { openText, sealText } from '../../auth/secrets.ts'
 import type { SharedParts } from '../../auth/shared-parts.ts'
@@ -148,7 +147,7 @@ function clientEntry(options: UpstreamSignInDeps, issuer: string, client: Upstre
 
 function clientKey({ base }: UpstreamSignInDeps, issuer: string) {
   const made = `${issuer}\0${redirectUriOf(base)}`
-  return keyOf('upstreamClient', createHash('sha256').update(made).digest('base64url'))
+  return keyOf('upstreamClient', Bun.SHA256.hash(made, 'base64url'))
 }
 
 async function register(base: string, server: ServerMetadata, fetch: OAuthFetch): Promise<UpstreamClient> {

@@ -7,7 +7,7 @@ import { namespacesPerRead } from '../../limits.ts'
 import { organizationUserId } from '../../model/names.ts'
 import { indexKeysOf } from '../../storage/directory-records.ts'
 import { everyKey } from '../../storage/every-entry.ts'
-import { keyOf, latin1Key, namespacesOwnedBy, prefixOf, prefixRange, serversIn } from '../../storage/keys.ts'
+import { keyOf, latin1Key, ownedBy, prefixOf, prefixRange, serversIn } from '../../storage/keys.ts'
 import { parseKey } from '../../storage/record-kinds.ts'
 import type { Key, Store } from '../../storage/store.ts'
 
@@ -47,7 +47,7 @@ export async function retainInUse(store: Store, going: Set<string>): Promise<str
     const parsed = parseKey(key)
     if (parsed?.kind !== 'organization') continue
     const { organizationId } = parsed
-    const owned = namespacesOwnedBy({ organizationId }).gte
+    const owned = ownedBy({ organizationId })
     const ownsOther = await hasOther(owned, (one) => latin1Key(keyOf('namespace', latin1Key(one).slice(owned.length))))
     const hasKeys = (await store.keys({ ...prefixRange(heldBy(organizationId)), limit: 1 })).keys.length > 0
     if (ownsOther || hasKeys || (await hasOther(prefixOf('member', organizationId), latin1Key)))

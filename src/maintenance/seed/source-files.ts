@@ -1,6 +1,5 @@
 /** Fixture files on disk: finding them, reading them, and a digest to detect changes. */
 
-import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { CommandError } from '../../errors.ts'
@@ -61,7 +60,5 @@ export function sourceFile(file: string): SourceFile {
  */
 export function digestOf(sources: Iterable<SourceFile>): string {
   const files = [...sources].map(({ file, read }) => `${file}\0${Bun.hash.xxHash3(read())}`)
-  return createHash('sha256')
-    .update(`fixtures 2\0${files.join('\0')}`)
-    .digest('hex')
+  return Bun.SHA256.hash(`fixtures 2\0${files.join('\0')}`, 'hex')
 }
