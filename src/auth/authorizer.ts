@@ -25,7 +25,8 @@ export interface RequestContext extends Authenticated {
 }
 
 interface Accessed {
-  readonly createdAt: string | undefined
+  /** Undefined: it does not matter which one of this name it is. */
+  readonly createdAt?: string | undefined
   /** Whether the answer depends on that the caller manages it. */
   readonly isManaged?: boolean
 }
@@ -237,6 +238,11 @@ async function accessibleNamespace(context: RequestContext, name: string | undef
   const namespace = await namespaceOf(context, name)
   if (namespace === undefined) throw notFound(missing)
   return namespace
+}
+
+/** Notes that an answer tells of a namespace that the caller may access. */
+export function noteTold({ namespaces }: RequestContext, name: string): void {
+  namespaces.getOrInsert(name, {})
 }
 
 /** Whether the caller sees an existing connection. */

@@ -34,7 +34,7 @@ async function mayDoTheSame(before: RequestContext, now: RequestContext): Promis
   if (before.caller.operator !== now.caller.operator) return false
   for (const [name, { createdAt, isManaged }] of before.namespaces) {
     const namespace = await namespaceOf(now, name)
-    if (namespace === undefined || namespace.createdAt !== createdAt) return false
+    if (namespace === undefined || namespace.createdAt !== (createdAt ?? namespace.createdAt)) return false
     if (isManaged === true && !(await managesNamespace(now.caller, namespace, now.directory))) return false
   }
   return true

@@ -34,6 +34,9 @@ async function makeWorld({ fetch }: TestPlatform): Promise<void> {
     await root('PUT /organizations/org/members/bob', { role: 'admin' }),
     await root('PUT /namespaces/shared', { organizationId: 'org' }),
     await root('PUT /servers/shared/tools', server),
+    await root('PUT /servers/shared/hidden', { ...server, displayName: 'Hidden', unlisted: true }),
+    await root('PUT /namespaces/shared/views/few', { policy: [{ operations: 'read' }] }),
+    await root('POST /organizations/org/api-keys', { name: 'ci' }),
     await root('PUT /connect/shared/far', { mcpUrl, metadata }),
     await root('PUT /connect/shared/pinned', { mcpUrl, metadata, pins: 'block' }),
   ]
@@ -160,6 +163,13 @@ const reads: Record<string, Operation> = {
   'looks at everything': ['GET', '/overview'],
   'lists the tools of the namespace': ['GET', '/connect/shared/.tools'],
   'lists them over MCP': ['POST', '/connect/shared/mcp', rpc('tools/list')],
+  'lists the views of the namespace': ['GET', '/namespaces/shared/views'],
+  'lists its namespaces': ['GET', '/namespaces'],
+  'asks who it is': ['GET', '/me'],
+  'reads the organization': ['GET', '/organizations/org'],
+  'lists keys of the organization': ['GET', '/organizations/org/api-keys'],
+  'lists servers': ['GET', '/servers?q=hidden'],
+  'reads pins': ['GET', '/connect/shared/pinned/.pins'],
   'asks what its key covers': ['POST', '/tokens/coverage', {}],
   'mints a token of its organization': ['POST', '/tokens', { organizationId: 'org' }],
 }
@@ -233,7 +243,11 @@ describe('a member that is removed', () => {
     test(`while it ${what}`, async () => {
       const told: boolean[] = []
       for await (const { response } of removedInEachWait(operation))
-        told.push(/"far"|"pinned"|"total":[1-9]|far__|"token"/.test(await response.text()))
+        told.push(
+          /"far"|"pinned"|"total":[1-9]|far__|"token":"|"shared"|shared\/hidden|"few"|"org"|"ci"|"pins"/.test(
+            await response.text(),
+          ),
+        )
       const [whole, ...others] = told
       expect(whole).toBe(true)
       expect(others).toEqual(others.map(() => false))

@@ -1,6 +1,6 @@
 /** `GET /me`: who the caller is, and what its credential may access and do (contract, 2.7). */
 
-import type { RequestContext } from '../../auth/authorizer.ts'
+import { namespaceOf, type RequestContext } from '../../auth/authorizer.ts'
 import {
   accessibleNamespaces,
   firstNames,
@@ -8,6 +8,7 @@ import {
   namespacesOf,
   organizationsOf,
 } from '../../auth/namespace-access.ts'
+import { whileAllowed } from '../../auth/while-allowed.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { handlersOf } from '../../http/handler.ts'
 import { refuseQuery } from '../../http/query.ts'
@@ -23,20 +24,21 @@ const meNamespacesMax = 100
 
 export const meHandlers = handlersOf({ getMe })
 
-async function getMe(
-  { authorizer, store, issuer, consoleSessions }: OrganizationDeps,
-  request: Request,
-): Promise<Response> {
-  const context = await authorizer.authenticate(request) // 401, 429
+async function getMe(deps: OrganizationDeps, request: Request): Promise<Response> {
+  const context = await deps.authorizer.authenticate(request) // 401, 429
   refuseQuery(request.url) // 400
-  const { caller, directory } = context
+  return wholeResponse(request, JSON.stringify(await whileAllowed(deps, context, (now) => meOf(deps, now)))) // 401, 429
+}
+
+async function meOf({ store, issuer, consoleSessions }: OrganizationDeps, context: RequestContext): Promise<Me> {
+  const { caller, directory, request } = context
   // One more than is shown tells that there are more.
   const all = await accessibleNamespaces(store, context)
   const names = all.size <= meNamespacesMax ? all : ownFirst(await namespacesOf(store, context, caller.userId), all)
   const work = firstNames(names, namespaceFilter(caller.blocks), meNamespacesMax + 1)
   const accessible = await allowanceOf(request).run(work) // 429
   const { token } = caller
-  const me: Me = {
+  return {
     userId: caller.userId,
     operator: caller.operator,
     organizationId: caller.organizationId ?? null,
@@ -49,7 +51,6 @@ async function getMe(
     console: consoleSessions !== undefined,
     version,
   }
-  return wholeResponse(request, JSON.stringify(me))
 }
 
 /** Of a caller that acts for one organization, that one. */
@@ -72,10 +73,11 @@ function timeOf(seconds: number): string {
   return new Date(seconds * 1000).toISOString()
 }
 
-async function described({ caller, directory }: RequestContext, names: readonly string[]): Promise<Me['namespaces']> {
+async function described(context: RequestContext, names: readonly string[]): Promise<Me['namespaces']> {
+  const { caller, directory } = context
   const described: Me['namespaces'] = []
   for (const name of names) {
-    const namespace = await directory.namespace(name)
+    const namespace = await namespaceOf(context, name)
     // Deleted meanwhile.
     if (namespace === undefined) continue
     const leads = await managesNamespace(caller, namespace, directory)

@@ -1,8 +1,9 @@
 /** Namespaces over HTTP: list, read, change, delete (contract, 10.1 and 10.4). */
 
 import { auditedCaller } from '../../auth/authenticate.ts'
-import { managedBy } from '../../auth/authorizer.ts'
+import { managedBy, noteTold, type RequestContext } from '../../auth/authorizer.ts'
 import { accessibleNamespaces, firstNames, namespacesOf } from '../../auth/namespace-access.ts'
+import { whileAllowed } from '../../auth/while-allowed.ts'
 import { conflict, namespaceMissing, notFound } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { readOptionalBody } from '../../http/body.ts'
@@ -45,8 +46,14 @@ export const namespaceHandlers = handlersOf({ listNamespaces, getNamespace, chan
 
 const parameters = ['page', 'pageSize', 'q', 'ownerId', 'hasServers', 'hasSkills', 'fields']
 
-async function listNamespaces({ authorizer, store, catalogue }: OrganizationDeps, request: Request): Promise<Response> {
-  const context = await authorizer.authenticate(request) // 401, 429
+async function listNamespaces(deps: OrganizationDeps, request: Request): Promise<Response> {
+  const context = await deps.authorizer.authenticate(request) // 401, 429
+  return wholeResponse(request, await whileAllowed(deps, context, (now) => namespacesSeen(deps, now))) // 401
+}
+
+/** The page of namespaces that the request asks for, as JSON. Throws 403, 400, 429. */
+async function namespacesSeen({ authorizer, store, catalogue }: OrganizationDeps, context: RequestContext) {
+  const { request } = context
   authorizer.requireList(context, toRead) // 403
   const query = readQuery(request.url, parameters) // 400
   const page = readPageNumber(query, { sizeDefault: namespacesPageMax, sizeMax: namespacesPageMax }) // 400
@@ -64,9 +71,10 @@ async function listNamespaces({ authorizer, store, catalogue }: OrganizationDeps
     (hasServers === undefined || catalogue.hasServers(name) === hasServers)
   const work = firstNames(await accessibleNamespaces(store, context), isWanted)
   const names = await allowanceOf(request).run(work) // 429
-  const namespaces = pageOf(names, page).map((name) => withFields({ name }, fields))
-  const body = JSON.stringify({ namespaces, pagination: paginationOf(page, names.length) })
-  return wholeResponse(request, body)
+  const shown = pageOf(names, page)
+  for (const name of shown) noteTold(context, name)
+  const namespaces = shown.map((name) => withFields({ name }, fields))
+  return JSON.stringify({ namespaces, pagination: paginationOf(page, names.length) })
 }
 
 async function getNamespace({ authorizer }: OrganizationDeps, request: Request): Promise<Response> {

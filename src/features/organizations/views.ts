@@ -2,6 +2,7 @@
 
 import { auditedCaller } from '../../auth/authenticate.ts'
 import { managedBy } from '../../auth/authorizer.ts'
+import { whileAllowed } from '../../auth/while-allowed.ts'
 import { invalidRequest, notFound, PlatformError } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import type { Work } from '../../fairness/turns.ts'
@@ -33,9 +34,11 @@ export const viewHandlers = handlersOf({ listViews, getView, putView, deleteView
 async function listViews(deps: OrganizationDeps, request: Request): Promise<Response> {
   const { authorizer, store } = deps
   const context = await authorizer.authenticate(request) // 401, 429
-  const { namespace } = await authorizer.requireManager(context, namesInPath(request.url)[0], toRead) // 404, 403
-  refuseQuery(request.url) // 400
-  const views = await viewsOf(store, request, namespace) // 429
+  const views = await whileAllowed(deps, context, async (now) => {
+    const { namespace } = await authorizer.requireManager(now, namesInPath(request.url)[0], toRead) // 404, 403
+    refuseQuery(request.url) // 400
+    return viewsOf(store, request, namespace) // 429
+  }) // 401
   return wholeResponse(request, JSON.stringify({ views: views.map((view) => detailOf(deps, view)) })) // 429
 }
 

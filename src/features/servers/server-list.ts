@@ -1,7 +1,8 @@
 /** `GET /servers`: the servers that a caller may see, filtered, or found by words (contract, 9.2 to 9.5). */
 
-import type { RequestContext } from '../../auth/authorizer.ts'
+import { noteTold, type RequestContext } from '../../auth/authorizer.ts'
 import { accessOf, namespacesOf } from '../../auth/namespace-access.ts'
+import { whileAllowed } from '../../auth/while-allowed.ts'
 import { invalidRequest, notFound } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { handlersOf } from '../../http/handler.ts'
@@ -33,8 +34,19 @@ interface Match {
 export const serverListHandlers = handlersOf({ listServers })
 
 async function listServers(deps: ServerDeps, request: Request): Promise<Response> {
+  const context = await deps.authorizer.authenticate(request) // 401, 429
+  const { now, json } = await whileAllowed(deps, context, async (now) => ({
+    now,
+    json: await pageOfServers(deps, now),
+  })) // 401
+  deps.onAnswer(now, json)
+  return wholeResponse(request, json)
+}
+
+/** The page of servers that the request asks for, as JSON. Throws 403, 404, 400, 429. */
+async function pageOfServers(deps: ServerDeps, context: RequestContext): Promise<Buffer> {
   const { authorizer, store, catalogue } = deps
-  const context = await authorizer.authenticate(request) // 401, 429
+  const { request } = context
   authorizer.requireList(context, { resource: 'servers', operation: 'read' }) // 403
   // `/servers/` names a server without a name.
   if (pathOf(request.url).endsWith('/')) throw notFound('Server not found') // 404
@@ -57,9 +69,7 @@ async function listServers(deps: ServerDeps, request: Request): Promise<Response
   const owners = await shownOwners(context, shown, mayAccess)
   const items = await allowanceOf(request).run(itemsOf(deps.base, shown, owners, query.fields)) // 429
   const pagination = JSON.stringify(paginationOf(query.page, matches.length))
-  const json = Buffer.from(`{"servers":[${items.join()}],"pagination":${pagination}}`)
-  deps.onAnswer(context, json)
-  return wholeResponse(request, json)
+  return Buffer.from(`{"servers":[${items.join()}],"pagination":${pagination}}`)
 }
 
 function* matching(catalogue: Catalogue, isWanted: (server: Listed) => boolean): Generator<number, Match[]> {
@@ -89,14 +99,16 @@ function* searching({ find, words }: Catalogue, { q = '', topK }: ServerQuery, i
 
 /** The owners of the namespaces of a page, without those that the caller may not know. */
 async function shownOwners(
-  { directory }: RequestContext,
+  context: RequestContext,
   shown: readonly Match[],
   mayAccess: (namespace: string) => boolean,
 ): Promise<Map<string, string>> {
   const owners = new Map<string, string>()
   for (const { server } of shown) {
     const { namespace } = server
-    const owner = mayAccess(namespace) && !owners.has(namespace) ? await directory.namespace(namespace) : undefined
+    if (!mayAccess(namespace) || owners.has(namespace)) continue
+    noteTold(context, namespace)
+    const owner = await context.directory.namespace(namespace)
     if (owner !== undefined) owners.set(namespace, 'userId' in owner ? owner.userId : owner.organizationId)
   }
   return owners
