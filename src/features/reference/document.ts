@@ -2,8 +2,20 @@
 
 import { type TSchema, Type } from '@sinclair/typebox'
 import { pageItemsDefault, pageItemsMax } from '../../limits.ts'
+import * as connectionModel from '../../model/connection.ts'
 import { Connection, ConnectionPage, ConnectionWrite, Deleted } from '../../model/connection.ts'
+import * as consoleModel from '../../model/console.ts'
 import { Constraint } from '../../model/constraint.ts'
+import * as explainModel from '../../model/explain.ts'
+import * as healthModel from '../../model/health.ts'
+import * as organizationModel from '../../model/organization.ts'
+import * as pinsModel from '../../model/pins.ts'
+import * as recipeModel from '../../model/recipe.ts'
+import * as recordedCallModel from '../../model/recorded-call.ts'
+import * as registryModel from '../../model/registry.ts'
+import * as serverModel from '../../model/server.ts'
+import * as serverJsonModel from '../../model/server-json.ts'
+import * as tokenModel from '../../model/token.ts'
 import {
   CreateTokenRequest,
   CreateTokenResponse,
@@ -11,15 +23,16 @@ import {
   TokenRevocation,
   TokenRevoked,
 } from '../../model/token.ts'
+import * as viewModel from '../../model/view.ts'
 import { type Operation, type OperationId, operations } from '../../operations.ts'
 import { closedObject } from '../../schema/shapes.ts'
 import { version } from '../../version.ts'
 import { connectionErrors, mcpSchemas, mcpWords, RpcFailure } from './mcp-words.ts'
 import { commonErrors, integer, parametersIn, query, type Words } from './operation-words.ts'
-import { organizationSchemas, organizationWords } from './organization-words.ts'
-import { policySchemas, policyWords } from './policy-words.ts'
-import { recordSchemas, recordWords } from './record-words.ts'
-import { serverSchemas, serverWords } from './server-words.ts'
+import { organizationWords } from './organization-words.ts'
+import { policyWords } from './policy-words.ts'
+import { recordWords } from './record-words.ts'
+import { serverWords } from './server-words.ts'
 
 const setupWords =
   'The page where a person signs in to the connection’s server, or enters what the connection requires.'
@@ -31,30 +44,6 @@ const ErrorBody = closedObject({
 const ServerError = closedObject({ error: Type.String() })
 const Health = closedObject({ status: Type.Literal('ok'), timestamp: Type.String({ format: 'date-time' }) })
 const Jwks = closedObject({ keys: Type.Array(Type.Record(Type.String(), Type.String())) })
-
-/** Schemas by their name in the document. One that occurs inside another becomes a reference. */
-const schemas: Readonly<Record<string, TSchema>> = {
-  CreateTokenRequest,
-  Constraint,
-  CreateTokenResponse,
-  TokenError,
-  TokenRevocation,
-  TokenRevoked,
-  ...policySchemas,
-  ConnectionPage,
-  Connection,
-  ConnectionWrite,
-  Deleted,
-  ...mcpSchemas,
-  ...serverSchemas,
-  ...organizationSchemas,
-  ...recordSchemas,
-  Error: ErrorBody,
-  ServerError,
-  Health,
-  Jwks,
-}
-const nameOf = new Map<unknown, string>(Object.entries(schemas).map(([name, schema]) => [schema, name]))
 
 const writeErrors = {
   ...connectionErrors,
@@ -170,6 +159,27 @@ export type Described = ReturnType<typeof describeOperation>
 /** The whole document. */
 export type OpenApiDocument = ReturnType<typeof openApiDocument>
 
+/** The modules whose shapes have the names under which these export them. */
+const models: Readonly<Record<string, unknown>> = {
+  ...{ ...connectionModel, ...consoleModel, ...explainModel, ...healthModel, ...organizationModel, ...pinsModel },
+  ...{ ...recipeModel, ...recordedCallModel, ...registryModel, ...serverJsonModel, ...serverModel, ...tokenModel },
+  ...viewModel,
+}
+/** Shapes that occur inside others or in errors alone, or have another name here. */
+const others: Readonly<Record<string, TSchema>> = {
+  ...mcpSchemas,
+  ...{ Constraint, LintRequest: explainModel.LintRequest, Pagination: organizationModel.Pagination },
+  ...{ Recipe: recipeModel.Recipe, ServerJson: serverJsonModel.ServerJson, View: viewModel.ViewDetail },
+  ...{ ConnectionHealth: healthModel.Health },
+  ...{ ConsoleSession: consoleModel.ConsoleSessionBody, TokenError, Error: ErrorBody, ServerError, Health, Jwks },
+}
+const used = new Set(
+  Object.values(words).flatMap(({ body, answer, made, accepted }) => [body, answer, made, accepted?.body]),
+)
+const named = [...Object.entries(models).filter(([, shape]) => used.has(shape as TSchema)), ...Object.entries(others)]
+/** A shape with a name becomes a reference wherever it occurs. */
+const nameOf = new Map<unknown, string>(named.map(([name, shape]) => [shape, name]))
+
 /** `baseUrl`: the URL under which clients reach the platform. */
 export function openApiDocument(baseUrl: string) {
   const paths: Record<string, Record<string, Described>> = {}
@@ -179,6 +189,7 @@ export function openApiDocument(baseUrl: string) {
     const template = operation.path.replace('{+', '{')
     paths[template] = { ...paths[template], [operation.method.toLowerCase()]: describeOperation(id, operation, said) }
   }
+  const inOrder = [...nameOf].sort(([, a], [, b]) => (a < b ? -1 : 1))
   return {
     openapi: '3.1.0',
     info: {
@@ -197,7 +208,7 @@ export function openApiDocument(baseUrl: string) {
           description: 'The session of a browser at the console; with https, the name begins with `__Host-`',
         },
       },
-      schemas: Object.fromEntries(Object.entries(schemas).map(([name, schema]) => [name, plain(schema, schema)])),
+      schemas: Object.fromEntries(inOrder.map(([shape, name]) => [name, plain(shape, shape)])),
     },
   }
 }

@@ -2,7 +2,7 @@
 
 import { Type } from '@sinclair/typebox'
 import { PinAcceptance, PinList } from '../../model/pins.ts'
-import { Recipe, RecipeList } from '../../model/recipe.ts'
+import { RecipeList } from '../../model/recipe.ts'
 import type { OperationId } from '../../operations.ts'
 import { closedObject, OptionalText, openObject } from '../../schema/shapes.ts'
 import { query, type Words } from './operation-words.ts'
@@ -31,16 +31,12 @@ const NamespaceTools = Type.Record(
 const ToolResult = openObject({})
 const ToolArguments = openObject({})
 
-/** Schemas by their name in the document. */
+/** Shapes of MCP, which the platform passes on, by their name in the document. */
 export const mcpSchemas = {
   RpcMessage,
   RpcAnswer,
   RpcFailure,
   NamespaceTools,
-  Recipe,
-  RecipeList,
-  PinList,
-  PinAcceptance,
   McpTool,
   McpTools,
   ToolResult,

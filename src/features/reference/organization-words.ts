@@ -7,36 +7,6 @@ import { ViewDeleted, ViewDetail, ViewList, ViewWrite } from '../../model/view.t
 import type { OperationId } from '../../operations.ts'
 import { flag, pages, query, type Words } from './operation-words.ts'
 
-/** Schemas by their name in the document. */
-export const organizationSchemas = {
-  Me: model.Me,
-  Pagination: model.Pagination,
-  NamespacePage: model.NamespacePage,
-  NamespaceMade: model.NamespaceMade,
-  NamespaceDetail: model.NamespaceDetail,
-  View: ViewDetail,
-  ViewList,
-  ViewWrite,
-  ViewDeleted,
-  RegistryLinkList,
-  RegistryLinkMade,
-  RegistryLinkWrite,
-  NamespaceDeleted: model.NamespaceDeleted,
-  NamespaceWrite: model.NamespaceWrite,
-  NamespaceChange: model.NamespaceChange,
-  OrganizationDetail: model.OrganizationDetail,
-  OrganizationWrite: model.OrganizationWrite,
-  Member: model.Member,
-  MemberWrite: model.MemberWrite,
-  ApiKeyList: model.ApiKeyList,
-  ApiKeyMade: model.ApiKeyMade,
-  ApiKeyWrite: model.ApiKeyWrite,
-  ApiKeyPage: model.ApiKeyPage,
-  AnyApiKeyWrite: model.AnyApiKeyWrite,
-  GrantPage: model.GrantPage,
-  Done: model.Done,
-}
-
 const viewErrors = {
   403: 'The token does not allow this, or the caller does not manage the namespace',
   404: 'There is no such namespace or view, or it is hidden from the caller',

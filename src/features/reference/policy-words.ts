@@ -15,19 +15,6 @@ import {
 import type { OperationId } from '../../operations.ts'
 import type { Words } from './operation-words.ts'
 
-export const policySchemas = {
-  ExplainRequest,
-  Explanation,
-  LintRequest,
-  LintAnswer,
-  CoverageRequest,
-  Coverage,
-  DiffRequest,
-  Diff,
-  SuggestRequest,
-  Suggestion,
-}
-
 const questionErrors = {
   400: 'The request or the policy cannot be read; the message says which part (`invalid_request`, `policy_too_large`)',
   403: 'The caller does not manage the organization of the policy',

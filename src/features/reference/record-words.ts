@@ -9,21 +9,6 @@ import { SigningKeyList } from '../../model/token.ts'
 import type { OperationId } from '../../operations.ts'
 import { commonErrors, flag, integer, query, time, type Words } from './operation-words.ts'
 
-/** Schemas by their name in the document. */
-export const recordSchemas = {
-  CallPage: model.CallPage,
-  CallSeries: model.CallSeries,
-  CallStory,
-  HealthPage,
-  ConnectionHealth: Health,
-  StartConsoleSession,
-  ConsoleSession: ConsoleSessionBody,
-  Overview,
-  SigningKeyList,
-  AuditPage: model.AuditPage,
-  AuditVerification: model.AuditVerification,
-}
-
 const callFilters = [
   query('namespace', 'Calls in this namespace'),
   query('connection', 'Calls through this connection: its id, or `NAMESPACE/ID`'),

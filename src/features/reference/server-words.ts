@@ -2,33 +2,14 @@
 
 import * as limits from '../../limits.ts'
 import * as model from '../../model/server.ts'
-import { RegistryEntry, RegistryPage, ServerJson, ServersImport, ServersImported } from '../../model/server-json.ts'
+import { RegistryEntry, RegistryPage, ServersImport, ServersImported } from '../../model/server-json.ts'
 import type { OperationId } from '../../operations.ts'
 import { flag, integer, pages, query, time, type Words } from './operation-words.ts'
 
-/** Schemas by their name in the document. */
 const registryErrors = {
   400: 'A parameter is unknown, given twice, or out of range',
   401: 'The registry, or what the request asks for, needs a credential',
   404: 'There is no such registry or entry, or the registry is off',
-}
-
-export const serverSchemas = {
-  ServerDetail: model.ServerDetail,
-  ServerItem: model.ServerItem,
-  ServerPage: model.ServerPage,
-  ServerWrite: model.ServerWrite,
-  ServerMade: model.ServerMade,
-  ServerChange: model.ServerChange,
-  ServerChanged: model.ServerChanged,
-  ReleasePayload: model.ReleasePayload,
-  ReleaseMade: model.ReleaseMade,
-  Release: model.Release,
-  ServerJson,
-  ServersImport,
-  ServersImported,
-  RegistryEntry,
-  RegistryPage,
 }
 
 const readErrors = { 403: 'The token does not allow this', 404: 'Server not found' }
