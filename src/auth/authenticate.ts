@@ -5,6 +5,7 @@
  */
 
 import { type Clock, secondsOf } from '../clock.ts'
+import { PlatformError } from '../errors.ts'
 import type { ClientSockets } from '../http/client-sockets.ts'
 import { readCredential } from '../http/credential.ts'
 import { pathOf } from '../http/path.ts'
@@ -139,6 +140,17 @@ export async function isOrganizationAdmin(
   if (operator || userId === organizationUserId(organizationId)) return directory.hasOrganization(organizationId)
   const role = await directory.role(organizationId, userId)
   return role === 'owner' || role === 'admin'
+}
+
+/**
+ * Requires that the caller may name an organization for what it makes. Throws 403, alike for one that does not exist
+ * and one that the caller does not manage.
+ */
+export async function requireMayActFor(organizationId: string, { caller, directory }: Authenticated): Promise<void> {
+  const isOther = caller.organizationId !== undefined && caller.organizationId !== organizationId
+  if (!isOther && (await isOrganizationAdmin(caller, organizationId, directory))) return
+  const text = 'organizationId: there is no such organization, or you are not an owner or admin of it'
+  throw new PlatformError('forbidden', text)
 }
 
 async function keysOf(directory: DirectorySnapshot, { sealingKey }: AuthenticatorOptions): Promise<KeyRing> {

@@ -41,10 +41,13 @@ export function unknownRevision(
   return requested === null || supported.some((one) => one === requested) ? undefined : { requested, supported }
 }
 
+/** The name by which postern greets servers. */
+export const ownClientInfo = { name: 'postern', version } as const
+
 /** The metadata that each request of ours carries in that revision. */
 export const statelessMeta = {
   [revisionKey]: statelessRevision,
-  'io.modelcontextprotocol/clientInfo': { name: 'postern', version },
+  'io.modelcontextprotocol/clientInfo': ownClientInfo,
   'io.modelcontextprotocol/clientCapabilities': {},
 } as const
 

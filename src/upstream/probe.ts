@@ -6,11 +6,10 @@
 import type { Client, RequestOptions } from '@modelcontextprotocol/client'
 import { introspectionPagesMax, rpcKeysMax } from '../limits.ts'
 import { type ConnectionStatus, ServerInfo } from '../model/connection.ts'
-import { statelessRevision } from '../model/mcp.ts'
+import { ownClientInfo, statelessRevision } from '../model/mcp.ts'
 import { validatorOf } from '../schema/check.ts'
 import { cutText } from '../schema/cut-text.ts'
 import { createPartsCounter } from '../schema/json-parts.ts'
-import { version } from '../version.ts'
 import { toResponse, type Upstream, UpstreamError, type UpstreamRequest } from './upstream.ts'
 
 /** Contract 6.4: the probe of a new connection. Past it: the connection is created with the state `error`. */
@@ -167,10 +166,7 @@ async function connectClient<T>(
       }
     },
   })
-  const client = new Client(
-    { name: 'postern', version },
-    { versionNegotiation: { mode }, listMaxPages: introspectionPagesMax },
-  )
+  const client = new Client(ownClientInfo, { versionNegotiation: { mode }, listMaxPages: introspectionPagesMax })
   try {
     const options = { timeout: bounds.timeoutMs, signal }
     await client.connect(transport, options)

@@ -8,7 +8,7 @@ import { credentialIdOf } from '../../auth/authenticate.ts'
 import type { RequestContext } from '../../auth/authorizer.ts'
 import { openText, sealText } from '../../auth/secrets.ts'
 import { pathOf } from '../../http/path.ts'
-import { version } from '../../version.ts'
+import { ownClientInfo } from '../../model/mcp.ts'
 import type { ClientGreeting } from '../gateway/sessions.ts'
 
 /** Ours: characters of what a client says of itself that its session id holds, so that it fits into a header. Past it: -32602. */
@@ -23,7 +23,7 @@ const passedExtensions = new Set(['io.modelcontextprotocol/ui'])
 export const nobody: ClientGreeting = {
   sessionId: '',
   capabilities: {},
-  clientInfo: { name: 'postern', version },
+  clientInfo: ownClientInfo,
 }
 
 /** Capabilities that servers may use through the endpoint. */

@@ -3,9 +3,8 @@
 import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
 import { notFound } from '../../errors.ts'
 import type { Allowance } from '../../fairness/allowance.ts'
-import { newestHandshake } from '../../model/mcp.ts'
+import { newestHandshake, ownClientInfo } from '../../model/mcp.ts'
 import { findConnection } from '../../storage/connections.ts'
-import { version } from '../../version.ts'
 import type { AuthorizedCall, EndpointCall } from '../gateway/authorized-call.ts'
 import { type GatewayDeps, sessionOwnerOf } from '../gateway/forward.ts'
 import { readGreeting, type ServerGreeting } from '../gateway/sessions.ts'
@@ -19,7 +18,7 @@ export const listReadTimeoutMs = 30_000
 /** The reader's session with each server: it offers nothing to the server. */
 const reader: EndpointCall = {
   via: 'namespace',
-  client: { sessionId: 'lists', capabilities: {}, clientInfo: { name: 'postern', version } },
+  client: { sessionId: 'lists', capabilities: {}, clientInfo: ownClientInfo },
 }
 
 /** The record of a server's lists, as anybody's request may need them. Throws what `listDefinitions` throws. */

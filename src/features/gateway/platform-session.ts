@@ -5,9 +5,8 @@
 
 import { PlatformError } from '../../errors.ts'
 import { upstreamSessionIdCharsMax } from '../../limits.ts'
-import { newestHandshake } from '../../model/mcp.ts'
+import { newestHandshake, ownClientInfo } from '../../model/mcp.ts'
 import { toResponse, type UpstreamResponse } from '../../upstream/upstream.ts'
-import { version } from '../../version.ts'
 import { parsingResponse } from './filter-tools.ts'
 import { readMessages } from './relayed-stream.ts'
 import type { Post } from './send-with-credentials.ts'
@@ -24,7 +23,7 @@ const protocolVersionCharsMax = 32
  * UpstreamError, and with PlatformError for a response that cannot be parsed.
  */
 export async function openPlatformSession(call: UpstreamCall, post: Post): Promise<PlatformSession> {
-  const { capabilities, clientInfo } = call.greeting ?? { capabilities: {}, clientInfo: { name: 'postern', version } }
+  const { capabilities, clientInfo } = call.greeting ?? { capabilities: {}, clientInfo: ownClientInfo }
   const params = { protocolVersion: newestHandshake, capabilities, clientInfo }
   const initialize = { jsonrpc: '2.0', id: 'postern', method: 'initialize', params }
   // Without the client's MCP headers, which describe its own request, and without its abort signal: other requests may

@@ -4,6 +4,8 @@
  */
 
 import { createMcpHandler, isInitializeRequest, ProtocolError, Server } from '@modelcontextprotocol/server'
+import { rpcErrorBody } from '../../http/error-response.ts'
+import { jsonResponse, noStoreJson } from '../../http/respond.ts'
 import { rpcCodes } from '../../model/mcp.ts'
 import type { ServerDetail } from '../../model/server.ts'
 import { type Arguments, type MockAnswer, type MockCall, serverIdentity } from './call.ts'
@@ -38,8 +40,7 @@ export async function serve(call: MockCall, detail: ServerDetail, callTool: Call
 }
 
 function rpcError({ id }: MockCall['message'], code: number, message: string): Response {
-  const error = { code, message }
-  return Response.json({ jsonrpc: '2.0', id, error }, { headers: { 'cache-control': 'no-store' } })
+  return jsonResponse(rpcErrorBody(code, message, id), noStoreJson)
 }
 
 /** `null` for tools, resources or prompts in the details means that the server does not have that capability. */

@@ -2,7 +2,7 @@
  * Making a namespace over HTTP (contract, 10.2 and 10.3): whose it is, its name, and how many a user may own.
  */
 
-import { auditedCaller, type Caller, canAccessNamespace, isOrganizationAdmin } from '../../auth/authenticate.ts'
+import { auditedCaller, type Caller, canAccessNamespace, requireMayActFor } from '../../auth/authenticate.ts'
 import type { RequestContext } from '../../auth/authorizer.ts'
 import { managesNamespace } from '../../auth/namespace-access.ts'
 import { timestampOf } from '../../clock.ts'
@@ -137,16 +137,12 @@ async function requireManagerIfAccessible({ caller, directory }: RequestContext,
 }
 
 /** Throws 400 for two owners, and 403 for one that the caller may not name. */
-async function ownerOfNew({ caller, directory }: RequestContext, { organizationId, userId }: NamespaceWrite) {
+async function ownerOfNew(context: RequestContext, { organizationId, userId }: NamespaceWrite) {
+  const { caller } = context
   if (organizationId !== undefined && userId !== undefined)
     throw invalidRequest('userId: cannot be combined with organizationId; a namespace has one owner')
   if (organizationId !== undefined) {
-    const isOther = caller.organizationId !== undefined && caller.organizationId !== organizationId
-    if (isOther || !(await isOrganizationAdmin(caller, organizationId, directory)))
-      throw new PlatformError(
-        'forbidden',
-        'organizationId: there is no such organization, or you are not an owner or admin of it',
-      )
+    await requireMayActFor(organizationId, context)
     return { organizationId }
   }
   if (userId === undefined) return defaultOwner(caller)

@@ -16,6 +16,7 @@ import { ServerChange, type ServerChanged, type ServerMade, ServerWrite, sameNam
 import { problemText, validatorOf } from '../../schema/check.ts'
 import { refuseFixture } from '../../storage/fixture-places.ts'
 import { keyOf } from '../../storage/keys.ts'
+import { bodyTooLarge } from '../gateway/message.ts'
 import { isOperator, merged, trusted, withChange } from './changed-server.ts'
 import { about, introspectFor, readQualifiedName, requireLedServer } from './managed-server.ts'
 import type { ServerDeps } from './server-deps.ts'
@@ -28,8 +29,7 @@ const serverValuesMax = 50_000
 export const serverBody = {
   depthMax: jsonDepthMax,
   valuesMax: serverValuesMax,
-  tooLarge: (bytesMax: number) =>
-    new PlatformError('too_large', `the body is too large: at most ${bytesMax} bytes are read`),
+  tooLarge: bodyTooLarge,
 }
 
 const writeShape = validatorOf(ServerWrite)

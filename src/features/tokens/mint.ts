@@ -3,8 +3,7 @@
  * child token inherits its parent's policy and never outlives it.
  */
 
-import { type Authenticated, type Authenticator, type Caller, isOrganizationAdmin } from '../../auth/authenticate.ts'
-import type { DirectorySnapshot } from '../../auth/directory.ts'
+import { type Authenticated, type Authenticator, requireMayActFor } from '../../auth/authenticate.ts'
 import { signingInput } from '../../auth/service-token.ts'
 import type { SharedParts } from '../../auth/shared-parts.ts'
 import { newTokenId } from '../../auth/token-id.ts'
@@ -64,12 +63,7 @@ export async function claimsFor(
   if (atLeast > tokenCharsMax) throw tooLarge(atLeast)
   const blocks = readBlocks(policy, caller.blocks)
   const org = organizationId ?? caller.organizationId
-  if (organizationId !== undefined && !(await mayScopeTo(organizationId, caller, directory))) {
-    throw new PlatformError(
-      'forbidden',
-      'organizationId: there is no such organization, or you are not an owner or admin of it',
-    )
-  }
+  if (organizationId !== undefined) await requireMayActFor(organizationId, { caller, directory })
   const ttls = blocks.flatMap(({ ttlSeconds }) => (ttlSeconds === undefined ? [] : [ttlSeconds]))
   const lifetime = ttls.length > 0 ? Math.min(...ttls) : tokenLifetimeDefaultSeconds
   return {
@@ -98,12 +92,6 @@ export function requireFits(chars: number): void {
 function tooLarge(chars: number): PlatformError {
   const message = `policy: the token would have ${chars} characters or more; at most ${tokenCharsMax} fit a request header`
   return new PlatformError('policy_too_large', message)
-}
-
-/** False for an organization that the caller does not manage and for one that does not exist, alike. */
-async function mayScopeTo(organizationId: string, caller: Caller, directory: DirectorySnapshot): Promise<boolean> {
-  if (caller.organizationId !== undefined && caller.organizationId !== organizationId) return false
-  return isOrganizationAdmin(caller, organizationId, directory)
 }
 
 /** Compiles the patterns of a request in steps, so that `mint` finds them compiled. One that cannot fit costs nothing. */

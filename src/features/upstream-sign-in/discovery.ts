@@ -3,11 +3,10 @@
 import { type Static, Type } from '@sinclair/typebox'
 import type { AuthorizationServer } from 'oauth4webapi'
 import type { UpstreamTarget } from '../../model/input-fields.ts'
-import { newestHandshake, statelessHeaders, statelessMeta } from '../../model/mcp.ts'
+import { newestHandshake, ownClientInfo, statelessHeaders, statelessMeta } from '../../model/mcp.ts'
 import { fieldsOf } from '../../model/server.ts'
 import { validatorOf } from '../../schema/check.ts'
 import { parseForeign } from '../../schema/json.ts'
-import { version } from '../../version.ts'
 import { readChallenge } from './challenge.ts'
 import { type OAuthFetch, requireSecure, SignInProblem } from './oauth-fetch.ts'
 
@@ -111,7 +110,7 @@ async function challengeOf(fetch: OAuthFetch, { url, headers }: UpstreamTarget) 
 const initializeParams = {
   protocolVersion: newestHandshake,
   capabilities: {},
-  clientInfo: { name: 'postern', version },
+  clientInfo: ownClientInfo,
 }
 
 /** The document about the resource; undefined if there is none, and the server is its own authorization server. */
