@@ -3,7 +3,7 @@
  * 3.5).
  */
 
-import { invalidRequest } from '../errors.ts'
+import { invalidRequest, PlatformError } from '../errors.ts'
 import { allowanceOf } from '../fairness/allowance.ts'
 import { jsonDepthMax, rpcKeysMax, rpcValuesMax } from '../limits.ts'
 import { bodyProblemText, type Validator } from '../schema/check.ts'
@@ -24,6 +24,11 @@ export interface BodyBounds {
 }
 
 type TooLarge = (bytesMax: number) => Error
+
+/** 413, for operations that have it; ordinary ones answer 400. */
+export function bodyTooLarge(bytesMax: number): PlatformError {
+  return new PlatformError('too_large', `the body is too large: at most ${bytesMax} bytes are read`)
+}
 
 /** The bounds of most bodies. */
 export const ordinaryBody: BodyBounds = {

@@ -7,7 +7,7 @@
 import { isUtf8 } from 'node:buffer'
 import { PlatformError, type RpcId } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
-import { isJson, readBytes } from '../../http/body.ts'
+import { bodyTooLarge, isJson, readBytes } from '../../http/body.ts'
 import { rpcErrorBody } from '../../http/error-response.ts'
 import { noStoreJson } from '../../http/respond.ts'
 import { replyIdCharsMax, rpcDepthMax, rpcIdCharsMax, rpcKeysMax, rpcValuesMax } from '../../limits.ts'
@@ -27,10 +27,6 @@ export interface Message {
   readonly id: RpcId
   /** `handshake`: up to 2025-11-25, with `initialize` and sessions. `stateless`: 2026-07-28. */
   readonly era: 'handshake' | 'stateless'
-}
-
-export function bodyTooLarge(bytesMax: number): PlatformError {
-  return new PlatformError('too_large', `the body is too large: at most ${bytesMax} bytes are read`)
 }
 
 /**

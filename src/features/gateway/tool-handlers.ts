@@ -4,7 +4,7 @@
  */
 
 import { invalidRequest, notFound } from '../../errors.ts'
-import { readJsonBody } from '../../http/body.ts'
+import { bodyTooLarge, readJsonBody } from '../../http/body.ts'
 import { handlersOf } from '../../http/handler.ts'
 import { namesInPath } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
@@ -12,7 +12,6 @@ import { noStoreJson, wholeResponse } from '../../http/respond.ts'
 import { rpcDepthMax } from '../../limits.ts'
 import type { AuthorizedCall } from './authorized-call.ts'
 import { authorizeCall, type GatewayDeps, isFresh } from './forward.ts'
-import { bodyTooLarge } from './message.ts'
 import { ask, type Definition, listDefinitions } from './tool-requests.ts'
 
 export const toolHandlers = handlersOf({ listTools, getTool, callTool })

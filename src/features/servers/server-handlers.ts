@@ -5,7 +5,7 @@
 
 import type { RequestContext } from '../../auth/authorizer.ts'
 import { conflict, invalidRequest, namespaceMissing, notFound, PlatformError } from '../../errors.ts'
-import { readOptionalBody, refuseBody } from '../../http/body.ts'
+import { bodyTooLarge, readOptionalBody, refuseBody } from '../../http/body.ts'
 import { handlersOf } from '../../http/handler.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { privateJson, wholeResponse } from '../../http/respond.ts'
@@ -16,7 +16,6 @@ import { ServerChange, type ServerChanged, type ServerMade, ServerWrite, sameNam
 import { problemText, validatorOf } from '../../schema/check.ts'
 import { refuseFixture } from '../../storage/fixture-places.ts'
 import { keyOf } from '../../storage/keys.ts'
-import { bodyTooLarge } from '../gateway/message.ts'
 import { isOperator, merged, trusted, withChange } from './changed-server.ts'
 import { about, introspectFor, readQualifiedName, requireLedServer } from './managed-server.ts'
 import type { ServerDeps } from './server-deps.ts'

@@ -14,6 +14,7 @@ import { apiOf } from '../../support/api.ts'
 import { openMemoryStore } from '../../support/memory-store.ts'
 import { createTestPlatform, startOfTime, type TestPlatform } from '../../support/platform.ts'
 import { sampleKeys } from '../../support/sample.ts'
+import { until } from '../../support/until.ts'
 import { connection } from '../connections/world.ts'
 
 let platform: TestPlatform
@@ -141,7 +142,7 @@ test('an open stream ends with what is wrong with its credential, and with no de
   for (const [what, change, said] of cases) {
     const token = await mintToken(platform.fetch, sampleKeys.ada, { policy: [{ ttl: '10s' }] })
     const streaming = send(token)
-    for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve))
+    await until(() => ticks.length === 1)
     change()
     for (const tick of ticks.splice(0)) tick()
     const { text } = await streaming
