@@ -143,6 +143,10 @@ export class Exchange implements ResponseHandler {
     return handshakes.enter(this.#request.holder)
   }
 
+  mayBegin(): Promise<void> | undefined {
+    return this.#request.requireAccess?.()
+  }
+
   onHead(status: number, headers: UpstreamResponse['headers']) {
     const isSmall = this.#request.bodyBytesMax !== undefined
     if (status > 599) return this.#stop(new UpstreamError('down', `it answered ${status}`))
@@ -219,13 +223,13 @@ export class Exchange implements ResponseHandler {
   }
 
   onError(cause: Error) {
-    if (cause instanceof PlatformError) return this.#stop(tooManyRequests())
+    if (cause instanceof PlatformError) return this.#stop(cause.code === 'rate_limited' ? tooManyRequests() : cause)
     const problem = cause instanceof CertificateError ? cause.message : 'connection refused or reset'
     void this.#stopInPass(new UpstreamError('down', problem, { cause }))
   }
 
   /** Ends the exchange at any stage. If the promise is resolved already, only the stream fails. */
-  #stop(error: UpstreamError): void {
+  #stop(error: UpstreamError | PlatformError): void {
     this.#over()
     this.#breakOff?.()
     this.#body.discard()

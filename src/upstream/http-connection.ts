@@ -31,6 +31,11 @@ export interface ResponseHandler {
    * it. Rejects if too many wait.
    */
   enterHandshake(): Promise<() => void>
+  /**
+   * Asks whether the request may still be sent, when the connection that it has waited for is open. Undefined if so;
+   * rejects if not.
+   */
+  mayBegin(): Promise<void> | undefined
   /** Names in lower case; repeated headers are joined by commas. */
   onHead(status: number, headers: Readonly<Record<string, string>>): void
   onData(chunk: Buffer<ArrayBuffer>): void

@@ -136,9 +136,19 @@ class SocketConnection implements HttpConnection {
   }
 
   #begin(): void {
-    this.#isReady = true
     this.#connected()
-    if (this.#unsent !== undefined) this.#write(this.#unsent)
+    const allowed = this.#receiver?.mayBegin()
+    if (allowed === undefined) this.#send()
+    else
+      allowed.then(
+        () => this.#send(),
+        (error) => this.#fail(error),
+      )
+  }
+
+  #send(): void {
+    this.#isReady = true
+    if (this.#unsent !== undefined && !this.#isClosed) this.#write(this.#unsent)
   }
 
   /** The attempt to connect has ended, one way or the other. */

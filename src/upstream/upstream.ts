@@ -37,6 +37,11 @@ export interface UpstreamRequest {
   readonly holder: Holder
   /** Aborts when the client disconnects. A function, called only for slow responses: the signal is costly to create. */
   readonly signal?: (() => AbortSignal) | undefined
+  /**
+   * Asked once more when a connection had to be opened, which may take seconds. Undefined if the request may still be
+   * sent; `send` rejects with what it rejects with.
+   */
+  readonly requireAccess?: () => Promise<void> | undefined
   /** Milliseconds until the response head must have arrived, name look-up included. */
   readonly timeoutMs: number
   /**

@@ -1,10 +1,11 @@
 import type { ResponseHandler } from '../../src/upstream/http-connection.ts'
 
 /** For tests of responses that nobody else waits for. */
-export const unhurried: Pick<ResponseHandler, 'wait' | 'spend' | 'hold' | 'release' | 'enterHandshake'> = {
+export const unhurried: Pick<ResponseHandler, 'wait' | 'spend' | 'hold' | 'release' | 'enterHandshake' | 'mayBegin'> = {
   wait: () => 0,
   spend() {},
   hold: () => true,
   release() {},
   enterHandshake: async () => () => {},
+  mayBegin: () => undefined,
 }

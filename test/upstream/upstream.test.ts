@@ -2,6 +2,7 @@
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { createServer, type Server } from 'node:net'
+import { PlatformError } from '../../src/errors.ts'
 import { createAddresses, readAllowedUpstream } from '../../src/upstream/addresses.ts'
 import { createUpstream } from '../../src/upstream/pooled-upstream.ts'
 import { toResponse, UpstreamError } from '../../src/upstream/upstream.ts'
@@ -217,6 +218,20 @@ describe('addresses', () => {
   test('a name that does not resolve is down, and no other scheme is spoken', async () => {
     expect(await ask({}, 'http://nowhere.invalid/')).toBe('down')
   })
+})
+
+test('a request that waited for its connection is sent if it still may be', async () => {
+  const url = `http://127.0.0.1:${target.port}/`
+  const { send } = upstreamIn({ allow: ['127.0.0.1'] })
+  const refused = new PlatformError('unauthorized', 'the token was revoked meanwhile')
+  const ask = (requireAccess: () => Promise<void> | undefined) => send({ ...asking, url, headers: {}, requireAccess })
+  await expect(ask(() => Promise.reject(refused))).rejects.toBe(refused)
+  expect(hits).toBe(0)
+  expect((await ask(() => Promise.resolve())).status).toBe(200)
+  // The connection is open: nothing was waited for.
+  expect((await ask(() => Promise.reject(refused))).status).toBe(200)
+  expect((await ask(() => undefined)).status).toBe(200)
+  expect(hits).toBe(3)
 })
 
 describe('a server', () => {

@@ -19,10 +19,10 @@ export type Post = (
  */
 export function createPost(upstream: Upstream, timeoutMs: number): Post {
   return async (call, body, more) => {
-    const { url, holder, signal, via, progress } = call
+    const { url, holder, signal, via, progress, requireAccess } = call
     let { credentials } = call
     for (let isSecond = false; ; isSecond = true) {
-      const checked = call.requireAccess()
+      const checked = requireAccess()
       if (checked !== undefined) await checked
       const headers = forwardedHeaders(call, more)
       if (credentials !== undefined) headers['authorization'] = `Bearer ${credentials.accessToken}`
@@ -30,9 +30,10 @@ export function createPost(upstream: Upstream, timeoutMs: number): Post {
       progress.isSent = true
       let response: UpstreamResponse
       try {
-        response = await upstream.send({ url, headers, body, timeoutMs, holder, via, signal })
+        response = await upstream.send({ url, headers, body, timeoutMs, holder, via, signal, requireAccess })
       } catch (error) {
-        progress.isSent = wasSent || !(error instanceof UpstreamError && error.isUnsent)
+        // Any other error is that of `requireAccess`.
+        progress.isSent = wasSent || (error instanceof UpstreamError && !error.isUnsent)
         throw error
       }
       if (response.status === 403) {
