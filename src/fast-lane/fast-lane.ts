@@ -6,7 +6,13 @@
  */
 
 import type { Caller } from '../auth/authenticate.ts'
-import { type AuthorizedConnection, type Authorizer, contextOf, type RequestContext } from '../auth/authorizer.ts'
+import {
+  type AuthorizedConnection,
+  type Authorizer,
+  contextOf,
+  noteTold,
+  type RequestContext,
+} from '../auth/authorizer.ts'
 import type { Clock } from '../clock.ts'
 import type { Page, PreparedList } from '../features/connections/connection-lists.ts'
 import { privateJson } from '../http/respond.ts'
@@ -110,6 +116,7 @@ export function createFastLane(local: LocalReads, lists: Lists, clock: Clock): F
         const name = `${operation} ${named === undefined ? request.url : `${named.namespace} ${named.connectionId}`}`
         const before = allowed.find(caller, name)
         if (before !== undefined && before.version === connectionsVersion(before.connection.namespace)) {
+          noteTold(context, before.connection.namespace)
           return before.connection
         }
         // The namespace is unknown until the connection was read, so its version cannot be read first. If no commit

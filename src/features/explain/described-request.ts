@@ -1,7 +1,7 @@
 /** A request as it is described, and what is decided about it outside the policy (contract, 21.2). */
 
 import { type Caller, canAccessNamespace } from '../../auth/authenticate.ts'
-import { type AuthorizedConnection, type RequestContext, sees } from '../../auth/authorizer.ts'
+import { type AuthorizedConnection, namespaceOf, type RequestContext, sees } from '../../auth/authorizer.ts'
 import { managesNamespace } from '../../auth/namespace-access.ts'
 import type { SharedParts } from '../../auth/shared-parts.ts'
 import { invalidRequest } from '../../errors.ts'
@@ -141,11 +141,10 @@ function* readingMessage({
 }
 
 /** The namespace, if the caller sees it and the subject reaches it. */
-async function reachedBy({ caller, directory }: RequestContext, subject: Caller, name: string) {
-  const namespace = await directory.namespace(name)
-  if (namespace === undefined || !namespaceFilter(caller.blocks)(name)) return undefined
-  for (const one of [caller, subject]) if (!(await canAccessNamespace(one, namespace, directory))) return undefined
-  return namespace
+async function reachedBy(context: RequestContext, subject: Caller, name: string) {
+  const namespace = await namespaceOf(context, name)
+  if (namespace === undefined || !namespaceFilter(context.caller.blocks)(name)) return undefined
+  return (await canAccessNamespace(subject, namespace, context.directory)) ? namespace : undefined
 }
 
 async function seenBy(
