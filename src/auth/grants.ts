@@ -128,18 +128,25 @@ export async function endGrant(store: Store, grantId: string, nowSeconds: number
   return true
 }
 
-/** Ends the grants that a key's sessions gave, after the key was revoked. Returns their ids. */
-export async function endGrantsOfKey(store: Store, keyId: string, nowSeconds: number): Promise<string[]> {
-  const grants = await listGrants(store, nowSeconds, { of: keyId })
+/**
+ * Ends the grants that a key's sessions gave, after the key was revoked: none of them is good any more. Returns their
+ * ids. Those of everybody are searched, in the slices of the request's owner. Rejects with `rate_limited`.
+ */
+export async function endGrantsOfKey(
+  store: Store,
+  keyId: string,
+  nowSeconds: number,
+  allowance?: Allowance,
+): Promise<string[]> {
+  const grants = await listGrants(store, nowSeconds, { of: { keyId }, ...(allowance && { allowance }) })
   const ended: string[] = []
-  for (const grant of grants.filter((one) => one.keyId === keyId))
-    if (await endGrant(store, grant.grantId, nowSeconds)) ended.push(grant.grantId)
+  for (const grant of grants) if (await endGrant(store, grant.grantId, nowSeconds)) ended.push(grant.grantId)
   return ended
 }
 
 interface Listed {
-  /** The user or API key whose grants are wanted. Those of others are not parsed; a few may be found all the same. */
-  readonly of?: string | undefined
+  /** The user or API key whose grants are wanted: those of others are not parsed. */
+  readonly of?: { readonly userId: string } | { readonly keyId: string } | undefined
   /** That of a request: a user's grants may have 17 MB, which are parsed in their owner's time. */
   readonly allowance?: Allowance
 }
@@ -147,7 +154,8 @@ interface Listed {
 /** All grants that have not expired, oldest first. Rejects with `rate_limited`. */
 export async function listGrants(store: Store, nowSeconds: number, { of, allowance }: Listed = {}): Promise<Grant[]> {
   const found: Grant[] = []
-  const mark = of === undefined ? '' : JSON.stringify(of)
+  // As a record has it: no text in it can, because its quotes are escaped.
+  const mark = of === undefined ? '' : JSON.stringify(of).slice(1, -1)
   for await (const { value } of everyEntry(store, prefixOf('grant'), grantsPerRead, allowance?.slices())) {
     if (!asBuffer(value).includes(mark)) continue
     const work = reading(value.length, () => readGrant(value))

@@ -174,7 +174,7 @@ function readDecision(form: Form, { namespace, connectionId }: Resource) {
   // Typed names are separated by commas or spaces. That of a box is taken as it is: a server may choose any.
   const given = form.getAll('tool')
   const names = form.one('typed') === undefined ? given : given.flatMap((text) => text.split(/[\s,]+/))
-  const tools = names.filter((name) => name !== '')
+  const tools = [...new Set(names.filter((name) => name !== ''))]
   if (access === 'all') {
     // A user who ticks boxes may have forgotten the choice above them.
     if (tools.length > 0)

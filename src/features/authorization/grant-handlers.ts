@@ -38,7 +38,8 @@ function listFor(user: UserOf): Answer<SharedParts> {
     const page = readPageNumber(query, { sizeDefault: listPageMax, sizeMax: listPageMax }) // 400
     const wanted = own ?? query.get('userId')
     const live: Grant[] = []
-    const listed = { of: wanted, allowance: allowanceOf(request) }
+    const of = wanted === undefined ? undefined : { userId: wanted }
+    const listed = { of, allowance: allowanceOf(request) }
     for (const grant of await listGrants(store, secondsOf(clock), listed)) {
       const isWanted = wanted === undefined || grant.userId === wanted
       // A grant ends when the API key of the user who allowed it is revoked.

@@ -141,7 +141,7 @@ function revokeFor(holderOf: HolderOf<Holder | undefined>): Answer<OrganizationD
     })
     const about = { ...auditedCaller(caller), organizationId: holder?.organizationId, revoked: keyId }
     await audit.recordDone('key.revoked', about)
-    for (const grantId of await endGrantsOfKey(store, keyId, secondsOf(clock)))
+    for (const grantId of await endGrantsOfKey(store, keyId, secondsOf(clock), allowanceOf(request)))
       await audit.recordDone('grant.ended', { grantId, reason: 'its key was revoked' })
     return doneResponse()
   }
