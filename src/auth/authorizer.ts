@@ -4,6 +4,7 @@ import type { Clock } from '../clock.ts'
 import { forbidden, namespaceMissing, notFound, PlatformError } from '../errors.ts'
 import { allowanceOf } from '../fairness/allowance.ts'
 import { namesInPath } from '../http/path.ts'
+import { authorizationFreshMs } from '../limits.ts'
 import type { ConnectionRef } from '../model/connection.ts'
 import { isConnectionId, isSlug } from '../model/names.ts'
 import type { Namespace } from '../model/organization.ts'
@@ -29,6 +30,14 @@ interface Accessed {
   readonly createdAt?: string | undefined
   /** Whether the answer depends on that the caller manages it. */
   readonly isManaged?: boolean
+}
+
+/**
+ * Whether a request need not be authorized again: at most `authorizationFreshMs` have passed. Later the credential may
+ * have been revoked, or the connection removed.
+ */
+export function isFresh({ clock }: { readonly clock: Pick<Clock, 'monotonic'> }, { at }: Pick<RequestContext, 'at'>) {
+  return clock.monotonic() - at <= authorizationFreshMs
 }
 
 /** The context of a request whose caller has its rights at this moment. */
@@ -228,8 +237,8 @@ export async function namespaceOf(
 ): Promise<Namespace | undefined> {
   const namespace = name === undefined || !isSlug(name) ? undefined : await directory.namespace(name)
   if (namespace === undefined || !(await canAccessNamespace(caller, namespace, directory))) return undefined
-  const { createdAt } = namespace
-  if (namespaces.get(namespace.namespace)?.createdAt !== createdAt) namespaces.set(namespace.namespace, { createdAt })
+  const known = namespaces.get(namespace.namespace)
+  if (known?.createdAt === undefined) namespaces.set(namespace.namespace, { ...known, createdAt: namespace.createdAt })
   return namespace
 }
 

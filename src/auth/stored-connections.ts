@@ -13,7 +13,7 @@ const readAtOnceMax = 25
 const parsedAtOnceMax = 32 * 1024
 /** The same of one record: a request may look at many, one after the other. Past it: in its turns. */
 const oneParsedAtOnceMax = 4 * 1024
-/** Milliseconds for a megabyte of a record, whatever it is made of. */
+/** Milliseconds that a megabyte of a record takes at most to parse: of escapes and many small values, for instance. */
 const decodeMsPerMegabyte = 5
 /** Characters of other texts (`Allowance.parse`) for a byte: metadata may be empty objects, which leave most behind. */
 const parsedPerByte = 3

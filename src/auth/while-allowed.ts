@@ -3,8 +3,7 @@
  * its caller away.
  */
 
-import { authorizationFreshMs } from '../limits.ts'
-import { type Authorizer, namespaceOf, type RequestContext } from './authorizer.ts'
+import { type Authorizer, isFresh, namespaceOf, type RequestContext } from './authorizer.ts'
 import { managesNamespace } from './namespace-access.ts'
 import type { SharedParts } from './shared-parts.ts'
 
@@ -13,14 +12,13 @@ import type { SharedParts } from './shared-parts.ts'
  * changed meanwhile. Throws 401 if the credential has ended, and what `make` throws.
  */
 export async function whileAllowed<T>(
-  { authorizer, clock }: { readonly authorizer: Pick<Authorizer, 'authenticate'> } & Pick<SharedParts, 'clock'>,
+  deps: { readonly authorizer: Pick<Authorizer, 'authenticate'> } & Pick<SharedParts, 'clock'>,
   context: RequestContext,
   make: (context: RequestContext) => Promise<T>,
 ): Promise<T> {
   for (let current = context; ; ) {
     const [made] = await Promise.allSettled([make(current)])
-    const isLate = clock.monotonic() - current.at > authorizationFreshMs
-    const now = isLate ? await authorizer.authenticate(current.request, true) : current // 401
+    const now = isFresh(deps, current) ? current : await deps.authorizer.authenticate(current.request, true) // 401
     if (await mayDoTheSame(current, now)) {
       if (made.status === 'rejected') throw made.reason
       return made.value

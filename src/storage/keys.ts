@@ -47,7 +47,6 @@ export const foldedKey = (namespace: string): Key => keyOf('folded', namespace.t
 export const foldedLike = (namespace: string): Key => prefixOf('folded', namespace.toLowerCase())
 /** Prefixes of the directory's indexes. */
 export const directoryIndexKinds = directoryIndexes.map((kind) => prefixOf(kind))
-/** The range of the namespaces of one owner. */
 /** The owner of a namespace. */
 export type Owner = { readonly organizationId: string } | { readonly userId: string }
 const ownerParts = (owner: Owner): readonly [kind: string, id: string] =>

@@ -150,8 +150,8 @@ function urlOf(server: ServerDetail | undefined, isMocked: boolean): string | nu
 
 /**
  * The existing connection with the fields of the write; `server` and `mock` cannot be changed and are ignored. Throws
- * `conflict` if the URL differs, or secrets come for another server: whoever took the connection's name first would get
- * them. One exception: while the connection requires input, the URL's query may change.
+ * `conflict` if the URL differs, or if secrets come for another server: another member may have taken the name first,
+ * for a server that would receive them. One exception: while the connection requires input, the URL's query may change.
  *
  * `fields`: what the connection's server must be told, of which headers or a query may be a part.
  */

@@ -2,12 +2,12 @@
  * Finds what a client's name, URI or reference means: one connection, and the connection's own name (contract, 20.2).
  */
 
+import { isFresh } from '../../auth/authorizer.ts'
 import { PlatformError } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import type { Work } from '../../fairness/turns.ts'
 import { rpcCodes } from '../../model/mcp.ts'
 import { reading } from '../../schema/json.ts'
-import { isFresh } from '../gateway/forward.ts'
 import type { ListKind } from '../gateway/tool-requests.ts'
 import type { Target } from './endpoint-call.ts'
 import type { EndpointDeps } from './endpoint-deps.ts'

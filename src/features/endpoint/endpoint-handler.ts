@@ -2,6 +2,7 @@
  * `POST /connect/{namespace}/mcp`: all connections of a namespace that the caller sees, as one server (contract, 20).
  */
 
+import { isFresh } from '../../auth/authorizer.ts'
 import { invalidRequest } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import type { Work } from '../../fairness/turns.ts'
@@ -10,7 +11,6 @@ import { readQuery } from '../../http/query.ts'
 import { rpcCodes, unknownRevision } from '../../model/mcp.ts'
 import type { View } from '../../model/view.ts'
 import { narrowTheSame } from '../../policy/view-policy.ts'
-import { isFresh } from '../gateway/forward.ts'
 import { withChallenge } from '../gateway/mcp-handler.ts'
 import { readMessage } from '../gateway/message.ts'
 import { type ListKind, listKinds } from '../gateway/tool-requests.ts'

@@ -1,7 +1,7 @@
 /** Forwards one JSON-RPC message through a connection if the token's policy allows it (contract, 7.2 and 7.6). */
 
 import { credentialIdOf } from '../../auth/authenticate.ts'
-import { accessTo, type RequestContext } from '../../auth/authorizer.ts'
+import { accessTo, isFresh, type RequestContext } from '../../auth/authorizer.ts'
 import { isGrantedBefore, isOfSignedInClient } from '../../auth/grants.ts'
 import { hasAuthorization, targetOf } from '../../auth/sealed-parts.ts'
 import type { SharedParts } from '../../auth/shared-parts.ts'
@@ -11,7 +11,7 @@ import type { Fairness } from '../../fairness/fairness.ts'
 import { type RateLimit, rateNameOf } from '../../fairness/rate-limit.ts'
 import { asPlatformError } from '../../http/error-response.ts'
 import { wholeResponse } from '../../http/respond.ts'
-import { auditNameCharsMax, authorizationFreshMs } from '../../limits.ts'
+import { auditNameCharsMax } from '../../limits.ts'
 import type { PinsSetting } from '../../model/pins.ts'
 import type { Tracing } from '../../ops/tracing.ts'
 import { type Access, type Decision, decideOnMessage } from '../../policy/decide.ts'
@@ -79,14 +79,6 @@ export async function authorizeCall(deps: GatewayDeps, request: Request, isRepea
   const { createdAt } = connection.stored.connection
   if (await isGrantedBefore(deps, token, createdAt)) throw unauthorized()
   return { context, connection, renew: () => authorizeCall(deps, request, true) }
-}
-
-/**
- * Whether a request need not be authorized again (`renew`): at most `authorizationFreshMs` have passed. Later the
- * credential may have been revoked, or the connection removed.
- */
-export function isFresh({ clock }: Pick<GatewayDeps, 'clock'>, { at }: Pick<RequestContext, 'at'>): boolean {
-  return clock.monotonic() - at <= authorizationFreshMs
 }
 
 /**

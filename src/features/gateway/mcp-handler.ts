@@ -1,11 +1,12 @@
 /** `POST /connect/{namespace}/{connectionId}/mcp`: one JSON-RPC message to a connection (contract, 7). */
 
+import { isFresh } from '../../auth/authorizer.ts'
 import { PlatformError } from '../../errors.ts'
 import { handlersOf } from '../../http/handler.ts'
 import { refuseQuery } from '../../http/query.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
 import { cutText } from '../../schema/cut-text.ts'
-import { authorizeCall, forward, type GatewayDeps, isFresh } from './forward.ts'
+import { authorizeCall, forward, type GatewayDeps } from './forward.ts'
 import { type Message, readMessage } from './message.ts'
 
 export interface McpDeps extends GatewayDeps {

@@ -3,6 +3,7 @@
  * translated into `tools/list` or `tools/call`, and the policy is evaluated on that. Errors are `{error, message}`.
  */
 
+import { isFresh } from '../../auth/authorizer.ts'
 import { invalidRequest, notFound } from '../../errors.ts'
 import { bodyTooLarge, readJsonBody } from '../../http/body.ts'
 import { handlersOf } from '../../http/handler.ts'
@@ -11,7 +12,7 @@ import { refuseQuery } from '../../http/query.ts'
 import { noStoreJson, wholeResponse } from '../../http/respond.ts'
 import { rpcDepthMax } from '../../limits.ts'
 import type { AuthorizedCall } from './authorized-call.ts'
-import { authorizeCall, type GatewayDeps, isFresh } from './forward.ts'
+import { authorizeCall, type GatewayDeps } from './forward.ts'
 import { ask, type Definition, listDefinitions } from './tool-requests.ts'
 
 export const toolHandlers = handlersOf({ listTools, getTool, callTool })
