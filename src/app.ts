@@ -54,7 +54,7 @@ import { createMocks } from './features/mocks/mocks.ts'
 import { apiKeyHandlers } from './features/organizations/api-keys.ts'
 import { meHandlers } from './features/organizations/me.ts'
 import { memberHandlers } from './features/organizations/members.ts'
-import { namespaceHandlers } from './features/organizations/namespaces.ts'
+import { continueDeletions, namespaceHandlers } from './features/organizations/namespaces.ts'
 import { newNamespaceHandlers } from './features/organizations/new-namespace.ts'
 import { organizationHandlers } from './features/organizations/organizations.ts'
 import { viewHandlers } from './features/organizations/views.ts'
@@ -193,6 +193,7 @@ export function createApp(given: AppDeps) {
     pageCache: fastLane?.pageCache ?? (() => ({ hits: 0, misses: 0 })),
     /** Takes all servers into memory, in turns, as the first list of servers would. */
     readCatalogue: shared.catalogue.refresh,
+    continueDeletions: () => continueDeletions(shared),
   }
 }
 

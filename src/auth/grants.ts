@@ -129,24 +129,34 @@ export async function endGrant(store: Store, grantId: string, nowSeconds: number
 }
 
 /**
- * Ends the grants that a key's sessions gave, after the key was revoked: none of them is good any more. Returns their
- * ids. Those of everybody are searched, in the slices of the request's owner. Rejects with `rate_limited`.
+ * Ends the grants that the sessions of keys gave, after the keys were revoked: none of them is good any more. Returns
+ * their ids. Those of everybody are searched, in the slices of the request's owner. Rejects with `rate_limited`.
  */
-export async function endGrantsOfKey(
+export async function endGrantsOfKeys(
   store: Store,
-  keyId: string,
+  keyIds: readonly string[],
   nowSeconds: number,
   allowance?: Allowance,
 ): Promise<string[]> {
-  const grants = await listGrants(store, nowSeconds, { of: { keyId }, ...(allowance && { allowance }) })
+  const grants = await listGrants(store, nowSeconds, { of: { keyIds }, ...(allowance && { allowance }) })
   const ended: string[] = []
   for (const grant of grants) if (await endGrant(store, grant.grantId, nowSeconds)) ended.push(grant.grantId)
   return ended
 }
 
+/** Whether a record has one of these ids under the name. No text in it looks like that, because quotes are escaped. */
+function has(name: 'userId' | 'keyId', ids: readonly string[]) {
+  const before = `"${name}":`
+  const wanted = ids.map((id) => Buffer.from(JSON.stringify(id)))
+  return (record: Buffer): boolean => {
+    const start = record.indexOf(before) + before.length
+    return wanted.some((id) => record.subarray(start, start + id.length).equals(id))
+  }
+}
+
 interface Listed {
-  /** The user or API key whose grants are wanted: those of others are not parsed. */
-  readonly of?: { readonly userId: string } | { readonly keyId: string } | undefined
+  /** The user or API keys whose grants are wanted: those of others are not parsed. */
+  readonly of?: { readonly userId: string } | { readonly keyIds: readonly string[] } | undefined
   /** That of a request: a user's grants may have 17 MB, which are parsed in their owner's time. */
   readonly allowance?: Allowance
 }
@@ -154,10 +164,9 @@ interface Listed {
 /** All grants that have not expired, oldest first. Rejects with `rate_limited`. */
 export async function listGrants(store: Store, nowSeconds: number, { of, allowance }: Listed = {}): Promise<Grant[]> {
   const found: Grant[] = []
-  // As a record has it: no text in it can, because its quotes are escaped.
-  const mark = of === undefined ? '' : JSON.stringify(of).slice(1, -1)
+  const isWanted = of === undefined ? () => true : 'userId' in of ? has('userId', [of.userId]) : has('keyId', of.keyIds)
   for await (const { value } of everyEntry(store, prefixOf('grant'), grantsPerRead, allowance?.slices())) {
-    if (!asBuffer(value).includes(mark)) continue
+    if (!isWanted(asBuffer(value))) continue
     const work = reading(value.length, () => readGrant(value))
     found.push(await (allowance?.parse(value.length, work) ?? drained(work)))
   }

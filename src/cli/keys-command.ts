@@ -1,7 +1,7 @@
 /** `postern keys create | list | revoke`: API keys. A running server sees a change at its next request. */
 
 import { createApiKey, listApiKeys, revokeApiKey } from '../auth/api-key.ts'
-import { endGrantsOfKey } from '../auth/grants.ts'
+import { endGrantsOfKeys } from '../auth/grants.ts'
 import { CommandError } from '../errors.ts'
 import {
   madeFolder,
@@ -67,7 +67,7 @@ export async function revokeKey(place: Place, { stdout, stderr }: Terminal, keyI
   if (!(await revokeApiKey(store, keyId, now)))
     throw new CommandError(`there is no key ${JSON.stringify(keyId)}: see \`postern keys list\``)
   await auditCommand(place.data, 'key.revoked', { keyId })
-  for (const grantId of await endGrantsOfKey(store, keyId, now.getTime() / 1000))
+  for (const grantId of await endGrantsOfKeys(store, [keyId], now.getTime() / 1000))
     await auditCommand(place.data, 'grant.ended', { grantId, reason: 'its key was revoked' })
   stdout(`${keyId} is revoked, and every token minted with it\n`)
 }

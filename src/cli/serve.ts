@@ -134,7 +134,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   if (config.baseUrl === undefined && isWildcard(config.host)) {
     log.warn('tokens name an issuer that clients cannot reach: set --base-url', { issuer: url })
   }
-  cleanup.defer(repeatSweeps(store, audit, log))
+  cleanup.defer(repeatSweeps(store, app.continueDeletions, audit, log))
   if (database !== undefined) server = listen({ ...config, port }, log)
   server.reload({ fetch: app.fetch, routes: rawPathRoutes(app.fetch) })
   // Ahead of the first list, which would wait ten seconds where there are very many. If it fails, that list says so.
@@ -196,8 +196,9 @@ async function loadAtStart(
     return act(error)
   }
   // One may bring a namespace whose deletion was not finished. Without one, deletions go on once the server answers:
-  // that of somebody's namespace of 100,000 connections takes a minute.
-  const loaded = loadAll().catch(orConflict(() => removeAllDeleted(store).then(loadAll)))
+  // that of somebody's namespace of 100,000 connections takes a minute. No server can be asked yet to forget a sign-in.
+  const signNobodyOut = async () => {}
+  const loaded = loadAll().catch(orConflict(() => removeAllDeleted(store, signNobodyOut).then(loadAll)))
   // Somebody's things over HTTP must not keep the server from starting (contract, 11.4).
   await loaded.catch(
     orConflict(({ message }) => log.warn('fixtures not loaded; the existing records stay', { problems: message })),
@@ -267,14 +268,14 @@ function repeat(work: () => Promise<void>, intervalMs: number): () => void {
 }
 
 /** Deletes records of sign-ins that are over, now and every hour. Returns a function that stops it. */
-function repeatSweeps(store: Store, audit: Audit, log: Log): () => void {
+function repeatSweeps(store: Store, continueDeletions: () => Promise<void>, audit: Audit, log: Log): () => void {
   const sweepAllGrants = async () => {
     for (const grantId of await sweepGrants(store, Date.now() / 1000))
       await audit.record('grant.ended', { grantId, reason: 'too many grants of the user' satisfies GrantEnd })
   }
   return repeat(async () => {
     try {
-      await Promise.all([sweepAllGrants(), sweepUpstreamClients(store), removeAllDeleted(store)])
+      await Promise.all([sweepAllGrants(), sweepUpstreamClients(store), continueDeletions()])
     } catch (error) {
       log.warn('cleanup of expired grants and deleted connections failed; it is tried again every hour', {
         error: String(error),

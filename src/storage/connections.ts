@@ -239,7 +239,8 @@ export const deletedKeysMax = 490
  * The writes that delete these connections of a namespace, several in each: together they change a part of the index
  * once. A write conflicts if one of its connections has changed, and then deletes none.
  */
-export function* deletionsOf(namespace: string, gone: readonly StoredConnection[]): Generator<Write> {
+export function* deletionsOf(namespace: string, connections: readonly StoredConnection[]) {
+  let gone: StoredConnection[] = []
   let changes: Write[] = []
   let deletes: Key[] = []
   const write = (): Write => ({
@@ -250,19 +251,21 @@ export function* deletionsOf(namespace: string, gone: readonly StoredConnection[
     puts: [newConnectionsVersion(namespace)],
     fromReserve: 'deletion',
   })
-  for (const stored of gone) {
+  for (const stored of connections) {
     const { connectionId } = stored.connection
     const change = connectionChange({ namespace, connectionId }, stored, undefined)
     const more = [...(change.deletes ?? [])]
     if (deletes.length + more.length > deletedKeysMax) {
-      yield write()
+      yield { write: write(), gone }
+      gone = []
       changes = []
       deletes = []
     }
+    gone.push(stored)
     changes.push(change)
     deletes.push(...more)
   }
-  yield write()
+  yield { write: write(), gone }
 }
 
 /** The bytes that these writes add to a usage. */

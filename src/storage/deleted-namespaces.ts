@@ -3,8 +3,9 @@
  * follow, a few at a time. A mark stays until the last is gone, and a process that starts continues what another left.
  */
 
+import type { ConnectionRef } from '../model/connection.ts'
 import { equalBytes } from './bytes.ts'
-import { deletionsOf, findConnections } from './connections.ts'
+import { deletionsOf, findConnections, type StoredConnection } from './connections.ts'
 import { everyKey } from './every-entry.ts'
 import { idOfKey, keyOf, prefixOf, prefixRange } from './keys.ts'
 import type { Store } from './store.ts'
@@ -13,12 +14,15 @@ import { checkOf, newVersion } from './versions.ts'
 /** Connections of a deleted namespace that are removed at once. Past it: in several writes. */
 const deletedAtOnceMax = 100
 
+/** Called for each connection that was removed: its sign-in at its server is over too. */
+export type OnRemoved = (ref: ConnectionRef, removed: StoredConnection) => Promise<void>
+
 /**
  * Removes all connections of a namespace that is marked as deleted, then the mark. Another process may do the same, and
  * then the name may be used again. So records are read before the mark: if the mark is still there, they belong to the
  * deleted namespace. Each delete requires that its record is unchanged.
  */
-export async function removeDeleted(store: Store, namespace: string): Promise<void> {
+export async function removeDeleted(store: Store, namespace: string, onRemoved: OnRemoved): Promise<void> {
   const markKey = keyOf('deletingNamespace', namespace)
   const mark = await store.get(markKey)
   if (mark === undefined) return
@@ -38,13 +42,17 @@ export async function removeDeleted(store: Store, namespace: string): Promise<vo
       break
     }
     const stored = found.filter((one) => one !== undefined)
-    for (const write of deletionsOf(namespace, stored)) await store.commit(write)
+    for (const { write, gone } of deletionsOf(namespace, stored)) {
+      if (!(await store.commit(write)).ok) continue
+      for (const one of gone) await onRemoved({ namespace, connectionId: one.connection.connectionId }, one)
+    }
   }
   await store.commit({ checks: [{ key: markKey, value: mark }], deletes: [markKey], fromReserve: 'deletion' })
 }
 
 /** Continues deletions that were interrupted: at start, and every hour. */
-export async function removeAllDeleted(store: Store): Promise<void> {
+export async function removeAllDeleted(store: Store, onRemoved: OnRemoved): Promise<void> {
   const marks = prefixOf('deletingNamespace')
-  for await (const key of everyKey(store, marks, deletedAtOnceMax)) await removeDeleted(store, idOfKey(marks, key))
+  for await (const key of everyKey(store, marks, deletedAtOnceMax))
+    await removeDeleted(store, idOfKey(marks, key), onRemoved)
 }

@@ -55,7 +55,7 @@ test('a namespace that is being deleted is not imported: its connections would g
   await expect(importFile(store, file, { secret: 'mine' })).rejects.toThrow(
     `${file}: the namespace acme is being deleted: start the server, which removes its connections, and import again`,
   )
-  await removeAllDeleted(store)
+  await removeAllDeleted(store, async () => {})
   expect(await importFile(store, file, { secret: 'mine' })).toEqual({ records: 2, leftOut: 0 })
 })
 

@@ -6,7 +6,7 @@
 import { apiKeysPerRead, makeApiKey, revocationOf } from '../../auth/api-key.ts'
 import { auditedCaller, isOrganizationAdmin } from '../../auth/authenticate.ts'
 import { type RequestContext, requireApiKey, requireOperator } from '../../auth/authorizer.ts'
-import { endGrantsOfKey } from '../../auth/grants.ts'
+import { endGrantsOfKeys } from '../../auth/grants.ts'
 import { namesUnder } from '../../auth/namespace-access.ts'
 import { olderFirst, secondsOf } from '../../clock.ts'
 import { notFound, PlatformError } from '../../errors.ts'
@@ -28,6 +28,7 @@ import {
   type ApiKeyPage,
   ApiKeyWrite,
 } from '../../model/organization.ts'
+import type { AuditFields } from '../../ops/audit-log.ts'
 import { validatorOf } from '../../schema/check.ts'
 import { readApiKey } from '../../storage/directory-records.ts'
 import { everyEntry } from '../../storage/every-entry.ts'
@@ -127,7 +128,7 @@ async function listAllApiKeys({ authorizer, store }: OrganizationDeps, request: 
 /** `holderOf`: without a result, the key may be anybody's. */
 function revokeFor(holderOf: HolderOf<Holder | undefined>): Answer<OrganizationDeps> {
   return async (deps, request) => {
-    const { store, audit, clock, writes } = deps
+    const { store, clock, writes } = deps
     // 401, 429, 403, 400
     const { caller, allowed: holder, change } = await writes.begin(request, holderOf, 'removal')
     const keyId = lastNameInPath(request.url)
@@ -139,12 +140,22 @@ function revokeFor(holderOf: HolderOf<Holder | undefined>): Answer<OrganizationD
       if (record === undefined || record.revokedAt !== null || isOthers) throw notFound('API key not found')
       return { write: { ...revocationOf(record, now), fromReserve: 'revocation' }, result: undefined }
     })
-    const about = { ...auditedCaller(caller), organizationId: holder?.organizationId, revoked: keyId }
-    await audit.recordDone('key.revoked', about)
-    for (const grantId of await endGrantsOfKey(store, keyId, secondsOf(clock), allowanceOf(request)))
-      await audit.recordDone('grant.ended', { grantId, reason: 'its key was revoked' })
+    const about = { ...auditedCaller(caller), organizationId: holder?.organizationId }
+    await recordRevoked(deps, request, [keyId], about)
     return doneResponse()
   }
+}
+
+/** Writes what keys were revoked into the audit log, and ends what clients were granted with them. */
+export async function recordRevoked(
+  { audit, store, clock }: OrganizationDeps,
+  request: Request,
+  keyIds: readonly string[],
+  about: AuditFields,
+): Promise<void> {
+  for (const revoked of keyIds) await audit.recordDone('key.revoked', { ...about, revoked })
+  for (const grantId of await endGrantsOfKeys(store, keyIds, secondsOf(clock), allowanceOf(request)))
+    await audit.recordDone('grant.ended', { grantId, reason: 'its key was revoked' })
 }
 
 /** The organization in the path. Throws the same 403 for a caller who may not and for a missing organization. */
@@ -171,9 +182,13 @@ async function liveKeys(store: Store, userId: string): Promise<ApiKey[]> {
   return records.flatMap((value) => (value === undefined ? [] : [readApiKey(value)])).sort(olderFirst)
 }
 
-/** The write that revokes all keys of an organization. */
+/** The write that revokes all keys of an organization, and their ids. */
 export async function revocationsOfKeys(store: Store, organizationId: string, now: Date) {
   const keys = await liveKeys(store, organizationUserId(organizationId))
   const writes = keys.map((record) => revocationOf(record, now))
-  return { puts: writes.flatMap(({ puts }) => puts), deletes: writes.flatMap(({ deletes }) => deletes) }
+  return {
+    keyIds: keys.map(({ keyId }) => keyId),
+    puts: writes.flatMap(({ puts }) => puts),
+    deletes: writes.flatMap(({ deletes }) => deletes),
+  }
 }

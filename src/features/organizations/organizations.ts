@@ -21,7 +21,7 @@ import {
 import { refuseFixture } from '../../storage/fixture-places.ts'
 import { keyOf, ownedBy, prefixRange } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
-import { revocationsOfKeys } from './api-keys.ts'
+import { recordRevoked, revocationsOfKeys } from './api-keys.ts'
 import { everyMember, organizationIn, organizationMissing, requireRole, requireRoomForMember } from './members.ts'
 import type { OrganizationDeps } from './organization-deps.ts'
 
@@ -64,7 +64,7 @@ async function deleteOrganization(deps: OrganizationDeps, request: Request): Pro
   const authorize = (context: RequestContext) => requireRole(store, context, ['owner'])
   // 401, 429, 403, 404, 400
   const { caller, allowed: organizationId, change } = await writes.begin(request, authorize, 'removal')
-  await change(async () => {
+  const revoked = await change(async () => {
     const key = keyOf('organization', organizationId)
     await refuseFixture(store, key) // 409
     const { keys } = await store.keys({ ...prefixRange(ownedBy({ organizationId })), limit: 1 })
@@ -73,11 +73,12 @@ async function deleteOrganization(deps: OrganizationDeps, request: Request): Pro
       memberEntry(organizationId, userId, role),
     )
     // An organization that is made later under the same id must not inherit the keys.
-    const { puts, deletes } = await revocationsOfKeys(store, organizationId, new Date(deps.clock.now()))
+    const { puts, deletes, keyIds } = await revocationsOfKeys(store, organizationId, new Date(deps.clock.now()))
     const gone = [key, ...deletes, ...members.flatMap((entry) => [entry.key, ...indexKeysOf(entry)])]
-    return { write: { deletes: gone, puts, fromReserve: 'revocation' }, result: undefined }
+    return { write: { deletes: gone, puts, fromReserve: 'revocation' }, result: keyIds }
   })
   await audit.recordDone('organization.deleted', { ...auditedCaller(caller), organizationId })
+  await recordRevoked(deps, request, revoked, { ...auditedCaller(caller), organizationId })
   return doneResponse()
 }
 

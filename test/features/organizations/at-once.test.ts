@@ -130,7 +130,7 @@ describe('a namespace with many connections', () => {
       },
     } as Store
     await store.commit({ puts: [newVersion(keyOf('deletingNamespace', 'lab-one'))] })
-    await removeDeleted(counting, 'lab-one')
+    await removeDeleted(counting, 'lab-one', async () => {})
     expect((await ada('GET /connect/lab-one')).body.connections).toEqual([])
     expect(await problemsOf(platform)).toEqual([])
     return keys
@@ -168,9 +168,9 @@ test('a deletion that goes on elsewhere takes nothing of a namespace that is mad
     },
   } as Store
   await store.commit({ puts: [newVersion(keyOf('deletingNamespace', 'lab-one'))] })
-  const elsewhere = removeDeleted(slow, 'lab-one')
+  const elsewhere = removeDeleted(slow, 'lab-one', async () => {})
   await found.promise
-  await removeDeleted(store, 'lab-one')
+  await removeDeleted(store, 'lab-one', async () => {})
   expect((await connect('old')).status).toBe(201)
   goOn.resolve()
   await elsewhere

@@ -307,7 +307,7 @@ describe('a namespace that is deleted', () => {
       puts: [{ key: keyOf('deletingNamespace', 'abc'), value: new Uint8Array(0) }],
     })
     expect(await priya('PUT /namespaces/abc')).toMatchObject({ status: 409 })
-    await removeAllDeleted(platform.store)
+    await removeAllDeleted(platform.store, async () => {})
     expect((await priya('PUT /namespaces/abc')).status).toBe(201)
     expect((await priya('GET /connect/abc')).body.connections).toEqual([])
   })

@@ -75,6 +75,18 @@ describe('an organization', () => {
     expect((await api.ada('DELETE /organizations/acme')).status).toBe(200)
   })
 
+  test('revokes its keys when it is deleted, and says so of each', async () => {
+    await made()
+    const keys: Record<string, string>[] = []
+    for (const name of ['ci', 'nightly'])
+      keys.push((await api.ada('POST /organizations/acme/api-keys', { name })).body as Record<string, string>)
+    expect((await api.ada('DELETE /organizations/acme')).status).toBe(200)
+    for (const { key = '' } of keys) expect((await api.ada.as(key)('GET /me')).status).toBe(401)
+    const lines = platform.audited.filter(({ event }) => event === 'key.revoked')
+    expect(lines.map(({ revoked }) => revoked).sort()).toEqual(keys.map(({ id }) => id).sort())
+    expect(lines).toMatchObject(lines.map(() => ({ userId: 'ada', organizationId: 'acme' })))
+  })
+
   test('takes no token, nor its own key', async () => {
     await made()
     const token = await mint(sampleKeys.operator, {})

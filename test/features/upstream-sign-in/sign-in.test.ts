@@ -1380,6 +1380,19 @@ describe('signing out', () => {
     })
   }
 
+  test('comes with a deletion of the namespace', async () => {
+    const lab = '/connect/lab-one/guarded'
+    await platform.fetch('/namespaces/lab-one', { method: 'PUT', headers })
+    const made = await platform.fetch(lab, { method: 'PUT', headers, body: JSON.stringify({ mcpUrl }) })
+    const begun = await begin(pathIn(((await made.json()) as Answered).status.setupUrl))
+    expect((await comeBack(servers.authorize(begun.url), begun.cookie)).status).toBeLessThan(400)
+    expect((await platform.fetch('/namespaces/lab-one', { method: 'DELETE', headers })).status).toBe(200)
+    expect(servers.forms.filter(({ url }) => url.endsWith('/revoke'))).toHaveLength(1)
+    expect(platform.audited.filter(({ event }) => event === 'upstream.signed_out')).toMatchObject([
+      { namespace: 'lab-one', connectionId: 'guarded', reason: 'its namespace was deleted' },
+    ])
+  })
+
   test('does not come with a new name or other headers', async () => {
     await signIn()
     const made = await put({ name: 'New', headers: { 'x-team': 'a' } })

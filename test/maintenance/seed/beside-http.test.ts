@@ -93,7 +93,7 @@ describe('a fixture of what was made over HTTP', () => {
     await platform.store.commit({ puts: [{ key: keyOf('deletingNamespace', 'lab-one'), value: Buffer.from('now') }] })
     const again = load({ namespaces: [{ namespace: 'lab-one', userId: 'ada' }] })
     await expect(again).rejects.toThrow('mine.json: namespaces[0]: the namespace lab-one is being deleted: load the')
-    await removeAllDeleted(platform.store)
+    await removeAllDeleted(platform.store, async () => {})
     await load({ namespaces: [{ namespace: 'lab-one', userId: 'ada' }] })
     expect((await ada('GET /namespaces/lab-one')).status).toBe(200)
   })
