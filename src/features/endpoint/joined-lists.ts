@@ -6,19 +6,11 @@ import { allowanceOf } from '../../fairness/allowance.ts'
 import type { Work } from '../../fairness/turns.ts'
 import { hasRpcRules } from '../../policy/tools.ts'
 import type { Store } from '../../storage/store.ts'
-import { inScope } from '../connections/plan.ts'
 import { narrowed } from '../gateway/filter-tools.ts'
 import type { ListKind } from '../gateway/tool-requests.ts'
-import {
-  fitting,
-  type KeptLists,
-  type ListedConnection,
-  type ListProblem,
-  listFreshMs,
-  type Size,
-  tooLarge,
-} from './kept-lists.ts'
+import { type KeptLists, type ListedConnection, listFreshMs } from './kept-lists.ts'
 import type { Kept } from './kept-record.ts'
+import { fitting, type ListProblem, type Size, tooLarge } from './list-problem.ts'
 import type { NameLength } from './listed-names.ts'
 import { type ListedDefinition, type RenderedOffer, rendering } from './rendered-offer.ts'
 import { joinedConnectionsMax, seenConnections } from './seen-connections.ts'
@@ -54,7 +46,6 @@ export async function withLists<T>(
   { namespace, length, mayAsk }: ListsOf,
   use: (shown: readonly Shown[]) => Promise<T> | T,
 ): Promise<T> {
-  const { caller, request } = context
   const refs = await seenConnections(store, context, namespace)
   if (refs === undefined) {
     throw new PlatformError(
@@ -62,14 +53,11 @@ export async function withLists<T>(
       `One endpoint lists ${joinedConnectionsMax} connections at most, and this caller sees more: use a view, or a token whose policy allows fewer. Calls work`,
     )
   }
-  const scope = { filters: [], blocks: caller.blocks }
   return kept.use(context, refs, mayAsk, async (listed) => {
-    // Ids and records are read one after the other.
-    const seen = listed.filter(({ stored }) => inScope(stored.connection, scope))
     const shown: Shown[] = []
-    for (const one of seen) {
+    for (const one of listed) {
       const work = one.kept && narrowing(one.ref.connectionId, one.kept, context, length)
-      shown.push({ ...one, lists: work && (await allowanceOf(request).run(work)) })
+      shown.push({ ...one, lists: work && (await allowanceOf(context.request).run(work)) })
     }
     return use(shown)
   })

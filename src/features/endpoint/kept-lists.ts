@@ -6,24 +6,33 @@
 import { LRUCache } from 'lru-cache'
 import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
 import type { SharedParts } from '../../auth/shared-parts.ts'
-import { manyConnections } from '../../auth/stored-connections.ts'
+import { manyConnections, oneConnection } from '../../auth/stored-connections.ts'
 import { notFound, PlatformError } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { ownerOf } from '../../fairness/owner.ts'
 import { Queue } from '../../fairness/queue.ts'
 import { inSlices } from '../../fairness/turns.ts'
 import { asPlatformError } from '../../http/error-response.ts'
-import { authorizationFreshMs, toolsCharsMax } from '../../limits.ts'
+import { authorizationFreshMs } from '../../limits.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
-import { connectionChange, findConnection, findConnections, type StoredConnection } from '../../storage/connections.ts'
+import { equalBytes } from '../../storage/bytes.ts'
+import {
+  connectionChange,
+  findConnection,
+  findConnections,
+  findRecords,
+  type StoredConnection,
+} from '../../storage/connections.ts'
 import { keyOf } from '../../storage/keys.ts'
 import type { Usage } from '../../storage/usage.ts'
 import { within } from '../../within.ts'
+import { inScope } from '../connections/plan.ts'
 import { askedAs } from '../gateway/connection-status.ts'
 import type { GatewayDeps } from '../gateway/forward.ts'
 import type { FirstLists } from '../gateway/pinned-answers.ts'
 import { acceptedLists, seeKept } from './accepted-lists.ts'
 import { type Kept, readingRecord } from './kept-record.ts'
+import { fitting, type ListProblem, late, problemOf, type Size, stateProblem, tooLarge } from './list-problem.ts'
 import { readOffer } from './read-lists.ts'
 
 /** Contract 20.4: milliseconds for which a kept list is not read again. Past it: it is read again behind the answer. */
@@ -40,8 +49,6 @@ const confirmMs = 3600 * 1000
 const readsAtOnceMax = 64
 /** Contract 20.4: reads of servers' lists at once for one owner. Past it: further reads wait. */
 const readsOfOwnerMax = 8
-/** Contract 20.4: definitions in the lists of one endpoint; five hundred for each of a hundred connections. Past it: the connection is left out as `too_large`. */
-export const joinedDefinitionsMax = 50_000
 /** Characters of kept lists that are in memory. Past it: the least recently used one is read again. */
 const readBytesMax = 32 * 2 ** 20
 /** Bytes of lists that are joined without a place: most have fewer. Past it: the request waits for one. */
@@ -58,19 +65,6 @@ const joinsAtOnceMax = 4
 /** Connections whose last read is remembered. Past it: the least recently used one is read at its next use. */
 const readsKnownMax = 20_000
 
-/** Why a connection's list is missing, or old. */
-export interface ListProblem {
-  readonly error:
-    | 'auth_required'
-    | 'input_required'
-    | 'disconnected'
-    | 'upstream_error'
-    | 'upstream_timeout'
-    | 'too_large'
-  readonly message: string
-  readonly setupUrl?: string
-}
-
 /** A connection with what it offers. Where servers were asked, at least one of `kept` and `problem` is there. */
 export interface ListedConnection {
   readonly ref: ConnectionRef
@@ -79,18 +73,17 @@ export interface ListedConnection {
   readonly problem?: ListProblem | undefined
 }
 
+type Seen = Pick<ListedConnection, 'ref' | 'stored'>
+
+const isSeen = ({ caller }: Pick<RequestContext, 'caller'>, { connection }: StoredConnection) =>
+  inScope(connection, { filters: [], blocks: caller.blocks })
+
 /** The last read of a connection's lists. */
 interface LastRead {
   readonly of: string
   /** By the monotonic clock. */
   readonly at: number
   readonly problem: ListProblem | undefined
-}
-
-/** The size of a connection's lists. */
-export interface Size {
-  readonly bytes: number
-  readonly definitions: number
 }
 
 export interface KeptListsDeps extends GatewayDeps, Pick<SharedParts, 'directory'> {
@@ -124,9 +117,10 @@ export class KeptLists implements FirstLists {
   }
 
   /**
-   * Passes these connections to `use`, with what each offers. `mayAsk`: servers may be asked, now or behind the answer.
-   * Never rejects because of one of them; rejects with `rate_limited`, and with what `use` throws. Of one owner, one
-   * use of large lists is under way at a time.
+   * Passes those of these connections that the caller sees to `use`, with what each offers. `mayAsk`: servers may be
+   * asked, now or behind the answer. Once more if meanwhile one was deleted, or changed so that the caller does not see
+   * it any more. Never rejects because of one of them; rejects with `rate_limited`, and with what `use` throws. Of one
+   * owner, one use of large lists is under way at a time.
    */
   async use<T>(
     context: RequestContext,
@@ -134,11 +128,40 @@ export class KeptLists implements FirstLists {
     mayAsk: boolean,
     use: (listed: ListedConnection[]) => Promise<T> | T,
   ): Promise<T> {
-    const found = await manyConnections(this.#deps.store, context.request, refs)
-    const stored = refs.flatMap((ref, index) => {
-      const one = found[index]
-      const { bytes = 0, definitions = 0 } = one?.privatePart.list ?? {}
-      return one === undefined ? [] : [{ ref, stored: one, bytes, definitions }]
+    const { store, clock } = this.#deps
+    for (;;) {
+      const began = clock.monotonic()
+      const found = await manyConnections(store, context.request, refs)
+      const seen = refs.flatMap((ref, index) => {
+        const stored = found[index]
+        return stored !== undefined && isSeen(context, stored) ? [{ ref, stored }] : []
+      })
+      const used = await this.#useSeen(context, seen, mayAsk, use)
+      if (clock.monotonic() - began <= authorizationFreshMs || (await this.#areStillSeen(context, seen))) return used
+    }
+  }
+
+  async #areStillSeen({ caller, request }: RequestContext, seen: readonly Seen[]): Promise<boolean> {
+    const { store } = this.#deps
+    const refs = seen.map(({ ref }) => ref)
+    const now = await findRecords(store, refs)
+    for (const [index, { ref, stored }] of seen.entries()) {
+      if (now[index] !== undefined && equalBytes(now[index].bytes, stored.bytes)) continue
+      const changed = await oneConnection(store, request, ref)
+      if (changed === undefined || !isSeen({ caller }, changed)) return false
+    }
+    return true
+  }
+
+  async #useSeen<T>(
+    context: RequestContext,
+    seen: readonly Seen[],
+    mayAsk: boolean,
+    use: (listed: ListedConnection[]) => Promise<T> | T,
+  ): Promise<T> {
+    const stored = seen.map((one) => {
+      const { bytes = 0, definitions = 0 } = one.stored.privatePart.list ?? {}
+      return { ...one, bytes, definitions }
     })
     const bytes = stored.reduce((sum, one) => sum + one.bytes, 0)
     const allowance = allowanceOf(context.request)
@@ -157,11 +180,7 @@ export class KeptLists implements FirstLists {
     }
   }
 
-  async #all(
-    context: RequestContext,
-    stored: readonly (Pick<ListedConnection, 'ref' | 'stored'> & Size)[],
-    mayAsk: boolean,
-  ): Promise<ListedConnection[]> {
+  async #all(context: RequestContext, stored: readonly (Seen & Size)[], mayAsk: boolean): Promise<ListedConnection[]> {
     const { clock, directory } = this.#deps
     const began = clock.monotonic()
     const fits = fitting(stored, (one) => one)
@@ -195,7 +214,7 @@ export class KeptLists implements FirstLists {
    */
   async #known(
     context: RequestContext,
-    { ref, stored }: Pick<ListedConnection, 'ref' | 'stored'>,
+    { ref, stored }: Seen,
     mayAsk: boolean,
   ): Promise<Known | { readonly reading: Promise<Known> }> {
     const name = nameOf(ref)
@@ -254,11 +273,7 @@ export class KeptLists implements FirstLists {
   }
 
   /** The kept lists; undefined if there are none, they are another connection's by now, or too old. */
-  async #keptOf(
-    { request }: RequestContext,
-    { ref, stored }: Pick<ListedConnection, 'ref' | 'stored'>,
-    of: string,
-  ): Promise<Kept | undefined> {
+  async #keptOf({ request }: RequestContext, { ref, stored }: Seen, of: string): Promise<Kept | undefined> {
     const { store, clock } = this.#deps
     const { list } = stored.privatePart
     const name = nameOf(ref)
@@ -336,28 +351,6 @@ type Known = Pick<ListedConnection, 'kept' | 'problem'>
 const asKnown = (kept: Kept): Known => ({ kept })
 const asProblem = (thrown: unknown): Known => ({ problem: problemOf(thrown) })
 
-const late = { error: 'upstream_timeout', message: 'The MCP server has not listed its tools yet' } as const
-/** Those that one answer has room for, the smallest first: a server that lists very much leaves out itself alone. */
-export function fitting<T>(all: readonly T[], sizeOf: (one: T) => Size): ReadonlySet<T> {
-  const share = ({ bytes, definitions }: Size) => Math.max(bytes / toolsCharsMax, definitions / joinedDefinitionsMax)
-  const sum = { bytes: 0, definitions: 0 }
-  const fits = new Set<T>()
-  for (const one of all.toSorted((a, b) => share(sizeOf(a)) - share(sizeOf(b)))) {
-    const { bytes, definitions } = sizeOf(one)
-    if (sum.bytes + bytes > toolsCharsMax || sum.definitions + definitions > joinedDefinitionsMax) continue
-    sum.bytes += bytes
-    sum.definitions += definitions
-    fits.add(one)
-  }
-  return fits
-}
-
-/** For the connections that do not fit. */
-export const tooLarge = {
-  error: 'too_large',
-  message: `All lists together have more than ${toolsCharsMax} bytes, or ${joinedDefinitionsMax} definitions`,
-} as const
-
 const nameOf = ({ namespace, connectionId }: ConnectionRef) => `${namespace}/${connectionId}`
 
 /** A hash of what is asked: it is kept beside the list, and the sealed headers are not. */
@@ -369,24 +362,3 @@ function hashOf(stored: StoredConnection): string {
 }
 /** The fast lane gives calls the same object as long as nothing has changed. */
 const hashes = new WeakMap<StoredConnection, string>()
-
-/** Why a connection must not be contacted in this state; undefined if it may be. */
-function stateProblem({ connection: { status, mock } }: StoredConnection): ListProblem | undefined {
-  if (mock?.enabled === true) return undefined
-  const { setupUrl } = status as { setupUrl?: string }
-  const link = setupUrl === undefined ? {} : { setupUrl }
-  if (status.state === 'auth_required') return { error: 'auth_required', message: 'Sign-in is needed', ...link }
-  if (status.state === 'input_required') return { error: 'input_required', message: 'Values are needed', ...link }
-  if (status.state === 'disconnected') return { error: 'disconnected', message: 'Its server is not connected' }
-  return undefined
-}
-
-function problemOf(thrown: unknown): ListProblem {
-  const { code, message, options } = asPlatformError(thrown)
-  const link = options.setupUrl === undefined ? {} : { setupUrl: options.setupUrl }
-  if (code === 'upstream_unauthorized' || code === 'upstream_sign_in')
-    return { error: 'auth_required', message: 'Sign-in is needed', ...link }
-  if (code === 'upstream_timeout') return { error: 'upstream_timeout', message }
-  const isTold = thrown instanceof PlatformError
-  return { error: 'upstream_error', message: isTold ? message : 'The MCP server’s lists could not be read' }
-}

@@ -3,8 +3,10 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { createFairness } from '../../../src/fairness/fairness.ts'
 import { Paces } from '../../../src/fairness/pace.ts'
-import { joinedDefinitionsMax, listFreshMs, listKeptMs } from '../../../src/features/endpoint/kept-lists.ts'
+import { listFreshMs, listKeptMs } from '../../../src/features/endpoint/kept-lists.ts'
+import { joinedDefinitionsMax } from '../../../src/features/endpoint/list-problem.ts'
 import { keyOf } from '../../../src/storage/keys.ts'
+import { mintToken } from '../../api/cases.ts'
 import { clockOf } from '../../support/clock.ts'
 import { createTestPlatform, problemsOf, type TestPlatform } from '../../support/platform.ts'
 import { sampleKeys } from '../../support/sample.ts'
@@ -191,6 +193,33 @@ test('owners that wait for their time keep no other from joining large lists', a
   expect((await list('ada', sampleKeys.ada)).status).toBe(200)
   now += 60_000
   for (const one of waiting) expect((await one).status).toBe(200)
+})
+
+test('a connection that comes under a rule, or is deleted, while a list waits for its owner is not in it', async () => {
+  tools = Array.from({ length: 3 }, (_, i) => ({ name: `t${i}`, description: 'x'.repeat(2e5) }))
+  let [now, step] = [0, 60_000]
+  const time = new Paces(clockOf(() => (now += step)))
+  await begin({ fairness: { ...createFairness(), time } }, [])
+  const team = { metadata: { team: 'a' } }
+  for (const id of ['one', 'two', 'three']) await put(id, team)
+  const token = await mintToken(platform.fetch, sampleKeys.ada, { policy: [{ metadata: { team: 'a' } }] })
+  const names = async () => {
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' })
+    const response = await platform.fetch('/connect/ada/mcp', { method: 'POST', headers: bearer(token), body })
+    const { result } = await messageIn(response)
+    return result.tools.map(({ name }: { name: string }) => name.split('__')[0]) as string[]
+  }
+  expect(await names()).toEqual(['one', 'one', 'one', 'three', 'three', 'three', 'two', 'two', 'two'])
+  step = 0
+  time.spend('ada', 300)
+  const waiting = names()
+  for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve))
+  await put('one', { metadata: { team: 'b' } })
+  await put('two', { metadata: { team: 'a', more: 1 } })
+  await platform.fetch('/connect/ada/three', { method: 'DELETE', headers: bearer(sampleKeys.ada) })
+  platform.now += 100
+  step = 60_000
+  expect(await waiting).toEqual(['two', 'two', 'two'])
 })
 
 test('large lists are not joined for a client that has gone', async () => {
