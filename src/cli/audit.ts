@@ -34,7 +34,10 @@ export async function verifyAudit(
   const paths = files.length > 0 ? files : [join(data, 'audit.jsonl')]
   const verifier = auditVerifier(hash)
   for (const path of paths) {
-    if (path !== '-' && !existsSync(path)) throw new CommandError(`there is no audit log at ${path}`)
+    if (path !== '-' && !existsSync(path))
+      throw new CommandError(
+        `there is no audit log at ${path}: name the log, or the data folder that has it with --data`,
+      )
     const input = path === '-' ? process.stdin : createReadStream(path)
     verifier.nextFile()
     let number = 0

@@ -48,7 +48,9 @@ export async function restoreCommand(file: string, { data }: Pick<Place, 'data'>
     await verify({ data, repair: true }, terminal).catch((error: unknown) => {
       if (!(error instanceof CommandError)) throw error
       const problems = error.message.replace(/\nrestore a backup$/, '')
-      throw new CommandError(`${problems}\n${file} is damaged: nothing was restored`, 1, { cause: error })
+      throw new CommandError(`${problems}\n${file} is damaged, and nothing was restored: use another backup`, 1, {
+        cause: error,
+      })
     })
   })
   await auditCommand(data, 'backup.restored', {})

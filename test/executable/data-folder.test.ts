@@ -292,7 +292,7 @@ test('a restore that fails leaves nothing behind, also where the backup is whole
     code: 1,
     stdout: '',
     stderr: expect.stringMatching(
-      /cannot be read(?:(?!restore a backup)[^])*\n\S+damaged is damaged: nothing was restored\n$/,
+      /cannot be read(?:(?!restore a backup)[^])*\n\S+damaged is damaged, and nothing was restored: use another backup\n$/,
     ),
   })
   expect(readdirSync(data)).toEqual([])

@@ -4,6 +4,7 @@ import { auditedCaller, isLive } from '../../auth/authenticate.ts'
 import { type RequestContext, requireApiKey, requireOperator } from '../../auth/authorizer.ts'
 import { endOf, findGrant, type Grant, type GrantEnd, listGrants, shownGrant } from '../../auth/grants.ts'
 import type { SharedParts } from '../../auth/shared-parts.ts'
+import { whileAllowed } from '../../auth/while-allowed.ts'
 import { secondsOf } from '../../clock.ts'
 import { notFound } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
@@ -31,23 +32,28 @@ function userOf(context: RequestContext): string {
 }
 
 function listFor(user: UserOf): Answer<SharedParts> {
-  return async ({ authorizer, store, clock }, request) => {
-    const context = await authorizer.authenticate(request) // 401, 429
-    const own = user(context) // 403
-    const query = readQuery(request.url, ['page', 'pageSize', ...(own === undefined ? ['userId'] : [])]) // 400
-    const page = readPageNumber(query, { sizeDefault: listPageMax, sizeMax: listPageMax }) // 400
-    const wanted = own ?? query.get('userId')
-    const live: Grant[] = []
-    const of = wanted === undefined ? undefined : { userId: wanted }
-    const listed = { of, allowance: allowanceOf(request) }
-    for (const grant of await listGrants(store, secondsOf(clock), listed)) {
-      const isWanted = wanted === undefined || grant.userId === wanted
-      // A grant ends when the API key of the user who allowed it is revoked.
-      if (isWanted && isLive(await context.directory.apiKey(grant.keyId))) live.push(grant)
-    }
-    const body: GrantPage = { grants: pageOf(live, page).map(shownGrant), pagination: paginationOf(page, live.length) }
-    return wholeResponse(request, JSON.stringify(body))
+  return async (deps, request) => {
+    const context = await deps.authorizer.authenticate(request) // 401, 429
+    const page = await whileAllowed(deps, context, (now) => grantsOf(deps, now, user)) // 401, 403, 400, 429
+    return wholeResponse(request, JSON.stringify(page))
   }
+}
+
+async function grantsOf({ store, clock }: SharedParts, context: RequestContext, user: UserOf): Promise<GrantPage> {
+  const { request } = context
+  const own = user(context) // 403
+  const query = readQuery(request.url, ['page', 'pageSize', ...(own === undefined ? ['userId'] : [])]) // 400
+  const page = readPageNumber(query, { sizeDefault: listPageMax, sizeMax: listPageMax }) // 400
+  const wanted = own ?? query.get('userId')
+  const live: Grant[] = []
+  const of = wanted === undefined ? undefined : { userId: wanted }
+  const listed = { of, allowance: allowanceOf(request) }
+  for (const grant of await listGrants(store, secondsOf(clock), listed)) {
+    const isWanted = wanted === undefined || grant.userId === wanted
+    // A grant ends when the API key of the user who allowed it is revoked.
+    if (isWanted && isLive(await context.directory.apiKey(grant.keyId))) live.push(grant)
+  }
+  return { grants: pageOf(live, page).map(shownGrant), pagination: paginationOf(page, live.length) }
 }
 
 function endFor(user: UserOf, reason: GrantEnd): Answer<SharedParts> {

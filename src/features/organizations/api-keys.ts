@@ -8,6 +8,7 @@ import { auditedCaller, isOrganizationAdmin } from '../../auth/authenticate.ts'
 import { type RequestContext, requireApiKey, requireOperator } from '../../auth/authorizer.ts'
 import { endGrantsOfKeys } from '../../auth/grants.ts'
 import { namesUnder } from '../../auth/namespace-access.ts'
+import { whileAllowed } from '../../auth/while-allowed.ts'
 import { olderFirst, secondsOf } from '../../clock.ts'
 import { notFound, PlatformError } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
@@ -105,8 +106,15 @@ function listFor(holderOf: HolderOf<Holder>): Answer<OrganizationDeps> {
   }
 }
 
-async function listAllApiKeys({ authorizer, store }: OrganizationDeps, request: Request): Promise<Response> {
-  requireOperator(await authorizer.authenticate(request)) // 401, 429, 403
+async function listAllApiKeys(deps: OrganizationDeps, request: Request): Promise<Response> {
+  const context = await deps.authorizer.authenticate(request) // 401, 429
+  const page = await whileAllowed(deps, context, (now) => apiKeysOfAll(deps, now)) // 401, 403, 400, 429
+  return wholeResponse(request, JSON.stringify(page))
+}
+
+async function apiKeysOfAll({ store }: OrganizationDeps, context: RequestContext): Promise<ApiKeyPage> {
+  const { request } = context
+  requireOperator(context) // 403
   const query = readQuery(request.url, ['page', 'pageSize', 'userId']) // 400
   const page = readPageNumber(query, { sizeDefault: listPageMax, sizeMax: listPageMax }) // 400
   const wanted = query.get('userId')
@@ -116,13 +124,12 @@ async function listAllApiKeys({ authorizer, store }: OrganizationDeps, request: 
     const record = readApiKey(value)
     if (wanted === undefined || record.userId === wanted) records.push(record)
   }
-  const body: ApiKeyPage = {
+  return {
     apiKeys: pageOf(records.sort(olderFirst), page).map(({ keyId, userId, name, operator, createdAt, revokedAt }) => {
       return { id: keyId, userId, name: name ?? '', operator, createdAt, revokedAt }
     }),
     pagination: paginationOf(page, records.length),
   }
-  return wholeResponse(request, JSON.stringify(body))
 }
 
 /** `holderOf`: without a result, the key may be anybody's. */

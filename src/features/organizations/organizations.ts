@@ -34,7 +34,10 @@ async function getOrganization(deps: OrganizationDeps, request: Request): Promis
   const context = await authorizer.authenticate(request) // 401, 429
   await requireRole(store, context, ['owner', 'admin', 'member']) // 403, 404
   refuseQuery(request.url) // 400
-  return detailResponse(request, await readDetail(store, request))
+  const detail = await readDetail(store, request) // 404, 429
+  // It may have waited for its caller's time.
+  await requireRole(store, await authorizer.authenticate(request, true), ['owner', 'admin', 'member']) // 401, 403, 404
+  return detailResponse(request, detail)
 }
 
 async function putOrganization(deps: OrganizationDeps, request: Request): Promise<Response> {
