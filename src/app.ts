@@ -52,9 +52,10 @@ import { callStoryHandlers } from './features/health/call-story.ts'
 import { healthHandlers } from './features/health/health-handlers.ts'
 import { createMocks } from './features/mocks/mocks.ts'
 import { apiKeyHandlers } from './features/organizations/api-keys.ts'
+import { Deletions } from './features/organizations/deletions.ts'
 import { meHandlers } from './features/organizations/me.ts'
 import { memberHandlers } from './features/organizations/members.ts'
-import { continueDeletions, namespaceHandlers } from './features/organizations/namespaces.ts'
+import { namespaceHandlers } from './features/organizations/namespaces.ts'
 import { newNamespaceHandlers } from './features/organizations/new-namespace.ts'
 import { organizationHandlers } from './features/organizations/organizations.ts'
 import { viewHandlers } from './features/organizations/views.ts'
@@ -193,7 +194,7 @@ export function createApp(given: AppDeps) {
     pageCache: fastLane?.pageCache ?? (() => ({ hits: 0, misses: 0 })),
     /** Takes all servers into memory, in turns, as the first list of servers would. */
     readCatalogue: shared.catalogue.refresh,
-    continueDeletions: () => continueDeletions(shared),
+    continueDeletions: () => shared.deletions.continueAll(),
   }
 }
 
@@ -249,7 +250,8 @@ function createParts(deps: AppDeps, middleware: Middleware, lists: ConnectionLis
     hasDocument: deps.authorization.hasClientDocument,
     catalogue: createCatalogue(store),
   }
-  return { ...parts, credentials: createUpstreamCredentials(parts) }
+  const credentials = createUpstreamCredentials(parts)
+  return { ...parts, credentials, deletions: new Deletions(deps.store, credentials) }
 }
 
 function createGateway(deps: AppDeps, { requestId }: Middleware, parts: Parts, events: EventLog) {

@@ -29,7 +29,7 @@ import { type Audit, openAuditLog } from '../ops/audit-log.ts'
 import { openCallLog } from '../ops/call-log.ts'
 import { createLog, type Log } from '../ops/log.ts'
 import { openTracing } from '../ops/tracing.ts'
-import { removeAllDeleted } from '../storage/deleted-namespaces.ts'
+import { beforeServing, removeAllDeleted } from '../storage/deleted-namespaces.ts'
 import { removeStaged } from '../storage/staged.ts'
 import type { Store } from '../storage/store.ts'
 import { createAddresses } from '../upstream/addresses.ts'
@@ -196,9 +196,8 @@ async function loadAtStart(
     return act(error)
   }
   // One may bring a namespace whose deletion was not finished. Without one, deletions go on once the server answers:
-  // that of somebody's namespace of 100,000 connections takes a minute. No server can be asked yet to forget a sign-in.
-  const signNobodyOut = async () => {}
-  const loaded = loadAll().catch(orConflict(() => removeAllDeleted(store, signNobodyOut).then(loadAll)))
+  // that of somebody's namespace of 100,000 connections takes a minute.
+  const loaded = loadAll().catch(orConflict(() => removeAllDeleted(store, beforeServing).then(loadAll)))
   // Somebody's things over HTTP must not keep the server from starting (contract, 11.4).
   await loaded.catch(
     orConflict(({ message }) => log.warn('fixtures not loaded; the existing records stay', { problems: message })),

@@ -232,40 +232,41 @@ function onlyIn(one: ReadonlyMap<string, Entry>, other: ReadonlyMap<string, Entr
   return [...one].filter(([key]) => !other.has(key)).map(([, entry]) => entry)
 }
 
-/** Keys that one write of `deletionsOf` deletes: PostgreSQL locks its table for larger ones. Past it: another write. */
+/** Keys that one write of `deletionOf` deletes: PostgreSQL locks its table for more. Past it: another write. */
 export const deletedKeysMax = 490
+/**
+ * Index terms that one write of `deletionOf` changes, beyond the first connection: the store changes a part of the index
+ * for each, in up to 40 µs of the event loop. Past it: another write.
+ */
+const changedTermsMax = 100
 
 /**
- * The writes that delete these connections of a namespace, several in each: together they change a part of the index
- * once. A write conflicts if one of its connections has changed, and then deletes none.
+ * The write that deletes the first of these connections of a namespace, as many as one write takes: together they change
+ * a part of the index once. It conflicts if one of them has changed, and then deletes none.
  */
-export function* deletionsOf(namespace: string, connections: readonly StoredConnection[]) {
-  let gone: StoredConnection[] = []
-  let changes: Write[] = []
-  let deletes: Key[] = []
-  const write = (): Write => ({
+export function deletionOf(namespace: string, connections: readonly StoredConnection[]) {
+  const changes: Write[] = []
+  const deletes: Key[] = []
+  const terms = new Set<string>()
+  for (const stored of connections) {
+    const { connectionId } = stored.connection
+    const change = connectionChange({ namespace, connectionId }, stored, undefined)
+    const more = [...(change.deletes ?? [])]
+    for (const term of termsOf(stored.connection)) terms.add(latin1Key(term))
+    const isFull = deletes.length + more.length > deletedKeysMax || terms.size > changedTermsMax
+    if (changes.length > 0 && isFull) break
+    changes.push(change)
+    deletes.push(...more)
+  }
+  const write: Write = {
     checks: changes.flatMap(({ checks = [] }) => checks),
     // In order, so that the store reads and writes each part of the index once.
     deletes: deletes.sort(Buffer.compare),
     counts: [usageCount(namespace, { connections: -changes.length, bytes: addedBy(changes) })],
     puts: [newConnectionsVersion(namespace)],
     fromReserve: 'deletion',
-  })
-  for (const stored of connections) {
-    const { connectionId } = stored.connection
-    const change = connectionChange({ namespace, connectionId }, stored, undefined)
-    const more = [...(change.deletes ?? [])]
-    if (deletes.length + more.length > deletedKeysMax) {
-      yield { write: write(), gone }
-      gone = []
-      changes = []
-      deletes = []
-    }
-    gone.push(stored)
-    changes.push(change)
-    deletes.push(...more)
   }
-  yield { write: write(), gone }
+  return { write, deleted: connections.slice(0, changes.length) }
 }
 
 /** The bytes that these writes add to a usage. */

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { importFile } from '../../src/maintenance/import.ts'
 import { findConnection, newConnectionsVersion } from '../../src/storage/connections.ts'
-import { removeAllDeleted } from '../../src/storage/deleted-namespaces.ts'
+import { beforeServing, removeAllDeleted } from '../../src/storage/deleted-namespaces.ts'
 import { directoryVersionKey, keyOf } from '../../src/storage/keys.ts'
 import { newVersion } from '../../src/storage/versions.ts'
 import { pickConnection } from '../features/connections/world.ts'
@@ -55,7 +55,7 @@ test('a namespace that is being deleted is not imported: its connections would g
   await expect(importFile(store, file, { secret: 'mine' })).rejects.toThrow(
     `${file}: the namespace acme is being deleted: start the server, which removes its connections, and import again`,
   )
-  await removeAllDeleted(store, async () => {})
+  await removeAllDeleted(store, beforeServing)
   expect(await importFile(store, file, { secret: 'mine' })).toEqual({ records: 2, leftOut: 0 })
 })
 

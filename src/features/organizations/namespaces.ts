@@ -22,7 +22,6 @@ import {
 } from '../../model/organization.ts'
 import { namespaceFilter } from '../../policy/decide.ts'
 import { validatorOf } from '../../schema/check.ts'
-import { type OnRemoved, removeAllDeleted, removeDeleted } from '../../storage/deleted-namespaces.ts'
 import { indexKeysOf, namespaceEntry, withIndex } from '../../storage/directory-records.ts'
 import { refuseFixture } from '../../storage/fixture-places.ts'
 import { keyOf, prefixOf, prefixRange, serversIn } from '../../storage/keys.ts'
@@ -124,22 +123,12 @@ async function deleteNamespace(deps: OrganizationDeps, request: Request): Promis
     await audit.recordDone('namespace.deleted', { ...auditedCaller(caller), namespace: deleted })
   } finally {
     // Nobody can access them any more; the mark says that they are going, to this process and to the next.
-    const removed = removeDeleted(store, deleted, signedOut(deps))
+    const removed = deps.deletions.remove(deleted, allowanceOf(request).holder)
     removed.catch(() => {})
     await within(deletionAnswerMs, removed, () => {})
   }
   return new Response(JSON.stringify({ success: true, name: deleted }), { headers: privateJson })
 }
-
-/** Continues deletions of namespaces that were interrupted: at start, and every hour. */
-export async function continueDeletions(deps: Pick<OrganizationDeps, 'store' | 'credentials'>): Promise<void> {
-  await removeAllDeleted(deps.store, signedOut(deps))
-}
-
-const signedOut =
-  ({ credentials }: Pick<OrganizationDeps, 'credentials'>): OnRemoved =>
-  (ref, removed) =>
-    credentials.revoke(ref, removed, 'its namespace was deleted')
 
 async function hasServers(store: Store, namespace: string): Promise<boolean> {
   if ((await store.get(keyOf('server', namespace))) !== undefined) return true

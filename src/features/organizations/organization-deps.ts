@@ -2,10 +2,10 @@
 
 import type { SharedParts } from '../../auth/shared-parts.ts'
 import type { RateLimit } from '../../fairness/rate-limit.ts'
-import type { UpstreamCredentials } from '../upstream-sign-in/token-refresh.ts'
+import type { Deletions } from './deletions.ts'
 
 export interface OrganizationDeps extends SharedParts {
-  readonly credentials: Pick<UpstreamCredentials, 'revoke'>
+  readonly deletions: Deletions
   /** Which namespaces have servers. `refresh` resolves when what was committed before the call is known. */
   readonly catalogue: { refresh(): Promise<void>; hasServers(namespace: string): boolean }
   /** Namespaces that a user owns and may not make another; Infinity for no limit. */

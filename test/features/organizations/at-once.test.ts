@@ -3,7 +3,7 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { revokeApiKey } from '../../../src/auth/api-key.ts'
 import { strangerAt } from '../../../src/fairness/owner.ts'
-import { removeDeleted } from '../../../src/storage/deleted-namespaces.ts'
+import { beforeServing, removeDeleted } from '../../../src/storage/deleted-namespaces.ts'
 import { indexKeysOf, memberEntry } from '../../../src/storage/directory-records.ts'
 import { directoryVersionKey, keyOf } from '../../../src/storage/keys.ts'
 import { postgresCommitKeysMax } from '../../../src/storage/postgres/store.ts'
@@ -116,11 +116,14 @@ test('a key that is revoked while its request waits writes nothing', async () =>
 
 describe('a namespace with many connections', () => {
   /** The numbers of keys that each write changes. */
-  async function emptied(count: number, metadata?: object): Promise<number[]> {
+  async function emptied(count: number, metadata?: (at: number) => object): Promise<number[]> {
     const { store } = platform
     await ada('PUT /namespaces/lab-one')
-    const body = { server: 'northwind/weather', mock: { enabled: true }, ...(metadata && { metadata }) }
-    for (let i = 0; i < count; i += 1) expect((await ada(`PUT /connect/lab-one/c${i}`, body)).status).toBe(201)
+    const mocked = { server: 'northwind/weather', mock: { enabled: true } }
+    for (let i = 0; i < count; i += 1) {
+      const body = { ...mocked, ...(metadata && { metadata: metadata(i) }) }
+      expect((await ada(`PUT /connect/lab-one/c${i}`, body)).status).toBe(201)
+    }
     const keys: number[] = []
     const counting = {
       ...store,
@@ -130,23 +133,54 @@ describe('a namespace with many connections', () => {
       },
     } as Store
     await store.commit({ puts: [newVersion(keyOf('deletingNamespace', 'lab-one'))] })
-    await removeDeleted(counting, 'lab-one', async () => {})
+    await removeDeleted(counting, 'lab-one', beforeServing)
     expect((await ada('GET /connect/lab-one')).body.connections).toEqual([])
     expect(await problemsOf(platform)).toEqual([])
     return keys
   }
 
   test('is emptied in few writes: each changes the index once', async () => {
-    // One that ends what was being made, two for the connections, one for their version, and the mark.
-    expect(await emptied(150)).toHaveLength(5)
+    // One that ends what was being made, six for the connections, one for their version, and the mark.
+    expect(await emptied(150)).toHaveLength(9)
   })
 
   test('is emptied in writes that PostgreSQL locks key by key, however much metadata they have', async () => {
-    const keys = await emptied(40, Object.fromEntries(Array.from({ length: 64 }, (_, i) => [`k${i}`, 'v'])))
+    const keys = await emptied(40, () => pairs(64))
     expect(Math.max(...keys)).toBeLessThanOrEqual(postgresCommitKeysMax)
     // Seven connections in each.
     expect(keys).toHaveLength(3 + Math.ceil(40 / 7))
   })
+
+  test('is emptied in writes that change few parts of the index, where each connection has metadata of its own', async () => {
+    expect(await emptied(5, (at) => pairs(64, at))).toHaveLength(3 + 5)
+  })
+
+  const pairs = (count: number, value: unknown = 'v') =>
+    Object.fromEntries(Array.from({ length: count }, (_, i) => [`k${i}`, value]))
+})
+
+test('deletions of many namespaces at once write one at a time', async () => {
+  let [underWay, most] = [0, 0]
+  const store: Store = {
+    ...platform.store,
+    async commit(write) {
+      const isRemoval = [...(write.deletes ?? [])].some((key) => key[0] === keyOf('connection', '', '')[0])
+      if (isRemoval) underWay += 1
+      most = Math.max(most, underWay)
+      // As long as another process writes.
+      for (let turn = 0; isRemoval && turn < 5; turn += 1) await new Promise((resolve) => setImmediate(resolve))
+      if (isRemoval) underWay -= 1
+      return platform.store.commit(write)
+    },
+  }
+  const others = apiOf((await createTestPlatform({ store })).fetch, sampleKeys.ada)
+  const names = ['lab-one', 'lab-two']
+  for (const name of names) {
+    await others(`PUT /namespaces/${name}`)
+    await others(`PUT /connect/${name}/one`, { server: 'northwind/weather', mock: { enabled: true } })
+  }
+  const deleted = await Promise.all(names.map((name) => others(`DELETE /namespaces/${name}`)))
+  expect([deleted.map(({ status }) => status), most]).toEqual([[200, 200], 1])
 })
 
 test('a deletion that goes on elsewhere takes nothing of a namespace that is made again under the name', async () => {
@@ -168,9 +202,9 @@ test('a deletion that goes on elsewhere takes nothing of a namespace that is mad
     },
   } as Store
   await store.commit({ puts: [newVersion(keyOf('deletingNamespace', 'lab-one'))] })
-  const elsewhere = removeDeleted(slow, 'lab-one', async () => {})
+  const elsewhere = removeDeleted(slow, 'lab-one', beforeServing)
   await found.promise
-  await removeDeleted(store, 'lab-one', async () => {})
+  await removeDeleted(store, 'lab-one', beforeServing)
   expect((await connect('old')).status).toBe(201)
   goOn.resolve()
   await elsewhere

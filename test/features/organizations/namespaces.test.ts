@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from 'bun:test'
 import { deletionAnswerMs } from '../../../src/features/organizations/namespaces.ts'
 import { namespacesPerOrganizationMax } from '../../../src/limits.ts'
-import { removeAllDeleted } from '../../../src/storage/deleted-namespaces.ts'
+import { beforeServing, removeAllDeleted } from '../../../src/storage/deleted-namespaces.ts'
 import { namespaceEntry, withIndex } from '../../../src/storage/directory-records.ts'
 import { directoryVersionKey, keyOf } from '../../../src/storage/keys.ts'
 import { newVersion } from '../../../src/storage/versions.ts'
@@ -307,7 +307,7 @@ describe('a namespace that is deleted', () => {
       puts: [{ key: keyOf('deletingNamespace', 'abc'), value: new Uint8Array(0) }],
     })
     expect(await priya('PUT /namespaces/abc')).toMatchObject({ status: 409 })
-    await removeAllDeleted(platform.store, async () => {})
+    await removeAllDeleted(platform.store, beforeServing)
     expect((await priya('PUT /namespaces/abc')).status).toBe(201)
     expect((await priya('GET /connect/abc')).body.connections).toEqual([])
   })

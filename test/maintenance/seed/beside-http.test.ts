@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, test } from 'bun:test'
 import { loadFixtures } from '../../../src/maintenance/seed/load-fixtures.ts'
 import { readFixtures } from '../../../src/maintenance/seed/read-fixtures.ts'
 import { sampleSources } from '../../../src/maintenance/seed/sample.ts'
-import { removeAllDeleted } from '../../../src/storage/deleted-namespaces.ts'
+import { beforeServing, removeAllDeleted } from '../../../src/storage/deleted-namespaces.ts'
 import { keyOf } from '../../../src/storage/keys.ts'
 import { type Api, apiOf } from '../../support/api.ts'
 import { createTestPlatform, problemsOf, silent, startOfTime, type TestPlatform } from '../../support/platform.ts'
@@ -93,7 +93,7 @@ describe('a fixture of what was made over HTTP', () => {
     await platform.store.commit({ puts: [{ key: keyOf('deletingNamespace', 'lab-one'), value: Buffer.from('now') }] })
     const again = load({ namespaces: [{ namespace: 'lab-one', userId: 'ada' }] })
     await expect(again).rejects.toThrow('mine.json: namespaces[0]: the namespace lab-one is being deleted: load the')
-    await removeAllDeleted(platform.store, async () => {})
+    await removeAllDeleted(platform.store, beforeServing)
     await load({ namespaces: [{ namespace: 'lab-one', userId: 'ada' }] })
     expect((await ada('GET /namespaces/lab-one')).status).toBe(200)
   })
