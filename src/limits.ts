@@ -304,7 +304,7 @@ export const auditRefusalsPerSecond = 100
 export const auditNameCharsMax = 128
 /** Ours: free disk space; LMDB may not survive a full disk. Below it: writes, mints and calls of tools are 503; reads, revocations and, for a while, deletions continue. */
 export const freeBytesMin = 16 * MB
-/** Ours: free disk space that deletions leave to revocations: an owner may delete thousands of connections, each with a line in the audit log. Below it: deletions of connections, servers and namespaces are 503. */
+/** Ours: free disk space that deletions, and lines of calls that end, leave to revocations: an owner may delete thousands of connections, each with a line in the audit log, or have thousands of calls in progress. Below it: deletions of connections, servers and namespaces are 503, and calls that end have no line. */
 export const deletionBytesMin = 8 * MB
 /** Ours: free disk space that revocations leave; each writes about ten kilobytes. Below it: all writes are 503. */
 export const reservedBytesMin = 4 * MB

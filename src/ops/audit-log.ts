@@ -58,9 +58,7 @@ export function openAuditLog(folder: string, options: LogOptions) {
       }),
     /** Records a denial. They come in floods: past a bound only their number is written. The caller does not wait. */
     recordBestEffort(event: string, caller: RefusedCaller, fields: AuditFields) {
-      // The room that is left is for revocations: then only numbers are written.
-      const hasRoom = succeeds(() => log.requireRoom())
-      if (!log.isWritten(caller, hasRoom)) return
+      if (!log.isWritten(caller)) return
       log.add(event, { userId: caller.userId, keyId: caller.keyId, ...fields }).catch(options.onFailure)
     },
     /** Reopens the file after a rotation, without waiting for the next entry. */
@@ -76,12 +74,3 @@ export type AuditLog = ReturnType<typeof openAuditLog>
 
 /** Writes entries. Time, number and hashes are added here. */
 export type Audit = Omit<AuditLog, 'reopen' | 'close'>
-
-function succeeds(work: () => void): boolean {
-  try {
-    work()
-    return true
-  } catch {
-    return false
-  }
-}

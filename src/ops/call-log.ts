@@ -6,10 +6,12 @@
 
 import { createHmac } from 'node:crypto'
 import { dirname } from 'node:path'
+import { deletionBytesMin } from '../limits.ts'
 import type { CallRecord } from '../model/recorded-call.ts'
 import { writingCanonical } from '../schema/canonical-json.ts'
 import { cutText } from '../schema/cut-text.ts'
 import { drained } from '../schema/steps.ts'
+import { requireFreeSpace } from '../storage/free-space.ts'
 import { ChainedLog, type LogOptions } from './chained-log.ts'
 import type { RefusedCaller } from './denial-count.ts'
 
@@ -51,6 +53,8 @@ export function openCallLog(path: string, options: LogOptions) {
     path,
     name: 'the record of calls',
     lookMs: callLogCheckMs,
+    // Thousands of calls in progress may end at once, after somebody else has filled the disk.
+    requireRoom: (bytes) => requireFreeSpace(dirname(path), bytes, deletionBytesMin, options.free),
     refusals: { perCaller: callRefusalsPerSecond, inAll: callRefusalsPerSecond },
   })
   /** When the disk had enough room. */
@@ -58,7 +62,10 @@ export function openCallLog(path: string, options: LogOptions) {
   /** Lines that could not be written. */
   let lost = 0
 
-  /** Resolves when the line is in the file. Rejects with StoreError `indeterminate` if it cannot be written. */
+  /**
+   * Resolves when the line is in the file. Rejects with StoreError `indeterminate` if it cannot be written, and if it
+   * would take the room that is left for deletions and revocations.
+   */
   const record = (call: CallRecord) =>
     log.add('call', call).catch((error: unknown) => {
       lost += 1

@@ -22,6 +22,8 @@ export interface ChainedFileOptions {
   readonly replica?: string | undefined
   /** Of a file that several processes write. It keeps the end of the chain, which one alone knows itself. */
   readonly lock?: AuditLock
+  /** Called before so many bytes are written. Throws if the disk has no room for them. */
+  readonly requireRoom?: (bytes: number) => void
   /** Least milliseconds between two looks whether the file was moved away, or written by another process. */
   readonly lookMs: number
 }
@@ -70,7 +72,7 @@ export class ChainedFile {
   }
 
   #appendAlone(given: readonly Entry[]): void {
-    const { path, clock, replica, lock, lookMs } = this.#options
+    const { path, clock, replica, lock, lookMs, requireRoom } = this.#options
     const isDue = clock.monotonic() - this.#lookedAt >= lookMs
     if (isDue) this.#lookedAt = clock.monotonic()
     if (this.#size < 0 || isDue) this.#findEnd()
@@ -87,6 +89,7 @@ export class ChainedFile {
       text += `${line.text}\n`
     }
     const bytes = Buffer.byteLength(text)
+    requireRoom?.(bytes)
     const before = this.#size
     this.#size = -1
     if (writeSync(this.#file, text) !== bytes) throw new Error(`${path} was not written whole`)

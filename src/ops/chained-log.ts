@@ -70,18 +70,18 @@ export class ChainedLog {
   }
 
   /**
-   * Counts a refusal. True if it is to be written, which it never is without `hasRoom`: the number of the others is
-   * written, by caller, when the second is over.
+   * Counts a refusal. True if it is to be written, which it never is while the disk has room for revocations only: the
+   * number of the others is written, by caller, when the second is over and there is room.
    */
-  isWritten(caller: RefusedCaller, hasRoom = true): boolean {
+  isWritten(caller: RefusedCaller): boolean {
     const current = Math.floor(this.#options.clock.monotonic() / secondMs)
     if (current !== this.#second) {
       this.#second = current
       this.#writeCounts()
     }
-    if (this.#refusals.isWritten(caller, hasRoom)) return true
+    if (this.#refusals.isWritten(caller, this.#hasRoom())) return true
     // Without a further refusal, the timer ends the second.
-    this.#countTimer ??= setTimeout(() => this.#writeCounts(), secondMs).unref()
+    this.#countLater()
     return false
   }
 
@@ -112,7 +112,7 @@ export class ChainedLog {
   }
 
   close(): void {
-    this.#writeCounts()
+    this.#writeCounts(true)
     this.flush()
     this.#file.close()
   }
@@ -123,9 +123,27 @@ export class ChainedLog {
     this.hasFailed = false
   }
 
-  #writeCounts(): void {
+  #hasRoom(): boolean {
+    try {
+      this.requireRoom()
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  #countLater(): void {
+    this.#countTimer ??= setTimeout(() => this.#writeCounts(), secondMs).unref()
+  }
+
+  #writeCounts(isLast = false): void {
     clearTimeout(this.#countTimer)
     this.#countTimer = undefined
+    if (!isLast && !this.#hasRoom()) {
+      // A line a second for each caller would take what is left for revocations.
+      this.#countLater()
+      return
+    }
     for (const { caller, unwritten } of this.#refusals.end()) {
       const fields = { userId: caller?.userId, keyId: caller?.keyId, count: unwritten }
       this.add('refusals.unwritten', fields).catch(this.#options.onFailure)

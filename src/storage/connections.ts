@@ -235,14 +235,14 @@ function onlyIn(one: ReadonlyMap<string, Entry>, other: ReadonlyMap<string, Entr
 /** Keys that one write of `deletionOf` deletes: PostgreSQL locks its table for more. Past it: another write. */
 export const deletedKeysMax = 490
 /**
- * Index terms that one write of `deletionOf` changes, beyond the first connection: the store changes a part of the index
- * for each, in up to 40 µs of the event loop. Past it: another write.
+ * Index terms that one write of `deletionOf` changes, beyond the first connection: the store changes a part of the
+ * index for each, in up to 40 µs of the event loop. Past it: another write.
  */
 const changedTermsMax = 100
 
 /**
- * The write that deletes the first of these connections of a namespace, as many as one write takes: together they change
- * a part of the index once. It conflicts if one of them has changed, and then deletes none.
+ * The write that deletes the first of these connections of a namespace, as many as one write takes: together they
+ * change a part of the index once. It conflicts if one of them has changed, and then deletes none.
  */
 export function deletionOf(namespace: string, connections: readonly StoredConnection[]) {
   const changes: Write[] = []

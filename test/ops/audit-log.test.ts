@@ -276,13 +276,19 @@ describe('refusals', () => {
     // All keys of a user are counted together.
     for (let i = 0; i < 50; i += 1)
       audit.recordBestEffort('access.refused', { userId: 'mallory', keyId: `key_${i}` }, { i })
+    // A line a second would take what is left.
+    for (let second = 0; second < 9; second += 1) {
+      time += 1000
+      audit.recordBestEffort('access.refused', { userId: 'mallory', keyId: 'key_0' }, {})
+    }
+    expect(logged(place.folder)).toEqual([])
     time += 1000
     free += 1
     audit.requireRoom()
     audit.recordBestEffort('access.refused', { userId: 'mallory', keyId: 'key_1' }, { i: 'later' })
     audit.close()
     expect(logged(place.folder)).toMatchObject([
-      { event: 'refusals.unwritten', userId: 'mallory', count: 50 },
+      { event: 'refusals.unwritten', userId: 'mallory', count: 59 },
       { event: 'access.refused', i: 'later' },
     ])
   })

@@ -4,7 +4,7 @@ import { afterAll, expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { freeBytesMin } from '../../src/limits.ts'
+import { deletionBytesMin, freeBytesMin } from '../../src/limits.ts'
 import type { CallRecord } from '../../src/model/recorded-call.ts'
 import { auditVerifier } from '../../src/ops/audit-verifier.ts'
 import { callLogCheckMs, openCallLog } from '../../src/ops/call-log.ts'
@@ -94,6 +94,23 @@ test('while the record cannot be written no call is begun, and then it says how 
     { event: 'call', tool: 'three' },
   ])
   expect(problemsOf(`${path}.1`, path)).toEqual([])
+})
+
+test('calls that end when the disk is full leave it to revocations, and are counted', async () => {
+  const path = join(folder, 'full.jsonl')
+  let [now, free] = [0, freeBytesMin]
+  const log = openCallLog(path, { clock: clockOf(() => now), onFailure: () => {}, free: () => free })
+  log.requireWritable()
+  free = deletionBytesMin + 100
+  const ended = await Promise.allSettled([1, 2, 3].map(() => log.record({ tool: 'x' } as CallRecord)))
+  expect(ended.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected'])
+  expect(readFileSync(path, 'utf8')).toBe('')
+  now += callLogCheckMs
+  free = freeBytesMin
+  log.requireWritable()
+  log.close()
+  expect(linesOf(path).map((line) => JSON.parse(line))).toMatchObject([{ event: 'calls.lost', count: 3 }])
+  expect(problemsOf(path)).toEqual([])
 })
 
 test('no call is made while the disk has room for revocations only', () => {

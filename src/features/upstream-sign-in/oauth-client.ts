@@ -11,8 +11,9 @@ import type { GivenClient } from '../../model/connection.ts'
 import { cutText } from '../../schema/cut-text.ts'
 import { parseForeign } from '../../schema/json.ts'
 import { textOf } from '../../storage/bytes.ts'
-import { keyOf, prefixOf, prefixRange } from '../../storage/keys.ts'
-import type { Store } from '../../storage/store.ts'
+import { everyEntry } from '../../storage/every-entry.ts'
+import { keyOf, prefixOf } from '../../storage/keys.ts'
+import type { Key, Store } from '../../storage/store.ts'
 import type { Upstream } from '../../upstream/upstream.ts'
 import type { ServerMetadata } from './discovery.ts'
 import { type OAuthFetch, requestOver, SignInProblem } from './oauth-fetch.ts'
@@ -116,11 +117,10 @@ export async function forgetClient(
 
 /** Forgets the oldest clients past `upstreamClientsMax`: an MCP server can name any issuer. */
 export async function sweepUpstreamClients(store: Pick<Store, 'range' | 'commit'>): Promise<void> {
-  const { gte, lt } = prefixRange(prefixOf('upstreamClient'))
-  const { entries } = await store.range({ gte, lt, limit: upstreamClientsMax * 2 })
-  const excess = entries.length - upstreamClientsMax
-  if (excess <= 0) return
-  const all = entries.map(({ key, value }) => ({ key, madeAt: keptIn(value).madeAt ?? 0 }))
+  const all: { readonly key: Key; readonly madeAt: number }[] = []
+  for await (const { key, value } of everyEntry(store, prefixOf('upstreamClient'), grantsPerRead))
+    all.push({ key, madeAt: keptIn(value).madeAt })
+  const excess = Math.max(0, all.length - upstreamClientsMax)
   const gone = all.sort((one, other) => one.madeAt - other.madeAt).slice(0, excess)
   while (gone.length > 0) {
     await store.commit({ deletes: gone.splice(0, grantsPerRead).map(({ key }) => key), fromReserve: 'revocation' })
@@ -164,12 +164,16 @@ async function register(base: string, server: ServerMetadata, fetch: OAuthFetch)
   }
   const { client_id: clientId, client_secret: secret, token_endpoint_auth_method: asRegistered } = made
   if (typeof secret !== 'string' || secret === '') return { clientId, method: 'none', isRegistered: true }
+  if (!secretShape.test(secret))
+    throw new SignInProblem('Registering as a client', `${server.issuer} gave a secret of more than 2000 characters`)
   const method = isMethod(asRegistered) ? asRegistered : methodOf(server, true)
   return { clientId, clientSecret: secret, method, isRegistered: true }
 }
 
 /** RFC 6749, appendix A.1. All connections to a server share the client: one that cannot be used is not kept. */
 const clientIdShape = /^[\x20-\x7e]{1,2000}$/
+/** The same; each client, and each form that begins a sign-in with it, keeps it. */
+const secretShape = /^[^]{1,2000}$/
 
 function registrationIn(text: string): Registration | undefined {
   try {

@@ -151,7 +151,7 @@ describe('a namespace with many connections', () => {
     expect(keys).toHaveLength(3 + Math.ceil(40 / 7))
   })
 
-  test('is emptied in writes that change few parts of the index, where each connection has metadata of its own', async () => {
+  test('is emptied in writes that change few parts of the index, whatever metadata each connection has', async () => {
     expect(await emptied(5, (at) => pairs(64, at))).toHaveLength(3 + 5)
   })
 

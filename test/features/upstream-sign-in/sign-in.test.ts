@@ -391,6 +391,17 @@ describe('where the authorization server has forgotten the client that it regist
     expect(new Set([...all, await clientOf(one)]).size).toBe(1)
   })
 
+  test('with a secret that is too long to be kept is refused', async () => {
+    const register = (secret: string) => () => ({ status: 201, json: { client_id: 'new', client_secret: secret } })
+    for (const [length, status] of [
+      [2001, 502],
+      [2000, 200],
+    ] as const) {
+      servers.instead[`${issuer}/register`] = register('s'.repeat(length))
+      expect((await begin(await other())).status).toBe(status)
+    }
+  })
+
   test('of clients past their bound, the oldest are forgotten', async () => {
     expect(await clientOf(await other())).toBe('client-1')
     const day = 24 * 60 * 60
