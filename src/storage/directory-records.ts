@@ -150,7 +150,7 @@ export function mockEntry(position: string, mock: RecordedAnswer): Entry {
 
 /** `until`, Unix seconds: by then the token and its children have expired. */
 export function revocationEntry(jti: string, until: number): Entry {
-  return textEntry(keyOf('revocation', jti), String(until))
+  return textEntry(keyOf('revocation', jti), String(Math.ceil(until)))
 }
 
 /** Unix seconds; 0 for a token that is not revoked. */

@@ -1,12 +1,16 @@
 /** The grants of one user, read in its own time. */
 
 import { expect, test } from 'bun:test'
-import { type Grant, grantEntry, listGrants } from '../../src/auth/grants.ts'
+import { endGrantsOfKeys, type Grant, grantEntry, listGrants } from '../../src/auth/grants.ts'
 import { allowanceOf } from '../../src/fairness/allowance.ts'
 import { createFairness } from '../../src/fairness/fairness.ts'
 import { Paces } from '../../src/fairness/pace.ts'
+import { accessTokenSeconds } from '../../src/limits.ts'
+import { readRevocation } from '../../src/storage/directory-records.ts'
+import { keyOf } from '../../src/storage/keys.ts'
 import { withAllowance } from '../support/allowance.ts'
 import { openMemoryStore } from '../support/memory-store.ts'
+import { problemsOf } from '../support/platform.ts'
 
 const tools = Array.from({ length: 200 }, (_, i) => `${i}`.padStart(60, 'x'))
 const grant = (userId: string, index: number): Grant => ({
@@ -42,4 +46,14 @@ test('a list takes the time of those that are wanted, and not of others', async 
     Array(61).fill('ada'),
   )
   expect(await listGrants(store, 1)).toHaveLength(121)
+})
+
+test('those of a key end at any fraction of a second, and what that leaves is whole', async () => {
+  const store = openMemoryStore()
+  await store.commit({ puts: [grantEntry(grant('ada', 1)), grantEntry(grant('grace', 1))] })
+  expect(await endGrantsOfKeys(store, ['key_ada', 'key_bob'], 1.688)).toEqual(['grant_ada_1'])
+  expect((await listGrants(store, 1)).map(({ grantId }) => grantId)).toEqual(['grant_grace_1'])
+  const value = await store.get(keyOf('revocation', 'grant_ada_1'))
+  expect(value && readRevocation(value)).toBe(accessTokenSeconds + 2)
+  expect(await problemsOf({ store })).toEqual([])
 })
