@@ -12,8 +12,9 @@ import { openAuditLock } from './audit-lock.ts'
 import { ChainedLog, type LogOptions } from './chained-log.ts'
 import type { RefusedCaller } from './denial-count.ts'
 
-/** Fields of an entry. Undefined ones are left out. */
-export type AuditFields = Readonly<Record<string, string | number | boolean | null | readonly string[] | undefined>>
+/** Fields of an entry. Undefined ones are left out; those that every line has are not among them. */
+export type AuditFields = Readonly<Record<string, string | number | boolean | null | readonly string[] | undefined>> &
+  Readonly<Partial<Record<'seq' | 'time' | 'event' | 'prev' | 'hash' | 'replica', never>>>
 
 /** Opens the audit log of a data folder. Throws StoreError `damaged` for an invalid lock file. */
 export function openAuditLog(folder: string, options: LogOptions) {

@@ -61,7 +61,8 @@ class SocketConnection implements HttpConnection {
   start(bytes: Buffer, receiver: ResponseHandler): Abort {
     this.#receiver = receiver
     this.#parser.restart()
-    if (this.#isReady) this.#write(bytes)
+    // Looking up the name may have taken seconds, although a connection is open.
+    if (this.#isReady) this.#whenAllowed(() => this.#write(bytes))
     else this.#unsent = bytes
     return () => {
       if (this.#receiver !== receiver) return
@@ -137,11 +138,17 @@ class SocketConnection implements HttpConnection {
 
   #begin(): void {
     this.#connected()
+    this.#whenAllowed(() => this.#send())
+  }
+
+  #whenAllowed(act: () => void): void {
     const allowed = this.#receiver?.mayBegin()
-    if (allowed === undefined) this.#send()
+    if (allowed === undefined) act()
     else
       allowed.then(
-        () => this.#send(),
+        () => {
+          if (!this.#isClosed) act()
+        },
         (error) => this.#fail(error),
       )
   }

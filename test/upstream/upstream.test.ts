@@ -220,7 +220,7 @@ describe('addresses', () => {
   })
 })
 
-test('a request that waited for its connection is sent if it still may be', async () => {
+test('a request that waited for its connection, or for a name, is sent if it still may be', async () => {
   const url = `http://127.0.0.1:${target.port}/`
   const { send } = upstreamIn({ allow: ['127.0.0.1'] })
   const refused = new PlatformError('unauthorized', 'the token was revoked meanwhile')
@@ -228,9 +228,10 @@ test('a request that waited for its connection is sent if it still may be', asyn
   await expect(ask(() => Promise.reject(refused))).rejects.toBe(refused)
   expect(hits).toBe(0)
   expect((await ask(() => Promise.resolve())).status).toBe(200)
-  // The connection is open: nothing was waited for.
-  expect((await ask(() => Promise.reject(refused))).status).toBe(200)
+  // Over the connection that is open.
+  await expect(ask(() => Promise.reject(refused))).rejects.toBe(refused)
   expect((await ask(() => undefined)).status).toBe(200)
+  expect((await ask(() => Promise.resolve())).status).toBe(200)
   expect(hits).toBe(3)
 })
 

@@ -13,6 +13,7 @@ import { type InsertMembers, type JsonPath, type ReplaceValue, replacingValues }
 import type { AuthorizedCall } from '../gateway/authorized-call.ts'
 import { askedAs } from '../gateway/connection-status.ts'
 import { forward, sessionOwnerOf } from '../gateway/forward.ts'
+import { repeatsBody } from '../gateway/forwarded-headers.ts'
 import type { Message } from '../gateway/message.ts'
 import { isEventStream } from '../gateway/relayed-stream.ts'
 import type { Definition } from '../gateway/tool-requests.ts'
@@ -142,10 +143,11 @@ interface HeaderOptions {
 
 /**
  * The client's headers without those that belong to its session with the endpoint, and with those of the server's era.
+ * Those that repeat the body are ours: the body is another by now.
  */
 function headersFor(headers: Headers, { method, era, own, definition, params }: HeaderOptions): Headers {
   const made = new Headers(headers)
-  made.delete('mcp-session-id')
+  for (const name of [...headers.keys()]) if (name === 'mcp-session-id' || repeatsBody(name)) made.delete(name)
   if (era === 'handshake') {
     // That of the server's own session is sent.
     made.delete('mcp-protocol-version')

@@ -2,11 +2,12 @@
 
 import type { RpcId } from '../../errors.ts'
 import type { Allowance } from '../../fairness/allowance.ts'
+import { inSlices, type Work } from '../../fairness/turns.ts'
 import { mediaType } from '../../http/body.ts'
 import { eventBytesAtOnce } from '../../limits.ts'
-import type { CallOutcome } from '../../model/recorded-call.ts'
 import { parseForeign, reading } from '../../schema/json.ts'
 import { asBuffer } from '../../storage/bytes.ts'
+import { OutcomeSearch, type Stated } from './outcome-search.ts'
 import { openSink } from './relayed-stream.ts'
 
 /**
@@ -17,14 +18,11 @@ const callOutcomeBytesMax = 256 * 1024
 /** The same of an event: thousands of streams may have one that is not complete. Past it: it is searched. */
 const eventOutcomeBytesMax = 64 * 1024
 
+/** Cost of a byte that is searched, in the unit of `sliceCost`. */
+const searchedByteCost = 0.05
+
 /** Bytes of a line that tells the type of an event. Past it: the event is no message. */
 const typeBytesMax = 100
-
-export interface Stated {
-  readonly outcome: CallOutcome
-  /** Of a JSON-RPC error. */
-  readonly code?: number
-}
 
 /** Reads an answer in pieces. */
 export type OutcomeReader = ReturnType<typeof ofEvents>
@@ -53,12 +51,19 @@ function ofEvents(id: RpcId, parser: Parser) {
   const line = openSink()
   let bytes = 0
   let data: string[] = []
-  let large: ReturnType<typeof createSearch> | undefined
+  let large: OutcomeSearch | undefined
 
   /** Of the event: clients of MCP leave one alone that has another than `message`. */
   let type = ''
   /** The beginning of the next line was searched already. */
   let isContinued = false
+  /** Of a line that is searched in parts. */
+  let isData = false
+
+  function search(part: Uint8Array, isBeginning: boolean): void {
+    if (isBeginning) isData = asBuffer(part).subarray(0, 5).equals(dataName)
+    if (isData) large?.add(isBeginning ? part.subarray(5) : part)
+  }
 
   async function endEvent(): Promise<void> {
     const isMessage = type === '' || type === 'message'
@@ -80,11 +85,12 @@ function ofEvents(id: RpcId, parser: Parser) {
     // The text ends with a line break, so the last part is empty.
     lines.pop()
     for (const line of lines) {
-      const isType = (line === 'event' || line.startsWith('event:')) && !isContinued
+      const isBeginning = !isContinued
+      const isType = (line === 'event' || line.startsWith('event:')) && isBeginning
       isContinued = false
       if (line === '') await endEvent()
       else if (isType) type = line.slice(line[6] === ' ' ? 7 : 6)
-      else if (large !== undefined) large.add(Buffer.from(line))
+      else if (large !== undefined) search(Buffer.from(line), isBeginning)
       else if (line.startsWith('data:')) data.push(line.slice(line[5] === ' ' ? 6 : 5))
     }
   }
@@ -102,16 +108,18 @@ function ofEvents(id: RpcId, parser: Parser) {
       await read(Buffer.from(whole.buffer, whole.byteOffset, end).toString())
     }
     if (bytes <= eventOutcomeBytesMax) return
-    large ??= createSearch(data)
+    large ??= searchOf(data)
     data = []
     const rest = line.flush()
-    const mayBeType = !isContinued && 'event:'.startsWith(asBuffer(rest.subarray(0, 6)).toString('latin1'))
+    // The next byte may tell what the line is.
+    const isShort = !isContinued && rest.length <= 6
+    const mayBeType = isShort || (!isContinued && asBuffer(rest).subarray(0, 6).equals(typeName))
     // No event of such a type is a message.
     if (mayBeType && rest.length > typeBytesMax) type = 'long'
     else if (mayBeType) return line.write(rest)
     // A byte stays: a line break that follows ends this line, and is no empty line.
-    large.add(rest.subarray(0, -1))
-    isContinued ||= rest.length > 1
+    search(rest.subarray(0, -1), !isContinued)
+    isContinued = true
     line.write(rest.subarray(-1))
   }
 
@@ -123,7 +131,9 @@ function ofEvents(id: RpcId, parser: Parser) {
         await add(piece.subarray(at, at + eventBytesAtOnce))
       }
     },
-    /** The outcome that was stated so far; undefined if the call was not answered. */
+    /** The outcome, as soon as an event has stated it. */
+    found: () => found,
+    /** At the end. Undefined if the call was not answered. */
     async stated(): Promise<Stated | undefined> {
       const rest = line.flush()
       // At the end of the stream no line feed follows.
@@ -133,13 +143,14 @@ function ofEvents(id: RpcId, parser: Parser) {
   }
 }
 
+const [dataName, typeName] = [Buffer.from('data:'), Buffer.from('event:')]
 const lineFeed = 0x0a
 const carriageReturn = 0x0d
 
 function ofWhole(parser: Parser): OutcomeReader {
   const beginning = openSink()
   let bytes = 0
-  const large = createSearch()
+  const large = new OutcomeSearch()
   return {
     async add(piece) {
       bytes += piece.length
@@ -147,6 +158,7 @@ function ofWhole(parser: Parser): OutcomeReader {
       large.add(beginning.flush())
       large.add(piece)
     },
+    found: () => undefined,
     stated: async () =>
       bytes > callOutcomeBytesMax ? (large.stated() ?? unanswered) : statedIn(parser, beginning.flush()),
   }
@@ -162,7 +174,7 @@ export async function statedIn(parser: Parser, body: Uint8Array | string): Promi
   const mayBeError = text.includes('"error"') || text.includes('"isError"') || text.includes(escaped)
   if (!mayBeError && text.includes('"result"')) return ok
   const whole = typeof body === 'string' ? body : asBuffer(body).toString()
-  if (text.length > callOutcomeBytesMax) return createSearch([whole]).stated() ?? unanswered
+  if (text.length > callOutcomeBytesMax) return (await searched(whole)) ?? unanswered
   return (await statedInMessage(parser, whole)) ?? unanswered
 }
 
@@ -187,7 +199,7 @@ async function statedInMessage(parser: Parser, text: string, id?: RpcId): Promis
       reading(text.length, () => parseForeign(text)),
     )) as typeof message
   } catch (error) {
-    return error instanceof SyntaxError ? undefined : createSearch([text]).stated()
+    return error instanceof SyntaxError ? undefined : searched(text)
   }
   if (typeof message !== 'object' || message === null) return undefined
   // As clients do, which take "7" for 7.
@@ -201,37 +213,22 @@ async function statedInMessage(parser: Parser, text: string, id?: RpcId): Promis
   return result?.isError === true ? { outcome: 'tool_error' } : ok
 }
 
-/**
- * Looks for the members of an answer that is too large to be parsed. Their names with these quotes are in no text,
- * where quotes are escaped. A member `isError` deep within the result is taken for the result's own.
- */
-function createSearch(beginnings: readonly string[] = []) {
-  let isError = false
-  let hasResult = false
-  let hasError = false
-  /** The last bytes, in which a name may have begun. */
-  let rest = Buffer.alloc(0)
-  const search = {
-    add(bytes: Uint8Array): void {
-      const both = Buffer.concat([rest, bytes])
-      hasResult ||= both.includes('"result"')
-      hasError ||= both.includes('"error"')
-      const name = '"isError"'
-      for (let at = both.indexOf(name); at !== -1 && !isError; at = both.indexOf(name, at + name.length)) {
-        isError = /^\s*:\s*true/.test(both.toString('latin1', at + name.length, at + restBytes))
-      }
-      rest = Buffer.from(both.subarray(-restBytes))
-    },
-    /** Undefined for what is not an answer. */
-    stated(): Stated | undefined {
-      if (isError) return { outcome: 'tool_error' }
-      if (hasResult) return ok
-      return hasError ? { outcome: 'rpc_error' } : undefined
-    },
-  }
-  for (const text of beginnings) search.add(Buffer.from(text))
+function searchOf(texts: readonly string[]): OutcomeSearch {
+  const search = new OutcomeSearch()
+  for (const text of texts) search.add(Buffer.from(text))
   return search
 }
 
-/** A name, white space and a value: as much as is kept of one piece for the next. */
-const restBytes = 48
+/** The outcome that a large text states. Not in turns of its owner, where it could be refused. */
+function searched(text: string): Promise<Stated | undefined> {
+  return inSlices(searching(Buffer.from(text)))
+}
+
+function* searching(bytes: Buffer): Work<Stated | undefined> {
+  const search = new OutcomeSearch()
+  for (let at = 0; at < bytes.length; at += eventBytesAtOnce) {
+    yield eventBytesAtOnce * searchedByteCost
+    search.add(bytes.subarray(at, at + eventBytesAtOnce))
+  }
+  return search.stated()
+}

@@ -13,8 +13,9 @@ import type { CallOutcome, CallRecord } from '../../model/recorded-call.ts'
 import { argumentsHash, type CallLog, hashingArguments, recordedTool } from '../../ops/call-log.ts'
 import { StoreError } from '../../storage/store.ts'
 import type { AuthorizedCall } from './authorized-call.ts'
-import { createOutcomeReader, type OutcomeReader, type Stated, statedIn, unanswered } from './call-outcome.ts'
+import { createOutcomeReader, type OutcomeReader, statedIn, unanswered } from './call-outcome.ts'
 import type { Message } from './message.ts'
+import type { Stated } from './outcome-search.ts'
 import type { CallProgress } from './upstream-call.ts'
 
 /**
@@ -110,12 +111,9 @@ export function createCallRecorder({ log, key, observe, onRecorded, requestId, c
     const { body } = progress
     if (body !== undefined || response.body === null) {
       const bytesOut = typeof body === 'string' ? Buffer.byteLength(body) : (body?.length ?? 0)
-      // A notification has no answer.
-      const isNotification = message.body['id'] === undefined
-      await end({
-        ...(isNotification ? { outcome: 'ok' } : await statedIn(allowanceOf(request), body ?? '')),
-        bytesOut,
-      })
+      // A notification that is accepted has no answer.
+      const isAccepted = message.body['id'] === undefined && response.status < 300 && bytesOut === 0
+      await end({ ...(isAccepted ? { outcome: 'ok' } : await statedIn(allowanceOf(request), body ?? '')), bytesOut })
       return response
     }
     const { status, headers } = response
@@ -169,7 +167,8 @@ function isOfUpstream(code: string): boolean {
 }
 
 /**
- * The stream, which ends when the call is recorded. A client that disconnects before the answer has cancelled the call.
+ * The stream, whose answer is passed on when the call is recorded. A client that disconnects before the answer has
+ * cancelled the call.
  */
 function recorded(
   body: ReadableStream<Uint8Array>,
@@ -195,6 +194,9 @@ function recorded(
           bytesOut += value.length
           // The event that says why the platform ended the stream is no answer of the server.
           if (progress.endedBy === undefined) await answer.add(value)
+          const found = answer.found()
+          // A server may keep the stream open for an hour after the answer.
+          if (found !== undefined) await finish(found)
           controller.enqueue(value)
           return
         }

@@ -27,19 +27,22 @@ export const narrowingCostMax = 15_000_000
 export function* filterTools(
   text: string,
   blocks: readonly Block[],
-  isAccepted: (name: string) => boolean = () => true,
+  isAccepted?: (name: string) => boolean,
 ): Generator<number, string> {
   // An event may carry only an id, without data.
   if (text === '') return text
-  // Names alone are looked at; bounds in schemas keep their digits.
-  const message = yield* parsingResponse(text, parsingExactly)
+  // Names alone are looked at; bounds in schemas keep their digits. Where definitions are pinned, what is shown is what
+  // was hashed.
+  const message = yield* parsingResponse(text, isAccepted === undefined ? parsingExactly : parsingWithin)
   if (typeof message !== 'object' || message === null || Array.isArray(message)) throw new SyntaxError('not an object')
   const { result } = message as { result?: unknown }
   const isList = typeof result === 'object' && result !== null && Object.hasOwn(result, 'tools')
   if (!isList) return JSON.stringify(message)
   const { tools } = result as { tools: unknown }
   // An entry without a name cannot be called.
-  const named = Array.isArray(tools) ? tools.filter((one) => typeof one?.name === 'string' && isAccepted(one.name)) : []
+  const isNamed = (one: { readonly name?: unknown } | null) =>
+    typeof one?.name === 'string' && isAccepted?.(one.name) !== false
+  const named = Array.isArray(tools) ? tools.filter(isNamed) : []
   const shown = yield* narrowed(named, ({ name }) => name, blocks)
   // Each token gets its own list, so a shared cache must not store this one for other callers.
   const own = { ...result, tools: shown, ...('cacheScope' in result && { cacheScope: 'private' }) }

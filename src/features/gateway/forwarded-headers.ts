@@ -44,6 +44,7 @@ function isForwarded(name: string, era: Message['era']): boolean {
   return era === 'stateless' || !repeatsBody(name)
 }
 
-function repeatsBody(name: string): boolean {
+/** By a name in lower case. */
+export function repeatsBody(name: string): boolean {
   return name === 'mcp-method' || name === 'mcp-name' || name.startsWith('mcp-param-')
 }

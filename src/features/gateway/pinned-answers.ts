@@ -6,6 +6,7 @@
 import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
 import { PlatformError } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
+import { asPlatformError } from '../../http/error-response.ts'
 import type { PinsSetting } from '../../model/pins.ts'
 import { cutText } from '../../schema/cut-text.ts'
 import { replacingValues } from '../../schema/replace-values.ts'
@@ -109,7 +110,12 @@ export function comparing(
       return compare === undefined ? data : await compare(deps, call, message, { data, setting })
     } catch (thrown) {
       // Pins that only warn never cost an answer.
-      if (setting === 'warn') return data
+      if (setting === 'warn') {
+        const isUnreadable = thrown instanceof SyntaxError || asPlatformError(thrown).code === 'upstream_error'
+        const hash = hashOf(withoutId(data, JSON.stringify(message.id)))
+        if (isUnreadable) await deps.pins.noteUnreadable(call.connection, hash)
+        return data
+      }
       throw thrown instanceof PlatformError ? thrown.with({ id: message.id }) : thrown
     }
   }

@@ -51,7 +51,8 @@ export interface PinChange {
   /** Null for the instructions. */
   readonly tool: string | null
   readonly state: 'changed' | 'added'
-  readonly hash: string
+  /** The hash of the definition. */
+  readonly pin: string
 }
 
 export type PinState = 'accepted' | 'changed' | 'added' | 'removed'
@@ -98,7 +99,7 @@ export function withSeen(
     const name = Bun.SHA256.hash(`${pin.present} ${tool ?? ''}`, 'base64').slice(0, 22)
     if (reported.has(name) || reported.size >= reportedMax || !mayReport()) continue
     reported.add(name)
-    changes.push({ tool, state, hash: pin.present })
+    changes.push({ tool, state, pin: pin.present })
   }
   return { pins: { ...before, tools, instructions, reported, texts }, changes }
 }

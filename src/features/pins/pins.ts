@@ -185,6 +185,18 @@ export class Pins {
     return pins
   }
 
+  /**
+   * Writes to the audit log, once for each, that a list or greeting with this hash could not be read, so that nobody
+   * knows whether its definitions are those that were accepted.
+   */
+  async noteUnreadable({ namespace, connectionId }: ConnectionRef, hash: string): Promise<void> {
+    const ref = { namespace, connectionId }
+    const key = `${nameOf(ref)}\0unreadable ${hash}`
+    if (this.#compared.has(key) || this.#lines.take(namespace) > 0) return
+    this.#compared.set(key, '')
+    await this.#deps.audit.record('pin.changed', { ...ref, tool: null, state: 'unreadable', pin: hash })
+  }
+
   /** Whether an answer with this hash was found to list what these pins have. */
   isCompared(ref: ConnectionRef, hash: string, { id }: ConnectionPins): boolean {
     return this.#compared.get(`${nameOf(ref)}\0${hash}`) === id

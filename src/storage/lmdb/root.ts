@@ -37,9 +37,9 @@ export function openRoot(folder: string, { readOnly = false } = {}): Root {
       // Do not clear unused bytes of a page: they can only hold older data of this same file.
       noMemInit: true,
       maxDbs: 4,
-      // Free pages that a transaction looks through, and that stay in memory for the next one. With the library's 50,000
-      // and 75,000, one value of a megabyte in a file with many holes held the event loop for 0.4 s, and each commit
-      // after it, until a restart. Files grow no more than before.
+      // Free pages that a transaction looks through, and that stay in memory for the next one. With the library's
+      // 50,000 and 75,000, one value of a megabyte in a file with many holes held the event loop for 0.4 s, and each
+      // commit after it, until a restart. Files grow no more than before.
       ...({ maxFreeSpaceToLoad: 1000, maxFreeSpaceToRetain: 2000 } as object),
     }),
   )

@@ -238,6 +238,21 @@ describe('calls', () => {
     expect([typeof sent.id, sent.params.name, sent.params.arguments.name]).toEqual(['string', 'search', 'one__x'])
   })
 
+  test('bring a server of the newest era no header that says another thing of the body', async () => {
+    await connect('one', '/newest')
+    // Its era is known from its lists.
+    await listed()
+    const headers = { 'mcp-param-region': 'us', 'mcp-name': 'drop', 'mcp-method': 'tools/list' }
+    const { body } = await send(message('tools/call', { name: 'one__search', arguments: { region: 'eu' } }), {
+      headers,
+    })
+    expect([calls, body.result.content[0].text]).toEqual([['newest search'], 'newest search'])
+    const sent = seen.at(-1)?.headers
+    const name = `=?base64?${Buffer.from('search').toString('base64')}?=`
+    const shown = ['mcp-param-region', 'mcp-name', 'mcp-method'].map((header) => sent?.get(header) ?? null)
+    expect(shown).toEqual([null, name, 'tools/call'])
+  })
+
   test('that the policy refuses name its rule', async () => {
     await connect('one', '/both')
     const credential = await mintToken(platform.fetch, sampleKeys.ada, {

@@ -87,6 +87,18 @@ const message = (name: unknown, args?: object, method = 'tools/call') => ({
   method,
   params: { name, ...(args && { arguments: args }) },
 })
+/** The answer to a call, as it comes. */
+const begun = (on = platform) =>
+  on.fetch('/connect/ada/up/mcp', {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${sampleKeys.ada}`,
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+    },
+    body: JSON.stringify(message('do')),
+  })
+
 async function call(connection: string, name: unknown, args?: object, credential: string = sampleKeys.ada) {
   const response = await platform.fetch(`/connect/${connection}/mcp`, {
     method: 'POST',
@@ -188,6 +200,17 @@ describe('the outcome of a call', () => {
     ['a large result that failed', large({ isError: true }), { outcome: 'tool_error' }],
     ['a large result that says first that it failed', large({}, { isError: true }), { outcome: 'tool_error' }],
     ['a large result with such a text', large({ text: '{"isError":true}' }), { outcome: 'ok' }],
+    ['a large result with such a member deep within', large({ a: { isError: true, error: {} } }), { outcome: 'ok' }],
+    [
+      'a large stream with such a member',
+      stream(JSON.parse(large({ isError: [{ isError: true }] }))),
+      { outcome: 'ok' },
+    ],
+    [
+      'a large error with a result in it',
+      JSON.stringify({ ...error, more: JSON.parse(large({})) }),
+      { outcome: 'rpc_error' },
+    ],
     ['a large stream that failed', stream(JSON.parse(large({ isError: true }))), { outcome: 'tool_error' }],
     ['a large error', JSON.stringify({ ...error, more: 'x'.repeat(300_000) }), { outcome: 'rpc_error' }],
     ['a server that is down', down('down'), { outcome: 'upstream_error', code: 'upstream_error' }],
@@ -199,7 +222,8 @@ describe('the outcome of a call', () => {
       const [line, ...more] = lines()
       expect({ line, more }).toMatchObject({ line: { tool: 'do', connectionId: 'up', ...expected }, more: [] })
       if (typeof given === 'string')
-        expect({ text, bytesOut: line.bytesOut }).toEqual({ text: given, bytesOut: given.length })
+        // Of a stream, until its answer.
+        expect({ text, isWithin: line.bytesOut <= given.length }).toEqual({ text: given, isWithin: true })
     })
 
   test('is found in a stream however it is cut, and whatever ends its lines', async () => {
@@ -231,6 +255,40 @@ describe('the outcome of a call', () => {
         { outcome: 'tool_error' },
       ])
     }
+  })
+
+  test('is recorded before its answer is passed on, however long its server keeps the stream open', async () => {
+    const open = new ReadableStream<Uint8Array>({
+      start: (controller) => controller.enqueue(Buffer.from(stream(result({})))),
+    })
+    const held = await createTestPlatform({
+      callLog: log,
+      upstream: {
+        send: async (request) =>
+          Buffer.from(request.body ?? '').includes('tools/call')
+            ? { status: 200, headers: { 'content-type': 'text/event-stream' }, body: open }
+            : upstream.send(request),
+      },
+    })
+    await apiOf(held.fetch, sampleKeys.ada)('PUT /connect/ada/up', { mcpUrl: 'https://up.example.com/mcp' })
+    const reader = (await begun(held)).body?.getReader()
+    for (let text = ''; !text.includes('"result"'); )
+      text += Buffer.from((await reader?.read())?.value ?? []).toString()
+    expect(lines()).toMatchObject([{ tool: 'do', outcome: 'ok' }])
+    await reader?.cancel()
+    expect(lines()).toHaveLength(1)
+  })
+
+  test('of one without an id is what its server says of it', async () => {
+    const notify = () =>
+      ada('POST /connect/ada/up/mcp', { jsonrpc: '2.0', method: 'tools/call', params: { name: 'do', arguments: {} } })
+    await notify()
+    answer = JSON.stringify(error)
+    await notify()
+    expect(lines().map(({ outcome, code }) => [outcome, code])).toEqual([
+      ['ok', undefined],
+      ['rpc_error', -32_602],
+    ])
   })
 
   test('is found in a large event of several lines, cut at their ends', async () => {
@@ -309,16 +367,7 @@ describe('the outcome of a call', () => {
 
   test('of a client that goes away', async () => {
     answer = stream(result({}))
-    const response = await platform.fetch('/connect/ada/up/mcp', {
-      method: 'POST',
-      headers: {
-        authorization: `Bearer ${sampleKeys.ada}`,
-        'content-type': 'application/json',
-        accept: 'application/json, text/event-stream',
-      },
-      body: JSON.stringify(message('do')),
-    })
-    const reader = response.body?.getReader()
+    const reader = (await begun()).body?.getReader()
     await reader?.read()
     await reader?.cancel()
     expect(lines()).toMatchObject([{ tool: 'do', outcome: 'cancelled' }])

@@ -438,7 +438,7 @@ test('`warn` writes one line for each new hash, and hides nothing', async () => 
     await relist()
   }
   expect(changes()).toHaveLength(1)
-  const { hash, ...line } = changes()[0] ?? {}
+  const { pin, ...line } = changes()[0] ?? {}
   expect(line).toEqual({
     event: 'pin.changed',
     namespace: 'ada',
@@ -446,7 +446,7 @@ test('`warn` writes one line for each new hash, and hides nothing', async () => 
     tool: 'search',
     state: 'changed',
   })
-  expect((await pins()).tools[0]).toMatchObject({ hash: String(hash), state: 'changed' })
+  expect((await pins()).tools[0]).toMatchObject({ hash: String(pin), state: 'changed' })
   expect((await call(single, 'search')).result).toBeDefined()
   offer = accepted()
   await relist()
@@ -456,6 +456,38 @@ test('`warn` writes one line for each new hash, and hides nothing', async () => 
   edit('search', () => ({ description: 'More evil' }))
   await relist()
   expect(changes()).toHaveLength(2)
+})
+
+for (const [what, method, padded] of [
+  ['a list that is too deep', 'tools/list', `"_meta":${'['.repeat(501)}${']'.repeat(501)},"tools":[]`],
+  [
+    'a list of too many names',
+    'tools/list',
+    `"_meta":{${Array.from({ length: 40_001 }, (_, i) => `"${i}":1`).join()}},"tools":[]`,
+  ],
+  ['a greeting that is too deep', 'initialize', `"_meta":${'['.repeat(501)}${']'.repeat(501)},"instructions":"Evil"`],
+] as const)
+  test(`\`warn\` says once of ${what} that it could not be read`, async () => {
+    await begin()
+    await namesAt(single)
+    raw[method] = `{"jsonrpc":"2.0","id":ID,"result":{${padded}}}`
+    for (let again = 0; again < 3; again += 1) expect((await rpc(single, method, greeting)).result).toBeDefined()
+    expect(changes()).toMatchObject([{ connectionId: 'one', tool: null, state: 'unreadable', pin: expect.any(String) }])
+  })
+
+test('`block` shows the numbers that were accepted, and no others that a reader may take for them', async () => {
+  await begin({ pins: 'block' })
+  const list = (digits: string) =>
+    `{"jsonrpc":"2.0","id":ID,"result":{"tools":[{"name":"search","inputSchema":{"type":"object","default":${digits}}}]}}`
+  raw['tools/list'] = list('9007199254740992')
+  await namesAt(single)
+  raw['tools/list'] = list('9007199254740993')
+  const response = await platform.fetch(single, {
+    method: 'POST',
+    headers: bearer(sampleKeys.ada),
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' }),
+  })
+  expect(await response.text()).toContain('"default":9007199254740992')
 })
 
 test('accepting nothing reports nothing again', async () => {
@@ -486,7 +518,7 @@ test('a change for whose line the log has no room is reported later, once', () =
   expect(late.changes).toEqual([])
   expect(late.pins.tools?.get('search')).toEqual({ accepted: 'a', present: 'b' })
   const told = withSeen(late.pins, seen('b'), () => true)
-  expect(told.changes).toEqual([{ tool: 'search', state: 'changed', hash: 'b' }])
+  expect(told.changes).toEqual([{ tool: 'search', state: 'changed', pin: 'b' }])
   expect(withSeen(told.pins, seen('b'), () => true).changes).toEqual([])
 })
 

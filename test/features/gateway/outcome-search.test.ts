@@ -1,0 +1,56 @@
+/** The outcome of a call in an answer that is too large to be parsed: as its parsed form has it. */
+
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { OutcomeSearch } from '../../../src/features/gateway/outcome-search.ts'
+
+/** Names and texts that look like ours, with what a reader may stumble over. */
+const word = fc.constantFrom('result', 'error', 'isError', 'a"b', '\\', 'é{', '[', ':true', ',', '', 'x'.repeat(60))
+const { value } = fc.letrec((tie) => ({
+  value: fc.oneof(
+    { maxDepth: 4, depthSize: 'small' },
+    fc.constantFrom(null, true, false, 1, -32_602),
+    word,
+    fc.array(tie('value'), { maxLength: 3 }),
+    fc.dictionary(word, tie('value'), { maxKeys: 4 }),
+  ),
+}))
+const member = <K extends string>(name: K, of: fc.Arbitrary<unknown>) =>
+  fc.record({ [name]: of } as Record<K, fc.Arbitrary<unknown>>, { requiredKeys: [] })
+const answers = fc
+  .tuple(
+    fc.dictionary(word, value, { maxKeys: 3 }),
+    member('result', fc.oneof(value, member('isError', value))),
+    member('error', value),
+    fc.dictionary(word, value, { maxKeys: 3 }),
+  )
+  .map((parts) => Object.assign({}, ...parts) as Record<string, unknown>)
+
+function expected({ error, result }: Record<string, unknown>) {
+  if (error !== undefined && error !== null) return { outcome: 'rpc_error' }
+  if (result === undefined) return undefined
+  const isError = typeof result === 'object' && (result as { isError?: unknown } | null)?.isError === true
+  return { outcome: isError ? 'tool_error' : 'ok' }
+}
+
+/** Characters as JSON may have them, too. */
+const escaped = (text: string) => text.replaceAll('E', String.raw`\u0045`)
+
+test('is that of the parsed answer, however it is written and cut', () => {
+  fc.assert(
+    fc.property(
+      answers,
+      fc.integer({ min: 1, max: 40 }),
+      fc.boolean(),
+      fc.boolean(),
+      (answer, size, isWide, isEscaped) => {
+        const text = JSON.stringify(answer, null, isWide ? 2 : 0)
+        const bytes = Buffer.from(isEscaped ? escaped(text) : text)
+        const search = new OutcomeSearch()
+        for (let at = 0; at < bytes.length; at += size) search.add(bytes.subarray(at, at + size))
+        expect(search.stated()).toEqual(expected(answer) as never)
+      },
+    ),
+    { numRuns: 2000 },
+  )
+})
