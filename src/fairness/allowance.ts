@@ -187,9 +187,8 @@ export class Allowance {
   }
 
   /** Waits until the owner may have work of so many milliseconds done, and counts it. */
-  async pace(milliseconds: number): Promise<void> {
-    await this.#fairness.time.pause(ownerOf(this.holder))
-    this.spend(milliseconds)
+  pace(milliseconds: number): Promise<void> {
+    return this.#fairness.time.pause(ownerOf(this.holder), milliseconds)
   }
 
   /**
@@ -272,10 +271,9 @@ export class Allowance {
     try {
       take(characters, memory)
       if (isLarge) ends.push(await parsers.enter(holder))
-      await time.pause(ownerOf(holder))
+      await time.pause(ownerOf(holder), parseMsOf(characters))
       // After the pause: an owner that waits for its time holds up nobody else.
       if (isLarge) ends.push(await parses.enter(holder))
-      time.spend(ownerOf(holder), parseMsOf(characters))
       take(characters * (parsedResponseMemoryFactor - 1), isLarge ? parsed : memory)
       return await turns.run(holder, work)
     } finally {

@@ -36,9 +36,13 @@ export class Paces {
     this.#paidAt.set(owner, Math.max(paidAt ?? 0, at) + milliseconds / ownerTimeShare)
   }
 
-  /** Resolves when the owner's next bytes may be handled. */
-  async pause(owner: string): Promise<void> {
+  /**
+   * Resolves when the owner's next bytes may be handled, and counts what that will take at once: forty requests that
+   * wait together would all find that the owner has paid.
+   */
+  async pause(owner: string, milliseconds = 0): Promise<void> {
     // Again, as others of the owner may have been first.
     for (let left = this.wait(owner); left > 0; left = this.wait(owner)) await Bun.sleep(left)
+    if (milliseconds > 0) this.spend(owner, milliseconds)
   }
 }

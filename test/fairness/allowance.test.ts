@@ -245,8 +245,9 @@ test('large bodies and answers of an owner wait for its part of the time, with w
     override wait() {
       return 1
     }
-    override async pause(owner: string) {
+    override async pause(owner: string, milliseconds = 0) {
       waits.push(`${owner} waits`)
+      if (milliseconds > 0) this.spend(owner, milliseconds)
     }
   }
   const fairness: Fairness = { ...createFairness(), time: new Noted() }

@@ -2,6 +2,7 @@ import { expect, test } from 'bun:test'
 import { ownerBurstMs, Paces } from '../../src/fairness/pace.ts'
 import { ownerTimeShare } from '../../src/limits.ts'
 import { clockOf } from '../support/clock.ts'
+import { until } from '../support/until.ts'
 
 test('an owner that has read for long waits until it has its share of time, and nobody else does', () => {
   let now = 1000
@@ -28,4 +29,16 @@ test('owners who have paid are not remembered', () => {
   }
   paces.spend('user 4999', 100)
   expect(paces.wait('user 4999')).toBeGreaterThan(0)
+})
+
+test('of many who wait together, each goes on when those before have paid', async () => {
+  let now = 0
+  const paces = new Paces(clockOf(() => now))
+  paces.spend('mallory', ownerBurstMs + 1)
+  let gone = 0
+  for (let i = 0; i < 20; i += 1) void paces.pause('mallory', ownerBurstMs / 2).then(() => (gone += 1))
+  now += 1 / ownerTimeShare
+  await until(() => gone > 0)
+  for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve))
+  expect(gone).toBe(1)
 })

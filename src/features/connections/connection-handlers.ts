@@ -13,7 +13,7 @@ import { namesInPath } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { privateJson, wholeResponse } from '../../http/respond.ts'
 import { responseInOnePieceBytesMax } from '../../limits.ts'
-import type { Deleted } from '../../model/connection.ts'
+import type { ConnectionWrite, Deleted } from '../../model/connection.ts'
 import { newConnectionId } from '../../model/made-names.ts'
 import { isConnectionId } from '../../model/names.ts'
 import { findConnection, isSameConnection } from '../../storage/connections.ts'
@@ -28,6 +28,14 @@ import { createOne, deleteOne, replaceOne, type WriterDeps } from './writer.ts'
 const connectionValuesMax = 1000
 /** Many connections are in memory together, so that few texts of each would add up. */
 const connectionBody = { ...ordinaryBody, valuesMax: connectionValuesMax, hashedTextsMin: 0 }
+
+/**
+ * Milliseconds of the event loop for a pair of metadata in a write: the store changes a part of the index for it, and
+ * another for the former pair. Counted against `ownerTimeShare`. Past it: the owner waits.
+ */
+const pairMs = 0.16
+/** Pairs that take no time to speak of; most connections have fewer. Past it: each takes its time. */
+const fewPairs = 8
 
 export interface ConnectionDeps extends WriterDeps {
   readonly lists: ConnectionLists
@@ -74,6 +82,7 @@ async function createConnection(deps: ConnectionDeps, request: Request): Promise
   // The generated id may be taken; then another one is generated.
   const created = await decideAgain(`the namespace ${namespace}`, async () => {
     await probing.ask() // 400
+    await paceIndex(request, write)
     const ref = { namespace, connectionId: newConnectionId() }
     return allowanceOf(request).commit(async () =>
       createOne(deps, { write, ref, context: await mayWriteNow(deps, request) }, probing),
@@ -98,6 +107,7 @@ async function replaceConnection(deps: ConnectionDeps, request: Request): Promis
   return decideAgain(queue, async () => {
     // Nobody waits for the server meanwhile, only for the decision after it.
     await probing.ask() // 400
+    await paceIndex(request, write)
     return allowanceOf(request).write(queue, async () => {
       const now = await mayWriteNow(deps, request) // 401, 404, 403
       const asked = { write, ref: { namespace, connectionId }, context: now }
@@ -130,6 +140,12 @@ async function deleteConnection(deps: ConnectionDeps, request: Request): Promise
   // Somebody wrote it meanwhile. Now it is before all writes that wait.
   const queue = queueOf(request)
   return decideAgain(queue, () => allowanceOf(request).write(queue, decideNow, 'removal')) // 429, 503
+}
+
+/** Before the write has its place, which others wait for. */
+async function paceIndex(request: Request, { metadata }: Pick<ConnectionWrite, 'metadata'>): Promise<void> {
+  const pairs = Object.keys(metadata ?? {}).length
+  if (pairs > fewPairs) await allowanceOf(request).pace(pairs * pairMs)
 }
 
 /** The caller of a write whose body, or whose server, took its time. Throws 401, 404, 403. */

@@ -4,6 +4,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { revokeApiKey } from '../../../src/auth/api-key.ts'
 import { revokeToken } from '../../../src/auth/revocation.ts'
 import { changeSigningKeys } from '../../../src/auth/signing-keys.ts'
+import { createFairness } from '../../../src/fairness/fairness.ts'
+import { Paces } from '../../../src/fairness/pace.ts'
 import { writeAttemptsMax } from '../../../src/storage/decide-again.ts'
 import { openPostgresStore } from '../../../src/storage/postgres/store.ts'
 import { type Store, StoreError, type Write } from '../../../src/storage/store.ts'
@@ -251,4 +253,20 @@ describe('where others always come first, a write ends after some attempts', () 
     )
     expect([result, commits]).toEqual([expect.stringContaining('changes too fast'), writeAttemptsMax])
   })
+})
+
+test('a write of much metadata waits for its owner’s time before it takes a place; one of a little does not', async () => {
+  const waits: number[] = []
+  class Noted extends Paces {
+    override async pause(_: string, milliseconds = 0): Promise<void> {
+      if (milliseconds > 0) waits.push(milliseconds)
+    }
+  }
+  const platform = await createTestPlatform({ fairness: { ...createFairness(), time: new Noted() } })
+  const pairs = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`k${i}`, 'v']))
+  expect((await ada(platform)(`PUT ${path}`, mocked(pairs(8)))).status).toBe(201)
+  expect(waits).toEqual([])
+  for (const request of [`PUT ${path}`, 'POST /connect/ada'])
+    expect((await ada(platform)(request, mocked(pairs(64)))).status).toBeLessThan(300)
+  expect(waits.map((wait) => Math.round(wait))).toEqual([10, 10])
 })
