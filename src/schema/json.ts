@@ -125,7 +125,10 @@ function* parsingText(
   const inexact: Inexact[] = []
   const problem = yield* scanning(text, depthMax, areNumbersAtRisk ? numbers : 'any', inexact)
   if (problem !== undefined) return { problem }
-  for (const { place } of inexact) value = withValue(value, place, Number.NaN)
+  for (const { place } of inexact) {
+    yield place.length * placeCost
+    value = withValue(value, place, Number.NaN)
+  }
   return { value }
 }
 
@@ -150,7 +153,10 @@ export function* parsingExactly(text: string, bounds: Counted) {
   // Where a key is given twice, the places do not tell which value is meant; and there may be too many.
   if ((yield* scanning(text, bounds.depthMax, 'kept', inexact)) !== undefined) return read
   let { value } = read
-  for (const { place, number } of inexact) value = withValue(value, place, rawJson(number))
+  for (const { place, number } of inexact) {
+    yield place.length * placeCost
+    value = withValue(value, place, rawJson(number))
+  }
   return { value }
 }
 
@@ -192,6 +198,9 @@ export function unescaped(raw: string): string {
 
 /** Whether a text may have a number that changes when it is parsed: shorter ones never do. */
 const mayChange = /[\d.]{16}|\d[eE]/
+
+/** Cost of a level of a place that a number is replaced at. Past it: as for `sliceCost`. */
+const placeCost = 2
 
 /** A number that changes when it is parsed. */
 interface Inexact {

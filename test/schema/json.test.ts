@@ -201,6 +201,12 @@ describe('readJson()', () => {
     expect(stepsOf(Array.from({ length: 200 }, () => Array(100).fill(1))).length).toBeGreaterThan(12)
     expect(stepsOf([...Array(20_000).fill(1), 1e30]).length).toBeGreaterThan(8)
     expect(stepsOf({ a: ['x', 1, {}] }).length).toBe(1)
+    // Each number that changes is replaced where it is, which costs as much as it is deep.
+    const members = Array.from({ length: 2000 }, (_, i) => `"k${i}":9007199254740993`)
+    const deep = Buffer.from(`${'{"a":'.repeat(50)}{${members}}${'}'.repeat(50)}`)
+    const costOf = (numbers: 'any' | 'marked') =>
+      [...parsing(deep, { depthMax: 64, numbers })].reduce((sum, step) => sum + step, 0)
+    expect(costOf('marked') - costOf('any')).toBeGreaterThan(2000 * 50)
   })
 
   test('is not slow on text made to be', () => {
