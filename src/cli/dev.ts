@@ -48,7 +48,7 @@ export async function dev(config: ServeConfig, terminal: Terminal): Promise<void
   terminal.stdout('Stopped. The data folder is gone.\n')
 }
 
-const nothingKept = 'Sample data only: everything is deleted when you stop it.'
+const nothingKept = 'The store is temporary: it is deleted when you stop postern. Files of fixtures stay.'
 
 const loopback = ['127.0.0.0/8', '::1', 'localhost'].flatMap((text) => readAllowedUpstream(text) ?? [])
 

@@ -20,7 +20,7 @@ export async function firstStart(
 ): Promise<string | undefined> {
   if ((await store.get(keyOf('started'))) !== undefined) {
     if (operatorKey !== undefined)
-      log.info('POSTERN_API_KEY is read at the first start only; later keys come from `postern keys create`')
+      log.warn('POSTERN_API_KEY is read at the first start only; later keys come from `postern keys create --operator`')
     return undefined
   }
   const digest = operatorKey && apiKeyDigest(secrets.apiKeyPepper, operatorKey)

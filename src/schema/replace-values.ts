@@ -4,7 +4,8 @@
  */
 
 import { sliceCost } from '../limits.ts'
-import { numberEnd, stringEnd, unescaped } from './json.ts'
+import { stringEnd, unescaped } from './json.ts'
+import { numberEnd } from './json-numbers.ts'
 
 /** Characters looked at in one step (`steps.ts`). */
 const charactersPerStep = 10_000

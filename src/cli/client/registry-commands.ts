@@ -7,6 +7,7 @@ import { RegistryLinkList, RegistryLinkMade } from '../../model/registry.ts'
 import { RegistryEntry } from '../../model/server-json.ts'
 import { oneLine } from '../../ops/escape-control.ts'
 import { validatorOf } from '../../schema/check.ts'
+import { countText } from '../count-text.ts'
 import { group } from '../options.ts'
 import { noNamespace, pathSegment } from './api-client.ts'
 import type { CommandContext, RemoteCommands } from './context.ts'
@@ -72,7 +73,7 @@ async function checks(context: CommandContext, namespace: string): Promise<Check
     return [{ isOk: false, text: `${namespace}: the registry is off: set "registry" to "public" or "members"` }]
   const { links } = await request('GET', linksOf(namespace), { reads: RegistryLinkList })
   const isReadable = registry === 'public' || links.length > 0
-  const how = registry === 'public' ? 'anybody' : `members, and through ${links.length} links`
+  const how = registry === 'public' ? 'anybody' : `members, and through ${countText(links.length, 'link')}`
   const remedy = isReadable ? '' : ': editors send no credential; make a link with `postern registry link`'
   const lines = [{ isOk: isReadable, text: `${namespace}: the registry is open to ${how}${remedy}` }]
   for (let cursor: string | undefined = ''; cursor !== undefined; ) {
