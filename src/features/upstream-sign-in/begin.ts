@@ -12,12 +12,13 @@ import { isLocalUrl } from '../../http/guard.ts'
 import { attemptSeconds } from '../../limits.ts'
 import type { ConnectionRef, GivenClient } from '../../model/connection.ts'
 import type { UpstreamTarget } from '../../model/input-fields.ts'
-import { connectionChange, type StoredConnection } from '../../storage/connections.ts'
+import type { StoredConnection } from '../../storage/connections.ts'
 import { type Discovered, discover, isSameIssuer, keptOf, offlineAccess, type ServerMetadata } from './discovery.ts'
 import {
   findClient,
   methodOf,
   redirectUriOf,
+  replaceStored,
   type StoredClient,
   type UpstreamClient,
   type UpstreamSignInDeps,
@@ -177,14 +178,14 @@ function givenClientFor(server: ServerMetadata, { clientId, clientSecret }: Give
   return { clientId, ...(clientSecret !== undefined && { clientSecret }), method }
 }
 
-/** Throws `conflict` if the connection was changed in the meantime. */
+/** Throws `conflict` if the connection was changed in the meantime, and 403 if the namespace is full. */
 async function keepGivenClient(deps: BeginDeps, visit: Visit, given: StoredClient) {
-  const { store, signInKey } = deps
+  const { signInKey } = deps
   const { ref, stored } = visit
   const oauth = sealPart('oauth', given, ref, signInKey)
   const after = { connection: stored.connection, privatePart: { ...stored.privatePart, oauth } }
   await requireVisit(deps, visit) // 409, 404, 403
-  if (!(await store.commit(connectionChange(ref, stored, after))).ok)
+  if (!(await replaceStored(deps, ref, stored, after)))
     throw conflict('The connection was changed meanwhile: open the page again')
 }
 

@@ -13,12 +13,12 @@ import { page, redirect, row } from '../../http/html-page.ts'
 import { readInteger, readQuery } from '../../http/query.ts'
 import type { ConnectionStatus, ServerInfo } from '../../model/connection.ts'
 import { isConnectionId, isSlug } from '../../model/names.ts'
-import { connectionChange, findConnection, type StoredConnection } from '../../storage/connections.ts'
+import { findConnection, type StoredConnection } from '../../storage/connections.ts'
 import { decideAgain } from '../../storage/decide-again.ts'
 import { probeServer } from '../../upstream/probe.ts'
 import { UpstreamError } from '../../upstream/upstream.ts'
 import { type Attempt, browserCookie, hashOf } from './begin.ts'
-import { forgetClient, redirectUriOf, type UpstreamSignInDeps } from './oauth-client.ts'
+import { forgetClient, redirectUriOf, replaceStored, type UpstreamSignInDeps } from './oauth-client.ts'
 import { createOAuthFetch, holderOf, SignInProblem } from './oauth-fetch.ts'
 import { minuteOf } from './setup-pages.ts'
 import { exchangeCode, lastTimeMs, signInEnd, type UpstreamTokens, withoutTokens } from './tokens.ts'
@@ -76,7 +76,7 @@ async function keep(
   tokens: UpstreamTokens,
   { status, serverInfo }: { readonly status: ConnectionStatus; readonly serverInfo?: ServerInfo },
 ): Promise<void> {
-  const { store, signInKey } = deps
+  const { signInKey } = deps
   const { ref, by } = attempt
   const { userId } = by
   const kept = userId === undefined ? tokens : { ...tokens, userId }
@@ -94,7 +94,7 @@ async function keep(
       ...(serverInfo && { serverInfo }),
     }
     const after = { connection, privatePart }
-    return (await store.commit(connectionChange(ref, before, after))).ok || 'again'
+    return (await replaceStored(deps, ref, before, after)) || 'again'
   })
 }
 

@@ -26,11 +26,11 @@ import {
 } from '../../model/input-fields.ts'
 import type { ServerDetail } from '../../model/server.ts'
 import { validatorOf } from '../../schema/check.ts'
-import { connectionChange, type StoredConnection } from '../../storage/connections.ts'
+import type { StoredConnection } from '../../storage/connections.ts'
 import { readingServer } from '../../storage/directory-records.ts'
 import { probeServer } from '../../upstream/probe.ts'
 import { type Upstream, UpstreamError } from '../../upstream/upstream.ts'
-import type { UpstreamSignInDeps } from './oauth-client.ts'
+import { replaceStored, type UpstreamSignInDeps } from './oauth-client.ts'
 import { holderOf } from './oauth-fetch.ts'
 import { enteredPage, inputPage, type Visit } from './setup-pages.ts'
 import { requireVisit } from './visit.ts'
@@ -174,7 +174,7 @@ async function keep(
   input: InputValues,
   target: UpstreamTarget,
 ): Promise<ConnectionStatus> {
-  const { store, upstream, links, audit, headersKey } = deps
+  const { upstream, links, audit, headersKey } = deps
   const { ref, stored, by } = visit
   const { status: probed, serverInfo } = await probe(upstream, target, holderOf(ref, by))
   const status = hasAuthorization(target.headers) ? probed : withSetupUrl(probed, links.urlOf(ref))
@@ -187,9 +187,9 @@ async function keep(
     ...(status.state === 'connected' && { setups: setups + 1 }),
   }
   const connection = { ...stored.connection, status, ...(serverInfo && { serverInfo }) }
-  const change = connectionChange(ref, stored, { connection, privatePart })
   await requireVisit(deps, visit) // 409, 404, 403
-  if (!(await store.commit(change)).ok) throw conflict('The connection was changed meanwhile: open the page again')
+  if (!(await replaceStored(deps, ref, stored, { connection, privatePart })))
+    throw conflict('The connection was changed meanwhile: open the page again')
   await audit.record('connection.changed', { ...by, ...ref, what: 'input' })
   return status
 }

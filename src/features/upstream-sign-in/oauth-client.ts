@@ -4,16 +4,19 @@ import { type ClientAuth, ClientSecretPost, dynamicClientRegistrationRequest, No
 import { openText, sealText } from '../../auth/secrets.ts'
 import type { SharedParts } from '../../auth/shared-parts.ts'
 import { secondsOf } from '../../clock.ts'
+import { namespaceFull } from '../../errors.ts'
 import { type RateLimit, requireRate } from '../../fairness/rate-limit.ts'
 import { isLocalUrl } from '../../http/guard.ts'
 import { grantsPerRead } from '../../limits.ts'
-import type { GivenClient } from '../../model/connection.ts'
+import type { ConnectionRef, GivenClient } from '../../model/connection.ts'
 import { cutText } from '../../schema/cut-text.ts'
 import { parseForeign } from '../../schema/json.ts'
 import { textOf } from '../../storage/bytes.ts'
+import { connectionChange, type NewConnection, type StoredConnection } from '../../storage/connections.ts'
 import { everyEntry } from '../../storage/every-entry.ts'
 import { keyOf, prefixOf } from '../../storage/keys.ts'
 import type { Key, Store } from '../../storage/store.ts'
+import type { Usage } from '../../storage/usage.ts'
 import type { Upstream } from '../../upstream/upstream.ts'
 import type { ServerMetadata } from './discovery.ts'
 import { type OAuthFetch, requestOver, SignInProblem } from './oauth-fetch.ts'
@@ -44,6 +47,20 @@ export interface UpstreamSignInDeps extends SharedParts {
   readonly upstream: Upstream
   /** Whether postern has a document as a client: not with `--no-client-document`. */
   readonly hasDocument: boolean
+  /** The most that a namespace may hold: another server says how long its tokens are. */
+  readonly quota: Usage
+}
+
+/** Replaces a connection. False if it is no longer `before`. Throws 403 if that would exceed the namespace's quota. */
+export async function replaceStored(
+  { store, quota }: Pick<UpstreamSignInDeps, 'store' | 'quota'>,
+  ref: ConnectionRef,
+  before: StoredConnection,
+  after: NewConnection,
+): Promise<boolean> {
+  const committed = await store.commit(connectionChange(ref, before, after, quota))
+  if (!committed.ok && committed.full.length > 0) throw namespaceFull(ref.namespace)
+  return committed.ok
 }
 
 export function redirectUriOf(base: string): string {

@@ -24,7 +24,7 @@ export type StoredTokens = ReturnType<typeof createStoredTokens>
 type Make = (before: ConnectionPrivate) => { readonly privatePart: ConnectionPrivate; readonly isOver?: boolean }
 
 export function createStoredTokens(deps: UpstreamSignInDeps) {
-  const { store, signInKey, links } = deps
+  const { store, signInKey, links, quota } = deps
   /** Tokens by the record that they are sealed in. */
   const opened = new WeakMap<StoredConnection, UpstreamTokens>()
 
@@ -37,7 +37,7 @@ export function createStoredTokens(deps: UpstreamSignInDeps) {
     return tokens
   }
 
-  /** Changes the record as long as its tokens have the access token `used`. False: it has others, or is gone. */
+  /** Changes the record as long as its tokens have the access token `used`. False: it has others, is gone, or the namespace is full. */
   async function change(ref: ConnectionRef, used: string, make: Make): Promise<boolean> {
     return decideAgain('the connection', async () => {
       const before = await findConnection(store, ref.namespace, ref.connectionId)
@@ -46,9 +46,10 @@ export function createStoredTokens(deps: UpstreamSignInDeps) {
       const connection = isOver
         ? { ...before.connection, status: withSetupUrl({ state: 'auth_required' }, links.urlOf(ref)) }
         : before.connection
-      const write = connectionChange(ref, before, { connection, privatePart })
+      const write = connectionChange(ref, before, { connection, privatePart }, quota)
       const owner = ownerOf(ticketHolder(ref))
-      return (await store.commit({ ...write, fromReserve: 'revocation', owner })).ok || 'again'
+      const committed = await store.commit({ ...write, fromReserve: 'revocation', owner })
+      return committed.ok || (committed.full.length > 0 ? false : 'again')
     })
   }
 

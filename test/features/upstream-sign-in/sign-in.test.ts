@@ -1412,6 +1412,16 @@ describe('signing out', () => {
   })
 })
 
+test('tokens that the namespace has no room for are not kept', async () => {
+  platform = await createTestPlatform({ upstream: servers.upstream, quota: { bytes: 20_000 } })
+  const access_token = 'x'.repeat(40_000)
+  servers.instead[`${issuer}/token`] = () => ({ json: { access_token, token_type: 'Bearer' } })
+  servers.good.add(access_token)
+  const back = await signIn()
+  expect([back.status, await back.text()]).toEqual([403, expect.stringContaining('The namespace ada is full')])
+  expect((await read()).status.state).toBe('auth_required')
+})
+
 test('nothing of it is in the store in the clear, in the log or in the audit log', async () => {
   servers.metadata['token_endpoint_auth_methods_supported'] = ['client_secret_basic']
   servers.instead[`${issuer}/register`] = () => ({
