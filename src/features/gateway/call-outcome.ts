@@ -18,8 +18,10 @@ const callOutcomeBytesMax = 256 * 1024
 /** The same of an event: thousands of streams may have one that is not complete. Past it: it is searched. */
 const eventOutcomeBytesMax = 64 * 1024
 
-/** Cost of a byte that is searched, in the unit of `sliceCost`. */
-const searchedByteCost = 0.05
+/** Milliseconds for a megabyte that is searched. Counted against `ownerTimeShare`. Past it: the owner waits. */
+const searchMsPerMegabyte = 8
+/** The same of a byte, in the unit of `sliceCost`. */
+const searchedByteCost = 0.2
 
 /** Bytes of a line that tells the type of an event. Past it: the event is no message. */
 const typeBytesMax = 100
@@ -32,8 +34,8 @@ export const unanswered: Stated = { outcome: 'upstream_error' }
 
 const ok: Stated = { outcome: 'ok' }
 
-/** Parses in the time of its owner. */
-type Parser = Pick<Allowance, 'parse'>
+/** Parses, and counts what is searched, in the time of its owner. */
+type Parser = Pick<Allowance, 'parse' | 'spend'>
 
 /** Reads the answer to the request with this id. Other messages of an event stream say nothing about it. */
 export function createOutcomeReader(id: RpcId, contentType: string | null, parser: Parser): OutcomeReader {
@@ -62,7 +64,9 @@ function ofEvents(id: RpcId, parser: Parser) {
 
   function search(part: Uint8Array, isBeginning: boolean): void {
     if (isBeginning) isData = asBuffer(part).subarray(0, 5).equals(dataName)
-    if (isData) large?.add(isBeginning ? part.subarray(5) : part)
+    if (!isData) return
+    parser.spend((part.length / 2 ** 20) * searchMsPerMegabyte)
+    large?.add(isBeginning ? part.subarray(5) : part)
   }
 
   async function endEvent(): Promise<void> {
@@ -155,6 +159,7 @@ function ofWhole(parser: Parser): OutcomeReader {
     async add(piece) {
       bytes += piece.length
       if (bytes <= callOutcomeBytesMax) return beginning.write(piece)
+      parser.spend((piece.length / 2 ** 20) * searchMsPerMegabyte)
       large.add(beginning.flush())
       large.add(piece)
     },

@@ -23,11 +23,11 @@ const [openBrace, openBracket, closeBrace, closeBracket] = Buffer.from('{[}]')
 export class OutcomeSearch {
   /** Objects and lists that are open. */
   #depth = 0
-  /** The bytes of the string that is being read, as long as it may be a name; undefined outside of strings. */
-  #string: number[] | undefined
+  #isInString = false
   #isEscaped = false
-  /** The last string, as long as it may be a name. */
-  #last = ''
+  /** The first bytes of the last string, and how many it has. */
+  readonly #string = Buffer.alloc(nameBytesMax)
+  #length = 0
   /** The member of the message that is being read. */
   #member = ''
   /** The name whose value begins next: `error`, or `isError` of the result. */
@@ -39,8 +39,8 @@ export class OutcomeSearch {
   add(bytes: Uint8Array): void {
     const buffer = asBuffer(bytes)
     for (let at = 0; at < buffer.length; at += 1) {
-      if (this.#string === undefined) this.#readOutside(buffer[at] as number)
-      else at = this.#readString(buffer, at)
+      if (this.#isInString) at = this.#readString(buffer, at)
+      else this.#readOutside(buffer[at] as number)
     }
   }
 
@@ -53,16 +53,15 @@ export class OutcomeSearch {
 
   /** Reads on in a string. Returns the place of the last byte that was read. */
   #readString(buffer: Buffer, from: number): number {
-    const string = this.#string as number[]
     for (let at = from; at < buffer.length; at += 1) {
       const byte = buffer[at] as number
       if (!this.#isEscaped && byte === quote) {
-        this.#last = string.length > nameBytesMax ? '' : nameIn(string)
-        this.#string = undefined
+        this.#isInString = false
         return at
       }
       this.#isEscaped = !this.#isEscaped && byte === backslash
-      if (string.length <= nameBytesMax) string.push(byte)
+      if (this.#length < nameBytesMax) this.#string[this.#length] = byte
+      this.#length += 1
     }
     return buffer.length
   }
@@ -70,15 +69,16 @@ export class OutcomeSearch {
   #readOutside(byte: number): void {
     if (byte <= 0x20) return
     if (this.#awaited !== '' && byte !== colon) this.#readValue(byte)
-    if (byte === quote) this.#string = []
+    if (byte === quote) [this.#isInString, this.#length] = [true, 0]
     else if (byte === colon) this.#readName()
     else if (byte === openBrace || byte === openBracket) this.#depth += 1
     else if (byte === closeBrace || byte === closeBracket) this.#depth -= 1
-    if (byte === comma || byte === openBrace || byte === openBracket) this.#last = ''
+    if (byte === comma || byte === openBrace || byte === openBracket) this.#length = 0
   }
 
   #readName(): void {
-    const name = this.#last
+    if (this.#depth > 2) return
+    const name = this.#length > nameBytesMax ? '' : nameIn(this.#string.subarray(0, this.#length))
     if (this.#depth === 1) this.#member = name
     const isOurs = this.#depth === 1 ? name === 'error' || name === 'result' : name === 'isError'
     if (this.#depth === 1 || (this.#depth === 2 && this.#member === 'result')) this.#awaited = isOurs ? name : ''
@@ -93,8 +93,8 @@ export class OutcomeSearch {
   }
 }
 
-function nameIn(bytes: readonly number[]): string {
-  const text = Buffer.from(bytes).toString('latin1')
+function nameIn(bytes: Buffer): string {
+  const text = bytes.toString('latin1')
   try {
     return text.includes('\\') ? String(parseForeign(`"${text}"`)) : text
   } catch {

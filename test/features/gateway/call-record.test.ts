@@ -66,7 +66,7 @@ const upstream: Upstream = {
 
 let platform: TestPlatform
 let ada: Api
-const atOnce = { parse: <T>(_: number, work: Work<T>) => drained(work) }
+const atOnce = { parse: <T>(_: number, work: Work<T>) => drained(work), spend: () => {} }
 beforeEach(async () => {
   files += 1
   path = join(folder, `${files}.jsonl`)
@@ -674,18 +674,28 @@ test('bytes that come one at a time take no memory of their own', async () => {
 })
 
 test('answers are parsed in the time of their owner, and searched where it has no memory', async () => {
-  let parsed = 0
+  let [parsed, spent] = [0, 0]
   const counted = {
     parse<T>(characters: number, work: Work<T>) {
       parsed += characters
       return drained(work)
     },
+    spend(milliseconds: number) {
+      spent += milliseconds
+    },
   }
   const events = createOutcomeReader(1, 'text/event-stream', counted)
   const other = JSON.stringify({ jsonrpc: '2.0', id: 2, result: {} })
   for (let i = 0; i < 10; i += 1) await events.add(Buffer.from(`data: ${other}\n\n`))
-  expect([parsed, await events.stated()]).toEqual([10 * other.length, undefined])
-  const full = { parse: () => Promise.reject(rateLimited('full', 1)) }
+  expect([parsed, spent, await events.stated()]).toEqual([10 * other.length, 0, undefined])
+  // Past so many bytes they are searched, as they come.
+  const large = Buffer.from(`data: {"jsonrpc":"2.0","id":1,"result":{"text":"${'x'.repeat(2 ** 20)}"}}\n\n`)
+  await events.add(large)
+  const ofEvents = spent
+  const whole = createOutcomeReader(1, 'application/json', counted)
+  for (let at = 6; at < large.length; at += 10_000) await whole.add(large.subarray(at, at + 10_000))
+  expect([ofEvents > 3, spent - ofEvents > 3, await events.stated()]).toEqual([true, true, { outcome: 'ok' }])
+  const full = { ...counted, parse: () => Promise.reject(rateLimited('full', 1)) }
   for (const type of ['text/event-stream', 'application/json']) {
     const reader = createOutcomeReader(1, type, full)
     await reader.add(Buffer.from('data: {"jsonrpc":"2.0","id":1,"result":{"isError":true}}\n\n'))
