@@ -41,12 +41,15 @@ export async function status(given: string | undefined, flags: StatusFlags, term
       .then((response) => (response.ok ? (response.json() as Promise<Record<string, unknown>>) : undefined))
       .catch(() => undefined)
   const facts = [
-    ['base URL', url],
+    ['address', url],
     ['answers', problem === undefined ? 'yes' : `no: ${problem}`],
   ]
   if (problem === undefined) {
-    const document = (await read('/openapi.json')) as { info?: { version?: string } } | undefined
+    const document = (await read('/openapi.json')) as
+      | { info?: { version?: string }; servers?: readonly { url?: string }[] }
+      | undefined
     const signIn = await read('/.well-known/oauth-authorization-server')
+    facts.push(['base URL', document?.servers?.[0]?.url ?? 'unknown'])
     facts.push(['version', document?.info?.version ?? 'unknown'])
     facts.push(['sign-in of clients', signIn === undefined ? 'off' : 'on'])
   }

@@ -55,7 +55,7 @@ describe('commands', () => {
     const { code, stdout } = await run(place, ['status', '--data', place.data], { POSTERN_PORT: port })
     expect(code).toBe(0)
     expect(stdout).toMatch(
-      /^base URL +http:\/\/127\.0\.0\.1:\d+\nanswers +yes\nversion +0\.1\.0\nsign-in of clients +on\n/,
+      /^address +http:\/\/127\.0\.0\.1:\d+\nanswers +yes\nbase URL +http:\/\/127\.0\.0\.1:\d+\nversion +0\.1\.0\nsign-in of clients +on\n/,
     )
     expect(stdout).toContain('durability')
     using empty = workplace()
@@ -64,7 +64,7 @@ describe('commands', () => {
     expect((await run(empty, asked, { POSTERN_STORE: '' })).stderr).toBe('')
     const none = await run(empty, asked)
     expect({ code: none.code, stderr: none.stderr }).toEqual({ code: 1, stderr: '' })
-    expect(none.stdout).toMatch(/^base URL .*\nanswers +no: .* does not answer \(ECONNREFUSED\)\n$/)
+    expect(none.stdout).toMatch(/^address .*\nanswers +no: .* does not answer \(ECONNREFUSED\)\n$/)
   })
 
   test('docs: the list of pages, a page, and none', async () => {
