@@ -39,7 +39,7 @@ type Parser = Pick<Allowance, 'parse' | 'spend'>
 
 /** Reads the answer to the request with this id. Other messages of an event stream say nothing about it. */
 export function createOutcomeReader(id: RpcId, contentType: string | null, parser: Parser): OutcomeReader {
-  return mediaType(contentType) === 'text/event-stream' ? ofEvents(id, parser) : ofWhole(parser)
+  return mediaType(contentType) === 'text/event-stream' ? ofEvents(id, parser) : ofWhole(id, parser)
 }
 
 /**
@@ -71,7 +71,7 @@ function ofEvents(id: RpcId, parser: Parser) {
 
   async function endEvent(): Promise<void> {
     const isMessage = type === '' || type === 'message'
-    if (isMessage && large !== undefined) found ??= large.stated()
+    if (isMessage && large !== undefined) found ??= large.stated(id)
     else if (isMessage && data.length > 0) found ??= await statedInEvent(parser, data.join('\n'), id)
     data = []
     bytes = 0
@@ -151,36 +151,38 @@ const [dataName, typeName] = [Buffer.from('data:'), Buffer.from('event:')]
 const lineFeed = 0x0a
 const carriageReturn = 0x0d
 
-function ofWhole(parser: Parser): OutcomeReader {
+function ofWhole(id: RpcId, parser: Parser): OutcomeReader {
   const beginning = openSink()
   let bytes = 0
-  const large = new OutcomeSearch()
+  let large: OutcomeSearch | undefined
   return {
     async add(piece) {
       bytes += piece.length
       if (bytes <= callOutcomeBytesMax) return beginning.write(piece)
       parser.spend((piece.length / 2 ** 20) * searchMsPerMegabyte)
-      large.add(beginning.flush())
+      large ??= searchOf([beginning.flush()])
       large.add(piece)
     },
     found: () => undefined,
     stated: async () =>
-      bytes > callOutcomeBytesMax ? (large.stated() ?? unanswered) : statedIn(parser, beginning.flush()),
+      large === undefined ? statedIn(parser, beginning.flush(), id) : (large.stated(id) ?? unanswered),
   }
 }
 
 /**
- * The outcome that a JSON-RPC response states. The response is parsed only if it may be an error: most answers are
- * results.
+ * The outcome that a JSON-RPC response to the request with this id states. The response is parsed only if it may be an
+ * error, or another answer: most are results that begin or end as the libraries of servers write them.
  */
-export async function statedIn(parser: Parser, body: Uint8Array | string): Promise<Stated> {
+export async function statedIn(parser: Parser, body: Uint8Array | string, id: RpcId): Promise<Stated> {
   // As characters of a byte each: the names looked for are ASCII.
   const text = typeof body === 'string' ? body : asBuffer(body).toString('latin1')
   const mayBeError = text.includes('"error"') || text.includes('"isError"') || text.includes(escaped)
-  if (!mayBeError && text.includes('"result"')) return ok
+  const rawId = JSON.stringify(id)
+  const isOurs = text.startsWith(`{"jsonrpc":"2.0","id":${rawId},`) || text.endsWith(`,"jsonrpc":"2.0","id":${rawId}}`)
+  if (isOurs && !mayBeError && text.includes('"result"')) return ok
   const whole = typeof body === 'string' ? body : asBuffer(body).toString()
-  if (text.length > callOutcomeBytesMax) return (await searched(whole)) ?? unanswered
-  return (await statedInMessage(parser, whole)) ?? unanswered
+  if (text.length > callOutcomeBytesMax) return (await searched(whole, id)) ?? unanswered
+  return (await statedInMessage(parser, whole, id)) ?? unanswered
 }
 
 /** A JSON name may have escapes; those of ASCII letters all begin so. */
@@ -196,20 +198,24 @@ async function statedInEvent(parser: Parser, text: string, id: RpcId): Promise<S
  * Undefined for text that is not a JSON-RPC response, or not one to this request. Where its owner has no memory for it,
  * it is searched: every call that was executed is recorded.
  */
-async function statedInMessage(parser: Parser, text: string, id?: RpcId): Promise<Stated | undefined> {
-  let message: { id?: unknown; error?: { code?: unknown } | null; result?: { isError?: unknown } | null }
+async function statedInMessage(parser: Parser, text: string, id: RpcId): Promise<Stated | undefined> {
+  let message: {
+    id?: unknown
+    method?: unknown
+    error?: { code?: unknown } | null
+    result?: { isError?: unknown } | null
+  }
   try {
     message = (await parser.parse(
       text.length,
       reading(text.length, () => parseForeign(text)),
     )) as typeof message
   } catch (error) {
-    return error instanceof SyntaxError ? undefined : searched(text)
+    return error instanceof SyntaxError ? undefined : searched(text, id)
   }
   if (typeof message !== 'object' || message === null) return undefined
-  // As clients do, which take "7" for 7.
-  if (id !== undefined && (typeof message.id === 'object' || String(message.id) !== String(id))) return undefined
-  const { error, result } = message
+  const { error, result, method } = message
+  if (method !== undefined || !isAnswerTo(id, message)) return undefined
   if (error !== undefined && error !== null) {
     const { code } = error
     return { outcome: 'rpc_error', ...(typeof code === 'number' && { code }) }
@@ -218,22 +224,36 @@ async function statedInMessage(parser: Parser, text: string, id?: RpcId): Promis
   return result?.isError === true ? { outcome: 'tool_error' } : ok
 }
 
-function searchOf(texts: readonly string[]): OutcomeSearch {
+/**
+ * Whether a message answers the request with this id, as clients take it: "7" for 7, and without an id an error, because
+ * a server that could not read the id sends none.
+ */
+export function isAnswerTo(
+  id: RpcId,
+  { id: given, error }: { readonly id?: unknown; readonly error?: unknown },
+): boolean {
+  // A notification has no id, so any answer is to it.
+  if (id === null) return true
+  if (given === null || given === undefined) return error !== undefined && error !== null
+  return typeof given !== 'object' && String(given) === String(id)
+}
+
+function searchOf(beginnings: readonly (string | Uint8Array)[]): OutcomeSearch {
   const search = new OutcomeSearch()
-  for (const text of texts) search.add(Buffer.from(text))
+  for (const one of beginnings) search.add(typeof one === 'string' ? Buffer.from(one) : one)
   return search
 }
 
 /** The outcome that a large text states. Not in turns of its owner, where it could be refused. */
-function searched(text: string): Promise<Stated | undefined> {
-  return inSlices(searching(Buffer.from(text)))
+function searched(text: string, id: RpcId): Promise<Stated | undefined> {
+  return inSlices(searching(Buffer.from(text), id))
 }
 
-function* searching(bytes: Buffer): Work<Stated | undefined> {
+function* searching(bytes: Buffer, id: RpcId): Work<Stated | undefined> {
   const search = new OutcomeSearch()
   for (let at = 0; at < bytes.length; at += eventBytesAtOnce) {
     yield eventBytesAtOnce * searchedByteCost
     search.add(bytes.subarray(at, at + eventBytesAtOnce))
   }
-  return search.stated()
+  return search.stated(id)
 }

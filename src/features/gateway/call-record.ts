@@ -113,7 +113,10 @@ export function createCallRecorder({ log, key, observe, onRecorded, requestId, c
       const bytesOut = typeof body === 'string' ? Buffer.byteLength(body) : (body?.length ?? 0)
       // A notification that is accepted has no answer.
       const isAccepted = message.body['id'] === undefined && response.status < 300 && bytesOut === 0
-      await end({ ...(isAccepted ? { outcome: 'ok' } : await statedIn(allowanceOf(request), body ?? '')), bytesOut })
+      await end({
+        ...(isAccepted ? { outcome: 'ok' } : await statedIn(allowanceOf(request), body ?? '', message.id)),
+        bytesOut,
+      })
       return response
     }
     const { status, headers } = response
@@ -208,8 +211,8 @@ function recorded(
       }
     },
     async cancel(reason) {
-      const stated = answer.stated().then((one) => finish(one ?? cancelled))
-      await Promise.allSettled([stated, reader.cancel(reason)])
+      // A whole answer that was not read to its end was not had.
+      await Promise.allSettled([finish(answer.found() ?? cancelled), reader.cancel(reason)])
     },
   })
 }

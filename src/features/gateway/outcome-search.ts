@@ -1,5 +1,7 @@
 /** Finds the outcome of a call in an answer that is too large to be parsed, as its bytes pass (contract, 18.1). */
 
+import type { RpcId } from '../../errors.ts'
+import { rpcIdCharsMax } from '../../limits.ts'
 import type { CallOutcome } from '../../model/recorded-call.ts'
 import { parseForeign } from '../../schema/json.ts'
 import { asBuffer } from '../../storage/bytes.ts'
@@ -10,8 +12,8 @@ export interface Stated {
   readonly code?: number
 }
 
-/** Bytes of a name as it is written; each character may be an escape of six. Past it: the name is none of ours. */
-const nameBytesMax = 6 * 'isError'.length
+/** Bytes of a name or id as it is written; each character may be an escape of six. Past it: it is none of ours. */
+const textBytesMax = 6 * rpcIdCharsMax
 
 const [quote, backslash, colon, comma] = Buffer.from('"\\:,')
 const [openBrace, openBracket, closeBrace, closeBracket] = Buffer.from('{[}]')
@@ -26,12 +28,16 @@ export class OutcomeSearch {
   #isInString = false
   #isEscaped = false
   /** The first bytes of the last string, and how many it has. */
-  readonly #string = Buffer.alloc(nameBytesMax)
+  readonly #string = Buffer.alloc(textBytesMax)
   #length = 0
   /** The member of the message that is being read. */
   #member = ''
-  /** The name whose value begins next: `error`, or `isError` of the result. */
+  /** The member of the message whose value begins next, or `isError` of the result. */
   #awaited = ''
+  /** The kind of value that the id is, while it is read. */
+  #idKind: 'text' | 'number' | undefined
+  #id = ''
+  #hasMethod = false
   #hasResult = false
   #hasError = false
   #isToolError = false
@@ -44,8 +50,12 @@ export class OutcomeSearch {
     }
   }
 
-  /** Undefined for bytes that are not an answer. */
-  stated(): Stated | undefined {
+  /** Undefined for bytes that are not the whole answer to the request with this id. */
+  stated(id: RpcId): Stated | undefined {
+    if (this.#depth !== 0 || this.#hasMethod) return undefined
+    // A server that could not read the id sends none with its error.
+    const isOurs = id === null || this.#id === String(id) || (this.#hasError && ['', 'null'].includes(this.#id))
+    if (!isOurs) return undefined
     if (this.#hasError) return { outcome: 'rpc_error' }
     if (!this.#hasResult) return undefined
     return { outcome: this.#isToolError ? 'tool_error' : 'ok' }
@@ -57,16 +67,33 @@ export class OutcomeSearch {
       const byte = buffer[at] as number
       if (!this.#isEscaped && byte === quote) {
         this.#isInString = false
+        if (this.#idKind === 'text') this.#endId()
         return at
       }
       this.#isEscaped = !this.#isEscaped && byte === backslash
-      if (this.#length < nameBytesMax) this.#string[this.#length] = byte
-      this.#length += 1
+      this.#keep(byte)
     }
     return buffer.length
   }
 
+  #keep(byte: number): void {
+    if (this.#length < textBytesMax) this.#string[this.#length] = byte
+    this.#length += 1
+  }
+
+  #text(): string {
+    return this.#length > textBytesMax ? '' : textIn(this.#string.subarray(0, this.#length))
+  }
+
+  #endId(): void {
+    this.#id = this.#text()
+    this.#idKind = undefined
+  }
+
   #readOutside(byte: number): void {
+    const isEnd = byte <= 0x20 || byte === comma || byte === closeBrace
+    if (this.#idKind === 'number' && isEnd) this.#endId()
+    else if (this.#idKind === 'number') this.#keep(byte)
     if (byte <= 0x20) return
     if (this.#awaited !== '' && byte !== colon) this.#readValue(byte)
     if (byte === quote) [this.#isInString, this.#length] = [true, 0]
@@ -77,23 +104,35 @@ export class OutcomeSearch {
   }
 
   #readName(): void {
-    if (this.#depth > 2) return
-    const name = this.#length > nameBytesMax ? '' : nameIn(this.#string.subarray(0, this.#length))
-    if (this.#depth === 1) this.#member = name
-    const isOurs = this.#depth === 1 ? name === 'error' || name === 'result' : name === 'isError'
-    if (this.#depth === 1 || (this.#depth === 2 && this.#member === 'result')) this.#awaited = isOurs ? name : ''
+    if (this.#depth === 1) {
+      this.#member = this.#text()
+      this.#awaited = ['id', 'method', 'error', 'result'].includes(this.#member) ? this.#member : ''
+    } else if (this.#depth === 2 && this.#member === 'result')
+      this.#awaited = this.#text() === 'isError' ? 'isError' : ''
   }
 
   #readValue(firstByte: number): void {
     // Of `null` and `true`, which no other value begins like.
-    if (this.#awaited === 'error') this.#hasError = firstByte !== 0x6e
-    else if (this.#awaited === 'isError') this.#isToolError = firstByte === 0x74
-    else [this.#hasResult, this.#isToolError] = [true, false]
+    const awaited = this.#awaited
     this.#awaited = ''
+    if (awaited === 'id') this.#readId(firstByte)
+    else if (awaited === 'method') this.#hasMethod = true
+    else if (awaited === 'error') this.#hasError = firstByte !== 0x6e
+    else if (awaited === 'isError') this.#isToolError = firstByte === 0x74
+    else [this.#hasResult, this.#isToolError] = [true, false]
+  }
+
+  #readId(firstByte: number): void {
+    const isOther = firstByte === openBrace || firstByte === openBracket
+    this.#id = isOther ? 'another' : ''
+    if (isOther) return
+    this.#idKind = firstByte === quote ? 'text' : 'number'
+    this.#length = 0
+    if (this.#idKind === 'number') this.#keep(firstByte)
   }
 }
 
-function nameIn(bytes: Buffer): string {
+function textIn(bytes: Buffer): string {
   const text = bytes.toString('latin1')
   try {
     return text.includes('\\') ? String(parseForeign(`"${text}"`)) : text

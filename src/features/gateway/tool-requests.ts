@@ -9,6 +9,7 @@ import { cutText } from '../../schema/cut-text.ts'
 import { parsingExactly, parsingWithin } from '../../schema/json.ts'
 import { within } from '../../within.ts'
 import type { AuthorizedCall } from './authorized-call.ts'
+import { isAnswerTo } from './call-outcome.ts'
 import { parsingResponse } from './filter-tools.ts'
 import { forward, type GatewayDeps } from './forward.ts'
 import type { Message } from './message.ts'
@@ -163,7 +164,7 @@ interface Answer {
 
 /**
  * The JSON-RPC response to our request: the whole body, or one event of a stream, in which notifications may precede
- * it. An error with a null id counts, because a server that could not read the id sends that. Throws PlatformError.
+ * it. Throws PlatformError.
  */
 async function answerTo(
   deps: GatewayDeps,
@@ -174,8 +175,9 @@ async function answerTo(
   const response = await forward(deps, call, message, headers)
   let answer: Answer | undefined
   const take = (received: unknown) => {
-    const { id, result, error } = (received ?? {}) as { id?: unknown } & Answer
-    if ((id === requestId || id === null) && (result !== undefined || error !== undefined)) answer = received as Answer
+    const { result, error } = (received ?? {}) as Answer
+    const isAnswer = isAnswerTo(requestId, received ?? {}) && (result !== undefined || error !== undefined)
+    if (isAnswer) answer = received as Answer
     return answer !== undefined
   }
   // Nobody looks into the result of a tool: it is passed on with its digits.

@@ -211,6 +211,24 @@ describe('the outcome of a call', () => {
       JSON.stringify({ ...error, more: JSON.parse(large({})) }),
       { outcome: 'rpc_error' },
     ],
+    [
+      'a large answer to another request',
+      JSON.stringify({ ...JSON.parse(large({})), id: 2 }),
+      { outcome: 'upstream_error' },
+    ],
+    ['an answer to another request', JSON.stringify({ ...result({}), id: 2 }), { outcome: 'upstream_error' }],
+    ['an answer to the same id as text', JSON.stringify({ ...result({}), id: '1' }), { outcome: 'ok' }],
+    ['an error without an id', JSON.stringify({ ...error, id: null }), { outcome: 'rpc_error', code: -32_602 }],
+    [
+      'a large answer to another request before a small one',
+      stream({ ...JSON.parse(large({ isError: true })), id: 2 }) + stream(result({})),
+      { outcome: 'ok' },
+    ],
+    [
+      'a large notification with a result before an error',
+      stream({ ...JSON.parse(large({})), method: 'notifications/x', id: 1 }) + stream(error),
+      { outcome: 'rpc_error' },
+    ],
     ['a large stream that failed', stream(JSON.parse(large({ isError: true }))), { outcome: 'tool_error' }],
     ['a large error', JSON.stringify({ ...error, more: 'x'.repeat(300_000) }), { outcome: 'rpc_error' }],
     ['a server that is down', down('down'), { outcome: 'upstream_error', code: 'upstream_error' }],
@@ -369,6 +387,28 @@ describe('the outcome of a call', () => {
     answer = stream(result({}))
     const reader = (await begun()).body?.getReader()
     await reader?.read()
+    await reader?.cancel()
+    expect(lines()).toMatchObject([{ tool: 'do', outcome: 'cancelled' }])
+  })
+
+  test('of a client that leaves a large answer before its end, wherever that says that it failed', async () => {
+    const text = large({ isError: true })
+    const bytes = Buffer.from(text)
+    const slow = new ReadableStream<Uint8Array>({ start: (controller) => controller.enqueue(bytes.subarray(0, -20)) })
+    const held = await createTestPlatform({
+      callLog: log,
+      upstream: {
+        send: async (request) =>
+          Buffer.from(request.body ?? '').includes('tools/call')
+            ? { status: 200, headers: { 'content-type': 'text/event-stream' }, body: slow }
+            : upstream.send(request),
+      },
+    })
+    await apiOf(held.fetch, sampleKeys.ada)('PUT /connect/ada/up', { mcpUrl: 'https://up.example.com/mcp' })
+    const whole = createOutcomeReader(1, 'application/json', atOnce)
+    await whole.add(bytes.subarray(0, -20))
+    expect([whole.found(), await whole.stated()]).toEqual([undefined, { outcome: 'upstream_error' }])
+    const reader = (await begun(held)).body?.getReader()
     await reader?.cancel()
     expect(lines()).toMatchObject([{ tool: 'do', outcome: 'cancelled' }])
   })
