@@ -212,6 +212,8 @@ function* rewriting(
   const ref = { namespace, connectionId }
   const isMocked = stored.connection.mock?.enabled === true
   const replace: ReplaceValue = (path, raw) => {
+    if (path.length === 1 && isOtherSpelling(String(path[0])))
+      throw new SyntaxError('An event must have the names of JSON-RPC in their own letters')
     if (path.length === 1 && path[0] === 'id') {
       // A mock asks for nothing, and answers the client's own id.
       if (raw === 'null' || raw === rawId || isMocked) return JSON.stringify(message.id)
@@ -225,6 +227,12 @@ function* rewriting(
   const isTranslated = era === 'handshake' && message.era === 'stateless'
   const insert = (path: JsonPath) => (isTranslated && isPath(path, ['result']) ? modernMembers(message) : undefined)
   return yield* replacingValues(data, replace, insert)
+}
+
+/** Some clients take `ID` for `id`: then a server could answer the call of another one. */
+function isOtherSpelling(name: string): boolean {
+  const plain = name.toLowerCase()
+  return plain !== name && ['id', 'method', 'result', 'error'].includes(plain)
 }
 
 /** The members that a result has in revision 2026-07-28 and lacked before. */

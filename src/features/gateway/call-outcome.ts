@@ -225,8 +225,8 @@ async function statedInMessage(parser: Parser, text: string, id: RpcId): Promise
 }
 
 /**
- * Whether a message answers the request with this id, as clients take it: "7" for 7, and without an id an error, because
- * a server that could not read the id sends none.
+ * Whether a message answers the request with this id, as clients take it: "7" for 7, and without an id an error, as a
+ * server that could not read the id sends none.
  */
 export function isAnswerTo(
   id: RpcId,

@@ -6,15 +6,15 @@
 import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
 import { PlatformError } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
-import { asPlatformError } from '../../http/error-response.ts'
 import type { PinsSetting } from '../../model/pins.ts'
 import { cutText } from '../../schema/cut-text.ts'
+import { parsing } from '../../schema/json.ts'
 import { replacingValues } from '../../schema/replace-values.ts'
 import type { ConnectionPins, Seen } from '../pins/pin-record.ts'
 import { hashesByName, hashingDefinition, hashOf, type SeenDefinition } from '../pins/pinned-definitions.ts'
 import { isUsable, type Pins } from '../pins/pins.ts'
 import type { AuthorizedCall } from './authorized-call.ts'
-import { filterTools, parsingResponse } from './filter-tools.ts'
+import { filterTools, parsedResponseDepthMax, parsingResponse } from './filter-tools.ts'
 import type { Message } from './message.ts'
 import type { Rewrite } from './relayed-stream.ts'
 import { instructionsCharsMax } from './sessions.ts'
@@ -106,14 +106,15 @@ export function comparing(
   return async (data) => {
     if (data === '') return data
     try {
-      if (setting === 'block') await requirePlain(call, data, JSON.stringify(message.id))
+      // A reply of the client has no answer: what bears its id answers another request.
+      const rawId = message.method === undefined ? '' : JSON.stringify(message.id)
+      if (setting === 'block') await requirePlain(call, data, rawId)
       return compare === undefined ? data : await compare(deps, call, message, { data, setting })
     } catch (thrown) {
       // Pins that only warn never cost an answer.
       if (setting === 'warn') {
-        const isUnreadable = thrown instanceof SyntaxError || asPlatformError(thrown).code === 'upstream_error'
         const hash = hashOf(withoutId(data, JSON.stringify(message.id)))
-        if (isUnreadable) await deps.pins.noteUnreadable(call.connection, hash)
+        await deps.pins.noteUnreadable(call.connection, hash).catch(() => {})
         return data
       }
       throw thrown instanceof PlatformError ? thrown.with({ id: message.id }) : thrown
@@ -161,6 +162,14 @@ function* readingMembers(data: string, rawId: string | undefined): Generator<num
   if (hasAnswer && (hasMethod || isForeign)) refuse('answers another request')
 }
 
+/** Requires that all readers find the same in an answer, as `requirePlain`: no name twice, or in other letters. */
+async function requireOneReading(context: RequestContext, data: string, id: Message['id']): Promise<void> {
+  const allowance = allowanceOf(context.request)
+  await allowance.run(readingMembers(data, JSON.stringify(id)))
+  const read = await allowance.run(parsing(Buffer.from(data), { depthMax: parsedResponseDepthMax }))
+  if ('problem' in read) throw new SyntaxError(read.problem.message)
+}
+
 interface Answer {
   readonly data: string
   readonly setting: PinsSetting
@@ -178,6 +187,7 @@ async function compareList(
   const answer = hashOf(`${cursor === undefined}${withoutId(data, JSON.stringify(id))}`)
   if (setting === 'warn' && pins.isCompared(connection, answer, known)) return data
   const allowance = allowanceOf(context.request)
+  if (setting === 'warn') await requireOneReading(context, data, id)
   const seen = await allowance.parse(data.length, readingList(data, known))
   if (seen === undefined) return data
   const isComplete = cursor === undefined && seen.isLast
@@ -185,7 +195,8 @@ async function compareList(
     // Pins begin with a complete list, and a page says nothing of the others.
     const first = firstLists.readFirst(context, connection)
     if (setting === 'block') connection = await first
-    else first.catch(() => {})
+    // A server may list its tools to others, and not to the platform.
+    else first.catch(() => pins.noteUnreadable(asked, answer)).catch(() => {})
   }
   const after = await pins.see(context, connection, { tools: { list: seen.list, isComplete } })
   if (after === known) pins.noteCompared(connection, answer, known)
@@ -235,6 +246,7 @@ async function compareGreeting(
   const known = await pins.of(context, connection)
   const answer = hashOf(withoutId(data, JSON.stringify(id)))
   if (setting === 'warn' && pins.isCompared(connection, answer, known)) return data
+  if (setting === 'warn') await requireOneReading(context, data, id)
   const read = isPlain(data) ? null : await allowance.parse(data.length, readingInstructions(data))
   if (read === undefined) return data
   const after = await pins.see(context, connection, { instructions: read })

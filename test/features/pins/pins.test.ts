@@ -475,6 +475,51 @@ for (const [what, method, padded] of [
     expect(changes()).toMatchObject([{ connectionId: 'one', tool: null, state: 'unreadable', pin: expect.any(String) }])
   })
 
+for (const [what, text] of [
+  ['a name twice', '{"jsonrpc":"2.0","id":ID,"result":{"tools":[],"tools":[{"name":"search","description":"Evil"}]}}'],
+  ['other letters', '{"jsonrpc":"2.0","id":ID,"result":{"Tools":[{"name":"search","description":"Evil"}]}}'],
+  [
+    'a description twice',
+    '{"jsonrpc":"2.0","id":ID,"result":{"tools":[{"name":"search","description":"Evil","description":"Good"}]}}',
+  ],
+] as const)
+  test(`\`warn\` says so of a list that readers may take for another: ${what}`, async () => {
+    await begin()
+    await namesAt(single)
+    raw['tools/list'] = text
+    expect((await rpc(single, 'tools/list')).status).toBe(200)
+    expect(changes()).toMatchObject([{ tool: null, state: 'unreadable' }])
+  })
+
+test('`warn` says so of pages, where the server lists its tools to others and not to the platform', async () => {
+  await begin()
+  const page = (description: string) =>
+    `{"jsonrpc":"2.0","id":ID,"result":{"tools":[{"name":"search","description":"${description}"}],"nextCursor":"2"}}`
+  raw['tools/list'] = page('Good')
+  for (const description of ['Good', 'Evil', 'Evil']) {
+    raw['tools/list'] = page(description)
+    expect((await rpc(single, 'tools/list')).result.tools[0].description).toBe(description)
+  }
+  await until(() => changes().length === 2)
+  expect(changes()).toMatchObject([{ state: 'unreadable' }, { state: 'unreadable' }])
+})
+
+test('`warn` says so of a list for which its caller has no memory', async () => {
+  await begin()
+  await namesAt(single)
+  raw['tools/list'] = `{"jsonrpc":"2.0","id":ID,${' '.repeat(7 * 2 ** 20)}"result":{"tools":[]}}`
+  expect((await rpc(single, 'tools/list')).status).toBe(200)
+  expect(changes()).toMatchObject([{ state: 'unreadable' }])
+})
+
+test('`block` gives the answer to a client’s reply to nobody: a list could come with it', async () => {
+  await begin({ pins: 'block' })
+  await namesAt(single)
+  const reply = JSON.stringify({ jsonrpc: '2.0', id: 7, result: {} })
+  const response = await platform.fetch(single, { method: 'POST', headers: bearer(sampleKeys.ada), body: reply })
+  expect([response.status, await response.text()]).toEqual([502, expect.not.stringContaining('"result"')])
+})
+
 test('`block` shows the numbers that were accepted, and no others that a reader may take for them', async () => {
   await begin({ pins: 'block' })
   const list = (digits: string) =>
