@@ -18,7 +18,7 @@ import { type Block, readConstraint } from '../policy/block.ts'
 import { apiKeyDigest } from './api-key.ts'
 import type { Directory, DirectorySnapshot } from './directory.ts'
 import { type CountedFailures, type RefusalReason, type Refused, refusal } from './failed-credentials.ts'
-import { issuedClaims, type RefusedToken, verifyToken } from './service-token.ts'
+import { clockRefusal, isStillSigned, issuedClaims, type RefusedToken, verifyToken } from './service-token.ts'
 import type { KeyRing } from './signing-keys.ts'
 
 export interface Caller {
@@ -72,6 +72,8 @@ export interface AuthenticatorOptions extends CountedFailures {
 /** Failures are counted, and logged, by reason: `failed-credentials.ts`. */
 export function createAuthenticator(options: AuthenticatorOptions) {
   const { directory, issuer, sockets } = options
+  /** Of requests with a token: thousands of open streams are authenticated again each second. */
+  const before = new WeakMap<Request, Authenticated>()
 
   return {
     /** The current signing keys. */
@@ -101,8 +103,15 @@ export function createAuthenticator(options: AuthenticatorOptions) {
       if (byCookie !== undefined) return byCookie
       const credential = credentialIn(options, header ?? '', address)
       const current = await directory.current()
-      const caller = await callerOf({ credential, path: pathOf(request.url) }, current, options)
-      if (!('refused' in caller)) return { caller, directory: current }
+      const known = isRepeated ? before.get(request) : undefined
+      const sent = { credential, path: pathOf(request.url) }
+      const caller =
+        (known && (await callerAgain(sent, known, current, options))) ?? (await callerOf(sent, current, options))
+      if (!('refused' in caller)) {
+        const authenticated = { caller, directory: current }
+        if (caller.token !== undefined) before.set(request, authenticated)
+        return authenticated
+      }
       throw refusal(options, caller, address, isRepeated)
     },
   }
@@ -223,6 +232,26 @@ async function tokenCaller(
   return ended === undefined ? (callerOfToken(claims, key) ?? refused('policy')) : refused(ended)
 }
 
+/**
+ * The caller of a request whose token was verified for the same request before: neither its signature nor its claims
+ * are another since. Undefined where it is not good any more, or cannot be told so.
+ */
+async function callerAgain(
+  { credential }: Sent,
+  { caller, directory: former }: Authenticated,
+  directory: DirectorySnapshot,
+  options: AuthenticatorOptions,
+): Promise<Caller | undefined> {
+  const { token } = caller
+  const nowSeconds = secondsOf(options.clock)
+  if (token === undefined || clockRefusal(token, nowSeconds) !== undefined) return undefined
+  if (!isStillSigned(credential, await keysOf(directory, options), nowSeconds)) return undefined
+  if (directory.version === former.version && directory.version !== '') return caller
+  const key = await directory.apiKey(token.key)
+  if (key === undefined || (await endedBy(token, key, directory)) !== undefined) return undefined
+  return { ...caller, operator: key.operator, organizationId: token.org ?? key.organizationId }
+}
+
 /** Why a token is not good any more although it was signed here and has not expired; undefined if it is good. */
 export async function endedBy(
   { par = [], jti, sub, org }: ServiceTokenClaims,
@@ -230,7 +259,7 @@ export async function endedBy(
   directory: DirectorySnapshot,
 ): Promise<'revoked' | 'membership' | undefined> {
   // Revoking a token revokes its children.
-  if (await directory.areRevoked([...par, jti])) return 'revoked'
+  if (await directory.isRevoked(jti, par)) return 'revoked'
   if (!isLive(key) || key.userId !== sub) return 'revoked'
   return org === undefined || (await isOrganizationAdmin(key, org, directory)) ? undefined : 'membership'
 }

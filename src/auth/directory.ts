@@ -112,10 +112,17 @@ function createSnapshot(store: Pick<Store, 'get' | 'getMany' | 'range'>, { recor
         () => signingKeysKey,
         (sealed) => keyRing(readSigningKeys(sealed, sealingKey)),
       ),
-    /** Whether one of the tokens with these ids was revoked: a token may have 150 that it was minted with. */
-    async areRevoked(ids: readonly string[]): Promise<boolean> {
-      const found = await store.getMany(ids.map((jti) => keyOf('revocation', jti)))
-      return found.some((value) => value !== undefined)
+    /**
+     * Whether a token, or one of those that it was minted with, was revoked. A token may have 150 of these, which all
+     * that were minted with the same one share: they are looked up once.
+     */
+    async isRevoked(jti: string, par: readonly string[] = []): Promise<boolean> {
+      const lineage = keyIn(`lineage\0${par.at(-1)}`)
+      const asked = par.length === 0 || records.has(lineage) ? [jti] : [...par, jti]
+      const found = await store.getMany(asked.map((id) => keyOf('revocation', id)))
+      if (found.some((value) => value !== undefined)) return true
+      if (asked.length > 1 && version !== '') records.set(lineage, { value: true }, { size: smallRecordBytes })
+      return false
     },
     view: (namespace: string, name: string) =>
       read(`view\0${namespace}\0${name}`, () => keyOf('view', namespace, name), readView),

@@ -21,7 +21,7 @@ export function makerOf({ keyId, token }: Caller): Maker {
 
 /** Whether the maker could access the namespace now. A token's expiry does not count: a link is for another person. */
 export async function isStillGood(maker: Maker, namespace: string, directory: DirectorySnapshot): Promise<boolean> {
-  if (await directory.areRevoked(maker.tokens)) return false
+  if (await directory.isRevoked(maker.tokens.at(-1) ?? '', maker.tokens.slice(0, -1))) return false
   const [key, record] = [await directory.apiKey(maker.keyId), await directory.namespace(namespace)]
   if (!isLive(key) || record === undefined) return false
   const { organizationId = key.organizationId } = maker

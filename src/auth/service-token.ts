@@ -52,6 +52,11 @@ export function verifyToken(token: string, { keys, issuer, path, nowSeconds }: V
   return clock === undefined ? { claims } : { refused: clock, signed: claims }
 }
 
+/** Whether a token whose signature was found to be ours is still signed with a key that is accepted. */
+export function isStillSigned(token: string, { all }: KeyRing, nowSeconds: number): boolean {
+  return all.some((key) => signs(key, token) && isAccepted(key, nowSeconds))
+}
+
 /** The claims of a token that was valid when it was minted here, expired or not, wherever it is good. */
 export function issuedClaims(
   token: string,

@@ -117,7 +117,7 @@ async function lookUp(
   const verified = keys && verifyToken(token, { keys, issuer: iss, path: undefined, nowSeconds: iat })
   const directory = await createDirectory(store).current()
   const revoked: string[] = []
-  for (const id of [...par, jti]) if (await directory.areRevoked([id])) revoked.push(id)
+  for (const id of [...par, jti]) if (await directory.isRevoked(id)) revoked.push(id)
   if (!isLive(await directory.apiKey(key))) revoked.push(key)
   const stored = await store.get(keyOf('baseUrl'))
   const baseUrl = stored && textOf(stored)

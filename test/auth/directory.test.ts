@@ -46,7 +46,7 @@ test('what is not there is looked for each time: made-up names push nothing out'
   const snapshot = await directory.current()
   expect([await snapshot.namespace('none'), await snapshot.namespace('none')]).toEqual([undefined, undefined])
   expect(await snapshot.hasOrganization('none')).toBe(false)
-  expect(await snapshot.areRevoked(['none'])).toBe(false)
+  expect(await snapshot.isRevoked('none')).toBe(false)
   expect(reads(keyOf('namespace', 'none'))).toBe(2)
 })
 

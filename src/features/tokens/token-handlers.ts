@@ -68,7 +68,7 @@ async function revokeToken(deps: TokenDeps, request: Request): Promise<Response>
     throw invalidRequest('send `token`, a token that this postern minted, or `tokenId`, and not both')
   const isChanged = await change(async (context) => {
     if (claims === undefined) requireMayRevoke(context, tokenIdKey, jti) // 403
-    if (await context.directory.areRevoked([jti])) return { result: false }
+    if (await context.directory.isRevoked(jti)) return { result: false }
     const write = await revocationOfToken(store, jti, { exp: claims?.exp, nowSeconds: secondsOf(clock) })
     return { write, result: true }
   })

@@ -13,6 +13,7 @@ import { openMemoryStore } from '../../support/memory-store.ts'
 import {
   createTestPlatform,
   seed,
+  signingKeyRecord,
   startOfTime,
   type TestPlatform,
   type TestPlatformOptions,
@@ -89,6 +90,7 @@ describe('a stream ends', () => {
       revokeToken(platform.store, claimsOf(token).jti, { exp: undefined, nowSeconds: startOfTime / 1000 }),
     'when the token that it was minted with is': (token) =>
       revokeToken(platform.store, claimsOf(token).par[0], { exp: undefined, nowSeconds: startOfTime / 1000 }),
+    'when its signing key is revoked': () => platform.setSigningKeys([signingKeyRecord('another key')]),
     'when its key is revoked': async () => {
       for (const { keyId } of await listApiKeys(platform.store)) await revokeApiKey(platform.store, keyId, new Date(0))
     },
@@ -117,8 +119,12 @@ describe('a stream ends', () => {
         body: JSON.stringify({ metadata: { team: 'other' } }),
       }),
   }
-  for (const [when, happens] of Object.entries(ends)) {
+  for (const [when, happens, fastLane] of Object.entries(ends).flatMap(([when, happens]) => [
+    [when, happens, true] as const,
+    [`${when}, without the fast lane`, happens, false] as const,
+  ])) {
     test(when, async () => {
+      if (!fastLane) await start({ fastLane })
       const parent = await mintToken(platform.fetch, sampleKeys.linus, { policy: [{ metadata: { team: 'ops' } }] })
       const { read, reader } = await opened(await mintToken(platform.fetch, parent))
       await tick()
@@ -139,6 +145,30 @@ describe('a stream ends', () => {
     const { jti, par } = platform.audited.findLast(({ event }) => event === 'token.minted') ?? {}
     return `.${Buffer.from(JSON.stringify({ jti, par })).toString('base64url')}.`
   }
+})
+
+test('a stream is looked at without asking again what no change of the directory can have changed', async () => {
+  const store = openMemoryStore()
+  const revocations = keyOf('revocation', '')[0]
+  let asked = 0
+  const getMany: typeof store.getMany = (keys) => {
+    asked += keys.filter(([kind]) => kind === revocations).length
+    return store.getMany(keys)
+  }
+  await start({ store: { ...store, getMany }, fastLane: false })
+  let parent = await mintToken(platform.fetch, sampleKeys.ada)
+  for (let i = 0; i < 2; i += 1) parent = await mintToken(platform.fetch, parent)
+  const tokens = [await mintToken(platform.fetch, parent), await mintToken(platform.fetch, parent)]
+  await opened(tokens[0] as string)
+  asked = 0
+  await tick()
+  expect(asked).toBe(0)
+  await platform.store.commit({ puts: [{ key: directoryVersionKey, value: seed('another') }] })
+  await tick()
+  expect(asked).toBe(4)
+  // Tokens with one parent share its ancestors, which are looked up once.
+  for (const token of tokens) await platform.fetch('/connect/northwind', { headers: headers(token) })
+  expect(asked).toBe(6)
 })
 
 test('a stream whose connection leads to another server does not ask for its request to be sent again', async () => {
