@@ -122,9 +122,9 @@ async function deleteNamespace(deps: OrganizationDeps, request: Request): Promis
   try {
     await audit.recordDone('namespace.deleted', { ...auditedCaller(caller), namespace: deleted })
   } finally {
-    // Nobody can access them any more; the mark says that they are going, to this process and to the next.
-    const removed = deps.deletions.remove(deleted, allowanceOf(request).holder)
-    removed.catch(() => {})
+    // Nobody can access them any more; the mark says that they are going, to this process and to the next. A removal
+    // that fails is continued within the hour.
+    const removed = deps.deletions.remove(deleted, allowanceOf(request).holder).catch(() => {})
     await within(deletionAnswerMs, removed, () => {})
   }
   return new Response(JSON.stringify({ success: true, name: deleted }), { headers: privateJson })
