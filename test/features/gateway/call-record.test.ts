@@ -420,7 +420,8 @@ describe('the outcome of a call', () => {
     }
     const fairness = { ...createFairness(), passes: createOwnerPasses((run) => void passes.push(run)) }
     const busy = await createTestPlatform({ callLog: log, upstream, fairness, store: platform.store, fastLane: false })
-    answer = stream(result({}))
+    // None is answered: that would be recorded before its client goes.
+    answer = stream(progress).repeat(100)
     const streams: ReadableStream[] = []
     for (let i = 0; i < 3 * ownerRequestsPerPassMax; i += 1) {
       const response = await busy.fetch('/connect/ada/up/mcp', {
