@@ -79,10 +79,10 @@ async function createConnection(deps: ConnectionDeps, request: Request): Promise
   refuseQuery(request.url) // 400
   const write = readWrite(await readJsonBody(request, connectionBody)) // 400
   const probing = createProbing(deps.upstream, context)
+  await paceIndex(request, write)
   // The generated id may be taken; then another one is generated.
   const created = await decideAgain(`the namespace ${namespace}`, async () => {
     await probing.ask() // 400
-    await paceIndex(request, write)
     const ref = { namespace, connectionId: newConnectionId() }
     return allowanceOf(request).commit(async () =>
       createOne(deps, { write, ref, context: await mayWriteNow(deps, request) }, probing),
@@ -104,10 +104,10 @@ async function replaceConnection(deps: ConnectionDeps, request: Request): Promis
   // A write that names no server is for that of the connection as it was when the request came.
   const isForThisOne = write.mcpUrl === undefined && write.server === undefined
   const known = isForThisOne ? await findConnection(store, namespace, connectionId) : undefined
+  await paceIndex(request, write)
   return decideAgain(queue, async () => {
     // Nobody waits for the server meanwhile, only for the decision after it.
     await probing.ask() // 400
-    await paceIndex(request, write)
     return allowanceOf(request).write(queue, async () => {
       const now = await mayWriteNow(deps, request) // 401, 404, 403
       const asked = { write, ref: { namespace, connectionId }, context: now }
@@ -142,7 +142,7 @@ async function deleteConnection(deps: ConnectionDeps, request: Request): Promise
   return decideAgain(queue, () => allowanceOf(request).write(queue, decideNow, 'removal')) // 429, 503
 }
 
-/** Before the write has its place, which others wait for. */
+/** Once for a request, however often its write is decided, and before it has a place, which others wait for. */
 async function paceIndex(request: Request, { metadata }: Pick<ConnectionWrite, 'metadata'>): Promise<void> {
   const pairs = Object.keys(metadata ?? {}).length
   if (pairs > fewPairs) await allowanceOf(request).pace(pairs * pairMs)

@@ -269,4 +269,9 @@ test('a write of much metadata waits for its owner’s time before it takes a pl
   for (const request of [`PUT ${path}`, 'POST /connect/ada'])
     expect((await ada(platform)(request, mocked(pairs(64)))).status).toBeLessThan(300)
   expect(waits.map((wait) => Math.round(wait))).toEqual([10, 10])
+  // A write that contacts its server is decided again when that has answered, and is counted once.
+  const far = { mcpUrl: 'https://far.example.com/mcp', metadata: pairs(64) }
+  for (const request of ['PUT /connect/ada/far', 'POST /connect/ada'])
+    expect((await ada(platform)(request, far)).status).toBe(201)
+  expect(waits.map((wait) => Math.round(wait))).toEqual([10, 10, 10, 10])
 })
