@@ -112,11 +112,11 @@ export class OutcomeSearch {
   }
 
   #readValue(firstByte: number): void {
-    // Of `null` and `true`, which no other value begins like.
     const awaited = this.#awaited
     this.#awaited = ''
     if (awaited === 'id') this.#readId(firstByte)
     else if (awaited === 'method') this.#hasMethod = true
+    // `null` and `true`, which no other value begins like.
     else if (awaited === 'error') this.#hasError = firstByte !== 0x6e
     else if (awaited === 'isError') this.#isToolError = firstByte === 0x74
     else [this.#hasResult, this.#isToolError] = [true, false]
@@ -133,7 +133,7 @@ export class OutcomeSearch {
 }
 
 function textIn(bytes: Buffer): string {
-  const text = bytes.toString('latin1')
+  const text = bytes.toString()
   try {
     return text.includes('\\') ? String(parseForeign(`"${text}"`)) : text
   } catch {

@@ -38,6 +38,12 @@ function expected(answer: Record<string, unknown>) {
   return { outcome: isError ? 'tool_error' : 'ok' }
 }
 
+test('is that of a request whose id has letters of several bytes', () => {
+  const search = new OutcomeSearch()
+  search.add(Buffer.from('{"id":"é🏕","result":{}}'))
+  expect([search.stated('é🏕'), search.stated('e')]).toEqual([{ outcome: 'ok' }, undefined])
+})
+
 /** Characters as JSON may have them, too. */
 const escaped = (text: string) => text.replaceAll('E', String.raw`\u0045`)
 
