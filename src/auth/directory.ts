@@ -118,7 +118,7 @@ function createSnapshot(store: Pick<Store, 'get' | 'getMany' | 'range'>, { recor
      */
     async isRevoked(jti: string, par: readonly string[] = []): Promise<boolean> {
       const lineage = keyIn(`lineage\0${par.at(-1)}`)
-      const asked = par.length === 0 || records.has(lineage) ? [jti] : [...par, jti]
+      const asked = par.length === 0 || records.get(lineage) !== undefined ? [jti] : [...par, jti]
       const found = await store.getMany(asked.map((id) => keyOf('revocation', id)))
       if (found.some((value) => value !== undefined)) return true
       if (asked.length > 1 && version !== '') records.set(lineage, { value: true }, { size: smallRecordBytes })

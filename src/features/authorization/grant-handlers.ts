@@ -48,11 +48,9 @@ async function grantsOf({ store, clock }: SharedParts, context: RequestContext, 
   const live: Grant[] = []
   const of = wanted === undefined ? undefined : { userId: wanted }
   const listed = { of, allowance: allowanceOf(request) }
-  for (const grant of await listGrants(store, secondsOf(clock), listed)) {
-    const isWanted = wanted === undefined || grant.userId === wanted
-    // A grant ends when the API key of the user who allowed it is revoked.
-    if (isWanted && isLive(await context.directory.apiKey(grant.keyId))) live.push(grant)
-  }
+  // A grant ends when the API key of the user who allowed it is revoked.
+  for (const grant of await listGrants(store, secondsOf(clock), listed))
+    if (isLive(await context.directory.apiKey(grant.keyId))) live.push(grant)
   return { grants: pageOf(live, page).map(shownGrant), pagination: paginationOf(page, live.length) }
 }
 

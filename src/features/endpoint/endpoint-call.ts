@@ -213,7 +213,7 @@ function* rewriting(
   const isMocked = stored.connection.mock?.enabled === true
   const replace: ReplaceValue = (path, raw) => {
     if (path.length === 1 && isOtherSpelling(String(path[0])))
-      throw new SyntaxError('An event must have the names of JSON-RPC in their own letters')
+      throw new SyntaxError('An event must write id, method, result and error in lower case')
     if (path.length === 1 && path[0] === 'id') {
       // A mock asks for nothing, and answers the client's own id.
       if (raw === 'null' || raw === rawId || isMocked) return JSON.stringify(message.id)

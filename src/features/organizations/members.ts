@@ -20,7 +20,7 @@ import type { Store } from '../../storage/store.ts'
 import type { OrganizationDeps } from './organization-deps.ts'
 
 const memberShape = validatorOf(MemberWrite)
-const everyRole: readonly Role[] = ['owner', 'admin', 'member']
+export const everyRole: readonly Role[] = ['owner', 'admin', 'member']
 const userShape = validatorOf(UserId)
 const idShape = validatorOf(OrganizationId)
 

@@ -22,7 +22,14 @@ import { refuseFixture } from '../../storage/fixture-places.ts'
 import { keyOf, ownedBy, prefixRange } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
 import { recordRevoked, revocationsOfKeys } from './api-keys.ts'
-import { everyMember, organizationIn, organizationMissing, requireRole, requireRoomForMember } from './members.ts'
+import {
+  everyMember,
+  everyRole,
+  organizationIn,
+  organizationMissing,
+  requireRole,
+  requireRoomForMember,
+} from './members.ts'
 import type { OrganizationDeps } from './organization-deps.ts'
 
 const organizationShape = validatorOf(OrganizationWrite)
@@ -32,11 +39,11 @@ export const organizationHandlers = handlersOf({ getOrganization, putOrganizatio
 async function getOrganization(deps: OrganizationDeps, request: Request): Promise<Response> {
   const { authorizer, store } = deps
   const context = await authorizer.authenticate(request) // 401, 429
-  await requireRole(store, context, ['owner', 'admin', 'member']) // 403, 404
+  await requireRole(store, context, everyRole) // 403, 404
   refuseQuery(request.url) // 400
   const detail = await readDetail(store, request) // 404, 429
   // It may have waited for its caller's time.
-  await requireRole(store, await authorizer.authenticate(request, true), ['owner', 'admin', 'member']) // 401, 403, 404
+  await requireRole(store, await authorizer.authenticate(request, true), everyRole) // 401, 403, 404
   return detailResponse(request, detail)
 }
 

@@ -113,6 +113,21 @@ async function call(connection: string, name: unknown, args?: object, credential
   return { status: response.status, text: await response.text() }
 }
 
+/** A platform whose server answers calls with this stream, however long that stays open. */
+async function answeringCalls(body: ReadableStream<Uint8Array>): Promise<TestPlatform> {
+  const held = await createTestPlatform({
+    callLog: log,
+    upstream: {
+      send: async (request) =>
+        Buffer.from(request.body ?? '').includes('tools/call')
+          ? { status: 200, headers: { 'content-type': 'text/event-stream' }, body }
+          : upstream.send(request),
+    },
+  })
+  await apiOf(held.fetch, sampleKeys.ada)('PUT /connect/ada/up', { mcpUrl: 'https://up.example.com/mcp' })
+  return held
+}
+
 test('a call is a line, with who and what and how, and without its arguments', async () => {
   const args = { latitude: 45.3, longitude: -121.7 }
   await call('northwind/weather-ada', 'get_current_conditions', args)
@@ -279,16 +294,7 @@ describe('the outcome of a call', () => {
     const open = new ReadableStream<Uint8Array>({
       start: (controller) => controller.enqueue(Buffer.from(stream(result({})))),
     })
-    const held = await createTestPlatform({
-      callLog: log,
-      upstream: {
-        send: async (request) =>
-          Buffer.from(request.body ?? '').includes('tools/call')
-            ? { status: 200, headers: { 'content-type': 'text/event-stream' }, body: open }
-            : upstream.send(request),
-      },
-    })
-    await apiOf(held.fetch, sampleKeys.ada)('PUT /connect/ada/up', { mcpUrl: 'https://up.example.com/mcp' })
+    const held = await answeringCalls(open)
     const reader = (await begun(held)).body?.getReader()
     for (let text = ''; !text.includes('"result"'); )
       text += Buffer.from((await reader?.read())?.value ?? []).toString()
@@ -395,16 +401,7 @@ describe('the outcome of a call', () => {
     const text = large({ isError: true })
     const bytes = Buffer.from(text)
     const slow = new ReadableStream<Uint8Array>({ start: (controller) => controller.enqueue(bytes.subarray(0, -20)) })
-    const held = await createTestPlatform({
-      callLog: log,
-      upstream: {
-        send: async (request) =>
-          Buffer.from(request.body ?? '').includes('tools/call')
-            ? { status: 200, headers: { 'content-type': 'text/event-stream' }, body: slow }
-            : upstream.send(request),
-      },
-    })
-    await apiOf(held.fetch, sampleKeys.ada)('PUT /connect/ada/up', { mcpUrl: 'https://up.example.com/mcp' })
+    const held = await answeringCalls(slow)
     const whole = createOutcomeReader(1, 'application/json', atOnce)
     await whole.add(bytes.subarray(0, -20))
     expect([whole.found(), await whole.stated()]).toEqual([undefined, { outcome: 'upstream_error' }])
