@@ -15,6 +15,20 @@ export function openObject<P extends TProperties>(properties: P): TObject<P> {
   return Type.Object(properties, { additionalProperties: true })
 }
 
+/** The schema with every object in it open: for a reader whose writer may be of a later version. */
+export function opened<S extends TSchema>(schema: S): S {
+  const copyOf = (part: unknown): unknown => {
+    if (Array.isArray(part)) return part.map(copyOf)
+    if (typeof part !== 'object' || part === null) return part
+    // Spread for the symbols by which TypeBox knows a schema.
+    const copy: Record<string, unknown> = { ...part }
+    for (const [key, value] of Object.entries(copy)) copy[key] = copyOf(value)
+    if (copy['additionalProperties'] === false) copy['additionalProperties'] = true
+    return copy
+  }
+  return copyOf(schema) as S
+}
+
 /** A value of the schema, or null. */
 export function nullable<T extends TSchema>(schema: T) {
   return Type.Union([schema, Type.Null()])

@@ -5,6 +5,7 @@ import { Type } from '@sinclair/typebox'
 import { allConnections, allPages, cleanUrl, openClient, pathSegment } from '../../src/cli/client/api-client.ts'
 import { parseJson } from '../../src/cli/json-input.ts'
 import { createProgram } from '../../src/cli/program.ts'
+import { PinList } from '../../src/model/pins.ts'
 
 describe('a name in a path', () => {
   test('stays one segment', () => {
@@ -33,6 +34,17 @@ test('an answer that is not JSON is no success', async () => {
   const url = `http://127.0.0.1:${server.port}`
   const client = openClient({ url }, { POSTERN_TOKEN: 'a-key', XDG_CONFIG_HOME: '/nonexistent' })
   await expect(client.request('GET', '/me')).rejects.toThrow(`${url} does not answer as postern does`)
+})
+
+test('an answer of a later version may have more fields, in every object', async () => {
+  const tool = { name: 'greet', state: 'accepted', hash: 'a', findings: [], since: 1 }
+  const answer = { pins: 'warn', tools: [tool], instructions: null, later: {} }
+  using server = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => Response.json(answer) })
+  const url = `http://127.0.0.1:${server.port}`
+  const client = openClient({ url }, { POSTERN_TOKEN: 'a-key', XDG_CONFIG_HOME: '/nonexistent' })
+  expect(await client.request('GET', '/connect/acme/a/.pins', { reads: PinList })).toEqual(answer)
+  const other = Type.Object({ missing: Type.String() }, { additionalProperties: false })
+  await expect(client.request('GET', '/me', { reads: other })).rejects.toThrow('does not answer as postern does')
 })
 
 test('an error that postern did not write says who may have, and a 404 below a namespace names it', async () => {

@@ -4,7 +4,7 @@ import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { CommandError, errorTable } from '../../errors.ts'
 import { oneLine } from '../../ops/escape-control.ts'
 import { validatorOf } from '../../schema/check.ts'
-import { nullable, OptionalText } from '../../schema/shapes.ts'
+import { nullable, OptionalText, opened } from '../../schema/shapes.ts'
 import { type Environment, readHosts } from './hosts.ts'
 
 /** Ours: bytes of an answer that a command reads; the largest page has a tenth of it. Past it: the command fails. */
@@ -127,7 +127,7 @@ export function openClient(
       throw new CommandError(`${url} redirects to ${oneLine(elsewhere)}: name that address if you trust it`)
     const answer = await readAnswer(response, url)
     if (ok && answer === undefined) throw notOfPostern()
-    if (ok && validatorOf(reads ?? Type.Object({})).isValid(answer)) return answer
+    if (ok && validatorOf(opened(reads ?? Type.Object({}))).isValid(answer)) return answer
     if (ok) throw notOfPostern()
     // Some operations have the message alone, as `error`.
     const { error = '', message = error } = validatorOf(ErrorAnswer).isValid(answer) ? answer : {}
