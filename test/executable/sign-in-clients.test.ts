@@ -39,7 +39,7 @@ const grantOf = async (client: string) =>
 
 describe.skipIf(!existsSync(mcpRemote))('mcp-remote', () => {
   test.concurrent('lists and calls the tools of all connections through one endpoint', async () => {
-    const { ask, signIn, child } = remote(whole, 'remote-whole')
+    const { ask, signIn, child } = await remote(whole, 'remote-whole')
     const greeted = ask(1, 'initialize', greeting)
     await signIn([])
     expect(await greeted).toMatchObject({ result: { serverInfo: { name: 'postern' } } })
@@ -52,7 +52,7 @@ describe.skipIf(!existsSync(mcpRemote))('mcp-remote', () => {
   })
 
   test.concurrent('gets from a URL to a call of the tools that were allowed, and no further once the grant is revoked', async () => {
-    const { ask, signIn, child, told } = remote(endpoint, 'remote')
+    const { ask, signIn, child, told } = await remote(endpoint, 'remote')
     const greeted = ask(1, 'initialize', greeting)
     await signIn([
       ['access', 'some'],
@@ -243,8 +243,9 @@ function atHome(name: string, more: Readonly<Record<string, string>>) {
 const greeting = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'test', version: '1' } }
 
 /** mcp-remote for this URL, and a person who signs in where it says. `choices`: fields of the consent page. */
-function remote(url: string, folder: string) {
-  const child = Bun.spawn(['node', mcpRemote, url], {
+async function remote(url: string, folder: string) {
+  // The port that it would choose may be among those that the system gives to others before it listens.
+  const child = Bun.spawn(['node', mcpRemote, url, String(await freePort())], {
     cwd: place.folder,
     env: {
       PATH: `${noBrowser()}:${process.env['PATH']}`,
@@ -297,17 +298,19 @@ function linesOf(stream: ReadableStream<Uint8Array>): (isWanted: (line: string) 
   const reader = stream.getReader()
   const decoder = new TextDecoder()
   let text = ''
+  const seen: string[] = []
   return async (isWanted) => {
     for (;;) {
       const end = text.indexOf('\n')
       if (end >= 0) {
         const line = text.slice(0, end)
         text = text.slice(end + 1)
+        seen.push(line)
         if (isWanted(line)) return line
         continue
       }
       const { done, value } = await reader.read()
-      if (done) throw new Error('the client ended')
+      if (done) throw new Error(`the client ended, after: ${[...seen.slice(-20), text].join('\n')}`)
       text += decoder.decode(value, { stream: true })
     }
   }
