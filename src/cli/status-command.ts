@@ -35,7 +35,8 @@ export async function status(given: string | undefined, flags: StatusFlags, term
     () => undefined,
     ({ message }: Error) => message,
   )
-  const key = process.env['POSTERN_TOKEN'] || readHosts(process.env).keys[url]
+  const { current, keys } = readHosts(process.env)
+  const key = process.env['POSTERN_TOKEN'] || keys[url]
   const read = (path: string, credential?: string) =>
     ask(url, path, credential)
       .then((response) => (response.ok ? (response.json() as Promise<Record<string, unknown>>) : undefined))
@@ -44,6 +45,8 @@ export async function status(given: string | undefined, flags: StatusFlags, term
     ['address', url],
     ['answers', problem === undefined ? 'yes' : `no: ${problem}`],
   ]
+  if (problem !== undefined && given === undefined && current !== undefined && current !== url)
+    facts.push(['logged in to', `${current}: see \`postern status ${current}\``])
   if (problem === undefined) {
     const document = (await read('/openapi.json')) as
       | { info?: { version?: string }; servers?: readonly { url?: string }[] }

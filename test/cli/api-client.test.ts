@@ -68,6 +68,9 @@ test('an error that postern did not write says who may have, and a 404 below a n
   answer = () => Response.json({ error: 'not_found', message: 'The resource was not found' }, { status: 404 })
   expect(await errorOf('/connect/acme%2Ftools/.tools')).toStartWith('there is no namespace acme/tools, or nothing of')
   expect(await errorOf('/other')).toBe('The resource was not found')
+  const named = { POSTERN_TOKEN: 'a-key', POSTERN_NAMESPACE: 'acme', XDG_CONFIG_HOME: '/nonexistent' }
+  const request = openClient({ url, namespace: 'acme' }, named).request('GET', '/connect/acme/.tools')
+  await expect(request).rejects.toThrow('see `postern namespace list` (POSTERN_NAMESPACE is acme)')
 })
 
 test('advice fits the error: a key does not help where the upstream wants a sign-in', async () => {

@@ -47,6 +47,18 @@ describe('a table', () => {
     expect(printed(true)).toBe('USER  ROLE\nada   owner\n')
     expect(printed(false)).toBe('ada\towner\n')
   })
+
+  test('that is empty is said to be, on a terminal alone', () => {
+    const said = (onTerminal: boolean, json = false) => {
+      process.stdout.isTTY = onTerminal
+      const [out, aside] = [terminal(), terminal()]
+      contextOf({ url: 'http://x', json }, { ...out, stderr: aside.stdout }, 'a-key').show({}, ['USER', 'ROLE'], [])
+      return [out.text(), aside.text()]
+    }
+    expect(said(true)).toEqual(['', 'there is nothing to list\n'])
+    expect(said(false)).toEqual(['', ''])
+    expect(said(true, true)).toEqual(['{}\n', ''])
+  })
 })
 
 test('one thing is singular', async () => {

@@ -3,6 +3,7 @@
 import { describe, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { writeHosts } from '../../src/cli/client/hosts.ts'
 import { mintToken } from '../api/cases.ts'
 import { get, run, sampleFolder, sendTo, startServer, workplace } from '../support/executable.ts'
 import { freePort } from '../support/free-port.ts'
@@ -65,6 +66,11 @@ describe('commands', () => {
     const none = await run(empty, asked)
     expect({ code: none.code, stderr: none.stderr }).toEqual({ code: 1, stderr: '' })
     expect(none.stdout).toMatch(/^address .*\nanswers +no: .* does not answer \(ECONNREFUSED\)\n$/)
+    // Somebody who is logged in elsewhere may have meant that platform.
+    const environment = { XDG_CONFIG_HOME: join(empty.folder, 'config') }
+    writeHosts(environment, { current: server.url, keys: {} })
+    const elsewhere = await run(empty, asked, environment)
+    expect(elsewhere.stdout).toEndWith(`logged in to  ${server.url}: see \`postern status ${server.url}\`\n`)
   })
 
   test('docs: the list of pages, a page, and none', async () => {

@@ -138,7 +138,10 @@ export function openClient(
 
   function textFor(code: string, message: string, missing: string | undefined): string {
     // Another message names what is missing itself.
-    if (code === 'not_found' && missing !== undefined && message.endsWith('not found')) return missing
+    if (code === 'not_found' && missing !== undefined && message.endsWith('not found'))
+      return namespace !== undefined && namespace === environment['POSTERN_NAMESPACE']
+        ? `${missing} (POSTERN_NAMESPACE is ${namespace})`
+        : missing
     // An upstream's 401 has nothing to do with the key.
     if (code !== 'unauthorized') return message
     const expiry = expiryOf(credential ?? '')

@@ -114,8 +114,10 @@ export function contextOf<Flags>(flags: ClientFlags & Flags, { stdout, stderr }:
     /** Prints the body with `--json`, or else a sentence about it. */
     say: (body: unknown, sentence: string) => stdout(`${isJson ? JSON.stringify(body) : oneLine(sentence)}\n`),
     /** Prints the body with `--json`, or else rows: a table on a terminal, elsewhere columns divided by tabs. */
-    show: (body: unknown, heading: readonly string[], rows: readonly (readonly unknown[])[]) =>
-      stdout(isJson ? `${JSON.stringify(body)}\n` : columns(heading, rows)),
+    show: (body: unknown, heading: readonly string[], rows: readonly (readonly unknown[])[]) => {
+      if (rows.length === 0 && !isJson && process.stdout.isTTY) return stderr('there is nothing to list\n')
+      return stdout(isJson ? `${JSON.stringify(body)}\n` : columns(heading, rows))
+    },
     /** Prints the body as JSON that people read; on one line with `--json`. */
     print: (body: unknown) => stdout(`${JSON.stringify(body, null, isJson ? 0 : 2)}\n`),
   }
