@@ -44,8 +44,9 @@ export async function restoreCommand(file: string, { data }: Pick<Place, 'data'>
       const secret = await restore(file, join(data, 'store'))
       writeFileSync(join(data, 'instance-secret'), `${secret}\n`, { mode: 0o600, flush: true })
     })
-    // The backup's disk may have damaged it: better to know now. The index is rebuilt if it does not match.
-    await verify({ data, repair: true }, terminal).catch((error: unknown) => {
+    // The backup's disk may have damaged it: better to know now. The index is rebuilt if it does not match, and what
+    // was not valid when the backup was made is no reason to be without the rest.
+    await verify({ data, repair: true, isRestored: true }, terminal).catch((error: unknown) => {
       if (!(error instanceof CommandError)) throw error
       const problems = error.message.replace(/\nrestore a backup$/, '')
       throw new CommandError(`${problems}\n${file} is damaged, and nothing was restored: use another backup`, 1, {

@@ -19,6 +19,8 @@ import type { Terminal } from './terminal.ts'
 interface Flags extends Place {
   /** Rebuild the index. */
   readonly repair?: boolean
+  /** It comes from a backup: what was stored so is no reason to be without it. */
+  readonly isRestored?: boolean
 }
 
 /**
@@ -28,12 +30,13 @@ interface Flags extends Place {
 export async function verify(flags: Flags, terminal: Terminal): Promise<void> {
   // A database checks its own structure.
   if (flags.store !== undefined && flags.store !== '') return verifyDatabase(flags, terminal)
-  if (process.env[verifyChildVariable] !== undefined) return verifyHere(flags, terminal)
+  const here = process.env[verifyChildVariable]
+  if (here !== undefined) return verifyHere({ ...flags, isRestored: here === restored }, terminal)
   const program = isCompiled ? [process.execPath] : [process.execPath, Bun.main]
   const args = ['verify', '--data', flags.data]
   if (flags.repair === true) args.push('--repair')
   const child = Bun.spawn([...program, ...args], {
-    env: { ...process.env, [verifyChildVariable]: '1' },
+    env: { ...process.env, [verifyChildVariable]: flags.isRestored === true ? restored : 'stored' },
     stdin: 'ignore',
     stdout: 'pipe',
     stderr: 'pipe',
@@ -52,8 +55,9 @@ export async function verify(flags: Flags, terminal: Terminal): Promise<void> {
   terminal.stdout(stdout)
 }
 
-/** Tells the child that it is the child. */
+/** Tells the child that it is the child, and where the store comes from. */
 const verifyChildVariable = 'POSTERN_VERIFY_HERE'
+const restored = 'restored'
 
 /** The check itself, in the child. Without `--repair` it only reads, so it may run beside a server. */
 async function verifyHere(flags: Flags, terminal: Terminal): Promise<void> {
@@ -84,21 +88,25 @@ async function verifyDatabase(flags: Flags, terminal: Terminal): Promise<void> {
 
 /** The check of all records, whatever store they are in. */
 async function verifyRecords(flags: Flags, terminal: Terminal, sealingKey: Buffer, store: Repair): Promise<void> {
-  const { data, repair = false } = flags
+  const { data, repair = false, isRestored = false } = flags
   const progress = commandProgress(terminal)
   const findings = await verifyStore(store.scan, sealingKey, progress.step)
   progress.end()
-  const { problems, indexProblems } = findings
+  const { damaged, problems, indexProblems } = findings
   if (indexProblems.length > 0 && repair) {
     await rebuildIndex(store, findings)
     await auditCommand(data, 'index.rebuilt', { connections: findings.connections })
     terminal.stdout(`the index of ${countText(findings.connections, 'connection')} was rebuilt\n`)
   }
-  const advice = problems.length > 0 ? 'restore a backup' : 'run `postern verify --repair`'
-  const left = [...problems, ...(repair ? [] : indexProblems)]
+  const left = [...damaged, ...problems, ...(repair ? [] : indexProblems)]
+  const more = left.length > problemsShownMax ? [`and ${left.length - problemsShownMax} more`] : []
+  const shown = (advice: string) => [...left.slice(0, problemsShownMax).map(oneLine), ...more, advice].join('\n')
+  if (isRestored && damaged.length === 0 && problems.length > 0)
+    return terminal.stderr(`${shown('these were so when the backup was made: write them again')}\n`)
   if (left.length > 0) {
-    const more = left.length > problemsShownMax ? [`and ${left.length - problemsShownMax} more`] : []
-    throw new CommandError([...left.slice(0, problemsShownMax).map(oneLine), ...more, advice].join('\n'))
+    const invalid =
+      problems.length > 0 ? 'restore a backup, or write these records again' : 'run `postern verify --repair`'
+    throw new CommandError(shown(damaged.length > 0 ? 'restore a backup' : invalid))
   }
   if (indexProblems.length === 0) {
     terminal.stdout(

@@ -42,7 +42,7 @@ export async function verifyStore(scan: Scan, sealingKey: Buffer, onProgress: (w
     if (value === undefined) {
       if (parsed?.kind === 'indexEntry')
         indexProblems.push(`${recordName(key)}: cannot be read, nor the entries before it`)
-      else records.problems.push(`${recordName(key)}: cannot be read: its checksum does not match`)
+      else records.damaged.push(`${recordName(key)}: cannot be read: its checksum does not match`)
     } else if (parsed?.kind === 'indexEntry' || isDirectoryIndex(key)) {
       actual.add(key)
       onProgress('index entries', actual.count)
@@ -58,9 +58,11 @@ export async function verifyStore(scan: Scan, sealingKey: Buffer, onProgress: (w
   }
   const usages = records.usages.entries()
   // If a record is unreadable its size is unknown, and the count would be wrong for that reason only.
-  if (problems.length === 0) indexProblems.push(...usageProblems(records.storedUsages, usages))
+  if (records.damaged.length + problems.length === 0) indexProblems.push(...usageProblems(records.storedUsages, usages))
   return {
-    /** Damaged or invalid records. Only a backup helps. */
+    /** Records that are not as they were written. Only a backup helps. */
+    damaged: records.damaged as readonly string[],
+    /** Records that are as they were written, and are not valid. */
     problems,
     /** Differences in the index and the usages. `rebuildIndex` repairs both. */
     indexProblems,
@@ -101,6 +103,7 @@ const isReadable = (kind: RecordKind, value: Uint8Array) => shapes.get(kind)?.is
 
 /** Checks records one at a time, and collects what must be compared at the end. */
 class RecordCheck {
+  readonly damaged: string[] = []
   readonly problems: string[] = []
   readonly usages = createUsages()
   /** By key (`latin1Key`). */
@@ -170,7 +173,7 @@ class RecordCheck {
         try {
           readSigningKeys(value, this.#sealingKey)
         } catch (error) {
-          this.problems.push((error as Error).message)
+          this.damaged.push((error as Error).message)
         }
     }
   }

@@ -54,13 +54,14 @@ export function readInputFields(schema: JsonObject): { readonly fields: InputFie
     const part = objectIn(given)
     const isRequired = required.has(property)
     const kind = kindOf(part)
-    if (kind === undefined) {
+    const { name, place } = placeOf(property, part['x-from'])
+    if (kind === undefined || name === '') {
       if (!isRequired || part['default'] !== undefined) continue
-      return { problem: `its configuration requires ${JSON.stringify(property)}, which is an object or a list` }
+      const what = name === '' ? 'has no name' : 'is an object or a list'
+      return { problem: `its configuration requires ${JSON.stringify(property)}, which ${what}` }
     }
     // Before a name is compared with all others: a schema may have any number of properties.
     if (fields.length === inputFieldsMax) return { problem: `its configuration has more than ${inputFieldsMax} fields` }
-    const { name, place } = placeOf(property, part['x-from'])
     if (place === 'headers' && (isRefusedHeader(name) || !/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/.test(name)))
       return { problem: `its configuration sends ${JSON.stringify(name)}, which is not a header that can be set` }
     // The form has each name once.

@@ -4,6 +4,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { type Static, type TObject, Type } from '@sinclair/typebox'
 import { searchedCharsMax, urlCharsMax } from '../limits.ts'
 import type { Problem } from '../schema/check.ts'
+import { cutText } from '../schema/cut-text.ts'
 import { closedObject, nullable, OptionalText, oneOf, openObject } from '../schema/shapes.ts'
 import { Url } from './connection.ts'
 import { QualifiedName, Slug } from './names.ts'
@@ -164,7 +165,7 @@ function searchedNames(names: readonly string[]): string[] {
   const found: string[] = []
   for (const name of names) {
     if (left <= 0) break
-    found.push(name.slice(0, left))
+    found.push(cutText(name, left))
     left -= name.length
   }
   return found

@@ -5,6 +5,7 @@
 
 import type { OperationKind, ResourceType } from '../model/constraint.ts'
 import type { ExplainedConstraint, Verdict } from '../model/explain.ts'
+import { cutText } from '../schema/cut-text.ts'
 import type { Block } from './block.ts'
 import { type Access, allows, fieldsInOrder, type PlainField } from './decide.ts'
 import { connectionIdFact, constraintAllows } from './metadata.ts'
@@ -126,7 +127,7 @@ function* onRule(rule: RpcRule, { rpc = [] }: Block, request: Described, body: R
   if (yield* body.matches(rule)) return allowed(`${path} contains a match of ${pattern}`)
   const text = body.textAt(path)
   const shown =
-    text === undefined ? 'has no value that can match' : `is ${JSON.stringify(text.slice(0, shownCharsMax))}`
+    text === undefined ? 'has no value that can match' : `is ${JSON.stringify(cutText(text, shownCharsMax))}`
   return refused(`${path} ${shown}; it ${must}`)
 }
 

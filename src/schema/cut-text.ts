@@ -1,9 +1,11 @@
 /** Shortens texts of others that postern keeps. */
 
 /**
- * The first characters of a text, in memory of their own: a slice of a text, and a text that contains one, keep the
- * whole in memory, of which somebody may send a megabyte for a name.
+ * The first characters of a text, none of them halved, in memory of their own: a slice of a text, and a text that
+ * contains one, keep the whole in memory, of which somebody may send a megabyte for a name.
  */
 export function cutText(text: string, most: number): string {
-  return text.length <= most ? text : Buffer.from(text.slice(0, most)).toString()
+  if (text.length <= most) return text
+  const isHalved = (text.codePointAt(most - 1) ?? 0) > 0xffff
+  return Buffer.from(text.slice(0, isHalved ? most - 1 : most)).toString()
 }

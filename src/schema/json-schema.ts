@@ -8,6 +8,7 @@
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import { schemaStepsMax } from '../limits.ts'
+import { cutText } from './cut-text.ts'
 import { compile, patternProblem } from './patterns.ts'
 import {
   applicationSteps,
@@ -272,7 +273,7 @@ function digestOf(value: unknown, budget: Budget): string {
 /** An ajv error as text, with the path in dot notation. */
 function inWords(error: ErrorObject, name: string): string {
   const text = wholeWords(error, name)
-  return text.length > argumentErrorCharsMax ? `${text.slice(0, argumentErrorCharsMax)}…` : text
+  return text.length > argumentErrorCharsMax ? `${cutText(text, argumentErrorCharsMax)}…` : text
 }
 
 function wholeWords({ instancePath, keyword, params, message = 'does not fit the schema' }: ErrorObject, name: string) {

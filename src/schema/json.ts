@@ -63,6 +63,8 @@ export interface JsonBounds {
   readonly valuesMax?: number
   /** Texts from which their hashes are looked at. By default `hashedTextsMin`: fewer hold up nobody by themselves. */
   readonly hashedTextsMin?: number | undefined
+  /** Whether texts may have halves of surrogate pairs, which mean different things to different readers. */
+  readonly allowsHalves?: boolean
   /** Takes the memory of all values before anything is built, keys included, and throws if there is none for them. */
   readonly owner?: { takeValues(values: number): void } | undefined
 }
@@ -99,7 +101,15 @@ export function readJson(text: string, bounds: JsonBounds): JsonResult {
 
 function* parsingText(
   text: string,
-  { depthMax, numbers = 'any', keysMax, valuesMax, hashedTextsMin: hashedFrom, owner }: JsonBounds,
+  {
+    depthMax,
+    numbers = 'any',
+    keysMax,
+    valuesMax,
+    hashedTextsMin: hashedFrom,
+    allowsHalves = false,
+    owner,
+  }: JsonBounds,
 ): Generator<number, JsonResult> {
   const parts = yield* countingParts(text)
   const tooMany = (count: number, max: number | undefined) => max !== undefined && count > max
@@ -121,7 +131,11 @@ function* parsingText(
   if (!areNumbersAtRisk && !text.includes('\\') && (yield* countingKeys(value, depthMax)) === parts.keys)
     return { value }
   const inexact: Inexact[] = []
-  const problem = yield* scanning(text, depthMax, areNumbersAtRisk ? numbers : 'any', inexact)
+  const problem = yield* scanning(
+    text,
+    { depthMax, numbers: areNumbersAtRisk ? numbers : 'any', allowsHalves },
+    inexact,
+  )
   if (problem !== undefined) return { problem }
   for (const { place } of inexact) {
     yield place.length * placeCost
@@ -149,7 +163,7 @@ export function* parsingExactly(text: string, bounds: Counted) {
   if (read === undefined || !mayChange.test(text)) return read
   const inexact: Inexact[] = []
   // Where a key is given twice, the places do not tell which value is meant; and there may be too many.
-  if ((yield* scanning(text, bounds.depthMax, 'kept', inexact)) !== undefined) return read
+  if ((yield* scanning(text, { depthMax: bounds.depthMax, numbers: 'kept' }, inexact)) !== undefined) return read
   let { value } = read
   for (const { place, number } of inexact) {
     yield place.length * placeCost
@@ -281,14 +295,17 @@ interface Open {
   at: string | number
 }
 
+interface Scanning extends Pick<JsonBounds, 'depthMax' | 'allowsHalves'> {
+  readonly numbers: Numbers | 'kept'
+}
+
 /**
  * Walks a text that JSON.parse() accepted, so only strings, brackets and, depending on `numbers`, numbers matter.
  * Appends the places of numbers to be marked to `inexact`.
  */
 function* scanning(
   text: string,
-  depthMax: number,
-  numbers: Numbers | 'kept',
+  { depthMax, numbers, allowsHalves }: Scanning,
   inexact: Inexact[],
 ): Generator<number, Problem | undefined> {
   const stack: Open[] = []
@@ -311,7 +328,8 @@ function* scanning(
         const raw = text.slice(i, end + 1)
         const escaped = raw.includes('\\')
         const string: string = escaped ? JSON.parse(raw) : raw.slice(1, -1)
-        if (escaped && !string.isWellFormed()) return { place: here(), message: 'has half of a surrogate pair' }
+        if (escaped && allowsHalves !== true && !string.isWellFormed())
+          return { place: here(), message: 'has half of a surrogate pair' }
         if (isKey) {
           open.at = string
           if (!addKey(open, string)) return { place: here(), message: 'is given twice' }

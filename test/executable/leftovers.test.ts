@@ -87,7 +87,15 @@ test('connections of a namespace that was lost are a problem', async () => {
   expect(lost).toMatchObject({ code: 1, stdout: '' })
   expect(lost.stderr).toContain('connections of eva: there is no such namespace\n')
   expect(lost.stderr).toContain('owner of namespace eva: belongs to no record\n')
-  expect(lost.stderr).toMatch(/\nrestore a backup\n$/)
+  expect(lost.stderr).toMatch(/\nrestore a backup, or write these records again\n$/)
+  // It was so when the backup was made, and nobody is better off without the rest.
+  const [backup, restored] = [join(place.folder, 'backup'), join(place.folder, 'restored')]
+  expect((await run(place, ['backup', backup, '--data', place.data])).code).toBe(0)
+  const found = await run(place, ['restore', backup, '--data', restored])
+  expect(found).toMatchObject({ code: 0, stdout: expect.stringContaining('is as it was when the backup was made') })
+  expect(found.stderr).toEndWith(
+    'connections of eva: there is no such namespace\nthese were so when the backup was made: write them again\n',
+  )
   const file = join(place.folder, 'export.jsonl')
   expect((await run(place, ['export', file, '--data', place.data])).stderr).toContain('connections of eva are in it')
 })

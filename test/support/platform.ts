@@ -266,7 +266,7 @@ export async function problemsOf({ store }: Pick<TestPlatform, 'store'>): Promis
   const { entries } = await store.range({ gte: Buffer.of(0), lt: Buffer.of(0xff), limit: 100_000 })
   const scan: Scan = async (take) => take(entries)
   const found = await verifyStore(scan, seed('sealing key'), () => {})
-  return [...found.problems, ...found.indexProblems]
+  return [...found.damaged, ...found.problems, ...found.indexProblems]
 }
 
 /** The id of a sample key. */

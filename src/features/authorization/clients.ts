@@ -12,6 +12,7 @@ import { type Holder, ownerOf } from '../../fairness/owner.ts'
 import { requireRate } from '../../fairness/rate-limit.ts'
 import { clientUrlCharsMax, oauthFetchTimeoutMs } from '../../limits.ts'
 import { validatorOf } from '../../schema/check.ts'
+import { cutText } from '../../schema/cut-text.ts'
 import { parseForeign } from '../../schema/json.ts'
 import { asBuffer } from '../../storage/bytes.ts'
 import { keyOf, prefixOf, prefixRange, unusedClientIn } from '../../storage/keys.ts'
@@ -161,9 +162,8 @@ export function readMetadata(body: unknown, redirectSchemes: readonly string[]):
   const name = body.client_name
     ?.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/gu, '')
     .trim()
-    .slice(0, clientNameCharsMax)
   return {
-    ...(name !== undefined && name !== '' && { name }),
+    ...(name !== undefined && name !== '' && { name: cutText(name, clientNameCharsMax) }),
     redirectUris: body.redirect_uris,
     // RFC 7591: without this field a client has the authorization code grant only.
     refreshes: body.grant_types?.includes('refresh_token') === true,

@@ -8,6 +8,7 @@ import { allowanceOf } from '../../fairness/allowance.ts'
 import type { Work } from '../../fairness/turns.ts'
 import { sliceCost } from '../../limits.ts'
 import { rpcCodes } from '../../model/mcp.ts'
+import { cutText } from '../../schema/cut-text.ts'
 import type { Check } from '../../schema/json-schema.ts'
 import { type JsonPath, replacingValues } from '../../schema/replace-values.ts'
 import type { JsonSchema } from '../../schema/schema-costs.ts'
@@ -80,7 +81,7 @@ export function* searchDefinitions(joined: JoinedList, always: readonly string[]
   return [
     {
       name: 'search_tools',
-      description: isShort ? description : `${description.slice(0, descriptionCharsMax - 1)}…`,
+      description: isShort ? description : `${cutText(description, descriptionCharsMax - 1)}…`,
       inputSchema: {
         type: 'object',
         properties: {

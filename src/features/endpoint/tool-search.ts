@@ -3,6 +3,7 @@
 import { LRUCache } from 'lru-cache'
 import type { Allowance } from '../../fairness/allowance.ts'
 import type { Work } from '../../fairness/turns.ts'
+import { cutText } from '../../schema/cut-text.ts'
 import { TextHashes } from '../../schema/text-hashes.ts'
 import { createWordIndex } from '../../search/word-index.ts'
 import { wordsOf } from '../../search/words.ts'
@@ -167,7 +168,7 @@ export function signatureOf(listed: string, definition: Definition): string {
   })
   const { description } = definition
   const [line = ''] = typeof description === 'string' ? description.trim().split('\n', 1) : []
-  const short = line.length > firstLineCharsMax ? `${line.slice(0, firstLineCharsMax - 1)}…` : line
+  const short = line.length > firstLineCharsMax ? `${cutText(line, firstLineCharsMax - 1)}…` : line
   const whole = `${listed}(${given.join(', ')})${short === '' ? '' : ` ${short}`}`.replaceAll(/\s+/g, ' ')
-  return whole.length > signatureCharsMax ? `${whole.slice(0, signatureCharsMax - 1)}…` : whole
+  return whole.length > signatureCharsMax ? `${cutText(whole, signatureCharsMax - 1)}…` : whole
 }

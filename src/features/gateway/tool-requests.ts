@@ -53,7 +53,7 @@ export function claimOf({ description, annotations }: Definition): ToolClaim {
   const { readOnlyHint, destructiveHint } = (annotations ?? {}) as Definition
   const [grave = '', mild = '', none = ''] = risks
   return {
-    description: text.length > shownCharsMax ? `${text.slice(0, shownCharsMax)}…` : text,
+    description: text.length > shownCharsMax ? `${cutText(text, shownCharsMax)}…` : text,
     risk: readOnlyHint === true ? none : destructiveHint === false ? mild : grave,
   }
 }

@@ -66,11 +66,12 @@ export async function desiredEntries(store: Store, fixtures: Fixtures, options: 
   const madeAtRunTime = async (entry: Entry) =>
     isFromFixture(latin1Key(entry.key)) ? undefined : await store.get(entry.key)
 
-  /** Whether fixtures brought all connections of a namespace: those made over HTTP are not for another owner. */
-  const isOnlyFixtures = async (namespace: string) => {
-    for await (const key of everyKey(store, prefixOf('connection', namespace), namespacesPerRead))
-      if (!isFromFixture(latin1Key(key))) return false
-    return true
+  /** The kind of what was made over HTTP in a namespace, if anything was: it is not for another owner. */
+  const madeOverHttpIn = async (namespace: string) => {
+    for (const kind of ['connection', 'view'] as const)
+      for await (const key of everyKey(store, prefixOf(kind, namespace), namespacesPerRead))
+        if (!isFromFixture(latin1Key(key))) return kind
+    return undefined
   }
 
   for (const organization of fixtures.organizations) {
@@ -89,12 +90,13 @@ export async function desiredEntries(store: Store, fixtures: Fixtures, options: 
     const stored = await store.get(keyOf('namespace', namespace.namespace))
     const before = stored === undefined ? undefined : readNamespace(stored)
     if (before === undefined) await requireGone(store, namespace.namespace, place(namespace))
-    const own = handedOver.has(namespace.namespace) ? undefined : before
-    const entry = namespaceEntry({ ...namespace, ...unsaid(namespace, own, now) } as Namespace)
+    const least = handedOver.has(namespace.namespace) ? { createdAt: now.toISOString() } : before
+    const entry = namespaceEntry({ ...namespace, ...unsaid(namespace, least, now) } as Namespace)
     if (before !== undefined && !isFromFixture(latin1Key(entry.key)))
       requireSameOwner(before, namespace, `${place(namespace)}: the namespace ${namespace.namespace} was`)
-    else if (before !== undefined && !(await isOnlyFixtures(namespace.namespace)))
-      requireSameOwner(before, namespace, `${place(namespace)}: a connection in ${namespace.namespace} was`)
+    const made = before && (await madeOverHttpIn(namespace.namespace))
+    if (before !== undefined && made !== undefined)
+      requireSameOwner(before, namespace, `${place(namespace)}: a ${made} in ${namespace.namespace} was`)
     addAt(namespace, entry)
   }
   for (const view of fixtures.views) {
@@ -128,9 +130,14 @@ export async function handedOver(store: Store, { namespaces }: Pick<Fixtures, 'n
   return given
 }
 
-/** The fields that the fixture leaves out stay as they were stored. */
-function unsaid(wanted: Namespace, before: Namespace | undefined, now: Date): Partial<Namespace> {
-  const time = wanted.createdAt ?? (before === undefined ? now.toISOString() : before.createdAt)
+/**
+ * The fields that the fixture leaves out stay as they were stored, and the time never moves back: calls and links from
+ * before it are those of a former owner.
+ */
+function unsaid(wanted: Namespace, before: Partial<Namespace> | undefined, now: Date): Partial<Namespace> {
+  const { createdAt: since } = before ?? {}
+  const stated = wanted.createdAt ?? (before === undefined ? now.toISOString() : since)
+  const time = since !== undefined && stated !== undefined && Date.parse(since) > Date.parse(stated) ? since : stated
   const settings = namespaceSettings.flatMap((name) => {
     const setting = wanted[name] ?? before?.[name]
     return setting === undefined ? [] : [[name, setting] as const]

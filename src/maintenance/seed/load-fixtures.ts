@@ -7,11 +7,11 @@
 
 import type { ConnectionRef } from '../../model/connection.ts'
 import type { Log } from '../../ops/log.ts'
-import { equalBytes } from '../../storage/bytes.ts'
+import { equalBytes, textOf } from '../../storage/bytes.ts'
 import { newConnectionsVersion } from '../../storage/connections.ts'
 import { decideAgain } from '../../storage/decide-again.ts'
 import { indexKeysOf, newListingVersions, readApiKey, withIndex } from '../../storage/directory-records.ts'
-import { everyEntry } from '../../storage/every-entry.ts'
+import { everyEntry, everyKey } from '../../storage/every-entry.ts'
 import { directoryVersionKey, keyOf, latin1Key, manifestKey, prefixOf, stagedKey } from '../../storage/keys.ts'
 import { piecesOf } from '../../storage/pieces.ts'
 import { isDirectoryIndex, parseKey, recordName } from '../../storage/record-kinds.ts'
@@ -99,6 +99,7 @@ async function tryLoad(
   const usages = createUsages()
   const { puts, deletes, listings } = await directoryChange(store, desired, usages, bring)
   deletes.push(...before.parts)
+  for (const namespace of given) deletes.push(...(await registryKeysOf(store, namespace)))
   const hidden = fixtures.connections.bytes >= stagedBytesMin ? await hiddenOf(store, namespaces) : []
   using changes = new ConnectionChanges(store, usages, new Set(hidden), folder)
   await changes.bring(fixtures.connections, now, given, bring)
@@ -210,13 +211,25 @@ async function goneWithFixtures(store: Store, names: ReadonlySet<string>, usages
       continue
     }
     const stored = await store.get(key)
-    // A revoked key stays: if its fixture came back, its old tokens would be valid again.
-    if (parsed?.kind === 'apiKey' && stored !== undefined && readApiKey(stored).revokedAt !== null) continue
+    // A revoked key stays, with its hash: if its fixture came back, its old tokens would be valid again.
+    const hashed = parsed?.kind === 'apiKeyDigest' && stored !== undefined
+    const apiKey = hashed ? await store.get(keyOf('apiKey', textOf(stored))) : stored
+    const isKey = hashed || parsed?.kind === 'apiKey'
+    if (isKey && apiKey !== undefined && readApiKey(apiKey).revokedAt !== null) continue
     keys.push(key)
+    if (parsed?.kind === 'namespace') keys.push(...(await registryKeysOf(store, parsed.namespace)))
     if (parsed?.kind === 'listing') listings.push(parsed.qualifiedName)
     usages.remove(key, stored)
   }
   return { keys, listings, connections }
+}
+
+/** The links to the registry of a namespace, which open it for whoever has one, and the versions of its entries. */
+async function registryKeysOf(store: Store, namespace: string): Promise<Key[]> {
+  const keys: Key[] = []
+  for (const kind of ['registryLink', 'publishedEntry'] as const)
+    for await (const key of everyKey(store, prefixOf(kind, namespace), registryKeysPerRead)) keys.push(key)
+  return keys
 }
 
 /** The first of them. */
@@ -236,6 +249,8 @@ function isCounted(key: Key): boolean {
 /** Default of `stagedBytesMin`. Fewer are loaded in one transaction. */
 const stagedBytesDefault = 32 * 1024 * 1024
 
+/** A registry has a hundred links at most, and the server of each view. */
+const registryKeysPerRead = 100
 /** Keys in one part. */
 const manifestPartSize = 500
 /** Parts read from the store at once. */

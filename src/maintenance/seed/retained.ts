@@ -11,6 +11,9 @@ import { keyOf, latin1Key, ownedBy, prefixOf, prefixRange, serversIn } from '../
 import { parseKey } from '../../storage/record-kinds.ts'
 import type { Key, Store } from '../../storage/store.ts'
 
+/** Besides servers, whose keys begin with another part. */
+const madeInNamespaces = ['connection', 'view', 'registryLink'] as const
+
 const heldBy = (organizationId: string) => prefixOf('heldApiKey', organizationUserId(organizationId))
 
 /**
@@ -39,8 +42,9 @@ export async function retainInUse(store: Store, going: Set<string>): Promise<str
     const hasServers =
       ((await store.get(own)) !== undefined && !going.has(latin1Key(own))) ||
       (await hasOther(serversIn(namespace), latin1Key))
-    const connections = prefixOf('connection', namespace)
-    if (hasServers || (await hasOther(connections, latin1Key))) await stay(key, `namespace ${namespace}`)
+    let isInUse = hasServers
+    for (const kind of madeInNamespaces) isInUse ||= await hasOther(prefixOf(kind, namespace), latin1Key)
+    if (isInUse) await stay(key, `namespace ${namespace}`)
   }
   // After the namespaces: one that stays needs its organization.
   for (const key of keys) {
