@@ -38,6 +38,8 @@ export interface Operation {
   /** A URI template (RFC 6570): `{name}` is one segment of a path, `{+name}` the rest of it, slashes included. */
   readonly path: string
   readonly costs: Costs
+  /** Whether the answer is a stream, which nobody would read for `HEAD`: that is 405. Left out: it is not. */
+  readonly isStream?: boolean
   /**
    * The format of errors. `server`: `{error}` with a text, which for 404 is always the same (specification 7.2).
    * `text`: `{error}` with the message. `rpc`: a JSON-RPC error. `page`: a page for people. Left out: `{error,
@@ -51,6 +53,7 @@ const row =
   (method: Operation['method']) =>
   (path: string, costs: Costs, errors?: Operation['errors']): Operation => ({ method, path, costs, errors })
 const [get, post, put, patch, remove] = [row('GET'), row('POST'), row('PUT'), row('PATCH'), row('DELETE')]
+const stream = (path: string, errors?: Operation['errors']) => ({ ...get(path, small, errors), isStream: true })
 
 /** A path belongs to the first row whose template it fits. */
 export const operations = {
@@ -70,9 +73,9 @@ export const operations = {
   getConnection: get('/connect/{namespace}/{connectionId}', small),
   replaceConnection: put('/connect/{namespace}/{connectionId}', json),
   deleteConnection: remove('/connect/{namespace}/{connectionId}', small),
-  listenNamespace: get('/connect/{namespace}/mcp', small, 'rpc'),
+  listenNamespace: stream('/connect/{namespace}/mcp', 'rpc'),
   callNamespace: post('/connect/{namespace}/mcp', message, 'rpc'),
-  listenView: get('/connect/{namespace}/mcp/{view}', small, 'rpc'),
+  listenView: stream('/connect/{namespace}/mcp/{view}', 'rpc'),
   callView: post('/connect/{namespace}/mcp/{view}', message, 'rpc'),
   callMcp: post('/connect/{namespace}/{connectionId}/mcp', message, 'rpc'),
   listTools: get('/connect/{namespace}/{connectionId}/.tools', small),
@@ -135,7 +138,7 @@ export const operations = {
   getCall: get('/calls/{requestId}', log),
   listAudit: get('/audit', log),
   verifyAudit: get('/audit/verification', log),
-  listenEvents: get('/events', small),
+  listenEvents: stream('/events'),
   listSigningKeys: get('/signing-keys', small),
   rotateSigningKeys: post('/signing-keys/rotate', small),
   startConsoleSession: post('/console/session', json),

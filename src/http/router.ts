@@ -74,9 +74,12 @@ export function createRouter(
   return app.compile().fetch
 
   /** Runs a handler within the allowance of its operation. */
-  function within(id: OperationId, { costs, errors }: Operation): (request: Request) => Promise<Response> {
+  function within(id: OperationId, { costs, errors, isStream }: Operation): (request: Request) => Promise<Response> {
     const handle = handlers[id]
     return async (request) => {
+      // The framework takes `HEAD` for `GET`, and would never read the stream.
+      if (isStream === true && request.method === 'HEAD')
+        return answerError(request, unknownRoute(pathOf(request.url)), errors)
       const allowance = new Allowance(fairness, costs, request, addressOf, id)
       openAllowance(request, allowance)
       try {

@@ -57,6 +57,15 @@ export function statelessHeaders(method: string): Record<string, string> {
 }
 
 /**
+ * A text as the value of a header that repeats the body (revision 2026-07-28, standard headers): all but plain ASCII as
+ * base64, and text that would be read as base64.
+ */
+export function headerText(text: string): string {
+  const isPlain = /^[!-~](?:[ -~]*[!-~])?$/.test(text) && !text.startsWith('=?base64?')
+  return isPlain ? text : `=?base64?${Buffer.from(text).toString('base64')}?=`
+}
+
+/**
  * By method, the parameter that names the tool, prompt or resource. The header `Mcp-Name` repeats its value (revision
  * 2026-07-28, standard headers).
  */

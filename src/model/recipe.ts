@@ -70,7 +70,10 @@ export function recipeOf(client: ClientName, { base, namespace, url, name }: Rec
       )
     case 'codex':
       return toml('~/.codex/config.toml', `${table}\nurl = ${JSON.stringify(url)}\n`, {
-        command: `codex mcp add --url ${shellWord(url)} ${operandOf(name)}`,
+        // A name that looks like a flag must be last.
+        command: name.startsWith('-')
+          ? `codex mcp add --url ${shellWord(url)} ${operandOf(name)}`
+          : `codex mcp add ${operandOf(name)} --url ${shellWord(url)}`,
       })
     case 'windsurf':
       return json('~/.codeium/windsurf/mcp_config.json', { mcpServers: { [name]: { serverUrl: url } } })

@@ -2,9 +2,9 @@
 
 import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
-import type { ConnectionPins } from '../pins/pin-record.ts'
+import type { ConnectionPins, Pin } from '../pins/pin-record.ts'
 import { hashesByName, hashingDefinition, type SeenDefinition } from '../pins/pinned-definitions.ts'
-import type { Pins } from '../pins/pins.ts'
+import { isUsable, type Pins } from '../pins/pins.ts'
 import { definitionOf, type Kept } from './kept-record.ts'
 
 /** Compares lists that were read, or kept, with the pins. Throws what `Pins.see` throws. */
@@ -46,7 +46,9 @@ export async function acceptedLists(
     hashesOf.set(kept, hashes)
   }
   const { tools: pinned, instructions: text } = known
-  const tools = kept.lists.tools.filter(({ own }) => pinned?.get(own)?.accepted === hashes.get(own))
+  // Something else than what is kept may have been seen at the connection itself.
+  const isShown = (pin: Pin | undefined, hash: string | undefined) => isUsable(pin) && pin?.accepted === hash
+  const tools = kept.lists.tools.filter(({ own }) => isShown(pinned?.get(own), hashes.get(own)))
   const { instructions, instructionsHash, ...rest } = kept
   const isTextAccepted = typeof instructionsHash === 'string' && text?.accepted === instructionsHash
   const accepted = {

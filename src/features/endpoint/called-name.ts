@@ -33,10 +33,13 @@ export async function targetOfName(
   if (called.kind === 'bare')
     return asked.view?.bareNames === true ? targetOfBare(deps, asked, { kind, name, path }) : undefined
   if (called.kind === 'joined') return targetIn(deps, asked, called.connectionId, { kind, own: called.own, path })
-  for (const length of nameLengths) {
-    const [found] = await listed(deps, asked, kind, { length, isMeant: (one) => one.listed === name })
-    if (found !== undefined) return targetIn(deps, asked, found.connectionId, { kind, own: found.own, path })
-  }
+  const isMeant = (one: ListedDefinition) => one.listed === name
+  // Servers that were never seen are waited for once, and only for a name that no known list has.
+  for (const mayAsk of [false, true])
+    for (const length of nameLengths) {
+      const [found] = await listed(deps, asked, kind, { length, isMeant, mayAsk: mayAsk && length === nameLengths[0] })
+      if (found !== undefined) return targetIn(deps, asked, found.connectionId, { kind, own: found.own, path })
+    }
   return undefined
 }
 
@@ -77,11 +80,10 @@ async function targetIn(
   try {
     const ref = { namespace, connectionId }
     const first = await deps.authorizer.requireConnection(context, 'execute', ref)
-    // The class of a tool is in its definition; other calls need not wait for one.
+    // Its lists say which revisions the server speaks, and of which class a tool is.
     const offer =
-      asked.via === 'search'
-        ? await deps.kept.use(context, [ref], true, ([listed]) => listed?.kept)
-        : await deps.kept.offerOf(context, first)
+      (await deps.kept.offerOf(context, first)) ??
+      (await deps.kept.use(context, [ref], true, ([listed]) => listed?.kept))
     // Its server may have been waited for.
     const connection = isFresh(deps, context) ? first : await deps.authorizer.requireConnection(context, 'execute', ref)
     const definition = async () => {
@@ -102,14 +104,22 @@ function listed(
   deps: EndpointDeps,
   { context, namespace: { namespace } }: EndpointRequest,
   kind: 'tools' | 'prompts',
-  { length, isMeant }: { readonly length: NameLength; readonly isMeant: (one: ListedDefinition) => boolean },
+  {
+    length,
+    isMeant,
+    mayAsk = true,
+  }: {
+    readonly length: NameLength
+    readonly isMeant: (one: ListedDefinition) => boolean
+    readonly mayAsk?: boolean
+  },
 ): Promise<ListedDefinition[]> {
   function* finding(shown: readonly Shown[]): Work<ListedDefinition[]> {
     const { definitions } = yield* joining(shown, kind)
     yield definitions.length
     return definitions.filter(isMeant)
   }
-  return withLists(deps, context, { namespace, length, mayAsk: true }, (shown) =>
+  return withLists(deps, context, { namespace, length, mayAsk }, (shown) =>
     allowanceOf(context.request).run(finding(shown)),
   )
 }

@@ -8,7 +8,7 @@ import { type ErrorCode, PlatformError } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { rpcErrorText } from '../../http/error-response.ts'
 import { noStoreJson } from '../../http/respond.ts'
-import { statelessHeaders, statelessMeta } from '../../model/mcp.ts'
+import { headerText, statelessHeaders, statelessMeta } from '../../model/mcp.ts'
 import { type InsertMembers, type JsonPath, type ReplaceValue, replacingValues } from '../../schema/replace-values.ts'
 import type { AuthorizedCall } from '../gateway/authorized-call.ts'
 import { askedAs } from '../gateway/connection-status.ts'
@@ -23,6 +23,7 @@ import { nobody, passedCapabilities } from './client-session.ts'
 import { enterEndpoint } from './endpoint-context.ts'
 import type { EndpointDeps } from './endpoint-deps.ts'
 import { accepted, type EndpointRequest } from './endpoint-request.ts'
+import { changedKinds } from './list-changes.ts'
 import { isResourceUri, listedUri } from './listed-uris.ts'
 
 /** A connection that a client's message is for, and the message's name or URI in that connection's own words. */
@@ -154,8 +155,8 @@ function headersFor(headers: Headers, { method, era, own, definition, params }: 
     return made
   }
   for (const [name, value] of Object.entries(statelessHeaders(method))) made.set(name, value)
-  if (own !== undefined) made.set('mcp-name', encoded(own))
-  for (const [name, value] of repeatedArguments(definition, params)) made.set(`mcp-param-${name}`, encoded(value))
+  if (own !== undefined) made.set('mcp-name', headerText(own))
+  for (const [name, value] of repeatedArguments(definition, params)) made.set(`mcp-param-${name}`, headerText(value))
   return made
 }
 
@@ -170,9 +171,6 @@ function repeatedArguments(definition: Definition | undefined, params: HeaderOpt
     return isNamed && ['string', 'number', 'boolean'].includes(typeof value) ? [[name, String(value)]] : []
   })
 }
-
-/** Always as base64, since a value may contain any character. */
-const encoded = (value: string) => `=?base64?${Buffer.from(value).toString('base64')}?=`
 
 function callOf(deps: EndpointDeps, asked: EndpointRequest, target: Target, rawId: string): AuthorizedCall {
   const { context, message, client } = asked
@@ -199,8 +197,8 @@ const serverOf = ({ stored }: AuthorizedConnection) => hashOf(askedAs(stored))
 
 /** One message of a server as its client sees it, as work in steps. */
 function* rewriting(
-  { underWay }: EndpointDeps,
-  { message, owner }: EndpointRequest,
+  { underWay, kept }: EndpointDeps,
+  { context, message, owner }: EndpointRequest,
   { connection, era }: Target,
   { data, rawId, progress }: { readonly data: string; readonly rawId: string; readonly progress: CallProgress },
 ): Generator<number, string> {
@@ -212,6 +210,7 @@ function* rewriting(
   const ref = { namespace, connectionId }
   const isMocked = stored.connection.mock?.enabled === true
   const replace: ReplaceValue = (path, raw) => {
+    if (isPath(path, ['method']) && listChanges.has(raw)) kept.noteChanged(context, { ref, stored })
     if (path.length === 1 && isOtherSpelling(String(path[0])))
       throw new SyntaxError('An event must write id, method, result and error in lower case')
     if (path.length === 1 && path[0] === 'id') {
@@ -228,6 +227,11 @@ function* rewriting(
   const insert = (path: JsonPath) => (isTranslated && isPath(path, ['result']) ? modernMembers(message) : undefined)
   return yield* replacingValues(data, replace, insert)
 }
+
+/** The notifications that a list of a server has changed, as JSON. */
+const listChanges: ReadonlySet<string> = new Set(
+  changedKinds.map((kind) => JSON.stringify(`notifications/${kind}/list_changed`)),
+)
 
 /** Some clients take `ID` for `id`: then a server could answer the call of another one. */
 function isOtherSpelling(name: string): boolean {

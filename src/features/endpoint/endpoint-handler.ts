@@ -9,7 +9,6 @@ import type { Work } from '../../fairness/turns.ts'
 import { handlersOf } from '../../http/handler.ts'
 import { readQuery } from '../../http/query.ts'
 import { rpcCodes, unknownRevision } from '../../model/mcp.ts'
-import type { View } from '../../model/view.ts'
 import { narrowTheSame } from '../../policy/view-policy.ts'
 import { withChallenge } from '../gateway/mcp-handler.ts'
 import { readMessage } from '../gateway/message.ts'
@@ -24,16 +23,18 @@ import {
   answer,
   type EndpointOptions,
   type EndpointRequest,
+  optionsOf,
   requireAllowed,
   rpcError,
   unknown,
 } from './endpoint-request.ts'
 import { greetingResult } from './greeting.ts'
-import { joining, listing, type Shown, withLists } from './joined-lists.ts'
+import { listing, type Shown, withLists } from './joined-lists.ts'
 import { openSessionStream, openSubscription } from './list-stream.ts'
+import { listedEntries } from './listed-entries.ts'
 import { listNamespaceTools } from './namespace-tools.ts'
 import { listRecipes } from './recipes.ts'
-import { foundTarget, searchDefinitions, searchTools } from './search-tools.ts'
+import { foundTarget, searchTools } from './search-tools.ts'
 import { seenConnections } from './seen-connections.ts'
 import { statusResult, statusTool } from './status-tool.ts'
 import { callTools } from './tool-search.ts'
@@ -59,7 +60,8 @@ async function call(deps: EndpointDeps, request: Request): Promise<Response> {
   const options = optionsOf(given, entered.view)
   // Two sessions of one caller may use the same ids.
   const via = 'namespace'
-  const asked = { ...entered, message, headers, owner: `${owner}\0${client.sessionId}`, client, options, via } as const
+  const session = { owner: `${owner}\0${client.sessionId}`, client }
+  const asked = { ...entered, ...session, message, headers, given, options, via } as const
   return unsupportedRevision(asked) ?? handle(deps, asked, owner)
 }
 
@@ -72,17 +74,7 @@ function unsupportedRevision(asked: EndpointRequest): Response | undefined {
 
 async function listen(deps: EndpointDeps, request: Request): Promise<Response> {
   const entered = await enterEndpoint(deps, request).catch(withChallenge(deps, request)) // 401, 429, 404, 403
-  const options = optionsOf(readOptions(request.url), entered.view) // 400
-  return openSessionStream(deps, { ...entered, options }) // 400, 404, 429
-}
-
-/** The query parameters, and what the view says. */
-function optionsOf(given: EndpointOptions, view: View | undefined): EndpointOptions {
-  return {
-    length: view?.names === 64 ? 64 : given.length,
-    hasStatus: given.hasStatus || view?.status === true,
-    isSearch: given.isSearch || view?.search === true,
-  }
+  return openSessionStream(deps, { ...entered, given: readOptions(request.url) }) // 400, 404, 429
 }
 
 /** Throws `invalid_request`. */
@@ -206,14 +198,9 @@ async function list(
 ): Promise<Response> {
   // There is one page, so no cursor was ever given.
   if (params['cursor'] !== undefined) return rpcError(asked, rpcCodes.invalidParams, 'params.cursor: is not valid here')
-  const { options, message, view } = asked
   function* making(all: readonly Shown[]): Work<string> {
-    const isSearch = kind === 'tools' && options.isSearch
-    const joined = yield* joining(all, kind)
-    const own: object[] = kind === 'tools' && options.hasStatus ? [statusTool] : []
-    if (isSearch) own.unshift(...(yield* searchDefinitions(joined, view?.always ?? [])))
-    const shownHere = isSearch ? { ...joined, definitions: [] } : joined
-    return yield* listing(kind, shownHere, { isStateless: message.era === 'stateless', own })
+    const { joined, own } = yield* listedEntries(all, kind, asked)
+    return yield* listing(kind, joined, { isStateless: asked.message.era === 'stateless', own })
   }
   const make = (all: readonly Shown[]) => allowanceOf(asked.context.request).run(making(all))
   return answer(asked, await deps.answers.of(asked, kind, () => shown(deps, asked, make))) // 400, 429

@@ -4,6 +4,7 @@ import { allowanceOf } from '../../fairness/allowance.ts'
 import { rpcErrorBody } from '../../http/error-response.ts'
 import { noStoreJson, wholeResponse } from '../../http/respond.ts'
 import { rpcCodes } from '../../model/mcp.ts'
+import type { View } from '../../model/view.ts'
 import { type Access, decideOnMessage } from '../../policy/decide.ts'
 import { version } from '../../version.ts'
 import { refusalOf, requireNoLoop } from '../gateway/forward.ts'
@@ -20,18 +21,29 @@ export interface EndpointRequest extends EndpointContext {
   readonly owner: string
   /** The session that the client sent; '' and nothing offered without one. */
   readonly client: ClientGreeting
+  /** The query parameters. */
+  readonly given: EndpointOptions
+  /** These, and the settings of the view. */
   readonly options: EndpointOptions
   /** As the record of calls has it: `search` for a call that was found by a search. */
   readonly via: 'namespace' | 'search'
 }
 
-/** The query parameters, and the settings of the view. */
 export interface EndpointOptions {
   readonly length: NameLength
   /** Whether the tool `connections_status` is listed. */
   readonly hasStatus: boolean
   /** Whether the list has a search in place of all tools. */
   readonly isSearch: boolean
+}
+
+/** The query parameters, and what the view says. */
+export function optionsOf(given: EndpointOptions, view: View | undefined): EndpointOptions {
+  return {
+    length: view?.names === 64 ? 64 : given.length,
+    hasStatus: given.hasStatus || view?.status === true,
+    isSearch: given.isSearch || view?.search === true,
+  }
 }
 
 /** The name under which the endpoint answers. */
@@ -49,17 +61,22 @@ export async function requireAllowed(
   body: unknown = asked.message.body,
 ): Promise<void> {
   requireNoLoop(deps, asked.context.request, asked.message)
-  await requireAccess(deps, asked, { metadata: 'narrowed', rpc: body })
+  await requireAccess(deps, asked, { rpc: body, id: asked.message.id })
 }
 
-/** Requires that the caller's policy allows this use of connections of the namespace. Throws `forbidden`. */
+/** Requires that the caller's policy allows a list of tools, for callers that do not speak MCP. Throws `forbidden`. */
+export function requireListing(deps: KeptListsDeps, asked: EndpointContext): Promise<void> {
+  return requireAccess(deps, asked, { rpc: { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} }, id: null })
+}
+
+/** Requires that the caller's policy allows this use of the namespace. Throws `forbidden`, with `id`. */
 async function requireAccess(
   deps: KeptListsDeps,
-  asked: EndpointRequest,
-  use: Pick<Access, 'metadata' | 'rpc'>,
+  asked: EndpointContext,
+  { rpc, id }: Pick<Access, 'rpc'> & Pick<Message, 'id'>,
 ): Promise<void> {
-  const { access, decision } = await decideOnUse(asked, use)
-  if (!decision.allowed) throw refusalOf(deps, asked.context, access, decision, asked.message)
+  const { access, decision } = await decideOnUse(asked, { metadata: 'narrowed', rpc })
+  if (!decision.allowed) throw refusalOf(deps, asked.context, access, decision, { id })
 }
 
 /** Decides on this use of connections of the namespace, in the caller's turns. */

@@ -8,7 +8,7 @@ import { hasRpcRules } from '../../policy/tools.ts'
 import type { Store } from '../../storage/store.ts'
 import { narrowed } from '../gateway/filter-tools.ts'
 import type { ListKind } from '../gateway/tool-requests.ts'
-import { type KeptLists, type ListedConnection, listFreshMs } from './kept-lists.ts'
+import { type KeptLists, type ListedConnection, listFreshMs, type MayAsk } from './kept-lists.ts'
 import type { Kept } from './kept-record.ts'
 import { fitting, type ListProblem, type Size, tooLarge } from './list-problem.ts'
 import type { NameLength } from './listed-names.ts'
@@ -32,8 +32,7 @@ export interface Shown extends ListedConnection {
 export interface ListsOf {
   readonly namespace: string
   readonly length: NameLength
-  /** Whether servers may be asked. */
-  readonly mayAsk: boolean
+  readonly mayAsk: MayAsk
 }
 
 /**

@@ -37,6 +37,8 @@ import { readOffer } from './read-lists.ts'
 
 /** Contract 20.4: milliseconds for which a kept list is not read again. Past it: it is read again behind the answer. */
 export const listFreshMs = 10_000
+/** Milliseconds after a read in which the lists are not read again, though their server says that they have changed. */
+const changedRestMs = 1000
 /** Contract 20.4: milliseconds that an answer waits for connections that were never seen. Past it: they are left out. */
 export const unseenWaitMs = 5000
 /** Contract 20.4: milliseconds after a failed read in which no answer waits for a connection without a kept list. Past it: it is read again. */
@@ -73,6 +75,9 @@ export interface ListedConnection {
   readonly problem?: ListProblem | undefined
 }
 
+/** Whether servers may be asked for an answer, or only `behind` it: then nothing waits for them. */
+export type MayAsk = boolean | 'behind'
+
 type Seen = Pick<ListedConnection, 'ref' | 'stored'>
 
 const isSeen = ({ caller }: Pick<RequestContext, 'caller'>, { connection }: StoredConnection) =>
@@ -84,6 +89,8 @@ interface LastRead {
   /** By the monotonic clock. */
   readonly at: number
   readonly problem: ListProblem | undefined
+  /** Whether the lists are said to have changed since. */
+  readonly isOutdated?: boolean
 }
 
 export interface KeptListsDeps extends GatewayDeps, Pick<SharedParts, 'directory'> {
@@ -117,15 +124,14 @@ export class KeptLists implements FirstLists {
   }
 
   /**
-   * Passes those of these connections that the caller sees to `use`, with what each offers. `mayAsk`: servers may be
-   * asked, now or behind the answer. Once more if meanwhile one was deleted, or changed so that the caller does not see
+   * Passes those of these connections that the caller sees to `use`, with what each offers. Once more if meanwhile one was deleted, or changed so that the caller does not see
    * it any more. Never rejects because of one of them; rejects with `rate_limited`, and with what `use` throws. Of one
    * owner, one use of large lists is under way at a time.
    */
   async use<T>(
     context: RequestContext,
     refs: readonly ConnectionRef[],
-    mayAsk: boolean,
+    mayAsk: MayAsk,
     use: (listed: ListedConnection[]) => Promise<T> | T,
   ): Promise<T> {
     const { store, clock } = this.#deps
@@ -156,7 +162,7 @@ export class KeptLists implements FirstLists {
   async #useSeen<T>(
     context: RequestContext,
     seen: readonly Seen[],
-    mayAsk: boolean,
+    mayAsk: MayAsk,
     use: (listed: ListedConnection[]) => Promise<T> | T,
   ): Promise<T> {
     const stored = seen.map((one) => {
@@ -180,7 +186,7 @@ export class KeptLists implements FirstLists {
     }
   }
 
-  async #all(context: RequestContext, stored: readonly (Seen & Size)[], mayAsk: boolean): Promise<ListedConnection[]> {
+  async #all(context: RequestContext, stored: readonly (Seen & Size)[], mayAsk: MayAsk): Promise<ListedConnection[]> {
     const { clock, directory } = this.#deps
     const began = clock.monotonic()
     const fits = fitting(stored, (one) => one)
@@ -215,7 +221,7 @@ export class KeptLists implements FirstLists {
   async #known(
     context: RequestContext,
     { ref, stored }: Seen,
-    mayAsk: boolean,
+    mayAsk: MayAsk,
   ): Promise<Known | { readonly reading: Promise<Known> }> {
     const name = nameOf(ref)
     const of = hashOf(stored)
@@ -227,11 +233,23 @@ export class KeptLists implements FirstLists {
     const age = isKnown ? this.#deps.clock.monotonic() - last.at : Number.POSITIVE_INFINITY
     const problem = isKnown ? last.problem : undefined
     if (!mayAsk || (kept === undefined && problem !== undefined && age < failedRestMs)) return { kept, problem }
-    if (kept !== undefined) {
-      if (age >= listFreshMs) this.#readOnce(context, ref, stored).catch(() => {})
-      return { kept, problem }
-    }
-    return { reading: this.#readOnce(context, ref, stored).then(asKnown, asProblem) }
+    const isOutdated = isKnown && last.isOutdated === true && age >= changedRestMs
+    if (kept === undefined && mayAsk === true)
+      return { reading: this.#readOnce(context, ref, stored).then(asKnown, asProblem) }
+    if (kept === undefined || age >= listFreshMs || isOutdated) this.#readOnce(context, ref, stored).catch(() => {})
+    return { kept, problem }
+  }
+
+  /**
+   * The lists of a connection have changed, as its server or its pins say: they are read again behind the caller's
+   * request. What comes within a second of the last read is read at the next use after it.
+   */
+  noteChanged(context: RequestContext, { ref, stored }: Seen): void {
+    const name = nameOf(ref)
+    const last = this.#lastReads.get(name)
+    if (last === undefined || this.#deps.clock.monotonic() - last.at >= changedRestMs)
+      this.#readOnce(context, ref, stored).catch(() => {})
+    else this.#lastReads.set(name, { ...last, isOutdated: true })
   }
 
   #accepted(context: RequestContext, listed: readonly ListedConnection[]): Promise<ListedConnection[]> {
@@ -248,6 +266,19 @@ export class KeptLists implements FirstLists {
     const { namespace, connectionId, stored } = connection
     const kept = await this.#keptOf(context, { ref: { namespace, connectionId }, stored }, hashOf(stored))
     return kept && acceptedLists(this.#deps.pins, context, connection, kept)
+  }
+
+  /**
+   * Reads kept lists again that do not show these tools, for as long as an answer waits for a connection. Never rejects.
+   */
+  async readWithout(context: RequestContext, connection: AuthorizedConnection, tools: readonly string[]): Promise<void> {
+    const { namespace, connectionId, stored } = connection
+    const kept = await this.offerOf(context, connection).catch(() => undefined)
+    if (kept === undefined || stateProblem(stored) !== undefined) return
+    const shown = new Set(kept.lists.tools.map(({ own }) => own))
+    if (tools.every((name) => shown.has(name))) return
+    const reading = this.#readOnce(context, { namespace, connectionId }, stored).catch(() => {})
+    await within(unseenWaitMs, reading, () => {})
   }
 
   async readFirst(context: RequestContext, { namespace, connectionId, stored }: AuthorizedConnection) {

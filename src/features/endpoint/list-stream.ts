@@ -16,17 +16,23 @@ import { inBackground } from './background.ts'
 import { clientOwnerOf, openClient } from './client-session.ts'
 import { enterEndpoint } from './endpoint-context.ts'
 import type { EndpointDeps } from './endpoint-deps.ts'
-import { decideOnUse, type EndpointRequest, requireAllowed } from './endpoint-request.ts'
-import { joining, type Shown, withLists } from './joined-lists.ts'
+import {
+  decideOnUse,
+  type EndpointOptions,
+  type EndpointRequest,
+  optionsOf,
+  requireAllowed,
+} from './endpoint-request.ts'
+import { type Shown, withLists } from './joined-lists.ts'
 import { type ChangedKind, changedKinds, type Digests, listsOf } from './list-changes.ts'
-import type { NameLength } from './listed-names.ts'
+import { listedEntries } from './listed-entries.ts'
 
 /** Bytes that a client has not read. Past it: its stream ends. */
 const unreadBytesMax = 64 * 1024
 /** Cost of hashing a character of a definition, in the unit of `sliceCost`. */
 const hashingCost = 0.1
 
-type Listening = Pick<EndpointRequest, 'context' | 'namespace' | 'view' | 'options'>
+type Listening = Pick<EndpointRequest, 'context' | 'namespace' | 'view' | 'given'>
 
 /** Opens the stream of a client's session. Throws 400 without one, and 404 for one of somebody else. */
 export async function openSessionStream(deps: EndpointDeps, asked: Listening): Promise<Response> {
@@ -72,7 +78,7 @@ async function openStream(
   notificationOf: (kind: ChangedKind) => object,
   first?: object,
 ): Promise<Response> {
-  const { context, namespace, view, options } = asked
+  const { context, namespace, view, given } = asked
   const { caller, request } = context
   const { memory } = deps.fairness
   if (!memory.take(caller, openStreamBytes)) throw rateLimited('This caller has too many streams open: close some', 1)
@@ -92,9 +98,9 @@ async function openStream(
         namespace: namespace.namespace,
         view: view?.name,
         holder: caller,
-        group: [credentialIdOf(caller), namespace.namespace, view?.name ?? '', options.length].join('\0'),
+        group: [credentialIdOf(caller), namespace.namespace, view?.name ?? '', JSON.stringify(given)].join('\0'),
         kinds,
-        look: () => digestsOf(deps, request, options.length),
+        look: () => digestsOf(deps, request, given),
         tell: (kind) => write(messageEvent(JSON.stringify(notificationOf(kind)))),
         comment: () => write(':\n\n'),
       }),
@@ -133,10 +139,14 @@ async function openStream(
   }
 }
 
-/** A hash of each list as the client would get it now, without asking any server. */
-async function digestsOf(deps: EndpointDeps, request: Request, length: NameLength): Promise<Digests> {
-  const { context, namespace } = await enterEndpoint(deps, request, true)
-  const asked = { namespace: namespace.namespace, length, mayAsk: false }
+/**
+ * A hash of each list as the client would get it now, without waiting for any server: what one that is asked says now
+ * changes a version, for which this is called again.
+ */
+async function digestsOf(deps: EndpointDeps, request: Request, given: EndpointOptions): Promise<Digests> {
+  const { context, namespace, view } = await enterEndpoint(deps, request, true)
+  const options = optionsOf(given, view)
+  const asked = { namespace: namespace.namespace, length: options.length, mayAsk: 'behind' } as const
   // Others' writes cause this work: the listener's own requests must not wait for it.
   return inBackground(deps, context, { holder: listenerOf(context.caller) }, (own, allowance) =>
     withLists(deps, own, asked, async (shown) => {
@@ -146,24 +156,29 @@ async function digestsOf(deps: EndpointDeps, request: Request, length: NameLengt
         const { decision } = await decideOnUse({ context: own, namespace }, { metadata: 'narrowed', rpc })
         if (decision.allowed) lists.add(kind)
       }
-      return allowance.run(digesting(shown, lists))
+      return allowance.run(digesting(shown, lists, { options, view }))
     }),
   )
 }
 
 /** The hashes, as work in steps: all lists together may have 16 MB. `lists`: those that the client may ask for. */
-function* digesting(shown: readonly Shown[], lists: ReadonlySet<ListKind>): Work<Digests> {
+function* digesting(
+  shown: readonly Shown[],
+  lists: ReadonlySet<ListKind>,
+  about: Pick<EndpointRequest, 'options' | 'view'>,
+): Work<Digests> {
   const digests: Partial<Record<ChangedKind, string>> = {}
   for (const kind of changedKinds) {
     // A sum: another order is no change, and sorting is no work of small steps.
     let sum = 0n
     for (const list of listsOf[kind]) {
       if (!lists.has(list)) continue
-      const { definitions } = yield* joining(shown, list)
-      for (const one of definitions) {
+      const { joined, own } = yield* listedEntries(shown, list, about)
+      for (const one of joined.definitions) {
         yield one.size * hashingCost
         sum += Bun.hash(`${list} ${yield* one.writing()}`) as bigint
       }
+      for (const one of own) sum += Bun.hash(JSON.stringify(one)) as bigint
     }
     digests[kind] = String(sum)
   }

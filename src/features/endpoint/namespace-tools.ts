@@ -10,16 +10,19 @@ import { readQuery } from '../../http/query.ts'
 import { noStoreJson, wholeResponse } from '../../http/respond.ts'
 import { enterEndpoint } from './endpoint-context.ts'
 import type { EndpointDeps } from './endpoint-deps.ts'
+import { requireListing } from './endpoint-request.ts'
 import { joiningTexts, type Shown, withLists } from './joined-lists.ts'
 
 /** Own names, as the caller's token lets them through, from the kept lists. */
 export const listNamespaceTools: Answer<EndpointDeps> = async (deps, request) => {
-  const { context, namespace } = await enterEndpoint(deps, request) // 401, 429, 404, 403
+  const entered = await enterEndpoint(deps, request) // 401, 429, 404, 403
+  const { context, namespace } = entered
+  await requireListing(deps, entered) // 403
   readQuery(request.url, []) // 400
   const asked = { namespace: namespace.namespace, length: 46, mayAsk: true } as const
   const body = await withLists(deps, context, asked, (shown) => allowanceOf(request).run(writing(shown))) // 400, 429
   // It may have waited for servers.
-  await enterEndpoint(deps, request, true) // 401, 404, 403
+  await requireListing(deps, await enterEndpoint(deps, request, true)) // 401, 404, 403
   return wholeResponse(request, body, { headers: noStoreJson })
 }
 

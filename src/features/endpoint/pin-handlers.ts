@@ -58,7 +58,7 @@ async function acceptPins(deps: PinHandlerDeps, request: Request): Promise<Respo
     isAccepted = after !== undefined
     return after && { pins: after, changes: [] }
   }
-  await pins.change(context, connection, accepted, mayAccept) // 401, 404, 403, 429, 503
+  const { tools } = await pins.change(context, connection, accepted, mayAccept) // 401, 404, 403, 429, 503
   if (!isAccepted) throw conflict('A hash is not the one that the server lists now: read .pins again') // 409
   const names = Object.keys(accept)
   const { namespace, connectionId } = connection
@@ -66,6 +66,10 @@ async function acceptPins(deps: PinHandlerDeps, request: Request): Promise<Respo
     ...{ ...auditedCaller(context.caller), namespace, connectionId },
     ...{ tools: names.slice(0, auditedToolsMax), count: names.length, instructions: instructions !== undefined },
   })
+  // The kept lists may be older than what was accepted, which the next list is to show.
+  const hashes = new Set(Object.values(accept))
+  const shown = [...(tools ?? [])].flatMap(([name, { present }]) => (hashes.has(present ?? '') ? [name] : []))
+  await deps.kept.readWithout(context, connection, shown)
   return pinsResponse(deps, context, 'write') // 401, 404, 403, 429
 }
 

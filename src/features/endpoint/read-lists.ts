@@ -54,19 +54,22 @@ function callOf(deps: GatewayDeps, own: RequestContext, connection: AuthorizedCo
 async function readAll(deps: GatewayDeps, call: AuthorizedCall, allowance: Allowance): Promise<Offer> {
   const isMocked = call.connection.stored.connection.mock?.enabled === true
   const greeted = isMocked ? await greet(deps, call) : undefined
+  let isStateless = false
   const offered = async (kind: ListKind, greeting: ServerGreeting | undefined) => {
     const capability = kind === 'resourceTemplates' ? 'resources' : kind
     if (greeting?.capabilities.includes(capability) === false) return []
-    const definitions = await listDefinitions(deps, call, kind).catch((thrown) => {
-      if (thrown instanceof MissingMethod) return []
+    const { definitions, era } = await listDefinitions(deps, call, kind).catch((thrown) => {
+      if (thrown instanceof MissingMethod) return { definitions: [], era: undefined }
       throw thrown
     })
+    if (era === 'stateless') isStateless = true
     return allowance.run(writingLines(kind, definitions))
   }
   // Most servers have tools, and the request opens the session that says what else they have.
   const tools = await offered('tools', greeted)
   const { opened } = deps.sessions
-  const session = opened(call.context.caller.keyId, sessionOwnerOf(call))
+  // That of a server that has given up sessions says nothing of it any more.
+  const session = isStateless ? undefined : opened(call.context.caller.keyId, sessionOwnerOf(call))
   const greeting = greeted ?? session?.greeting ?? (await discover(deps, call))
   return {
     tools,

@@ -212,7 +212,7 @@ export function refusalOf(
   { request, caller }: RequestContext,
   access: Access,
   decision: Decision & { readonly allowed: false },
-  { id }: Message,
+  { id }: Pick<Message, 'id'>,
 ): PlatformError {
   denials.recordPolicyDenial(request, caller, access, decision)
   return forbidden(decision).with({ id, rpcHeaders: notAsked })

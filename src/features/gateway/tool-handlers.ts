@@ -20,7 +20,8 @@ export const toolHandlers = handlersOf({ listTools, getTool, callTool })
 async function listTools(deps: GatewayDeps, request: Request): Promise<Response> {
   const call = await authorizeCall(deps, request) // 401, 429, 404, 403
   refuseQuery(request.url) // 400
-  return toolResponse(request, { tools: await rightfully(deps, call, listDefinitions(deps, call, 'tools')) })
+  const { definitions } = await rightfully(deps, call, listDefinitions(deps, call, 'tools'))
+  return toolResponse(request, { tools: definitions })
 }
 
 /** Answers with the tool of this name, or else the group of tools below it as `{tools}`, or else 404. */
@@ -29,7 +30,7 @@ async function getTool(deps: GatewayDeps, request: Request): Promise<Response> {
   refuseQuery(request.url) // 400
   const name = toolNameOf(request)
   const isWanted = ({ name: own }: Definition) => own === name || String(own).startsWith(`${name}.`)
-  const found = await rightfully(deps, call, listDefinitions(deps, call, 'tools', isWanted))
+  const { definitions: found } = await rightfully(deps, call, listDefinitions(deps, call, 'tools', isWanted))
   const tool = found.find(({ name: own }) => own === name)
   if (tool !== undefined) return toolResponse(request, tool)
   if (found.length === 0) throw notFound() // 404

@@ -4,7 +4,14 @@ import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer
 import { invalidRequest, PlatformError, rateLimited } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { parsedResponseMemoryFactor, toolsCharsMax, upstreamBodyTimeoutMs } from '../../limits.ts'
-import { rpcCodes, type ShownTool, statelessHeaders, statelessMeta, type ToolClaim } from '../../model/mcp.ts'
+import {
+  headerText,
+  rpcCodes,
+  type ShownTool,
+  statelessHeaders,
+  statelessMeta,
+  type ToolClaim,
+} from '../../model/mcp.ts'
 import { cutText } from '../../schema/cut-text.ts'
 import { parsingExactly, parsingWithin } from '../../schema/json.ts'
 import { within } from '../../within.ts'
@@ -38,7 +45,7 @@ export async function shownTools(
   // The person was authenticated by a browser session just now, and is not asked again within this request.
   const call: AuthorizedCall = { context, connection, renew: async () => call }
   const tools = listDefinitions(deps, call, 'tools').then(
-    (all) => all.map((one) => ({ name: String(one['name']), claims: [claimOf(one)] })),
+    ({ definitions }) => definitions.map((one) => ({ name: String(one['name']), claims: [claimOf(one)] })),
     () => undefined,
   )
   return within(consentToolsTimeoutMs, tools, () => undefined)
@@ -72,7 +79,7 @@ export type ListKind = keyof typeof listKinds
 export type Definition = Readonly<Record<string, unknown>>
 
 /**
- * The wanted definitions of all pages; the others are not kept in memory. Throws `upstream_error` past `toolPagesMax`,
+ * The wanted definitions of all pages, with the era that the server took for the last; the others are not kept in memory. Throws `upstream_error` past `toolPagesMax`,
  * `toolsCharsMax` or `toolsListedMax`, `upstream_timeout` past `upstreamBodyTimeoutMs`, and `rate_limited` if the
  * caller's share of memory is used up.
  */
@@ -81,7 +88,7 @@ export async function listDefinitions(
   call: AuthorizedCall,
   kind: ListKind,
   isWanted: (definition: Definition) => boolean = () => true,
-): Promise<Definition[]> {
+): Promise<{ readonly definitions: Definition[]; readonly era: Message['era'] }> {
   const { method, identifier } = listKinds[kind]
   const plural = kind === 'resourceTemplates' ? 'resource templates' : kind
   const { fairness } = deps
@@ -111,7 +118,7 @@ export async function listDefinitions(
       if (found.length > toolsListedMax) throw upstreamError(`The MCP server has more than ${toolsListedMax} ${plural}`)
       cursor = nextCursor
       // Some servers send an empty cursor with the last page.
-      if (typeof cursor !== 'string' || cursor === '') return found
+      if (typeof cursor !== 'string' || cursor === '') return { definitions: found, era: answer.era }
     }
     // A list without its last pages would look complete.
     throw upstreamError(`The MCP server’s list of ${plural} has more than ${toolPagesMax} pages`)
@@ -201,8 +208,7 @@ function messageFor(method: string, params: object, era: Message['era']): Messag
 /** The headers that the stateless revision requires. */
 function standardHeaders(method: string, params: object): Headers {
   const headers = new Headers(statelessHeaders(method))
-  // Always as base64, since a name may contain any character.
-  if ('name' in params) headers.set('mcp-name', `=?base64?${Buffer.from(String(params.name)).toString('base64')}?=`)
+  if ('name' in params) headers.set('mcp-name', headerText(String(params.name)))
   return headers
 }
 

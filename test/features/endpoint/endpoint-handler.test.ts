@@ -8,6 +8,7 @@ import { mintToken } from '../../api/cases.ts'
 import { createTestPlatform, type TestPlatform } from '../../support/platform.ts'
 import { random } from '../../support/random.ts'
 import { sampleKeys } from '../../support/sample.ts'
+import { until } from '../../support/until.ts'
 import { bearer, connectTo, localServer, localUpstream, messageIn } from '../../support/upstream.ts'
 
 /** Tool calls that reached a server: its path, and the tool's own name. */
@@ -248,9 +249,28 @@ describe('calls', () => {
     })
     expect([calls, body.result.content[0].text]).toEqual([['newest search'], 'newest search'])
     const sent = seen.at(-1)?.headers
-    const name = `=?base64?${Buffer.from('search').toString('base64')}?=`
     const shown = ['mcp-param-region', 'mcp-name', 'mcp-method'].map((header) => sent?.get(header) ?? null)
-    expect(shown).toEqual([null, name, 'tools/call'])
+    expect(shown).toEqual([null, 'search', 'tools/call'])
+  })
+
+  test('reach a server of the newest era of which no list was read', async () => {
+    await connect('one', '/newest')
+    const { body } = await send(message('tools/call', { name: 'one__search', arguments: {} }))
+    expect([calls, body.result?.content[0].text]).toEqual([['newest search'], 'newest search'])
+  })
+
+  test('reach a server that has given up sessions, once its list was read again', async () => {
+    await connect('one', '/moving')
+    manners['/moving'] = (request) => both.fetch(request)
+    await listed()
+    await send(message('tools/call', { name: 'one__search', arguments: {} }))
+    manners['/moving'] = (request) => newest.fetch(request)
+    platform.now += 11_000
+    await until(async () => {
+      await listed()
+      const { body } = await send(message('tools/call', { name: 'one__search', arguments: {} }))
+      return body.result?.content[0].text === 'newest search'
+    })
   })
 
   test('that the policy refuses name its rule', async () => {

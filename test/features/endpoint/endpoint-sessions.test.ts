@@ -135,7 +135,8 @@ test('a server hears what the client offers, without what the endpoint cannot ro
   const events = eventsOf(await post(call(7), session))
   await events.next()
   await events.next()
-  const { body } = seen.find(({ body: { method } }) => method === 'initialize') as Sent
+  // The first is that of the reader of lists.
+  const { body } = seen.findLast(({ body: { method } }) => method === 'initialize') as Sent
   expect(body.params).toMatchObject({
     capabilities: { elicitation: {}, extensions: { 'io.modelcontextprotocol/ui': {} } },
     clientInfo: { name: 'a client' },

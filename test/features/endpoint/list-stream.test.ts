@@ -16,6 +16,10 @@ const mcp = createMcpHandler(() => {
   server.setRequestHandler('tools/list', async () => ({
     tools: tools.map((name) => ({ name, inputSchema: { type: 'object' as const } })),
   }))
+  server.setRequestHandler('tools/call', async (_, { mcpReq }) => {
+    await mcpReq.notify({ method: 'notifications/tools/list_changed' })
+    return { content: [] }
+  })
   return server
 })
 let upstream: Bun.Server<undefined>
@@ -104,6 +108,78 @@ test('a client hears of its own list, once for all changes of a second', async (
   await tick()
   await until(() => all.methods.length === 2)
   expect(own.methods).toEqual([])
+})
+
+test('a client hears of a new connection, though nobody asks for a list', async () => {
+  await messageIn(await ask('tools/list', {}))
+  const all = read(await open(await sessionOf()))
+  await put('two')
+  // Its server is asked behind the first look.
+  await until(async () => {
+    await tick()
+    return all.methods.length > 0
+  })
+  expect(all.methods).toEqual(['notifications/tools/list_changed'])
+})
+
+test('a client hears of what its server says has changed', async () => {
+  await messageIn(await ask('tools/list', {}))
+  const all = read(await open(await sessionOf()))
+  tools = ['a', 'b']
+  const call = async () => (await ask('tools/call', { name: 'one__a', arguments: {} })).text()
+  await call()
+  await tick()
+  await tick()
+  // Its list was read within the last second.
+  expect(all.methods).toEqual([])
+  platform.now += 1000
+  await call()
+  await until(async () => {
+    await tick()
+    return all.methods.length > 0
+  })
+  expect(all.methods).toEqual(['notifications/tools/list_changed'])
+})
+
+test('a client of a view hears of each change of the view that changes its list', async () => {
+  const view = (settings: object) =>
+    platform.fetch('/namespaces/ada/views/v', {
+      ...{ method: 'PUT', headers: bearer(sampleKeys.ada) },
+      body: JSON.stringify({ policy: [{ resources: 'connections' }], ...settings }),
+    })
+  expect((await view({})).status).toBe(201)
+  const at = (init: RequestInit) => platform.fetch('/connect/ada/mcp/v', init)
+  const rpc = (method: string, params: object) =>
+    at({
+      ...{ method: 'POST', headers: bearer(sampleKeys.ada) },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
+    })
+  await messageIn(await rpc('tools/list', {}))
+  const greeted = await rpc('initialize', { protocolVersion: '2025-06-18', capabilities: {} })
+  const session = greeted.headers.get('mcp-session-id') ?? ''
+  const heard = read(await at({ headers: bearer(sampleKeys.ada, { 'mcp-session-id': session }) }))
+  let told = 0
+  for (const settings of [{ search: true }, { search: true, always: ['one__a'] }, {}, { status: true }]) {
+    await view(settings)
+    told += 1
+    await until(async () => {
+      await tick()
+      return heard.methods.length >= told
+    })
+    expect(heard.methods).toHaveLength(told)
+  }
+})
+
+test('nobody reads a stream of `HEAD`', async () => {
+  const headers = bearer(sampleKeys.ada, { 'mcp-session-id': await sessionOf() })
+  for (const [path, allow] of [
+    ['/connect/ada/mcp', 'GET, POST'],
+    ['/connect/ada/mcp/v', 'GET, POST'],
+    ['/events', 'GET'],
+  ] as const) {
+    const response = await platform.fetch(path, { method: 'HEAD', headers })
+    expect([response.status, response.headers.get('allow')]).toEqual([405, allow])
+  }
 })
 
 test('a client hears nothing of a list that its policy refuses', async () => {

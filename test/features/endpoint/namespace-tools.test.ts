@@ -25,6 +25,21 @@ test('each connection has its tools by their own names, or the reason why not', 
   expect(all.status).toBe(400)
 })
 
+test('a token that may not list tools gets none', async () => {
+  const platform = await createTestPlatform()
+  for (const [rules, status] of [
+    [{ method: '^tools/call$' }, 403],
+    [{ jsonrpc: '^3' }, 403],
+    [{ method: '^tools/list$' }, 200],
+  ] as const) {
+    const token = await mintToken(platform.fetch, sampleKeys.ada, { policy: [{ rpcReqMatch: rules }] })
+    const paths = ['/connect/northwind/.tools', '/connect/northwind/trailhead-board/.tools']
+    const answers = await Promise.all(paths.map((path) => platform.fetch(path, { headers: bearer(token) })))
+    expect(answers.map((one) => one.status)).toEqual([status, status])
+    if (status === 403) expect(await answers[0]?.json()).toEqual(await answers[1]?.json())
+  }
+})
+
 test('a token that may only read, or only call, gets the recipes, and nothing is recorded as refused', async () => {
   const platform = await createTestPlatform()
   for (const operations of ['read', 'execute', 'write'] as const) {
