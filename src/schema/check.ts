@@ -70,7 +70,13 @@ export function validatorOf<S extends TSchema>(schema: S): Validator<Static<S>> 
 
 /** JSON Schema's maxLength counts code points; TypeBox counts UTF-16 units. Such an error may be wrong. */
 function isMiscounted({ type, value, schema }: ValueError): boolean {
-  return type === ValueErrorType.StringMaxLength && [...String(value)].length <= schema['maxLength']
+  if (typeof value !== 'string') return false
+  if (type === ValueErrorType.StringMaxLength) return [...value].length <= schema['maxLength']
+  const variants: TSchema[] = type === ValueErrorType.Union ? (schema['anyOf'] ?? []) : []
+  return variants.some(({ maxLength, ...rest }) => {
+    const isShort = maxLength !== undefined && [...value].length <= maxLength
+    return isShort && TypeCompiler.Compile(rest as TSchema).Check(value)
+  })
 }
 
 function isOnlyMiscounted(errors: Iterable<ValueError>): boolean {

@@ -134,6 +134,17 @@ test('a bound of characters counts them as people do', () => {
   // What is too long for TypeBox alone hides nothing else that is wrong.
   expect(shape.problems({ name: '😀😀😀', flag: 1 }).map(problemText)).toEqual(['flag: must be a boolean'])
   expect(shape.isValid({ name: '😀😀😀', flag: 1 })).toBe(false)
+  const words = Type.String({ minLength: 1, maxLength: 3, pattern: '^😀' })
+  const optional = validatorOf(Type.Object({ title: Type.Union([words, Type.Null()]) }))
+  for (const [title, isRight] of [
+    ['😀😀😀', true],
+    ['😀😀😀😀', false],
+    ['a😀😀', false],
+    [null, true],
+  ] as const) {
+    expect([title, optional.isValid({ title })]).toEqual([title, isRight])
+    expect(optional.problems({ title })).toHaveLength(isRight ? 0 : 1)
+  }
 })
 
 test('a place is written like a path into the value', () => {

@@ -12,7 +12,7 @@ import { namesInPath } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { privateJson, wholeResponse } from '../../http/respond.ts'
 import { tokenCharsMax } from '../../limits.ts'
-import { isViewName, type View, type ViewDetail, ViewWrite, viewOf } from '../../model/view.ts'
+import { isViewName, type View, type ViewDetail, ViewName, ViewWrite, viewOf } from '../../model/view.ts'
 import { viewPolicyProblem } from '../../policy/view-policy.ts'
 import { bodyProblemText, validatorOf } from '../../schema/check.ts'
 import { reading } from '../../schema/json.ts'
@@ -68,7 +68,8 @@ async function getView(deps: OrganizationDeps, request: Request): Promise<Respon
 async function putView(deps: OrganizationDeps, request: Request): Promise<Response> {
   const { store, audit, writes, clock } = deps
   const { caller, change } = await writes.begin(request, managedBy(deps)) // 401, 429, 404, 403, 400
-  const name = nameIn(request) // 404
+  const [, , name = ''] = namesInPath(request.url)
+  if (!isViewName(name)) throw invalidRequest(`the name of a view ${ViewName['errorMessage']}`) // 400
   const wanted = await readOptionalBody(request, writeShape) // 400
   if (JSON.stringify(wanted.policy).length > tokenCharsMax)
     throw invalidRequest(`policy: has more than ${tokenCharsMax} characters`) // 400

@@ -88,6 +88,10 @@ describe('a view', () => {
     const missing = { status: 404, body: { error: 'View not found' } }
     for (const name of ['other', 'Reading', 'a_b', 'x'.repeat(40)])
       expect(await json('GET', `/namespaces/ada/views/${name}`)).toEqual(missing)
+    expect(await json('PUT', '/namespaces/ada/views/a_b', { policy: [] })).toEqual({
+      status: 400,
+      body: { error: expect.stringContaining('the name of a view must be 1 to 39 small letters, digits or "-"') },
+    })
     const linus = await json('GET', '/namespaces/ada/views', undefined, sampleKeys.linus)
     expect(linus).toEqual({ status: 404, body: { error: 'Namespace not found' } })
     const linusWrites = await json('PUT', '/namespaces/northwind/views/x', { policy: [] }, sampleKeys.linus)
