@@ -28,13 +28,26 @@ export async function manyConnections(
   refs: readonly ConnectionRef[],
 ): Promise<(StoredConnection | undefined)[]> {
   const found: (StoredConnection | undefined)[] = []
-  for (let at = 0; at < refs.length; at += readAtOnceMax) {
-    const records = await findRecords(store, refs.slice(at, at + readAtOnceMax))
-    const bytes = records.reduce((sum, record) => sum + sizeOf(record), 0)
+  for await (const records of recordsInParts(store, request, refs)) {
+    const bytes = bytesOf(records)
     if (bytes <= (records.length > 1 ? parsedAtOnceMax : oneParsedAtOnceMax)) found.push(...records.map(decoded))
     else found.push(...(await allowanceOf(request).parse(bytes * parsedPerByte, decoding(records))))
   }
   return found
+}
+
+/** The same records, as they are stored, in the order of `refs`: a part at a time. Throws `rate_limited`. */
+export async function* recordsInParts(
+  store: Pick<Store, 'getMany'>,
+  request: Request,
+  refs: readonly ConnectionRef[],
+): AsyncGenerator<(ConnectionRecord | undefined)[]> {
+  if (refs.length === 1) yield await findRecords(store, refs)
+  else
+    for (let at = 0; at < refs.length; at += readAtOnceMax) {
+      const some = refs.slice(at, at + readAtOnceMax)
+      yield await allowanceOf(request).readRecords(() => findRecords(store, some), bytesOf)
+    }
 }
 
 /**
@@ -57,6 +70,9 @@ function* decoding(records: readonly (ConnectionRecord | undefined)[]): Work<(St
   for (const record of records) found.push(yield* reading(sizeOf(record), () => decoded(record)))
   return found
 }
+
+const bytesOf = (records: readonly (ConnectionRecord | undefined)[]): number =>
+  records.reduce((sum, record) => sum + sizeOf(record), 0)
 
 function sizeOf(record: ConnectionRecord | undefined): number {
   return (record?.bytes.length ?? 0) + (record?.privateBytes?.length ?? 0)

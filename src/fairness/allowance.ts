@@ -20,6 +20,9 @@ import type { Work } from './turns.ts'
  */
 export const answerMsPerMegabyte = 2.5
 
+/** Milliseconds for a megabyte of records that are read from the store, with their checksums. */
+const readMsPerMegabyte = 2
+
 /** Values of an ordinary body, which take no time to speak of. Past it: each takes its time. */
 const fewValues = 1000
 /**
@@ -254,12 +257,45 @@ export class Allowance {
   parse<T>(characters: number, work: Work<T>): Promise<T> | T {
     const { time, turns } = this.#fairness
     const owner = ownerOf(this.holder)
-    if (characters > smallCharsMax || time.wait(owner) > 0) return this.#parseInTurn(characters, work)
+    if (characters > smallCharsMax || time.wait(owner) > 0) return this.#parseInTurn(characters, async () => work)
     time.spend(owner, parseMsOf(characters))
     return turns.run(this.holder, work)
   }
 
-  async #parseInTurn<T>(characters: number, work: Work<T>): Promise<T> {
+  /**
+   * Reads a record of so many bytes and runs the work on it, as `parse`: all that it takes is taken before it is read,
+   * and an owner reads one large record at a time. `parsedBytes`: of its parsed form. Resolves with undefined where
+   * `read` does.
+   */
+  parseRecord<T>(
+    { bytes, parsedBytes }: { readonly bytes: number; readonly parsedBytes?: number },
+    read: () => Promise<Uint8Array | undefined>,
+    work: (record: Uint8Array) => Work<T>,
+  ): Promise<T | undefined> {
+    const begin = async () => ofRecord(await read(), work)
+    return this.#parseInTurn(bytes, begin, parsedBytes)
+  }
+
+  /**
+   * Reads records of which nobody knows how large they are. Those of one owner are read one after the other, when it
+   * has time. `bytesOf`: how many were read.
+   */
+  readRecords<T>(read: () => Promise<T>, bytesOf: (records: T) => number): Promise<T> {
+    const { records, time } = this.#fairness
+    const owner = ownerOf(this.holder)
+    return records.run(owner, this.holder, async () => {
+      await time.pause(owner)
+      const found = await read()
+      this.spend((bytesOf(found) / 2 ** 20) * readMsPerMegabyte)
+      return found
+    })
+  }
+
+  async #parseInTurn<T>(
+    characters: number,
+    begin: () => Promise<Work<T>>,
+    parsedBytes = characters * (parsedResponseMemoryFactor - 1),
+  ): Promise<T> {
     const { parsers, parses, memory, parsed, time, turns } = this.#fairness
     const { holder } = this
     const isLarge = characters > unqueuedCharsMax
@@ -274,8 +310,8 @@ export class Allowance {
       await time.pause(ownerOf(holder), parseMsOf(characters))
       // After the pause: an owner that waits for its time holds up nobody else.
       if (isLarge) ends.push(await parses.enter(holder))
-      take(characters * (parsedResponseMemoryFactor - 1), isLarge ? parsed : memory)
-      return await turns.run(holder, work)
+      take(parsedBytes, isLarge ? parsed : memory)
+      return await turns.run(holder, await begin())
     } finally {
       for (const end of ends) end()
     }
@@ -347,4 +383,8 @@ export function allowanceOf(request: Request): Allowance {
   const allowance = allowances.get(request)
   if (allowance === undefined) throw new Error('a request without an allowance')
   return allowance
+}
+
+function* ofRecord<T>(record: Uint8Array | undefined, work: (record: Uint8Array) => Work<T>): Work<T | undefined> {
+  return record && (yield* work(record))
 }

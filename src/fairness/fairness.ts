@@ -50,6 +50,8 @@ export function createFairness() {
     parsers: new Queue(parsersAtOnceMax, 1),
     /** Places for those that are parsed. */
     parses: new Queue(parsesAtOnceMax, 1),
+    /** Reads of records whose size nobody knows, by owner: one after the other, when the owner has time. */
+    records: new Queues(),
     /** Writes that wait for one another: of the directory, or of one record. */
     writes: new Queues(),
     /** Places for those of them that are decided and committed: one commit may change thousands of index entries. */

@@ -67,8 +67,11 @@ export interface ConnectionPrivate {
   readonly wantedScope?: string
   /** When the sign-in ends, if nothing can renew it: an ISO 8601 time. */
   readonly signedInUntil?: string
-  /** The lists that are kept of its server. `definitions`: how many they have. */
-  readonly list?: Beside & { readonly definitions: number }
+  /**
+   * The lists that are kept of its server. `definitions`: how many they have. `era`: the revisions that it speaks; left
+   * out for those with a handshake.
+   */
+  readonly list?: Beside & { readonly definitions: number; readonly era?: 'stateless' }
   /** The definitions of its server that somebody accepted. */
   readonly pins?: Beside
   /** When its server was contacted last, in milliseconds since 1970; an hour too early at most. */

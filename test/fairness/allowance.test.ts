@@ -59,6 +59,59 @@ test('what was taken for a stranger is given back to the stranger, whoever it tu
   expect(fairness.memory.take(ada, 100)).toBe(true)
 })
 
+test('a record is read when all that it takes is taken, one large one of an owner at a time', async () => {
+  const fairness = createFairness()
+  const allowance = open(fairness)
+  void allowance.belongsTo(ada)
+  const size = 2 ** 20
+  let reads = 0
+  const read = async () => {
+    reads += 1
+    return new Uint8Array(size)
+  }
+  function* lengthOf(record: Uint8Array): Work<number> {
+    // Until the event loop has turned.
+    yield sliceCost
+    return record.length
+  }
+  expect(await allowance.parseRecord({ bytes: size }, read, lengthOf)).toBe(size)
+  expect(await allowance.parseRecord({ bytes: size }, async () => undefined, lengthOf)).toBeUndefined()
+  const more = { bytes: 10, parsedBytes: pendingBytesMax }
+  await expect(allowance.parseRecord(more, read, lengthOf)).rejects.toThrow('too many unread responses')
+  await expect(allowance.parseRecord({ bytes: pendingBytesMax }, read, lengthOf)).rejects.toThrow('too many unread')
+  expect(reads).toBe(1)
+  // Of two at once the second finds what the first has read.
+  let kept: number | undefined
+  const once = async () => (kept === undefined ? read() : undefined)
+  const one = async () => {
+    kept = (await allowance.parseRecord({ bytes: size }, once, lengthOf)) ?? kept
+    return kept
+  }
+  expect(await Promise.all([one(), one(), one()])).toEqual([size, size, size])
+  expect(reads).toBe(2)
+  expect(fairness.memory.take(ada, pendingBytesMax / 4)).toBe(true)
+})
+
+test('records of unknown size are counted when they are read, and those of one owner are read in turn', async () => {
+  let now = 0
+  const time = new Paces({ now: () => now, monotonic: () => now })
+  const fairness = { ...createFairness(), time }
+  const allowance = open(fairness)
+  void allowance.belongsTo(ada)
+  let reading = 0
+  const read = async () => {
+    reading += 1
+    expect(reading).toBe(1)
+    await new Promise((resolve) => setImmediate(resolve))
+    reading -= 1
+    return 100 * 2 ** 20
+  }
+  await allowance.readRecords(read, (bytes) => bytes)
+  expect(time.wait('ada')).toBeGreaterThan(0)
+  now += 1e6
+  await Promise.all([allowance.readRecords(read, () => 0), allowance.readRecords(read, () => 0)])
+})
+
 test('requests that wait for a pass take memory of their owner with their bodies, until they are answered', async () => {
   const fairness = { ...createFairness(), memory: new Shares(64 * 1024) }
   const waits = (one: Allowance) => ({ one, place: one.belongsTo(ada) })

@@ -33,13 +33,14 @@ export async function targetOfName(
   if (called.kind === 'bare')
     return asked.view?.bareNames === true ? targetOfBare(deps, asked, { kind, name, path }) : undefined
   if (called.kind === 'joined') return targetIn(deps, asked, called.connectionId, { kind, own: called.own, path })
-  const isMeant = (one: ListedDefinition) => one.listed === name
-  // Servers that were never seen are waited for once, and only for a name that no known list has.
-  for (const mayAsk of [false, true])
-    for (const length of nameLengths) {
-      const [found] = await listed(deps, asked, kind, { length, isMeant, mayAsk: mayAsk && length === nameLengths[0] })
-      if (found !== undefined) return targetIn(deps, asked, found.connectionId, { kind, own: found.own, path })
-    }
+  // Servers that were never seen are waited for only for a name that no known list has.
+  for (const mayAsk of [false, true]) {
+    const [found] = await listed(deps, asked, kind, {
+      ...{ lengths: nameLengths, mayAsk },
+      isMeant: (one) => one.listed === name,
+    })
+    if (found !== undefined) return targetIn(deps, asked, found.connectionId, { kind, own: found.own, path })
+  }
   return undefined
 }
 
@@ -50,7 +51,7 @@ async function targetOfBare(
   { kind, name, path }: { readonly kind: 'tools' | 'prompts'; readonly name: string; readonly path: Path },
 ): Promise<Target | Response | undefined> {
   const isMeant = ({ own }: ListedDefinition) => own === name
-  const found = await listed(deps, asked, kind, { length: asked.options.length, isMeant })
+  const found = await listed(deps, asked, kind, { lengths: [asked.options.length], mayAsk: true, isMeant })
   const [only] = found
   if (only === undefined) return undefined
   if (found.length === 1) return targetIn(deps, asked, only.connectionId, { kind, own: name, path })
@@ -79,24 +80,33 @@ async function targetIn(
   const { namespace } = asked.namespace
   try {
     const ref = { namespace, connectionId }
-    const first = await deps.authorizer.requireConnection(context, 'execute', ref)
-    // Its lists say which revisions the server speaks, and of which class a tool is.
-    const offer =
-      (await deps.kept.offerOf(context, first)) ??
-      (await deps.kept.use(context, [ref], true, ([listed]) => listed?.kept))
+    const before = await deps.authorizer.requireConnection(context, 'execute', ref)
+    const first = () => deps.kept.use(context, [ref], true, ([listed]) => listed?.kept)
+    // Its lists say which revisions the server speaks, and the connection says so when they are kept.
+    const { era = 'handshake' } = before.stored.privatePart.list ?? (await first()) ?? {}
     // Its server may have been waited for.
-    const connection = isFresh(deps, context) ? first : await deps.authorizer.requireConnection(context, 'execute', ref)
+    const connection = isFresh(deps, context)
+      ? before
+      : await deps.authorizer.requireConnection(context, 'execute', ref)
     const definition = async () => {
+      const offer = (await deps.kept.offerOf(context, connection)) ?? (await first())
       const found = offer?.lists.tools.find((one) => one.own === own)
       if (found === undefined) return undefined
       const work = reading(found.rest.length, () => definitionOf('tools', found))
       return allowanceOf(context.request).parse(found.rest.length, work)
     }
-    return { connection, era: offer?.era ?? 'handshake', named: { path, own }, ...(kind === 'tools' && { definition }) }
+    return { connection, era, named: { path, own }, ...(kind === 'tools' && { definition }) }
   } catch (thrown) {
     if (thrown instanceof PlatformError && thrown.code === 'not_found') return undefined
     throw thrown
   }
+}
+
+interface Wanted {
+  /** The first at which one is meant counts. */
+  readonly lengths: readonly NameLength[]
+  readonly mayAsk: boolean
+  readonly isMeant: (one: ListedDefinition) => boolean
 }
 
 /** The definitions that the caller's list shows, and that are meant. */
@@ -104,22 +114,18 @@ function listed(
   deps: EndpointDeps,
   { context, namespace: { namespace } }: EndpointRequest,
   kind: 'tools' | 'prompts',
-  {
-    length,
-    isMeant,
-    mayAsk = true,
-  }: {
-    readonly length: NameLength
-    readonly isMeant: (one: ListedDefinition) => boolean
-    readonly mayAsk?: boolean
-  },
+  { lengths, mayAsk, isMeant }: Wanted,
 ): Promise<ListedDefinition[]> {
   function* finding(shown: readonly Shown[]): Work<ListedDefinition[]> {
     const { definitions } = yield* joining(shown, kind)
     yield definitions.length
     return definitions.filter(isMeant)
   }
-  return withLists(deps, context, { namespace, length, mayAsk }, (shown) =>
-    allowanceOf(context.request).run(finding(shown)),
-  )
+  const [first = 46, ...others] = lengths
+  return withLists(deps, context, { namespace, length: first, mayAsk }, async (shown, at) => {
+    const allowance = allowanceOf(context.request)
+    let found = await allowance.run(finding(shown))
+    for (const length of others) if (found.length === 0) found = await allowance.run(finding(await at(length)))
+    return found
+  })
 }

@@ -36,14 +36,14 @@ export interface ListsOf {
 }
 
 /**
- * Passes the connections that the caller sees to `use`, each with what it offers to this caller. Throws 400, 429, and
- * what `use` throws.
+ * Passes the connections that the caller sees to `use`, each with what it offers to this caller, and a function that
+ * gives the same with names of another length. Throws 400, 429, and what `use` throws.
  */
 export async function withLists<T>(
   { kept, store }: { readonly kept: KeptLists; readonly store: Store },
   context: RequestContext,
   { namespace, length, mayAsk }: ListsOf,
-  use: (shown: readonly Shown[]) => Promise<T> | T,
+  use: (shown: readonly Shown[], at: (length: NameLength) => Promise<readonly Shown[]>) => Promise<T> | T,
 ): Promise<T> {
   const refs = await seenConnections(store, context, namespace)
   if (refs === undefined) {
@@ -53,12 +53,15 @@ export async function withLists<T>(
     )
   }
   return kept.use(context, refs, mayAsk, async (listed) => {
-    const shown: Shown[] = []
-    for (const one of listed) {
-      const work = one.kept && narrowing(one.ref.connectionId, one.kept, context, length)
-      shown.push({ ...one, lists: work && (await allowanceOf(context.request).run(work)) })
+    const at = async (wanted: NameLength) => {
+      const shown: Shown[] = []
+      for (const one of listed) {
+        const work = one.kept && narrowing(one.ref.connectionId, one.kept, context, wanted)
+        shown.push({ ...one, lists: work && (await allowanceOf(context.request).run(work)) })
+      }
+      return shown
     }
-    return use(shown)
+    return use(await at(length), at)
   })
 }
 

@@ -6,23 +6,17 @@
 import { LRUCache } from 'lru-cache'
 import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
 import type { SharedParts } from '../../auth/shared-parts.ts'
-import { manyConnections, oneConnection } from '../../auth/stored-connections.ts'
+import { manyConnections, oneConnection, recordsInParts } from '../../auth/stored-connections.ts'
 import { notFound, PlatformError } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { ownerOf } from '../../fairness/owner.ts'
 import { Queue } from '../../fairness/queue.ts'
 import { inSlices } from '../../fairness/turns.ts'
 import { asPlatformError } from '../../http/error-response.ts'
-import { authorizationFreshMs } from '../../limits.ts'
+import { authorizationFreshMs, toolsCharsMax } from '../../limits.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
 import { equalBytes } from '../../storage/bytes.ts'
-import {
-  connectionChange,
-  findConnection,
-  findConnections,
-  findRecords,
-  type StoredConnection,
-} from '../../storage/connections.ts'
+import { connectionChange, findConnection, findConnections, type StoredConnection } from '../../storage/connections.ts'
 import { keyOf } from '../../storage/keys.ts'
 import type { Usage } from '../../storage/usage.ts'
 import { within } from '../../within.ts'
@@ -31,8 +25,18 @@ import { askedAs } from '../gateway/connection-status.ts'
 import type { GatewayDeps } from '../gateway/forward.ts'
 import type { FirstLists } from '../gateway/pinned-answers.ts'
 import { acceptedLists, seeKept } from './accepted-lists.ts'
+import { KeptMemory, nameOf } from './kept-memory.ts'
 import { type Kept, readingRecord } from './kept-record.ts'
-import { fitting, type ListProblem, late, problemOf, type Size, stateProblem, tooLarge } from './list-problem.ts'
+import {
+  fitting,
+  type ListProblem,
+  late,
+  problemOf,
+  type Size,
+  stateProblem,
+  TooLarge,
+  tooLarge,
+} from './list-problem.ts'
 import { readOffer } from './read-lists.ts'
 
 /** Contract 20.4: milliseconds for which a kept list is not read again. Past it: it is read again behind the answer. */
@@ -51,8 +55,6 @@ const confirmMs = 3600 * 1000
 const readsAtOnceMax = 64
 /** Contract 20.4: reads of servers' lists at once for one owner. Past it: further reads wait. */
 const readsOfOwnerMax = 8
-/** Characters of kept lists that are in memory. Past it: the least recently used one is read again. */
-const readBytesMax = 32 * 2 ** 20
 /** Bytes of lists that are joined without a place: most have fewer. Past it: the request waits for one. */
 const largeBytes = 256 * 1024
 /**
@@ -105,14 +107,7 @@ export class KeptLists implements FirstLists {
   /** Owners that wait for their time, or join. */
   readonly #joiners = new Queue(joinersAtOnceMax, 1)
   readonly #joins = new Queue(joinsAtOnceMax, 1)
-  readonly #read = new LRUCache<string, Kept>({
-    maxSize: readBytesMax,
-    sizeCalculation: ({ lists }) =>
-      1000 +
-      Object.values(lists)
-        .flat()
-        .reduce((sum, { rest }) => sum + rest.length + 300, 0),
-  })
+  readonly #read: KeptMemory
   readonly #lastReads = new LRUCache<string, LastRead>({ max: readsKnownMax })
   /** Grows when something changes that the store does not have: a read has failed, or works again. */
   changes = 0
@@ -121,12 +116,13 @@ export class KeptLists implements FirstLists {
 
   constructor(deps: KeptListsDeps) {
     this.#deps = deps
+    this.#read = new KeptMemory(deps.store)
   }
 
   /**
-   * Passes those of these connections that the caller sees to `use`, with what each offers. Once more if meanwhile one was deleted, or changed so that the caller does not see
-   * it any more. Never rejects because of one of them; rejects with `rate_limited`, and with what `use` throws. Of one
-   * owner, one use of large lists is under way at a time.
+   * Passes those of these connections that the caller sees to `use`, with what each offers. Once more if meanwhile one
+   * was deleted, or changed so that the caller does not see it any more. Never rejects because of one of them; rejects
+   * with `rate_limited`, and with what `use` throws. Of one owner, one use of large lists is under way at a time.
    */
   async use<T>(
     context: RequestContext,
@@ -150,12 +146,15 @@ export class KeptLists implements FirstLists {
   async #areStillSeen({ caller, request }: RequestContext, seen: readonly Seen[]): Promise<boolean> {
     const { store } = this.#deps
     const refs = seen.map(({ ref }) => ref)
-    const now = await findRecords(store, refs)
-    for (const [index, { ref, stored }] of seen.entries()) {
-      if (now[index] !== undefined && equalBytes(now[index].bytes, stored.bytes)) continue
-      const changed = await oneConnection(store, request, ref)
-      if (changed === undefined || !isSeen({ caller }, changed)) return false
-    }
+    let index = 0
+    for await (const records of recordsInParts(store, request, refs))
+      for (const record of records) {
+        const { ref, stored } = seen[index] as Seen
+        index += 1
+        if (record !== undefined && equalBytes(record.bytes, stored.bytes)) continue
+        const changed = await oneConnection(store, request, ref)
+        if (changed === undefined || !isSeen({ caller }, changed)) return false
+      }
     return true
   }
 
@@ -242,7 +241,7 @@ export class KeptLists implements FirstLists {
 
   /**
    * The lists of a connection have changed, as its server or its pins say: they are read again behind the caller's
-   * request. What comes within a second of the last read is read at the next use after it.
+   * request. A change within a second of the last read is read at the next use after it.
    */
   noteChanged(context: RequestContext, { ref, stored }: Seen): void {
     const name = nameOf(ref)
@@ -268,10 +267,12 @@ export class KeptLists implements FirstLists {
     return kept && acceptedLists(this.#deps.pins, context, connection, kept)
   }
 
-  /**
-   * Reads kept lists again that do not show these tools, for as long as an answer waits for a connection. Never rejects.
-   */
-  async readWithout(context: RequestContext, connection: AuthorizedConnection, tools: readonly string[]): Promise<void> {
+  /** Reads kept lists again that do not show these tools. Resolves as soon as an answer would not wait any more. */
+  async readWithout(
+    context: RequestContext,
+    connection: AuthorizedConnection,
+    tools: readonly string[],
+  ): Promise<void> {
     const { namespace, connectionId, stored } = connection
     const kept = await this.offerOf(context, connection).catch(() => undefined)
     if (kept === undefined || stateProblem(stored) !== undefined) return
@@ -305,16 +306,10 @@ export class KeptLists implements FirstLists {
 
   /** The kept lists; undefined if there are none, they are another connection's by now, or too old. */
   async #keptOf({ request }: RequestContext, { ref, stored }: Seen, of: string): Promise<Kept | undefined> {
-    const { store, clock } = this.#deps
     const { list } = stored.privatePart
-    const name = nameOf(ref)
-    let kept = this.#read.get(name)
-    if (list !== undefined && kept?.id !== list.id) {
-      const record = await store.get(keyOf('keptList', ref.namespace, ref.connectionId))
-      kept = record && (await allowanceOf(request).parse(record.length, readingRecord(record)))
-      if (kept !== undefined) this.#read.set(name, kept)
-    }
-    const isRecent = kept !== undefined && clock.now() - Date.parse(kept.listedAt) < listKeptMs
+    // In a namespace that is full they are in memory alone.
+    const kept = list === undefined ? this.#read.get(ref) : await this.#read.of(request, ref, list)
+    const isRecent = kept !== undefined && this.#deps.clock.now() - Date.parse(kept.listedAt) < listKeptMs
     return kept?.of === of && isRecent ? kept : undefined
   }
 
@@ -343,6 +338,8 @@ export class KeptLists implements FirstLists {
     try {
       const head = { of, listedAt: new Date(clock.now()).toISOString() }
       const record = await readOffer(this.#deps, context, { ...ref, stored }, head)
+      // No list has room for it.
+      if (record.length > toolsCharsMax) throw new TooLarge()
       const kept = await inSlices(readingRecord(record))
       await this.#compare(context, ref, stored, kept)
       remember()
@@ -360,18 +357,19 @@ export class KeptLists implements FirstLists {
   /** Writes lists that have changed, or were confirmed long ago, unless another write has changed the connection. */
   async #keep(ref: ConnectionRef, kept: Kept, value: Buffer): Promise<void> {
     const { store, quota } = this.#deps
-    const name = nameOf(ref)
     const [before] = await findConnections(store, [ref])
     if (before === undefined || hashOf(before) !== kept.of) return
-    const former = before.privatePart.list?.id === kept.id ? this.#read.get(name) : undefined
+    const former = before.privatePart.list?.id === kept.id ? this.#read.get(ref) : undefined
     // The time is not written each time.
     if (former !== undefined && Date.parse(kept.listedAt) - Date.parse(former.listedAt) < confirmMs) return
     const definitions = Object.values(kept.lists).reduce((sum, { length }) => sum + length, 0)
-    const privatePart = { ...before.privatePart, list: { bytes: value.length, id: kept.id, definitions } }
+    const { id, era } = kept
+    const list = { bytes: value.length, id, definitions, ...(era === 'stateless' && { era }) }
+    const privatePart = { ...before.privatePart, list }
     const change = connectionChange(ref, before, { connection: before.connection, privatePart }, quota)
     const key = keyOf('keptList', ref.namespace, ref.connectionId)
     // In a namespace that is full they are kept in memory alone.
-    this.#read.set(name, kept)
+    this.#read.set(ref, kept)
     this.changes += 1
     await store.commit({ ...change, puts: [...(change.puts ?? []), { key, value }] })
   }
@@ -381,8 +379,6 @@ type Known = Pick<ListedConnection, 'kept' | 'problem'>
 
 const asKnown = (kept: Kept): Known => ({ kept })
 const asProblem = (thrown: unknown): Known => ({ problem: problemOf(thrown) })
-
-const nameOf = ({ namespace, connectionId }: ConnectionRef) => `${namespace}/${connectionId}`
 
 /** A hash of what is asked: it is kept beside the list, and the sealed headers are not. */
 function hashOf(stored: StoredConnection): string {

@@ -36,6 +36,13 @@ export const tooLarge = {
   message: `All lists together have more than ${toolsCharsMax} bytes, or ${joinedDefinitionsMax} definitions`,
 } as const
 
+/** The lists of one connection do not fit by themselves. */
+export class TooLarge extends PlatformError {
+  constructor() {
+    super('upstream_error', `The MCP server’s lists together have more than ${toolsCharsMax} bytes`)
+  }
+}
+
 /** Those that one answer has room for, the smallest first: a server that lists very much leaves out itself alone. */
 export function fitting<T>(all: readonly T[], sizeOf: (one: T) => Size): ReadonlySet<T> {
   const share = ({ bytes, definitions }: Size) => Math.max(bytes / toolsCharsMax, definitions / joinedDefinitionsMax)
@@ -64,6 +71,7 @@ export function stateProblem({ connection: { status, mock } }: StoredConnection)
 
 /** For a read that has failed. */
 export function problemOf(thrown: unknown): ListProblem {
+  if (thrown instanceof TooLarge) return tooLarge
   const { code, message, options } = asPlatformError(thrown)
   const link = options.setupUrl === undefined ? {} : { setupUrl: options.setupUrl }
   if (code === 'upstream_unauthorized' || code === 'upstream_sign_in')

@@ -79,9 +79,9 @@ export type ListKind = keyof typeof listKinds
 export type Definition = Readonly<Record<string, unknown>>
 
 /**
- * The wanted definitions of all pages, with the era that the server took for the last; the others are not kept in memory. Throws `upstream_error` past `toolPagesMax`,
- * `toolsCharsMax` or `toolsListedMax`, `upstream_timeout` past `upstreamBodyTimeoutMs`, and `rate_limited` if the
- * caller's share of memory is used up.
+ * The wanted definitions of all pages, with the era that the server took for the last; the others are not kept in
+ * memory. Throws `upstream_error` past `toolPagesMax`, `toolsCharsMax` or `toolsListedMax`, `upstream_timeout` past
+ * `upstreamBodyTimeoutMs`, and `rate_limited` if the caller's share of memory is used up.
  */
 export async function listDefinitions(
   deps: GatewayDeps,

@@ -88,19 +88,29 @@ export class Pins {
     const { pins } = stored.privatePart
     if (pins === undefined) return noPins
     const name = nameOf({ namespace, connectionId })
-    const kept = this.#read.get(name)
-    if (kept?.id === pins.id) return kept
-    const record = await this.#deps.store.get(keyOf('pins', namespace, connectionId))
-    if (record === undefined) return noPins
-    const read = await allowanceOf(context.request).parse(record.length, readingPins(record))
-    this.#read.set(name, read)
-    return read
+    const known = () => (this.#read.get(name)?.id === pins.id ? this.#read.get(name) : undefined)
+    const kept = known()
+    if (kept !== undefined) return kept
+    // Requests of one owner read one after the other, and the first may have read it for all.
+    const read = async () => (known() === undefined ? this.#stored(namespace, connectionId) : undefined)
+    const parsed = await allowanceOf(context.request).parseRecord(pins, read, readingPins)
+    if (parsed !== undefined) this.#read.set(name, parsed)
+    return parsed ?? known() ?? noPins
+  }
+
+  #stored(namespace: string, connectionId: string) {
+    return this.#deps.store.get(keyOf('pins', namespace, connectionId))
   }
 
   /** The pins with the definitions of their hashes. */
-  async recordOf(context: RequestContext, { namespace, connectionId }: ConnectionRef): Promise<PinRecord> {
-    const record = await this.#deps.store.get(keyOf('pins', namespace, connectionId))
-    return record === undefined ? noPins : allowanceOf(context.request).parse(record.length, readingPinRecord(record))
+  async recordOf(
+    context: RequestContext,
+    { namespace, connectionId, stored }: AuthorizedConnection,
+  ): Promise<PinRecord> {
+    const { pins } = stored.privatePart
+    if (pins === undefined) return noPins
+    const read = () => this.#stored(namespace, connectionId)
+    return (await allowanceOf(context.request).parseRecord(pins, read, readingPinRecord)) ?? noPins
   }
 
   /**
@@ -161,7 +171,7 @@ export class Pins {
         const stored = await findConnection(store, namespace, connectionId)
         // Another connection by now: what was seen is not about it.
         if (stored === undefined || !isSameConnection(stored, connection.stored)) return noPins
-        const before = await this.recordOf(context, ref)
+        const before = await this.recordOf(context, { ...ref, stored })
         const made = await allowance.run(reading((before.tools?.size ?? 0) * pinChars, () => make(before)))
         if (made === undefined) return before
         const { id, text } = await allowance.run(writingPins(made.pins))

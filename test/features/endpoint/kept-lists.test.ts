@@ -254,6 +254,47 @@ test('lists past 16 MB in all are left out, and are not read for an answer', asy
   expect(await listOf('d')).toEqual({ tools: [], skipped: 'too_large', stale: undefined })
 })
 
+test('a server whose lists together have more than 16 MB is left out each time, and can be called', async () => {
+  const kinds: Record<string, string> = {
+    tools: 'name',
+    prompts: 'name',
+    resources: 'uri',
+    resourceTemplates: 'uriTemplate',
+  }
+  const greeting = { capabilities: { tools: {}, prompts: {}, resources: {} }, serverInfo: { name: 's', version: '1' } }
+  using large = localServer(async (request) => {
+    if (request.method !== 'POST') return new Response(null, { status: 405 })
+    const { method, id, params } = (await request.json()) as {
+      method: string
+      id?: number
+      params?: { cursor?: string }
+    }
+    if (id === undefined) return new Response(null, { status: 202 })
+    const reply = (result: object) => Response.json({ jsonrpc: '2.0', id, result })
+    if (method === 'initialize') return reply({ protocolVersion: '2025-06-18', ...greeting })
+    if (method === 'tools/call') return reply({ content: [{ type: 'text', text: 'called' }] })
+    const kind = method === 'resources/templates/list' ? 'resourceTemplates' : (method.split('/')[0] as string)
+    const at = Number(params?.cursor ?? 0)
+    const page = [at, at + 1, at + 2].map((one) => ({
+      [kinds[kind] as string]: `x${one}`,
+      description: 'x'.repeat(5e5),
+    }))
+    return reply({ [kind]: page, ...(at < 6 && { nextCursor: String(at + 3) }) })
+  })
+  await begin({ fairness: unhurried() }, [])
+  await put('large', { mcpUrl: large.url.href })
+  for (let again = 0; again < 2; again += 1) {
+    expect(await listOf('large')).toEqual({ tools: [], skipped: 'too_large', stale: undefined })
+    const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'large__x1', arguments: {} } }
+    const init = { method: 'POST', headers: bearer(sampleKeys.ada), body: JSON.stringify(call) }
+    expect(await messageIn(await platform.fetch('/connect/ada/mcp', init))).toMatchObject({
+      result: { content: [{ text: 'called' }] },
+    })
+    platform.now += 40_000
+  }
+  expect(await recordOf('large')).toBeUndefined()
+})
+
 test('a member whose reads wait for its own places keeps no other member from the lists', async () => {
   await begin({}, [])
   const send = (method: string, path: string, body: object, key: string) =>

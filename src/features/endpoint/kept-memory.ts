@@ -1,0 +1,62 @@
+/** Kept lists in memory, and those that are read from the store for the first time. */
+
+import { LRUCache } from 'lru-cache'
+import { allowanceOf } from '../../fairness/allowance.ts'
+import type { ConnectionRef } from '../../model/connection.ts'
+import type { ConnectionPrivate } from '../../storage/connections.ts'
+import { keyOf } from '../../storage/keys.ts'
+import type { Store } from '../../storage/store.ts'
+import { type Kept, readingRecord } from './kept-record.ts'
+
+/** Characters of kept lists that are in memory. Past it: the least recently used one is read again. */
+const readBytesMax = 32 * 2 ** 20
+/** Bytes of memory for a byte of a record of lists in its parsed form, and for each definition. */
+const parsedBytesPerByte = 2
+const definitionBytes = 100
+
+export class KeptMemory {
+  readonly #store: Pick<Store, 'get'>
+  readonly #read = new LRUCache<string, Kept>({
+    maxSize: readBytesMax,
+    sizeCalculation: ({ lists }) =>
+      1000 +
+      Object.values(lists)
+        .flat()
+        .reduce((sum, { rest }) => sum + rest.length + 300, 0),
+  })
+
+  constructor(store: Pick<Store, 'get'>) {
+    this.#store = store
+  }
+
+  get(ref: ConnectionRef): Kept | undefined {
+    return this.#read.get(nameOf(ref))
+  }
+
+  set(ref: ConnectionRef, kept: Kept): void {
+    this.#read.set(nameOf(ref), kept)
+  }
+
+  /** The lists that are kept in the store, in the memory and time of the request's owner. Rejects with 429. */
+  async of(
+    request: Request,
+    ref: ConnectionRef,
+    { id, bytes, definitions }: NonNullable<ConnectionPrivate['list']>,
+  ): Promise<Kept | undefined> {
+    const known = () => {
+      const kept = this.get(ref)
+      return kept?.id === id ? kept : undefined
+    }
+    const kept = known()
+    if (kept !== undefined) return kept
+    const parsedBytes = parsedBytesPerByte * bytes + definitionBytes * definitions
+    // Requests of one owner read one after the other, and the first may have read it for all.
+    const read = async () =>
+      known() === undefined ? this.#store.get(keyOf('keptList', ref.namespace, ref.connectionId)) : undefined
+    const parsed = await allowanceOf(request).parseRecord({ bytes, parsedBytes }, read, readingRecord)
+    if (parsed !== undefined) this.set(ref, parsed)
+    return parsed ?? known()
+  }
+}
+
+export const nameOf = ({ namespace, connectionId }: ConnectionRef) => `${namespace}/${connectionId}`
