@@ -219,7 +219,13 @@ class Search {
     this.requests += 1
     yield stepCost
     if (!(yield* decideOnMessage(this.#new, access)).allowed) return
-    this.#keep({ namespace, connection, ...asCall(body) }, yield* decideOnMessage(this.#old, access))
+    this.#keep({ namespace, connection, ...this.#described(body) }, yield* decideOnMessage(this.#old, access))
+  }
+
+  /** As a call, where no rule asks for the id: that of a described call is not known. */
+  #described(body: Record<string, unknown>): DescribedRequest {
+    const blocks = [...this.#old, ...this.#new]
+    return blocks.some(({ rpc = [] }) => rpc.some(({ path }) => path === 'id')) ? { message: body } : asCall(body)
   }
 
   /** Namespaces that the caller sees, those that the policies name, and one that nobody names. */
@@ -246,7 +252,8 @@ class Search {
       const access = { namespace, operation, metadata: facts }
       if (operation !== 'execute') this.#try({ namespace, operation, metadata }, access, operation === 'read')
       else
-        for (const body of bodies) this.#try({ namespace, metadata, ...asCall(body) }, { ...access, rpc: body }, true)
+        for (const body of bodies)
+          this.#try({ namespace, metadata, ...this.#described(body) }, { ...access, rpc: body }, true)
     }
   }
 

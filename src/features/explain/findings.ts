@@ -11,6 +11,7 @@ import { decideOnConnection, namespaceFilter } from '../../policy/decide.ts'
 import { type Found, finding, lintingPolicy, mayHave, rulesOf, valuesIn } from '../../policy/lint.ts'
 import { couldCall, toolRules } from '../../policy/tools.ts'
 import { costToAsk, matches } from '../../schema/patterns.ts'
+import { keyOf } from '../../storage/keys.ts'
 import { connectionIds } from '../endpoint/seen-connections.ts'
 import { recentCalls } from '../records/recent-calls.ts'
 import type { ExplainDeps } from './explain-deps.ts'
@@ -20,6 +21,9 @@ import { type Explained, readSubject } from './subject.ts'
 /** Contract 21.3: days of calls that a policy is compared with. Past it: a tool that was called then counts as not called. */
 const unusedDays = 30
 
+/** Ids of a namespace that are looked at, to find whether one exists. Past it: none does. */
+const idsLookedAt = 100
+
 /** Throws as `readSubject`. */
 export async function lintSubject(deps: ExplainDeps, context: RequestContext, given: Subject): Promise<LintAnswer> {
   const subject = await readSubject(deps, context, given) // 400, 403, 404
@@ -28,7 +32,7 @@ export async function lintSubject(deps: ExplainDeps, context: RequestContext, gi
   const examined = new Examined(deps.clock)
   const policy = await allowance.run(lintingPolicy(blocks, () => examined.hasTime())) // 429
   const inScope: SeenConnection[] = []
-  for await (const seen of everySeen(deps, context, examined, {}))
+  for await (const seen of everySeen(deps, context, examined, { within: blocks }))
     if (decideOnConnection(blocks, accessTo(seen, seen.stored, 'execute')).allowed) inScope.push(seen)
   const tools = new Set(inScope.flatMap((one) => one.tools ?? []))
   const called = await calledTools(deps, context, examined)
@@ -101,8 +105,10 @@ async function emptyScope(
   const narrowed = { ...context, caller: { ...caller, blocks: [...caller.blocks, ...blocks] } }
   for (const name of left) {
     if (!examined.hasTime()) return []
-    const [first] = await connectionIds(store, narrowed, name, { from: '', most: 1 })
-    if (first !== undefined) return []
+    // An id that the policy names is found whether or not there is such a connection.
+    const ids = await connectionIds(store, narrowed, name, { from: '', most: idsLookedAt })
+    const found = await store.getMany(ids.map((id) => keyOf('connection', name, id)))
+    if (found.some((record) => record !== undefined)) return []
   }
   return [finding('empty-scope', wanted.place, 'no connection that you reach has this metadata')]
 }

@@ -8,6 +8,7 @@ import type { Clock } from '../../clock.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import type { Work } from '../../fairness/turns.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
+import type { Block } from '../../policy/block.ts'
 import { decideOnConnection } from '../../policy/decide.ts'
 import { couldCall, toolRules } from '../../policy/tools.ts'
 import { readingServer } from '../../storage/directory-records.ts'
@@ -68,6 +69,13 @@ export class Examined {
   }
 }
 
+interface Wanted {
+  readonly namespace?: string | undefined
+  readonly from?: ConnectionRef | undefined
+  /** Only connections that these leave. */
+  readonly within?: readonly Block[]
+}
+
 /**
  * The connections that the caller may read or call, in the order of namespace and id, beginning at `from`, until
  * `examined` says that it is enough. Of tools, the caller sees those that it could call. Rejects as `Slices.next`.
@@ -76,12 +84,14 @@ export async function* everySeen(
   deps: ExplainDeps,
   context: RequestContext,
   examined: Examined,
-  { namespace, from }: { readonly namespace?: string | undefined; readonly from?: ConnectionRef | undefined },
+  { namespace, from, within = [] }: Wanted,
 ): AsyncGenerator<SeenConnection> {
   const servers: KnownServers = new Map()
   const slices = allowanceOf(context.request).slices()
   const wanted = { namespace, from, most: readAtOnce, namespacesMax: examinedNamespacesMax }
-  for await (const refs of everySeenBatch(deps.store, context, wanted)) {
+  const { caller } = context
+  const narrowed = { ...context, caller: { ...caller, blocks: [...caller.blocks, ...within] } }
+  for await (const refs of everySeenBatch(deps.store, narrowed, wanted)) {
     if (refs === 'more') examined.isComplete = false
     if (refs === 'more' || !isFirstOr(examined)) return
     for (const seen of await withTools(deps, context, refs, examined, servers)) {
@@ -113,7 +123,8 @@ export async function withTools(
     all.map(({ ref, stored, kept }) => ({ ...ref, stored, tools: kept?.lists.tools.map(({ own }) => own) })),
   )
   const seen: SeenConnection[] = []
-  for (const one of listed) {
+  for (const found of listed) {
+    const one = { ...found, tools: found.tools ?? (await acceptedTools(deps, context, found)) }
     const { server } = one.stored.privatePart
     const isMock = one.stored.connection.mock?.enabled === true
     const known = server === undefined || (one.tools !== undefined && !isMock) ? undefined : server
@@ -127,6 +138,13 @@ export async function withTools(
     })
   }
   return seen
+}
+
+/** The tools that the connection's pins have: a list that only others than the platform read is kept nowhere else. */
+async function acceptedTools({ pins }: ExplainDeps, context: RequestContext, connection: AuthorizedConnection) {
+  if ((await pins.settingOf(context, connection)) === 'off') return undefined
+  const { tools } = await pins.of(context, connection)
+  return tools && [...tools].flatMap(([name, { accepted, present }]) => (accepted && present ? [name] : []))
 }
 
 async function toolsOf({ directory, request }: RequestContext, server: string) {

@@ -115,11 +115,15 @@ async function policyOf(
   }
   const notes = [note('arguments-unknown', 'The record has no arguments, so the policy allows any.')]
   const [one, name] = uncalled([...connections].sort(), names, pairs)
-  if (one !== undefined) {
-    const words = `Each of the tools is allowed on each of the connections: ${one} with ${name} was not called.`
-    notes.push(note('cross-product', words))
-  } else if (namespaces.size * ids.size > connections.size)
-    notes.push(note('cross-product', 'Each of the ids of connections is allowed in each of the namespaces.'))
+  const crossed = [
+    ...(one === undefined
+      ? []
+      : [`Each of the tools is allowed on each of the connections: ${one} with ${name} was not called.`]),
+    ...(namespaces.size * ids.size > connections.size
+      ? ['Each of the ids of connections is allowed in each of the namespaces.']
+      : []),
+  ]
+  if (crossed.length > 0) notes.push(note('cross-product', crossed.join(' ')))
   return { policy, notes }
 }
 

@@ -5,6 +5,7 @@ import type { Coverage, Explanation } from '../../../src/model/explain.ts'
 import { mintToken } from '../../api/cases.ts'
 import { createTestPlatform, source, type TestPlatform } from '../../support/platform.ts'
 import { random } from '../../support/random.ts'
+import { bearer, localServer, localUpstream } from '../../support/upstream.ts'
 import { ada, ask, eve, operator, pickConstraint, question, world } from './acme.ts'
 
 let platform: TestPlatform
@@ -41,6 +42,29 @@ test('every verdict is that of an explanation', async () => {
     expect(summary).toEqual({ connections: { some, total: 8 }, tools, unknown: 2, complete: true })
   }
   expect(Math.min(...Object.values(seen))).toBeGreaterThan(20)
+})
+
+test('the tools of a connection that was listed at its own endpoint alone are those of its pins', async () => {
+  await using server = localServer(async (request) => {
+    if (request.method !== 'POST') return new Response(null, { status: 405 })
+    const { id, method } = (await request.json()) as { id?: number; method: string }
+    if (id === undefined) return new Response(null, { status: 202 })
+    const serverInfo = { name: 's', version: '1' }
+    const greeting = { protocolVersion: '2025-06-18', capabilities: { tools: {} }, serverInfo }
+    const tools = [{ name: 'far', inputSchema: { type: 'object' } }]
+    return Response.json({ jsonrpc: '2.0', id, result: method === 'initialize' ? greeting : { tools } })
+  })
+  const other = await createTestPlatform({ sources: [world], upstream: localUpstream() })
+  const init = { method: 'PUT', headers: bearer(ada), body: JSON.stringify({ mcpUrl: server.url.href }) }
+  expect((await other.fetch('/connect/acme/far', init)).status).toBe(201)
+  const toolsOf = async () => {
+    const { connections } = await question<Coverage>(other, ada, 'coverage', { namespace: 'acme' })
+    return connections.find(({ connectionId }) => connectionId === 'far')?.tools?.map(({ name }) => name)
+  }
+  expect(await toolsOf()).toBeUndefined()
+  const list = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} })
+  await (await other.fetch('/connect/acme/far/mcp', { ...init, method: 'POST', body: list })).text()
+  expect(await toolsOf()).toEqual(['far'])
 })
 
 describe('what is shown', () => {

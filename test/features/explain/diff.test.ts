@@ -121,6 +121,13 @@ describe('an example', () => {
       await check([name(old)], [name(newer)], found)
     })
 
+  test('has the id that a rule asks for', async () => {
+    const old = [{ rpcReqMatch: { id: '^5$' } }]
+    const found = await diff({ old: { policy: old }, new: { policy: [{ operations: 'execute' }] } })
+    expect(Object.keys(found.example?.message ?? {})).toContain('id')
+    await check(old, [{ operations: 'execute' }], found)
+  })
+
   test('is one that reach refuses only if nothing else is', async () => {
     const beyond = await diff({
       old: { policy: [{ namespaces: 'acme' }] },

@@ -35,7 +35,8 @@ test('findings have a severity and a place in the documentation, the most seriou
     ['warning', 'policy[2].rpcReqMatch.params.name', '/docs/policy#unanchored-pattern'],
     ['info', 'policy[0].operations', '/docs/policy#dead-constraint'],
   ])
-  expect(searched).toEqual({ connections: 8, tools: 18, calls: 0, complete: true })
+  // Nothing is in its scope.
+  expect(searched).toEqual({ connections: 0, tools: 0, calls: 0, complete: true })
   expect((await lint(ada, { policy: [{ operations: 'read' }] })).findings).toEqual([])
 })
 
@@ -45,6 +46,8 @@ const cases: [policy: object[], findings: string[]][] = [
   [[{ metadata: { team: 'nobody' } }], ['empty-scope policy[0].metadata']],
   [[{ metadata: { team: 'sales' } }, { metadata: { connectionId: 'crm-eu' } }], ['empty-scope policy[0].metadata']],
   [[{ namespaces: 'acme', metadata: { team: 'sales' } }], []],
+  [[{ metadata: { connectionId: 'nobody' } }], ['empty-scope policy[0].metadata']],
+  [[{ metadata: [{ connectionId: 'nobody' }, { connectionId: 'spare' }] }], []],
   [[name('^find_account$')], ['unknown-tool policy[0].rpcReqMatch.params.name']],
   [[name('^find.all$')], []],
   [

@@ -109,6 +109,12 @@ test('ids that were called in one of the namespaces alone are said', async () =>
   record({})
   record({ namespace: 'lab', connectionId: 'crm-eu' })
   expect(codes(await suggest(ada))).toEqual(['arguments-unknown', 'cross-product'])
+  const crossed = async () => (await suggest(ada)).notes.find(({ code }) => code === 'cross-product')?.words
+  const across = 'Each of the ids of connections is allowed in each of the namespaces.'
+  expect(await crossed()).toBe(across)
+  record({ tool: 'find.all' })
+  expect(await crossed()).toMatch(/^Each of the tools is allowed on each of the connections: .* was not called\. Each/)
+  expect(await crossed()).toEndWith(across)
 })
 
 test('where there is nothing to make a policy of, a note says why', async () => {
