@@ -58,14 +58,27 @@ export function go(href: string, news?: string): void {
   address.value = { ...read(), news }
 }
 
-/** Sets filters of the room that is looked at; an empty one is taken away. */
+/**
+ * Sets filters of the room that is looked at; an empty one is taken away. Going back leads to those of before. Somebody
+ * who types a filter makes one of it, not one for each letter.
+ */
 export function filter(changes: Readonly<Record<string, string>>): void {
   const query = new URLSearchParams(address.value.query)
+  const isTyped = Object.entries(changes).every(([name, value]) => goesOn(query.get(name) ?? '', value))
   for (const [name, value] of Object.entries(changes)) value === '' ? query.delete(name) : query.set(name, value)
   const text = query.toString()
-  history.replaceState(null, '', text === '' ? location.pathname : `${location.pathname}?${text}`)
+  const href = text === '' ? location.pathname : `${location.pathname}?${text}`
+  if (isTyped) history.replaceState(null, '', href)
+  else {
+    keepPlace()
+    history.pushState(null, '', href)
+  }
   address.value = read()
 }
+
+/** Whether one text may be what somebody has typed of the other so far. */
+const goesOn = (before: string, after: string) =>
+  before !== '' && after !== '' && (after.startsWith(before) || before.startsWith(after))
 
 /** Links of ours are followed without loading the document again. */
 document.addEventListener('click', (event) => {

@@ -25,8 +25,15 @@ const types: readonly EventType[] = ['call', 'connection', 'client', 'gap']
 const listeners = new Set<(event: Passed) => void>()
 const channel = new BroadcastChannel(`postern events ${base}`)
 
+/** When the last event of each type arrived, by the monotonic clock. */
+const arrivedAt: Partial<Record<Passed['type'], number>> = {}
+
+/** Whether an event of this type arrived after this time, by the monotonic clock. */
+export const hasArrivedSince = (type: EventType, time: number): boolean => (arrivedAt[type] ?? 0) > time
+
 function deliver(event: Passed): void {
   if (event.userId !== session.value?.userId) return
+  arrivedAt[event.type] = performance.now()
   if (event.type === 'open' || event.type === 'closed') isStreamOpen.value = event.type === 'open'
   else for (const listener of listeners) listener(event)
 }

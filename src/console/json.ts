@@ -1,4 +1,4 @@
-/** JSON whose numbers keep their digits: one that JavaScript would round is kept as the text it is. */
+/** JSON whose numbers keep their digits: one that JavaScript would write otherwise is kept as the text it is. */
 
 /** In browsers since 2025; TypeScript does not know them yet. */
 interface RawJson {
@@ -7,12 +7,9 @@ interface RawJson {
 }
 const raw = JSON as unknown as RawJson
 
-/** Digits that each number of JavaScript keeps. */
-const exactDigits = 15
-
 function kept(_name: string, value: unknown, { source }: { source?: string } = {}): unknown {
   if (typeof value !== 'number' || source === undefined || raw.rawJSON === undefined) return value
-  return source.replace(/[eE].*|\D/g, '').length > exactDigits ? raw.rawJSON(source) : value
+  return String(value) === source ? value : raw.rawJSON(source)
 }
 
 /** Throws SyntaxError. Its value is written by `JSON.stringify` as it was read. */
@@ -29,5 +26,8 @@ export function readJson(text: string): unknown {
   }
 }
 
-/** Whether a value is a number, rounded or not. */
+/** Whether a value is a number, whatever its digits. */
 export const isNumber = (value: unknown) => typeof value === 'number' || raw.isRawJSON?.(value) === true
+
+/** The number that a value is, rounded; undefined for any other. */
+export const numberOf = (value: unknown) => (isNumber(value) ? Number(JSON.stringify(value)) : undefined)

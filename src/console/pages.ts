@@ -25,6 +25,8 @@ export class Pages<T> {
   /** Whether the last page has been read. */
   isWhole = false
   error: Error | undefined
+  /** When the reading of its first page began last, by the monotonic clock. */
+  readAt = 0
   /** Changes whenever anything of the list does. */
   readonly version = signal(0)
   readonly #read: Read<T>
@@ -88,6 +90,7 @@ export class Pages<T> {
   }
 
   async #take(page: number, stop: AbortSignal): Promise<void> {
+    if (page === 0) this.readAt = performance.now()
     try {
       const { items, nextCursor } = await this.#read(this.#known[page]?.cursor ?? null, stop)
       if (stop.aborted) return

@@ -1,6 +1,6 @@
 /** JSON Schemas as a form reads them: in one piece, with a first value, and what is certainly wrong with a value. */
 
-import { isNumber } from '../json.ts'
+import { isNumber, numberOf } from '../json.ts'
 
 export interface Schema {
   readonly [keyword: string]: unknown
@@ -180,25 +180,27 @@ function mayBe(value: unknown, schema: Schema, root: Schema): boolean {
   )
 }
 
-const number = (value: unknown) => (typeof value === 'number' ? value : undefined)
-
 /** The words for a value that is certainly wrong; the server decides everything else. */
 export function wrongWith(schema: Schema, value: unknown, isRequired: boolean): string | undefined {
   if (value === undefined) return isRequired ? 'is required' : undefined
   if (typeof value === 'string') {
     const length = [...value].length
-    const [least, most] = [number(schema['minLength']) ?? 0, number(schema['maxLength']) ?? Number.POSITIVE_INFINITY]
+    const [least, most] = [
+      numberOf(schema['minLength']) ?? 0,
+      numberOf(schema['maxLength']) ?? Number.POSITIVE_INFINITY,
+    ]
     if (length < least) return `must have at least ${least} characters`
     if (length > most) return `must have at most ${most} characters`
   }
-  if (typeof value === 'number') {
-    const [least, most] = [number(schema['minimum']), number(schema['maximum'])]
-    const [above, below] = [number(schema['exclusiveMinimum']), number(schema['exclusiveMaximum'])]
-    if (kindOf(schema) === 'integer' && !Number.isInteger(value)) return 'must be a whole number'
-    if (least !== undefined && value < least) return `must be at least ${least}`
-    if (most !== undefined && value > most) return `must be at most ${most}`
-    if (above !== undefined && value <= above) return `must be more than ${above}`
-    if (below !== undefined && value >= below) return `must be less than ${below}`
+  const given = numberOf(value)
+  if (given !== undefined) {
+    const [least, most] = [numberOf(schema['minimum']), numberOf(schema['maximum'])]
+    const [above, below] = [numberOf(schema['exclusiveMinimum']), numberOf(schema['exclusiveMaximum'])]
+    if (kindOf(schema) === 'integer' && !Number.isInteger(given)) return 'must be a whole number'
+    if (least !== undefined && given < least) return `must be at least ${least}`
+    if (most !== undefined && given > most) return `must be at most ${most}`
+    if (above !== undefined && given <= above) return `must be more than ${above}`
+    if (below !== undefined && given >= below) return `must be less than ${below}`
   }
   return undefined
 }
@@ -206,7 +208,7 @@ export function wrongWith(schema: Schema, value: unknown, isRequired: boolean): 
 /** The bounds of a schema in words: hints, since the server decides. */
 export function boundsOf(schema: Schema): string {
   const range = (least: string, most: string, of: string) => {
-    const [from, to] = [number(schema[least]), number(schema[most])]
+    const [from, to] = [numberOf(schema[least]), numberOf(schema[most])]
     if (from === undefined && to === undefined) return []
     const words = from === undefined ? `at most ${to}` : to === undefined ? `at least ${from}` : `${from} to ${to}`
     return [`${words}${of}`]

@@ -4,9 +4,9 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import type { CallStory } from '../../model/health.ts'
 import type { CallPage } from '../../model/recorded-call.ts'
 import { address, filter, hrefOf } from '../address.ts'
-import { isStreamOpen, useEvents } from '../events.ts'
+import { hasArrivedSince, isStreamOpen, useEvents } from '../events.ts'
 import { ask } from '../interface.ts'
-import { after, stateOf, usePages } from '../pages.ts'
+import { after, type Pages, stateOf, usePages } from '../pages.ts'
 import { CallCharts } from '../parts/call-charts.tsx'
 import { DangerousAction } from '../parts/dialog.tsx'
 import { Field } from '../parts/field.tsx'
@@ -32,18 +32,24 @@ const liveMax = 100
 const paintMs = 250
 
 /**
- * Calls as they happen, the newest first, painted at most four times a second and while somebody looks. `wanted`:
- * filters; the list that is read for other ones has what came until then.
+ * Calls as they happen, the newest first, painted at most four times a second and while somebody looks. The list that
+ * is read for other filters has what came until then; one to which somebody comes back may lack some.
  */
-function useLive(isOn: boolean, namespace: string, wanted: string) {
+function useLive(isOn: boolean, namespace: string, pages: Pages<ShownCall> | undefined) {
   const [calls, setCalls] = useState<readonly ShownCall[]>([])
   const [hasGap, setGap] = useState(false)
   const waiting = useRef<ShownCall[]>([])
+  const hasMissed = useRef(false)
   useEvents<ShownCall>('call', (call) => {
-    if (isOn && (namespace === '' || call.namespace === namespace))
-      waiting.current = [...waiting.current.slice(1 - liveMax), call]
+    if (namespace !== '' && call.namespace !== namespace) return
+    if (isOn) waiting.current = [...waiting.current.slice(1 - liveMax), call]
+    else hasMissed.current = true
   })
   useEvents('gap', () => setGap(true))
+  useEffect(() => {
+    if (isOn && hasMissed.current) setGap(true)
+    hasMissed.current = false
+  }, [isOn])
   useEffect(() => {
     const timer = setInterval(() => {
       const came = waiting.current
@@ -56,7 +62,8 @@ function useLive(isOn: boolean, namespace: string, wanted: string) {
   useEffect(() => {
     waiting.current = []
     setCalls([])
-  }, [wanted])
+    setGap(pages?.isBegun === true && hasArrivedSince('call', pages.readAt))
+  }, [pages])
   const state = isOn ? (isStreamOpen.value ? 'live' : 'off') : 'paused'
   return { calls, hasGap, state, clear: () => setGap(false) }
 }
@@ -120,7 +127,7 @@ export function Calls() {
     return { items: calls, nextCursor }
   })
   const [isLive, setLive] = useState(true)
-  const live = useLive(isLive, of('namespace'), wanted)
+  const live = useLive(isLive, of('namespace'), pages)
   // The server alone knows whether a call that arrives has this token, and so on.
   const isDecidedHere = others.every((name) => name === 'user')
   const isWanted = (call: ShownCall) =>
@@ -198,7 +205,7 @@ export function Calls() {
       <CallCharts wanted={parts.slice(0, -2).join('')} />
       {live.hasGap && (
         <p role="status">
-          Some calls are missing here.{' '}
+          Some calls may be missing here.{' '}
           <Action
             name="retry"
             onClick={() => {
@@ -282,7 +289,7 @@ export function Call() {
     >
       {call !== undefined && (
         <>
-          <p>
+          <p data-outcome={call.outcome}>
             <State level={levelOf(call.outcome)}>{wordsOf(call.outcome)}</State>
             {call.code !== undefined && <span class="muted"> {JSON.stringify(call.code)}</span>} <When at={call.time} />
             , {call.ms} ms

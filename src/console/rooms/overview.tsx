@@ -98,7 +98,11 @@ function Attention({ attention }: Pick<OverviewBody, 'attention'>) {
       <h2>What needs somebody</h2>
       <ul class="rows pairs">
         {shown.map((one) => (
-          <li key={`${one.namespace}/${one.connectionId}`} data-id={`${one.namespace}/${one.connectionId}`}>
+          <li
+            key={`${one.namespace}/${one.connectionId}`}
+            data-id={`${one.namespace}/${one.connectionId}`}
+            data-level={one.level}
+          >
             <a href={hrefOf('connections', one.namespace, one.connectionId)}>
               {one.namespace}/{one.connectionId}
             </a>

@@ -82,7 +82,7 @@ function Call({ namespace, id, name, path, schema }: CallProps) {
   const outcome = call.done?.result.isError === true ? 'tool_error' : 'ok'
   const body = JSON.stringify(withoutSecrets(value ?? {}, root, root))
   const command = commandOf({ words: ['tool', 'call'], options: { namespace }, operands: [`${id}.${name}`, body] })
-  const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: JSON.parse(body) } }
+  const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: parseJson(body) } }
   return (
     <>
       <div class="beside">
