@@ -18,6 +18,7 @@ import type { ServiceTokenClaims } from '../model/token.ts'
 import { reading } from '../schema/json.ts'
 import { drained } from '../schema/steps.ts'
 import { asBuffer, textOf } from '../storage/bytes.ts'
+import { decideAgain } from '../storage/decide-again.ts'
 import { revocationEntry } from '../storage/directory-records.ts'
 import { everyEntry } from '../storage/every-entry.ts'
 import { directoryVersionKey, idOfKey, keyOf, prefixOf } from '../storage/keys.ts'
@@ -119,13 +120,16 @@ export function endOf({ grantId, userId }: Grant, nowSeconds: number) {
   } as const
 }
 
-/** Ends a grant, durably. False if there is no such grant. */
+/** Ends a grant, durably. False if there is no such grant: of several that end one at once, one has ended it. */
 export async function endGrant(store: Store, grantId: string, nowSeconds: number): Promise<boolean> {
-  const bytes = await store.get(keyOf('grant', grantId))
-  if (bytes === undefined) return false
-  const { puts, ...write } = endOf(readGrant(bytes), nowSeconds)
-  await store.commit({ ...write, puts: [...puts, newVersion(directoryVersionKey)] })
-  return true
+  const key = keyOf('grant', grantId)
+  return decideAgain(`the grant ${grantId}`, async () => {
+    const value = await store.get(key)
+    if (value === undefined) return false
+    const { puts, ...write } = endOf(readGrant(value), nowSeconds)
+    const end = { ...write, checks: [{ key, value }], puts: [...puts, newVersion(directoryVersionKey)] }
+    return (await store.commit(end)).ok || 'again'
+  })
 }
 
 /**

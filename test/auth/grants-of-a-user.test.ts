@@ -1,7 +1,7 @@
 /** The grants of one user, read in its own time. */
 
 import { expect, test } from 'bun:test'
-import { endGrantsOfKeys, type Grant, grantEntry, listGrants } from '../../src/auth/grants.ts'
+import { endGrant, endGrantsOfKeys, type Grant, grantEntry, listGrants } from '../../src/auth/grants.ts'
 import { allowanceOf } from '../../src/fairness/allowance.ts'
 import { createFairness } from '../../src/fairness/fairness.ts'
 import { Paces } from '../../src/fairness/pace.ts'
@@ -26,6 +26,14 @@ class Counted extends Paces {
     this.milliseconds += milliseconds
   }
 }
+
+test('of several that end a grant at once, one has ended it', async () => {
+  const store = openMemoryStore()
+  await store.commit({ puts: [grantEntry(grant('ada', 0))] })
+  const ends = Array.from({ length: 8 }, () => endGrant(store, 'grant_ada_0', 1))
+  expect((await Promise.all(ends)).filter(Boolean)).toHaveLength(1)
+  expect(await endGrant(store, 'grant_ada_0', 1)).toBe(false)
+})
 
 test('a list takes the time of those that are wanted, and not of others', async () => {
   const store = openMemoryStore()

@@ -62,10 +62,11 @@ async function acceptPins(deps: PinHandlerDeps, request: Request): Promise<Respo
   if (!isAccepted) throw conflict('A hash is not the one that the server lists now: read .pins again') // 409
   const names = Object.keys(accept)
   const { namespace, connectionId } = connection
-  await audit.recordDone('pin.accepted', {
-    ...{ ...auditedCaller(context.caller), namespace, connectionId },
-    ...{ tools: names.slice(0, auditedToolsMax), count: names.length, instructions: instructions !== undefined },
-  })
+  if (names.length > 0 || instructions !== undefined)
+    await audit.recordDone('pin.accepted', {
+      ...{ ...auditedCaller(context.caller), namespace, connectionId },
+      ...{ tools: names.slice(0, auditedToolsMax), count: names.length, instructions: instructions !== undefined },
+    })
   // The kept lists may be older than what was accepted, which the next list is to show.
   const hashes = new Set(Object.values(accept))
   const shown = [...(tools ?? [])].flatMap(([name, { present }]) => (hashes.has(present ?? '') ? [name] : []))

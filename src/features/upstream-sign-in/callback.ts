@@ -21,7 +21,7 @@ import { type Attempt, browserCookie, hashOf } from './begin.ts'
 import { forgetClient, redirectUriOf, replaceStored, type UpstreamSignInDeps } from './oauth-client.ts'
 import { createOAuthFetch, holderOf, SignInProblem } from './oauth-fetch.ts'
 import { minuteOf } from './setup-pages.ts'
-import { exchangeCode, lastTimeMs, signInEnd, type UpstreamTokens, withoutTokens } from './tokens.ts'
+import { exchangeCode, lastTimeMs, revokeTokens, signInEnd, type UpstreamTokens, withoutTokens } from './tokens.ts'
 
 export const callbackHandlers = handlersOf({
   oauthCallback,
@@ -111,7 +111,13 @@ async function finish(deps: UpstreamSignInDeps, attempt: Attempt, parameters: UR
       await forgetClient(deps, attempt.server.issuer, attempt.client)
     throw thrown
   }) // 502
-  await keep(deps, attempt, tokens, await probe(deps, attempt, stored, tokens)) // 502, 400
+  try {
+    await keep(deps, attempt, tokens, await probe(deps, attempt, stored, tokens)) // 502, 400
+  } catch (thrown) {
+    // Nobody has them: the connection may have gone meanwhile.
+    if (thrown instanceof PlatformError) void revokeTokens(tokens, fetch).catch(() => {})
+    throw thrown
+  }
   const { ref, server, by } = attempt
   await audit.record('upstream.signed_in', { ...ref, issuer: server.issuer, ...by })
   return signInEnd(tokens)

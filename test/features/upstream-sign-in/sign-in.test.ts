@@ -281,6 +281,16 @@ describe('a ticket', () => {
     expect(servers.forms).toHaveLength(asked)
   })
 
+  test('ends the tokens that nobody keeps: the connection goes while its server is asked', async () => {
+    const begun = await begin(pathIn((await put()).status.setupUrl))
+    servers.instead[mcpUrl] = async () => {
+      await platform.fetch('/connect/ada/guarded', { method: 'DELETE', headers })
+      return { status: 500 }
+    }
+    expect((await comeBack(servers.authorize(begun.url), begun.cookie)).status).toBeGreaterThanOrEqual(400)
+    await until(() => servers.forms.some(({ url }) => url.endsWith('/revoke')))
+  })
+
   test('is void for another connection of the same name', async () => {
     const path = pathIn((await put()).status.setupUrl)
     await platform.fetch('/connect/ada/guarded', { method: 'DELETE', headers })
