@@ -85,7 +85,9 @@ export function preflight(request: Request, corsHeaders: Record<string, string>)
     status: 204,
     headers: {
       ...corsHeaders,
-      'access-control-allow-methods': 'GET, POST, PUT, PATCH, DELETE',
+      // A public URL is a registry's.
+      'access-control-allow-methods': isPublic ? 'GET' : 'GET, POST, PUT, PATCH, DELETE',
+      ...(isPublic && { 'referrer-policy': 'no-referrer' }),
       'access-control-allow-headers': allowed.join(', '),
       'access-control-max-age': '600',
     },

@@ -17,6 +17,6 @@ export function* listedEntries(
   if (kind !== 'tools') return { joined, own: [] }
   const status = options.hasStatus ? [statusTool] : []
   if (!options.isSearch) return { joined, own: status }
-  const search = yield* searchDefinitions(joined, view?.always ?? [])
+  const search = yield* searchDefinitions(shown, joined, view?.always ?? [])
   return { joined: { ...joined, definitions: [] }, own: [...search, ...status] }
 }

@@ -68,9 +68,15 @@ const callDescriptions: Readonly<Record<CallTool, string>> = {
 }
 
 /** The definitions that a list with a search has, as work in steps. `always`: names that it shows besides. */
-export function* searchDefinitions(joined: JoinedList, always: readonly string[]): Work<readonly object[]> {
-  const counts = [...(yield* countingByConnection(joined))].map(([connectionId, count]) => `${connectionId} (${count})`)
-  const description = `Searches ${joined.definitions.length} tools: ${counts.join(', ')}.`
+export function* searchDefinitions(
+  shown: readonly Shown[],
+  joined: JoinedList,
+  always: readonly string[],
+): Work<readonly object[]> {
+  const counts = yield* countingByConnection(joined)
+  const named = shown.map(({ ref: { connectionId } }) => `${connectionId} (${counts.get(connectionId) ?? 0})`)
+  const { length } = joined.definitions
+  const description = `Searches ${length} ${length === 1 ? 'tool' : 'tools'}${named.length === 0 ? '' : ': '}${named.join(', ')}.`
   const isShort = description.length <= descriptionCharsMax
   const besides: object[] = []
   for (const name of always) {

@@ -200,6 +200,10 @@ describe('a search in place of the list', () => {
     const answer = await ask('/connect/ada/mcp/s', 'tools/list')
     expect(named(answer)).toEqual(['search_tools', 'call_read', 'call_write', 'call_destructive', 'one__create'])
     expect(answer.result.tools[0].description).toBe('Searches 4 tools: one (4).')
+    // One that has none to show is named too.
+    await json('PUT', '/connect/ada/dead', { mcpUrl: 'http://127.0.0.1:1/mcp' })
+    const whole = await ask('/connect/ada/mcp?tools=search', 'tools/list')
+    expect(whole.result.tools[0].description).toBe('Searches 8 tools: dead (0), one (4), two (4).')
   })
 
   test('finds tools by any word, with a signature and the tool that calls them', async () => {
