@@ -25,15 +25,19 @@ const types: readonly EventType[] = ['call', 'connection', 'client', 'gap']
 const listeners = new Set<(event: Passed) => void>()
 const channel = new BroadcastChannel(`postern events ${base}`)
 
-/** When the last event of each type arrived, by the monotonic clock. */
-const arrivedAt: Partial<Record<Passed['type'], number>> = {}
+/** Events that have arrived, and which of them was the last of each type. */
+let arrived = 0
+const last: Partial<Record<Passed['type'], number>> = {}
 
-/** Whether an event of this type arrived after this time, by the monotonic clock. */
-export const hasArrivedSince = (type: EventType, time: number): boolean => (arrivedAt[type] ?? 0) > time
+export const eventsSoFar = (): number => arrived
+
+/** Whether an event of this type has arrived since there were so many. */
+export const hasArrivedSince = (type: EventType, count: number): boolean => (last[type] ?? 0) > count
 
 function deliver(event: Passed): void {
   if (event.userId !== session.value?.userId) return
-  arrivedAt[event.type] = performance.now()
+  arrived += 1
+  last[event.type] = arrived
   if (event.type === 'open' || event.type === 'closed') isStreamOpen.value = event.type === 'open'
   else for (const listener of listeners) listener(event)
 }

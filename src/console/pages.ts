@@ -6,6 +6,7 @@
 import { signal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
 import { address } from './address.ts'
+import { eventsSoFar } from './events.ts'
 import { ask, session } from './interface.ts'
 
 export interface Page<T> {
@@ -25,8 +26,8 @@ export class Pages<T> {
   /** Whether the last page has been read. */
   isWhole = false
   error: Error | undefined
-  /** When the reading of its first page began last, by the monotonic clock. */
-  readAt = 0
+  /** Events that had arrived when the reading of its first page began last. */
+  eventsBefore = 0
   /** Changes whenever anything of the list does. */
   readonly version = signal(0)
   readonly #read: Read<T>
@@ -90,7 +91,7 @@ export class Pages<T> {
   }
 
   async #take(page: number, stop: AbortSignal): Promise<void> {
-    if (page === 0) this.readAt = performance.now()
+    if (page === 0) this.eventsBefore = eventsSoFar()
     try {
       const { items, nextCursor } = await this.#read(this.#known[page]?.cursor ?? null, stop)
       if (stop.aborted) return

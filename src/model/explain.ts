@@ -191,12 +191,18 @@ export const Diff = closedObject({
 export type Diff = Static<typeof Diff>
 
 /** Contract 21.6: days of the record that a policy is made from. Past it: 400. */
-const suggestedDaysMax = 30
+export const suggestedDaysMax = 30
 /** Days without `days`. */
 export const suggestedDaysDefault = 7
 
 export const SuggestRequest = closedObject({
-  days: Type.Optional(Type.Integer({ minimum: 1, maximum: suggestedDaysMax })),
+  days: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: suggestedDaysMax,
+      errorMessage: `must be a whole number from 1 to ${suggestedDaysMax}`,
+    }),
+  ),
   namespace: Type.Optional(Slug),
   token: Subject.properties.token,
 })

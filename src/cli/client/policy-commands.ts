@@ -4,6 +4,7 @@ import { Type } from '@sinclair/typebox'
 import type { Command } from 'commander'
 import { CommandError } from '../../errors.ts'
 import { rpcDepthMax } from '../../limits.ts'
+import { suggestedDaysMax } from '../../model/explain.ts'
 import { nullable } from '../../schema/shapes.ts'
 import { parseJson, readInput } from '../json-input.ts'
 import type { CommandContext, RemoteCommands } from './context.ts'
@@ -87,7 +88,8 @@ interface SuggestFlags {
 /** Prints the policy alone, so that a script can mint with it. Resolves with the exit code: 1 without a policy. */
 async function suggest({ flags, request, stdout, print, stderr }: CommandContext<SuggestFlags>) {
   const { days, namespace, token, json } = flags as SuggestFlags & { json?: boolean }
-  if (days !== undefined && !/^\d{1,3}$/.test(days)) throw new CommandError('--days: must be a number of days', 2)
+  if (days !== undefined && !(/^\d{1,2}$/.test(days) && Number(days) >= 1 && Number(days) <= suggestedDaysMax))
+    throw new CommandError(`--days: must be a whole number from 1 to ${suggestedDaysMax}`, 2)
   const subject = token === undefined ? undefined : readInput(token).toString().trim()
   const body = { days: days === undefined ? undefined : Number(days), namespace, token: subject }
   const suggested = await request('POST', '/tokens/suggest', { body, reads: Suggested })

@@ -62,7 +62,7 @@ function useLive(isOn: boolean, namespace: string, pages: Pages<ShownCall> | und
   useEffect(() => {
     waiting.current = []
     setCalls([])
-    setGap(pages?.isBegun === true && hasArrivedSince('call', pages.readAt))
+    setGap(pages?.isBegun === true && hasArrivedSince('call', pages.eventsBefore))
   }, [pages])
   const state = isOn ? (isStreamOpen.value ? 'live' : 'off') : 'paused'
   return { calls, hasGap, state, clear: () => setGap(false) }

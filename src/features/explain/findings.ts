@@ -171,6 +171,6 @@ function* widerThanUsed(
     if (!called.has(tool) && (yield* couldCall(rules, tool))) unused.push(tool)
   }
   if (unused.length === 0) return []
-  const words = `allows ${unused.length} tools that you did not call in the last ${unusedDays} days`
+  const words = `allows ${unused.length} ${unused.length === 1 ? 'tool' : 'tools'} that you did not call in the last ${unusedDays} days`
   return [finding('wider-than-used', 'policy', words, { examples: unused })]
 }

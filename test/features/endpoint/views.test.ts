@@ -203,7 +203,9 @@ describe('a search in place of the list', () => {
     // One that has none to show is named too.
     await json('PUT', '/connect/ada/dead', { mcpUrl: 'http://127.0.0.1:1/mcp' })
     const whole = await ask('/connect/ada/mcp?tools=search', 'tools/list')
-    expect(whole.result.tools[0].description).toBe('Searches 8 tools: dead (0), one (4), two (4).')
+    expect(whole.result.tools[0].description).toBe(
+      'Searches 12 tools: calendar-home (0), dead (0), one (4), two (4), weather-cabin (4).',
+    )
   })
 
   test('finds tools by any word, with a signature and the tool that calls them', async () => {
