@@ -194,12 +194,20 @@ export class KeptLists implements FirstLists {
     )
     const left = began + unseenWaitMs - clock.monotonic()
     const found = await Promise.all(
-      known.map((one) => ('reading' in one ? within(left, one.reading, () => ({ problem: late })) : one)),
+      known.map((one, index) =>
+        'reading' in one ? within(left, one.reading, () => this.#noteLate(stored[index] as Seen)) : one,
+      ),
     )
     const listed = stored.map(({ ref, stored }, index) => ({ ref, stored, ...found[index] }))
     if (clock.monotonic() - began <= authorizationFreshMs) return this.#accepted(context, listed)
     // Servers were waited for: what their connections are, and what their pins are set to, may have changed.
     return this.#accepted({ ...context, directory: await directory.current() }, await this.#now(context, listed))
+  }
+
+  /** Its read goes on behind the answer, and for a while no other request waits for it. */
+  #noteLate({ ref, stored }: Seen): Known {
+    this.#lastReads.set(nameOf(ref), { of: hashOf(stored), at: this.#deps.clock.monotonic(), problem: late })
+    return { problem: late }
   }
 
   /** Connections as they are now, without those that are gone, and without the lists of those that were changed. */
