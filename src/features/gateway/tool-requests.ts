@@ -18,7 +18,7 @@ import { within } from '../../within.ts'
 import type { AuthorizedCall } from './authorized-call.ts'
 import { isAnswerTo } from './call-outcome.ts'
 import { parsingResponse } from './filter-tools.ts'
-import { forward, type GatewayDeps } from './forward.ts'
+import { forward, type GatewayDeps, sessionOwnerOf } from './forward.ts'
 import type { Message } from './message.ts'
 import { readMessages } from './relayed-stream.ts'
 
@@ -141,8 +141,12 @@ export async function ask(
   method: string,
   params: object,
 ): Promise<{ readonly result: object; readonly characters: number; readonly era: Message['era'] }> {
-  const first = await answerTo(deps, call, messageFor(method, params, 'handshake'), new Headers())
+  const first = await answerTo(deps, call, messageFor(method, params, 'handshake'), new Headers()).catch((thrown) => {
+    forgetUngreeted(deps, call)
+    throw thrown
+  })
   const isTooOld = first.error?.code === rpcCodes.unsupportedRevision
+  if (first.error && !isTooOld) forgetUngreeted(deps, call)
   // The error says that the revision is unsupported, so nothing was executed and sending again is safe.
   const { result, error, characters } = isTooOld
     ? await answerTo(deps, call, messageFor(method, params, 'stateless'), standardHeaders(method, params))
@@ -158,6 +162,14 @@ export async function ask(
   }
   if (typeof result !== 'object' || result === null) throw upstreamError('The MCP server does not speak MCP')
   return { result, characters, era: isTooOld ? 'stateless' : 'handshake' }
+}
+
+/** A server that did not answer `initialize` may want it by now: the next request opens a session again. */
+function forgetUngreeted({ sessions }: GatewayDeps, call: AuthorizedCall): void {
+  const { keyId } = call.context.caller
+  const owner = sessionOwnerOf(call)
+  const session = sessions.opened(keyId, owner)
+  if (session?.id === null && session.greeting === undefined) sessions.forget(keyId, owner, session)
 }
 
 /** The server does not know the method. */

@@ -273,6 +273,36 @@ describe('calls', () => {
     })
   })
 
+  test('reach a server that has come to want sessions, once its list was read again', async () => {
+    await connect('one', '/moving')
+    manners['/moving'] = (request) => newest.fetch(request)
+    await listed()
+    manners['/moving'] = async (request) => {
+      const { id, method } = (await request.json()) as { id?: number; method: string }
+      const reply = (result: object, init: ResponseInit = {}) => Response.json({ jsonrpc: '2.0', id, result }, init)
+      const greeting = {
+        protocolVersion: '2025-06-18',
+        capabilities: { tools: {} },
+        serverInfo: { name: 's', version: '1' },
+      }
+      if (method === 'initialize') return reply(greeting, { headers: { 'mcp-session-id': 'new' } })
+      if (request.headers.get('mcp-session-id') !== 'new')
+        return Response.json(
+          { jsonrpc: '2.0', id: null, error: { code: -32000, message: 'No session' } },
+          { status: 400 },
+        )
+      if (id === undefined) return new Response(null, { status: 202 })
+      const tools = [{ name: 'search', inputSchema: { type: 'object' } }]
+      return reply(method === 'tools/list' ? { tools } : { content: [{ type: 'text', text: 'with a session' }] })
+    }
+    await until(async () => {
+      platform.now += 11_000
+      await listed()
+      const { body } = await send(message('tools/call', { name: 'one__search', arguments: {} }))
+      return body.result?.content[0].text === 'with a session'
+    })
+  })
+
   test('that the policy refuses name its rule', async () => {
     await connect('one', '/both')
     const credential = await mintToken(platform.fetch, sampleKeys.ada, {
