@@ -17,9 +17,9 @@ export function* statusResult(shown: readonly Shown[]): Work<object> {
   const tools = yield* countingByConnection(joined)
   const problems = new Map(joined.skipped.map((one) => [one.connectionId, one]))
   const connections = shown.map(({ ref: { connectionId }, lists, kept, problem }) => {
-    const found = problem ?? problems.get(connectionId)
-    const state =
-      lists === undefined || found?.error === 'too_large' ? 'skipped' : found === undefined ? 'listed' : 'stale'
+    const skipped = problems.get(connectionId)
+    const found = problem ?? skipped
+    const state = lists === undefined || skipped !== undefined ? 'skipped' : problem === undefined ? 'listed' : 'stale'
     return {
       ...{ connectionId, state, tools: tools.get(connectionId) ?? 0 },
       ...(kept !== undefined && { listedAt: kept.listedAt }),

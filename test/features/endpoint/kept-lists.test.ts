@@ -112,6 +112,17 @@ test('a list is stored once, counts for its namespace, and goes with its connect
   expect(await problemsOf(platform)).toEqual([])
 })
 
+test('a connection that lists a name twice stands among the skipped ones, and so says its status', async () => {
+  tools = ['a', 'a', 'b'].map((name) => ({ name, inputSchema: { type: 'object' } }))
+  await begin()
+  expect(await listOf('one')).toEqual({ tools: ['b'], skipped: 'name_collision', stale: undefined })
+  const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'connections_status' } }
+  const init = { method: 'POST', headers: bearer(sampleKeys.ada), body: JSON.stringify(call) }
+  const { result } = await messageIn(await platform.fetch('/connect/ada/mcp?status=tool', init))
+  const one = result.structuredContent.connections.find((each: { connectionId: string }) => each.connectionId === 'one')
+  expect(one).toMatchObject({ state: 'skipped', tools: 1, error: 'name_collision' })
+})
+
 test('other headers drop the list at once, and other writes keep it', async () => {
   await begin()
   await listOf('one')
