@@ -23,6 +23,12 @@ export function apiKeyDigest(pepper: Buffer, key: string): string {
   return createHmac('sha256', pepper).update(key).digest('hex')
 }
 
+/**
+ * The id of a key of fixtures. It is derived from the key, so it is the same in every load, and tokens minted with the
+ * key survive a reload.
+ */
+export const fixtureKeyId = (digest: string): string => `key_${digest.slice(0, 16)}`
+
 export interface NewApiKey extends Pick<ApiKey, 'userId' | 'name' | 'operator' | 'organizationId'> {
   /** A key chosen by the user; generated if absent. */
   readonly key?: string

@@ -1,10 +1,11 @@
 /** The records that a start stores for later starts: the operator key and the base URL. */
 
-import { apiKeyDigest, makeApiKey } from '../auth/api-key.ts'
+import { apiKeyDigest, fixtureKeyId, makeApiKey } from '../auth/api-key.ts'
 import { CommandError } from '../errors.ts'
 import type { DataFolder } from '../maintenance/data-folder.ts'
 import type { Log } from '../ops/log.ts'
 import { textOf } from '../storage/bytes.ts'
+import { readApiKey } from '../storage/directory-records.ts'
 import { directoryVersionKey, keyOf } from '../storage/keys.ts'
 import type { Store } from '../storage/store.ts'
 import { newVersion } from '../storage/versions.ts'
@@ -23,19 +24,35 @@ export async function firstStart(
       log.warn('POSTERN_API_KEY is read at the first start only; later keys come from `postern keys create --operator`')
     return undefined
   }
-  const digest = operatorKey && apiKeyDigest(secrets.apiKeyPepper, operatorKey)
-  if (digest !== undefined && (await store.get(keyOf('apiKeyDigest', digest))) !== undefined)
-    throw new CommandError('POSTERN_API_KEY is also an API key of the fixtures: choose another')
+  const digest = operatorKey === undefined ? undefined : apiKeyDigest(secrets.apiKeyPepper, operatorKey)
+  const holder = digest === undefined ? undefined : await store.get(keyOf('apiKeyDigest', digest))
+  const isThere =
+    digest !== undefined && holder !== undefined && (await requireOperator(store, textOf(holder), fixtureKeyId(digest)))
   const now = new Date()
   const given = operatorKey === undefined ? {} : { key: operatorKey }
   const wanted = { userId: 'operator', name: 'first start', operator: true, now, ...given }
-  const { key, puts } = makeApiKey(secrets.apiKeyPepper, wanted)
+  const { key, puts } = isThere ? { key: undefined, puts: [] } : makeApiKey(secrets.apiKeyPepper, wanted)
   // One commit, so that of several starts at once, or after one that was killed, one alone makes a key.
   const committed = await store.commit({
     checks: [{ key: keyOf('started'), value: null }],
     puts: [...puts, newVersion(directoryVersionKey), { key: keyOf('started'), value: Buffer.from(now.toISOString()) }],
   })
   return committed.ok && operatorKey === undefined ? key : undefined
+}
+
+/** Resolves with true. Throws CommandError for a key of fixtures, and for one that opens nothing for an operator. */
+async function requireOperator(store: Store, keyId: string, ofFixtures: string): Promise<true> {
+  const stored = await store.get(keyOf('apiKey', keyId))
+  const { operator, revokedAt } = stored === undefined ? { operator: false, revokedAt: null } : readApiKey(stored)
+  const isFixture = keyId === ofFixtures
+  const what = isFixture
+    ? 'of the fixtures'
+    : revokedAt !== null
+      ? 'that was revoked'
+      : 'of somebody who is no operator'
+  if (isFixture || revokedAt !== null || !operator)
+    throw new CommandError(`POSTERN_API_KEY is also an API key ${what} (${keyId}): choose another`)
+  return true
 }
 
 /** Stores the base URL, and warns if it has changed: it is the issuer of tokens, so earlier ones are refused. */

@@ -6,7 +6,7 @@
 
 import { type Static, type TObject, type TProperties, Type } from '@sinclair/typebox'
 import { Connection } from '../model/connection.ts'
-import { OrganizationId, QualifiedName, Slug, UserId } from '../model/names.ts'
+import { ConnectionId, OrganizationId, QualifiedName, Slug, UserId } from '../model/names.ts'
 import { ApiKey, Namespace, Organization, Role } from '../model/organization.ts'
 import { RecordedAnswer } from '../model/recorded-answer.ts'
 import { ServerDetail, ServerListing } from '../model/server.ts'
@@ -25,6 +25,7 @@ import {
   viewEntry,
   withIndex,
 } from '../storage/directory-records.ts'
+import { keyOf } from '../storage/keys.ts'
 import type { Entry } from '../storage/store.ts'
 
 /**
@@ -58,6 +59,10 @@ const kinds = {
   server: kindOf({ server: ServerDetail }, (line) => [serverEntry(line.server)]),
   listing: kindOf({ listing: ServerListing }, (line) => [listingEntry(line.listing)]),
   mock: kindOf({ position, mock: RecordedAnswer }, (line) => [mockEntry(line.position, line.mock)]),
+  /** Its first line has the id by which the private part of its connection, which comes later, names it. */
+  pins: kindOf({ namespace: Slug, connectionId: ConnectionId, record: Type.String() }, (line) => [
+    { key: keyOf('pins', line.namespace, line.connectionId), value: Buffer.from(line.record) },
+  ]),
   /** Its entries depend on what the store has (`import.ts`). */
   connection: kindOf({ namespace: Slug, connection: Connection, server: Type.Optional(QualifiedName) }, () => []),
   revocation: kindOf({ jti, until: Type.Integer() }, (line) => [revocationEntry(line.jti, line.until)]),

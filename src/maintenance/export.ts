@@ -39,8 +39,13 @@ export async function exportLines(scan: Scan, secret: string, give: (line: strin
       case 'apiKeyDigest':
         digests.set(json, parsed.digest)
         return undefined
-      case 'apiKey':
-        return `{"kind":"apiKey","apiKey":${json},"digest":"${digests.get(parsed.keyId) ?? ''}"}`
+      case 'apiKey': {
+        const digest = digests.get(parsed.keyId)
+        // One without a hash opens nothing.
+        return digest && `{"kind":"apiKey","apiKey":${json},"digest":"${digest}"}`
+      }
+      case 'pins':
+        return JSON.stringify({ ...parsed, record: json })
       case 'mock':
         return `{"kind":"mock","position":"${parsed.position}","mock":${json}}`
       case 'revocation':

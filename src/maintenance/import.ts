@@ -7,6 +7,8 @@
 import { CommandError } from '../errors.ts'
 import { namespaceOf } from '../model/names.ts'
 import { type Namespace, ownerName } from '../model/organization.ts'
+import { parseForeign } from '../schema/json.ts'
+import { textOf } from '../storage/bytes.ts'
 import {
   type ConnectionPrivate,
   connectionEdits,
@@ -101,6 +103,8 @@ function newPlan(store: Store, file: string, deletes: Spool) {
     servers: new Set<string>(),
     listed: new Set<string>(),
     usages: createUsages(),
+    /** Pins in the file whose connections have not come yet. */
+    pins: new Map<string, NonNullable<ConnectionPrivate['pins']>>(),
     /** The namespaces of connections. */
     namespaces: new Set<string>(),
     /** Of all parts that the file is compared with, each read before anything of its part. */
@@ -117,6 +121,8 @@ async function requireNamed(plan: Plan): Promise<void> {
     if (!plan.listed.has(name))
       throw new CommandError(`${plan.file}: lacks the listing of the server ${name}: export again`)
   }
+  for (const name of plan.pins.keys())
+    throw new CommandError(`${plan.file}: has the pins of ${name}, and not the connection: export again`)
   for (const organizationId of plan.organizations) {
     if (!(await belongsToOthers(plan.store, organizationId, plan.owners.get(organizationId) ?? new Set()))) continue
     throw new CommandError(
@@ -136,10 +142,24 @@ async function requireNamed(plan: Plan): Promise<void> {
 async function comparedEntriesOf(plan: Plan, line: ExportLine): Promise<readonly Entry[]> {
   switch (line.kind) {
     case 'apiKey': {
-      const stored = await replace(plan, keyOf('apiKey', line.apiKey.keyId))
-      const revokedAt = stored === undefined ? null : readApiKey(stored).revokedAt
+      const { keyId } = line.apiKey
+      const holder = await plan.store.get(keyOf('apiKeyDigest', line.digest))
+      // Somebody gave both instances one key: it has the id of the file from now on.
+      const other = holder === undefined || textOf(holder) === keyId ? undefined : textOf(holder)
+      const former = await replace(plan, keyOf('apiKey', keyId))
+      const replaced = other === undefined ? undefined : await replace(plan, keyOf('apiKey', other))
+      if (other !== undefined) plan.deletes.add(keyOf('apiKey', other))
       // An older export must not reactivate it.
-      return entriesOf({ ...line, apiKey: { ...line.apiKey, revokedAt: revokedAt ?? line.apiKey.revokedAt } })
+      const revoked = [former, replaced].flatMap((value) => (value && readApiKey(value).revokedAt) ?? [])
+      return entriesOf({ ...line, apiKey: { ...line.apiKey, revokedAt: revoked[0] ?? line.apiKey.revokedAt } })
+    }
+    case 'pins': {
+      const name = `${line.namespace}/${line.connectionId}`
+      const [head = ''] = line.record.split('\n', 1)
+      const { id } = (parseForeign(head) ?? {}) as { id?: unknown }
+      if (typeof id !== 'string') throw new CommandError(`${plan.file}: the pins of ${name} have no id: export again`)
+      plan.pins.set(name, { bytes: Buffer.byteLength(line.record), id })
+      break
     }
     case 'revocation': {
       const stored = readRevocation(await plan.store.get(keyOf('revocation', line.jti)))
@@ -240,7 +260,10 @@ async function connectionEntries(
   // An export contains no secrets, so a connection keeps the headers it has, but only if its URL is unchanged:
   // credentials for one server must never be sent to another.
   const isSamePlace = stored?.connection.mcpUrl === connection.mcpUrl
-  const { headers, pins } = isSamePlace ? (stored?.privatePart ?? {}) : {}
+  const { headers, pins: kept } = isSamePlace ? (stored?.privatePart ?? {}) : {}
+  const name = `${namespace}/${connectionId}`
+  const pins = plan.pins.get(name) ?? kept
+  plan.pins.delete(name)
   const privatePart: ConnectionPrivate = {
     ...(server !== undefined && { server }),
     ...(headers !== undefined && { headers }),

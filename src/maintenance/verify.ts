@@ -6,6 +6,7 @@
 
 import { readSigningKeys } from '../auth/signing-keys.ts'
 import type { Connection } from '../model/connection.ts'
+import { namespaceOf } from '../model/names.ts'
 import { type ApiKey, Role } from '../model/organization.ts'
 import { problemText, validatorOf } from '../schema/check.ts'
 import { textOf } from '../storage/bytes.ts'
@@ -111,6 +112,8 @@ class RecordCheck {
   readonly expectedIndex = new KeySum()
   /** Namespaces that have connections. */
   readonly connected = new Set<string>()
+  /** Namespaces that have views or servers. */
+  readonly #within = new Set<string>()
   count = 0
   connections = 0
   readonly #sealingKey: Buffer
@@ -119,7 +122,7 @@ class RecordCheck {
   /** Organizations that records belong to, each with the key of one such record. */
   readonly #needed = new Map<string, string>()
   /** Key ids that hashes point to. Hashes (`h`) come before key records (`k`), so they are compared at the end. */
-  readonly #digestedKeyIds: string[] = []
+  readonly #digestedKeyIds = new Set<string>()
 
   constructor(sealingKey: Buffer) {
     this.#sealingKey = sealingKey
@@ -152,10 +155,17 @@ class RecordCheck {
       case 'apiKey':
         if (record === undefined) return
         this.#there.add(latin1Key(key))
+        if (!this.#digestedKeyIds.has(parsed.keyId)) this.#report(key, 'has no hash')
         if ((record as ApiKey).revokedAt === null) this.#needOrganization(record, key)
         return
       case 'apiKeyDigest':
-        this.#digestedKeyIds.push(textOf(value))
+        this.#digestedKeyIds.add(textOf(value))
+        return
+      case 'view':
+        this.#within.add(parsed.namespace)
+        return
+      case 'server':
+        this.#within.add(namespaceOf(parsed.qualifiedName))
         return
       case 'connection':
         if (record === undefined) return
@@ -187,6 +197,9 @@ class RecordCheck {
       if (!this.#has('organization', organizationId))
         this.#report(Buffer.from(record, 'latin1'), `its organization ${organizationId} is missing`)
     }
+    for (const namespace of this.#within)
+      if (!this.#has('namespace', namespace))
+        this.problems.push(`views or servers of ${namespace}: there is no such namespace`)
     for (const namespace of this.connected) {
       // The server that deletes a namespace, or the next one that starts, removes its connections.
       if (!this.#has('namespace', namespace) && !this.#has('deletingNamespace', namespace))

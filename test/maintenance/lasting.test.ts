@@ -6,27 +6,36 @@
 import { describe, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { revokeApiKey } from '../../src/auth/api-key.ts'
+import { makeApiKey, revokeApiKey } from '../../src/auth/api-key.ts'
+import { noPins, writingPins } from '../../src/features/pins/pin-record.ts'
 import { exportLines } from '../../src/maintenance/export.ts'
 import { importFile } from '../../src/maintenance/import.ts'
 import { loadFixtures } from '../../src/maintenance/seed/load-fixtures.ts'
 import { readFixtures } from '../../src/maintenance/seed/read-fixtures.ts'
+import { drained } from '../../src/schema/steps.ts'
+import { connectionChange, findConnection } from '../../src/storage/connections.ts'
+import { keyOf } from '../../src/storage/keys.ts'
 import { parseKey } from '../../src/storage/record-kinds.ts'
 import type { Store } from '../../src/storage/store.ts'
+import { pickConnection } from '../features/connections/world.ts'
 import { openMemoryStore } from '../support/memory-store.ts'
 import { oneHash } from '../support/one-hash.ts'
 import { createTestPlatform, problemsOf, silent, source, startOfTime, type TestPlatform } from '../support/platform.ts'
+import { random } from '../support/random.ts'
 import { sampleKeys } from '../support/sample.ts'
 import { bearer, connectTo, localServer, localUpstream } from '../support/upstream.ts'
 import { workplace } from '../support/workplace.ts'
 
-/** Resolves with the number of records that came back. */
-async function roundTrip(store: Store): Promise<number> {
+const entriesOf = async (store: Store) =>
+  (await store.range({ gte: Buffer.of(0), lt: Buffer.of(0xff), limit: 100_000 })).entries
+
+/** Imports all of a store into another. Resolves with the number of records. */
+async function move(store: Store, other: Store): Promise<number> {
   expect(await problemsOf({ store })).toEqual([])
   using place = workplace()
   const file = join(place.folder, 'export.jsonl')
   const lines: string[] = []
-  const { entries } = await store.range({ gte: Buffer.of(0), lt: Buffer.of(0xff), limit: 100_000 })
+  const entries = await entriesOf(store)
   expect(
     await exportLines(
       async (take) => take(entries),
@@ -35,11 +44,16 @@ async function roundTrip(store: Store): Promise<number> {
     ),
   ).toEqual([])
   writeFileSync(file, `${lines.join('\n')}\n`)
-  const other = openMemoryStore()
   const { records } = await importFile(other, file, { secret: 'mine' })
   expect(await problemsOf({ store: other })).toEqual([])
+  return records
+}
+
+/** Resolves with the number of records that came back. */
+async function roundTrip(store: Store): Promise<number> {
+  const records = await move(store, openMemoryStore())
   // And beside what is there.
-  await importFile(store, file, { secret: 'mine' })
+  await move(store, store)
   return records
 }
 
@@ -110,6 +124,53 @@ test('what a server says of itself, with half of a character', async () => {
   await roundTrip(platform.store)
 })
 
+describe('an import', () => {
+  const pepper = Buffer.alloc(32)
+  const made = async (store: Store, userId = 'ada') => {
+    const { puts, record } = makeApiKey(pepper, {
+      key: 'a-key-of-both-instances-000000000',
+      userId,
+      name: null,
+      operator: true,
+      now: new Date(startOfTime),
+    })
+    await store.commit({ puts })
+    return record.keyId
+  }
+  const keysIn = async (store: Store) =>
+    (await entriesOf(store)).flatMap(({ key, value }) => {
+      const parsed = parseKey(key)
+      return parsed?.kind === 'apiKey' ? [[parsed.keyId, JSON.parse(Buffer.from(value).toString()).revokedAt]] : []
+    })
+
+  test('of a key that is here under another id leaves one, which stays revoked', async () => {
+    for (const isRevoked of [false, true]) {
+      const [from, to] = [openMemoryStore(), openMemoryStore()]
+      const [imported, own] = [await made(from), await made(to)]
+      if (isRevoked) await revokeApiKey(to, own, new Date(startOfTime))
+      await move(from, to)
+      expect(await keysIn(to)).toEqual([[imported, isRevoked ? new Date(startOfTime).toISOString() : null]])
+      expect(await roundTrip(to)).toBe(1)
+    }
+  })
+
+  test('keeps what was accepted of a server', async () => {
+    const platform = await createTestPlatform()
+    const ref = { namespace: 'ada', connectionId: 'pinned' }
+    const connection = { ...pickConnection(random(1), 'pinned') }
+    const { id, text } = drained(writingPins({ ...noPins, tools: new Map([['t', { accepted: 'a', present: 'b' }]]) }))
+    const privatePart = { pins: { bytes: Buffer.byteLength(text), id } }
+    const change = connectionChange(ref, undefined, { connection, privatePart })
+    const pins = { key: keyOf('pins', 'ada', 'pinned'), value: Buffer.from(text) }
+    await platform.store.commit({ ...change, puts: [...(change.puts ?? []), pins] })
+    const other = openMemoryStore()
+    await move(platform.store, other)
+    expect((await findConnection(other, 'ada', 'pinned'))?.privatePart.pins).toEqual(privatePart.pins)
+    expect(Buffer.from((await other.get(pins.key)) ?? []).toString()).toBe(text)
+    await roundTrip(platform.store)
+  })
+})
+
 describe('fixtures that go', () => {
   const key = 'a-key-of-at-least-32-characters-0'
   const world = (userId: string, more: object = {}) => [
@@ -149,6 +210,29 @@ describe('fixtures that go', () => {
     await roundTrip(platform.store)
     await load(platform.store, world('fay'))
     await expect(load(platform.store, world('gil'))).rejects.toThrow('was made over HTTP and belongs to user fay')
+  })
+
+  test('and the member of an organization, after a move to another folder', async () => {
+    const organization = (members: object[]) => [
+      source('a.json', { organizations: [{ organizationId: 'org', name: 'Org', members }] }),
+    ]
+    const [ada, grace] = ['ada', 'grace'].map((userId) => ({ userId, role: 'owner' })) as [object, object]
+    const [store, other] = [openMemoryStore(), openMemoryStore()]
+    await load(store, organization([ada, grace]))
+    await move(store, other)
+    await load(other, organization([ada, grace]), startOfTime + 1)
+    await load(other, organization([ada]), startOfTime + 2)
+    expect(await other.get(keyOf('member', 'org', 'ada'))).toBeDefined()
+    expect(await other.get(keyOf('member', 'org', 'grace'))).toBeUndefined()
+  })
+
+  test('and the namespace with a server that was made over HTTP is for no other owner', async () => {
+    const platform = await createTestPlatform({ sources: world('fay') })
+    const body = JSON.stringify({ displayName: 'S', connections: [] })
+    const init = { method: 'PUT', headers: bearer(key), body }
+    expect((await platform.fetch('/servers/shop/s', init)).status).toBe(201)
+    await expect(load(platform.store, world('gil'))).rejects.toThrow('a server in shop was made over HTTP')
+    await roundTrip(platform.store)
   })
 
   test('and the namespace that another owner gets: no link of before leads to it, and no call of before is theirs', async () => {

@@ -23,6 +23,7 @@ import {
 import { namespaceFilter } from '../../policy/decide.ts'
 import { validatorOf } from '../../schema/check.ts'
 import { indexKeysOf, namespaceEntry, withIndex } from '../../storage/directory-records.ts'
+import { everyKey } from '../../storage/every-entry.ts'
 import { refuseFixture } from '../../storage/fixture-places.ts'
 import { keyOf, prefixOf, prefixRange, serversIn } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
@@ -110,11 +111,9 @@ async function deleteNamespace(deps: OrganizationDeps, request: Request): Promis
     const value = await store.get(key)
     if (value === undefined) throw notFound(namespaceMissing)
     if (await hasServers(store, namespace)) throw conflict(`The namespace ${namespace} has servers: delete them first`)
-    // Each has at most a hundred, and the registry an entry for the endpoint too.
-    const parts = ['view', 'registryLink', 'publishedEntry'] as const
-    const ranges = parts.map((kind) => ({ ...prefixRange(prefixOf(kind, namespace)), limit: viewsMax + 1 }))
-    const found = await Promise.all(ranges.map((range) => store.keys(range)))
-    const deletes = [key, ...indexKeysOf({ key, value }), ...found.flatMap(({ keys }) => keys)]
+    const deletes = [key, ...indexKeysOf({ key, value })]
+    for (const kind of ['view', 'registryLink', 'publishedEntry'] as const)
+      for await (const part of everyKey(store, prefixOf(kind, namespace), viewsMax)) deletes.push(part)
     // Random: a deletion under way must not take a later one for itself.
     const mark = newVersion(keyOf('deletingNamespace', namespace))
     return { write: { deletes, puts: [mark], fromReserve: 'deletion' }, result: namespace }

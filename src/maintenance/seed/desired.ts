@@ -1,6 +1,6 @@
 /** The entries that fixtures bring, apart from connections: records of the directory with their index entries. */
 
-import { apiKeyDigest } from '../../auth/api-key.ts'
+import { apiKeyDigest, fixtureKeyId } from '../../auth/api-key.ts'
 import { CommandError } from '../../errors.ts'
 import { namespacesPerRead } from '../../limits.ts'
 import {
@@ -30,7 +30,7 @@ import {
   withIndex,
 } from '../../storage/directory-records.ts'
 import { everyKey } from '../../storage/every-entry.ts'
-import { keyOf, latin1Key, listingKey, placeKey, prefixOf } from '../../storage/keys.ts'
+import { keyOf, latin1Key, listingKey, placeKey, prefixOf, serversIn } from '../../storage/keys.ts'
 import type { Entry, Store } from '../../storage/store.ts'
 import { belongsToOthers } from '../organization-owners.ts'
 import type { Fixtures } from './read-fixtures.ts'
@@ -42,6 +42,8 @@ export interface DesiredOptions {
   readonly now: Date
   /** Whether the fixtures that were loaded last brought the entry with this key (as `latin1Key` text). */
   readonly isFromFixture: (name: string) => boolean
+  /** Whether no fixtures were loaded into the store before. */
+  readonly isFirst: boolean
   /** See `handedOver`: such a namespace is a new one for its owner. */
   readonly handedOver: ReadonlySet<string>
 }
@@ -54,7 +56,7 @@ export class FixtureConflict extends CommandError {}
  * FixtureConflict (contract, 11.4).
  */
 export async function desiredEntries(store: Store, fixtures: Fixtures, options: DesiredOptions): Promise<Entry[]> {
-  const { now, pepper, isFromFixture, handedOver } = options
+  const { now, pepper, isFromFixture, isFirst, handedOver } = options
   const wanted: Entry[] = []
   const place = (record: object) => fixtures.places.get(record) ?? ''
   const add = (entry: Entry) => wanted.push(...withIndex(entry))
@@ -68,8 +70,11 @@ export async function desiredEntries(store: Store, fixtures: Fixtures, options: 
 
   /** The kind of what was made over HTTP in a namespace, if anything was: it is not for another owner. */
   const madeOverHttpIn = async (namespace: string) => {
-    for (const kind of ['connection', 'view'] as const)
-      for await (const key of everyKey(store, prefixOf(kind, namespace), namespacesPerRead))
+    const own = keyOf('server', namespace)
+    if (!isFromFixture(latin1Key(own)) && (await store.get(own)) !== undefined) return 'server'
+    const ranges = { connection: prefixOf('connection', namespace), view: prefixOf('view', namespace) }
+    for (const [kind, prefix] of Object.entries({ ...ranges, server: serversIn(namespace) }))
+      for await (const key of everyKey(store, prefix, namespacesPerRead))
         if (!isFromFixture(latin1Key(key))) return kind
     return undefined
   }
@@ -81,8 +86,9 @@ export async function desiredEntries(store: Store, fixtures: Fixtures, options: 
     addAt(organization, entry)
     for (const { userId, role } of members) {
       const member = memberEntry(organizationId, userId, role)
-      // Made over HTTP and the same: it stays so, and does not go with the fixture.
-      if (equalBytes(await madeAtRunTime(member), member.value)) continue
+      // Made over HTTP and the same: it stays so, and does not go with the fixture. Where no fixture was loaded before,
+      // it may have come with an import of what fixtures brought elsewhere.
+      if (!isFirst && equalBytes(await madeAtRunTime(member), member.value)) continue
       addAt(organization, member)
     }
   }
@@ -197,8 +203,7 @@ async function keyEntries(
 ): Promise<readonly Entry[]> {
   const { key, userId, operator = false } = apiKey
   const digest = apiKeyDigest(pepper, key)
-  // The id is derived from the key, so it is the same in every load, and tokens minted with the key survive a reload.
-  const keyId = `key_${digest.slice(0, 16)}`
+  const keyId = fixtureKeyId(digest)
   const holder = await store.get(keyOf('apiKeyDigest', digest))
   if (holder !== undefined && Buffer.from(holder).toString() !== keyId) {
     throw new CommandError(

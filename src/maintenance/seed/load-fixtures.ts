@@ -82,7 +82,8 @@ async function tryLoad(
   for (const namespace of new Set([...namespaces, ...leaving]))
     checks.push(await checkOf(store, keyOf('connectionsVersion', namespace)))
   const isFromFixture = (name: string) => before.names.has(name)
-  const desired = await desiredEntries(store, fixtures, { pepper, now, isFromFixture, handedOver: given })
+  const isFirst = before.names.size === 0
+  const desired = await desiredEntries(store, fixtures, { pepper, now, isFromFixture, isFirst, handedOver: given })
   /**
    * Takes a record out of the old manifest, because these fixtures still bring it, and warns if they replace a record
    * that no fixture brought.
