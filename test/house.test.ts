@@ -118,6 +118,13 @@ describe('only one place', () => {
     ])
   })
 
+  test('reads the details of servers, each where it takes its owner’s time', () => {
+    const readers = files.filter((file) => /\.serverJson\(/.test(textOf(file)))
+    expect(readers).toEqual([
+      ...['auth/stored-servers.ts', 'features/mocks/mocks.ts', 'features/servers/server-handlers.ts'],
+    ])
+  })
+
   test('asks the store without waiting: the fast lane', () => {
     const users = files.filter((file) => /LocalReads|\.local\b/.test(textOf(file)))
     expect(users.filter((file) => !file.startsWith('fast-lane/'))).toEqual([

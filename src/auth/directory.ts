@@ -7,8 +7,7 @@
 
 import { LRUCache } from 'lru-cache'
 import type { ApiKey } from '../model/organization.ts'
-import type { RecordedAnswer } from '../model/recorded-answer.ts'
-import { readApiKey, readKeyId, readMock, readNamespace, readRole, readView } from '../storage/directory-records.ts'
+import { readApiKey, readKeyId, readNamespace, readRole, readView } from '../storage/directory-records.ts'
 import { directoryVersionKey, keyOf, prefixOf, prefixRange, signingKeysKey } from '../storage/keys.ts'
 import type { Key, Store } from '../storage/store.ts'
 import { readVersion } from '../storage/versions.ts'
@@ -38,7 +37,7 @@ export type Directory = ReturnType<typeof createDirectory>
 /** Each look-up resolves with undefined, false or an empty list if there is no such record. */
 export type DirectorySnapshot = Readonly<ReturnType<typeof createSnapshot>>
 
-export function createDirectory(store: Pick<Store, 'get' | 'getMany' | 'range'>) {
+export function createDirectory(store: Pick<Store, 'get' | 'getMany' | 'range' | 'keys'>) {
   const kept = createKept()
   let snapshot = createSnapshot(store, kept, '')
   return {
@@ -66,7 +65,11 @@ function createKept() {
  * Caches records for one version; version '' is never cached. A record is read after the version, so it may be newer,
  * but never older.
  */
-function createSnapshot(store: Pick<Store, 'get' | 'getMany' | 'range'>, { records, names }: Kept, version: string) {
+function createSnapshot(
+  store: Pick<Store, 'get' | 'getMany' | 'range' | 'keys'>,
+  { records, names }: Kept,
+  version: string,
+) {
   const keyIn = (name: string) => `${version}\0${name}`
 
   /**
@@ -127,17 +130,23 @@ function createSnapshot(store: Pick<Store, 'get' | 'getMany' | 'range'>, { recor
     view: (namespace: string, name: string) =>
       read(`view\0${namespace}\0${name}`, () => keyOf('view', namespace, name), readView),
     namespace: (name: string) => read(`namespace\0${name}`, () => keyOf('namespace', name), readNamespace),
-    /** The server's details as JSON: the body of a response. */
+    /** Whether there is a server, without reading it. */
+    async hasServer(name: string): Promise<boolean> {
+      const key = keyOf('server', name)
+      const { keys } = await store.keys({ gte: key, lt: Buffer.concat([key, Buffer.of(0)]), limit: 1 })
+      return keys.length > 0
+    },
+    /** The server's details as JSON: the body of a response. They may have a megabyte (`stored-servers.ts`). */
     serverJson: (name: string) =>
       read(
         `server\0${name}`,
         () => keyOf('server', name),
         (bytes) => bytes,
       ),
-    /** The recorded answers for mocks of the server, in fixture order; at most `recordedAnswersMax`. Not cached. */
-    async recordedAnswers(qualifiedName: string): Promise<RecordedAnswer[]> {
+    /** Records of answers for mocks of the server, in fixture order; at most `recordedAnswersMax`. Not cached. */
+    async recordedAnswers(qualifiedName: string): Promise<Uint8Array[]> {
       const range = { ...prefixRange(prefixOf('mock', qualifiedName)), limit: recordedAnswersMax }
-      return (await store.range(range)).entries.map(({ value }) => readMock(value))
+      return (await store.range(range)).entries.map(({ value }) => value)
     },
   }
 }

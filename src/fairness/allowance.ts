@@ -272,19 +272,23 @@ export class Allowance {
     read: () => Promise<Uint8Array | undefined>,
     work: (record: Uint8Array) => Work<T>,
   ): Promise<T | undefined> {
-    const begin = async () => ofRecord(await read(), work)
+    const begin = async () => {
+      this.requireClient()
+      return ofRecord(await read(), work)
+    }
     return this.#parseInTurn(bytes, begin, parsedBytes)
   }
 
   /**
    * Reads records of which nobody knows how large they are. Those of one owner are read one after the other, when it
-   * has time. `bytesOf`: how many were read.
+   * has time. `bytesOf`: how many were read. Rejects with `rate_limited`, also if the client has gone meanwhile.
    */
   readRecords<T>(read: () => Promise<T>, bytesOf: (records: T) => number): Promise<T> {
     const { records, time } = this.#fairness
     const owner = ownerOf(this.holder)
     return records.run(owner, this.holder, async () => {
       await time.pause(owner)
+      this.requireClient()
       const found = await read()
       this.spend((bytesOf(found) / 2 ** 20) * readMsPerMegabyte)
       return found

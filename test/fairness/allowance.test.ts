@@ -112,6 +112,26 @@ test('records of unknown size are counted when they are read, and those of one o
   await Promise.all([allowance.readRecords(read, () => 0), allowance.readRecords(read, () => 0)])
 })
 
+test('nothing is read for a client that has gone while its owner waited', async () => {
+  const gone = new AbortController()
+  const request = new Request('http://localhost/', { signal: gone.signal })
+  const costs = { bodyBytesMax: 0, bodyMsPerMegabyte: 0, reads: 'few' } as const
+  const allowance = new Allowance(createFairness(), costs, request, () => '192.0.2.1')
+  void allowance.belongsTo(ada)
+  gone.abort()
+  let reads = 0
+  const read = async () => {
+    reads += 1
+    return new Uint8Array(1)
+  }
+  function* nothing(): Work<void> {
+    yield 1
+  }
+  await expect(allowance.readRecords(read, () => 0)).rejects.toThrow('The client has gone')
+  await expect(allowance.parseRecord({ bytes: 1 }, read, nothing)).rejects.toThrow('The client has gone')
+  expect(reads).toBe(0)
+})
+
 test('requests that wait for a pass take memory of their owner with their bodies, until they are answered', async () => {
   const fairness = { ...createFairness(), memory: new Shares(64 * 1024) }
   const waits = (one: Allowance) => ({ one, place: one.belongsTo(ada) })

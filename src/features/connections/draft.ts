@@ -14,6 +14,7 @@ import {
   sealPart,
 } from '../../auth/sealed-parts.ts'
 import type { SharedParts } from '../../auth/shared-parts.ts'
+import { serverJsonOf } from '../../auth/stored-servers.ts'
 import { conflict, forbidden, invalidRequest } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { connectionBytesMax } from '../../limits.ts'
@@ -73,7 +74,7 @@ export function readWrite(body: unknown): ConnectionWrite {
 export async function readServer({ caller, directory, request }: RequestContext, name: string): Promise<ServerDetail> {
   const namespace = namespaceOf(name)
   const isAllowed = caller.blocks.every(({ namespaces }) => namespaces === undefined || namespaces.includes(namespace))
-  const json = isAllowed ? await directory.serverJson(name) : undefined
+  const json = isAllowed ? await serverJsonOf(directory, request, name) : undefined // 429
   if (json === undefined) throw invalidRequest(`server: there is no server ${JSON.stringify(name)}`)
   return allowanceOf(request).parse(json.length, readingServer(json)) // 429
 }

@@ -4,6 +4,7 @@
  */
 
 import { type AuthorizedConnection, accessTo, type RequestContext } from '../../auth/authorizer.ts'
+import { serverJsonOf } from '../../auth/stored-servers.ts'
 import type { Clock } from '../../clock.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import type { Work } from '../../fairness/turns.ts'
@@ -148,7 +149,7 @@ async function acceptedTools({ pins }: ExplainDeps, context: RequestContext, con
 }
 
 async function toolsOf({ directory, request }: RequestContext, server: string) {
-  const bytes = await directory.serverJson(server)
+  const bytes = await serverJsonOf(directory, request, server) // 429
   if (bytes === undefined) return undefined
   const { tools } = await allowanceOf(request).parse(bytes.length, readingServer(bytes)) // 429
   return tools?.map(({ name }) => name)

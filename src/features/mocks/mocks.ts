@@ -10,8 +10,9 @@ import type { Work } from '../../fairness/turns.ts'
 import type { ClientSockets } from '../../http/client-sockets.ts'
 import { noStoreJson } from '../../http/respond.ts'
 import { rpcCodes, unknownRevision } from '../../model/mcp.ts'
+import type { RecordedAnswer } from '../../model/recorded-answer.ts'
 import { reading } from '../../schema/json.ts'
-import { readingServer } from '../../storage/directory-records.ts'
+import { readingServer, readMock } from '../../storage/directory-records.ts'
 import {
   type Arguments,
   type MockAnswer,
@@ -52,6 +53,15 @@ const serverInfoKey = 'io.modelcontextprotocol/serverInfo'
 /** The whole response to a message. */
 type MockResponse = Pick<Response, 'status' | 'headers'> & { readonly body: string }
 
+/** A server with the answers that were recorded for it, as they are stored. */
+interface Stored {
+  readonly json: Uint8Array
+  readonly answers: readonly Uint8Array[]
+}
+
+const sizeOf = (stored: Stored | undefined): number =>
+  stored === undefined ? 0 : stored.answers.reduce((sum, { length }) => sum + length, stored.json.length)
+
 /** Gives the response to a message. Undefined if the server is gone. */
 export type AnswerMock = ReturnType<typeof createMocks>
 
@@ -74,21 +84,31 @@ export function createMocks(sockets: Pick<ClientSockets, 'wait'>) {
 
   async function read(call: MockCall): Promise<MockServer | undefined> {
     const { directory, request, server: name } = call
-    const bytes = await directory.serverJson(name)
-    if (bytes === undefined) return undefined
-    const recorded = await directory.recordedAnswers(name)
-    /** Of many calls at once, the first reads it. */
-    function* readingOnce(bytes: Uint8Array): Work<MockServer> {
-      const kept = servers.get(keyOf(call))
+    const allowance = allowanceOf(request)
+    const known = () => servers.get(keyOf(call))
+    // Of many calls of an owner at once, the first reads it.
+    const found = await allowance.readRecords(
+      async () => {
+        const json = known() === undefined ? await directory.serverJson(name) : undefined
+        return json && { json, answers: await directory.recordedAnswers(name) }
+      },
+      (one) => sizeOf(one),
+    ) // 429
+    if (found === undefined) return known()
+    const bytes = sizeOf(found)
+    function* readingOnce({ json, answers }: Stored): Work<MockServer> {
+      const kept = known()
       if (kept !== undefined) return kept
-      const detail = yield* readingServer(bytes)
+      const detail = yield* readingServer(json)
       const tools = new Map((detail.tools ?? []).map((tool) => [tool.name, tool]))
+      const recorded: RecordedAnswer[] = []
+      for (const answer of answers) recorded.push(yield* reading(answer.length, () => readMock(answer)))
       serial += 1
-      const server = { serial, bytes: bytes.length, detail, tools, recorded }
+      const server = { serial, bytes, detail, tools, recorded }
       servers.set(keyOf(call), server)
       return server
     }
-    return allowanceOf(request).parse(bytes.length, readingOnce(bytes)) // 429
+    return allowance.parse(found.json.length, readingOnce(found)) // 429
   }
 
   async function ready(call: MockedCall): Promise<Ready> {

@@ -28,7 +28,7 @@ export async function requireLedServer(
   operation: 'read' | 'write',
 ): Promise<string> {
   // As for one that is hidden: 404, whatever the policy says.
-  if (qualifiedName === undefined || (await context.directory.serverJson(qualifiedName)) === undefined) throw notFound()
+  if (qualifiedName === undefined || !(await context.directory.hasServer(qualifiedName))) throw notFound()
   const namespace = namespaceOf(qualifiedName)
   await authorizer.requireManager(context, namespace, { resource: 'servers', operation })
   return qualifiedName

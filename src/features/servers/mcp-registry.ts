@@ -21,6 +21,7 @@ import { readServer } from '../../storage/directory-records.ts'
 import { keyOf, listingKey } from '../../storage/keys.ts'
 import { type Listed, placeAfter, readingShown, serversPerStep, serversStepCost } from './catalogue.ts'
 import type { ServerDeps } from './server-deps.ts'
+import { bytesOf } from './server-records.ts'
 import { registryEntry } from './to-server-json.ts'
 
 /**
@@ -28,8 +29,9 @@ import { registryEntry } from './to-server-json.ts'
  * the next page.
  */
 export const registryPageBytesMax = 4 * 2 ** 20
-/** Details of servers that a page of `/v0.1/servers` reads at once. Past it: the next read. */
-const registryDetailsPerRead = 8
+
+/** Details of servers that a page of `/v0.1/servers` reads at once, 4 MB at most. Past it: the next read. */
+const registryDetailsPerRead = 4
 
 /** Whether a URL is of this API. */
 export function isRegistryUrl(url: string): boolean {
@@ -95,21 +97,22 @@ async function entriesOf(deps: ServerDeps, request: Request, listed: readonly Li
   const servers: RegistryEntry[] = []
   let bytes = 0
   let next = 0
+  const allowance = allowanceOf(request)
   while (next < listed.length && bytes < registryPageBytesMax) {
     const batch = listed.slice(next, next + registryDetailsPerRead)
     const names = batch.map(({ qualifiedName }) => qualifiedName)
-    const values = await store.getMany([...names.map((name) => keyOf('server', name)), ...names.map(listingKey)])
+    const keys = [...names.map((name) => keyOf('server', name)), ...names.map(listingKey)]
+    const values = await allowance.readRecords(() => store.getMany(keys), bytesOf) // 429
     for (const [index, server] of batch.entries()) {
       if (bytes >= registryPageBytesMax) break
       next += 1
       const detail = values[index]
-      const work = readingShown(server, values[index + batch.length])
-      const listing = await allowanceOf(request).run(work) // 429
+      const listing = await allowance.run(readingShown(server, values[index + batch.length])) // 429
       // Deleted meanwhile.
       if (detail === undefined || listing === undefined) continue
       bytes += detail.length
       const entry = reading(detail.length, () => registryEntry(listing, readServer(detail)))
-      servers.push(await allowanceOf(request).run(entry)) // 429
+      servers.push(await allowance.parse(detail.length, entry)) // 429
     }
   }
   return { servers, next }

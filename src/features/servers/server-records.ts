@@ -34,12 +34,14 @@ export interface StoredServer {
 }
 
 type Values = readonly (Uint8Array | undefined)[]
+export const bytesOf = (values: Values): number => values.reduce((sum, value) => sum + (value?.length ?? 0), 0)
 
 /** Reads a server in the request's owner's time. Rejects with `rate_limited`. */
 export async function storedServer(store: Pick<Store, 'getMany'>, request: Request, qualifiedName: string) {
-  const values = await store.getMany(keysOf(qualifiedName))
+  const allowance = allowanceOf(request)
+  const values = await allowance.readRecords(() => store.getMany(keysOf(qualifiedName)), bytesOf)
   const size = values[0]?.length ?? 0
-  return allowanceOf(request).parse(
+  return allowance.parse(
     size,
     reading(size, () => storedIn(values)),
   )
@@ -65,7 +67,7 @@ export async function writeServer(
     return error
   }
   const decide = async () => {
-    const values = await store.getMany(keys)
+    const values = await allowanceOf(write.request).readRecords(() => store.getMany(keys), bytesOf)
     const { result, puts } = await made(deps, write, values, merge)
     return write.change<typeof result | 'again'>(async (context) => {
       const now = await store.getMany([...keys, listingChangesKey])

@@ -6,6 +6,7 @@
 import type { DirectorySnapshot } from '../../auth/directory.ts'
 import { hasAuthorization, openHeaders, sealInput, targetOf } from '../../auth/sealed-parts.ts'
 import { withSetupUrl } from '../../auth/setup-links.ts'
+import { serverJsonOf } from '../../auth/stored-servers.ts'
 import { conflict, PlatformError } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import type { Holder } from '../../fairness/owner.ts'
@@ -62,7 +63,7 @@ export async function configOf(
   { connection, privatePart: { server } }: StoredConnection,
 ): Promise<Config> {
   if (connection.mock?.enabled === true) return noConfig
-  const json = server === undefined ? undefined : await directory.serverJson(server)
+  const json = server === undefined ? undefined : await serverJsonOf(directory, request, server) // 429
   if (json !== undefined) {
     const read = readConfig(await allowanceOf(request).parse(json.length, readingServer(json))) // 429
     if (!('problem' in read)) return read
