@@ -36,18 +36,23 @@ export async function manyConnections(
   return found
 }
 
-/** The same records, as they are stored, in the order of `refs`: a part at a time. Throws `rate_limited`. */
+/**
+ * The same records, as they are stored, in the order of `refs`: a part at a time, for which the owner's time is waited
+ * for if `waits`. Throws `rate_limited`.
+ */
 export async function* recordsInParts(
   store: Pick<Store, 'getMany'>,
   request: Request,
   refs: readonly ConnectionRef[],
+  waits = refs.length > 1,
 ): AsyncGenerator<(ConnectionRecord | undefined)[]> {
-  if (refs.length === 1) yield await findRecords(store, refs)
-  else
-    for (let at = 0; at < refs.length; at += readAtOnceMax) {
-      const some = refs.slice(at, at + readAtOnceMax)
-      yield await allowanceOf(request).readRecords(() => findRecords(store, some), bytesOf)
-    }
+  const allowance = allowanceOf(request)
+  for (let at = 0; at < refs.length; at += readAtOnceMax) {
+    const read = () => findRecords(store, refs.slice(at, at + readAtOnceMax))
+    const records = waits ? await allowance.readRecords(read, bytesOf) : await read()
+    if (!waits) allowance.spendRead(bytesOf(records))
+    yield records
+  }
 }
 
 /**

@@ -272,10 +272,7 @@ export class Allowance {
     read: () => Promise<Uint8Array | undefined>,
     work: (record: Uint8Array) => Work<T>,
   ): Promise<T | undefined> {
-    const begin = async () => {
-      this.requireClient()
-      return ofRecord(await read(), work)
-    }
+    const begin = async () => ofRecord(await read(), work)
     return this.#parseInTurn(bytes, begin, parsedBytes)
   }
 
@@ -290,9 +287,14 @@ export class Allowance {
       await time.pause(owner)
       this.requireClient()
       const found = await read()
-      this.spend((bytesOf(found) / 2 ** 20) * readMsPerMegabyte)
+      this.spendRead(bytesOf(found))
       return found
     })
+  }
+
+  /** Counts the reading of records of so many bytes that is not waited for. */
+  spendRead(bytes: number): void {
+    this.spend((bytes / 2 ** 20) * readMsPerMegabyte)
   }
 
   async #parseInTurn<T>(

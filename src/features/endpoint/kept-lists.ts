@@ -147,7 +147,8 @@ export class KeptLists implements FirstLists {
     const { store } = this.#deps
     const refs = seen.map(({ ref }) => ref)
     let index = 0
-    for await (const records of recordsInParts(store, request, refs))
+    // Without waiting: between two parts the first might change.
+    for await (const records of recordsInParts(store, request, refs, false))
       for (const record of records) {
         const { ref, stored } = seen[index] as Seen
         index += 1
