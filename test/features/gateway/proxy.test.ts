@@ -2,6 +2,8 @@
 
 import { describe, expect, test } from 'bun:test'
 import type { AuthorizedConnection } from '../../../src/auth/authorizer.ts'
+import { createFairness } from '../../../src/fairness/fairness.ts'
+import { Paces } from '../../../src/fairness/pace.ts'
 import { Shares } from '../../../src/fairness/shares.ts'
 import { leadingSpacesMax } from '../../../src/features/gateway/client-response.ts'
 import { parsingMessage } from '../../../src/features/gateway/message.ts'
@@ -13,15 +15,25 @@ import type { Connection, ConnectionStatus } from '../../../src/model/connection
 import { drained } from '../../../src/schema/steps.ts'
 import { UpstreamError, type UpstreamRequest, type UpstreamResponse } from '../../../src/upstream/upstream.ts'
 import { mintToken } from '../../api/cases.ts'
+import { clockOf } from '../../support/clock.ts'
 import { createTestPlatform, seed } from '../../support/platform.ts'
 import { sampleKeys } from '../../support/sample.ts'
 import { until } from '../../support/until.ts'
 import { connection } from '../connections/world.ts'
 
 test('two who waited for one session that failed are told of it, each under its own id', async () => {
-  const waiting = Promise.withResolvers<never>()
+  let waiting = Promise.withResolvers<never>()
   let asked = 0
+  let now = 0
+  // Its owner has paid for what it did whenever it is asked.
+  const time = new Paces(
+    clockOf(() => {
+      now += 60_000
+      return now
+    }),
+  )
   const platform = await createTestPlatform({
+    fairness: { ...createFairness(), time },
     upstream: {
       send() {
         asked += 1
@@ -49,7 +61,13 @@ test('two who waited for one session that failed are told of it, each under its 
     return { status: response.status, id: answered, code: error.code }
   }
   asked = 0
-  const both = await Promise.all([call(1), call(2)])
+  waiting = Promise.withResolvers<never>()
+  const calls = [call(1), call(2)]
+  await until(() => asked > 0)
+  // The other one has come as far by then.
+  for (let turn = 0; turn < 100; turn += 1) await new Promise((resolve) => setImmediate(resolve))
+  waiting.reject(new UpstreamError('down', 'it takes no connection'))
+  const both = await Promise.all(calls)
   expect(asked).toBe(1)
   expect(both).toEqual([
     { status: 502, id: 1, code: -32_000 },
