@@ -417,7 +417,9 @@ test('a token that may call tools of one namespace needs no more to call them', 
 
   // Its mistakes, compared, and made of the calls above.
   const lint = await as('op4', ['token', 'lint', file], { env })
-  expect([lint.code, lint.stderr, lint.stdout]).toEqual([0, '', 'no findings\n'])
+  const unused =
+    'info    wider-than-used at policy: allows 1 tool that you did not call in the last 30 days, send_alert\n'
+  expect([lint.code, lint.stderr, lint.stdout]).toEqual([0, '', unused])
   const wide = join(place.folder, 'wide.json')
   writeFileSync(wide, '[{"rpcReqMatch":{"params.name":"get"}}]')
   expect((await as('op4', ['token', 'lint', wide], { env })).stdout).toMatch(

@@ -183,7 +183,8 @@ describe.skipIf(!isHere('Chromium'))('in a browser', () => {
     await signIn(page, '/tokens')
     await page.fill('[data-field="policy"]', '[{"ttl":"5m"}]')
     await context.clearCookies()
-    await page.click('[data-action="mint"]')
+    // On a busy machine a request that the draft has caused may find out first, and the button is gone.
+    void page.click('[data-action="mint"]').catch(() => {})
     await room(page, 'sign-in')
     expect(page.url()).toBe(at('/tokens'))
     await page.fill('[data-field="key"]', sampleKeys.ada)

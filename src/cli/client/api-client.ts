@@ -132,16 +132,16 @@ export function openClient(
     // Some operations have the message alone, as `error`.
     const { error = '', message = error } = validatorOf(ErrorAnswer).isValid(answer) ? answer : {}
     const code = message === error ? codeOf(status) : error
-    const text = message === '' ? foreignText(url, status) : textFor(code, message, missing ?? missingAt(path))
+    const text =
+      message === ''
+        ? foreignText(url, status)
+        : textFor(code, message, missing ?? missingAt(path, environment['POSTERN_NAMESPACE']))
     throw new CommandError(oneLine(text), 1, { code, status })
   }
 
   function textFor(code: string, message: string, missing: string | undefined): string {
     // Another message names what is missing itself.
-    if (code === 'not_found' && missing !== undefined && message.endsWith('not found'))
-      return namespace !== undefined && namespace === environment['POSTERN_NAMESPACE']
-        ? `${missing} (POSTERN_NAMESPACE is ${namespace})`
-        : missing
+    if (code === 'not_found' && missing !== undefined && message.endsWith('not found')) return missing
     // An upstream's 401 has nothing to do with the key.
     if (code !== 'unauthorized') return message
     const expiry = expiryOf(credential ?? '')
@@ -259,12 +259,14 @@ export async function allConnections(
 }
 
 /** The words for a 404, where a command has none: it may be the namespace or the organization that is misspelt. */
-function missingAt(path: string): string | undefined {
-  const [, place, name = ''] = /^\/(connect|organizations)\/([^/?]+)/.exec(path) ?? []
+function missingAt(path: string, ofEnvironment: string | undefined): string | undefined {
+  const [, place, segment = ''] = /^\/(connect|organizations)\/([^/?]+)/.exec(path) ?? []
   if (place === undefined) return undefined
+  const name = decodeURIComponent(segment)
   const [what, list] = place === 'connect' ? ['namespace', 'namespace list'] : ['organization', 'org list']
   const found = `or nothing of this name in it, or you have no access: see \`postern ${list}\``
-  return `there is no ${what} ${decodeURIComponent(name)}, ${found}`
+  const from = place === 'connect' && name === ofEnvironment ? ` (POSTERN_NAMESPACE is ${name})` : ''
+  return `there is no ${what} ${name}, ${found}${from}`
 }
 
 /** `reason`: the code of the failure, or its words. */
