@@ -33,6 +33,9 @@ export const registryPageBytesMax = 4 * 2 ** 20
 /** Details of servers that a page of `/v0.1/servers` reads at once, 4 MB at most. Past it: the next read. */
 const registryDetailsPerRead = 4
 
+/** Bytes of a server's details that are parsed without memory and a place of their own. Past it: they take both. */
+const smallDetailBytesMax = 16 * 1024
+
 /** Whether a URL is of this API. */
 export function isRegistryUrl(url: string): boolean {
   return pathOf(url).startsWith('/v0.1/')
@@ -112,7 +115,8 @@ async function entriesOf(deps: ServerDeps, request: Request, listed: readonly Li
       if (detail === undefined || listing === undefined) continue
       bytes += detail.length
       const entry = reading(detail.length, () => registryEntry(listing, readServer(detail)))
-      servers.push(await allowance.parse(detail.length, entry)) // 429
+      const isSmall = detail.length <= smallDetailBytesMax
+      servers.push(await (isSmall ? allowance.run(entry) : allowance.parse(detail.length, entry))) // 429
     }
   }
   return { servers, next }
