@@ -26,7 +26,7 @@ export function readJson(text: string): unknown {
   }
 }
 
-/** Whether a value is a number, whatever its digits. */
+/** Whether a value is a number, also one that is kept as its text because JavaScript would write it otherwise. */
 export const isNumber = (value: unknown) => typeof value === 'number' || raw.isRawJSON?.(value) === true
 
 /** The number that a value is, rounded; undefined for any other. */

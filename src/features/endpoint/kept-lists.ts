@@ -249,8 +249,8 @@ export class KeptLists implements FirstLists {
   }
 
   /**
-   * The lists of a connection have changed, as its server or its pins say: they are read again behind the caller's
-   * request. A change within a second of the last read is read at the next use after it.
+   * The lists of a connection have changed, as its server says: they are read again behind the caller's request. A
+   * change within a second of the last read is read at the next use after it.
    */
   noteChanged(context: RequestContext, { ref, stored }: Seen): void {
     const name = nameOf(ref)

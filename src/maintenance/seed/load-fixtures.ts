@@ -225,7 +225,7 @@ async function goneWithFixtures(store: Store, names: ReadonlySet<string>, usages
   return { keys, listings, connections }
 }
 
-/** The links to the registry of a namespace, which open it for whoever has one, and the versions of its entries. */
+/** The keys of a namespace's registry: its links, each of which lets its holder read it, and its entries' versions. */
 async function registryKeysOf(store: Store, namespace: string): Promise<Key[]> {
   const keys: Key[] = []
   for (const kind of ['registryLink', 'publishedEntry'] as const)
