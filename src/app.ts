@@ -251,7 +251,7 @@ function createParts(deps: AppDeps, middleware: Middleware, lists: ConnectionLis
     catalogue: createCatalogue(store),
   }
   const credentials = createUpstreamCredentials(parts)
-  return { ...parts, credentials, deletions: new Deletions(deps.store, credentials) }
+  return { ...parts, credentials, deletions: new Deletions({ ...parts, credentials }) }
 }
 
 function createGateway(deps: AppDeps, { requestId }: Middleware, parts: Parts, events: EventLog) {

@@ -11,7 +11,7 @@ import { browserSessionSeconds } from '../limits.ts'
 import { textOf } from '../storage/bytes.ts'
 import { keyOf } from '../storage/keys.ts'
 import type { Store } from '../storage/store.ts'
-import { type Authenticated, liveCaller } from './authenticate.ts'
+import { type Authenticated, type KeyOfUser, liveCaller } from './authenticate.ts'
 import type { Directory } from './directory.ts'
 import type { ExpiringRecords } from './expiring-records.ts'
 
@@ -29,8 +29,7 @@ export interface SessionParts {
 }
 
 /** The value behind a cookie. */
-interface StartedSession {
-  readonly keyId: string
+interface StartedSession extends KeyOfUser {
   /** Milliseconds since 1970. */
   readonly startedAt: number
 }
@@ -47,15 +46,15 @@ export function cookieSessions(
       const secret = cookie.of(request)
       const found = secret === undefined ? undefined : await records.find<StartedSession>(kind, secret)
       if (secret === undefined || found === undefined) return undefined
-      const { keyId, startedAt } = found.value
-      const ended = await store.get(keyOf('endedSessions', keyId))
+      const { startedAt } = found.value
+      const ended = await store.get(keyOf('endedSessions', found.value.keyId))
       if (ended !== undefined && startedAt <= Number(textOf(ended))) return undefined
-      const live = await liveCaller(directory, keyId)
+      const live = await liveCaller(directory, found.value)
       return live === undefined ? undefined : { live, secret, startedAt }
     },
     /** Starts a session. Resolves with the `Set-Cookie` header once the session is durable. */
-    async start(keyId: string): Promise<string> {
-      const value: StartedSession = { keyId, startedAt: clock.now() }
+    async start({ keyId, userId }: KeyOfUser): Promise<string> {
+      const value: StartedSession = { keyId, userId, startedAt: clock.now() }
       return cookie.set(await records.add(kind, value, browserSessionSeconds), browserSessionSeconds)
     },
     /** Ends the session of a request. Resolves with the `Set-Cookie` header that removes the cookie. */

@@ -14,6 +14,7 @@ import {
   userClientsMax,
   userGrantsMax,
 } from '../limits.ts'
+import { createdAtOf, type Namespace } from '../model/organization.ts'
 import type { ServiceTokenClaims } from '../model/token.ts'
 import { reading } from '../schema/json.ts'
 import { drained } from '../schema/steps.ts'
@@ -81,6 +82,15 @@ export async function findGrant(store: Pick<Store, 'get'>, grantId: string, nowS
 /** Whether it is an access token of OAuth: its audience is the one connection that it is for. */
 export function isOfSignedInClient(token: ServiceTokenClaims | undefined): token is ServiceTokenClaims {
   return token !== undefined && token.aud !== token.iss
+}
+
+/**
+ * When what a client may be allowed was made for the owner of its namespace: a connection or a view that was there
+ * before the namespace came to its owner was another one's. ISO 8601.
+ */
+export function madeAtOf(namespace: Namespace, made: { readonly createdAt: string } | undefined): string {
+  const since = createdAtOf(namespace)
+  return made !== undefined && Date.parse(made.createdAt) >= Date.parse(since) ? made.createdAt : since
 }
 
 /**

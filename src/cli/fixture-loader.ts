@@ -9,7 +9,9 @@ import { type Fixtures, readFixtures } from '../maintenance/seed/read-fixtures.t
 import { acceptsKnownKey, hasSampleKey } from '../maintenance/seed/sample-keys.ts'
 import { digestOf, type SourceFile } from '../maintenance/seed/source-files.ts'
 import { Spool } from '../maintenance/spool.ts'
+import type { Audit } from '../ops/audit-log.ts'
 import type { Log } from '../ops/log.ts'
+import { keyOf } from '../storage/keys.ts'
 import { fixtureProblemsText } from './check-command.ts'
 import type { ServeConfig } from './config.ts'
 import { createProgress } from './progress.ts'
@@ -17,12 +19,20 @@ import { createProgress } from './progress.ts'
 /** Loads fixtures; 'unchanged': they are loaded already. Throws CommandError for problems; then nothing has changed. */
 export type LoadFixtures = (sources: readonly SourceFile[]) => Promise<Fixtures | 'unchanged'>
 
-/** A loader for an open data folder, where connections are spooled. */
-export function fixtureLoader(folder: DataFolder, config: ServeConfig, log: Log): LoadFixtures {
+/**
+ * A loader for an open data folder, where connections are spooled. The audit log has a line for each load after the
+ * first start.
+ */
+export function fixtureLoader(
+  folder: DataFolder,
+  config: ServeConfig,
+  { log, audit }: { readonly log: Log; readonly audit: Pick<Audit, 'recordDone'> },
+): LoadFixtures {
   const { store, database, secrets, path } = folder
   const load: LoadFixtures = async (sources) => {
     const digest = digestOf(sources)
     if (await isLoaded(store, digest)) return 'unchanged' as const
+    const isFirstStart = (await store.get(keyOf('started'))) === undefined
     const progress = createProgress(log)
     // Nothing else collects garbage meanwhile. The event loop is held, so no collection runs beside it.
     const collect = createGarbageCheck(undefined, (isUrgent) => isUrgent && Bun.gc(true))
@@ -37,6 +47,9 @@ export function fixtureLoader(folder: DataFolder, config: ServeConfig, log: Log)
     const options = { pepper: secrets.apiKeyPepper, now: new Date(), log, folder: path, onProgress }
     const loaded = await loadFixtures(store, fixtures, digest, options)
     progress.end()
+    // Where the server starts for the first time, nobody had a right before. One that cannot be written now is written
+    // later, and the log says so.
+    if (!isFirstStart) await audit.recordDone('fixtures.loaded', { ...loaded, digest }).catch(() => {})
     log.info('fixtures loaded', { ...loaded })
     // Later, because the caller still uses the fixtures.
     if (fixtures.connections.length >= connectionsCollected) setTimeout(() => Bun.gc(true), collectedAfterMs).unref()

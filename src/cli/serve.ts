@@ -82,7 +82,10 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   replica = config.database && (config.database.replica ?? `${hostname()}:${port}`)
   const folder = await openFolder(config, dataPath, { label: `postern ${replica}`, log, tell: terminal.stderr })
   const { store, database, secrets } = folder
-  const load = fixtureLoader(folder, config, log)
+  const { audit, callLog } = openLogs(config, dataPath, replica, log)
+  cleanup.defer(() => audit.close())
+  cleanup.defer(() => callLog?.close())
+  const load = fixtureLoader(folder, config, { log, audit })
   await loadAtStart(folder, fixtures, load, log)
   await checkSampleKeys(folder, config, log)
 
@@ -91,9 +94,6 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   const { host, corsOrigins, isRegistryOpen } = config
   const isPublic = (url: string) => isNamespaceRegistryUrl(url) || (isRegistryOpen && isRegistryUrl(url))
   const guard = createGuard({ host, baseUrl: url, corsOrigins, localAddresses, isPublic })
-  const { audit, callLog } = openLogs(config, dataPath, replica, log)
-  cleanup.defer(() => audit.close())
-  cleanup.defer(() => callLog?.close())
   // Undefined if metrics are disabled: nothing is counted, and the metrics library is not loaded.
   const metrics =
     config.metrics &&

@@ -24,6 +24,7 @@ import {
   readRevocation,
   serverEntry,
 } from '../storage/directory-records.ts'
+import { madeAfterEnd } from '../storage/ended-namespaces.ts'
 import { directoryVersionKey, keyOf } from '../storage/keys.ts'
 import { nothingStaged } from '../storage/staged.ts'
 import type { Check, Entry, Key, Store } from '../storage/store.ts'
@@ -183,7 +184,7 @@ async function comparedEntriesOf(plan: Plan, line: ExportLine): Promise<readonly
         const { organizationId } = line.namespace
         plan.named.set(`organization ${organizationId}`, keyOf('organization', organizationId))
       }
-      break
+      return entriesOf({ ...line, namespace: await madeAfterEnd(plan.store, line.namespace) })
     case 'view':
       plan.named.set(`namespace ${line.view.namespace}`, keyOf('namespace', line.view.namespace))
       break

@@ -3,13 +3,15 @@
  * follow, a few at a time. A mark stays until the last is gone, and a process that starts continues what another left.
  */
 
+import { type Clock, systemClock } from '../clock.ts'
 import type { ConnectionRef } from '../model/connection.ts'
 import { equalBytes } from './bytes.ts'
 import { decoded, deletionOf, findRecords, type StoredConnection } from './connections.ts'
+import { namespaceEnd } from './ended-namespaces.ts'
 import { everyKey } from './every-entry.ts'
 import { idOfKey, keyOf, prefixOf, prefixRange } from './keys.ts'
 import type { Store } from './store.ts'
-import { checkOf, newVersion } from './versions.ts'
+import { checkOf } from './versions.ts'
 
 /** Connections that are read for one write. Past it: the next write has them. */
 const readAtOnceMax = 25
@@ -20,6 +22,7 @@ const marksPerRead = 100
 
 /** Removals share the event loop: each writes when it has a place, one write at a time. */
 export interface Removal {
+  readonly clock: Pick<Clock, 'now'>
   /** Waits for a place. Resolves with a function that leaves it. */
   readonly enter: () => Promise<() => void>
   /** Called for each connection that was removed: its sign-in at its server is over too. */
@@ -27,20 +30,24 @@ export interface Removal {
 }
 
 /** Before the server answers: nobody else needs the event loop, and no other server can be asked. */
-export const beforeServing: Removal = { enter: async () => () => {}, onRemoved: async () => {} }
+export const beforeServing: Removal = { clock: systemClock, enter: async () => () => {}, onRemoved: async () => {} }
 
 /**
  * Removes all connections of a namespace that is marked as deleted, then the mark. Another process may do the same, and
  * then the name may be used again. So records are read before the mark: if the mark is still there, they belong to the
  * deleted namespace. Each delete requires that its record is unchanged.
  */
-export async function removeDeleted(store: Store, namespace: string, { enter, onRemoved }: Removal): Promise<void> {
+export async function removeDeleted(
+  store: Store,
+  namespace: string,
+  { clock, enter, onRemoved }: Removal,
+): Promise<void> {
   const markKey = keyOf('deletingNamespace', namespace)
   const mark = await store.get(markKey)
   if (mark === undefined) return
   const isStillMarked = async () => equalBytes(await store.get(markKey), mark)
   // From here on no connection is made that was authorized before.
-  await store.commit({ puts: [newVersion(keyOf('endedNamespace', namespace))], fromReserve: 'deletion' })
+  await store.commit({ puts: [namespaceEnd(namespace, new Date(clock.now()))], fromReserve: 'deletion' })
   const versionKey = keyOf('connectionsVersion', namespace)
   for (let isEmpty = false; !isEmpty; ) {
     const leave = await enter()

@@ -70,8 +70,9 @@ export const recordKinds = {
   /** The namespace's record is gone, and some of its connections may not be yet. */
   deletingNamespace: small('D', 'namespace', 'mark of namespace {namespace}, which is being deleted'),
   /**
-   * When a namespace of this name was deleted last, as a random value. A write that makes a connection checks that it
-   * has not changed since the write was authorized: so none is left for the owner of a namespace that is made later.
+   * When a namespace of this name was deleted last, or given to another owner (`ended-namespaces.ts`). A write that
+   * makes a connection checks that it has not changed since the write was authorized: so none is left for the owner of
+   * a namespace that is made later.
    */
   endedNamespace: small('E', 'namespace', 'end of a namespace {namespace}'),
   place: large('P', 'record', 'fixture of {record}'),

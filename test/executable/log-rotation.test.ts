@@ -145,6 +145,11 @@ describe('SIGHUP ends nothing', () => {
       .map((line) => JSON.parse(line))
     expect(events.find(({ event }) => event === 'started')).toMatchObject({ level: 'info', url: server.url })
     expect(events.at(-1)).toMatchObject({ level: 'info', event: 'stopped', signal: 'SIGTERM' })
+    // Of the load that changed rights; the first start changes none.
+    const audited = readFileSync(join(place.data, 'audit.jsonl'), 'utf8').trim().split('\n')
+    expect(audited.map((line) => JSON.parse(line))).toMatchObject([
+      { event: 'fixtures.loaded', connections: 0, servers: 0, removed: 1, digest: expect.any(String) },
+    ])
   })
 
   test('without fixtures, it says that it opened the logs', async () => {

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { importFile } from '../../src/maintenance/import.ts'
 import { findConnection, newConnectionsVersion } from '../../src/storage/connections.ts'
 import { beforeServing, removeAllDeleted } from '../../src/storage/deleted-namespaces.ts'
+import { readNamespace } from '../../src/storage/directory-records.ts'
 import { directoryVersionKey, keyOf } from '../../src/storage/keys.ts'
 import { newVersion } from '../../src/storage/versions.ts'
 import { pickConnection } from '../features/connections/world.ts'
@@ -57,6 +58,32 @@ test('a namespace that is being deleted is not imported: its connections would g
   )
   await removeAllDeleted(store, beforeServing)
   expect(await importFile(store, file, { secret: 'mine' })).toEqual({ records: 2, leftOut: 0 })
+})
+
+test('a namespace is imported as one that was made when its name was given up last', async () => {
+  using place = workplace()
+  const store = openMemoryStore()
+  const file = join(place.folder, 'export.jsonl')
+  const importing = async (createdAt: string) => {
+    const lines = [
+      { postern: 'export', version: 1, secret: 'mine' },
+      { kind: 'namespace', namespace: { namespace: 'acme', userId: 'ada', createdAt } },
+      { postern: 'end', records: 1 },
+    ]
+    writeFileSync(file, lines.map((line) => `${JSON.stringify(line)}\n`).join(''))
+    await importFile(store, file, { secret: 'mine' })
+    const stored = await store.get(keyOf('namespace', 'acme'))
+    return stored && readNamespace(stored).createdAt
+  }
+  expect(await importing('2026-01-01T00:00:00.000Z')).toBe('2026-01-01T00:00:00.000Z')
+  await store.commit({
+    puts: [{ key: keyOf('deletingNamespace', 'acme'), value: Buffer.from('a') }],
+    deletes: [keyOf('namespace', 'acme')],
+  })
+  const now = Date.parse('2026-05-01T00:00:00.000Z')
+  await removeAllDeleted(store, { ...beforeServing, clock: { now: () => now } })
+  expect(await importing('2026-01-01T00:00:00.000Z')).toBe('2026-05-01T00:00:00.000Z')
+  expect(await importing('2026-06-01T00:00:00.000Z')).toBe('2026-06-01T00:00:00.000Z')
 })
 
 test('what belongs to others by now is not imported: its owners of before would have what is in it', async () => {

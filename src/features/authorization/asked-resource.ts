@@ -3,9 +3,9 @@
  */
 
 import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
+import { madeAtOf } from '../../auth/grants.ts'
 import type { SharedParts } from '../../auth/shared-parts.ts'
 import { notFound } from '../../errors.ts'
-import { createdAtOf } from '../../model/organization.ts'
 import type { Resource } from './oauth-metadata.ts'
 
 export interface AskedResource extends Resource {
@@ -22,22 +22,24 @@ export async function findAsked(
   resource: Resource,
 ): Promise<AskedResource> {
   const { namespace, connectionId, view } = resource
-  if (connectionId !== undefined) {
-    const connection = await authorizer.requireConnection(context, 'execute', { namespace, connectionId })
-    return { ...resource, connection, madeAt: connection.stored.connection.createdAt }
-  }
-  await authorizer.requireNamespace(context, namespace, 'execute')
-  const madeAt = await endpointMadeAt(context, { namespace, view })
+  const connection =
+    connectionId === undefined
+      ? undefined
+      : await authorizer.requireConnection(context, 'execute', { namespace, connectionId })
+  if (connection === undefined) await authorizer.requireNamespace(context, namespace, 'execute')
+  const madeAt = await resourceMadeAt(context, { namespace, view }, connection)
   if (madeAt === undefined) throw notFound()
-  return { ...resource, connection: undefined, madeAt }
+  return { ...resource, connection, madeAt }
 }
 
-/** When the view or namespace of an endpoint was made; undefined if there is none. */
-export async function endpointMadeAt(
+/** `madeAt` of a resource, and of its connection if it is one; undefined if it is gone. */
+export async function resourceMadeAt(
   { directory }: Pick<RequestContext, 'directory'>,
   { namespace, view }: Pick<Resource, 'namespace' | 'view'>,
+  connection: Pick<AuthorizedConnection, 'stored'> | undefined,
 ): Promise<string | undefined> {
-  if (view !== undefined) return (await directory.view(namespace, view))?.createdAt
   const found = await directory.namespace(namespace)
-  return found && createdAtOf(found)
+  const seen = view === undefined ? undefined : await directory.view(namespace, view)
+  if (found === undefined || (view !== undefined && seen === undefined)) return undefined
+  return madeAtOf(found, seen ?? connection?.stored.connection)
 }

@@ -23,7 +23,7 @@ import type { ServiceTokenClaims } from '../../model/token.ts'
 import { findConnection } from '../../storage/connections.ts'
 import { keyOf } from '../../storage/keys.ts'
 import { type Store, StoreError } from '../../storage/store.ts'
-import { endpointMadeAt } from './asked-resource.ts'
+import { resourceMadeAt } from './asked-resource.ts'
 import { findClient, requireKnownClient, usesOf } from './clients.ts'
 import type { CodeRecord } from './consent.ts'
 import type { Client, OAuthDeps } from './oauth-deps.ts'
@@ -145,23 +145,21 @@ async function usedBefore(deps: OAuthDeps, { grantId }: Grant): Promise<OAuthErr
   return invalidGrant('the refresh token was used before')
 }
 
-type Allowed = Pick<Grant, 'keyId' | 'namespace' | 'connectionId' | 'view' | 'madeAt'>
+type Allowed = Pick<Grant, 'keyId' | 'userId' | 'namespace' | 'connectionId' | 'view' | 'madeAt'>
 
 /**
  * The user whose key allowed it. Throws `invalid_grant` if the key was revoked, or may no longer access the namespace.
  */
 async function callerOf({ directory, store }: OAuthDeps, allowed: Allowed): Promise<Caller> {
-  const { keyId, namespace, connectionId, view, madeAt } = allowed
-  const live = await liveCaller(directory, keyId)
+  const { namespace, connectionId, view, madeAt } = allowed
+  const live = await liveCaller(directory, allowed)
   const found = await live?.directory.namespace(namespace)
   if (live === undefined || found === undefined || !(await canAccessNamespace(live.caller, found, live.directory))) {
     throw new OAuthError('invalid_grant', 'the user no longer has access')
   }
-  const isMadeAt =
-    connectionId === undefined
-      ? await endpointMadeAt(live, { namespace, view })
-      : (await findConnection(store, namespace, connectionId))?.connection.createdAt
-  if (isMadeAt !== madeAt) {
+  const stored = connectionId === undefined ? undefined : await findConnection(store, namespace, connectionId)
+  const isGone = connectionId !== undefined && stored === undefined
+  if (isGone || (await resourceMadeAt(live, { namespace, view }, stored && { stored })) !== madeAt) {
     const what = connectionId !== undefined ? 'connection' : view === undefined ? 'namespace' : 'view'
     throw new OAuthError('invalid_grant', `the ${what} that was allowed is gone`)
   }

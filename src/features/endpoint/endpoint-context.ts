@@ -2,10 +2,10 @@
 
 import type { Caller } from '../../auth/authenticate.ts'
 import type { RequestContext } from '../../auth/authorizer.ts'
-import { isGrantedBefore } from '../../auth/grants.ts'
+import { isGrantedBefore, madeAtOf } from '../../auth/grants.ts'
 import { notFound, unauthorized } from '../../errors.ts'
 import { namesInPath } from '../../http/path.ts'
-import { createdAtOf, type Namespace } from '../../model/organization.ts'
+import type { Namespace } from '../../model/organization.ts'
 import type { View } from '../../model/view.ts'
 import type { Block } from '../../policy/block.ts'
 import { viewBlocks } from '../../policy/view-policy.ts'
@@ -37,8 +37,7 @@ export async function enterEndpoint(
   const namespace = await context.directory.namespace(name)
   const view = viewName === undefined ? undefined : await context.directory.view(name, viewName)
   if (namespace === undefined || (viewName !== undefined && view === undefined)) throw notFound()
-  const madeAt = view?.createdAt ?? createdAtOf(namespace)
-  if (await isGrantedBefore({ store, clock }, context.caller.token, madeAt)) throw unauthorized()
+  if (await isGrantedBefore({ store, clock }, context.caller.token, madeAtOf(namespace, view))) throw unauthorized()
   if (view === undefined) return { context, namespace, view }
   const narrowed = narrowedBy(view, context)
   await authorizer.requireNamespace(narrowed, name, 'execute')

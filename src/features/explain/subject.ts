@@ -9,6 +9,7 @@ import { invalidRequest, notFound } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import type { ExplainedToken, Subject } from '../../model/explain.ts'
 import type { ServiceTokenClaims } from '../../model/token.ts'
+import { viewBlocks } from '../../policy/view-policy.ts'
 import { claimsFor, compilingPatterns, requireFits, signatureChars } from '../tokens/mint.ts'
 
 export type SubjectDeps = Pick<SharedParts, 'authenticator' | 'issuer' | 'tokenIdKey' | 'clock'>
@@ -56,7 +57,7 @@ export async function readSubject(
 const lifetimeOf = ({ iat, exp }: ServiceTokenClaims) => exp - iat
 
 async function tokenSubject(
-  { authenticator, clock }: SubjectDeps,
+  { authenticator, clock, issuer }: SubjectDeps,
   { caller, directory }: RequestContext,
   text: string,
 ): Promise<Explained> {
@@ -66,9 +67,13 @@ async function tokenSubject(
   const explained = callerOfToken(claims, key)
   if (explained === undefined) throw notFound()
   const isExpired = claims.exp <= secondsOf(clock)
-  const isRevoked = (await endedBy(claims, key, directory)) !== undefined
+  const [, , namespace = '', connection, viewName = ''] = claims.aud.slice(issuer.length).split('/')
+  const isAtView = connection === 'mcp' && viewName !== ''
+  const view = isAtView ? await directory.view(namespace, viewName) : undefined
+  const isRevoked = (isAtView && view === undefined) || (await endedBy(claims, key, directory)) !== undefined
   return {
-    caller: explained,
+    // A client that signed in at a view is narrowed by it.
+    caller: { ...explained, blocks: [...explained.blocks, ...viewBlocks(view?.policy ?? [])] },
     inherited: 0,
     lifetime: lifetimeOf(claims),
     token: { claims, state: isRevoked ? 'revoked' : isExpired ? 'expired' : 'active' },

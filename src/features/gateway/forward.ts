@@ -2,7 +2,7 @@
 
 import { credentialIdOf } from '../../auth/authenticate.ts'
 import { accessTo, isFresh, type RequestContext } from '../../auth/authorizer.ts'
-import { isGrantedBefore, isOfSignedInClient } from '../../auth/grants.ts'
+import { isGrantedBefore, isOfSignedInClient, madeAtOf } from '../../auth/grants.ts'
 import { hasAuthorization, targetOf } from '../../auth/sealed-parts.ts'
 import type { SharedParts } from '../../auth/shared-parts.ts'
 import { forbidden, PlatformError, unauthorized } from '../../errors.ts'
@@ -76,8 +76,11 @@ export async function authorizeCall(deps: GatewayDeps, request: Request, isRepea
   const context = await deps.authorizer.authenticate(request, isRepeated)
   const connection = await deps.authorizer.requireConnection(context, 'execute')
   const { token } = context.caller
-  const { createdAt } = connection.stored.connection
-  if (await isGrantedBefore(deps, token, createdAt)) throw unauthorized()
+  if (isOfSignedInClient(token)) {
+    const namespace = await context.directory.namespace(connection.namespace)
+    const madeAt = namespace && madeAtOf(namespace, connection.stored.connection)
+    if (madeAt === undefined || (await isGrantedBefore(deps, token, madeAt))) throw unauthorized()
+  }
   return { context, connection, renew: () => authorizeCall(deps, request, true) }
 }
 

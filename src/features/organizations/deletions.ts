@@ -1,5 +1,6 @@
 /** Deletes the connections of deleted namespaces, and ends the sign-ins of these at their servers. */
 
+import type { Clock } from '../../clock.ts'
 import type { Holder } from '../../fairness/owner.ts'
 import { Queue } from '../../fairness/queue.ts'
 import { type Removal, removeAllDeleted, removeDeleted } from '../../storage/deleted-namespaces.ts'
@@ -9,14 +10,22 @@ import type { UpstreamCredentials } from '../upstream-sign-in/token-refresh.ts'
 /** The platform itself, where it continues what a process left. */
 const platform: Holder = { keyId: '\0deletions', family: '\0deletions' }
 
+interface DeletionParts {
+  readonly store: Store
+  readonly clock: Clock
+  readonly credentials: Pick<UpstreamCredentials, 'revoke'>
+}
+
 /** One for a process: each write of a deletion holds the event loop for milliseconds, so owners take turns. */
 export class Deletions {
   readonly #store: Store
+  readonly #clock: Clock
   readonly #credentials: Pick<UpstreamCredentials, 'revoke'>
   readonly #places = new Queue(1, 1)
 
-  constructor(store: Store, credentials: Pick<UpstreamCredentials, 'revoke'>) {
+  constructor({ store, clock, credentials }: DeletionParts) {
     this.#store = store
+    this.#clock = clock
     this.#credentials = credentials
   }
 
@@ -32,6 +41,7 @@ export class Deletions {
 
   #removalFor(holder: Holder): Removal {
     return {
+      clock: this.#clock,
       enter: () => this.#places.enter(holder),
       onRemoved: (ref, removed) => this.#credentials.revoke(ref, removed, 'its namespace was deleted'),
     }

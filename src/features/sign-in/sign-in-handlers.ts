@@ -2,7 +2,7 @@
  * `/signin`: a person signs in to a browser session with an API key, or with a login link (contract, 12.1, 12.2).
  */
 
-import { type Caller, liveCaller } from '../../auth/authenticate.ts'
+import { type Caller, type KeyOfUser, liveCaller } from '../../auth/authenticate.ts'
 import { type BrowserSession, formTokenOf, requireFormToken, withCookies } from '../../auth/browser-sessions.ts'
 import type { FoundRecord } from '../../auth/expiring-records.ts'
 import type { SharedParts } from '../../auth/shared-parts.ts'
@@ -19,9 +19,7 @@ import { readQuery } from '../../http/query.ts'
  * The record behind a login link (`postern login-link`). The link opens a page whose button uses it up: previews do
  * not.
  */
-export interface LoginLink {
-  readonly keyId: string
-}
+export type LoginLink = KeyOfUser
 
 export interface SignInDeps extends SharedParts {
   /** Limits sessions that a user begins: each leaves a record for hours, and a line in the audit log. */
@@ -73,7 +71,7 @@ async function startSession(deps: SignInDeps, caller: Caller, how: 'key' | 'link
   // The console is for people.
   const consoleSessions = organizationId === undefined ? deps.consoleSessions : undefined
   requireRate(deps.signIns.take(userId), 'This user is signing in too often') // 429
-  const cookies = [await sessions.start(keyId), await consoleSessions?.start(keyId)]
+  const cookies = [await sessions.start(caller), await consoleSessions?.start(caller)]
   await audit.record('signin.session', { userId, keyId, how })
   return withCookies(redirect(`${base}${pathAfterSignIn(next, consoleSessions !== undefined)}`), cookies)
 }
@@ -92,7 +90,7 @@ async function foundLink({ records }: SignInDeps, link: string): Promise<FoundRe
 }
 
 async function userOf({ directory }: SignInDeps, { value }: FoundRecord<LoginLink>): Promise<Caller> {
-  const live = await liveCaller(directory, value.keyId)
+  const live = await liveCaller(directory, value)
   if (live === undefined) throw spentLink()
   return live.caller
 }

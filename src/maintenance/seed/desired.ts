@@ -29,6 +29,7 @@ import {
   viewEntry,
   withIndex,
 } from '../../storage/directory-records.ts'
+import { madeAfterEnd } from '../../storage/ended-namespaces.ts'
 import { everyKey } from '../../storage/every-entry.ts'
 import { keyOf, latin1Key, listingKey, placeKey, prefixOf, serversIn } from '../../storage/keys.ts'
 import type { Entry, Store } from '../../storage/store.ts'
@@ -97,12 +98,13 @@ export async function desiredEntries(store: Store, fixtures: Fixtures, options: 
     const before = stored === undefined ? undefined : readNamespace(stored)
     if (before === undefined) await requireGone(store, namespace.namespace, place(namespace))
     const least = handedOver.has(namespace.namespace) ? { createdAt: now.toISOString() } : before
-    const entry = namespaceEntry({ ...namespace, ...unsaid(namespace, least, now) } as Namespace)
+    const made = { ...namespace, ...unsaid(namespace, least, now) } as Namespace
+    const entry = namespaceEntry(await madeAfterEnd(store, made))
     if (before !== undefined && !isFromFixture(latin1Key(entry.key)))
       requireSameOwner(before, namespace, `${place(namespace)}: the namespace ${namespace.namespace} was`)
-    const made = before && (await madeOverHttpIn(namespace.namespace))
-    if (before !== undefined && made !== undefined)
-      requireSameOwner(before, namespace, `${place(namespace)}: a ${made} in ${namespace.namespace} was`)
+    const other = before && (await madeOverHttpIn(namespace.namespace))
+    if (before !== undefined && other !== undefined)
+      requireSameOwner(before, namespace, `${place(namespace)}: a ${other} in ${namespace.namespace} was`)
     addAt(namespace, entry)
   }
   for (const view of fixtures.views) {

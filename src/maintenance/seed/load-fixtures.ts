@@ -11,6 +11,7 @@ import { equalBytes, textOf } from '../../storage/bytes.ts'
 import { newConnectionsVersion } from '../../storage/connections.ts'
 import { decideAgain } from '../../storage/decide-again.ts'
 import { indexKeysOf, newListingVersions, readApiKey, withIndex } from '../../storage/directory-records.ts'
+import { namespaceEnd } from '../../storage/ended-namespaces.ts'
 import { everyEntry, everyKey } from '../../storage/every-entry.ts'
 import { directoryVersionKey, keyOf, latin1Key, manifestKey, prefixOf, stagedKey } from '../../storage/keys.ts'
 import { piecesOf } from '../../storage/pieces.ts'
@@ -111,7 +112,7 @@ async function tryLoad(
   for (const qualifiedName of gone.listings) listings.add(qualifiedName)
   await changes.remove(gone.connections)
   puts.push(...newListingVersions(listings), ...[...changes.touched].map(newConnectionsVersion))
-  puts.push(...leaving.map((namespace) => newVersion(keyOf('endedNamespace', namespace))))
+  puts.push(...leaving.map((namespace) => namespaceEnd(namespace, now)))
   puts.push(newVersion(directoryVersionKey), { key: keyOf('fixturesDigest'), value: Buffer.from(digest) })
 
   const total = puts.length + changes.staged.length + changes.puts.length

@@ -6,8 +6,20 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import type { Explanation } from '../../../src/model/explain.ts'
 import { mintToken } from '../../api/cases.ts'
-import { createTestPlatform, type TestPlatform } from '../../support/platform.ts'
+import { apiOf } from '../../support/api.ts'
+import { cookieIn, post } from '../../support/pages.ts'
+import { createTestPlatform, issuer, type TestPlatform } from '../../support/platform.ts'
 import { type Random, random } from '../../support/random.ts'
+import {
+  authorizePath,
+  callTool,
+  decide,
+  exchange,
+  newVerifier,
+  redirectUri,
+  register,
+  sentBack,
+} from '../authorization/world.ts'
 import { ada, adas, eve, operator, pickConstraint, spare, teams, world } from './acme.ts'
 
 let platform: TestPlatform
@@ -180,6 +192,33 @@ describe('a token', () => {
     own.now += 61_000
     expect(await stateOf(second)).toEqual([401, 'token', 'expired'])
   })
+})
+
+test('a token that a client got at a view is narrowed by the view, and is none once that is gone', async () => {
+  const own = await createTestPlatform({ sources: [world] })
+  const asAda = apiOf(own.fetch, ada)
+  const view = 'PUT /namespaces/acme/views/reading'
+  expect((await asAda(view, { policy: [{ rpcReqMatch: { 'params.name': '^find$' } }] })).status).toBe(201)
+  const endpoint = '/connect/acme/mcp/reading'
+  const cookie = cookieIn(await post(own, '/signin', { key: ada }))
+  const { client_id: clientId } = await register(own)
+  const verifier = newVerifier()
+  const asked = authorizePath({ clientId, verifier }, { resource: `${issuer}${endpoint}` })
+  const code = sentBack(await decide(own, asked, cookie)).get('code') ?? ''
+  const { access_token: token } = await exchange(own, {
+    ...{ grant_type: 'authorization_code', code, client_id: clientId },
+    ...{ redirect_uri: redirectUri, code_verifier: verifier },
+  })
+  const verdictOf = async (tool: string) => {
+    const { body } = await asAda('POST /tokens/explain', { token, request: { namespace: 'acme', tool } })
+    return [body.verdict, body.decidedBy?.place]
+  }
+  expect((await callTool(own, token, 'crm__find', endpoint)).status).toBe(200)
+  expect((await callTool(own, token, 'crm__delete_account', endpoint)).text).toContain('view.policy[0].rpcReqMatch')
+  expect((await verdictOf('find'))[0]).not.toBe('refuse')
+  expect(await verdictOf('delete_account')).toEqual(['refuse', 'view.policy[0].rpcReqMatch.params.name'])
+  await asAda('DELETE /namespaces/acme/views/reading')
+  expect(await verdictOf('find')).toEqual(['refuse', 'token'])
 })
 
 test('what is not known depends, and is named', async () => {
