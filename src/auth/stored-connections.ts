@@ -5,10 +5,16 @@ import type { Work } from '../fairness/turns.ts'
 import type { ConnectionRef } from '../model/connection.ts'
 import { reading } from '../schema/json.ts'
 import { type ConnectionRecord, decoded, findRecords, type StoredConnection } from '../storage/connections.ts'
+import { piecesOf } from '../storage/pieces.ts'
 import type { Store } from '../storage/store.ts'
 
-/** Connections that are read at once, 1.6 MB at most. Past it: the rest follows, when the owner has time again. */
+/** Connections that are read at once. Past it: the rest follows, when the owner has time again. */
 const readAtOnceMax = 25
+/**
+ * Bytes of several records that are parsed in one turn, for which their owner has memory: headers and tokens that are
+ * sealed for a connection may have twice the bytes of the rest. Past it: in the next turn.
+ */
+const parsedPerTurnMax = 1024 * 1024
 /** Bytes of several records that are parsed without waiting for the owner's time. Past it: in its turns. */
 const parsedAtOnceMax = 32 * 1024
 /** The same of one record: a request may look at many, one after the other. Past it: in its turns. */
@@ -31,7 +37,9 @@ export async function manyConnections(
   for await (const records of recordsInParts(store, request, refs)) {
     const bytes = bytesOf(records)
     if (bytes <= (records.length > 1 ? parsedAtOnceMax : oneParsedAtOnceMax)) found.push(...records.map(decoded))
-    else found.push(...(await allowanceOf(request).parse(bytes * parsedPerByte, decoding(records))))
+    else
+      for (const piece of piecesOf(records, { bytes: parsedPerTurnMax, bytesOf: sizeOf }))
+        found.push(...(await allowanceOf(request).parse(bytesOf(piece) * parsedPerByte, decoding(piece))))
   }
   return found
 }

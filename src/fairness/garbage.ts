@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs'
 
 /** Ours: memory that the process may gain before garbage is collected and memory returned. Past it: a collection begins beside the other work. */
 export const garbageBytesMax = 64 * 1024 * 1024
-/** Ours: memory that the process may gain while garbage is collected beside the other work. Past it: if the process has also gained `garbageBytesMax` since the last stop, everything stops for 10 to 120 ms, until the garbage is collected. */
+/** Ours: memory that the process may gain while garbage is collected beside the other work. Past it: if the process has also gained `garbageBytesMax`, and half of what it had, since the last stop, everything stops for 10 to 120 ms, until the garbage is collected. */
 export const garbageUrgentBytes = 300 * 1024 * 1024
 
 /** Milliseconds between two looks at the memory of the process, of 12 microseconds each. Past it: the next look. */
@@ -38,8 +38,8 @@ export function createGarbageCheck(
     first = Math.min(first, bytes)
     least = Math.min(least, bytes)
     if (bytes <= least + garbageBytesMax / 2) next = least + garbageBytesMax
-    // Memory in use is no garbage: there is no stop before it has grown by as much as begins a collection.
-    if (bytes > Math.max(first + garbageUrgentBytes, least + garbageBytesMax)) {
+    // Memory in use is no garbage, and a stop takes as long as there is much in use: the next one comes later then.
+    if (bytes > Math.max(first + garbageUrgentBytes, least + garbageBytesMax, least * 1.5)) {
       collect(true)
       least = Number.POSITIVE_INFINITY
     } else if (bytes > next) {

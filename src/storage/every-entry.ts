@@ -16,7 +16,7 @@ export async function* everyEntry(
   store: Pick<Store, 'range'>,
   prefix: Key,
   perRead: number,
-  slices: Slices = { isOver: true, next: turn },
+  slices: Slices = alwaysOver,
 ): AsyncGenerator<Entry> {
   let { gte, lt } = prefixRange(prefix)
   for (let more = true; more; ) {
@@ -29,18 +29,24 @@ export async function* everyEntry(
 }
 
 /** The same without the values. */
-export async function* everyKey(store: Pick<Store, 'keys'>, prefix: Key, perRead: number): AsyncGenerator<Key> {
+export async function* everyKey(
+  store: Pick<Store, 'keys'>,
+  prefix: Key,
+  perRead: number,
+  slices: Slices = alwaysOver,
+): AsyncGenerator<Key> {
   let { gte, lt } = prefixRange(prefix)
   for (let more = true; more; ) {
     const page = await store.keys({ gte, lt, limit: perRead })
     yield* page.keys
     gte = after(page.keys.at(-1) ?? gte)
     more = page.more
-    if (more) await turn()
+    if (more && slices.isOver) await slices.next()
   }
 }
 
 /** The first key after this one. */
 const after = (key: Key): Key => Buffer.concat([key, Buffer.of(0)])
 
-const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
+/** Others go first between any two pages. */
+const alwaysOver: Slices = { isOver: true, next: () => new Promise((resolve) => setImmediate(resolve)) }

@@ -12,7 +12,7 @@ import { withAllowance } from '../support/allowance.ts'
 import { clockOf } from '../support/clock.ts'
 import { openMemoryStore } from '../support/memory-store.ts'
 
-async function asked(count: number, characters: number) {
+async function asked(count: number, characters: number, now = () => 0) {
   const store = openMemoryStore()
   const ids = Array.from({ length: count }, (_, i) => `c${i}`)
   const made = ids.filter((_, i) => i % 3 > 0)
@@ -26,7 +26,7 @@ async function asked(count: number, characters: number) {
       return store.getMany(keys)
     },
   }
-  const time = new Paces(clockOf(() => 0))
+  const time = new Paces(clockOf(now))
   const request = withAllowance(new Request('http://a/'), {}, { ...createFairness(), time })
   const refs = ids.map((connectionId) => ({ namespace: 'acme', connectionId }))
   const found = await manyConnections(counting, request, refs)
@@ -44,4 +44,14 @@ test('large ones take their owner’s time', async () => {
   const { reads, wait } = await asked(20, 60_000)
   expect(reads).toBe(1)
   expect(wait).toBeGreaterThan(0)
+})
+
+test('those with as much that is sealed as they may have find memory, one part after the other', async () => {
+  let now = 0
+  // Nobody waits.
+  const later = () => {
+    now += 60_000
+    return now
+  }
+  expect((await asked(36, 200_000, later)).reads).toBe(2)
 })

@@ -16,9 +16,10 @@ const initialized = {
   capabilities: { tools: {} },
   serverInfo: { name: 'smallest', version: '1' },
 }
+const listed = { tools: [{ name: 'echo', inputSchema: { type: 'object' } }] }
 const called = { content: [{ type: 'text', text: 'x'.repeat(500) }] }
-const answer = ({ id, method }: Message) =>
-  JSON.stringify({ jsonrpc: '2.0', id, result: method === 'initialize' ? initialized : called })
+const results: Readonly<Record<string, object>> = { initialize: initialized, 'tools/list': listed }
+const answer = ({ id, method }: Message) => JSON.stringify({ jsonrpc: '2.0', id, result: results[method] ?? called })
 
 if (process.argv[2] === 'stdio') {
   for await (const line of console) {

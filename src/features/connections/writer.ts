@@ -11,6 +11,7 @@ import { hasAuthorization } from '../../auth/sealed-parts.ts'
 import { type SetupLinks, withSetupUrl, withSignInEnd } from '../../auth/setup-links.ts'
 import type { SharedParts } from '../../auth/shared-parts.ts'
 import { namespaceFull } from '../../errors.ts'
+import { allowanceOf } from '../../fairness/allowance.ts'
 import type { Connection, ConnectionRef, ConnectionStatus } from '../../model/connection.ts'
 import {
   type ConnectionPrivate,
@@ -26,6 +27,9 @@ import { configOf } from '../upstream-sign-in/input.ts'
 import type { UpstreamCredentials } from '../upstream-sign-in/token-refresh.ts'
 import { type AskedWrite, type Draft, draftChange, draftNew, requireWritable } from './draft.ts'
 import type { Probing } from './probing.ts'
+
+/** Milliseconds that a megabyte of a connection takes to be written, with what that leaves behind to be collected. */
+const writeMsPerMegabyte = 40
 
 export interface WriterDeps extends SharedParts {
   readonly upstream: Upstream
@@ -116,6 +120,8 @@ async function commit(
   const privatePart = probing.hasAsked ? contacted(kept, before?.connection, connection, clock.now()) : kept
   const after = { connection, privatePart }
   const change = connectionChange(ref, before, after, deps.quota)
+  const written = connectionBytes(withTicket(links, ref, { ...probed, connection }, makerOf(context.caller)))
+  allowanceOf(request).spend((written.length / 2 ** 20) * writeMsPerMegabyte)
   const committed = await store.commit({ ...change, checks: [...(change.checks ?? []), ended] })
   if (!committed.ok && committed.full.length > 0) {
     denials.recordWriteRefusal(request, context.caller, ref.namespace, 'namespace_full')
@@ -128,7 +134,7 @@ async function commit(
   if (before?.privatePart.tokens !== undefined && probed.privatePart.tokens === undefined) {
     await deps.credentials.revoke(ref, before, 'its client was changed')
   }
-  return connectionBytes(withTicket(links, ref, { ...probed, connection }, makerOf(context.caller)))
+  return written
 }
 
 /**

@@ -70,6 +70,9 @@ export class Examined {
   }
 }
 
+/** Milliseconds that a tool takes of its owner's time, with what it leaves behind to be collected. */
+const toolMs = 0.006
+
 interface Wanted {
   readonly namespace?: string | undefined
   readonly from?: ConnectionRef | undefined
@@ -88,7 +91,8 @@ export async function* everySeen(
   { namespace, from, within = [] }: Wanted,
 ): AsyncGenerator<SeenConnection> {
   const servers: KnownServers = new Map()
-  const slices = allowanceOf(context.request).slices()
+  const allowance = allowanceOf(context.request)
+  const slices = allowance.slices()
   const wanted = { namespace, from, most: readAtOnce, namespacesMax: examinedNamespacesMax }
   const { caller } = context
   const narrowed = { ...context, caller: { ...caller, blocks: [...caller.blocks, ...within] } }
@@ -98,7 +102,9 @@ export async function* everySeen(
     for (const seen of await withTools(deps, context, refs, examined, servers)) {
       if (slices.isOver) await slices.next()
       if (!isFirstOr(examined)) return
-      yield examined.take(seen)
+      const taken = examined.take(seen)
+      allowance.spend((taken.tools?.length ?? 0) * toolMs)
+      yield taken
     }
   }
 }

@@ -3,6 +3,7 @@
 import { auditedCaller } from '../../auth/authenticate.ts'
 import { type RequestContext, requireApiKey } from '../../auth/authorizer.ts'
 import { conflict, notFound, PlatformError } from '../../errors.ts'
+import { allowanceOf } from '../../fairness/allowance.ts'
 import type { Slices } from '../../fairness/slices.ts'
 import { readOptionalBody } from '../../http/body.ts'
 import { handlersOf } from '../../http/handler.ts'
@@ -13,9 +14,9 @@ import { OrganizationId, UserId } from '../../model/names.ts'
 import { type Member, MemberWrite, type Role } from '../../model/organization.ts'
 import { validatorOf } from '../../schema/check.ts'
 import { indexKeysOf, memberEntry, readRole, withIndex } from '../../storage/directory-records.ts'
-import { everyEntry } from '../../storage/every-entry.ts'
+import { everyEntry, everyKey } from '../../storage/every-entry.ts'
 import { refuseFixture } from '../../storage/fixture-places.ts'
-import { keyOf, prefixOf, prefixRange } from '../../storage/keys.ts'
+import { keyOf, prefixOf } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
 import type { OrganizationDeps } from './organization-deps.ts'
 
@@ -36,6 +37,9 @@ async function putMember(deps: OrganizationDeps, request: Request): Promise<Resp
   const { caller, allowed, change } = await writes.begin(request, authorize, 'removal')
   const { organizationId, userId } = allowed
   const { role } = await readOptionalBody(request, memberShape) // 400
+  const was = await roleOf(store, organizationId, userId)
+  if (was === undefined) await requireRoomForMember(store, request, organizationId) // 403
+  const other = was === 'owner' ? await otherOwnerOf(store, request, organizationId, userId) : undefined
   const isChanged = await change(async (context) => {
     const before = await roleOf(store, organizationId, userId)
     await requireRole(store, context, rolesThatMayChange(before, role)) // 404, 403
@@ -44,8 +48,7 @@ async function putMember(deps: OrganizationDeps, request: Request): Promise<Resp
     const record =
       before === undefined ? keyOf('organization', organizationId) : keyOf('member', organizationId, userId)
     await refuseFixture(store, record) // 409
-    if (before === 'owner') await requireAnotherOwner(store, organizationId, userId) // 409
-    if (before === undefined) await requireRoomForMember(store, organizationId) // 403
+    if (before === 'owner') await requireOwner(store, organizationId, other) // 409
     return { write: { puts: withIndex(memberEntry(organizationId, userId, role)) }, result: true }
   })
   if (isChanged)
@@ -64,12 +67,14 @@ async function deleteMember(deps: OrganizationDeps, request: Request): Promise<R
   // 401, 429, 404, 403, 400
   const { caller, allowed: organizationId, change } = await writes.begin(request, (one) => authorize(one), 'removal')
   const userId = userIn(request)
+  const isOwner = (await roleOf(store, organizationId, userId)) === 'owner'
+  const other = isOwner ? await otherOwnerOf(store, request, organizationId, userId) : undefined
   await change(async (context) => {
     const before = await roleOf(store, organizationId, userId)
     await authorize(context, before) // 404, 403
     if (before === undefined) throw notFound('Member not found')
     await refuseFixture(store, keyOf('member', organizationId, userId)) // 409
-    if (before === 'owner') await requireAnotherOwner(store, organizationId, userId) // 409
+    if (before === 'owner') await requireOwner(store, organizationId, other) // 409
     const entry = memberEntry(organizationId, userId, before)
     return { write: { deletes: [entry.key, ...indexKeysOf(entry)], fromReserve: 'revocation' }, result: undefined }
   })
@@ -122,16 +127,31 @@ function rolesThatMayChange(...touched: readonly (Role | undefined)[]): Role[] {
   return touched.includes('owner') ? ['owner'] : ['owner', 'admin']
 }
 
-/** Throws 409 if the user is the last owner. */
-async function requireAnotherOwner(store: Store, organizationId: string, userId: string): Promise<void> {
-  for await (const one of everyMember(store, organizationId)) if (one.role === 'owner' && one.userId !== userId) return
+/**
+ * An owner beside this one. It is looked for in the caller's slices, before the change, for which everybody waits, and
+ * is looked at again there.
+ */
+async function otherOwnerOf(store: Store, request: Request, organizationId: string, userId: string) {
+  for await (const one of everyMember(store, organizationId, allowanceOf(request).slices()))
+    if (one.role === 'owner' && one.userId !== userId) return one.userId
+  return undefined
+}
+
+/** Throws 409 if this user is no owner. */
+async function requireOwner(store: Store, organizationId: string, userId: string | undefined): Promise<void> {
+  if (userId !== undefined && (await roleOf(store, organizationId, userId)) === 'owner') return
   throw conflict('An organization must have an owner: make another member an owner first')
 }
 
-/** Throws 403 if the organization has as many members as it may. */
-export async function requireRoomForMember(store: Store, organizationId: string): Promise<void> {
-  const range = { ...prefixRange(prefixOf('member', organizationId)), limit: organizationMembersMax }
-  if ((await store.keys(range)).keys.length >= organizationMembersMax)
+/**
+ * Throws 403 if the organization has as many members as it may. They are counted in the caller's slices, before the
+ * change, for which everybody waits: as many as are added at once may be there beyond.
+ */
+export async function requireRoomForMember(store: Store, request: Request, organizationId: string): Promise<void> {
+  let count = 0
+  const slices = allowanceOf(request).slices()
+  for await (const _ of everyKey(store, prefixOf('member', organizationId), membersPerRead, slices)) count += 1
+  if (count >= organizationMembersMax)
     throw new PlatformError(
       'forbidden',
       `An organization has at most ${organizationMembersMax} members: remove one first`,

@@ -52,12 +52,13 @@ async function putOrganization(deps: OrganizationDeps, request: Request): Promis
   // 401, 429, 403, 404, 400
   const { caller, allowed: organizationId, change } = await writes.begin(request, organizationForOperator)
   const { name, owner } = await readOptionalBody(request, organizationShape) // 400
+  if ((await store.get(keyOf('member', organizationId, owner))) === undefined)
+    await requireRoomForMember(store, request, organizationId) // 403
   const event = await change(async () => {
     const key = keyOf('organization', organizationId)
     const stored = await store.get(key)
     const before = stored === undefined ? undefined : readOrganization(stored)
     const role = await store.get(keyOf('member', organizationId, owner))
-    if (role === undefined) await requireRoomForMember(store, organizationId) // 403
     const after = { organizationId, name: name ?? before?.name ?? organizationId }
     const isOwner = role !== undefined && readRole(role) === 'owner'
     if (before !== undefined && before.name === after.name && isOwner) return { result: undefined }

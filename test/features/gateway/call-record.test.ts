@@ -21,6 +21,7 @@ import { mintToken } from '../../api/cases.ts'
 import { type Api, apiOf } from '../../support/api.ts'
 import { createTestPlatform, startOfTime, type TestPlatform } from '../../support/platform.ts'
 import { sampleKeys } from '../../support/sample.ts'
+import { until } from '../../support/until.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'postern-test-calls-'))
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
@@ -433,7 +434,7 @@ describe('the outcome of a call', () => {
     const ends = streams.map((one) => one.cancel())
     const counts: number[] = []
     for (let pass = 0; pass < 3; pass += 1) {
-      await Bun.sleep(0)
+      await until(() => lines().length >= (pass + 1) * ownerRequestsPerPassMax)
       counts.push(lines().length)
       endPass()
     }

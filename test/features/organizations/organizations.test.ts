@@ -1,6 +1,7 @@
 /** Organizations, members and their keys over HTTP (contract, 10.5 to 10.8), and `/me` (2.7). */
 
 import { beforeEach, describe, expect, test } from 'bun:test'
+import { createFairness } from '../../../src/fairness/fairness.ts'
 import { newKeysPerHourMax, organizationMembersMax } from '../../../src/limits.ts'
 import { memberEntry, withIndex } from '../../../src/storage/directory-records.ts'
 import type { Store } from '../../../src/storage/store.ts'
@@ -19,22 +20,53 @@ const mint = async (key: string, body: object) => api.ada.as(await mintToken(pla
 const made = async () => expect((await api.operator('PUT /organizations/acme', { owner: 'ada' })).status).toBe(201)
 
 describe('an organization', () => {
-  test('of as many members as there may be takes no other, is not read to know that, and can be deleted', async () => {
+  test('of as many members as there may be takes no other, is not read while others wait, and can be deleted', async () => {
     await made()
     const users = Array.from({ length: organizationMembersMax - 2 }, (_, i) => `u${String(i).padStart(5, '0')}`)
     await platform.store.load({ puts: users.flatMap((user) => withIndex(memberEntry('acme', user, 'member'))) })
+    const fairness = createFairness()
+    const run = fairness.writes.run.bind(fairness.writes)
+    let isChanging = false
+    fairness.writes.run = (name, holder, task, isFirst) =>
+      run(
+        name,
+        holder,
+        async () => {
+          isChanging = name === 'directory'
+          return Promise.resolve(task()).finally(() => {
+            isChanging = false
+          })
+        },
+        isFirst,
+      )
     let read = 0
+    let readInChanges = 0
+    const note = ({ limit }: { readonly limit: number }) => {
+      read = Math.max(read, limit)
+      if (isChanging) readInChanges += limit
+    }
     const counting: Store = {
       ...platform.store,
       range(range) {
-        read += range.limit
+        note(range)
         return platform.store.range(range)
       },
+      keys(range) {
+        note(range)
+        return platform.store.keys(range)
+      },
     }
-    const ada = apiOf((await createTestPlatform({ store: counting })).fetch, sampleKeys.ada)
+    const ada = apiOf((await createTestPlatform({ store: counting, fairness })).fetch, sampleKeys.ada)
     read = 0
+    readInChanges = 0
     expect(await ada('PUT /organizations/acme/members/last', { role: 'member' })).toMatchObject({ status: 200 })
+    for (const leaving of [
+      ada('PUT /organizations/acme/members/ada', { role: 'member' }),
+      ada('DELETE /organizations/acme/members/ada'),
+    ])
+      expect(await leaving).toMatchObject({ status: 409 })
     expect(read).toBeLessThan(organizationMembersMax)
+    expect(readInChanges).toBe(0)
     expect(await ada('PUT /organizations/acme/members/one-more', { role: 'member' })).toMatchObject({
       status: 403,
       body: { error: `An organization has at most ${organizationMembersMax} members: remove one first` },
