@@ -78,8 +78,8 @@ describe.skipIf(!existsSync(mcpRemote))('mcp-remote', () => {
 })
 
 describe.skipIf(!existsSync(claude) || !existsSync('/usr/bin/script'))('Claude Code', () => {
-  test.concurrent('signs in by `claude mcp login`, is connected, and calls a tool', async () => {
-    await using model = callingModel('mcp__stock__get_stock_level', { sku: 'NW-TNT-0420' })
+  test.concurrent('signs in by `claude mcp login`, is connected, and calls a tool of one connection among all', async () => {
+    await using model = callingModel('mcp__all__inventory-us-west__get_stock_level', { sku: 'NW-TNT-0420' })
     const { run: claudeRun } = atHome('claude', {
       DISABLE_AUTOUPDATER: '1',
       CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
@@ -95,21 +95,24 @@ describe.skipIf(!existsSync(claude) || !existsSync('/usr/bin/script'))('Claude C
       expect(await claudeRun('script', '-qec', `"${claude}" mcp login ${name}`, '/dev/null')).toContain('Authenticated')
     expect((await claudeRun(claude, 'mcp', 'list')).match(/Connected/g)).toHaveLength(2)
     expect(await grants()).toContain('Claude Code')
-    expect(await claudeRun(claude, '-p', 'low stock?', '--allowedTools', 'mcp__stock')).toContain('Here it is: {')
+    expect(await claudeRun(claude, '-p', 'low stock?', '--allowedTools', 'mcp__all')).toContain('Here it is: {')
     const calls = await run(place, ['calls', '--tool', 'get_stock_level', '--data', place.data])
     expect(calls.stdout).toMatch(/get_stock_level +ok /)
   })
 })
 
 describe.skipIf(!existsSync(opencode))('opencode', () => {
-  test.concurrent('signs in by `opencode mcp auth`, and is connected', async () => {
-    const quick = { OPENCODE_DISABLE_AUTOUPDATE: '1', BUN_JSC_useDFGJIT: '0' }
+  test.concurrent('signs in by `opencode mcp auth`, and calls a tool of one connection among all', async () => {
+    await using model = callingModel('all_inventory-us-west__list_low_stock', { warehouse: 'reno' })
+    const quick = { OPENCODE_DISABLE_AUTOUPDATE: '1', OPENCODE_DISABLE_MODELS_FETCH: '1', BUN_JSC_useDFGJIT: '0' }
     const { home, run: opencodeRun } = atHome('opencode', quick)
     // Its own port is fixed: another run of this test may have it.
     const all = { type: 'remote', url: whole, enabled: true, oauth: { callbackPort: await freePort() } }
-    writeFileSync(join(home, 'opencode.json'), JSON.stringify({ mcp: { all } }))
+    const options = { baseURL: `${model.url}/v1`, apiKey: 'none' }
+    const provider = { none: { npm: '@ai-sdk/anthropic', name: 'none', options, models: { none: { name: 'none' } } } }
+    writeFileSync(join(home, 'opencode.json'), JSON.stringify({ mcp: { all }, provider }))
     await opencodeRun(opencode, 'mcp', 'auth', 'all')
-    expect(await opencodeRun(opencode, 'mcp', 'list')).toMatch(/all.*connected/)
+    expect(await opencodeRun(opencode, 'run', '--model', 'none/none', 'low stock?')).toContain('Here it is: {')
     expect(await grants()).toContain('OpenCode')
   })
 })
@@ -122,7 +125,10 @@ const packages = {
   '@modelcontextprotocol/client': () => import('@modelcontextprotocol/client'),
 }
 for (const [name, load] of Object.entries(packages)) {
-  test(`${name} signs in, calls a tool, and refreshes its token`, async () => {
+  test.each([
+    ['one connection', () => endpoint, 'list_low_stock'],
+    ['all', () => whole, 'inventory-us-west__list_low_stock'],
+  ] as const)(`${name} signs in to %s, lists and calls a tool, and refreshes its token`, async (_, at, tool) => {
     const { Client, StreamableHTTPClientTransport } = (await load()) as typeof import('@modelcontextprotocol/client')
     const kept: Record<string, unknown> = {}
     let away: URL | undefined
@@ -145,7 +151,7 @@ for (const [name, load] of Object.entries(packages)) {
         away = url
       },
     } as never
-    const transport = () => new StreamableHTTPClientTransport(new URL(endpoint), { authProvider })
+    const transport = () => new StreamableHTTPClientTransport(new URL(at()), { authProvider })
     const client = () => new Client({ name: 'test', version: '1' })
     const first = transport()
     await expect(client().connect(first)).rejects.toThrow()
@@ -158,7 +164,8 @@ for (const [name, load] of Object.entries(packages)) {
     const call = async () => {
       const connected = client()
       await connected.connect(transport())
-      const result = await connected.callTool({ name: 'list_low_stock', arguments: { warehouse: 'reno' } })
+      expect((await connected.listTools()).tools.map((one) => one.name)).toContain(tool)
+      const result = await connected.callTool({ name: tool, arguments: { warehouse: 'reno' } })
       await connected.close()
       return result
     }
@@ -184,9 +191,15 @@ test('the commands for grants say what there is not, and list none of a revoked 
   )
 })
 
+/** A request to a model. */
+interface Asked {
+  readonly messages?: { readonly content: unknown }[]
+  readonly tools?: object[]
+}
+
 /** Stands in for a model: it calls this tool, and repeats the result. */
 function callingModel(tool: string, input: object) {
-  const resultIn = ({ messages = [] }: { messages?: { content: unknown }[] }) =>
+  const resultIn = ({ messages = [] }: Asked) =>
     messages
       .flatMap(({ content }) => content)
       .find((part) => (part as { type?: string } | null)?.type === 'tool_result')
@@ -194,16 +207,17 @@ function callingModel(tool: string, input: object) {
     hostname: '127.0.0.1',
     port: 0,
     async fetch(request) {
-      const result = resultIn((await request.json().catch(() => ({}))) as object)
-      const block =
-        result === undefined ? { type: 'tool_use', id: 'toolu_1', name: tool, input: {} } : { type: 'text', text: '' }
-      const delta =
-        result === undefined
-          ? { type: 'input_json_delta', partial_json: JSON.stringify(input) }
-          : { type: 'text_delta', text: `Here it is: ${JSON.stringify(result)}` }
+      const asked = (await request.json().catch(() => ({}))) as Asked
+      const result = resultIn(asked)
+      // A title is asked for without tools.
+      const isCalled = result === undefined && (asked.tools ?? []).length > 0
+      const block = isCalled ? { type: 'tool_use', id: 'toolu_1', name: tool, input: {} } : { type: 'text', text: '' }
+      const delta = isCalled
+        ? { type: 'input_json_delta', partial_json: JSON.stringify(input) }
+        : { type: 'text_delta', text: `Here it is: ${JSON.stringify(result)}` }
       const usage = { input_tokens: 1, output_tokens: 1 }
       const message = { id: 'msg_1', type: 'message', role: 'assistant', model: 'none', content: [], usage }
-      const stop_reason = result === undefined ? 'tool_use' : 'end_turn'
+      const stop_reason = isCalled ? 'tool_use' : 'end_turn'
       const events = [
         { type: 'message_start', message },
         { type: 'content_block_start', index: 0, content_block: block },
@@ -233,7 +247,7 @@ function atHome(name: string, more: Readonly<Record<string, string>>) {
     home,
     /** Resolves with what the command prints. */
     async run(...command: string[]): Promise<string> {
-      const child = Bun.spawn(command, { cwd: home, env, stdin: 'pipe', stdout: 'pipe', stderr: 'pipe' })
+      const child = Bun.spawn(command, { cwd: home, env, stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' })
       const [text] = await Promise.all([new Response(child.stdout).text(), child.exited])
       return text
     },
