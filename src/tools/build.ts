@@ -7,7 +7,7 @@
 import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join, resolve } from 'node:path'
-import { bundleConsole, type ConsoleFiles } from '../console/bundle.ts'
+import { bundleConsole, type ConsoleFiles } from '../features/console/bundle.ts'
 
 /** The source of the product. */
 const source = resolve(import.meta.dir, '..')
@@ -106,7 +106,7 @@ function carryConsole({ assets, script, style }: ConsoleFiles): Bun.BunPlugin {
   return {
     name: 'carry the console',
     setup(build) {
-      build.onLoad({ filter: /[\\/]src[\\/]console[\\/]bundle\.ts$/ }, () => ({
+      build.onLoad({ filter: /[\\/]src[\\/]features[\\/]console[\\/]bundle\.ts$/ }, () => ({
         contents: `
           const all = ${JSON.stringify({ assets: all, script, style })}
           const assets = () => all.assets.map((one) => ({ ...one, gzip: Buffer.from(one.gzip, 'base64') }))

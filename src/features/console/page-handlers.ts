@@ -1,10 +1,10 @@
 /** `/console` and everything below it: one document for all rooms, and its files (contract, 23.3). */
 
-import { bundleConsole, type ConsoleFiles } from '../../console/bundle.ts'
 import { notFound } from '../../errors.ts'
 import { handlersOf } from '../../http/handler.ts'
 import { lastNameInPath } from '../../http/path.ts'
 import { wholeResponse } from '../../http/respond.ts'
+import { bundleConsole, type ConsoleFiles } from './bundle.ts'
 import type { ConsoleDeps } from './session-handlers.ts'
 
 type PageDeps = Pick<ConsoleDeps, 'consoleSessions' | 'base'>

@@ -26,7 +26,7 @@ const types: Readonly<Record<string, string>> = {
 
 export async function bundleConsole(): Promise<ConsoleFiles> {
   const built = await Bun.build({
-    entrypoints: [join(import.meta.dir, 'main.tsx')],
+    entrypoints: [join(import.meta.dir, '../../console/main.tsx')],
     target: 'browser',
     minify: true,
     splitting: true,
