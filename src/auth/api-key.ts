@@ -1,6 +1,6 @@
 /** API keys: 256 random bits; the store has only their keyed hash (contract, 2.1). */
 
-import { createHmac, randomBytes } from 'node:crypto'
+import { createHash, createHmac, randomBytes } from 'node:crypto'
 import { olderFirst } from '../clock.ts'
 import type { ApiKey } from '../model/organization.ts'
 import { decideAgain } from '../storage/decide-again.ts'
@@ -24,10 +24,12 @@ export function apiKeyDigest(pepper: Buffer, key: string): string {
 }
 
 /**
- * The id of a key of fixtures. It is derived from the key, so it is the same in every load, and tokens minted with the
- * key survive a reload.
+ * The id of a key of fixtures. It is the same in every load, so tokens minted with the key survive a reload. A key that
+ * gets another user is another key: all that began with it is of the user of before.
  */
-export const fixtureKeyId = (digest: string): string => `key_${digest.slice(0, 16)}`
+export function fixtureKeyId(digest: string, userId: string): string {
+  return `key_${createHash('sha256').update(`${digest}\0${userId}`).digest('hex').slice(0, 16)}`
+}
 
 export interface NewApiKey extends Pick<ApiKey, 'userId' | 'name' | 'operator' | 'organizationId'> {
   /** A key chosen by the user; generated if absent. */

@@ -202,14 +202,11 @@ async function keyCaller(
   return callerOfKey(key)
 }
 
-/** A key with the user that it had: fixtures may give it to another one. */
-export type KeyOfUser = Pick<ApiKey, 'keyId' | 'userId'>
-
-/** The caller that a key of this user stands for now. Undefined if there is none, or it was revoked or given away. */
-export async function liveCaller(current: Directory, { keyId, userId }: KeyOfUser): Promise<Authenticated | undefined> {
+/** The caller that a key stands for now. Undefined if there is none, or it was revoked. */
+export async function liveCaller(current: Directory, keyId: string): Promise<Authenticated | undefined> {
   const directory = await current.current()
   const key = await directory.apiKey(keyId)
-  return isLive(key) && key.userId === userId ? { caller: callerOfKey(key), directory } : undefined
+  return isLive(key) ? { caller: callerOfKey(key), directory } : undefined
 }
 
 /** The caller that a live API key stands for. */

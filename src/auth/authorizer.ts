@@ -213,24 +213,34 @@ export function createAuthorizer(
   }
 }
 
-/** From authentication on, a request counts for the owner of its credential. */
+/**
+ * From authentication on, a request counts for the owner of its credential, and is for the namespaces that it found
+ * first: not for another one of the same name that was made meanwhile.
+ */
 export function countedByOwner(authorizer: Authorizer): Authorizer {
+  const found = new WeakMap<Request, RequestContext['namespaces']>()
   return {
     ...authorizer,
     async authenticate(request, isRepeated) {
-      const context = await authorizer.authenticate(request, isRepeated)
+      let context = await authorizer.authenticate(request, isRepeated)
       const place = allowanceOf(request).belongsTo(context.caller)
-      if (place === undefined) return context
-      await place // 429
-      // Its credential may have been revoked meanwhile, or its rights have changed.
-      return authorizer.authenticate(request, true)
+      if (place !== undefined) {
+        await place // 429
+        // Its credential may have been revoked meanwhile, or its rights have changed.
+        context = await authorizer.authenticate(request, true)
+      }
+      const namespaces = found.getOrInsert(request, context.namespaces)
+      return namespaces === context.namespaces ? context : { ...context, namespaces }
     },
   }
 }
 
 const notManaged = 'Only its user, an owner or admin of its organization, or an operator may change this namespace'
 
-/** The namespace, if it exists and the caller's user or organization may access it. */
+/**
+ * The namespace, if it exists, is the one that the request found before, and the caller's user or organization may
+ * access it.
+ */
 export async function namespaceOf(
   { caller, directory, namespaces }: RequestContext,
   name: string | undefined,
@@ -239,6 +249,8 @@ export async function namespaceOf(
   if (namespace === undefined || !(await canAccessNamespace(caller, namespace, directory))) return undefined
   const known = namespaces.get(namespace.namespace)
   if (known?.createdAt === undefined) namespaces.set(namespace.namespace, { ...known, createdAt: namespace.createdAt })
+  // Meanwhile it was deleted, and its name is another one's.
+  else if (known.createdAt !== namespace.createdAt) return undefined
   return namespace
 }
 

@@ -8,10 +8,10 @@ import type { Clock } from '../clock.ts'
 import { PlatformError } from '../errors.ts'
 import { allowanceOf } from '../fairness/allowance.ts'
 import { browserSessionSeconds } from '../limits.ts'
-import { textOf } from '../storage/bytes.ts'
 import { keyOf } from '../storage/keys.ts'
 import type { Store } from '../storage/store.ts'
-import { type Authenticated, type KeyOfUser, liveCaller } from './authenticate.ts'
+import { readVersion } from '../storage/versions.ts'
+import { type Authenticated, liveCaller } from './authenticate.ts'
 import type { Directory } from './directory.ts'
 import type { ExpiringRecords } from './expiring-records.ts'
 
@@ -29,9 +29,12 @@ export interface SessionParts {
 }
 
 /** The value behind a cookie. */
-interface StartedSession extends KeyOfUser {
+interface StartedSession {
+  readonly keyId: string
   /** Milliseconds since 1970. */
   readonly startedAt: number
+  /** The mark of the last time that all sessions of the key ended before; '' for never. */
+  readonly after: string
 }
 
 /** Sessions behind one cookie: here, or at the console. `kind`: of their records. */
@@ -46,15 +49,15 @@ export function cookieSessions(
       const secret = cookie.of(request)
       const found = secret === undefined ? undefined : await records.find<StartedSession>(kind, secret)
       if (secret === undefined || found === undefined) return undefined
-      const { startedAt } = found.value
-      const ended = await store.get(keyOf('endedSessions', found.value.keyId))
-      if (ended !== undefined && startedAt <= Number(textOf(ended))) return undefined
-      const live = await liveCaller(directory, found.value)
+      const { keyId, startedAt, after } = found.value
+      if ((await readVersion(store, keyOf('endedSessions', keyId))) !== after) return undefined
+      const live = await liveCaller(directory, keyId)
       return live === undefined ? undefined : { live, secret, startedAt }
     },
     /** Starts a session. Resolves with the `Set-Cookie` header once the session is durable. */
-    async start({ keyId, userId }: KeyOfUser): Promise<string> {
-      const value: StartedSession = { keyId, userId, startedAt: clock.now() }
+    async start(keyId: string): Promise<string> {
+      const after = await readVersion(store, keyOf('endedSessions', keyId))
+      const value: StartedSession = { keyId, startedAt: clock.now(), after }
       return cookie.set(await records.add(kind, value, browserSessionSeconds), browserSessionSeconds)
     },
     /** Ends the session of a request. Resolves with the `Set-Cookie` header that removes the cookie. */

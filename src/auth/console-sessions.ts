@@ -9,6 +9,7 @@ import { unauthorized } from '../errors.ts'
 import { pathOf } from '../http/path.ts'
 import { browserSessionSeconds } from '../limits.ts'
 import { keyOf } from '../storage/keys.ts'
+import { newVersion } from '../storage/versions.ts'
 import type { Authenticated } from './authenticate.ts'
 import { cookieSessions, ourCookie, type SessionParts } from './browser-sessions.ts'
 
@@ -30,7 +31,7 @@ interface Parts extends SessionParts {
 const notForCookies = /^\/(?:connect\/[^/]+\/(?:[^/]+\/)?mcp(?:\/|$)|oauth\/)/
 
 export function createConsoleSessions({ signInKey, issuer, ...parts }: Parts) {
-  const { store, clock } = parts
+  const { store } = parts
   const cookie = ourCookie(issuer, 'postern_console', 'Strict')
   const sessions = cookieSessions(parts, 'console session', cookie)
   const csrfOf = (secret: string) => createHmac('sha256', signInKey).update(`csrf\0${secret}`).digest('base64url')
@@ -58,8 +59,7 @@ export function createConsoleSessions({ signInKey, issuer, ...parts }: Parts) {
     },
     /** Ends all sessions of a key, at every replica. */
     async endAll(keyId: string): Promise<void> {
-      const value = Buffer.from(String(clock.now()))
-      await store.commit({ puts: [{ key: keyOf('endedSessions', keyId), value }], fromReserve: 'revocation' })
+      await store.commit({ puts: [newVersion(keyOf('endedSessions', keyId))], fromReserve: 'revocation' })
     },
   }
 }

@@ -26,8 +26,7 @@ export async function firstStart(
   }
   const digest = operatorKey === undefined ? undefined : apiKeyDigest(secrets.apiKeyPepper, operatorKey)
   const holder = digest === undefined ? undefined : await store.get(keyOf('apiKeyDigest', digest))
-  const isThere =
-    digest !== undefined && holder !== undefined && (await requireOperator(store, textOf(holder), fixtureKeyId(digest)))
+  const isThere = digest !== undefined && holder !== undefined && (await requireOperator(store, textOf(holder), digest))
   const now = new Date()
   const given = operatorKey === undefined ? {} : { key: operatorKey }
   const wanted = { userId: 'operator', name: 'first start', operator: true, now, ...given }
@@ -41,10 +40,11 @@ export async function firstStart(
 }
 
 /** Resolves with true. Throws CommandError for a key of fixtures, and for one that opens nothing for an operator. */
-async function requireOperator(store: Store, keyId: string, ofFixtures: string): Promise<true> {
+async function requireOperator(store: Store, keyId: string, digest: string): Promise<true> {
   const stored = await store.get(keyOf('apiKey', keyId))
-  const { operator, revokedAt } = stored === undefined ? { operator: false, revokedAt: null } : readApiKey(stored)
-  const isFixture = keyId === ofFixtures
+  const key = stored === undefined ? undefined : readApiKey(stored)
+  const { operator, revokedAt } = key ?? { operator: false, revokedAt: null }
+  const isFixture = key !== undefined && keyId === fixtureKeyId(digest, key.userId)
   const what = isFixture
     ? 'of the fixtures'
     : revokedAt !== null

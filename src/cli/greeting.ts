@@ -63,11 +63,7 @@ async function consoleLink({ url, folder: { store, secrets }, hasConsole }: Gree
   const record = await directory.apiKeyByDigest(apiKeyDigest(secrets.apiKeyPepper, key))
   if (record === undefined || record.revokedAt !== null) return undefined
   const records = createExpiringRecords(store, secrets.signInKey, systemClock)
-  const secret = await records.add(
-    'login link',
-    { keyId: record.keyId, userId: record.userId } satisfies LoginLink,
-    loginLinkSeconds,
-  )
+  const secret = await records.add('login link', { keyId: record.keyId } satisfies LoginLink, loginLinkSeconds)
   return `${url}/signin?link=${secret}`
 }
 

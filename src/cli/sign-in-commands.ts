@@ -36,7 +36,7 @@ export async function loginLink(keyId: string, place: Place, { stdout, stderr }:
   const baseUrl = await store.get(keyOf('baseUrl'))
   if (baseUrl === undefined) throw new CommandError(`no server has used ${data} yet: run \`postern serve\` first`)
   const records = createExpiringRecords(store, secrets.signInKey, systemClock)
-  const secret = await records.add('login link', { keyId, userId: key.userId } satisfies LoginLink, loginLinkSeconds)
+  const secret = await records.add('login link', { keyId } satisfies LoginLink, loginLinkSeconds)
   await auditCommand(data, 'signin.link_created', { keyId, userId: key.userId })
   // The link alone on stdout, for `| pbcopy` and scripts. The sentence goes to stderr.
   stdout(`${textOf(baseUrl).replace(/\/$/, '')}/signin?link=${secret}\n`)

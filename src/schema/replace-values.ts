@@ -16,6 +16,10 @@ const grownTimesMax = 4
 /** Characters of a replaced text that is short. Past it: as for `grownTimesMax`. */
 const grownCharsMax = 2 ** 16
 
+const [quote, comma, minus, zero, nine] = [0x22, 0x2c, 0x2d, 0x30, 0x39] as const
+const [a, f, z] = [0x61, 0x66, 0x7a] as const
+const [openBracket, closeBracket, openBrace, closeBrace] = [0x5b, 0x5d, 0x7b, 0x7d] as const
+
 /** Keys and indexes from the whole text to a value. The same array is changed and given again. */
 export type JsonPath = readonly (string | number)[]
 
@@ -58,9 +62,9 @@ export function* replacingValues(
       looked = 0
       yield sliceCost
     }
-    const c = text[i] as string
-    if (c === '"' || c === '-' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z')) {
-      const end = scalarEnd(text, i)
+    const c = text.charCodeAt(i)
+    if (c === quote || c === minus || (c >= zero && c <= nine) || (c >= a && c <= z)) {
+      const end = scalarEnd(text, i, c)
       if (isKeyNext) path[path.length - 1] = unescaped(text.slice(i + 1, end - 1))
       else if (areLists.length < droppedFrom) {
         const other = replace(path, text.slice(i, end))
@@ -68,21 +72,21 @@ export function* replacingValues(
       }
       isKeyNext = false
       i = end - 1
-    } else if (c === '{' || c === '[') {
+    } else if (c === openBrace || c === openBracket) {
       const other = areLists.length < droppedFrom ? replace(path, '') : undefined
-      areLists.push(c === '[')
+      areLists.push(c === openBracket)
       if (other !== undefined) {
         droppedFrom = areLists.length
         write(other, i, i)
       }
-      const members = c === '{' && areLists.length < droppedFrom ? insert?.(path) : undefined
+      const members = c === openBrace && areLists.length < droppedFrom ? insert?.(path) : undefined
       if (members !== undefined) {
         const isEmpty = /^\s*\}/.test(text.slice(i + 1, i + 100))
         write(isEmpty ? members : `${members},`, i + 1, i + 1)
       }
-      path.push(c === '[' ? 0 : '')
-      isKeyNext = c === '{'
-    } else if (c === '}' || c === ']') {
+      path.push(c === openBracket ? 0 : '')
+      isKeyNext = c === openBrace
+    } else if (c === closeBrace || c === closeBracket) {
       if (areLists.length === droppedFrom) {
         droppedFrom = Number.POSITIVE_INFINITY
         kept = i + 1
@@ -90,7 +94,7 @@ export function* replacingValues(
       areLists.pop()
       path.pop()
       isKeyNext = false
-    } else if (c === ',') {
+    } else if (c === comma) {
       if (areLists.at(-1) === true) path[path.length - 1] = (path.at(-1) as number) + 1
       else isKeyNext = true
     }
@@ -98,10 +102,9 @@ export function* replacingValues(
   return out + text.slice(kept)
 }
 
-/** The end of a text, a number, `true`, `false` or `null`. */
-function scalarEnd(text: string, start: number): number {
-  const c = text[start] as string
-  if (c !== '"') return c >= 'a' ? start + (c === 'f' ? 5 : 4) : numberEnd(text, start)
+/** The end of a text, a number, `true`, `false` or `null`. `first`: its first character. */
+function scalarEnd(text: string, start: number, first: number): number {
+  if (first !== quote) return first >= a ? start + (first === f ? 5 : 4) : numberEnd(text, start)
   const end = stringEnd(text, start)
   if (end < 0) throw new SyntaxError('a string has no end')
   return end + 1

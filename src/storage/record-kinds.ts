@@ -78,7 +78,7 @@ export const recordKinds = {
   place: large('P', 'record', 'fixture of {record}'),
   apiKey: small('k', 'keyId', 'API key {keyId}', ApiKey),
   heldApiKey: index('K', 'userId keyId', 'API key {keyId} of {userId}'),
-  /** When somebody ended all console sessions of the key, in milliseconds since 1970: earlier ones are void. */
+  /** Changes when somebody ends all console sessions of the key: those that began before are void. */
   endedSessions: small('W', 'keyId', 'end of the console sessions of API key {keyId}'),
   apiKeyDigest: small('h', 'digest', 'hash of an API key {digest}'),
   server: large('s', 'qualifiedName', 'server {qualifiedName}', ServerDetail),

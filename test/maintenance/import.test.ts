@@ -80,10 +80,13 @@ test('a namespace is imported as one that was made when its name was given up la
     puts: [{ key: keyOf('deletingNamespace', 'acme'), value: Buffer.from('a') }],
     deletes: [keyOf('namespace', 'acme')],
   })
+  await store.commit({ puts: [{ key: keyOf('fixturesDigest'), value: Buffer.from('loaded') }] })
   const now = Date.parse('2026-05-01T00:00:00.000Z')
   await removeAllDeleted(store, { ...beforeServing, clock: { now: () => now } })
   expect(await importing('2026-01-01T00:00:00.000Z')).toBe('2026-05-01T00:00:00.000Z')
   expect(await importing('2026-06-01T00:00:00.000Z')).toBe('2026-06-01T00:00:00.000Z')
+  // The fixtures are loaded again, whose rights count.
+  expect(await store.get(keyOf('fixturesDigest'))).toBeUndefined()
 })
 
 test('what belongs to others by now is not imported: its owners of before would have what is in it', async () => {

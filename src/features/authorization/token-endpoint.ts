@@ -145,14 +145,14 @@ async function usedBefore(deps: OAuthDeps, { grantId }: Grant): Promise<OAuthErr
   return invalidGrant('the refresh token was used before')
 }
 
-type Allowed = Pick<Grant, 'keyId' | 'userId' | 'namespace' | 'connectionId' | 'view' | 'madeAt'>
+type Allowed = Pick<Grant, 'keyId' | 'namespace' | 'connectionId' | 'view' | 'madeAt'>
 
 /**
  * The user whose key allowed it. Throws `invalid_grant` if the key was revoked, or may no longer access the namespace.
  */
 async function callerOf({ directory, store }: OAuthDeps, allowed: Allowed): Promise<Caller> {
-  const { namespace, connectionId, view, madeAt } = allowed
-  const live = await liveCaller(directory, allowed)
+  const { keyId, namespace, connectionId, view, madeAt } = allowed
+  const live = await liveCaller(directory, keyId)
   const found = await live?.directory.namespace(namespace)
   if (live === undefined || found === undefined || !(await canAccessNamespace(live.caller, found, live.directory))) {
     throw new OAuthError('invalid_grant', 'the user no longer has access')

@@ -34,8 +34,8 @@ async function startConsoleSession(deps: ConsoleDeps, request: Request): Promise
   const caller = await deps.authenticator.authenticateKey(key, request) // 401, 429
   if (caller.organizationId !== undefined) throw unauthorized()
   requireRate(deps.signIns.take(caller.userId), 'This user is signing in too often') // 429
-  const cookie = await sessions.start(caller)
-  const others = await deps.sessions.start(caller)
+  const cookie = await sessions.start(caller.keyId)
+  const others = await deps.sessions.start(caller.keyId)
   await deps.audit.record('signin.session', { userId: caller.userId, keyId: caller.keyId, how: 'console' })
   const started = new Request(request.url, { headers: { cookie: cookie.split(';')[0] as string } })
   const session = await sessions.find(started)

@@ -17,6 +17,7 @@ import { createdAtOf, type Namespace, type NamespaceMade, NamespaceWrite, ownerN
 import { validatorOf } from '../../schema/check.ts'
 import { namespaceEntry, readNamespace, withIndex } from '../../storage/directory-records.ts'
 import type { DirectoryChange } from '../../storage/directory-write.ts'
+import { madeAfterEnd } from '../../storage/ended-namespaces.ts'
 import { foldedLike, keyOf, type Owner, ownedBy, prefixRange } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
 import type { OrganizationDeps } from './organization-deps.ts'
@@ -91,10 +92,14 @@ async function freeName(store: Store): Promise<string> {
   }
 }
 
-function creation({ clock }: OrganizationDeps, name: string, owner: Owner): DirectoryChange<Made> {
-  const createdAt = timestampOf(clock)
-  const puts = withIndex(namespaceEntry({ namespace: name, ...owner, createdAt }))
-  return { write: { puts }, result: { name, createdAt, owner } }
+async function creation(
+  { clock, store }: OrganizationDeps,
+  name: string,
+  owner: Owner,
+): Promise<DirectoryChange<Made>> {
+  // The clock of another replica may be ahead.
+  const made = await madeAfterEnd(store, { namespace: name, ...owner, createdAt: timestampOf(clock) })
+  return { write: { puts: withIndex(namespaceEntry(made)) }, result: { name, createdAt: createdAtOf(made), owner } }
 }
 
 async function madeResponse({ audit }: OrganizationDeps, { name, createdAt, owner }: Made, caller: Caller) {

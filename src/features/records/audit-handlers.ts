@@ -34,7 +34,7 @@ async function listAudit(deps: RecordsDeps, request: Request): Promise<Response>
       (user === undefined || entry?.['userId'] === user)
     return isWanted ? entry : undefined
   }) // 400, 429
-  await deps.authorizer.authenticate(request, true) // 401, as for calls
+  requireOperator(await deps.authorizer.authenticate(request, true)) // 401, 403, as for calls
   return wholeResponse(request, JSON.stringify({ entries: items, nextCursor, stopped }), { headers: noStoreJson })
 }
 
@@ -65,6 +65,6 @@ async function verifyAudit({ authorizer, auditPath }: RecordsDeps, request: Requ
       return { replica, entries, first: follows.seq + 1, last: last.seq, hash: last.hash }
     }),
   }
-  await authorizer.authenticate(request, true) // 401
+  requireOperator(await authorizer.authenticate(request, true)) // 401, 403
   return wholeResponse(request, JSON.stringify(verification), { headers: noStoreJson })
 }

@@ -77,8 +77,9 @@ export function readableCalls(
   /** The lines of a page are of few namespaces and connections. */
   const managed = new Map<string, Promise<number>>()
   const allowed = new Map<string, Promise<number>>()
-  return async ({ time = '', userId, namespace = '', connectionId = '' }) => {
-    const at = Date.parse(time)
+  return async ({ time = '', ms = 0, userId, namespace = '', connectionId = '' }) => {
+    // When it began: the line was written at its end, which may be after the namespace came to another owner.
+    const at = Date.parse(time) - ms
     const isOwn = caller.organizationId === undefined && userId === caller.userId
     if (!isOwn && !isEverybodys && !(at > (await managed.getOrInsertComputed(namespace, managedSince)))) return false
     if (caller.blocks.length === 0) return true

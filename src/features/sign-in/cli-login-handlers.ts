@@ -6,7 +6,7 @@
  */
 
 import { timingSafeEqual } from 'node:crypto'
-import { type Authenticated, type KeyOfUser, liveCaller } from '../../auth/authenticate.ts'
+import { type Authenticated, liveCaller } from '../../auth/authenticate.ts'
 import { type BrowserSession, formTokenOf, requireFormToken } from '../../auth/browser-sessions.ts'
 import type { FoundRecord } from '../../auth/expiring-records.ts'
 import type { SharedParts } from '../../auth/shared-parts.ts'
@@ -23,12 +23,12 @@ import { cliLoginSeconds } from '../../limits.ts'
 import type { CliLoginMade, CliLoginState } from '../../model/cli-login.ts'
 
 /**
- * A login that a command line has begun. `address`: of the command line. `allowedBy`: the key of the user who allowed it;
- * null if it was denied.
+ * A login that a command line has begun. `address`: of the command line. `keyId`: of the user who allowed it; null if it
+ * was denied.
  */
 interface CliLogin {
   readonly address: string
-  readonly allowedBy?: KeyOfUser | null
+  readonly keyId?: string | null
 }
 
 export interface CliLoginDeps extends SharedParts {
@@ -58,12 +58,12 @@ async function startCliLogin(deps: CliLoginDeps, request: Request): Promise<Resp
 async function pollCliLogin(deps: CliLoginDeps, request: Request): Promise<Response> {
   refuseQuery(request.url) // 400
   const found = await begun(deps, namesInPath(request.url)[3] ?? '') // 404
-  const { allowedBy } = found.value
-  if (allowedBy === undefined) return answer({ status: 'pending' })
-  if (allowedBy === null) return answer({ status: 'error', message: 'The login was denied in the browser' })
+  const { keyId } = found.value
+  if (keyId === undefined) return answer({ status: 'pending' })
+  if (keyId === null) return answer({ status: 'error', message: 'The login was denied in the browser' })
   // Once: a second poll at the same time finds it gone.
   if (!(await deps.records.take(found))) throw missing() // 404
-  const apiKey = await deps.mintForDay(await callerOf(deps, allowedBy), () => callerOf(deps, allowedBy)) // 401, 503
+  const apiKey = await deps.mintForDay(await callerOf(deps, keyId), () => callerOf(deps, keyId)) // 401, 503
   return answer({ status: 'success', apiKey })
 }
 
@@ -88,7 +88,7 @@ async function decideCliLogin(deps: CliLoginDeps, request: Request): Promise<Res
   const isAllowed = readDecision(form) // 400
   const found = await undecided(deps, login) // 400
   const { keyId, userId } = session.caller
-  const decided: CliLogin = { ...found.value, allowedBy: isAllowed ? { keyId, userId } : null }
+  const decided: CliLogin = { ...found.value, keyId: isAllowed ? keyId : null }
   if (!(await records.replace(purpose, found, decided))) throw over() // 400
   const event = isAllowed ? 'signin.cli' : 'signin.cli.denied'
   await audit.record(event, { userId, keyId, address: found.value.address })
@@ -114,7 +114,7 @@ async function begun(deps: CliLoginDeps, sessionId: string): Promise<FoundRecord
 /** A login that nobody has decided on. Throws `invalid_request`, with a text for the user. */
 async function undecided({ records }: CliLoginDeps, login: string): Promise<FoundRecord<CliLogin>> {
   const found = await records.find<CliLogin>(purpose, login)
-  if (found === undefined || found.value.allowedBy !== undefined) throw over()
+  if (found === undefined || found.value.keyId !== undefined) throw over()
   return found
 }
 
@@ -134,8 +134,8 @@ function toSignIn({ base }: CliLoginDeps, login: string): Response {
 }
 
 /** The user of a key that still works. Throws `unauthorized`. */
-async function callerOf({ directory }: CliLoginDeps, key: KeyOfUser): Promise<Authenticated> {
-  const live = await liveCaller(directory, key)
+async function callerOf({ directory }: CliLoginDeps, keyId: string): Promise<Authenticated> {
+  const live = await liveCaller(directory, keyId)
   if (live === undefined) throw unauthorized()
   return live
 }

@@ -2,7 +2,7 @@
  * `/signin`: a person signs in to a browser session with an API key, or with a login link (contract, 12.1, 12.2).
  */
 
-import { type Caller, type KeyOfUser, liveCaller } from '../../auth/authenticate.ts'
+import { type Caller, liveCaller } from '../../auth/authenticate.ts'
 import { type BrowserSession, formTokenOf, requireFormToken, withCookies } from '../../auth/browser-sessions.ts'
 import type { FoundRecord } from '../../auth/expiring-records.ts'
 import type { SharedParts } from '../../auth/shared-parts.ts'
@@ -19,7 +19,9 @@ import { readQuery } from '../../http/query.ts'
  * The record behind a login link (`postern login-link`). The link opens a page whose button uses it up: previews do
  * not.
  */
-export type LoginLink = KeyOfUser
+export interface LoginLink {
+  readonly keyId: string
+}
 
 export interface SignInDeps extends SharedParts {
   /** Limits sessions that a user begins: each leaves a record for hours, and a line in the audit log. */
@@ -71,7 +73,7 @@ async function startSession(deps: SignInDeps, caller: Caller, how: 'key' | 'link
   // The console is for people.
   const consoleSessions = organizationId === undefined ? deps.consoleSessions : undefined
   requireRate(deps.signIns.take(userId), 'This user is signing in too often') // 429
-  const cookies = [await sessions.start(caller), await consoleSessions?.start(caller)]
+  const cookies = [await sessions.start(keyId), await consoleSessions?.start(keyId)]
   await audit.record('signin.session', { userId, keyId, how })
   return withCookies(redirect(`${base}${pathAfterSignIn(next, consoleSessions !== undefined)}`), cookies)
 }
@@ -90,7 +92,7 @@ async function foundLink({ records }: SignInDeps, link: string): Promise<FoundRe
 }
 
 async function userOf({ directory }: SignInDeps, { value }: FoundRecord<LoginLink>): Promise<Caller> {
-  const live = await liveCaller(directory, value)
+  const live = await liveCaller(directory, value.keyId)
   if (live === undefined) throw spentLink()
   return live.caller
 }

@@ -12,7 +12,7 @@ import {
 } from '../../model/organization.ts'
 import { isSamePlace, listingOf, noExtras, type ServerDetail } from '../../model/server.ts'
 import { viewOf } from '../../model/view.ts'
-import { equalBytes } from '../../storage/bytes.ts'
+import { equalBytes, textOf } from '../../storage/bytes.ts'
 import {
   apiKeyEntries,
   listingEntry,
@@ -205,21 +205,20 @@ async function keyEntries(
 ): Promise<readonly Entry[]> {
   const { key, userId, operator = false } = apiKey
   const digest = apiKeyDigest(pepper, key)
-  const keyId = fixtureKeyId(digest)
+  const keyId = fixtureKeyId(digest, userId)
   const holder = await store.get(keyOf('apiKeyDigest', digest))
-  if (holder !== undefined && Buffer.from(holder).toString() !== keyId) {
-    throw new CommandError(
-      `${place}: this API key already exists (${Buffer.from(holder)}, made with \`keys create\`): use another key`,
-    )
-  }
-  const stored = await store.get(keyOf('apiKey', keyId))
+  const stored = holder && (await store.get(keyOf('apiKey', textOf(holder))))
   const known = stored === undefined ? undefined : readApiKey(stored)
+  if (known !== undefined && known.keyId !== fixtureKeyId(digest, known.userId))
+    throw new CommandError(
+      `${place}: this API key already exists (${known.keyId}, made with \`keys create\`): use another key`,
+    )
   const record: ApiKey = {
     keyId,
     name: apiKey.name ?? null,
     userId,
     operator,
-    createdAt: known?.createdAt ?? now.toISOString(),
+    createdAt: known?.keyId === keyId ? known.createdAt : now.toISOString(),
     // A revoked key stays revoked, even if its fixture is loaded again.
     revokedAt: known?.revokedAt ?? null,
   }

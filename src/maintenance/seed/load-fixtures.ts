@@ -112,7 +112,8 @@ async function tryLoad(
   for (const qualifiedName of gone.listings) listings.add(qualifiedName)
   await changes.remove(gone.connections)
   puts.push(...newListingVersions(listings), ...[...changes.touched].map(newConnectionsVersion))
-  puts.push(...leaving.map((namespace) => namespaceEnd(namespace, now)))
+  const ended = leaving.filter((name) => given.has(name) || before.names.has(latin1Key(keyOf('namespace', name))))
+  puts.push(...ended.map((namespace) => namespaceEnd(namespace, now)))
   puts.push(newVersion(directoryVersionKey), { key: keyOf('fixturesDigest'), value: Buffer.from(digest) })
 
   const total = puts.length + changes.staged.length + changes.puts.length
@@ -203,6 +204,7 @@ async function hiddenOf(store: Store, namespaces: readonly string[]): Promise<st
  */
 async function goneWithFixtures(store: Store, names: ReadonlySet<string>, usages: Usages) {
   const keys: Key[] = []
+  const revoked = new Set<string>()
   const listings: string[] = []
   const connections: ConnectionRef[] = []
   for (const name of names) {
@@ -213,17 +215,18 @@ async function goneWithFixtures(store: Store, names: ReadonlySet<string>, usages
       continue
     }
     const stored = await store.get(key)
-    // A revoked key stays, with its hash: if its fixture came back, its old tokens would be valid again.
-    const hashed = parsed?.kind === 'apiKeyDigest' && stored !== undefined
-    const apiKey = hashed ? await store.get(keyOf('apiKey', textOf(stored))) : stored
-    const isKey = hashed || parsed?.kind === 'apiKey'
-    if (isKey && apiKey !== undefined && readApiKey(apiKey).revokedAt !== null) continue
-    keys.push(key)
+    const keyId = parsed?.kind === 'apiKeyDigest' && stored !== undefined ? textOf(stored) : undefined
+    const apiKey = keyId === undefined ? undefined : await store.get(keyOf('apiKey', keyId))
+    // A revoked key stays, with its hash: if its fixture came back, its old tokens would be valid again. A key that got
+    // another user is gone: its hash is that of the other one, which is revoked, too.
+    if (apiKey !== undefined && readApiKey(apiKey).revokedAt !== null)
+      revoked.add(latin1Key(keyOf('apiKey', keyId ?? '')))
+    else keys.push(key)
     if (parsed?.kind === 'namespace') keys.push(...(await registryKeysOf(store, parsed.namespace)))
     if (parsed?.kind === 'listing') listings.push(parsed.qualifiedName)
     usages.remove(key, stored)
   }
-  return { keys, listings, connections }
+  return { keys: keys.filter((key) => !revoked.has(latin1Key(key))), listings, connections }
 }
 
 /** The keys of a namespace's registry: its links, each of which lets its holder read it, and its entries' versions. */

@@ -7,6 +7,7 @@ import { createAddresses } from '../../../src/upstream/addresses.ts'
 import { createUpstream } from '../../../src/upstream/pooled-upstream.ts'
 import { UpstreamError } from '../../../src/upstream/upstream.ts'
 import { mintToken } from '../../api/cases.ts'
+import { sampleApis } from '../../support/api.ts'
 import { oneHash } from '../../support/one-hash.ts'
 import { createTestPlatform, source, type TestPlatform } from '../../support/platform.ts'
 import { sampleKeys } from '../../support/sample.ts'
@@ -567,4 +568,30 @@ describe('a write whose body comes slowly', () => {
     }
     expect(urls).toEqual([])
   })
+})
+
+test('a write that waited for its server is not for another namespace of the same name', async () => {
+  const asked = Promise.withResolvers<void>()
+  const answers = Promise.withResolvers<never>()
+  const slow = await createTestPlatform({
+    upstream: {
+      send() {
+        asked.resolve()
+        return answers.promise
+      },
+    },
+  })
+  const { ada, grace, operator } = sampleApis(slow.fetch)
+  await ada('PUT /namespaces/shared')
+  const writing = operator('PUT /connect/shared/x', {
+    mcpUrl: 'https://x.example.com/mcp',
+    headers: { 'x-secret': 's' },
+  })
+  await asked.promise
+  slow.now += 1000
+  expect((await ada('DELETE /namespaces/shared')).status).toBe(200)
+  expect((await grace('PUT /namespaces/shared')).status).toBe(201)
+  answers.reject(new UpstreamError('down', 'there is nothing here'))
+  expect((await writing).status).toBe(404)
+  expect((await grace('GET /connect/shared')).body.connections).toEqual([])
 })

@@ -171,10 +171,10 @@ describe('a session ends', () => {
 
   test('everywhere, and a later one is good', async () => {
     const [one, other, grace] = [await signIn(), await signIn(), await signIn(sampleKeys.grace)]
-    platform.now += 1000
+    // The clock of the replica that ends them may be behind.
+    platform.now -= 4000
     expect(await status('DELETE', '/console/session?everywhere=true', one)).toBe(200)
     expect([await status('GET', '/me', other), await status('GET', '/me', grace)]).toEqual([401, 200])
-    platform.now += 1
     expect(await status('GET', '/me', await signIn())).toBe(200)
   })
 

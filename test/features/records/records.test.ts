@@ -1,10 +1,14 @@
 /** The record of calls and the audit log over HTTP (contract, 18.5). */
 
 import { beforeEach, describe, expect, test } from 'bun:test'
-import { appendFileSync, renameSync, writeFileSync } from 'node:fs'
+import { appendFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { firstHash, formatLine } from '../../../src/ops/audit-chain.ts'
 import { openCallLog } from '../../../src/ops/call-log.ts'
+import { textOf } from '../../../src/storage/bytes.ts'
+import { directoryVersionKey, keyOf } from '../../../src/storage/keys.ts'
+import { newVersion } from '../../../src/storage/versions.ts'
 import { mintToken } from '../../api/cases.ts'
 import { type Api, apiOf, sampleApis } from '../../support/api.ts'
 import { clockOf } from '../../support/clock.ts'
@@ -91,6 +95,16 @@ describe('recorded calls', () => {
       nextCursor: null,
       stopped: false,
     })
+  })
+
+  test('that began before their namespace was made are of another one of its name', async () => {
+    // The lines are written a second after one another, and the namespace was made at the first second.
+    platform.now = Date.parse('2026-03-02T09:00:01.000Z')
+    expect((await api.ada('PUT /namespaces/fresh')).status).toBe(201)
+    record([call('linus', 'fresh', 'x', 'before'), { ...call('linus', 'fresh', 'x', 'over'), ms: 1500 }])
+    record([call('linus', 'fresh', 'x', 'before'), call('linus', 'fresh', 'x', 'after')])
+    expect(await toolsOf(api.ada)).toEqual(['after'])
+    expect(await toolsOf(api.linus)).toEqual(['after', 'before', 'over', 'before'])
   })
 
   test('are narrowed by a token’s namespaces, operations and metadata, as lists of connections are', async () => {
@@ -268,4 +282,18 @@ describe('the audit log', () => {
     for (const one of [api.ada, token])
       for (const path of ['/audit', '/audit/verification']) expect((await one(`GET ${path}`)).status).toBe(403)
   })
+})
+
+test('the audit log is for nobody who is no operator any more when it has been read', async () => {
+  rmSync(auditPath)
+  await Bun.$`mkfifo ${auditPath}`
+  const asking = api.operator('GET /audit/verification')
+  // Opens when the log is read.
+  const log = await open(auditPath, 'w')
+  const key = keyOf('apiKey', await keyIdOf(platform, 'operator'))
+  const record = JSON.parse(textOf((await platform.store.get(key)) ?? new Uint8Array()))
+  const demoted = { key, value: Buffer.from(JSON.stringify({ ...record, operator: false })) }
+  await platform.store.commit({ puts: [demoted, newVersion(directoryVersionKey)] })
+  await log.close()
+  expect((await asking).status).toBe(403)
 })

@@ -1,6 +1,7 @@
 /** What fixtures give to another user or owner, who gets nothing of before, and leaves nothing behind. */
 
 import { beforeEach, describe, expect, test } from 'bun:test'
+import { revokeApiKey } from '../../../src/auth/api-key.ts'
 import { createExpiringRecords } from '../../../src/auth/expiring-records.ts'
 import { loginLinkSeconds } from '../../../src/limits.ts'
 import { loadFixtures } from '../../../src/maintenance/seed/load-fixtures.ts'
@@ -10,7 +11,7 @@ import { callTool, refresh, signInClient } from '../../features/authorization/wo
 import { apiOf } from '../../support/api.ts'
 import { clockOf } from '../../support/clock.ts'
 import { cookieIn, fieldsOf, post } from '../../support/pages.ts'
-import { createTestPlatform, issuer, seed, silent, type TestPlatform } from '../../support/platform.ts'
+import { createTestPlatform, issuer, problemsOf, seed, silent, type TestPlatform } from '../../support/platform.ts'
 import { sampleKeys } from '../../support/sample.ts'
 
 let platform: TestPlatform
@@ -68,6 +69,22 @@ describe('a key that gets another user', () => {
   })
 })
 
+test('a key that gets another user is another key, and one that was revoked stays so', async () => {
+  const key = 'a-key-of-dora-with-enough-characters'
+  await load({ apiKeys: [{ userId: 'dora', key }] })
+  const first = await idOf(key)
+  // All that began with it names this id: setup links, sessions with servers, requests that are under way.
+  await load({ apiKeys: [{ userId: 'carl', key }] })
+  const second = await idOf(key)
+  expect(second).not.toBe(first)
+  await load({ apiKeys: [{ userId: 'dora', key }] })
+  expect(await idOf(key)).toBe(first)
+  await revokeApiKey(platform.store, first, new Date(platform.now))
+  await load({ apiKeys: [{ userId: 'carl', key }] })
+  expect((await apiOf(platform.fetch, key)('GET /me')).status).toBe(401)
+  expect(await problemsOf(platform)).toEqual([])
+})
+
 describe('a namespace that gets another owner', () => {
   const connection = {
     ...{ namespace: 'moving', connectionId: 'weather', server: 'northwind/weather', mock: { enabled: true } },
@@ -112,5 +129,15 @@ describe('a namespace that gets another owner', () => {
     expect((await apiOf(platform.fetch, sampleKeys.linus)('DELETE /namespaces/moving')).status).toBe(200)
     await load(more({ organizationId: 'acme' }))
     expect(await since()).toBe(deleted)
+  })
+
+  test('is as old as before if it stayed without its fixture', async () => {
+    const ada = apiOf(platform.fetch, sampleKeys.ada)
+    await load(more({ userId: 'ada' }))
+    const { createdAt } = (await ada('GET /namespaces/moving')).body
+    await ada('PUT /connect/moving/own', { server: 'northwind/weather', mock: { enabled: true } })
+    await load({})
+    await load({ ...more({ userId: 'ada' }), views: [] })
+    expect((await ada('GET /namespaces/moving')).body.createdAt).toBe(createdAt)
   })
 })
