@@ -10,6 +10,7 @@ import { rpcErrorText } from '../../http/error-response.ts'
 import { noStoreJson } from '../../http/respond.ts'
 import { headerText, statelessHeaders, statelessMeta } from '../../model/mcp.ts'
 import { type InsertMembers, type JsonPath, type ReplaceValue, replacingValues } from '../../schema/replace-values.ts'
+import { asBuffer } from '../../storage/bytes.ts'
 import type { AuthorizedCall } from '../gateway/authorized-call.ts'
 import { askedAs } from '../gateway/connection-status.ts'
 import { forward, sessionOwnerOf } from '../gateway/forward.ts'
@@ -24,7 +25,7 @@ import { enterEndpoint } from './endpoint-context.ts'
 import type { EndpointDeps } from './endpoint-deps.ts'
 import { accepted, type EndpointRequest } from './endpoint-request.ts'
 import { changedKinds } from './list-changes.ts'
-import { isResourceUri, listedUri } from './listed-uris.ts'
+import { hasNameOfUri, isResourceUri, listedUri } from './listed-uris.ts'
 
 /** A connection that a client's message is for, and the message's name or URI in that connection's own words. */
 export interface Target {
@@ -68,7 +69,7 @@ export async function sendReply(deps: EndpointDeps, asked: EndpointRequest): Pro
   const connection = await deps.authorizer.requireConnection(asked.context, 'execute', request.ref)
   if (serverOf(connection) !== request.server) return accepted()
   const call = callOf(deps, asked, { connection, era: 'handshake' }, '')
-  const bytes = await replaced(asked.context, message, (path) => (isPath(path, ['id']) ? request.rawId : undefined))
+  const bytes = await replaced(asked.context, message, (path) => (isPath(path, idPath) ? request.rawId : undefined))
   const own = headersFor(headers, { method: '', era: 'handshake' })
   const sealed = request.sessionId && deps.sessions.seal(sessionOwnerOf(call), request.sessionId)
   if (sealed) own.set('mcp-session-id', sealed)
@@ -89,6 +90,9 @@ export async function sendCancellation(deps: EndpointDeps, asked: EndpointReques
   return accepted()
 }
 
+const idPath: JsonPath = ['id']
+const metaPath: JsonPath = ['params', '_meta']
+
 /** The message in the connection's own words, in the revision that its server speaks. Rejects with 429. */
 async function outgoing(
   { context, message, headers }: EndpointRequest,
@@ -98,10 +102,9 @@ async function outgoing(
   const { method = '' } = message
   const isTranslated = era !== message.era
   const replace: ReplaceValue = (path) => {
-    if (id !== undefined && isPath(path, ['id'])) return JSON.stringify(id)
+    if (id !== undefined && isPath(path, idPath)) return JSON.stringify(id)
     if (named !== undefined && isPath(path, named.path)) return JSON.stringify(named.own)
-    const isMeta = isPath(path, ['params', '_meta'])
-    return isMeta ? metaFor(message, era) : undefined
+    return isPath(path, metaPath) ? metaFor(message, era) : undefined
   }
   const params = (message.body['params'] ?? {}) as Record<string, unknown>
   const needsMeta = isTranslated && era === 'stateless' && !('_meta' in params)
@@ -148,7 +151,9 @@ interface HeaderOptions {
  */
 function headersFor(headers: Headers, { method, era, own, definition, params }: HeaderOptions): Headers {
   const made = new Headers(headers)
-  for (const name of [...headers.keys()]) if (name === 'mcp-session-id' || repeatsBody(name)) made.delete(name)
+  headers.forEach((_, name) => {
+    if (name === 'mcp-session-id' || repeatsBody(name)) made.delete(name)
+  })
   if (era === 'handshake') {
     // That of the server's own session is sent.
     made.delete('mcp-protocol-version')
@@ -210,7 +215,7 @@ function* rewriting(
   const ref = { namespace, connectionId }
   const isMocked = stored.connection.mock?.enabled === true
   const replace: ReplaceValue = (path, raw) => {
-    if (isPath(path, ['method']) && listChanges.has(raw)) kept.noteChanged(context, { ref, stored })
+    if (path.length === 1 && path[0] === 'method' && listChanges.has(raw)) kept.noteChanged(context, { ref, stored })
     if (path.length === 1 && isOtherSpelling(String(path[0])))
       throw new SyntaxError('An event must write id, method, result and error in lower case')
     if (path.length === 1 && path[0] === 'id') {
@@ -220,7 +225,8 @@ function* rewriting(
         underWay.ask(owner, { ref, server: serverOf(connection), rawId: raw, sessionId: progress.sessionId }),
       )
     }
-    if (path[0] !== 'result' || !raw.startsWith('"') || !isResourceUri(path.slice(1))) return undefined
+    if (!hasNameOfUri(path) || path[0] !== 'result' || !raw.startsWith('"')) return undefined
+    if (!isResourceUri(path.slice(1))) return undefined
     return JSON.stringify(listedUri(connectionId, JSON.parse(raw) as string))
   }
   const isTranslated = era === 'handshake' && message.era === 'stateless'
@@ -264,10 +270,11 @@ async function replaced(
   replace: ReplaceValue,
   insert?: InsertMembers,
 ): Promise<Uint8Array<ArrayBuffer>> {
-  const text = await allowanceOf(request).run(replacingValues(Buffer.from(bytes).toString(), replace, insert))
-  return new TextEncoder().encode(text)
+  return Buffer.from(await allowanceOf(request).run(replacingValues(asBuffer(bytes).toString(), replace, insert)))
 }
 
 export function isPath(path: JsonPath, wanted: JsonPath): boolean {
-  return path.length === wanted.length && path.every((part, index) => part === wanted[index])
+  if (path.length !== wanted.length) return false
+  for (let at = 0; at < path.length; at += 1) if (path[at] !== wanted[at]) return false
+  return true
 }

@@ -21,6 +21,12 @@ export function readListedUri(listed: string): { readonly connectionId: string; 
   }
 }
 
+/** Whether a text can be a URI of a resource by its own name: most are none. */
+export function hasNameOfUri(path: JsonPath): boolean {
+  const last = path.at(-1)
+  return last === 'uri' || last === 'resourceUri' || last === 'ui/resourceUri'
+}
+
 /**
  * Whether a text within a result or a definition is a URI of a resource: of contents, of links and embedded resources
  * in content, and of the page that a tool's app shows. `path`: from the result, or the definition.
