@@ -42,26 +42,36 @@ export function setupStateOf({ ref, connection, privatePart: { setups = 0 } }: S
   return `${ref.namespace}/${ref.connectionId} ${createdAt} ${setups} ${rest}`
 }
 
+interface Ticket {
+  readonly maker: Maker
+  /** The connection as it was then (`setupStateOf`). */
+  readonly state: string
+  /** Unix seconds. */
+  readonly expires: number
+}
+
 export type SetupLinks = ReturnType<typeof createSetupLinks>
 
 /** `base`: the base URL without a trailing slash. `signInKey`: see `Secrets`. */
 export function createSetupLinks(base: string, signInKey: Buffer, clock: Clock) {
   const urlOf = ({ namespace, connectionId }: ConnectionRef) => `${base}/connect/${namespace}/${connectionId}/setup`
-  const place = (setup: SetupOf) => `ticket ${setupStateOf(setup)}`
+  const place = ({ namespace, connectionId }: ConnectionRef) => `ticket ${namespace}/${connectionId}`
   return {
     /** Without a ticket. */
     urlOf,
     urlWithTicket(connection: SetupOf, maker: Maker): string {
-      const text = JSON.stringify({ ...maker, expires: secondsOf(clock) + setupTicketSeconds })
-      const ticket = sealText(signInKey, text, place(connection))
-      return `${urlOf(connection.ref)}?ticket=${ticket}`
+      const ticket: Ticket = { maker, state: setupStateOf(connection), expires: secondsOf(clock) + setupTicketSeconds }
+      const sealed = sealText(signInKey, JSON.stringify(ticket), place(connection.ref))
+      return `${urlOf(connection.ref)}?ticket=${sealed}`
     },
-    /** The maker of a ticket for this connection, which must still be good (`maker.ts`); undefined if it is none. */
-    ticketMaker(ticket: string, connection: SetupOf): Maker | undefined {
-      const text = openText(signInKey, ticket, place(connection))
-      if (text === undefined) return undefined
-      const { expires, ...maker } = JSON.parse(text) as Maker & { readonly expires: number }
-      return expires > clock.now() / 1000 ? maker : undefined
+    /**
+     * A ticket for a connection of this name; undefined if it is none. Its maker must still be good (`maker.ts`), and
+     * the connection as it was: a stranger's invented one costs nobody the reading of that.
+     */
+    openTicket(sealed: string, ref: ConnectionRef): Ticket | undefined {
+      const text = openText(signInKey, sealed, place(ref))
+      const ticket = text === undefined ? undefined : (JSON.parse(text) as Ticket)
+      return ticket !== undefined && ticket.expires > clock.now() / 1000 ? ticket : undefined
     },
   }
 }

@@ -189,9 +189,11 @@ export class Allowance {
     return this.pace((bytes / 2 ** 20) * this.costs.bodyMsPerMegabyte)
   }
 
-  /** Waits until the owner may have work of so many milliseconds done, and counts it. */
-  pace(milliseconds: number): Promise<void> {
-    return this.#fairness.time.pause(ownerOf(this.holder), milliseconds)
+  /** Waits until the owner may have work of so many milliseconds done, and counts it. Rejects as `requireClient`. */
+  async pace(milliseconds: number): Promise<void> {
+    this.requireClient()
+    await this.#fairness.time.pause(ownerOf(this.holder), milliseconds)
+    this.requireClient()
   }
 
   /**

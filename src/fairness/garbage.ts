@@ -10,6 +10,9 @@ export const garbageBytesMax = 64 * 1024 * 1024
 /** Ours: memory that the process may gain while garbage is collected beside the other work. Past it: if the process has also gained `garbageBytesMax`, and half of what it had, since the last stop, everything stops for 10 to 120 ms, until the garbage is collected. */
 export const garbageUrgentBytes = 300 * 1024 * 1024
 
+/** Bytes by which the memory of the process may grow for one owner. Past it: everything stops more often. */
+const ownerBytesMax = 400 * 1024 * 1024
+
 /** Milliseconds between two looks at the memory of the process, of 12 microseconds each. Past it: the next look. */
 const garbageCheckMs = 20
 
@@ -38,8 +41,10 @@ export function createGarbageCheck(
     first = Math.min(first, bytes)
     least = Math.min(least, bytes)
     if (bytes <= least + garbageBytesMax / 2) next = least + garbageBytesMax
-    // Memory in use is no garbage, and a stop takes as long as there is much in use: the next one comes later then.
-    if (bytes > Math.max(first + garbageUrgentBytes, least + garbageBytesMax, least * 1.5)) {
+    // Memory in use is no garbage, and a stop takes as long as there is much in use: the next one comes later then, up
+    // to the memory that one owner may take.
+    const later = Math.min(least * 1.5, first + ownerBytesMax)
+    if (bytes > Math.max(first + garbageUrgentBytes, least + garbageBytesMax, later)) {
       collect(true)
       least = Number.POSITIVE_INFINITY
     } else if (bytes > next) {

@@ -27,10 +27,10 @@ test('garbage is collected past a bound, again as it grows, and urgently past an
   expect(after(1002 + 1.25 * garbageBytesMax)).toBe('beside ')
   expect(after(1000 + garbageUrgentBytes)).toBe('beside ')
   expect(after(1001 + garbageUrgentBytes)).toBe('urgently ')
-  // What is in use then is no garbage: nothing stops again before half as much has come to it.
+  // What is in use then is no garbage: nothing stops again before half as much has come to it, or all of one owner's.
   expect(after(500 + garbageUrgentBytes)).toBe('')
-  expect(after((500 + garbageUrgentBytes) * 1.5)).not.toContain('urgently')
-  expect(after((501 + garbageUrgentBytes) * 1.5)).toBe('urgently ')
+  expect(after(1000 + 400 * 2 ** 20)).not.toContain('urgently')
+  expect(after(1001 + 400 * 2 ** 20)).toBe('urgently ')
   expect(after(400)).toBe('')
   expect(after(401 + garbageBytesMax)).toBe('beside ')
 })

@@ -4,6 +4,7 @@ import { type Caller, canAccessNamespace } from '../../auth/authenticate.ts'
 import { type AuthorizedConnection, namespaceOf, type RequestContext, sees } from '../../auth/authorizer.ts'
 import { managesNamespace } from '../../auth/namespace-access.ts'
 import type { SharedParts } from '../../auth/shared-parts.ts'
+import { oneConnection } from '../../auth/stored-connections.ts'
 import { invalidRequest } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import type { DescribedRequest, ExplainedOutside, Verdict } from '../../model/explain.ts'
@@ -12,7 +13,6 @@ import type { Namespace } from '../../model/organization.ts'
 import { namespaceFilter } from '../../policy/decide.ts'
 import type { Described, DescribedMessage } from '../../policy/explain.ts'
 import { connectionIdFact } from '../../policy/metadata.ts'
-import { findConnection } from '../../storage/connections.ts'
 import { parsingMessage } from '../gateway/message.ts'
 import type { Explained } from './subject.ts'
 
@@ -153,8 +153,8 @@ async function seenBy(
   { namespace }: Namespace,
   connectionId: string,
 ): Promise<AuthorizedConnection | undefined> {
-  const stored = isConnectionId(connectionId) ? await findConnection(store, namespace, connectionId) : undefined
   const ref = { namespace, connectionId }
+  const stored = isConnectionId(connectionId) ? await oneConnection(store, context.request, ref) : undefined
   return stored !== undefined && sees(context, ref, stored) ? { ...ref, stored } : undefined
 }
 

@@ -32,6 +32,8 @@ export function createStatusRecorder(store: Store, clock: Clock, log: Log): Reco
   /** When each connection's state was last recorded, by the monotonic clock. */
   const written = new LRUCache<string, number>({ max: statusesKeptMax })
   return (ref, called, status) => {
+    // Of most calls: nothing is read for them.
+    if (isNoted(called, status, clock.now())) return
     const name = `${ref.namespace}/${ref.connectionId}`
     const last = written.get(name)
     // Somebody must act on `auth_required`, so it is written at once.
@@ -44,6 +46,13 @@ export function createStatusRecorder(store: Store, clock: Clock, log: Log): Reco
   }
 }
 
+/** Whether the connection has this status, and a contact was noted lately. */
+function isNoted({ connection, privatePart }: StoredConnection, status: ConnectionStatus, at: number): boolean {
+  const { contactedAt = Number.NEGATIVE_INFINITY } = privatePart
+  const after = withSignInEnd(status, privatePart)
+  return JSON.stringify(connection.status) === JSON.stringify(after) && at - contactedAt < contactNotedMs
+}
+
 /** If the connection was written by another request in the meantime, that write wins and this one is dropped. */
 async function writeStatus(
   store: Store,
@@ -54,11 +63,8 @@ async function writeStatus(
 ): Promise<void> {
   const before = await findConnection(store, ref.namespace, ref.connectionId)
   if (before === undefined || askedAs(before) !== askedAs(called)) return
-  const after = withSignInEnd(status, before.privatePart)
-  const { contactedAt = Number.NEGATIVE_INFINITY } = before.privatePart
-  const isSame = JSON.stringify(before.connection.status) === JSON.stringify(after)
-  if (isSame && at - contactedAt < contactNotedMs) return
-  const connection = { ...before.connection, status: after }
+  if (isNoted(before, status, at)) return
+  const connection = { ...before.connection, status: withSignInEnd(status, before.privatePart) }
   const privatePart = contacted(before.privatePart, before.connection, connection, at)
   await store.commit(connectionChange(ref, before, { connection, privatePart }))
 }

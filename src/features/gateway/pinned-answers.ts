@@ -166,7 +166,7 @@ function* readingMembers(data: string, rawId: string | undefined): Generator<num
 async function requireOneReading(context: RequestContext, data: string, id: Message['id']): Promise<void> {
   const allowance = allowanceOf(context.request)
   await allowance.run(readingMembers(data, JSON.stringify(id)))
-  const read = await allowance.run(parsing(Buffer.from(data), { depthMax: parsedResponseDepthMax }))
+  const read = await allowance.parse(data.length, parsing(Buffer.from(data), { depthMax: parsedResponseDepthMax }))
   if ('problem' in read) throw new SyntaxError(read.problem.message)
 }
 

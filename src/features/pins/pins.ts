@@ -31,6 +31,7 @@ import {
   withSeen,
   writingPins,
 } from './pin-record.ts'
+import { hashOf } from './pinned-definitions.ts'
 
 /** Ours: writes of a connection's pins at once that only update the present definitions in `.pins`. Past it: one each 10 seconds; `.pins` shows an earlier definition meanwhile. */
 export const shownWritesAtOnce = 20
@@ -61,8 +62,8 @@ export class Pins {
   readonly #shownWrites: RateLimit
   readonly #backWrites: RateLimit
   readonly #lines: RateLimit
-  /** Changes in progress, by what was seen. */
-  readonly #underWay = new Map<string, Promise<ConnectionPins>>()
+  /** The change in progress of a connection for an owner. `what`: a hash of what was seen. */
+  readonly #underWay = new Map<string, { readonly what: string; readonly done: Promise<ConnectionPins> }>()
   readonly #compared = new LRUCache<string, string>({ max: comparedMax })
 
   constructor(deps: PinsDeps) {
@@ -131,22 +132,27 @@ export class Pins {
     if (changes.length === 0 && step === 'shown' && this.#shownWrites.take(name) > 0) return pins
     if (changes.length === 0 && step === 'back' && this.#backWrites.take(name) > 0) return pins
     // Many clients list a connection at once when it is new, and all see the same.
-    const what = `${JSON.stringify([...(pins.tools ?? [])])}${JSON.stringify(seen.instructions)}`
+    const what = hashOf(`${JSON.stringify([...(pins.tools ?? [])])}${JSON.stringify(seen.instructions)}`)
     // Of one owner, who may have to wait for its own places and time.
-    const key = `${name}\0${ownerOf(context.caller)}\0${what}`
+    const key = `${name}\0${ownerOf(context.caller)}`
+    const isFirst = seen.tools !== undefined ? before.tools === undefined : before.instructions === undefined
+    const current = this.#underWay.get(key)
+    // Megabytes would wait for each list of a server that lists something else each time: it is seen with the next one.
+    if (current !== undefined && current.what !== what && !isFirst) return pins
     const mayReport = () => this.#lines.take(connection.namespace) === 0
     const underWay =
-      this.#underWay.get(key) ??
-      this.change(context, connection, (record) => withSeen(record, seen, mayReport)).finally(() =>
-        this.#underWay.delete(key),
-      )
+      current?.what === what
+        ? current
+        : { what, done: this.change(context, connection, (record) => withSeen(record, seen, mayReport)) }
     this.#underWay.set(key, underWay)
     try {
-      return await underWay
+      return await underWay.done
     } catch (thrown) {
       // A namespace may be full. All that is accepted is known, and nothing else becomes so.
-      if (seen.tools !== undefined ? before.tools === undefined : before.instructions === undefined) throw thrown
+      if (isFirst) throw thrown
       return pins
+    } finally {
+      if (this.#underWay.get(key) === underWay) this.#underWay.delete(key)
     }
   }
 

@@ -3,34 +3,28 @@
 import { contextOf } from '../../auth/authorizer.ts'
 import { formTokenOf } from '../../auth/browser-sessions.ts'
 import { isStillGood, makerOf } from '../../auth/maker.ts'
+import { setupStateOf } from '../../auth/setup-links.ts'
 import type { SharedParts } from '../../auth/shared-parts.ts'
+import { oneConnection } from '../../auth/stored-connections.ts'
 import { conflict, notFound } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { ticketHolder } from '../../fairness/owner.ts'
 import { redirect } from '../../http/html-page.ts'
 import { namesInPath, pathOf } from '../../http/path.ts'
 import { readQuery } from '../../http/query.ts'
+import type { ConnectionRef } from '../../model/connection.ts'
 import { isConnectionId, isSlug } from '../../model/names.ts'
-import { findConnection } from '../../storage/connections.ts'
 import type { Visit } from './setup-pages.ts'
 
 /** The visit, or the redirect to sign in first. Throws 404 and 403. */
 export async function visitOf(deps: SharedParts, request: Request): Promise<Visit | Response> {
-  const { store, authorizer, sessions, links, base, directory } = deps
+  const { authorizer, sessions, links, base } = deps
   const [namespace = '', connectionId = ''] = namesInPath(request.url)
   const ref = { namespace, connectionId }
   const isName = isSlug(namespace) && isConnectionId(connectionId)
   const ticket = readQuery(request.url).get('ticket') // 400
-  if (ticket !== undefined && isName) {
-    const stored = await findConnection(store, namespace, connectionId)
-    const maker = stored && links.ticketMaker(ticket, { ref, ...stored })
-    if (stored !== undefined && maker && (await isStillGood(maker, namespace, await directory.current()))) {
-      await allowanceOf(request).belongsTo(ticketHolder(ref))
-      const action = `${links.urlOf(ref)}?ticket=${ticket}`
-      const by = { linkKeyId: maker.keyId }
-      return { request, ref, stored, action, formToken: formTokenOf(deps.signInKey, ticket, 'setup'), maker, by }
-    }
-  }
+  const visit = ticket !== undefined && isName ? await visitWith(deps, request, ref, ticket) : undefined
+  if (visit !== undefined) return visit
   const session = await sessions.find(request)
   // The same for every name: a visitor who has not signed in learns nothing of what exists.
   if (session === undefined) return redirect(`${base}/signin?${new URLSearchParams({ next: pathOf(request.url) })}`)
@@ -41,6 +35,28 @@ export async function visitOf(deps: SharedParts, request: Request): Promise<Visi
   const formToken = session.formToken(`setup ${namespace}/${connectionId}`)
   const maker = makerOf(session.caller)
   return { request, ref, stored, action: links.urlOf(ref), formToken, maker, by: { userId, keyId } }
+}
+
+/** The visit of a ticket's holder; undefined if the ticket is not good for the connection as it is. */
+async function visitWith(
+  { store, links, directory, signInKey }: SharedParts,
+  request: Request,
+  ref: ConnectionRef,
+  ticket: string,
+): Promise<Visit | undefined> {
+  const opened = links.openTicket(ticket, ref)
+  if (opened === undefined) return undefined
+  const allowance = allowanceOf(request)
+  await allowance.belongsTo(ticketHolder(ref))
+  // The connection may have 64 kB: it is read when its holders have time.
+  await allowance.pace(0)
+  const stored = await oneConnection(store, request, ref)
+  const { maker, state } = opened
+  if (stored === undefined || setupStateOf({ ref, ...stored }) !== state) return undefined
+  if (!(await isStillGood(maker, ref.namespace, await directory.current()))) return undefined
+  const action = `${links.urlOf(ref)}?ticket=${ticket}`
+  const by = { linkKeyId: maker.keyId }
+  return { request, ref, stored, action, formToken: formTokenOf(signInKey, ticket, 'setup'), maker, by }
 }
 
 /**
