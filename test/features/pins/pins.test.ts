@@ -802,6 +802,37 @@ test('a server that lists something else each time costs few writes and few line
   expect(await record()).not.toBe(before)
 }, 120_000)
 
+test('while a change waits to be written, other lists of the server are answered, and none of them waits', async () => {
+  const gate = Promise.withResolvers<void>()
+  let [isHeld, held] = [false, 0]
+  const memory = openMemoryStore()
+  const store: Store = {
+    ...memory,
+    async commit(write) {
+      held += Number(isHeld)
+      if (isHeld) await gate.promise
+      return memory.commit(write)
+    },
+  }
+  await begin({}, { store })
+  await namesAt(single)
+  isHeld = true
+  edit('search', () => ({ description: 'First' }))
+  const first = namesAt(single)
+  await until(() => held === 1)
+  for (const text of ['Second', 'Third']) {
+    edit('search', () => ({ description: text }))
+    expect(await namesAt(single)).toContain('search')
+  }
+  expect(held).toBe(1)
+  isHeld = false
+  gate.resolve()
+  await first
+  // Each that is still there is reported when it is seen again.
+  await namesAt(single)
+  expect(changes().map(({ tool }) => tool)).toEqual(['search', 'search'])
+})
+
 test('a mock has no pins', async () => {
   await begin()
   await rpc(whole, 'tools/list')
