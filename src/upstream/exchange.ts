@@ -21,7 +21,7 @@ const streamLineMs = 0.0015
  * Milliseconds that a megabyte of a response takes later, when the memory of its chunks is collected. Counted as
  * `streamLineMs`.
  */
-const receiveMsPerMegabyte = 1
+const receiveMsPerMegabyte = 4
 /** The same for a response that is parsed and checked here, and for its request: a page of fifty tools takes 0.9 ms. */
 const documentMs = 0.5
 const documentMsPerMegabyte = 200

@@ -29,8 +29,9 @@ export async function notesOn(
   const say = (code: Note['code'], words: string) => notes.push({ code, words: `${connectionId} ${words}` })
   if (status.state === 'auth_required') say('connection_state', `waits for somebody to sign in: ${url}`)
   if (status.state === 'input_required') say('connection_state', `waits for values that somebody enters: ${url}`)
-  if (status.state === 'disconnected') say('connection_state', 'could not be reached when it was last called')
-  if (status.state === 'error') say('connection_state', `failed when it was last called: ${status.message}`)
+  const again = '`postern connection test` tries again'
+  if (status.state === 'disconnected') say('connection_state', `could not be reached when it was last called: ${again}`)
+  if (status.state === 'error') say('connection_state', `failed when it was last called (${status.message}): ${again}`)
   if (tool === undefined) return notes
   const isBlocking = (await deps.pins.settingOf(context, connection)) === 'block'
   const pinned = isBlocking ? (await deps.pins.of(context, connection)).tools : undefined

@@ -332,7 +332,11 @@ test('notes say what would stop a call besides', async () => {
   const notes = async (request: object) => (await explain(ada, { request })).notes.map(({ code }) => code)
   expect(await notes(call('find'))).toEqual([])
   expect(await notes(call('nothing'))).toEqual(['unknown_tool'])
-  expect(await notes({ namespace: 'acme', connection: 'spare', tool: 'find' })).toEqual(['connection_state'])
+  const unreached = { namespace: 'acme', connection: 'spare', tool: 'find' }
+  expect(await notes(unreached)).toEqual(['connection_state'])
+  expect((await explain(ada, { request: unreached })).notes[0]?.words).toContain(
+    '`postern connection test` tries again',
+  )
   expect(await notes({ namespace: 'eves', connection: 'spare', tool: 'find' })).toEqual([])
 })
 
