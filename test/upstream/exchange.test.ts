@@ -102,7 +102,7 @@ test('a document that is parsed here takes its owner more time than an answer th
     receiver.onEnd()
     await answer
   }
-  expect(spent).toEqual([1, 0.5, 200, 0.5, 200])
+  expect(spent).toEqual([4, 0.5, 200, 0.5, 200])
 })
 
 test('documents that are complete at the same moment are parsed one after another, as their owner has time', async () => {
@@ -311,7 +311,7 @@ test('what is received takes its owner’s time', async () => {
   const time = new Paces(clockOf(() => 0))
   const { receiver } = await exchange({}, { fairness: { ...createFairness(), time } })
   receiver.onHead(200, json)
-  receiver.onData(bytes(2 * 2 ** 20))
+  receiver.onData(bytes(2 ** 20))
   expect(time.wait(ownerOf(holder))).toBe(0)
   for (let i = 0; i < 5; i += 1) receiver.onData(bytes(2 * 2 ** 20))
   expect(time.wait(ownerOf(holder))).toBeGreaterThan(0)
