@@ -24,8 +24,9 @@ export function apiKeyDigest(pepper: Buffer, key: string): string {
 }
 
 /**
- * The id of a key of fixtures. It is the same in every load, so tokens minted with the key survive a reload. A key that
- * gets another user is another key: all that began with it is of the user of before.
+ * The id of a key of fixtures. It is the same in every load, so tokens minted with the key survive a reload. If
+ * fixtures give a key to another user, it gets another id: tokens, sessions and links of the former user name the old
+ * one.
  */
 export function fixtureKeyId(digest: string, userId: string): string {
   return `key_${createHash('sha256').update(`${digest}\0${userId}`).digest('hex').slice(0, 16)}`

@@ -19,7 +19,7 @@ export async function firstStart(
   operatorKey: string | undefined,
   log: Log,
 ): Promise<string | undefined> {
-  if ((await store.get(keyOf('started'))) !== undefined) {
+  if (await hasStarted(store)) {
     if (operatorKey !== undefined)
       log.warn('POSTERN_API_KEY is read at the first start only; later keys come from `postern keys create --operator`')
     return undefined
@@ -37,6 +37,11 @@ export async function firstStart(
     puts: [...puts, newVersion(directoryVersionKey), { key: keyOf('started'), value: Buffer.from(now.toISOString()) }],
   })
   return committed.ok && operatorKey === undefined ? key : undefined
+}
+
+/** Whether a server has run on this store before. */
+export async function hasStarted(store: Pick<Store, 'get'>): Promise<boolean> {
+  return (await store.get(keyOf('started'))) !== undefined
 }
 
 /** Resolves with true. Throws CommandError for a key of fixtures, and for one that opens nothing for an operator. */

@@ -11,9 +11,9 @@ import { digestOf, type SourceFile } from '../maintenance/seed/source-files.ts'
 import { Spool } from '../maintenance/spool.ts'
 import type { Audit } from '../ops/audit-log.ts'
 import type { Log } from '../ops/log.ts'
-import { keyOf } from '../storage/keys.ts'
 import { fixtureProblemsText } from './check-command.ts'
 import type { ServeConfig } from './config.ts'
+import { hasStarted } from './first-start.ts'
 import { createProgress } from './progress.ts'
 
 /** Loads fixtures; 'unchanged': they are loaded already. Throws CommandError for problems; then nothing has changed. */
@@ -32,7 +32,7 @@ export function fixtureLoader(
   const load: LoadFixtures = async (sources) => {
     const digest = digestOf(sources)
     if (await isLoaded(store, digest)) return 'unchanged' as const
-    const isFirstStart = (await store.get(keyOf('started'))) === undefined
+    const isReload = await hasStarted(store)
     const progress = createProgress(log)
     // Nothing else collects garbage meanwhile. The event loop is held, so no collection runs beside it.
     const collect = createGarbageCheck(undefined, (isUrgent) => isUrgent && Bun.gc(true))
@@ -47,9 +47,9 @@ export function fixtureLoader(
     const options = { pepper: secrets.apiKeyPepper, now: new Date(), log, folder: path, onProgress }
     const loaded = await loadFixtures(store, fixtures, digest, options)
     progress.end()
-    // Where the server starts for the first time, nobody had a right before. One that cannot be written now is written
-    // later, and the log says so.
-    if (!isFirstStart) await audit.recordDone('fixtures.loaded', { ...loaded, digest }).catch(() => {})
+    // Before the first start nobody had a right. The audit log writes later what it cannot write now, and the log says
+    // so.
+    if (isReload) await audit.recordDone('fixtures.loaded', { ...loaded, digest }).catch(() => {})
     log.info('fixtures loaded', { ...loaded })
     // Later, because the caller still uses the fixtures.
     if (fixtures.connections.length >= connectionsCollected) setTimeout(() => Bun.gc(true), collectedAfterMs).unref()

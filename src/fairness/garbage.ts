@@ -7,10 +7,10 @@ import { readFileSync } from 'node:fs'
 
 /** Ours: memory that the process may gain before garbage is collected and memory returned. Past it: a collection begins beside the other work. */
 export const garbageBytesMax = 64 * 1024 * 1024
-/** Ours: memory that the process may gain while garbage is collected beside the other work. Past it: if the process has also gained `garbageBytesMax`, and half of what it had, since the last stop, everything stops for 10 to 120 ms, until the garbage is collected. */
+/** Ours: memory that the process may gain while garbage is collected beside the other work. Past it: if the process has also gained `garbageBytesMax` since the last stop, and half of its memory then or 400 MB since the start, everything stops for 10 to 120 ms, until the garbage is collected. */
 export const garbageUrgentBytes = 300 * 1024 * 1024
 
-/** Bytes by which the memory of the process may grow for one owner. Past it: everything stops more often. */
+/** Bytes that one owner may add to the memory of the process. Past it: a stop waits for `garbageBytesMax` alone. */
 const ownerBytesMax = 400 * 1024 * 1024
 
 /** Milliseconds between two looks at the memory of the process, of 12 microseconds each. Past it: the next look. */
@@ -41,8 +41,8 @@ export function createGarbageCheck(
     first = Math.min(first, bytes)
     least = Math.min(least, bytes)
     if (bytes <= least + garbageBytesMax / 2) next = least + garbageBytesMax
-    // Memory in use is no garbage, and a stop takes as long as there is much in use: the next one comes later then, up
-    // to the memory that one owner may take.
+    // A stop takes longer where more memory is in use, and gives none of that back. Then the next one comes later, up
+    // to the memory that one owner may add.
     const later = Math.min(least * 1.5, first + ownerBytesMax)
     if (bytes > Math.max(first + garbageUrgentBytes, least + garbageBytesMax, later)) {
       collect(true)

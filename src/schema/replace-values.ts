@@ -16,6 +16,7 @@ const grownTimesMax = 4
 /** Characters of a replaced text that is short. Past it: as for `grownTimesMax`. */
 const grownCharsMax = 2 ** 16
 
+// Codes of characters: the text has one compared for each, and makes no text of it.
 const [quote, comma, minus, zero, nine] = [0x22, 0x2c, 0x2d, 0x30, 0x39] as const
 const [a, f, z] = [0x61, 0x66, 0x7a] as const
 const [openBracket, closeBracket, openBrace, closeBrace] = [0x5b, 0x5d, 0x7b, 0x7d] as const

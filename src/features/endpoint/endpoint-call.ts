@@ -25,7 +25,7 @@ import { enterEndpoint } from './endpoint-context.ts'
 import type { EndpointDeps } from './endpoint-deps.ts'
 import { accepted, type EndpointRequest } from './endpoint-request.ts'
 import { changedKinds } from './list-changes.ts'
-import { hasNameOfUri, isResourceUri, listedUri } from './listed-uris.ts'
+import { isResourceUri, listedUri } from './listed-uris.ts'
 
 /** A connection that a client's message is for, and the message's name or URI in that connection's own words. */
 export interface Target {
@@ -225,8 +225,7 @@ function* rewriting(
         underWay.ask(owner, { ref, server: serverOf(connection), rawId: raw, sessionId: progress.sessionId }),
       )
     }
-    if (!hasNameOfUri(path) || path[0] !== 'result' || !raw.startsWith('"')) return undefined
-    if (!isResourceUri(path.slice(1))) return undefined
+    if (path[0] !== 'result' || !raw.startsWith('"') || !isResourceUri(path, 1)) return undefined
     return JSON.stringify(listedUri(connectionId, JSON.parse(raw) as string))
   }
   const isTranslated = era === 'handshake' && message.era === 'stateless'

@@ -21,18 +21,16 @@ export function readListedUri(listed: string): { readonly connectionId: string; 
   }
 }
 
-/** Whether a text can be a URI of a resource by its own name: most are none. */
-export function hasNameOfUri(path: JsonPath): boolean {
-  const last = path.at(-1)
-  return last === 'uri' || last === 'resourceUri' || last === 'ui/resourceUri'
-}
-
 /**
  * Whether a text within a result or a definition is a URI of a resource: of contents, of links and embedded resources
- * in content, and of the page that a tool's app shows. `path`: from the result, or the definition.
+ * in content, and of the page that a tool's app shows. `whole`: its
+ * path, of which `from` parts lead to the result, or the definition.
  */
-export function isResourceUri(path: JsonPath): boolean {
-  const last = path.at(-1)
+export function isResourceUri(whole: JsonPath, from = 0): boolean {
+  const last = whole.at(-1)
+  // Most texts: they get no path of their own.
+  if (last !== 'uri' && last !== 'resourceUri' && last !== 'ui/resourceUri') return false
+  const path = whole.slice(from)
   if (path[0] === '_meta') {
     return path.length === 2
       ? last === 'ui/resourceUri'

@@ -32,7 +32,7 @@ export function createStatusRecorder(store: Store, clock: Clock, log: Log): Reco
   /** When each connection's state was last recorded, by the monotonic clock. */
   const written = new LRUCache<string, number>({ max: statusesKeptMax })
   return (ref, called, status) => {
-    // Of most calls: nothing is read for them.
+    // Most calls change no status, and nothing is read for them.
     if (isNoted(called, status, clock.now())) return
     const name = `${ref.namespace}/${ref.connectionId}`
     const last = written.get(name)

@@ -1,5 +1,6 @@
 /** Deletes the connections of deleted namespaces, and ends the sign-ins of these at their servers. */
 
+import type { SharedParts } from '../../auth/shared-parts.ts'
 import type { Clock } from '../../clock.ts'
 import type { Holder } from '../../fairness/owner.ts'
 import { Queue } from '../../fairness/queue.ts'
@@ -10,9 +11,7 @@ import type { UpstreamCredentials } from '../upstream-sign-in/token-refresh.ts'
 /** The platform itself, where it continues what a process left. */
 const platform: Holder = { keyId: '\0deletions', family: '\0deletions' }
 
-interface DeletionParts {
-  readonly store: Store
-  readonly clock: Clock
+interface DeletionParts extends Pick<SharedParts, 'store' | 'clock'> {
   readonly credentials: Pick<UpstreamCredentials, 'revoke'>
 }
 

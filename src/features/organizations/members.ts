@@ -145,7 +145,7 @@ async function requireOwner(store: Store, organizationId: string, userId: string
 
 /**
  * Throws 403 if the organization has as many members as it may. They are counted in the caller's slices, before the
- * change, for which everybody waits: as many as are added at once may be there beyond.
+ * change, for which everybody waits. Requests that add members at once may exceed the bound by their number.
  */
 export async function requireRoomForMember(store: Store, request: Request, organizationId: string): Promise<void> {
   let count = 0

@@ -137,7 +137,8 @@ export class Pins {
     const key = `${name}\0${ownerOf(context.caller)}`
     const isFirst = seen.tools !== undefined ? before.tools === undefined : before.instructions === undefined
     const current = this.#underWay.get(key)
-    // Megabytes would wait for each list of a server that lists something else each time: it is seen with the next one.
+    // A server may list something else each time, and each of its lists has megabytes: one waits, and the pins see the
+    // others when the server lists them again.
     if (current !== undefined && current.what !== what && !isFirst) return pins
     const mayReport = () => this.#lines.take(connection.namespace) === 0
     const underWay =

@@ -89,17 +89,27 @@ export interface SignedInClient {
   readonly fields: Record<string, string>
 }
 
-/** The whole way: registration, consent, code, token. */
+/** The whole way of a user of the sample. */
 export async function signInClient(
   platform: Fetches,
   fields: Record<string, string | string[]> = {},
   user: SampleUser = 'ada',
   parameters: Record<string, string> = {},
 ): Promise<SignedInClient> {
+  return signInWith(platform, await signedIn(platform, user), fields, parameters)
+}
+
+/** The whole way of whoever has this cookie: registration, consent, code, token. */
+export async function signInWith(
+  platform: Fetches,
+  cookie: string,
+  fields: Record<string, string | string[]> = {},
+  parameters: Record<string, string> = {},
+): Promise<SignedInClient> {
   const { client_id: clientId } = await register(platform)
   const verifier = newVerifier()
   const path = authorizePath({ clientId, verifier }, parameters)
-  const code = sentBack(await decide(platform, path, await signedIn(platform, user), fields)).get('code') ?? ''
+  const code = sentBack(await decide(platform, path, cookie, fields)).get('code') ?? ''
   const sent = {
     grant_type: 'authorization_code',
     code,

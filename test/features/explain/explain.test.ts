@@ -10,16 +10,7 @@ import { apiOf } from '../../support/api.ts'
 import { cookieIn, post } from '../../support/pages.ts'
 import { createTestPlatform, issuer, type TestPlatform } from '../../support/platform.ts'
 import { type Random, random } from '../../support/random.ts'
-import {
-  authorizePath,
-  callTool,
-  decide,
-  exchange,
-  newVerifier,
-  redirectUri,
-  register,
-  sentBack,
-} from '../authorization/world.ts'
+import { callTool, signInWith } from '../authorization/world.ts'
 import { ada, adas, eve, operator, pickConstraint, spare, teams, world } from './acme.ts'
 
 let platform: TestPlatform
@@ -201,14 +192,8 @@ test('a token that a client got at a view is narrowed by the view, and is none o
   expect((await asAda(view, { policy: [{ rpcReqMatch: { 'params.name': '^find$' } }] })).status).toBe(201)
   const endpoint = '/connect/acme/mcp/reading'
   const cookie = cookieIn(await post(own, '/signin', { key: ada }))
-  const { client_id: clientId } = await register(own)
-  const verifier = newVerifier()
-  const asked = authorizePath({ clientId, verifier }, { resource: `${issuer}${endpoint}` })
-  const code = sentBack(await decide(own, asked, cookie)).get('code') ?? ''
-  const { access_token: token } = await exchange(own, {
-    ...{ grant_type: 'authorization_code', code, client_id: clientId },
-    ...{ redirect_uri: redirectUri, code_verifier: verifier },
-  })
+  const { answer } = await signInWith(own, cookie, {}, { resource: `${issuer}${endpoint}` })
+  const { access_token: token } = answer
   const verdictOf = async (tool: string) => {
     const { body } = await asAda('POST /tokens/explain', { token, request: { namespace: 'acme', tool } })
     return [body.verdict, body.decidedBy?.place]

@@ -626,7 +626,8 @@ test('a call that waits for its session is refused, if its tool changes meanwhil
   expect(calls).toEqual([])
 })
 
-test('an acceptance that waited for another is not written once its token is revoked', async () => {
+/** A store in memory whose writes wait from `hold` to `open`. */
+function gatedStore() {
   const gate = Promise.withResolvers<void>()
   let [isHeld, held] = [false, 0]
   const memory = openMemoryStore()
@@ -638,7 +639,21 @@ test('an acceptance that waited for another is not written once its token is rev
       return memory.commit(write)
     },
   }
-  await begin({ pins: 'block' }, { store })
+  return {
+    ...{ memory, store, held: () => held },
+    hold() {
+      isHeld = true
+    },
+    open() {
+      isHeld = false
+      gate.resolve()
+    },
+  }
+}
+
+test('an acceptance that waited for another is not written once its token is revoked', async () => {
+  const gated = gatedStore()
+  await begin({ pins: 'block' }, { store: gated.store })
   await namesAt(single)
   edit('search', () => ({ description: 'Better' }))
   edit('send', () => ({ description: 'Better' }))
@@ -646,18 +661,17 @@ test('an acceptance that waited for another is not written once its token is rev
   const [search, , send] = (await pins()).tools
   const token = await mintToken(platform.fetch, sampleKeys.ada)
   const { jti, exp } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
-  isHeld = true
+  gated.hold()
   const first = accept({ accept: { search: search?.hash } })
-  await until(() => held === 1)
+  await until(() => gated.held() === 1)
   const second = platform.fetch('/connect/ada/one/.pins', {
     method: 'POST',
     headers: bearer(token),
     body: JSON.stringify({ accept: { send: send?.hash } }),
   })
   await Bun.sleep(0)
-  await revokeToken(memory, jti, { exp, nowSeconds: platform.now / 1000 })
-  gate.resolve()
-  isHeld = false
+  await revokeToken(gated.memory, jti, { exp, nowSeconds: platform.now / 1000 })
+  gated.open()
   expect([(await first).status, (await second).status]).toEqual([200, 401])
   expect([await stateOf('search'), await stateOf('send')]).toEqual(['accepted', 'changed'])
 })
@@ -803,30 +817,19 @@ test('a server that lists something else each time costs few writes and few line
 }, 120_000)
 
 test('while a change waits to be written, other lists of the server are answered, and none of them waits', async () => {
-  const gate = Promise.withResolvers<void>()
-  let [isHeld, held] = [false, 0]
-  const memory = openMemoryStore()
-  const store: Store = {
-    ...memory,
-    async commit(write) {
-      held += Number(isHeld)
-      if (isHeld) await gate.promise
-      return memory.commit(write)
-    },
-  }
-  await begin({}, { store })
+  const gated = gatedStore()
+  await begin({}, { store: gated.store })
   await namesAt(single)
-  isHeld = true
+  gated.hold()
   edit('search', () => ({ description: 'First' }))
   const first = namesAt(single)
-  await until(() => held === 1)
+  await until(() => gated.held() === 1)
   for (const text of ['Second', 'Third']) {
     edit('search', () => ({ description: text }))
     expect(await namesAt(single)).toContain('search')
   }
-  expect(held).toBe(1)
-  isHeld = false
-  gate.resolve()
+  expect(gated.held()).toBe(1)
+  gated.open()
   await first
   // Each that is still there is reported when it is seen again.
   await namesAt(single)
