@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs'
 
 /** Ours: memory that the process may gain before garbage is collected and memory returned. Past it: a collection begins beside the other work. */
 export const garbageBytesMax = 64 * 1024 * 1024
-/** Ours: memory that the process may gain while garbage is collected beside the other work. Past it: if the process has also gained `garbageBytesMax` since the last stop, and half of its memory then or 400 MB since the start, everything stops for 10 to 120 ms, until the garbage is collected. */
+/** Ours: memory that the process may gain while garbage is collected beside the other work. Past it: if the process has also gained `garbageBytesMax` since the last stop, and half of its memory then or 400 MB since the start, everything stops for 10 to 120 ms (twice that on cores that others use), until the garbage is collected. */
 export const garbageUrgentBytes = 300 * 1024 * 1024
 
 /** Bytes that one owner may add to the memory of the process. Past it: a stop waits for `garbageBytesMax` alone. */

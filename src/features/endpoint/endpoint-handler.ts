@@ -101,6 +101,7 @@ async function handle(deps: EndpointDeps, asked: EndpointRequest, owner: string)
   const { method, id } = message
   if (method === undefined) return sendReply(deps, asked)
   const params = (message.body['params'] ?? {}) as Readonly<Record<string, unknown>>
+  if (id === null && method === 'tools/call') throw invalidRequest('id: is required to call a tool here')
   if (id === null) {
     await requireAllowed(deps, asked)
     return method === 'notifications/cancelled' ? sendCancellation(deps, asked) : accepted()

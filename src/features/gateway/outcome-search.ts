@@ -25,6 +25,9 @@ const [openBrace, openBracket, closeBrace, closeBracket] = Buffer.from('{[}]')
 export class OutcomeSearch {
   /** Objects and lists that are open. */
   #depth = 0
+  /** A value has begun: all that follows it makes the text none. */
+  #hasBegun = false
+  #isBroken = false
   #isInString = false
   #isEscaped = false
   /** The first bytes of the last string, and how many it has. */
@@ -52,7 +55,7 @@ export class OutcomeSearch {
 
   /** Undefined for bytes that are not the whole answer to the request with this id. */
   stated(id: RpcId): Stated | undefined {
-    if (this.#depth !== 0 || this.#hasMethod) return undefined
+    if (this.#depth !== 0 || this.#isBroken || this.#hasMethod) return undefined
     // A server that could not read the id sends none with its error.
     const isOurs = id === null || this.#id === String(id) || (this.#hasError && ['', 'null'].includes(this.#id))
     if (!isOurs) return undefined
@@ -95,6 +98,7 @@ export class OutcomeSearch {
     if (this.#idKind === 'number' && isEnd) this.#endId()
     else if (this.#idKind === 'number') this.#keep(byte)
     if (byte <= 0x20) return
+    if (this.#depth === 0) [this.#isBroken, this.#hasBegun] = [this.#hasBegun, true]
     if (this.#awaited !== '' && byte !== colon) this.#readValue(byte)
     if (byte === quote) [this.#isInString, this.#length] = [true, 0]
     else if (byte === colon) this.#readName()

@@ -142,7 +142,8 @@ function* readingMembers(data: string, rawId: string | undefined): Generator<num
   }
   if (!/^[ \t\r\n]*\{/.test(data)) refuse('is not a JSON-RPC message')
   const seen = new Set<string>()
-  let [hasMethod, hasAnswer, isForeign] = [false, false, false]
+  let [hasMethod, hasResult, hasError] = [false, false, false]
+  let id = 'null'
   yield* replacingValues(data, (path, raw) => {
     const [first, name, ...deeper] = path
     const isTop = path.length === 1
@@ -155,11 +156,15 @@ function* readingMembers(data: string, rawId: string | undefined): Generator<num
     seen.add(known)
     if (!isTop) return undefined
     hasMethod ||= member === 'method'
-    hasAnswer ||= member === 'result' || member === 'error'
-    isForeign ||= member === 'id' && rawId !== undefined && raw !== rawId && raw !== 'null'
+    hasResult ||= member === 'result'
+    hasError ||= member === 'error'
+    if (member === 'id') id = raw
     return undefined
   })
-  if (hasAnswer && (hasMethod || isForeign)) refuse('answers another request')
+  // A server that could not read the id answers with an error of none, and with nothing else.
+  const isOfNone = id === 'null' && !hasResult
+  const isOurs = rawId === undefined || isOfNone || (id === rawId && id !== 'null')
+  if ((hasResult || hasError) && (hasMethod || !isOurs)) refuse('answers another request')
 }
 
 /** Requires that all readers find the same in an answer, as `requirePlain`: no name twice, or in other letters. */

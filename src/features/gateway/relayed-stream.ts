@@ -8,8 +8,11 @@ import { mediaType } from '../../http/body.ts'
 import { rpcErrorText } from '../../http/error-response.ts'
 import * as limits from '../../limits.ts'
 
-/** Rewrites the text of one JSON-RPC message. Rejects with SyntaxError if it is not one, and with PlatformError. */
-export type Rewrite = (data: string) => Promise<string>
+/**
+ * Rewrites the text of one JSON-RPC message. `type`: of its event, if that states one. Rejects with SyntaxError if it is
+ * not one, and with PlatformError.
+ */
+export type Rewrite = (data: string, type?: string) => Promise<string>
 
 interface StreamOptions {
   /** Replaces each message. If left out, the bytes are passed on without parsing. */
@@ -72,7 +75,8 @@ export function relayStream(
           for (;;) {
             const { done, value } = await reader.read()
             bytes += value?.length ?? 0
-            if (finalEvent !== undefined) controller.enqueue(finalEvent)
+            const last = finalEvent ?? (done ? await events?.rewriteLast() : undefined)
+            if (last !== undefined && last.length > 0) controller.enqueue(last)
             if (done || bytes > limits.streamBytesMax || finalEvent !== undefined) {
               if (!done) stop()
               end()
@@ -101,9 +105,9 @@ export function relayStream(
 
 /** Turns a PlatformError of one event into a JSON-RPC error event for this request id; the stream continues. */
 export function errorsAsMessages(rewrite: Rewrite, id: RpcId): Rewrite {
-  return async (data) => {
+  return async (data, type) => {
     try {
-      return await rewrite(data)
+      return await rewrite(data, type)
     } catch (error) {
       if (error instanceof PlatformError) return rpcErrorText(error, id)
       throw error
@@ -127,6 +131,8 @@ const uncountedEventBytesMax = 64 * 1024
 /** An event is there as bytes and as text, and once more rewritten. */
 export const eventMemoryFactor = 4
 
+const lineFeed = Buffer.from('\n')
+
 function createRewriter(rewrite: Rewrite, owner: StreamOptions['owner']) {
   const decoder = new TextDecoder()
   /** Parsed events, and the retry and comment lines between them, in order. */
@@ -140,6 +146,8 @@ function createRewriter(rewrite: Rewrite, owner: StreamOptions['owner']) {
   })
   /** Bytes not given to the parser yet. */
   const lines = openSink()
+
+  let endsInCarriageReturn = false
 
   /** Bytes of the owner's memory that are taken. */
   let taken = 0
@@ -171,6 +179,7 @@ function createRewriter(rewrite: Rewrite, owner: StreamOptions['owner']) {
   async function rewritten(bytes: Uint8Array): Promise<Uint8Array> {
     // The client has taken the events before.
     takeFor(pending)
+    endsInCarriageReturn = bytes.length > 0 ? bytes.at(-1) === 0x0d : endsInCarriageReturn
     const end = Math.max(bytes.lastIndexOf(0x0a), bytes.lastIndexOf(0x0d)) + 1
     let text = ''
     // Whole lines only: the parser rescans an unfinished line with every piece of it. In steps of `eventBytesAtOnce`: a
@@ -186,7 +195,7 @@ function createRewriter(rewrite: Rewrite, owner: StreamOptions['owner']) {
         if (typeof part === 'string') text += part
         else {
           pending = 0
-          text += eventText(part, await rewrite(part.data))
+          text += eventText(part, await rewrite(part.data, part.event))
         }
       }
       // An event that is rewritten may be longer, and so may the many errors in place of short ones.
@@ -200,6 +209,8 @@ function createRewriter(rewrite: Rewrite, owner: StreamOptions['owner']) {
 
   return {
     rewrite: rewritten,
+    /** Returns what the end of the stream completes: after a carriage return, no line feed can follow any more. */
+    rewriteLast: async () => (endsInCarriageReturn ? rewritten(lineFeed) : undefined),
     /** Gives back the memory of what is held. A rewrite that is under way then fails. */
     end(): void {
       hasEnded = true
@@ -276,9 +287,10 @@ export async function readMessages(
   let characters = 0
   const reader = relayStream(response.body, {
     // An event that is not JSON throws here, which ends the stream.
-    async rewrite(data) {
+    async rewrite(data, type = 'message') {
       characters += data.length
-      if (!isDone && data !== '') isDone = take(await read(data))
+      // Clients leave events of other types alone, and so does the record of calls.
+      if (!isDone && data !== '' && type === 'message') isDone = take(await read(data))
       return data
     },
   }).getReader()

@@ -348,6 +348,9 @@ describe('the endpoint itself', () => {
     for (const method of ['tasks/list', 'resources/subscribe', 'logging/setLevel', 'x'])
       expect((await send(message(method))).body.error.code).toBe(-32601)
     expect((await send({ jsonrpc: '2.0', method: 'notifications/initialized' })).status).toBe(202)
+    const call = { jsonrpc: '2.0', method: 'tools/call', params: { name: 'one__search', arguments: {} } }
+    const { status, body } = await send(call)
+    expect({ status, code: body.error.code }).toEqual({ status: 400, code: -32_600 })
   })
 
   test('refuses unknown parameters, other methods, and whoever may not come here', async () => {

@@ -10,7 +10,7 @@ import { createFairness } from '../../../src/fairness/fairness.ts'
 import { createOwnerPasses, ownerRequestsPerPassMax } from '../../../src/fairness/passes.ts'
 import { Shares } from '../../../src/fairness/shares.ts'
 import type { Work } from '../../../src/fairness/turns.ts'
-import { createOutcomeReader } from '../../../src/features/gateway/call-outcome.ts'
+import { createOutcomeReader, statedIn } from '../../../src/features/gateway/call-outcome.ts'
 import { auditVerifier } from '../../../src/ops/audit-verifier.ts'
 import { type CallLog, openCallLog } from '../../../src/ops/call-log.ts'
 import { writingCanonical } from '../../../src/schema/canonical-json.ts'
@@ -258,6 +258,23 @@ describe('the outcome of a call', () => {
       if (typeof given === 'string')
         // Of a stream, until its answer.
         expect({ text, isWithin: line.bytesOut <= given.length }).toEqual({ text: given, isWithin: true })
+    })
+
+  for (const [name, given] of [
+    ['a result that breaks off', '{"jsonrpc":"2.0","id":1,"result":{"content":['],
+    ['a large result that breaks off', large({}).slice(0, -2)],
+    ['a request with a result in it', '{"jsonrpc":"2.0","id":1,"method":"x","params":{"result":1}}'],
+    ['a result with something after it', `${JSON.stringify(result({}))} more`],
+    ['two results', JSON.stringify(result({})).repeat(2)],
+    ['two large results', large({}).repeat(2)],
+  ] as const)
+    test(`is none in ${name}`, async () => {
+      for (const begin of ['', ' ']) {
+        answer = begin + given
+        await call('ada/up', 'do')
+        expect(lines().at(-1)).toMatchObject({ tool: 'do', outcome: 'upstream_error' })
+        expect(await statedIn(atOnce, answer, 1)).toEqual({ outcome: 'upstream_error' })
+      }
     })
 
   test('is found in a stream however it is cut, and whatever ends its lines', async () => {
@@ -737,7 +754,8 @@ test('answers are parsed in the time of their owner, and searched where it has n
   const full = { ...counted, parse: () => Promise.reject(rateLimited('full', 1)) }
   for (const type of ['text/event-stream', 'application/json']) {
     const reader = createOutcomeReader(1, type, full)
-    await reader.add(Buffer.from('data: {"jsonrpc":"2.0","id":1,"result":{"isError":true}}\n\n'))
+    const failed = '{"jsonrpc":"2.0","id":1,"result":{"isError":true}}'
+    await reader.add(Buffer.from(type === 'application/json' ? failed : `data: ${failed}\n\n`))
     expect(await reader.stated()).toEqual({ outcome: 'tool_error' })
   }
 })

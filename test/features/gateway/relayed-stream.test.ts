@@ -165,6 +165,12 @@ test('messages are taken one by one until there are enough, and their characters
   expect(taken).toEqual([1, 22, 3])
   await messages(responseOf('text/event-stream', three), 2)
   expect(taken).toEqual([1, 22])
+  // Clients leave events of other types alone.
+  await messages(responseOf('text/event-stream', 'event: ping\ndata: 1\n\nevent: message\ndata: 2\n\n'))
+  expect(taken).toEqual([2])
+  // At the end of a stream no line feed follows a carriage return.
+  await messages(responseOf('text/event-stream', 'data: 1\r\r'))
+  expect(taken).toEqual([1])
   expect(await messages(new Response(null))).toBe(0)
   await expect(messages(responseOf('application/json', 'no'))).rejects.toThrow('The MCP server does not speak MCP')
   // A stream ends there.

@@ -887,6 +887,8 @@ const odd: readonly [what: string, method: string, answer: string][] = [
     'prompts/list',
     `data: {"jsonrpc":"2.0","id":6,"result":{"tools":[${evil}]}}\n\ndata: ${start}"result":{"prompts":[]}}\n\n`,
   ],
+  ['an answer to no request', 'tools/call', `{"jsonrpc":"2.0","id":null,"result":{"tools":[${evil}]}}`],
+  ['an answer without an id', 'tools/call', `{"jsonrpc":"2.0","result":{"tools":[${evil}]}}`],
   ['an answer within a call', 'tools/call', `{"jsonrpc":"2.0","id":6,"result":{"tools":[${evil}]}}`],
   ['two ids', 'tools/call', `${start}"Id":6,"result":{"tools":[${evil}]}}`],
   ['two results', 'tools/list', `${start}"result":{"tools":[${evil}]},"result":{}}`],
