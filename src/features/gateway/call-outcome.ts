@@ -17,8 +17,8 @@ import { openSink } from './relayed-stream.ts'
  */
 const callOutcomeBytesMax = 256 * 1024
 /**
- * The same of an answer that is parsed at once: most are so small, and take 0.2 ms at most. Past it: it is parsed in the
- * time of its owner, or searched.
+ * The same of an answer that is parsed at once: most are so small, and take 0.2 ms at most. Past it: it is parsed in
+ * the time of its owner, or searched.
  */
 const parsedAtOnceBytesMax = 4096
 /** The same of an event: thousands of streams may have one that is not complete. Past it: it is searched. */
