@@ -116,16 +116,21 @@ async function call(connection: string, name: unknown, args?: object, credential
 
 /** A platform whose server answers calls with this stream, however long that stays open. */
 async function answeringCalls(body: ReadableStream<Uint8Array>): Promise<TestPlatform> {
+  // The greeting is not answered.
+  let isMade = false
   const held = await createTestPlatform({
     callLog: log,
     upstream: {
-      send: async (request) =>
-        Buffer.from(request.body ?? '').includes('tools/call')
+      async send(request) {
+        if (!isMade) throw new UpstreamError('down', 'it is')
+        return Buffer.from(request.body ?? '').includes('tools/call')
           ? { status: 200, headers: { 'content-type': 'text/event-stream' }, body }
-          : upstream.send(request),
+          : upstream.send(request)
+      },
     },
   })
   await apiOf(held.fetch, sampleKeys.ada)('PUT /connect/ada/up', { mcpUrl: 'https://up.example.com/mcp' })
+  isMade = true
   return held
 }
 
