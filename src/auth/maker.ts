@@ -1,9 +1,12 @@
 /**
  * The credential by which somebody made a setup ticket, or began a sign-in. Both outlast its request, and not its
- * rights: they are void when the key or a token is revoked, or its user may access the namespace no more.
+ * rights: they are void when the key or a token is revoked, its user may access the namespace no more, or the namespace
+ * has come to another owner.
  */
 
-import { type Caller, callerOfKey, canAccessNamespace, isLive, isOrganizationAdmin } from './authenticate.ts'
+import { createdAtOf } from '../model/organization.ts'
+import { callerOfKey, canAccessNamespace, isLive, isOrganizationAdmin } from './authenticate.ts'
+import type { RequestContext } from './authorizer.ts'
 import type { DirectorySnapshot } from './directory.ts'
 
 export interface Maker {
@@ -12,18 +15,28 @@ export interface Maker {
   readonly tokens: readonly string[]
   /** The organization that the token was minted for. */
   readonly organizationId?: string
+  /** When the namespace was made for its owner. Left out if it was there no more. */
+  readonly namespaceCreatedAt?: string
 }
 
-export function makerOf({ keyId, token }: Caller): Maker {
+/** The maker of what is for a connection of this namespace. */
+export async function makerOf({ caller, directory }: RequestContext, namespace: string): Promise<Maker> {
+  const { keyId, token } = caller
   const tokens = token === undefined ? [] : [...(token.par ?? []), token.jti]
-  return { keyId, tokens, ...(token?.org !== undefined && { organizationId: token.org }) }
+  const record = await directory.namespace(namespace)
+  return {
+    keyId,
+    tokens,
+    ...(token?.org !== undefined && { organizationId: token.org }),
+    ...(record !== undefined && { namespaceCreatedAt: createdAtOf(record) }),
+  }
 }
 
 /** Whether the maker could access the namespace now. A token's expiry does not count: a link is for another person. */
 export async function isStillGood(maker: Maker, namespace: string, directory: DirectorySnapshot): Promise<boolean> {
   if (await directory.isRevoked(maker.tokens.at(-1) ?? '', maker.tokens.slice(0, -1))) return false
   const [key, record] = [await directory.apiKey(maker.keyId), await directory.namespace(namespace)]
-  if (!isLive(key) || record === undefined) return false
+  if (!isLive(key) || record === undefined || createdAtOf(record) !== maker.namespaceCreatedAt) return false
   const { organizationId = key.organizationId } = maker
   if (maker.organizationId !== undefined && !(await isOrganizationAdmin(key, maker.organizationId, directory)))
     return false

@@ -120,7 +120,8 @@ async function commit(
   const privatePart = probing.hasAsked ? contacted(kept, before?.connection, connection, clock.now()) : kept
   const after = { connection, privatePart }
   const change = connectionChange(ref, before, after, deps.quota)
-  const written = connectionBytes(withTicket(links, ref, { ...probed, connection }, makerOf(context.caller)))
+  const maker = await makerOf(context, ref.namespace)
+  const written = connectionBytes(withTicket(links, ref, { ...probed, connection }, maker))
   allowanceOf(request).spend((written.length / 2 ** 20) * writeMsPerMegabyte)
   const committed = await store.commit({ ...change, checks: [...(change.checks ?? []), ended] })
   if (!committed.ok && committed.full.length > 0) {

@@ -33,7 +33,7 @@ export async function visitOf(deps: SharedParts, request: Request): Promise<Visi
   const { stored } = await authorizer.requireConnection(context, 'write', ref)
   const { userId, keyId } = session.caller
   const formToken = session.formToken(`setup ${namespace}/${connectionId}`)
-  const maker = makerOf(session.caller)
+  const maker = await makerOf(context, namespace)
   return { request, ref, stored, action: links.urlOf(ref), formToken, maker, by: { userId, keyId } }
 }
 

@@ -131,6 +131,23 @@ describe('a namespace that gets another owner', () => {
     expect(await since()).toBe(deleted)
   })
 
+  test('ends the tickets that operators made for its connections', async () => {
+    platform = await createTestPlatform({
+      upstream: { send: async () => ({ status: 401, headers: {}, body: new Uint8Array() }) },
+    })
+    const { mock: _, server: __, ...real } = connection
+    const mine = (owner: object) => ({ ...more(owner), connections: [real], views: [] })
+    await load(mine({ userId: 'ada' }))
+    const { mcpUrl } = real
+    const wanted = { mcpUrl, headers: { 'X-Region': 'us' } }
+    const { body } = await apiOf(platform.fetch, sampleKeys.operator)('PUT /connect/moving/weather', wanted)
+    const path = (body.status.setupUrl as string).slice(issuer.length)
+    expect((await platform.fetch(path)).status).toBe(200)
+    await load({})
+    await load(mine({ organizationId: 'acme' }))
+    expect((await platform.fetch(path)).status).toBe(303)
+  })
+
   test('is as old as before if it stayed without its fixture', async () => {
     const ada = apiOf(platform.fetch, sampleKeys.ada)
     await load(more({ userId: 'ada' }))
