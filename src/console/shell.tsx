@@ -75,7 +75,7 @@ export function Shell() {
         <span class="muted">{session.value.userId}</span>
         <Action name="keys" onClick={showKeys} label="Shortcuts" />
         {leave.error !== undefined && <small class="wrong">{leave.error.message}</small>}
-        <Action name="sign-out" isBusy={leave.isBusy} onClick={() => void leave.run()} label="Sign out" />
+        <Action name="sign-out" does={leave} label="Sign out" />
       </header>
       {isAsking && <KeyHelp onClose={() => setAsking(false)} />}
       <div class="frame">

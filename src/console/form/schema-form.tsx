@@ -143,7 +143,7 @@ function Choice(props: PartProps & { readonly choices: readonly unknown[] }) {
       value={value === undefined ? '' : JSON.stringify(value)}
       options={['', ...choices.map((one) => JSON.stringify(one))]}
       names={['', ...choices.map((one) => (typeof one === 'string' ? one : JSON.stringify(one)))]}
-      nothing="left out"
+      nothing={isRequired ? 'choose…' : 'left out'}
       onInput={(text) => onChange(text === '' ? undefined : parseJson(text))}
       foreignHint={schema.description}
       wrong={wrongWith(schema, value, isRequired)}

@@ -30,6 +30,9 @@ const height = 160
 const clock = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit' })
 const dark = matchMedia('(prefers-color-scheme: dark)')
 
+/** A long time in seconds: its milliseconds would not fit. */
+const inWords = (at: number, unit: string) => (unit === 'ms' && at >= 1000 ? `${at / 1000} s` : `${at} ${unit}`)
+
 const shown = (value: number | null | undefined) => (value === null || value === undefined ? '–' : String(value))
 
 export function Chart({ title, unit, times, lines, rest, empty }: ChartProps) {
@@ -132,7 +135,7 @@ function optionsOf(
       {
         ...axis,
         size: 64,
-        values: (_, splits) => splits.map((at) => (Number.isInteger(at) ? `${at} ${unit}` : '')),
+        values: (_, splits) => splits.map((at) => (Number.isInteger(at) ? inWords(at, unit) : '')),
       },
     ],
     series: [

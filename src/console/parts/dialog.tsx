@@ -66,7 +66,7 @@ function Confirm({ name, act, onAct, onClose, children }: ConfirmProps) {
       {children}
       <Wrong error={doing.error} />
       <p>
-        <Action name={name} isMain isBusy={doing.isBusy} onClick={() => void doing.run()}>
+        <Action name={name} isMain does={doing}>
           {deed}
         </Action>{' '}
         <Action name="pause" onClick={onClose} label="Keep it" />

@@ -11,12 +11,13 @@ export function lazy(load: () => Promise<ComponentType>): ComponentType {
   return () => {
     const [error, setError] = useState<Error | undefined>()
     const [, setLoaded] = useState(Loaded !== undefined)
+    const unread = () => setError(new Error('The page could not be loaded, because postern does not answer.'))
     const begin = () => {
       setError(undefined)
       load().then((found) => {
         Loaded = found
         setLoaded(true)
-      }, setError)
+      }, unread)
     }
     useEffect(() => {
       if (Loaded === undefined) begin()

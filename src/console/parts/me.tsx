@@ -1,6 +1,7 @@
 /** The caller, whose rights say which buttons work. */
 
 import type { Me } from '../../model/organization.ts'
+import { hrefOf } from '../address.ts'
 import { useResource } from '../resource.ts'
 import { Field } from './field.tsx'
 
@@ -10,7 +11,11 @@ export const useMe = () => useResource<Me>('/me')
 export const reasonIn = (me: Me | undefined, namespace: string | undefined, operation: string, what: string) =>
   me?.namespaces.find(({ name }) => name === namespace)?.may.includes(operation) === true
     ? undefined
-    : `Your key may not ${what}`
+    : namespace === undefined
+      ? 'Make a namespace first'
+      : `Your key may not ${what}`
+
+export const NewNamespaceLink = () => <a href={`${hrefOf('namespaces')}?new=yes`}>Make a namespace</a>
 
 interface ChoiceProps {
   readonly me: Me | undefined

@@ -33,40 +33,31 @@ interface ActionProps {
   readonly reason?: string | undefined
   readonly type?: 'button' | 'submit'
   readonly onClick?: () => void
+  /** In place of `isBusy` and `onClick`. */
+  readonly does?: { readonly isBusy: boolean; run(): Promise<unknown> }
   readonly for?: string
 }
 
 /** A button. A disabled one says why, and stays in the order of the keyboard. */
-export function Action({
-  name,
-  label,
-  children,
-  isMain,
-  isSmall,
-  isBusy,
-  reason,
-  type,
-  onClick,
-  for: of,
-}: ActionProps) {
-  const isDisabled = reason !== undefined || isBusy === true
+export function Action({ name, label, children, isMain, isSmall, reason, type, ...props }: ActionProps) {
+  const { does, isBusy = does?.isBusy === true, onClick = () => void does?.run() } = props
+  const isDisabled = reason !== undefined || isBusy
   return (
     <>
       <button
         type={type ?? 'button'}
         class={isMain === true ? 'main' : isSmall === true ? 'small' : undefined}
         data-action={name}
-        data-for={of}
+        data-for={props.for}
         data-reason={reason}
         aria-disabled={isDisabled}
         title={reason}
         onClick={(event) => {
           if (isDisabled) event.preventDefault()
-          else onClick?.()
+          else onClick()
         }}
       >
-        {label ?? children}
-        {isBusy === true && <Busy />}
+        {label ?? children} {isBusy && <Busy />}
       </button>
       {reason !== undefined && <small class="reason">{reason}</small>}
     </>

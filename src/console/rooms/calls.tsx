@@ -80,11 +80,11 @@ const columns: readonly Column<ShownCall>[] = [
   },
   {
     title: 'Outcome',
-    width: 'wide',
+    width: 'medium',
     cell: ({ outcome, constraint }) => (
       <>
         <State level={levelOf(outcome)}>{wordsOf(outcome)}</State>
-        {constraint !== undefined && <code class="muted"> {constraint}</code>}
+        <div class="clipped">{constraint !== undefined && <code class="muted">{constraint}</code>}</div>
       </>
     ),
   },
@@ -157,7 +157,7 @@ export function Calls() {
           <span data-part="live" data-state={live.state} class="muted">
             {live.state === 'live' ? '● live' : live.state === 'off' ? 'not connected, trying again' : 'paused'}
           </span>
-          <Action name="export" isBusy={save.isBusy} onClick={() => void save.run()} label="Export" />
+          <Action name="export" does={save} label="Export" />
           <Action name="pause" onClick={() => setLive(!isLive)}>
             {isLive ? 'Pause' : 'Resume'}
           </Action>

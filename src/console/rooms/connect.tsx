@@ -7,7 +7,7 @@ import { address, filter, go, hrefOf } from '../address.ts'
 import { useEvents } from '../events.ts'
 import { Field } from '../parts/field.tsx'
 import { Foreign } from '../parts/foreign.tsx'
-import { NamespaceChoice, useMe } from '../parts/me.tsx'
+import { NamespaceChoice, NewNamespaceLink, useMe } from '../parts/me.tsx'
 import { Copied, When } from '../parts/parts.tsx'
 import { Code } from '../parts/request.tsx'
 import { Room } from '../parts/room.tsx'
@@ -107,12 +107,18 @@ export function Connect() {
         </>
       }
     >
-      {data !== undefined && (
+      {data === undefined ? (
         <p>
-          The client needs this URL, and signs in by itself: <Copied text={data.url} />
+          There are no namespaces yet. <NewNamespaceLink /> and a connection in it.
         </p>
+      ) : (
+        <>
+          <p>
+            The client needs this URL, and signs in by itself: <Copied text={data.url} />
+          </p>
+          <Waiting namespace={namespace} id={id} />
+        </>
       )}
-      <Waiting namespace={namespace} id={id} />
       {step !== undefined && (
         <section>
           <h2>

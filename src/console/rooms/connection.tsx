@@ -111,9 +111,7 @@ function OwnHealth({ namespace, path, health: { now, change } }: PartProps) {
       ) : (
         <HealthLine health={now} namespace={namespace} onChange={change} />
       )}{' '}
-      {now?.action?.kind !== 'test' && (
-        <Action name="test" isBusy={test.isBusy} onClick={() => void test.run()} label="Test it" />
-      )}
+      {now?.action?.kind !== 'test' && <Action name="test" does={test} label="Test it" />}
       {test.done === true && <span role="status">Tested just now.</span>}
       <Wrong error={test.error} />
     </section>

@@ -10,7 +10,7 @@ import { after, type Page, stateOf, usePages } from '../pages.ts'
 import { Field, Form, useDraft } from '../parts/field.tsx'
 import { Foreign } from '../parts/foreign.tsx'
 import { HealthLine } from '../parts/health-line.tsx'
-import { NamespaceChoice, reasonIn, useMe } from '../parts/me.tsx'
+import { NamespaceChoice, NewNamespaceLink, reasonIn, useMe } from '../parts/me.tsx'
 import { ConnectionId, createConnection } from '../parts/new-connection.tsx'
 import { Action } from '../parts/parts.tsx'
 import { Room } from '../parts/room.tsx'
@@ -92,7 +92,8 @@ export function Connections() {
   useEvents<Health & { namespace: string }>('connection', ({ namespace: changed, ...health }) => {
     if (changed === namespace) change(health)
   })
-  const state = stateOf(pages)
+  const isNowhere = me.data !== undefined && namespace === undefined
+  const state = isNowhere ? { ...me, isEmpty: true } : stateOf(pages)
   const { isEmpty } = state
   const isFiltered = filters !== '' || isUnwell
   const reason = reasonIn(me.data, namespace, 'connections:write', 'make connections here')
@@ -124,7 +125,7 @@ export function Connections() {
             label="Health"
             value={of('level')}
             options={['', 'attention']}
-            names={['any', 'needs somebody']}
+            names={['any', 'down or needs somebody']}
             onInput={(level) => filter({ level })}
           />
           {!isUnwell && (
@@ -146,7 +147,7 @@ export function Connections() {
                   const named = key !== '' && rest.length > 0 ? { [`metadata.${key}`]: rest.join('=') } : {}
                   filter({ ...(member !== undefined && { [member]: '' }), ...named })
                 }}
-                placeholder="like team=crm"
+                placeholder="key=value, like team=crm"
               />
             </>
           )}
@@ -160,12 +161,8 @@ export function Connections() {
             ? 'No connection here needs somebody.'
             : isFiltered
               ? 'No connection fits.'
-              : 'There are no connections here yet.'}{' '}
-          {!isFiltered && (
-            <>
-              <a href={hrefOf('servers')}>Find a server</a> to connect to.
-            </>
-          )}
+              : 'There are no connections here yet. '}
+          {isNowhere ? <NewNamespaceLink /> : !isFiltered && <a href={hrefOf('servers')}>Find a registered server</a>}
         </p>
       )}
       {!isEmpty && pages !== undefined && (

@@ -81,7 +81,7 @@ function SigningKeys() {
         ))}
       </ul>
       <Wrong error={keys.error ?? rotate.error} />
-      <Action name="save" isBusy={rotate.isBusy} onClick={() => void rotate.run()} label="Rotate" />
+      <Action name="save" does={rotate} label="Rotate" />
     </section>
   )
 }

@@ -19,8 +19,8 @@ interface Listed {
 const columns: readonly Column<Listed>[] = [
   { title: 'Namespace', cell: ({ name }) => <a href={hrefOf('namespaces', name)}>{name}</a> },
   {
-    title: 'In it',
-    cell: ({ name }) => <a href={`${hrefOf('connections')}?namespace=${encodeURIComponent(name)}`}>connections</a>,
+    title: 'Connections',
+    cell: ({ name }) => <a href={`${hrefOf('connections')}?namespace=${encodeURIComponent(name)}`}>show them</a>,
   },
 ]
 
@@ -169,7 +169,7 @@ function Settings({ path, namespace, reason, onSaved }: SettingsProps) {
           name={name}
           label={label}
           value={typed[name] ?? ''}
-          type="lines"
+          type={name === 'title' ? 'text' : 'lines'}
           onInput={(text) => setTyped({ ...typed, [name]: text })}
         />
       ))}

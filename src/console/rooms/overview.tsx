@@ -1,11 +1,11 @@
 /** What somebody reaches, what is unwell, and what was called lately. */
 
-import { useState } from 'preact/hooks'
 import type { Overview as OverviewBody } from '../../model/health.ts'
 import { hrefOf } from '../address.ts'
 import { CallCharts } from '../parts/call-charts.tsx'
 import { HealthLine } from '../parts/health-line.tsx'
-import { Action, State } from '../parts/parts.tsx'
+import { NewNamespaceLink } from '../parts/me.tsx'
+import { State } from '../parts/parts.tsx'
 import { Room } from '../parts/room.tsx'
 import { useEveryMinute, useResource } from '../resource.ts'
 
@@ -31,8 +31,9 @@ export function Overview() {
     >
       {data?.connections.total === 0 && (
         <p>
-          There are no connections yet. <a href={hrefOf('servers')}>Find a server</a> and connect to it, or make one
-          with <code>postern connection add</code>.
+          There are no connections yet. <NewNamespaceLink />, then{' '}
+          <a href={`${hrefOf('connections')}?new=yes`}>connect to a server by its URL</a>, or{' '}
+          <a href={hrefOf('servers')}>find a registered one</a>.
         </p>
       )}
       {data !== undefined && (
@@ -70,15 +71,15 @@ export function Overview() {
               <p class="muted">Sample traffic is on: this server calls mocks of the sample once a second.</p>
             )}
           </section>
-          {data.attention.length > 0 && <Attention attention={data.attention} />}
+          {data.attention.length > 0 && <Attention {...data} />}
           <section>
             <h2>Server</h2>
             <p>
               <State level={data.store.ok ? 'ok' : 'down'}>the store works</State>
               {data.store.freeBytes !== undefined && (
-                <span class="muted"> {Math.round(data.store.freeBytes / 2 ** 30)} GB free on its disk</span>
-              )}{' '}
-              <span class="muted">version {data.version}</span>
+                <span class="muted"> · {Math.round(data.store.freeBytes / 2 ** 30)} GB free on its disk</span>
+              )}
+              <span class="muted"> · version {data.version}</span>
             </p>
           </section>
         </>
@@ -87,17 +88,13 @@ export function Overview() {
   )
 }
 
-/** Connections that are shown before somebody asks for all. */
-const shownFirst = 6
-
-function Attention({ attention }: Pick<OverviewBody, 'attention'>) {
-  const [isWhole, setWhole] = useState(false)
-  const shown = isWhole ? attention : attention.slice(0, shownFirst)
+function Attention({ attention, connections }: OverviewBody) {
+  const more = connections.attention + connections.down - attention.length
   return (
     <section data-part="attention">
       <h2>What needs somebody</h2>
       <ul class="rows pairs">
-        {shown.map((one) => (
+        {attention.map((one) => (
           <li
             key={`${one.namespace}/${one.connectionId}`}
             data-id={`${one.namespace}/${one.connectionId}`}
@@ -110,11 +107,10 @@ function Attention({ attention }: Pick<OverviewBody, 'attention'>) {
           </li>
         ))}
       </ul>
-      {shown.length < attention.length && (
-        <p>
-          <Action name="more" onClick={() => setWhole(true)}>
-            Show all {attention.length}
-          </Action>
+      {more > 0 && (
+        <p class="muted">
+          {more} more are listed under <a href={`${hrefOf('connections')}?level=attention`}>Connections</a>, by
+          namespace.
         </p>
       )}
     </section>

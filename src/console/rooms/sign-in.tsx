@@ -1,6 +1,6 @@
 /** The sign-in room, at whatever address somebody came to. */
 
-import { useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import type { ConsoleSessionBody } from '../../model/console.ts'
 import { ask, base, lastUser, session, tellTabs } from '../interface.ts'
 import { Brand } from '../parts/brand.tsx'
@@ -15,12 +15,11 @@ export function SignIn() {
     session.value = await ask<ConsoleSessionBody>('POST', '/console/session', { body: { key } })
     tellTabs()
   })
+  useEffect(() => document.querySelector<HTMLElement>('[data-field="key"]')?.focus(), [])
   return (
     <div class="frame alone">
       <Room name="sign-in" title="Sign in to postern">
-        {lastUser.value !== undefined && (
-          <p role="status">Your session has ended. What was not answered was not done.</p>
-        )}
+        {lastUser.value !== undefined && <p role="status">Your session has ended. The text that you typed is kept.</p>}
         <p class="muted">
           <span class="brand">
             <Brand />

@@ -3,7 +3,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Coverage, Diff, Explanation, LintAnswer, Suggestion } from '../../model/explain.ts'
 import { address, filter, hrefOf } from '../address.ts'
-import { ask } from '../interface.ts'
+import { ask, Refused } from '../interface.ts'
 import { parseJson, readJson } from '../json.ts'
 import { Field, Form, showWrong, useDraft } from '../parts/field.tsx'
 import { Foreign } from '../parts/foreign.tsx'
@@ -71,8 +71,9 @@ export function Tokens() {
     ask<{ token: string; expiresAt: string }>('POST', '/tokens', { body: { policy: policyOf(policy) } }),
   )
   const take = useAction(async () => {
-    await ask('POST', '/tokens/revoke', { body: { token: mint.done?.token } })
-    return 'It is revoked.'
+    const token = mint.done?.token
+    await ask('POST', '/tokens/revoke', { body: { token } })
+    return token
   })
   const suggest = useAction(async () => {
     const suggestion = await ask<Suggestion>('POST', '/tokens/suggest', { body: {} })
@@ -86,12 +87,7 @@ export function Tokens() {
       actions={
         <>
           <Action name="open" onClick={() => write(example)} label="Start over" />
-          <Action
-            name="suggest"
-            isBusy={suggest.isBusy}
-            onClick={() => void suggest.run()}
-            label="Suggest from my calls"
-          />
+          <Action name="suggest" does={suggest} label="Suggest from my calls" />
         </>
       }
     >
@@ -106,7 +102,7 @@ export function Tokens() {
             value={policy}
             onInput={write}
             type="json"
-            error={answers.error instanceof SyntaxError ? 'is not JSON' : answers.error?.message}
+            error={answers.error instanceof SyntaxError ? 'is not JSON' : wrongIn(answers.error)}
           />
           <Action
             name="mint"
@@ -119,20 +115,17 @@ export function Tokens() {
           />{' '}
           <Action name="lint" onClick={() => setRound(round + 1)} label="Check it again" /> <CopyLink policy={policy} />
           <Wrong error={mint.error} />
-          {mint.done !== undefined && (
+          {mint.done !== undefined && take.done === mint.done.token && (
+            <p role="status">
+              <code>{idOf(mint.done.token)}</code> is revoked.
+            </p>
+          )}
+          {mint.done !== undefined && take.done !== mint.done.token && (
             <p data-part="minted" role="status">
               Copy it now; it is never shown again. It ends <When at={mint.done.expiresAt} />:{' '}
               <Copied text={mint.done.token} /> Its id, by which you can revoke it later:{' '}
               <code>{idOf(mint.done.token)}</code>{' '}
-              <Action
-                name="remove"
-                for="minted"
-                isSmall
-                isBusy={take.isBusy}
-                onClick={() => void take.run()}
-                label="Revoke it"
-              />{' '}
-              {take.done}
+              <Action name="remove" for="minted" isSmall does={take} label="Revoke it" />
             </p>
           )}
           <AsText request={{ method: 'POST', path: '/tokens', body: bodyText(policy) }} />
@@ -150,6 +143,10 @@ export function Tokens() {
 /** The id in a token's claims, which are in base64url. */
 const idOf = (token: string): string =>
   JSON.parse(atob((token.split('.')[1] ?? '').replaceAll('-', '+').replaceAll('_', '/'))).jti
+
+/** The fault of the policy; undefined where postern does not answer. */
+const wrongIn = (error: Error | undefined) =>
+  error instanceof Refused && error.status === 0 ? undefined : error?.message
 
 const bodyText = (policy: string) => JSON.stringify({ policy: readablePolicy(policy) ?? [] })
 
@@ -297,9 +294,8 @@ function Explain({ policy }: { readonly policy: string }) {
       <Action name="explain" type="submit" isBusy={explain.isBusy} label="Explain" />{' '}
       <Action
         name="revoke"
-        isBusy={revoke.isBusy}
+        does={revoke}
         reason={token === '' ? 'Paste a token, or its id, to revoke it' : undefined}
-        onClick={() => void revoke.run()}
         label="Revoke this token"
       />
       {revoke.done !== undefined && <p role="status">{revoke.done}</p>}
