@@ -172,6 +172,11 @@ describe.skipIf(!isHere('Chromium'))('in a browser', () => {
     await page.click('[data-action="revoke"]')
     await page.waitForSelector('text=The token is revoked')
     expect((await me()).status).toBe(401)
+    // One that is revoked beside it gives its place to these words, and the next one has its own.
+    await page.click('[data-action="remove"]')
+    await page.waitForSelector('[data-part="minted"]', { state: 'detached' })
+    await page.click('[data-action="mint"]')
+    await page.waitForSelector('[data-part="minted"]')
     // A shared address has the policy and the request, and never a token.
     expect(page.url()).not.toContain(minted)
     expect(faults).toEqual([])
@@ -391,6 +396,26 @@ describe.skipIf(!isHere('Chromium'))('in a browser', () => {
     await page.waitForSelector('[data-part="tools"] >> text=They are known once somebody has signed in.')
     expect(asked).toContain('/connect/northwind/.health')
     expect(asked).not.toContain('/connect/northwind/mail-hana/.tools')
+    await context.close()
+  })
+
+  test('a user without a namespace is shown where to begin (needs Chromium)', async () => {
+    const made = await fetch(`${shared.server.url}/api-keys`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${sampleKeys.operator}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ userId: 'somebody-new' }),
+    })
+    const { key } = (await made.json()) as { key: string }
+    const { context, page } = await openPage(browser, shared.server.url)
+    await signIn(page, '', key)
+    for (const name of ['overview', 'connections', 'connect']) {
+      await page.goto(at(name === 'overview' ? '' : `/${name}`))
+      await room(page, name, 'empty')
+      await page.waitForSelector('main a[href$="/namespaces?new=yes"]')
+    }
+    expect(await page.locator('[data-part="waiting"]').count()).toBe(0)
+    await page.goto(at('/connections'))
+    await page.waitForSelector('[data-action="create"][data-reason="Make a namespace first"]')
     await context.close()
   })
 
