@@ -31,6 +31,8 @@ export async function verifyAudit(
   { stdout, stderr }: Terminal,
   files: readonly string[],
 ): Promise<void> {
+  if (hash !== undefined && !/^[0-9a-f]{64}$/.test(hash))
+    throw new CommandError(`--hash: ${hash} is no hash of an entry, which has 64 digits of 0-9 and a-f`, 2)
   const paths = files.length > 0 ? files : [join(data, 'audit.jsonl')]
   const verifier = auditVerifier(hash)
   for (const path of paths) {

@@ -357,5 +357,5 @@ export async function trafficOf(config: ServeConfig, running: Running, sample: F
 /** On stdout and not in the log: logs are kept and shipped, and this key may access everything. */
 function operatorKeyBlock(key: string): string {
   const line = '─'.repeat(72)
-  return `${line}\n  Operator key, shown this once. It may access everything: keep it safe.\n\n  ${key}\n${line}\n`
+  return `${line}\n  Operator key, shown only once. It may access everything: keep it safe.\n\n  ${key}\n${line}\n`
 }

@@ -40,9 +40,9 @@ export interface ExplainFlags extends Place {
   readonly rpc?: string
 }
 
-const needsServer = 'needs a running server: name its base URL with --url, or log in'
+const needsServer = 'needs a running server: name its base URL with --url'
 
-/** Resolves with 1 if a described request is refused. Throws CommandError: for no token, and 2 for wrong usage. */
+/** Resolves with 1 if the token, or a described request, is refused. Throws CommandError: for no token, and 2 for wrong usage. */
 export async function explainToken(
   flags: ExplainFlags,
   { stdout, stderr }: Terminal,
@@ -71,10 +71,11 @@ export async function explainToken(
   const within = claims.org === undefined ? '' : ' within the organization'
   if (blocks.length === 0) lines.push(`No policy: it may do all that its user may${within}.`)
   const described = describedBy(flags)
-  const answer = described && requestLines(blocks, described, reasonItIsRefused(claims, known, now))
+  const refusal = reasonItIsRefused(claims, known, now)
+  const answer = described && requestLines(blocks, described, refusal)
   if (answer !== undefined) lines.push('', ...answer.lines)
   stdout(`${lines.map(oneLine).join('\n')}\n`)
-  return answer?.allowed === false ? 1 : 0
+  return (answer?.allowed ?? refusal === undefined) ? 0 : 1
 }
 
 /** The reason why the token is refused for every request, or undefined. */

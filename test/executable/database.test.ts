@@ -50,7 +50,7 @@ describe.skipIf(!isHere('PostgreSQL'))('three replicas on a database (needs Post
   test('one makes the secret, the operator key and the fixtures; the others find them', () => {
     const told = (what: string) => replicas.map(({ stdout, stderr }) => `${stdout()}${stderr()}`.includes(what))
     expect(told('made the instance secret')).toEqual([true, false, false])
-    expect(told('Operator key, shown this once')).toEqual([true, false, false])
+    expect(told('Operator key, shown only once')).toEqual([true, false, false])
     expect(told('"fixtures loaded"')).toEqual([true, false, false])
   })
 

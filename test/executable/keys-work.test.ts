@@ -147,7 +147,7 @@ describe('the log and token explain say why a credential is not accepted', () =>
     ])
     expect(second.stderr()).not.toContain(token.split('.')[2] ?? '')
     const plain = await explain()
-    expect(plain).toMatchObject({ code: 0, stdout: expect.stringContaining('served under: http://localhost:9001\n') })
+    expect(plain).toMatchObject({ code: 1, stdout: expect.stringContaining('served under: http://localhost:9001\n') })
     expect(await explain('--namespace', 'ada')).toMatchObject({
       code: 1,
       stdout: expect.stringContaining('Refused: the token was issued under another base URL, 401.\n'),

@@ -8,6 +8,7 @@ import type { CommandContext, RemoteCommands } from './context.ts'
 
 interface Flags {
   readonly for: ClientName
+  readonly connection?: string
   readonly name?: string
 }
 
@@ -15,16 +16,23 @@ export function addClientConfigCommand(postern: Command, { remote }: RemoteComma
   remote(postern, 'client-config', 'print the configuration of a client for an endpoint, without any credential')
     .argument('<endpoint>', 'NAMESPACE, or NAMESPACE/VIEW')
     .addOption(new Option('--for <client>', 'the client').choices(clientNames).makeOptionMandatory())
-    .option('--name <name>', 'the name that the client gives it (default: NAMESPACE, or NAMESPACE-VIEW)')
+    .option('--connection <id>', 'for this connection of the namespace alone')
+    .option(
+      '--name <name>',
+      'the name that the client gives it (default: NAMESPACE, NAMESPACE-VIEW, or the id of the connection)',
+    )
     .run(async ({ flags, request, stdout, stderr }: CommandContext<Flags>, endpoint: string) => {
       const [namespace = '', view, ...rest] = endpoint.split('/')
       if (rest.length > 0) throw new CommandError(`${endpoint}: is no endpoint: write NAMESPACE or NAMESPACE/VIEW`, 2)
-      const query = view === undefined ? '' : `?view=${encodeURIComponent(view)}`
-      const missing = `there is no endpoint ${endpoint}, or you have no access to it`
+      const { connection } = flags
+      const parts = { ...(view !== undefined && { view }), ...(connection !== undefined && { connection }) }
+      const query = Object.keys(parts).length === 0 ? '' : `?${new URLSearchParams(parts)}`
+      const asked = connection === undefined ? endpoint : `${endpoint}/${connection}`
+      const missing = `there is no endpoint ${asked}, or you have no access to it`
       const path = `/connect/${pathSegment(namespace)}/.clients${query}`
       const { url } = await request('GET', path, { reads: RecipeList, missing })
       const base = url.slice(0, url.indexOf('/connect/'))
-      const name = flags.name ?? endpointName(namespace, view)
+      const name = flags.name ?? connection ?? endpointName(namespace, view)
       const { content, file, command, link } = recipeOf(flags.for, { base, namespace, url, name })
       stdout(content)
       stderr(`belongs in ${file}\n`)

@@ -28,7 +28,7 @@ const states: Readonly<Record<string, string>> = {
   disconnected: 'is disconnected',
   auth_required: 'needs a sign-in',
   input_required: 'needs input',
-  error: 'cannot be used',
+  error: 'is saved, but cannot be used yet',
 }
 
 const Server = Type.Object({ connections: Type.Array(Type.Object({ deploymentUrl: OptionalText })) })
@@ -39,10 +39,10 @@ const Server = Type.Object({ connections: Type.Array(Type.Object({ deploymentUrl
  */
 async function requireSameServer(
   { request }: Pick<CommandContext<ConnectionFlags>, 'request'>,
-  path: string,
-  { id, target, isMocked }: { readonly id: string; readonly target: string; readonly isMocked: boolean },
+  { namespace, id }: { readonly namespace: string; readonly id: string },
+  { target, isMocked }: { readonly target: string; readonly isMocked: boolean },
 ): Promise<void> {
-  const there = await request('GET', path, { reads: Connection }).catch((error) => {
+  const there = await request('GET', pathOf(namespace, id), { reads: Connection }).catch((error) => {
     // Somebody who may not read it learns of the rest from the write.
     if (error instanceof CommandError && (error.status === 404 || error.status === 403)) return undefined
     throw error
@@ -54,7 +54,7 @@ async function requireSameServer(
   if (isSame && given === there.mcpUrl) return
   const leads = `${id} exists, and ${there.mock?.enabled === true ? 'is a mock of' : 'leads to'} ${there.mcpUrl}`
   throw new CommandError(
-    `${leads}: delete it with \`postern connection rm ${id}\` first, to add it with another server`,
+    `${leads}: delete it with \`postern connection rm ${id} -n ${namespace}\` first, to add it with another server`,
   )
 }
 
@@ -84,9 +84,9 @@ export function addConnectionCommands(postern: Command, { inNamespace }: RemoteC
       }
       if (/^[\w.-]+:\d+/.test(target)) throw new CommandError(`${target}: a URL begins with http:// or https://`, 2)
       if (!isConnectionId(id)) throw new CommandError(`${id}: ${ConnectionId['errorMessage']}`, 2)
-      const path = pathOf(await context.namespace(), id)
-      await requireSameServer(context, path, { id, target, isMocked: mock === true })
-      const made = await context.request('PUT', path, { body, reads: Connection })
+      const namespace = await context.namespace()
+      await requireSameServer(context, { namespace, id }, { target, isMocked: mock === true })
+      const made = await context.request('PUT', pathOf(namespace, id), { body, reads: Connection })
       const { state, setupUrl, message } = made.status
       const next = setupUrl === undefined ? '' : `: open ${setupUrl}`
       const refusal = state === 'auth_required' && headerFile !== undefined ? 'refuses these headers, or ' : ''
@@ -143,6 +143,8 @@ export function addConnectionCommands(postern: Command, { inNamespace }: RemoteC
     .run(async (context: CommandContext<{ instructions?: string }>, id: string, pairs: string[]) => {
       const namespace = await context.namespace()
       const { instructions } = context.flags
+      if (pairs.length === 0 && instructions === undefined)
+        throw new CommandError(`nothing to accept: name TOOL=HASH as \`postern connection pins ${id}\` shows them`, 2)
       const body = { accept: readPairs(pairs), ...(instructions !== undefined && { instructions }) }
       const options = { ...noConnection(namespace, id), body, reads: PinList }
       const accepted = await context.request('POST', `${pathOf(namespace, id)}/.pins`, options)

@@ -303,7 +303,9 @@ async function sendUpstream(deps: GatewayDeps, call: AuthorizedCall, exchange: E
   if (status.state === 'disconnected' || connection.transport === 'uplink' || connection.mcpUrl === null) {
     throw new PlatformError(
       'upstream_error',
-      'The connection has no MCP server that can be reached: `postern connection test` says why',
+      connection.transport === 'uplink'
+        ? 'The server of this connection dials in by itself, and has not done so'
+        : 'The server of this connection is not there now: give the connection a server again',
       { id },
     )
   }
