@@ -314,7 +314,7 @@ const isWildcard = (host: string) => host === '0.0.0.0' || host === '::'
 export async function serve(config: ServeConfig, dataPath: string, terminal: Terminal): Promise<void> {
   const hangUp = ignoredHangUp()
   const running = await start(config, dataPath, terminal)
-  if (running.operatorKey !== undefined) terminal.stdout(operatorKeyBlock(running.operatorKey))
+  if (running.operatorKey !== undefined) terminal.stdout(operatorKeyBlock(running.operatorKey, running.url))
   const { database } = running.folder
   const durability = (await database?.health())?.durability
   running.log.info('started', { version, url: running.url, data: dataPath, ...(durability && { durability }) })
@@ -355,7 +355,15 @@ export async function trafficOf(config: ServeConfig, running: Running, sample: F
 }
 
 /** On stdout and not in the log: logs are kept and shipped, and this key may access everything. */
-function operatorKeyBlock(key: string): string {
+function operatorKeyBlock(key: string, url: string): string {
   const line = '─'.repeat(72)
-  return `${line}\n  Operator key, shown only once. It may access everything: keep it safe.\n\n  ${key}\n${line}\n`
+  return `${line}
+  Operator key, shown only once. It may access everything: keep it safe.
+
+  ${key}
+
+  Log in with it: postern login ${url}
+  The first steps: ${url}/docs/company
+${line}
+`
 }

@@ -42,7 +42,10 @@ export interface ExplainFlags extends Place {
 
 const needsServer = 'needs a running server: name its base URL with --url'
 
-/** Resolves with 1 if the token, or a described request, is refused. Throws CommandError: for no token, and 2 for wrong usage. */
+/**
+ * Resolves with 1 if the token, or a described request, is refused. Throws CommandError: for no token, and 2 for wrong
+ * usage.
+ */
 export async function explainToken(
   flags: ExplainFlags,
   { stdout, stderr }: Terminal,

@@ -403,6 +403,9 @@ test('a token that may call tools of one namespace needs no more to call them', 
     ),
   })
   expect((await as('x', ['token', 'mint', '--operation', 'exec'], { env })).code).toBe(2)
+  // A token that nobody can use is minted, and the mistake is named beside it.
+  const misspelt = await as('op4', ['token', 'mint', '-n', 'narow'], { env })
+  expect([misspelt.code, misspelt.stderr]).toEqual([0, expect.stringMatching(/^warning empty-scope at policy\[0\]/)])
 
   // The same, explained: by the holder, by the key that minted it, and before it is minted.
   const list = await as('x', ['token', 'explain', '--namespace', 'narrow'], holder)
@@ -424,7 +427,7 @@ test('a token that may call tools of one namespace needs no more to call them', 
   // Its mistakes, compared, and made of the calls above.
   const lint = await as('op4', ['token', 'lint', file], { env })
   const unused =
-    'info    wider-than-used at policy: allows 1 tool that you did not call in the last 30 days, send_alert\n'
+    'info    wider-than-used at policy: allows 1 tool that you did not call in the last 30 days: send_alert\n'
   expect([lint.code, lint.stderr, lint.stdout]).toEqual([0, '', unused])
   const wide = join(place.folder, 'wide.json')
   writeFileSync(wide, '[{"rpcReqMatch":{"params.name":"get"}}]')

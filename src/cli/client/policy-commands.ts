@@ -1,6 +1,6 @@
 /** `postern token lint`, `diff` and `suggest`: questions about policies, which the platform answers. */
 
-import { Type } from '@sinclair/typebox'
+import { type Static, Type } from '@sinclair/typebox'
 import type { Command } from 'commander'
 import { CommandError } from '../../errors.ts'
 import { rpcDepthMax } from '../../limits.ts'
@@ -10,17 +10,16 @@ import { parseJson, readInput } from '../json-input.ts'
 import type { CommandContext, RemoteCommands } from './context.ts'
 
 // The fields that the commands read of answers.
-const Linted = Type.Object({
-  findings: Type.Array(
-    Type.Object({
-      code: Type.String(),
-      severity: Type.String(),
-      place: Type.String(),
-      other: nullable(Type.String()),
-      words: Type.String(),
-      examples: Type.Array(Type.String()),
-    }),
-  ),
+const Found = Type.Object({
+  code: Type.String(),
+  severity: Type.String(),
+  place: Type.String(),
+  other: nullable(Type.String()),
+  words: Type.String(),
+  examples: Type.Array(Type.String()),
+})
+export const Linted = Type.Object({
+  findings: Type.Array(Found),
   searched: Type.Object({ complete: Type.Boolean() }),
 })
 const Diffed = Type.Object({ verdict: Type.String(), refusedBy: nullable(Type.String()), words: Type.String() })
@@ -54,14 +53,17 @@ function readSubject(file: string): { readonly policy: unknown } | { readonly to
   return { policy: [parseJson(text, file === '-' ? 'stdin' : file, rpcDepthMax)].flat() }
 }
 
+export function findingLine({ severity, code, place, other, words, examples }: Static<typeof Found>): string {
+  const beside = other === null ? '' : ` (${other})`
+  const some = examples.length === 0 ? '' : `: ${examples.join(', ')}`
+  return `${severity.padEnd(7)} ${code} at ${place}${beside}: ${words}${some}`
+}
+
 /** Resolves with the exit code: 1 for an error, with `--strict` for a warning, too. */
 async function lint({ flags, request, say, stderr }: CommandContext<{ strict?: boolean }>, file: string) {
   const linted = await request('POST', '/tokens/lint', { body: readSubject(file), reads: Linted })
   const { findings, searched } = linted
-  const lines = findings.map(({ severity, code, place, other, words, examples }) => {
-    const beside = other === null ? '' : ` (${other})`
-    return `${severity.padEnd(7)} ${code} at ${place}${beside}: ${[words, ...examples].join(', ')}`
-  })
+  const lines = findings.map(findingLine)
   if (lines.length === 0) lines.push('no findings')
   for (const line of flags.json === true ? [''] : lines) say(linted, line)
   if (!searched.complete) stderr('Not everything was searched or decided.\n')

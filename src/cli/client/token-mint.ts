@@ -6,6 +6,7 @@ import { CommandError } from '../../errors.ts'
 import { operationKinds, resourceTypes } from '../../model/constraint.ts'
 import { readJsonFile, readPairs } from '../json-input.ts'
 import { type CommandContext, many, type RemoteCommands } from './context.ts'
+import { findingLine, Linted } from './policy-commands.ts'
 
 type Rule = 'namespace' | 'resource' | 'operation' | 'connection' | 'metadata' | 'rpc'
 
@@ -30,6 +31,9 @@ export function addMintCommand(token: Command, { remote }: RemoteCommands): void
     .option('--organization <id>', 'organization that the token acts for')
     .run(mintToken)
 }
+
+/** Findings of a token that nobody can use: it was minted with a mistake. */
+const uselessCodes = new Set(['contradiction', 'empty-scope', 'handshake-refused'])
 
 /** Prints the token alone, so that a script can keep it. */
 async function mintToken({ flags, request, say, stderr }: CommandContext<MintFlags>): Promise<void> {
@@ -56,6 +60,10 @@ async function mintToken({ flags, request, say, stderr }: CommandContext<MintFla
     throw new CommandError(text, exitCode, { code, status })
   })
   say(minted, minted.token)
+  if (isGiven) {
+    const { findings } = await request('POST', '/tokens/lint', { body: { token: minted.token }, reads: Linted })
+    for (const one of findings) if (uselessCodes.has(one.code)) stderr(`${findingLine(one)}\n`)
+  }
   if (!isGiven && organization === undefined)
     stderr('This token may do all that you may. --namespace, --connection, --operation and --rpc narrow one.\n')
 }
