@@ -51,6 +51,7 @@ async function login(given: string, flags: ClientFlags, terminal: Terminal): Pro
   writeHosts(process.env, { current: url, keys: { ...keys, [url]: key } })
   const isOther = keys[url] !== undefined && keys[url] !== key
   say(me, `logged in to ${url} as ${me.userId}${isOther ? ', in place of another key' : ''}`)
+  if (process.env['POSTERN_TOKEN']) terminal.stderr('POSTERN_TOKEN is set: commands use it in place of this login\n')
 }
 
 /** Forgets the key of a platform; of the current one, if none is named. */
