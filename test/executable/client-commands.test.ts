@@ -224,8 +224,10 @@ test('views, pins and the registry, by commands', async () => {
   expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining('read .pins again')])
   const none = await as('op', ['connection', 'accept', 'one'], inShop)
   expect([none.code, none.stderr]).toEqual([2, expect.stringContaining('nothing to accept: name TOOL=HASH')])
-  const other = await as('op', ['connection', 'add', 'one', 'http://127.0.0.1:1/mcp', '--mock'], inShop)
-  expect(other.stderr).toContain('`postern connection rm one -n shop`')
+  for (const more of [[], ['--mock']]) {
+    const other = await as('op', ['connection', 'add', 'one', 'http://127.0.0.1:1/mcp', ...more], inShop)
+    expect(other.stderr).toContain('`postern connection rm one -n shop`')
+  }
   const config = await works('op', 'client-config shop --connection one --for cursor')
   expect(JSON.parse(config)).toEqual({ mcpServers: { one: { url: `${server.url}/connect/shop/one/mcp` } } })
 

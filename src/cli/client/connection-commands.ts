@@ -49,14 +49,16 @@ async function requireSameServer(
   })
   if (there === undefined) return
   const isSame = (there.mock?.enabled === true) === isMocked
-  // Another URL is refused by the write.
-  const given = /^https?:/.test(target) ? there.mcpUrl : await urlOfServer(request, target)
-  if (isSame && given === there.mcpUrl) return
+  const given = /^https?:/.test(target) ? target : await urlOfServer(request, target)
+  if (isSame && hrefOf(given) === hrefOf(there.mcpUrl)) return
   const leads = `${id} exists, and ${there.mock?.enabled === true ? 'is a mock of' : 'leads to'} ${there.mcpUrl}`
   throw new CommandError(
     `${leads}: delete it with \`postern connection rm ${id} -n ${namespace}\` first, to add it with another server`,
   )
 }
+
+/** One URL may be written in several ways. */
+const hrefOf = (url: string | null) => URL.parse(url ?? '')?.href
 
 async function urlOfServer(request: CommandContext<ConnectionFlags>['request'], name: string): Promise<string | null> {
   const path = `/servers/${name.split('/').map(pathSegment).join('/')}`
