@@ -305,7 +305,7 @@ async function sendUpstream(deps: GatewayDeps, call: AuthorizedCall, exchange: E
       'upstream_error',
       connection.transport === 'uplink'
         ? 'The server of this connection dials in by itself, and has not done so'
-        : 'The server of this connection is not there now: give the connection a server again',
+        : 'The connection is disconnected: its server is contacted again once the connection is changed',
       { id },
     )
   }

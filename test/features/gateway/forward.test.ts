@@ -231,6 +231,8 @@ test('a list is narrowed while its caller has memory for it, which it then has a
 describe('nothing is sent', () => {
   const http = { headers: { 'X-Key': { label: 'Key' } } }
   const missing = { headers: ['X-Key'], query: [] }
+  const notContacted = expect.stringContaining('contacted again once the connection is changed')
+  const notDialled = expect.stringContaining('dials in by itself')
   const rows: [what: string, status: ConnectionStatus, more: object, answered: number, error: object][] = [
     [
       'where the connection waits for input, and what it waits for is told',
@@ -239,8 +241,8 @@ describe('nothing is sent', () => {
       409,
       { code: -32_002, message: 'The connection needs values before it can be used (X-Key)', data: { http, missing } },
     ],
-    ['where it is disconnected', { state: 'disconnected' }, {}, 502, { code: -32_000 }],
-    ['through an uplink', { state: 'connected' }, { transport: 'uplink' }, 502, { code: -32_000 }],
+    ['where it is disconnected', { state: 'disconnected' }, {}, 502, { code: -32_000, message: notContacted }],
+    ['through an uplink', { state: 'connected' }, { transport: 'uplink' }, 502, { code: -32_000, message: notDialled }],
     ['to no URL', { state: 'connected' }, { mcpUrl: null }, 502, { code: -32_000 }],
     ['for a mock of no server', { state: 'connected' }, { mock: { enabled: true } }, 502, { code: -32_000 }],
   ]
