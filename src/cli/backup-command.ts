@@ -1,7 +1,7 @@
 /** `postern backup` and `postern restore`: a data folder to one file, and back. */
 
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { CommandError } from '../errors.ts'
 import { backUp, restore } from '../maintenance/backup.ts'
 import { type Place, requireDataFolder } from '../maintenance/data-folder.ts'
@@ -16,6 +16,8 @@ import { verify } from './verify-command.ts'
 export async function backUpCommand(file: string, { data }: Pick<Place, 'data'>, { stdout }: Terminal): Promise<void> {
   requireDataFolder(data)
   if (existsSync(file)) throw new CommandError(`${file} already exists: choose another name (nothing was overwritten)`)
+  const folder = dirname(resolve(file))
+  if (!existsSync(folder)) throw new CommandError(`cannot write ${file}: there is no folder ${folder}`)
   process.umask(0o077)
   await asCommandError(`cannot write ${file}`, () =>
     backUp(join(data, 'store'), resolve(file), readFileSync(join(data, 'instance-secret'), 'utf8').trim()),

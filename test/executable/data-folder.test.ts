@@ -274,6 +274,10 @@ describe('an import', () => {
 test('a restore that fails leaves nothing behind, also where the backup is whole but for a record', async () => {
   using place = copied()
   const file = join(place.folder, 'backup')
+  const nowhere = join(place.folder, 'nowhere')
+  expect((await run(place, ['backup', join(nowhere, 'backup'), '--data', place.data])).stderr).toBe(
+    `cannot write ${join(nowhere, 'backup')}: there is no folder ${nowhere}\n`,
+  )
   expect((await run(place, ['backup', file, '--data', place.data])).stdout).toMatch(/\(\d+ kB\)/)
   const bytes = readFileSync(file)
   for (let at = bytes.indexOf('"displayName"'); at >= 0; at = bytes.indexOf('"displayName"', at + 1))

@@ -112,7 +112,7 @@ export function addConnectionCommands(postern: Command, { inNamespace }: RemoteC
         const { level, summary } = health.get(connectionId) ?? {}
         return [connectionId, level, summary, name, mcpUrl]
       })
-      context.show(found, ['CONNECTION', 'HEALTH', '', 'NAME', 'URL'], rows)
+      context.show(found, ['CONNECTION', 'HEALTH', '', 'NAME', 'SERVER URL'], rows)
     })
   inNamespace(connection, 'get', 'print a connection')
     .argument('<id>', 'the id of the connection')
