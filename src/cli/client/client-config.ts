@@ -25,11 +25,13 @@ export function addClientConfigCommand(postern: Command, { remote }: RemoteComma
       const [namespace = '', view, ...rest] = endpoint.split('/')
       if (rest.length > 0) throw new CommandError(`${endpoint}: is no endpoint: write NAMESPACE or NAMESPACE/VIEW`, 2)
       const { connection } = flags
-      const parts = { ...(view !== undefined && { view }), ...(connection !== undefined && { connection }) }
-      const query = Object.keys(parts).length === 0 ? '' : `?${new URLSearchParams(parts)}`
+      const query = new URLSearchParams({
+        ...(view !== undefined && { view }),
+        ...(connection !== undefined && { connection }),
+      })
       const asked = connection === undefined ? endpoint : `${endpoint}/${connection}`
       const missing = `there is no endpoint ${asked}, or you have no access to it`
-      const path = `/connect/${pathSegment(namespace)}/.clients${query}`
+      const path = `/connect/${pathSegment(namespace)}/.clients?${query}`
       const { url } = await request('GET', path, { reads: RecipeList, missing })
       const base = url.slice(0, url.indexOf('/connect/'))
       const name = flags.name ?? connection ?? endpointName(namespace, view)

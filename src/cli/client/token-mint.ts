@@ -61,8 +61,14 @@ async function mintToken({ flags, request, say, stderr }: CommandContext<MintFla
   })
   say(minted, minted.token)
   if (isGiven) {
-    const { findings } = await request('POST', '/tokens/lint', { body: { token: minted.token }, reads: Linted })
-    for (const one of findings) if (uselessCodes.has(one.code)) stderr(`${findingLine(one)}\n`)
+    const linted = await request('POST', '/tokens/lint', { body: { token: minted.token }, reads: Linted }).catch(
+      (error) => {
+        if (!(error instanceof CommandError)) throw error
+        // The token is minted all the same.
+        stderr(`The token was not looked at for mistakes: ${error.message}\n`)
+      },
+    )
+    for (const one of linted?.findings ?? []) if (uselessCodes.has(one.code)) stderr(`${findingLine(one)}\n`)
   }
   if (!isGiven && organization === undefined)
     stderr('This token may do all that you may. --namespace, --connection, --operation and --rpc narrow one.\n')

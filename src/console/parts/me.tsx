@@ -8,12 +8,10 @@ import { Field } from './field.tsx'
 export const useMe = () => useResource<Me>('/me')
 
 /** Why the caller may not do something in a namespace; undefined: they may. `what`: for the button. */
-export const reasonIn = (me: Me | undefined, namespace: string | undefined, operation: string, what: string) =>
-  me?.namespaces.find(({ name }) => name === namespace)?.may.includes(operation) === true
-    ? undefined
-    : namespace === undefined
-      ? 'Make a namespace first'
-      : `Your key may not ${what}`
+export function reasonIn(me: Me | undefined, namespace: string | undefined, operation: string, what: string) {
+  if (me?.namespaces.find(({ name }) => name === namespace)?.may.includes(operation) === true) return undefined
+  return me?.namespaces.length === 0 ? 'Make a namespace first' : `Your key may not ${what}`
+}
 
 export const NewNamespaceLink = () => <a href={`${hrefOf('namespaces')}?new=yes`}>Make a namespace</a>
 

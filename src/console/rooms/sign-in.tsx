@@ -19,7 +19,9 @@ export function SignIn() {
   return (
     <div class="frame alone">
       <Room name="sign-in" title="Sign in to postern">
-        {lastUser.value !== undefined && <p role="status">Your session has ended. The text that you typed is kept.</p>}
+        {lastUser.value !== undefined && (
+          <p role="status">Your session has ended. Refused calls were not made; your text is kept.</p>
+        )}
         <p class="muted">
           <span class="brand">
             <Brand />

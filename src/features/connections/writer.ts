@@ -6,7 +6,7 @@
 
 import { auditedCaller } from '../../auth/authenticate.ts'
 import { type RequestContext, sees } from '../../auth/authorizer.ts'
-import { type Maker, makerOf } from '../../auth/maker.ts'
+import { makerOf } from '../../auth/maker.ts'
 import { hasAuthorization } from '../../auth/sealed-parts.ts'
 import { type SetupLinks, withSetupUrl, withSignInEnd } from '../../auth/setup-links.ts'
 import type { SharedParts } from '../../auth/shared-parts.ts'
@@ -120,8 +120,7 @@ async function commit(
   const privatePart = probing.hasAsked ? contacted(kept, before?.connection, connection, clock.now()) : kept
   const after = { connection, privatePart }
   const change = connectionChange(ref, before, after, deps.quota)
-  const maker = await makerOf(context, ref.namespace)
-  const written = connectionBytes(withTicket(links, ref, { ...probed, connection }, maker))
+  const written = connectionBytes(await withTicket(links, ref, { ...probed, connection }, context))
   allowanceOf(request).spend((written.length / 2 ** 20) * writeMsPerMegabyte)
   const committed = await store.commit({ ...change, checks: [...(change.checks ?? []), ended] })
   if (!committed.ok && committed.full.length > 0) {
@@ -197,16 +196,17 @@ function withTicketsEnded(
 }
 
 /** For the answer alone: its ticket lets the writer of a connection, or somebody else, set it up without a key. */
-function withTicket(
+async function withTicket(
   links: SetupLinks,
   ref: ConnectionRef,
   { connection, privatePart }: Pick<StoredConnection, 'connection' | 'privatePart'>,
-  maker: Maker,
-): Connection {
+  context: RequestContext,
+): Promise<Connection> {
   const { status } = connection
   const canBeSetUp = status.state === 'auth_required' || status.state === 'input_required'
   if (!canBeSetUp || status.setupUrl !== links.urlOf(ref)) return connection
-  return { ...connection, status: withSetupUrl(status, links.urlWithTicket({ ref, connection, privatePart }, maker)) }
+  const url = links.urlWithTicket({ ref, connection, privatePart }, await makerOf(context, ref.namespace))
+  return { ...connection, status: withSetupUrl(status, url) }
 }
 
 /** The draft with the token of somebody who has signed in, for the probe. */

@@ -101,8 +101,8 @@ async function handle(deps: EndpointDeps, asked: EndpointRequest, owner: string)
   const { method, id } = message
   if (method === undefined) return sendReply(deps, asked)
   const params = (message.body['params'] ?? {}) as Readonly<Record<string, unknown>>
-  if (id === null && method === 'tools/call') throw invalidRequest('id: is required to call a tool here')
   if (id === null) {
+    if (method === 'tools/call') throw invalidRequest('id: is required to call a tool here')
     await requireAllowed(deps, asked)
     return method === 'notifications/cancelled' ? sendCancellation(deps, asked) : accepted()
   }

@@ -23,8 +23,8 @@ export function readListedUri(listed: string): { readonly connectionId: string; 
 
 /**
  * Whether a text within a result or a definition is a URI of a resource: of contents, of links and embedded resources
- * in content, and of the page that a tool's app shows. `whole`: its
- * path, of which `from` parts lead to the result, or the definition.
+ * in content, and of the page that a tool's app shows. `whole`: its path, of which `from` parts lead to the result, or
+ * to the definition.
  */
 export function isResourceUri(whole: JsonPath, from = 0): boolean {
   const last = whole.at(-1)

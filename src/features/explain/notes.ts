@@ -30,7 +30,8 @@ export async function notesOn(
   if (status.state === 'auth_required') say('connection_state', `waits for somebody to sign in: ${url}`)
   if (status.state === 'input_required') say('connection_state', `waits for values that somebody enters: ${url}`)
   const again = '`postern connection test` tries again'
-  if (status.state === 'disconnected') say('connection_state', `could not be reached when it was last called: ${again}`)
+  if (status.state === 'disconnected')
+    say('connection_state', 'is disconnected: postern contacts its server when somebody tests it in the console')
   if (status.state === 'error') say('connection_state', `failed when it was last called (${status.message}): ${again}`)
   if (tool === undefined) return notes
   const isBlocking = (await deps.pins.settingOf(context, connection)) === 'block'

@@ -183,11 +183,12 @@ export async function statedIn(parser: Parser, body: Uint8Array | string, id: Rp
   const bytes = typeof body === 'string' ? Buffer.from(body) : asBuffer(body)
   const isSmall = bytes.length <= parsedAtOnceBytesMax
   const isParsed = isSmall || bytes.includes('"error"') || bytes.includes(escaped)
-  if (!isParsed || bytes.length > callOutcomeBytesMax) return (await inSlices(searching(bytes, id))) ?? unanswered
+  if (!isParsed || bytes.length > callOutcomeBytesMax) return (await searched(parser, bytes, id)) ?? unanswered
   return (await statedInMessage(isSmall ? atOnce : parser, bytes.toString(), id)) ?? unanswered
 }
 
-const atOnce: Pick<Parser, 'parse'> = { parse: (_, work) => drained(work) }
+/** Without counting: so little takes no time to speak of. */
+const atOnce: Parser = { parse: (_, work) => drained(work), spend: () => {} }
 
 /** A JSON name may have escapes; those of ASCII letters all begin so. */
 const escaped = '\\u00'
@@ -210,7 +211,7 @@ interface Received {
  * Undefined for text that is not a JSON-RPC response, or not one to this request. Where its owner has no memory for it,
  * it is searched: every call that was executed is recorded.
  */
-async function statedInMessage(parser: Pick<Parser, 'parse'>, text: string, id: RpcId): Promise<Stated | undefined> {
+async function statedInMessage(parser: Parser, text: string, id: RpcId): Promise<Stated | undefined> {
   let message: Received | null
   try {
     const { length } = text
@@ -219,7 +220,7 @@ async function statedInMessage(parser: Pick<Parser, 'parse'>, text: string, id: 
       reading(length, () => parseForeign(text) as Received | null),
     )
   } catch (error) {
-    return error instanceof SyntaxError ? undefined : inSlices(searching(Buffer.from(text), id))
+    return error instanceof SyntaxError ? undefined : searched(parser, Buffer.from(text), id)
   }
   if (typeof message !== 'object' || message === null) return undefined
   const { error, result, method } = message
@@ -253,6 +254,11 @@ function searchOf(beginnings: readonly (string | Uint8Array)[]): OutcomeSearch {
 }
 
 /** The outcome that a large text states. In slices, and not in turns of its owner, where it could be refused. */
+function searched(parser: Parser, bytes: Buffer, id: RpcId): Promise<Stated | undefined> {
+  parser.spend((bytes.length / 2 ** 20) * searchMsPerMegabyte)
+  return inSlices(searching(bytes, id))
+}
+
 function* searching(bytes: Buffer, id: RpcId): Work<Stated | undefined> {
   const search = new OutcomeSearch()
   for (let at = 0; at < bytes.length; at += eventBytesAtOnce) {
