@@ -305,7 +305,11 @@ describe.skipIf(!isHere('Chromium'))('in a browser', () => {
     await room(page, 'calls')
     // The tab that reads events passes each on to the others.
     await page.evaluate(`heard = 0;
-      new BroadcastChannel('postern events ').onmessage = ({ data }) => (heard += data.type === 'call' ? 1 : 0)`)
+      new BroadcastChannel('postern events ').onmessage = ({ data }) => {
+        if (data.type !== 'call') return
+        heard += 1
+        last = data
+      }`)
     const headers = { authorization: `Bearer ${sampleKeys.ada}`, 'content-type': 'application/json' }
     const missed = page.locator('text=Some calls may be missing here')
     const made = async () => {
@@ -331,6 +335,12 @@ describe.skipIf(!isHere('Chromium'))('in a browser', () => {
       await page.click('[role="status"] [data-action="retry"]')
       await page.waitForSelector(row)
     }
+    // One that arrives before the browser has painted that the list is paused.
+    await page.evaluate(`document.querySelector('[data-action="pause"]').click()
+      new BroadcastChannel('postern events ').postMessage(last)`)
+    await page.waitForSelector('[data-part="live"][data-state="paused"]')
+    await page.click('[data-action="pause"]')
+    await missed.waitFor()
     expect(faults).toEqual([])
     await context.close()
   })

@@ -34,6 +34,14 @@ describe('results', () => {
       { file: 'a.test.ts', title: 'outer > inner > two', outcome: 'skipped' },
     ])
   })
+
+  test('of the runner are without the hooks of a group that was skipped, and with one that failed', () => {
+    const hook = (inner: string) =>
+      `<testcase name="(unnamed)" classname="outer" time="0." file="test/a.test.ts" assertions="0">${inner}</testcase>`
+    expect(readResults(hook('<skipped />') + hook('<failure />'))).toEqual([
+      { file: 'a.test.ts', title: 'outer > (unnamed)', outcome: 'failed' },
+    ])
+  })
 })
 
 describe('a threat', () => {

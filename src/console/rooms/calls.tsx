@@ -32,8 +32,8 @@ const liveMax = 100
 const paintMs = 250
 
 /**
- * Calls as they happen, the newest first, painted at most four times a second and while somebody looks. The list that
- * is read for other filters has what came until then; one to which somebody comes back may lack some.
+ * Calls as they happen, the newest first, painted at most four times a second and while somebody looks. A list that is
+ * read for other filters has what came until then; one to which somebody comes back may lack some.
  */
 function useLive(isOn: boolean, namespace: string, pages: Pages<ShownCall> | undefined) {
   const [calls, setCalls] = useState<readonly ShownCall[]>([])
@@ -48,7 +48,8 @@ function useLive(isOn: boolean, namespace: string, pages: Pages<ShownCall> | und
   useEvents('gap', () => setGap(true))
   useEffect(() => {
     if (isOn && hasMissed.current) setGap(true)
-    hasMissed.current = false
+    // Not by a pause: its effect runs after a painting, before which calls may come.
+    if (isOn) hasMissed.current = false
   }, [isOn])
   useEffect(() => {
     const timer = setInterval(() => {
