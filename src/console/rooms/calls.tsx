@@ -39,18 +39,12 @@ function useLive(isOn: boolean, namespace: string, pages: Pages<ShownCall> | und
   const [calls, setCalls] = useState<readonly ShownCall[]>([])
   const [hasGap, setGap] = useState(false)
   const waiting = useRef<ShownCall[]>([])
-  const hasMissed = useRef(false)
   useEvents<ShownCall>('call', (call) => {
     if (namespace !== '' && call.namespace !== namespace) return
     if (isOn) waiting.current = [...waiting.current.slice(1 - liveMax), call]
-    else hasMissed.current = true
+    else setGap(true)
   })
   useEvents('gap', () => setGap(true))
-  useEffect(() => {
-    if (isOn && hasMissed.current) setGap(true)
-    // Not by a pause: its effect runs after a painting, before which calls may come.
-    if (isOn) hasMissed.current = false
-  }, [isOn])
   useEffect(() => {
     const timer = setInterval(() => {
       const came = waiting.current
@@ -66,7 +60,7 @@ function useLive(isOn: boolean, namespace: string, pages: Pages<ShownCall> | und
     setGap(pages?.isBegun === true && hasArrivedSince('call', pages.eventsBefore))
   }, [pages])
   const state = isOn ? (isStreamOpen.value ? 'live' : 'off') : 'paused'
-  return { calls, hasGap, state, clear: () => setGap(false) }
+  return { calls, hasGap: hasGap && isOn, state, clear: () => setGap(false) }
 }
 
 const columns: readonly Column<ShownCall>[] = [
