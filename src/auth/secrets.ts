@@ -16,7 +16,10 @@ export type Secrets = Readonly<ReturnType<typeof openSecrets>>
 export function openSecrets(file: string) {
   const secret = readOrCreate(file, () => randomBytes(32).toString('base64url'))
   const bytes = Buffer.from(secret, 'base64url')
-  if (bytes.length !== 32) throw new CommandError(`${file} is damaged: restore it from a backup`)
+  if (bytes.length !== 32) {
+    const wrong = `${file} is damaged, or is not an instance secret, which is 32 bytes in base64url`
+    throw new CommandError(`${wrong}: restore it from a backup, or copy it from the first replica`)
+  }
   // A purpose must never be renamed or reused: everything sealed with its key would be lost.
   const derive = (purpose: string): Buffer => Buffer.from(hkdfSync('sha256', bytes, '', `postern ${purpose}`, 32))
   return {

@@ -44,7 +44,9 @@ test('each purpose has a key of its own', () => {
 test('a secret of another length is damaged, not used', () => {
   for (const bytes of [0, 31, 33]) {
     writeSecret(bytes)
-    expect(() => openSecrets(join(folder, 'instance-secret'))).toThrow('is damaged: restore it from a backup')
+    expect(() => openSecrets(join(folder, 'instance-secret'))).toThrow(
+      'is damaged, or is not an instance secret, which is 32 bytes in base64url: restore it from a backup, or copy',
+    )
   }
   writeSecret(32)
   expect(openSecrets(join(folder, 'instance-secret')).cursorKey.length).toBe(32)
