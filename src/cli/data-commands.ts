@@ -76,13 +76,10 @@ export function addCallCommands(postern: Command, context: Context): void {
     .option('--args <file>', 'only calls with the arguments in this file; - for stdin')
     .option('--follow', 'keep printing new calls')
     .option('--json', 'print the lines as they are recorded')
-  either(
-    calls,
-    context,
-    'showCalls',
-    () => import('./calls.ts'),
-    () => import('./client/record-commands.ts'),
-  )
+  either(calls, context, 'showCalls', {
+    onMachine: () => import('./calls.ts'),
+    overHttp: () => import('./client/record-commands.ts'),
+  })
 }
 
 /** `server`: the registry of servers, from outside of it. */
@@ -92,10 +89,9 @@ export function addServerCommands(postern: Command, context: Context): Command {
     .argument('<file>', 'server.json documents, or pages of an MCP registry; - for stdin')
     .option('-n, --namespace <name>', 'namespace for all servers (default: the namespace in each name)')
     .option('--owner <user>', 'owner of created namespaces (default: the user operator; over HTTP, yourself)')
-  const commands = () => import('./import-servers-command.ts')
-  either(take, context, 'importServersCommand', commands, async () => ({
-    importServersCommand: (await commands()).importOverHttp,
-  }))
+  const onMachine = () => import('./import-servers-command.ts')
+  const overHttp = async () => ({ importServersCommand: (await onMachine()).importOverHttp })
+  either(take, context, 'importServersCommand', { onMachine, overHttp })
   return server
 }
 

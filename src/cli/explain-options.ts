@@ -22,13 +22,10 @@ export function addExplainCommand(token: Command, context: Context): void {
     .option('--args <json>', 'the arguments of that call')
     .option('--rpc <file>', 'a JSON-RPC request to match: a file, - for stdin, or the JSON itself')
     .addHelpText('after', explainHelp)
-  either(
-    explain,
-    context,
-    'explainToken',
-    () => import('./token-explain.ts'),
-    () => import('./client/explain-command.ts'),
-  )
+  either(explain, context, 'explainToken', {
+    onMachine: () => import('./token-explain.ts'),
+    overHttp: () => import('./client/explain-command.ts'),
+  })
 }
 
 const explainHelp = `

@@ -167,9 +167,9 @@ function addKeyCommands(postern: Command, context: Context): void {
     'the id of the key, as `keys list` shows it',
   )
   const onMachine = () => import('./keys-command.ts')
-  either(create, context, 'createKey', onMachine, access)
-  either(list, context, 'listKeys', onMachine, access)
-  either(revoke, context, 'revokeKey', onMachine, access)
+  either(create, context, 'createKey', { onMachine, overHttp: access })
+  either(list, context, 'listKeys', { onMachine, overHttp: access })
+  either(revoke, context, 'revokeKey', { onMachine, overHttp: access })
 }
 
 function addLoginLinkCommand(postern: Command, { terminal }: Context): void {
@@ -190,8 +190,8 @@ function addGrantCommands(postern: Command, context: Context): void {
     'the id of the grant, as `grants list` shows it',
   )
   const onMachine = () => import('./sign-in-commands.ts')
-  either(list, context, 'listGrantsCommand', onMachine, access)
-  either(revoke, context, 'revokeGrantCommand', onMachine, access)
+  either(list, context, 'listGrantsCommand', { onMachine, overHttp: access })
+  either(revoke, context, 'revokeGrantCommand', { onMachine, overHttp: access })
 }
 
 /** `check`, which needs no data folder: it runs in a pipeline, before anything is deployed. */
@@ -214,7 +214,7 @@ function addTokenCommands(postern: Command, context: Context): Command {
     'the token, or the id (jti) of one of your tokens; - reads it from stdin',
   )
   const onMachine = () => import('./token-revoke.ts')
-  either(revoke, context, 'revokeTokenCommand', onMachine, access)
+  either(revoke, context, 'revokeTokenCommand', { onMachine, overHttp: access })
   return token
 }
 
@@ -243,13 +243,10 @@ function addAuditCommands(postern: Command, context: Context, { remote }: Remote
     if (verify.getOptionValueSource('url') === 'cli') throw new CommandError('name files or --url, not both', 2)
     verify.setOptionValueWithSource('data', verify.opts()['data'], 'cli')
   })
-  either(
-    verify,
-    context,
-    'verifyAudit',
-    () => import('./audit.ts'),
-    () => import('./client/record-commands.ts'),
-  )
+  either(verify, context, 'verifyAudit', {
+    onMachine: () => import('./audit.ts'),
+    overHttp: () => import('./client/record-commands.ts'),
+  })
 }
 
 /** `signing-key`. Rotating is routine and refuses no token; revoking is for a leak and refuses many. */

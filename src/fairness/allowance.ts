@@ -99,14 +99,13 @@ export class Allowance {
   /** `addressOf`: the client's address, whose network is the holder until the request is authenticated. */
   constructor(
     fairness: Fairness,
-    costs: Costs,
     request: Request,
     addressOf: (request: Request) => string,
-    operation?: OperationId,
+    { id, costs }: { readonly id?: OperationId; readonly costs: Costs },
   ) {
     this.#fairness = fairness
     this.costs = costs
-    this.operation = operation
+    this.operation = id
     this.#request = request
     this.#addressOf = addressOf
   }

@@ -80,7 +80,7 @@ export function createRouter(
       // The framework takes `HEAD` for `GET`, and would never read the stream.
       if (isStream === true && request.method === 'HEAD')
         return answerError(request, unknownRoute(pathOf(request.url)), errors)
-      const allowance = new Allowance(fairness, costs, request, addressOf, id)
+      const allowance = new Allowance(fairness, request, addressOf, { id, costs })
       openAllowance(request, allowance)
       try {
         return await handle(request)

@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Address, readAddress } from '../storage/postgres/address.ts'
+import { type Address, readAddress } from '../storage/postgres/store-url.ts'
 import { requirePrivate } from '../storage/private-file.ts'
 
 /** The flags that name a store in a database, unchecked. */

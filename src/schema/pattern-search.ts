@@ -76,7 +76,8 @@ export function* findingText(all: readonly string[], none: readonly string[] = [
         cost += spent
         yield spent
         if (cost > searchCostMax || seen.size > searchStatesMax) return undefined
-        const waits = programs.map((program, index) => stepOf(program, state, index, character, work))
+        const step = { character, conditions: conditionsBetween(state.before, character) }
+        const waits = programs.map((program, index) => stepOf(program, state.waits[index] as Waits, step, work))
         if (character === nothing) {
           if (isWanted(waits)) return confirmed(state.text, all, none)
           continue
@@ -136,14 +137,11 @@ interface State {
 /** The instructions that a program waits at behind this character. */
 function stepOf(
   { inst, start }: Program,
-  { before, waits }: State,
-  index: number,
-  character: number,
+  here: Waits,
+  { character, conditions }: { readonly character: number; readonly conditions: number },
   work: Work,
 ): Waits {
-  const here = waits[index] as Waits
   if (here === 'matched') return here
-  const conditions = conditionsBetween(before, character)
   const seen = new Set<number>()
   const open = [...here, start]
   const next = new Set<number>()

@@ -19,12 +19,9 @@ import { until } from '../support/until.ts'
 
 const ada = { keyId: 'key', family: 'key', userId: 'ada' }
 const open = (fairness: Fairness, reads: 'few' | 'many' | 'log' = 'few', headers = {}) =>
-  new Allowance(
-    fairness,
-    { bodyBytesMax: 1000, bodyMsPerMegabyte: 50, reads },
-    new Request('http://localhost/', { headers }),
-    () => '192.0.2.1',
-  )
+  new Allowance(fairness, new Request('http://localhost/', { headers }), () => '192.0.2.1', {
+    costs: { bodyBytesMax: 1000, bodyMsPerMegabyte: 50, reads },
+  })
 
 test('an owner is a user with all keys, an organization, a namespace of tickets, or a network', () => {
   const owners = [
@@ -116,7 +113,7 @@ test('nothing is read for a client that has gone while its owner waited', async 
   const gone = new AbortController()
   const request = new Request('http://localhost/', { signal: gone.signal })
   const costs = { bodyBytesMax: 0, bodyMsPerMegabyte: 0, reads: 'few' } as const
-  const allowance = new Allowance(createFairness(), costs, request, () => '192.0.2.1')
+  const allowance = new Allowance(createFairness(), request, () => '192.0.2.1', { costs })
   void allowance.belongsTo(ada)
   gone.abort()
   let reads = 0

@@ -17,7 +17,7 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { SQL } from 'bun'
-import { type Address, readAddress } from '../../src/storage/postgres/address.ts'
+import { type Address, readAddress } from '../../src/storage/postgres/store-url.ts'
 import { freePort } from './free-port.ts'
 import { signalAll } from './processes.ts'
 

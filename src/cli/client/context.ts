@@ -45,8 +45,7 @@ export function either<Name extends string, Flags>(
   command: Command,
   { terminal, exit }: Context,
   name: Name,
-  onMachine: Loading<Name, (flags: never, terminal: Terminal, ...given: never[]) => Promise<unknown>>,
-  overHttp: Loading<Name, (context: CommandContext<Flags>, ...given: never[]) => Promise<unknown>>,
+  { onMachine, overHttp }: Ways<Name, Flags>,
 ): Command {
   const hasJson = command.options.some(({ long }) => long === '--json')
   command.addOption(urlOption())
@@ -67,6 +66,11 @@ export function either<Name extends string, Flags>(
       throw new CommandError('--json: is for answers over HTTP: name the base URL with --url, or log in', 2)
     return done(await (await onMachine())[name](flags as never, terminal, ...names))
   })
+}
+
+interface Ways<Name extends string, Flags> {
+  readonly onMachine: Loading<Name, (flags: never, terminal: Terminal, ...given: never[]) => Promise<unknown>>
+  readonly overHttp: Loading<Name, (context: CommandContext<Flags>, ...given: never[]) => Promise<unknown>>
 }
 
 /** Imports the module that has the function of this name. */

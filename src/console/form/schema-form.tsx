@@ -23,7 +23,7 @@ import {
   variantsOf,
   whole,
   wrongWith,
-} from './schema.ts'
+} from './form-schema.ts'
 
 /** Of the whole form. */
 export interface FormOf {

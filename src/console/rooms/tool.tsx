@@ -2,7 +2,7 @@
 
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { address, hrefOf } from '../address.ts'
-import { firstValue, type Schema, withoutSecrets } from '../form/schema.ts'
+import { firstValue, type Schema, withoutSecrets } from '../form/form-schema.ts'
 import { SchemaForm } from '../form/schema-form.tsx'
 import { ask } from '../interface.ts'
 import { parseJson, readJson } from '../json.ts'

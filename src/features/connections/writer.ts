@@ -45,7 +45,8 @@ export interface WriterDeps extends SharedParts {
 export async function createOne(deps: WriterDeps, asked: AskedWrite, probing: Probing): Promise<Uint8Array | 'again'> {
   const draft = await draftWritable(deps, asked)
   const connection = probing.probed(draft)
-  return connection === undefined ? 'again' : commit(deps, asked, { ...draft, connection }, probing)
+  if (connection === undefined) return 'again'
+  return commit(deps, asked, { ...draft, connection, hasAsked: probing.hasAsked })
 }
 
 /**
@@ -73,7 +74,8 @@ export async function replaceOne(
   const unchanged: Connection = { ...draft.connection, status, ...(serverInfo && { serverInfo }) }
   requireWritable(deps, context, ref, unchanged)
   const connection = needsProbe ? probing.probed(draft, () => signedIn(deps, asked, before, draft)) : unchanged
-  return connection === undefined ? 'again' : commit(deps, asked, { ...draft, connection }, probing, before)
+  if (connection === undefined) return 'again'
+  return commit(deps, asked, { ...draft, connection, hasAsked: probing.hasAsked }, before)
 }
 
 /** False if `before` is no longer the stored record. */
@@ -97,15 +99,14 @@ async function draftWritable(deps: WriterDeps, asked: AskedWrite): Promise<Draft
   return draft
 }
 
-/** A draft whose server has been asked. */
-type Probed = Draft & { readonly connection: Connection }
+/** A draft with the status of its server, and whether that was asked for it. */
+type Probed = Draft & { readonly connection: Connection; readonly hasAsked: boolean }
 
 /** Authorizes again, then commits and audits. `before` is undefined for a new connection. Throws 401, 404, 403. */
 async function commit(
   deps: WriterDeps,
   { ref, context: { request } }: AskedWrite,
   probed: Probed,
-  probing: Probing,
   before?: StoredConnection,
 ): Promise<Uint8Array | 'again'> {
   const { authorizer, denials, store, links, audit, clock } = deps
@@ -117,7 +118,7 @@ async function commit(
   await authorizer.requireNamespace(context, ref.namespace, 'write')
   requireWritable(deps, context, ref, connection)
   const kept = withTicketsEnded(probed.privatePart, before, connection)
-  const privatePart = probing.hasAsked ? contacted(kept, before?.connection, connection, clock.now()) : kept
+  const privatePart = probed.hasAsked ? contacted(kept, before?.connection, connection, clock.now()) : kept
   const after = { connection, privatePart }
   const change = connectionChange(ref, before, after, deps.quota)
   const written = connectionBytes(await withTicket(links, ref, { ...probed, connection }, context))
@@ -143,8 +144,7 @@ async function commit(
  */
 export async function testOne(
   deps: WriterDeps,
-  ref: ConnectionRef,
-  context: RequestContext,
+  { ref, context }: Pick<AskedWrite, 'ref' | 'context'>,
   probing: Probing,
   before: StoredConnection,
 ): Promise<StoredConnection | 'again'> {
@@ -176,7 +176,10 @@ export async function testOne(
  * greeting; one that is says until when, if its sign-in ends. Where there is something to set up, a link leads there;
  * but nobody is to sign in to a connection that sends an authorization header of its own.
  */
-function statusToWrite({ connection, target, privatePart }: Probed, setupUrl: string): ConnectionStatus {
+function statusToWrite(
+  { connection, target, privatePart }: Omit<Probed, 'hasAsked'>,
+  setupUrl: string,
+): ConnectionStatus {
   const isSignedIn = privatePart.tokens !== undefined && connection.status.state === 'connected'
   const isScopeWanted = isSignedIn && privatePart.wantedScope !== undefined
   const status: ConnectionStatus = isScopeWanted ? { state: 'auth_required' } : connection.status

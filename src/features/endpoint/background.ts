@@ -24,7 +24,7 @@ export async function inBackground<T>(
   work: (context: RequestContext, allowance: Allowance) => Promise<T>,
 ): Promise<T> {
   const request = new Request(context.request.url, { signal: signal ?? null })
-  const allowance = new Allowance(fairness, operations.callNamespace.costs, request, sockets.addressOf)
+  const allowance = new Allowance(fairness, request, sockets.addressOf, operations.callNamespace)
   openAllowance(request, allowance)
   try {
     await allowance.belongsTo(holder)

@@ -28,7 +28,7 @@ import {
   rpcError,
   unknown,
 } from './endpoint-request.ts'
-import { greetingResult } from './greeting.ts'
+import { initializeResult } from './initialize.ts'
 import { listing, type Shown, withLists } from './joined-lists.ts'
 import { openSessionStream, openSubscription } from './list-stream.ts'
 import { listedEntries } from './listed-entries.ts'
@@ -216,7 +216,7 @@ async function greet(
   const { context, namespace } = asked
   // No server is asked, and the instructions of more connections than a list joins are left out.
   const refs = (await seenConnections(deps.store, context, namespace.namespace)) ?? []
-  const response = await deps.kept.use(context, refs, false, (listed) => answer(asked, greetingResult(asked, listed)))
+  const response = await deps.kept.use(context, refs, false, (listed) => answer(asked, initializeResult(asked, listed)))
   if (asked.message.method !== 'initialize') return response
   const sessionId = sealClient(deps.sessionKey, owner, capabilities, clientInfo)
   if (sessionId === undefined) {

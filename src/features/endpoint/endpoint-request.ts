@@ -76,7 +76,7 @@ async function requireAccess(
   { rpc, id }: Pick<Access, 'rpc'> & Pick<Message, 'id'>,
 ): Promise<void> {
   const { access, decision } = await decideOnUse(asked, { metadata: 'narrowed', rpc })
-  if (!decision.allowed) throw refusalOf(deps, asked.context, access, decision, { id })
+  if (!decision.allowed) throw refusalOf(deps, asked.context, { access, decision }, { id })
 }
 
 /** Decides on this use of connections of the namespace, in the caller's turns. */

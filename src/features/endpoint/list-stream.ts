@@ -43,9 +43,10 @@ export async function openSessionStream(deps: EndpointDeps, asked: Listening): P
   if (sessionId === null) throw invalidRequest('mcp-session-id: is missing: initialize first') // 400
   if (openClient(deps.sessionKey, clientOwnerOf(asked.context), sessionId).sessionId === '')
     throw new PlatformError('session_not_found', 'The session has ended: initialize again') // 404
-  return openStream(deps, asked, new Set(changedKinds), (kind) => ({
-    ...{ jsonrpc: '2.0', method: `notifications/${kind}/list_changed` },
-  }))
+  return openStream(deps, asked, {
+    kinds: new Set(changedKinds),
+    notificationOf: (kind) => ({ jsonrpc: '2.0', method: `notifications/${kind}/list_changed` }),
+  })
 }
 
 /** Answers `subscriptions/listen`. */
@@ -61,22 +62,25 @@ export async function openSubscription(deps: EndpointDeps, asked: EndpointReques
     method: 'notifications/subscriptions/acknowledged',
     params: { notifications: honoured, _meta },
   }
-  return openStream(
-    deps,
-    asked,
+  return openStream(deps, asked, {
     kinds,
-    (kind) => ({ jsonrpc: '2.0', method: `notifications/${kind}/list_changed`, params: { _meta } }),
+    notificationOf: (kind) => ({ jsonrpc: '2.0', method: `notifications/${kind}/list_changed`, params: { _meta } }),
     first,
-  )
+  })
+}
+
+interface Told {
+  readonly kinds: ReadonlySet<ChangedKind>
+  readonly notificationOf: (kind: ChangedKind) => object
+  /** The message that the stream begins with. */
+  readonly first?: object
 }
 
 /** The stream, which ends within a second of its credential, membership, view or namespace. Throws 429. */
 async function openStream(
   deps: EndpointDeps,
   asked: Listening,
-  kinds: ReadonlySet<ChangedKind>,
-  notificationOf: (kind: ChangedKind) => object,
-  first?: object,
+  { kinds, notificationOf, first }: Told,
 ): Promise<Response> {
   const { context, namespace, view, given } = asked
   const { caller, request } = context

@@ -46,7 +46,9 @@ export async function coverTools(
     const isOnPage = page.length < limit
     if (!isOnPage) next ??= seen
     if (!isOnPage && from !== undefined) break
-    const one = await covered(deps, context, subject, seen, examined)
+    const request = { namespace: seen.namespace, connection: seen.connectionId, operation: 'execute' } as const
+    const looked = await lookAt(deps, context, subject, request)
+    const one = await allowanceOf(context.request).run(covering(subject, looked, seen, examined)) // 429
     // It ended in the middle of this one, which is then the first of the next page.
     if (one.tools !== null && one.tools.length < (seen.tools?.length ?? 0) && page.length > 0) {
       next ??= seen
@@ -77,18 +79,6 @@ function readCursor(text: string | undefined): ConnectionRef {
   if (text === undefined) throw invalidRequest('cursor: not valid for this question; start again without it')
   const [namespace, connectionId] = JSON.parse(text) as [string, string]
   return { namespace, connectionId }
-}
-
-async function covered(
-  deps: ExplainDeps,
-  context: RequestContext,
-  subject: Explained,
-  seen: SeenConnection,
-  examined: Examined,
-): Promise<CoveredConnection> {
-  const { namespace, connectionId } = seen
-  const looked = await lookAt(deps, context, subject, { namespace, connection: connectionId, operation: 'execute' })
-  return allowanceOf(context.request).run(covering(subject, looked, seen, examined)) // 429
 }
 
 const best: readonly Verdict[] = ['allow', 'depends', 'refuse']

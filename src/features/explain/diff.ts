@@ -45,11 +45,10 @@ export async function diffPolicies(
   const examined = new Examined(deps.clock)
   const seen: SeenConnection[] = []
   for await (const one of everySeen(deps, context, examined, { namespace })) seen.push(one)
-  const search = new Search(old, newer, seen, namespace, examined)
+  const search = new Search({ old, newer }, seen, namespace, examined)
   const candidates = await allowanceOf(context.request).run(search.candidates()) // 429
   const found =
-    (await firstReached(deps, context, { old, newer }, candidates, examined)) ??
-    candidates.find((one) => one.refusedBy !== undefined)
+    (await firstReached(deps, context, search, candidates)) ?? candidates.find((one) => one.refusedBy !== undefined)
   const lifetime = { old: old.lifetime ?? 0, new: newer.lifetime ?? 0 }
   const because = found !== undefined ? 'request' : lifetime.new > lifetime.old ? 'lifetime' : null
   const { connections, tools, isComplete } = examined
@@ -69,9 +68,8 @@ export async function diffPolicies(
 async function firstReached(
   deps: ExplainDeps,
   context: RequestContext,
-  { old, newer }: { readonly old: Explained; readonly newer: Explained },
+  { subjects: { old, newer }, examined }: Search,
   candidates: readonly Candidate[],
-  examined: Examined,
 ): Promise<Candidate | undefined> {
   for (const { request } of candidates.slice(0, explainedMax)) {
     if (!examined.hasTime()) return undefined
@@ -83,7 +81,14 @@ async function firstReached(
   return undefined
 }
 
+interface Subjects {
+  readonly old: Explained
+  readonly newer: Explained
+}
+
 class Search {
+  readonly subjects: Subjects
+  readonly examined: Examined
   requests = 0
   values = 0
   isComplete = true
@@ -91,24 +96,19 @@ class Search {
   readonly #new: readonly Block[]
   readonly #seen: readonly SeenConnection[]
   readonly #only: string | undefined
-  readonly #examined: Examined
   /** Whether the two act for different users or organizations, and reach different things. */
   readonly #reachDiffers: boolean
   readonly #found: Candidate[] = []
 
-  constructor(
-    { caller: old }: Explained,
-    { caller: newer }: Explained,
-    seen: readonly SeenConnection[],
-    only: string | undefined,
-    examined: Examined,
-  ) {
+  constructor(subjects: Subjects, seen: readonly SeenConnection[], only: string | undefined, examined: Examined) {
+    const [old, newer] = [subjects.old.caller, subjects.newer.caller]
+    this.subjects = subjects
+    this.examined = examined
     this.#old = old.blocks
     this.#new = newer.blocks
     this.#reachDiffers = old.userId !== newer.userId || old.organizationId !== newer.organizationId
     this.#seen = seen
     this.#only = only
-    this.#examined = examined
   }
 
   /** Those with connections that the caller sees come first. */
@@ -157,7 +157,7 @@ class Search {
   *#messages(): Work<Record<string, unknown>[]> {
     const both = { old: this.#old, newer: this.#new }
     const tools = this.#seen.flatMap((one) => one.tools ?? [])
-    const { messages, values, isComplete } = yield* findingWiderMessages(both, tools, () => this.#examined.hasTime())
+    const { messages, values, isComplete } = yield* findingWiderMessages(both, tools, () => this.examined.hasTime())
     this.values += values
     this.isComplete &&= isComplete
     const bodies = messages.map(messageOf).filter((body) => body !== undefined)
@@ -205,7 +205,7 @@ class Search {
     if (base === undefined) return
     for (const one of callable)
       for (const name of one.tools ?? []) {
-        if (!this.#examined.hasTime()) return
+        if (!this.examined.hasTime()) return
         yield* this.#tryCall(one, withTool(base, name))
       }
     const [first] = callable

@@ -38,6 +38,8 @@ export class Examined {
   tools = 0
   /** Whether nothing was left out so far. */
   isComplete = true
+  /** The tools of servers that were read already: many connections may have one server. */
+  readonly servers = new Map<string, Promise<readonly string[] | undefined>>()
   readonly #clock: Clock
   readonly #until: number
 
@@ -90,7 +92,6 @@ export async function* everySeen(
   examined: Examined,
   { namespace, from, within = [] }: Wanted,
 ): AsyncGenerator<SeenConnection> {
-  const servers: KnownServers = new Map()
   const allowance = allowanceOf(context.request)
   const slices = allowance.slices()
   const wanted = { namespace, from, most: readAtOnce, namespacesMax: examinedNamespacesMax }
@@ -99,7 +100,7 @@ export async function* everySeen(
   for await (const refs of everySeenBatch(deps.store, narrowed, wanted)) {
     if (refs === 'more') examined.isComplete = false
     if (refs === 'more' || !isFirstOr(examined)) return
-    for (const seen of await withTools(deps, context, refs, examined, servers)) {
+    for (const seen of await withTools(deps, context, refs, examined)) {
       if (slices.isOver) await slices.next()
       if (!isFirstOr(examined)) return
       const taken = examined.take(seen)
@@ -112,9 +113,6 @@ export async function* everySeen(
 /** One connection is always examined, however late: so that the next page is another one. */
 const isFirstOr = (examined: Examined) => examined.connections === 0 || examined.hasRoom()
 
-/** The tools of servers that were read already: many connections may have one server. */
-type KnownServers = Map<string, Promise<readonly string[] | undefined>>
-
 /**
  * The connections that still exist, with the tools that the caller could call: of a mock's server, else of the accepted
  * or last complete list, else of the registered server.
@@ -124,7 +122,6 @@ export async function withTools(
   context: RequestContext,
   refs: readonly ConnectionRef[],
   examined = new Examined(deps.clock),
-  servers: KnownServers = new Map(),
 ): Promise<SeenConnection[]> {
   const listed = await deps.kept.use(context, refs, false, (all) =>
     all.map(({ ref, stored, kept }) => ({ ...ref, stored, tools: kept?.lists.tools.map(({ own }) => own) })),
@@ -136,7 +133,7 @@ export async function withTools(
     const isMock = one.stored.connection.mock?.enabled === true
     const known = server === undefined || (one.tools !== undefined && !isMock) ? undefined : server
     const reading =
-      known === undefined ? undefined : servers.getOrInsertComputed(known, (name) => toolsOf(context, name))
+      known === undefined ? undefined : examined.servers.getOrInsertComputed(known, (name) => toolsOf(context, name))
     const ofServer = await reading
     const tools = (isMock ? ofServer : undefined) ?? one.tools ?? ofServer
     seen.push({

@@ -31,6 +31,14 @@ export type RecordStatus = (ref: ConnectionRef, called: StoredConnection, status
 export function createStatusRecorder(store: Store, clock: Clock, log: Log): RecordStatus {
   /** When each connection's state was last recorded, by the monotonic clock. */
   const written = new LRUCache<string, number>({ max: statusesKeptMax })
+  // If the connection was written by another request in the meantime, that write wins and this one is dropped.
+  const write = async (...[ref, called, status]: Parameters<RecordStatus>) => {
+    const before = await findConnection(store, ref.namespace, ref.connectionId)
+    if (before === undefined || askedAs(before) !== askedAs(called) || isNoted(before, status, clock.now())) return
+    const connection = { ...before.connection, status: withSignInEnd(status, before.privatePart) }
+    const privatePart = contacted(before.privatePart, before.connection, connection, clock.now())
+    await store.commit(connectionChange(ref, before, { connection, privatePart }))
+  }
   return (ref, called, status) => {
     // Most calls change no status, and nothing is read for them.
     if (isNoted(called, status, clock.now())) return
@@ -40,7 +48,7 @@ export function createStatusRecorder(store: Store, clock: Clock, log: Log): Reco
     if (status.state !== 'auth_required' && last !== undefined && clock.monotonic() - last < statusWriteIntervalMs)
       return
     written.set(name, clock.monotonic())
-    writeStatus(store, ref, called, status, clock.now()).catch((error: unknown) =>
+    write(ref, called, status).catch((error: unknown) =>
       log.warn('the status of a connection could not be written', { error: String(error) }),
     )
   }
@@ -51,22 +59,6 @@ function isNoted({ connection, privatePart }: StoredConnection, status: Connecti
   const { contactedAt = Number.NEGATIVE_INFINITY } = privatePart
   const after = withSignInEnd(status, privatePart)
   return JSON.stringify(connection.status) === JSON.stringify(after) && at - contactedAt < contactNotedMs
-}
-
-/** If the connection was written by another request in the meantime, that write wins and this one is dropped. */
-async function writeStatus(
-  store: Store,
-  ref: ConnectionRef,
-  called: StoredConnection,
-  status: ConnectionStatus,
-  at: number,
-): Promise<void> {
-  const before = await findConnection(store, ref.namespace, ref.connectionId)
-  if (before === undefined || askedAs(before) !== askedAs(called)) return
-  if (isNoted(before, status, at)) return
-  const connection = { ...before.connection, status: withSignInEnd(status, before.privatePart) }
-  const privatePart = contacted(before.privatePart, before.connection, connection, at)
-  await store.commit(connectionChange(ref, before, { connection, privatePart }))
 }
 
 /**

@@ -195,7 +195,7 @@ async function authorizeMessage(
     current = fresh
     if (!isUnchanged) continue
     if (decision.allowed) return current
-    throw refusalOf(deps, current.context, access, decision, message)
+    throw refusalOf(deps, current.context, { access, decision }, message)
   }
 }
 
@@ -213,8 +213,7 @@ export function requireNoLoop({ pseudonym }: Pick<GatewayDeps, 'pseudonym'>, req
 export function refusalOf(
   { denials }: Pick<GatewayDeps, 'denials'>,
   { request, caller }: RequestContext,
-  access: Access,
-  decision: Decision & { readonly allowed: false },
+  { access, decision }: { readonly access: Access; readonly decision: Decision & { readonly allowed: false } },
   { id }: Pick<Message, 'id'>,
 ): PlatformError {
   denials.recordPolicyDenial(request, caller, access, decision)

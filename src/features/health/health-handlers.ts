@@ -89,7 +89,7 @@ async function testConnection(deps: HealthDeps, request: Request): Promise<Respo
     return allowanceOf(request).write(queue, async () => {
       const now = await authorizer.authenticate(request, true) // 401
       const { stored } = await authorizer.requireConnection(now, 'execute') // 404, 403
-      return testOne(deps, ref, now, probing, stored)
+      return testOne(deps, { ref, context: now }, probing, stored)
     }) // 429
   }) // 503
   return answer(request, await healthNow(deps, context, ref, tested))

@@ -7,8 +7,8 @@
 import { type ReservedSQL, SQL } from 'bun'
 import type { Clock } from '../../clock.ts'
 import { within } from '../../within.ts'
-import { type Address, type Host, nameOf } from './address.ts'
 import { createSlots } from './slots.ts'
+import { type Address, type Host, nameOf } from './store-url.ts'
 
 /**
  * Milliseconds until a statement of a long transaction must be answered, such as a piece of a load. Past it: the

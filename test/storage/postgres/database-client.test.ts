@@ -2,9 +2,9 @@
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { directoryVersionKey, keyOf } from '../../../src/storage/keys.ts'
-import type { Host } from '../../../src/storage/postgres/address.ts'
 import { createClient, storeRenewMs } from '../../../src/storage/postgres/database-client.ts'
 import { openPostgresStore } from '../../../src/storage/postgres/store.ts'
+import type { Host } from '../../../src/storage/postgres/store-url.ts'
 import { clockOf } from '../../support/clock.ts'
 import { isHere } from '../../support/needs.ts'
 import { addressOf, type PostgresCluster, startPostgres } from '../../support/postgres.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { lintMocks } from '../../../src/features/mocks/lint.ts'
+import { lintMocks } from '../../../src/features/mocks/warnings.ts'
 import { readFixtures } from '../../../src/maintenance/seed/read-fixtures.ts'
 import { sampleSources } from '../../../src/maintenance/seed/sample.ts'
 import type { RecordedAnswer } from '../../../src/model/recorded-answer.ts'

@@ -1,7 +1,7 @@
 /** The URL of a database: what it means, and what is refused. */
 
 import { expect, test } from 'bun:test'
-import { readAddress } from '../../../src/storage/postgres/address.ts'
+import { readAddress } from '../../../src/storage/postgres/store-url.ts'
 
 const read = (url: string) => readAddress(url, (file) => `PEM of ${file}`)
 

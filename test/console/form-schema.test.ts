@@ -10,7 +10,7 @@ import {
   whole,
   withoutSecrets,
   wrongWith,
-} from '../../src/console/form/schema.ts'
+} from '../../src/console/form/form-schema.ts'
 import { parseJson } from '../../src/console/json.ts'
 
 describe('a schema in one piece', () => {

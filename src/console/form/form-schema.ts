@@ -136,18 +136,19 @@ export function firstValue(
   given: Schema,
   root: Schema,
   isRequired: boolean,
-  left = { count: visitedMax },
-  depth = 0,
+  visit = { left: visitedMax, depth: 0 },
 ): unknown {
-  left.count -= 1
+  visit.left -= 1
   const schema = whole(given, root)
   if (schema.default !== undefined) return schema.default
   if (isRequired && schema.const !== undefined) return schema.const
-  if (kindOf(schema) !== 'object' || depth > 8 || left.count < 0) return undefined
+  if (kindOf(schema) !== 'object' || visit.depth > 8 || visit.left < 0) return undefined
+  visit.depth += 1
   const members = Object.entries(schema.properties ?? {}).flatMap(([name, member]) => {
-    const value = firstValue(member, root, schema.required?.includes(name) === true, left, depth + 1)
+    const value = firstValue(member, root, schema.required?.includes(name) === true, visit)
     return value === undefined ? [] : [[name, value]]
   })
+  visit.depth -= 1
   return isRequired || members.length > 0 ? Object.fromEntries(members) : undefined
 }
 
