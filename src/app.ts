@@ -65,7 +65,7 @@ import { callHandlers } from './features/records/call-handlers.ts'
 import { referenceHandlers } from './features/reference/reference-handlers.ts'
 import { registryHandlers } from './features/registry/registry-handlers.ts'
 import { registryLinkHandlers } from './features/registry/registry-links.ts'
-import { createCatalogue } from './features/servers/catalogue.ts'
+import { Catalogue } from './features/servers/catalogue.ts'
 import { importHandlers } from './features/servers/import-handlers.ts'
 import { registryReadHandlers } from './features/servers/mcp-registry.ts'
 import { releaseHandlers } from './features/servers/releases.ts'
@@ -188,7 +188,7 @@ export function createApp(given: AppDeps) {
     return errorResponse(error, isPage ? 'page' : shape, { url: request.url, base: parts.base })
   }
 
-  const route = createRouter(createHandlers(deps, parts), fairness, sockets, answerError)
+  const route = createRouter({ handlers: createHandlers(deps, parts), fairness, sockets, answerError })
   return {
     fetch: inPasses(traceRequests(middleware.wrap(route, answerError, fastLane?.respond), deps.tracing)),
     pageCache: fastLane?.pageCache ?? (() => ({ hits: 0, misses: 0 })),
@@ -248,7 +248,7 @@ function createParts(deps: AppDeps, middleware: Middleware, lists: ConnectionLis
     namespacesPerUser: deps.namespacesPerUser,
     newKeys: atMost(newKeysPerHourMax, 3600, deps.clock),
     hasDocument: deps.authorization.hasClientDocument,
-    catalogue: createCatalogue(store),
+    catalogue: new Catalogue(store),
   }
   const credentials = createUpstreamCredentials(parts)
   return { ...parts, credentials, deletions: new Deletions({ ...parts, credentials }) }

@@ -7,7 +7,7 @@ import { systemClock } from '../clock.ts'
 import { CommandError } from '../errors.ts'
 import { problemsShownMax } from '../limits.ts'
 import { type AuditFields, openAuditLog } from '../ops/audit-log.ts'
-import { auditVerifier, openEndText } from '../ops/audit-verifier.ts'
+import { AuditVerifier, openEndText } from '../ops/audit-verifier.ts'
 import { countText } from './count-text.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -34,7 +34,7 @@ export async function verifyAudit(
   if (hash !== undefined && !/^[0-9a-f]{64}$/.test(hash))
     throw new CommandError(`--hash: ${hash} is no hash of an entry, which has 64 digits of 0-9 and a-f`, 2)
   const paths = files.length > 0 ? files : [join(data, 'audit.jsonl')]
-  const verifier = auditVerifier(hash)
+  const verifier = new AuditVerifier(hash)
   for (const path of paths) {
     if (path !== '-' && !existsSync(path))
       throw new CommandError(

@@ -11,7 +11,7 @@ import { createFairness } from '../fairness/fairness.ts'
 import { watchGarbage } from '../fairness/garbage.ts'
 import { isNamespaceRegistryUrl } from '../features/registry/registry-handlers.ts'
 import { isRegistryUrl } from '../features/servers/mcp-registry.ts'
-import { createSigners } from '../features/tokens/signers.ts'
+import { Signers } from '../features/tokens/signers.ts'
 import { sweepUpstreamClients } from '../features/upstream-sign-in/oauth-client.ts'
 import { createClientSockets } from '../http/client-sockets.ts'
 import { asPlatformError, errorResponse } from '../http/error-response.ts'
@@ -100,7 +100,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
     (await serveMetrics({ ...config.metrics, baseUrl: url, localAddresses }, store, dataPath, () => app.pageCache()))
   if (metrics !== undefined) log.info('metrics listening', { url: metrics.url })
   cleanup.defer(() => metrics?.stop())
-  const signers = createSigners()
+  const signers = new Signers()
   cleanup.defer(() => signers.close())
   const fairness = createFairness()
   cleanup.use(watchGarbage())

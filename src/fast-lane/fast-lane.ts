@@ -17,7 +17,6 @@ import type { Clock } from '../clock.ts'
 import type { Page, PreparedList } from '../features/connections/connection-lists.ts'
 import { privateJson } from '../http/respond.ts'
 import { responseInOnePieceBytesMax } from '../limits.ts'
-import type { Access } from '../policy/decide.ts'
 import { directoryVersionKey, keyOf } from '../storage/keys.ts'
 import type { LocalReads } from '../storage/store.ts'
 import { createAdmissions } from './admissions.ts'
@@ -75,15 +74,10 @@ export function createFastLane(local: LocalReads, lists: Lists, clock: Clock): F
   const versions = createLocalVersions(local)
   const { callers, lists: admittedLists, details: admittedDetails, detailsResponse } = createRemembered(clock)
   const pages = createPages(lists, local, versions)
-  /** With the version of its namespace's connections. */
-  const allowed = createAdmissions<{ readonly connection: AuthorizedConnection; readonly version: string }>({
-    maxSize: connectionsKeptBytesMax,
-    // An estimate of the memory of a decoded record.
-    sizeOf: ({ connection: { stored } }) => 4 * (stored.bytes.length + (stored.privateBytes?.length ?? 0)) + 500,
-  })
-
+  const requireConnection = createKnownConnections(local, (namespace) =>
+    versions.current(namespace, (of) => keyOf('connectionsVersion', of)),
+  )
   const directoryVersion = () => versions.current('', () => directoryVersionKey)
-  const connectionsVersion = (namespace: string) => versions.current(namespace, (of) => keyOf('connectionsVersion', of))
 
   return {
     pageCache: pages.statistics,
@@ -111,26 +105,37 @@ export function createFastLane(local: LocalReads, lists: Lists, clock: Clock): F
         callers.remember(context)
         return context
       },
-      async requireConnection(context, operation: Access['operation'], named) {
-        const { caller, request } = context
-        const name = `${operation} ${named === undefined ? request.url : `${named.namespace} ${named.connectionId}`}`
-        const before = allowed.find(caller, name)
-        if (before !== undefined && before.version === connectionsVersion(before.connection.namespace)) {
-          noteTold(context, before.connection.namespace)
-          return before.connection
-        }
-        // The namespace is unknown until the connection was read, so its version cannot be read first. If no commit
-        // happened in between, the record belongs to the version that is read afterwards.
-        const commitCount = local.commitCount()
-        const { stored, ...ref } = await ordinary.requireConnection(context, operation, named)
-        // Copied, because the record may be a view of a larger segment that would be kept in memory with it.
-        const connection = { ...ref, stored: { ...stored, bytes: Buffer.from(stored.bytes) } }
-        const version = connectionsVersion(ref.namespace)
-        if (commitCount !== undefined && commitCount === local.commitCount() && version !== '') {
-          allowed.remember(caller, name, { connection, version })
-        }
-        return connection
-      },
+      requireConnection: requireConnection(ordinary),
     }),
   }
+}
+
+/** Connections that callers may use, each with the version of its namespace's connections. */
+function createKnownConnections(local: LocalReads, versionOf: (namespace: string) => string) {
+  const allowed = createAdmissions<{ readonly connection: AuthorizedConnection; readonly version: string }>({
+    maxSize: connectionsKeptBytesMax,
+    // An estimate of the memory of a decoded record.
+    sizeOf: ({ connection: { stored } }) => 4 * (stored.bytes.length + (stored.privateBytes?.length ?? 0)) + 500,
+  })
+  return (ordinary: Authorizer): Authorizer['requireConnection'] =>
+    async (context, operation, named) => {
+      const { caller, request } = context
+      const name = `${operation} ${named === undefined ? request.url : `${named.namespace} ${named.connectionId}`}`
+      const before = allowed.find(caller, name)
+      if (before !== undefined && before.version === versionOf(before.connection.namespace)) {
+        noteTold(context, before.connection.namespace)
+        return before.connection
+      }
+      // The namespace is unknown until the connection was read, so its version cannot be read first. If no commit
+      // happened in between, the record belongs to the version that is read afterwards.
+      const commitCount = local.commitCount()
+      const { stored, ...ref } = await ordinary.requireConnection(context, operation, named)
+      // Copied, because the record may be a view of a larger segment that would be kept in memory with it.
+      const connection = { ...ref, stored: { ...stored, bytes: Buffer.from(stored.bytes) } }
+      const version = versionOf(ref.namespace)
+      if (commitCount !== undefined && commitCount === local.commitCount() && version !== '') {
+        allowed.remember(caller, name, { connection, version })
+      }
+      return connection
+    }
 }

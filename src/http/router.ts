@@ -20,13 +20,16 @@ export type ErrorShape = Operation['errors']
 /** Makes the response for a thrown value, in the operation's error format. */
 type AnswerError = (request: Request, thrown: unknown, shape: ErrorShape) => Response
 
+interface RouterParts {
+  readonly handlers: Handlers
+  readonly fairness: Fairness
+  readonly sockets: Pick<ClientSockets, 'addressOf'>
+  readonly answerError: AnswerError
+}
+
 /** The compiled router. It opens the allowance of each request; errors become responses through `answerError`. */
-export function createRouter(
-  handlers: Handlers,
-  fairness: Fairness,
-  { addressOf }: Pick<ClientSockets, 'addressOf'>,
-  answerError: AnswerError,
-): Handler {
+export function createRouter(parts: RouterParts): Handler {
+  const { answerError } = parts
   // `normalize: false`: otherwise the framework removes unknown fields silently. Only the root instance's settings
   // apply.
   const app = new Elysia({
@@ -42,7 +45,7 @@ export function createRouter(
   })
   for (const [id, operation] of operationEntries) {
     if (id === 'createToken') continue
-    const answer = within(id, operation)
+    const answer = within(parts, id, operation)
     for (const path of routePaths(operation))
       app.route(operation.method, path, ({ request }) => answer(request), unread)
   }
@@ -59,7 +62,7 @@ export function createRouter(
       )
   // Last: the plugin makes the framework parse all headers and the query for every route that is added after it.
   const { createToken } = operations
-  const mint = within('createToken', createToken)
+  const mint = within(parts, 'createToken', createToken)
   app
     .use(bearer())
     .route(
@@ -72,23 +75,27 @@ export function createRouter(
       unread,
     )
   return app.compile().fetch
+}
 
-  /** Runs a handler within the allowance of its operation. */
-  function within(id: OperationId, { costs, errors, isStream }: Operation): (request: Request) => Promise<Response> {
-    const handle = handlers[id]
-    return async (request) => {
-      // The framework takes `HEAD` for `GET`, and would never read the stream.
-      if (isStream === true && request.method === 'HEAD')
-        return answerError(request, unknownRoute(pathOf(request.url)), errors)
-      const allowance = new Allowance(fairness, request, addressOf, { id, costs })
-      openAllowance(request, allowance)
-      try {
-        return await handle(request)
-      } catch (thrown) {
-        return answerError(request, thrown, errors)
-      } finally {
-        allowance.end()
-      }
+/** Runs a handler within the allowance of its operation. */
+function within(
+  { handlers, fairness, sockets, answerError }: RouterParts,
+  id: OperationId,
+  { costs, errors, isStream }: Operation,
+): (request: Request) => Promise<Response> {
+  const handle = handlers[id]
+  return async (request) => {
+    // The framework takes `HEAD` for `GET`, and would never read the stream.
+    if (isStream === true && request.method === 'HEAD')
+      return answerError(request, unknownRoute(pathOf(request.url)), errors)
+    const allowance = new Allowance(fairness, request, sockets.addressOf, { id, costs })
+    openAllowance(request, allowance)
+    try {
+      return await handle(request)
+    } catch (thrown) {
+      return answerError(request, thrown, errors)
+    } finally {
+      allowance.end()
     }
   }
 }

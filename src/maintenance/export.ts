@@ -12,71 +12,81 @@ import type { Entry } from '../storage/store.ts'
  * an import requires them. Throws StoreError `damaged` at the first damaged record.
  */
 export async function exportLines(scan: Scan, secret: string, give: (line: string) => void): Promise<string[]> {
+  const known = newKnown()
   let records = 0
-  /**
-   * Hashes (`h`) and private parts (`p`) come before the records that they belong to: keep them until then. Single
-   * records are scanned in key order, and connections (`c`) are packed, so they come last.
-   */
-  const digests = new Map<string, string>()
-  const servers = new Map<string, string | undefined>()
-  // Namespaces of connections, and namespaces that exist.
-  const named = new Set<string>()
-  const there = new Set<string>()
-
-  function lineOf({ key, value }: Entry): string | undefined {
-    const json = textOf(value)
-    const parsed = parseKey(key)
-    if (parsed?.kind === 'namespace') there.add(parsed.namespace)
-    switch (parsed?.kind) {
-      case 'organization':
-      case 'namespace':
-      case 'view':
-      case 'server':
-      case 'listing':
-        return `{"kind":"${parsed.kind}","${parsed.kind}":${json}}`
-      case 'member':
-        return JSON.stringify({ ...parsed, role: json })
-      case 'apiKeyDigest':
-        digests.set(json, parsed.digest)
-        return undefined
-      case 'apiKey': {
-        const digest = digests.get(parsed.keyId)
-        // One without a hash opens nothing.
-        return digest && `{"kind":"apiKey","apiKey":${json},"digest":"${digest}"}`
-      }
-      case 'pins':
-        return JSON.stringify({ ...parsed, record: json })
-      case 'mock':
-        return `{"kind":"mock","position":"${parsed.position}","mock":${json}}`
-      case 'revocation':
-        return `{"kind":"revocation","jti":${JSON.stringify(parsed.jti)},"until":${json}}`
-      case 'connectionPrivate':
-        servers.set(`${parsed.namespace}/${parsed.connectionId}`, (JSON.parse(json) as ConnectionPrivate).server)
-        return undefined
-      case 'connection': {
-        const { namespace, connectionId } = parsed
-        named.add(namespace)
-        const server = servers.get(`${namespace}/${connectionId}`)
-        const from = server === undefined ? '' : `,"server":${JSON.stringify(server)}`
-        return `{"kind":"connection","namespace":${JSON.stringify(namespace)},"connection":${json}${from}}`
-      }
-      // Derived from records, meaningful for this instance only, or secret.
-      default:
-        return undefined
-    }
-  }
-
   // Control characters occur only inside JSON strings, where their escapes are valid JSON.
   const write = (line: string) => give(escapeControlCharacters(line))
   write(JSON.stringify({ postern: 'export', version: 1, secret }))
   await scan((scanned) => {
     for (const entry of intact(scanned)) {
-      const line = lineOf(entry)
+      const line = lineOf(entry, known)
       if (line === undefined) continue
       write(line)
       records += 1
     }
   })
   write(JSON.stringify({ postern: 'end', records }))
-  return [...named].filter((namespace) => !there.has(namespace))
+  return [...known.named].filter((namespace) => !known.there.has(namespace))
+}
+
+/**
+ * The parts of records that come before the records that they belong to. Single records are scanned in key order, and
+ * connections are packed, so they come last.
+ */
+function newKnown() {
+  return {
+    /** Hashes of API keys, by the id of the key. */
+    digests: new Map<string, string>(),
+    /** The registered server of each connection that has one. */
+    servers: new Map<string, string | undefined>(),
+    /** Namespaces of connections, and namespaces that exist. */
+    named: new Set<string>(),
+    there: new Set<string>(),
+  }
+}
+
+type Known = ReturnType<typeof newKnown>
+
+/** The line of a record; undefined if it has none. */
+function lineOf({ key, value }: Entry, known: Known): string | undefined {
+  const json = textOf(value)
+  const parsed = parseKey(key)
+  if (parsed?.kind === 'namespace') known.there.add(parsed.namespace)
+  switch (parsed?.kind) {
+    case 'organization':
+    case 'namespace':
+    case 'view':
+    case 'server':
+    case 'listing':
+      return `{"kind":"${parsed.kind}","${parsed.kind}":${json}}`
+    case 'member':
+      return JSON.stringify({ ...parsed, role: json })
+    case 'apiKeyDigest':
+      known.digests.set(json, parsed.digest)
+      return undefined
+    case 'apiKey': {
+      const digest = known.digests.get(parsed.keyId)
+      // One without a hash opens nothing.
+      return digest && `{"kind":"apiKey","apiKey":${json},"digest":"${digest}"}`
+    }
+    case 'pins':
+      return JSON.stringify({ ...parsed, record: json })
+    case 'mock':
+      return `{"kind":"mock","position":"${parsed.position}","mock":${json}}`
+    case 'revocation':
+      return `{"kind":"revocation","jti":${JSON.stringify(parsed.jti)},"until":${json}}`
+    case 'connectionPrivate':
+      known.servers.set(`${parsed.namespace}/${parsed.connectionId}`, (JSON.parse(json) as ConnectionPrivate).server)
+      return undefined
+    case 'connection': {
+      const { namespace, connectionId } = parsed
+      known.named.add(namespace)
+      const server = known.servers.get(`${namespace}/${connectionId}`)
+      const from = server === undefined ? '' : `,"server":${JSON.stringify(server)}`
+      return `{"kind":"connection","namespace":${JSON.stringify(namespace)},"connection":${json}${from}}`
+    }
+    // Derived from records, meaningful for this instance only, or secret.
+    default:
+      return undefined
+  }
 }

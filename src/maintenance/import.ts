@@ -144,18 +144,8 @@ async function requireNamed(plan: Plan): Promise<void> {
 /** The entries of a line, once it was compared with the store. */
 async function comparedEntriesOf(plan: Plan, line: ExportLine): Promise<readonly Entry[]> {
   switch (line.kind) {
-    case 'apiKey': {
-      const { keyId } = line.apiKey
-      const holder = await plan.store.get(keyOf('apiKeyDigest', line.digest))
-      // Somebody gave both instances one key: it has the id of the file from now on.
-      const other = holder === undefined || textOf(holder) === keyId ? undefined : textOf(holder)
-      const former = await replace(plan, keyOf('apiKey', keyId))
-      const replaced = other === undefined ? undefined : await replace(plan, keyOf('apiKey', other))
-      if (other !== undefined) plan.deletes.add(keyOf('apiKey', other))
-      // An older export must not reactivate it.
-      const revoked = [former, replaced].flatMap((value) => (value && readApiKey(value).revokedAt) ?? [])
-      return entriesOf({ ...line, apiKey: { ...line.apiKey, revokedAt: revoked[0] ?? line.apiKey.revokedAt } })
-    }
+    case 'apiKey':
+      return apiKeyEntries(plan, line)
     case 'pins': {
       const name = `${line.namespace}/${line.connectionId}`
       const [head = ''] = line.record.split('\n', 1)
@@ -247,6 +237,19 @@ async function replace(plan: Plan, key: Key): Promise<Uint8Array | undefined> {
   const value = await plan.store.get(key)
   if (value !== undefined) for (const one of indexKeysOf({ key, value })) plan.deletes.add(one)
   return value
+}
+
+async function apiKeyEntries(plan: Plan, line: Extract<ExportLine, { kind: 'apiKey' }>): Promise<readonly Entry[]> {
+  const { keyId } = line.apiKey
+  const holder = await plan.store.get(keyOf('apiKeyDigest', line.digest))
+  // Somebody gave both instances one key: it has the id of the file from now on.
+  const other = holder === undefined || textOf(holder) === keyId ? undefined : textOf(holder)
+  const former = await replace(plan, keyOf('apiKey', keyId))
+  const replaced = other === undefined ? undefined : await replace(plan, keyOf('apiKey', other))
+  if (other !== undefined) plan.deletes.add(keyOf('apiKey', other))
+  // An older export must not reactivate it.
+  const revoked = [former, replaced].flatMap((value) => (value && readApiKey(value).revokedAt) ?? [])
+  return entriesOf({ ...line, apiKey: { ...line.apiKey, revokedAt: revoked[0] ?? line.apiKey.revokedAt } })
 }
 
 async function connectionEntries(

@@ -23,101 +23,113 @@ function chainFrom({ seq, prev, replica }: Link, openEnd: string | undefined, fi
   }
 }
 
-/** `hash`: of an entry that is looked for. */
-export function auditVerifier(hash?: string) {
+export class AuditVerifier {
+  /** Of an entry that is looked for. */
+  readonly #hash: string | undefined
   /** Breaks of a chain, one text each. */
-  const problems: string[] = []
+  readonly #problems: string[] = []
   /** Places of lines truncated by a crash: the entry after such a line follows the one before it. */
-  const truncatedLines: string[] = []
-  const chains: Chain[] = []
-  const byLastHash = new Map<string, Chain>()
+  readonly #truncatedLines: string[] = []
+  readonly #chains: Chain[] = []
+  readonly #byLastHash = new Map<string, Chain>()
   /** By the name in their lines; undefined: the chain whose lines have none. */
-  const byReplica = new Map<string | undefined, Chain>()
+  readonly #byReplica = new Map<string | undefined, Chain>()
   /** The chain of the entry before. */
-  let current: Chain | undefined
-  let isFirstOfFile = true
+  #current: Chain | undefined
+  #isFirstOfFile = true
   /** As a chain's `openEnd`, before any entry. */
-  let openStart: string | undefined
-  const changed = (place: string) => problems.push(`${place}: was changed, or is not of this log`)
+  #openStart: string | undefined
 
-  function begin(link: Link, place: string): Chain {
-    const chain = chainFrom(link, openStart, place)
-    openStart = undefined
-    chains.push(chain)
-    byReplica.set(link.replica, chain)
-    return chain
+  constructor(hash?: string) {
+    this.#hash = hash
   }
 
-  /**
-   * The chain that an entry follows, or the one of its name. Commands write no name, so an entry without one begins a
-   * chain only where a file begins.
-   */
-  function chainOf(link: Link, place: string): Chain {
-    const { prev, seq, replica } = link
-    const followed = byLastHash.get(prev)
-    if (followed?.last.seq === seq - 1) {
-      if (replica !== undefined && replica !== followed.replica) rename(followed, replica)
-      return followed
+  /** Says that the next line begins a file. */
+  nextFile(): void {
+    this.#isFirstOfFile = true
+  }
+
+  /** Adds the next line, across all files. `place` is how a report names the line. */
+  push(line: string, place: string): void {
+    const link = parseLine(line)
+    if (link === undefined) this.#pushUnreadable(line, place)
+    else this.#pushEntry(link, place)
+    this.#isFirstOfFile = false
+  }
+
+  report() {
+    const end = this.#openStart === undefined ? [] : [`${this.#openStart}: ${openEndText}`]
+    return {
+      logs: this.#chains as readonly Readonly<Chain>[],
+      problems: [...this.#problems, ...end],
+      truncatedLines: this.#truncatedLines,
     }
-    const continued = replica === undefined && !isFirstOfFile ? current : undefined
-    return byReplica.get(replica) ?? continued ?? begin(link, place)
-  }
-
-  /** From here on the chain is that of the replica. If another one was, lines between the two are missing. */
-  function rename(chain: Chain, replica: string): void {
-    const other = byReplica.get(replica)
-    if (other !== undefined) problems.push(`${chain.firstPlace}: ${breakText(other.last.seq, chain.follows.seq + 1)}`)
-    if (byReplica.get(chain.replica) === chain) byReplica.delete(chain.replica)
-    chain.replica = replica
-    byReplica.set(replica, chain)
   }
 
   /**
    * A line that looks like one of ours and ends too soon is judged with the next entry: if that follows the last one, a
    * crash truncated the line; otherwise it was changed.
    */
-  function pushUnreadable(line: string, place: string): void {
-    const before = current === undefined ? openStart : current.openEnd
-    if (before !== undefined) changed(before)
+  #pushUnreadable(line: string, place: string): void {
+    const before = this.#current === undefined ? this.#openStart : this.#current.openEnd
+    if (before !== undefined) this.#changed(before)
     const openEnd = isTruncated(line) ? place : undefined
-    if (openEnd === undefined) changed(place)
-    if (current === undefined) openStart = openEnd
-    else current.openEnd = openEnd
+    if (openEnd === undefined) this.#changed(place)
+    if (this.#current === undefined) this.#openStart = openEnd
+    else this.#current.openEnd = openEnd
   }
 
-  function pushEntry(link: Link, place: string): void {
-    const chain = chainOf(link, place)
+  #pushEntry(link: Link, place: string): void {
+    const chain = this.#chainOf(link, place)
     const { last, openEnd } = chain
     const isNext = link.prev === last.hash && link.seq === last.seq + 1
-    if (!isNext) problems.push(`${place}: ${breakText(last.seq, link.seq)}`)
-    if (openEnd !== undefined && isNext) truncatedLines.push(openEnd)
-    if (openEnd !== undefined && !isNext) changed(openEnd)
-    byLastHash.delete(last.hash)
-    byLastHash.set(link.hash, chain)
+    if (!isNext) this.#problems.push(`${place}: ${breakText(last.seq, link.seq)}`)
+    if (openEnd !== undefined && isNext) this.#truncatedLines.push(openEnd)
+    if (openEnd !== undefined && !isNext) this.#changed(openEnd)
+    this.#byLastHash.delete(last.hash)
+    this.#byLastHash.set(link.hash, chain)
     chain.last = { seq: link.seq, hash: link.hash }
     chain.openEnd = undefined
     chain.entries += 1
-    chain.hasHash ||= link.hash === hash
-    current = chain
+    chain.hasHash ||= link.hash === this.#hash
+    this.#current = chain
   }
 
-  return {
-    /** Says that the next line begins a file. */
-    nextFile() {
-      isFirstOfFile = true
-    },
-    /** Adds the next line, across all files. `place` is how a report names the line. */
-    push(line: string, place: string): void {
-      const link = parseLine(line)
-      if (link === undefined) pushUnreadable(line, place)
-      else pushEntry(link, place)
-      isFirstOfFile = false
-    },
-    report: () => ({
-      logs: chains as readonly Readonly<Chain>[],
-      problems: openStart === undefined ? problems : [...problems, `${openStart}: ${openEndText}`],
-      truncatedLines,
-    }),
+  #changed(place: string): void {
+    this.#problems.push(`${place}: was changed, or is not of this log`)
+  }
+
+  /**
+   * The chain that an entry follows, or the one of its name. Commands write no name, so an entry without one begins a
+   * chain only where a file begins.
+   */
+  #chainOf(link: Link, place: string): Chain {
+    const { prev, seq, replica } = link
+    const followed = this.#byLastHash.get(prev)
+    if (followed?.last.seq === seq - 1) {
+      if (replica !== undefined && replica !== followed.replica) this.#rename(followed, replica)
+      return followed
+    }
+    const continued = replica === undefined && !this.#isFirstOfFile ? this.#current : undefined
+    return this.#byReplica.get(replica) ?? continued ?? this.#begin(link, place)
+  }
+
+  #begin(link: Link, place: string): Chain {
+    const chain = chainFrom(link, this.#openStart, place)
+    this.#openStart = undefined
+    this.#chains.push(chain)
+    this.#byReplica.set(link.replica, chain)
+    return chain
+  }
+
+  /** From here on the chain is that of the replica. If another one was, lines between the two are missing. */
+  #rename(chain: Chain, replica: string): void {
+    const other = this.#byReplica.get(replica)
+    if (other !== undefined)
+      this.#problems.push(`${chain.firstPlace}: ${breakText(other.last.seq, chain.follows.seq + 1)}`)
+    if (this.#byReplica.get(chain.replica) === chain) this.#byReplica.delete(chain.replica)
+    chain.replica = replica
+    this.#byReplica.set(replica, chain)
   }
 }
 

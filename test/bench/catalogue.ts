@@ -3,7 +3,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Turns } from '../../src/fairness/turns.ts'
-import { createCatalogue } from '../../src/features/servers/catalogue.ts'
+import { Catalogue } from '../../src/features/servers/catalogue.ts'
 import { listingOf, noExtras, type ServerDetail } from '../../src/model/server.ts'
 import { wordsOf } from '../../src/search/words.ts'
 import { listingEntry, newListingVersions } from '../../src/storage/directory-records.ts'
@@ -74,7 +74,7 @@ async function eventLoop(report: Report): Promise<void> {
     ({ iconUrl: null, deploymentUrl: null, security: null, resources: null, prompts: null, ...server }) as ServerDetail
   const made = madeServers().map(whole)
   for (let at = 0; at < made.length; at += 500) await put(made.slice(at, at + 500))
-  const catalogue = createCatalogue(store)
+  const catalogue = new Catalogue(store)
   const held = (what: string, hold: number) =>
     report(`The event loop held by ${what}`, `${hold.toFixed(1)} ms`, '10 ms', hold < 10)
   held('making the index of 10,000 servers', await longestHold(() => catalogue.refresh()))

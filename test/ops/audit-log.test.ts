@@ -17,7 +17,7 @@ import { timestampOf } from '../../src/clock.ts'
 import { auditRefusalsPerCaller, auditRefusalsPerSecond, freeBytesMin } from '../../src/limits.ts'
 import { firstHash } from '../../src/ops/audit-chain.ts'
 import { openAuditLog } from '../../src/ops/audit-log.ts'
-import { auditVerifier } from '../../src/ops/audit-verifier.ts'
+import { AuditVerifier } from '../../src/ops/audit-verifier.ts'
 import { auditCallersPerSecond } from '../../src/ops/denial-count.ts'
 import { clockOf } from '../support/clock.ts'
 import { workplace } from '../support/workplace.ts'
@@ -34,7 +34,7 @@ function verify(lines: readonly string[]) {
 }
 /** Places are `1:1`: the file and the line. Of a single file, the line. */
 function verifyFiles(...files: (readonly string[])[]) {
-  const verifier = auditVerifier()
+  const verifier = new AuditVerifier()
   for (const [file, lines] of files.entries()) {
     verifier.nextFile()
     const place = files.length === 1 ? '' : `${file + 1}:`

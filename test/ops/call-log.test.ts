@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { deletionBytesMin, freeBytesMin } from '../../src/limits.ts'
 import type { CallRecord } from '../../src/model/recorded-call.ts'
-import { auditVerifier } from '../../src/ops/audit-verifier.ts'
+import { AuditVerifier } from '../../src/ops/audit-verifier.ts'
 import { callLogCheckMs, openCallLog } from '../../src/ops/call-log.ts'
 import { clockOf } from '../support/clock.ts'
 
@@ -24,7 +24,7 @@ function recordOnFullDisk(path: string, ...more: string[]): string[][] {
 }
 
 function problemsOf(...paths: string[]): readonly string[] {
-  const chain = auditVerifier()
+  const chain = new AuditVerifier()
   for (const path of paths) for (const line of linesOf(path)) chain.push(line, path)
   return chain.report().problems
 }

@@ -128,6 +128,18 @@ export function addConnectionCommands(postern: Command, { inNamespace }: RemoteC
       const found = await context.request('GET', `${pathOf(namespace, id)}/.tools`, options)
       context.say(found, `${id} answers, with ${countText(found.tools.length, 'tool')}`)
     })
+  addPinCommands(connection, inNamespace)
+  inNamespace(connection, 'rm', 'delete a connection')
+    .argument('<id>', 'the id of the connection')
+    .run(async (context, id: string) => {
+      const namespace = await context.namespace()
+      const removed = await context.request('DELETE', pathOf(namespace, id), noConnection(namespace, id))
+      context.say(removed, `${id} is deleted`)
+    })
+}
+
+/** Definitions of a connection's tools, and accepting them. */
+function addPinCommands(connection: Command, inNamespace: RemoteCommands['inNamespace']): void {
   inNamespace(connection, 'pins', 'list the tools of a connection with what became of their definitions')
     .argument('<id>', 'the id of the connection')
     .run(async (context, id: string) => {
@@ -151,13 +163,6 @@ export function addConnectionCommands(postern: Command, { inNamespace }: RemoteC
       const options = { ...noConnection(namespace, id), body, reads: PinList }
       const accepted = await context.request('POST', `${pathOf(namespace, id)}/.pins`, options)
       context.say(accepted, `the definitions of ${id} are accepted`)
-    })
-  inNamespace(connection, 'rm', 'delete a connection')
-    .argument('<id>', 'the id of the connection')
-    .run(async (context, id: string) => {
-      const namespace = await context.namespace()
-      const removed = await context.request('DELETE', pathOf(namespace, id), noConnection(namespace, id))
-      context.say(removed, `${id} is deleted`)
     })
 }
 

@@ -95,8 +95,7 @@ async function openStream(
     for (const one of ends.splice(0)) one()
   }
   try {
-    let write = (_: string) => {}
-    let close = () => {}
+    let events: ListStream | undefined
     ends.push(
       await deps.changes.listen({
         namespace: namespace.namespace,
@@ -105,41 +104,60 @@ async function openStream(
         group: [credentialIdOf(caller), namespace.namespace, view?.name ?? '', JSON.stringify(given)].join('\0'),
         kinds,
         look: () => digestsOf(deps, request, given),
-        tell: (kind) => write(messageEvent(JSON.stringify(notificationOf(kind)))),
-        comment: () => write(':\n\n'),
+        tell: (kind) => events?.write(messageEvent(JSON.stringify(notificationOf(kind)))),
+        comment: () => events?.write(':\n\n'),
       }),
       deps.watchStream(
         () => enterEndpoint(deps, request, true),
         (why) => {
-          write(messageEvent(rpcErrorText(asPlatformError(why), null)))
-          close()
+          events?.write(messageEvent(rpcErrorText(asPlatformError(why), null)))
+          events?.close()
         },
       ),
     )
-    const stream = new ReadableStream<Uint8Array>(
-      {
-        start(controller) {
-          write = (text) => {
-            if ((controller.desiredSize ?? 0) > 0) controller.enqueue(Buffer.from(text))
-            else close()
-          }
-          close = () => {
-            write = () => {}
-            close = () => {}
-            end()
-            controller.close()
-          }
-          // A comment, so that the client has the head at once.
-          write(first === undefined ? ':\n\n' : messageEvent(JSON.stringify(first)))
-        },
-        cancel: end,
-      },
-      { highWaterMark: unreadBytesMax, size: (chunk) => chunk?.length ?? 0 },
-    )
-    return new Response(stream, { headers: eventStream })
+    events = new ListStream(end)
+    // A comment, so that the client has the head at once.
+    events.write(first === undefined ? ':\n\n' : messageEvent(JSON.stringify(first)))
+    return new Response(events.body, { headers: eventStream })
   } catch (thrown) {
     end()
     throw thrown
+  }
+}
+
+/** The messages for one client. It ends where the client does not take them. */
+class ListStream {
+  readonly body: ReadableStream<Uint8Array>
+  readonly #onEnd: () => void
+  #controller: ReadableStreamDefaultController<Uint8Array> | undefined
+
+  constructor(onEnd: () => void) {
+    this.#onEnd = onEnd
+    this.body = new ReadableStream<Uint8Array>(
+      {
+        start: (controller) => {
+          this.#controller = controller
+        },
+        cancel: () => {
+          this.#controller = undefined
+          onEnd()
+        },
+      },
+      { highWaterMark: unreadBytesMax, size: (chunk) => chunk?.length ?? 0 },
+    )
+  }
+
+  write(text: string): void {
+    if ((this.#controller?.desiredSize ?? 0) > 0) this.#controller?.enqueue(Buffer.from(text))
+    else this.close()
+  }
+
+  close(): void {
+    const controller = this.#controller
+    if (controller === undefined) return
+    this.#controller = undefined
+    this.#onEnd()
+    controller.close()
   }
 }
 

@@ -15,75 +15,87 @@ import type { EventType, Happening, KeptEvent } from './event-log.ts'
 /** Namespaces that a stream knows its listener has no access to, some hundred bytes each. Past it: looked up again. */
 const closedNamespacesMax = 1000
 
-/** The events that a listener may see, as its rights are at one moment. */
-export interface Visible {
-  /**
-   * Whether it is known without waiting that the listener sees nothing of the event. Such an event takes no room among
-   * those that wait: others may cause thousands in a second.
-   */
-  isHidden(event: KeptEvent): boolean
-  /** The bytes that the listener gets of the event; undefined if none. */
-  bytesOf(event: KeptEvent): Promise<Uint8Array | undefined>
-}
-
 interface Wanted {
   readonly namespace: string | undefined
   readonly types: ReadonlySet<EventType>
 }
 
-export function createVisible(deps: HealthDeps, context: RequestContext, { namespace, types }: Wanted): Visible {
-  // Made for each event: what it has looked up may be otherwise by the next one.
-  const mayRead = (event: KeptEvent, call: RecordedCall) =>
-    readableCalls(deps, context, async (of, connectionId) => {
-      const version = versionText(await deps.store.get(keyOf('connectionsVersion', of)))
-      return event.connection(version, () => findConnection(deps.store, of, connectionId))
-    })(call)
-  const { caller, directory } = context
-  const isNamed = namespaceFilter(caller.blocks)
-  const isOperator = caller.operator && caller.token === undefined && caller.organizationId === undefined
-  const closed = new Set<string>()
+/** The events that a listener may see, as its rights are at one moment. */
+export class Visible {
+  readonly #deps: HealthDeps
+  readonly #context: RequestContext
+  readonly #wanted: Wanted
+  readonly #isOperator: boolean
+  readonly #isNamed: (namespace: string) => boolean
+  readonly #closed = new Set<string>()
 
-  function isHidden({ happening }: KeptEvent): boolean {
+  constructor(deps: HealthDeps, context: RequestContext, wanted: Wanted) {
+    const { operator, token, organizationId } = context.caller
+    this.#deps = deps
+    this.#context = context
+    this.#wanted = wanted
+    this.#isNamed = namespaceFilter(context.caller.blocks)
+    this.#isOperator = operator && token === undefined && organizationId === undefined
+  }
+
+  /**
+   * Whether it is known without waiting that the listener sees nothing of the event. Such an event takes no room among
+   * those that wait: others may cause thousands in a second.
+   */
+  isHidden({ happening }: KeptEvent): boolean {
+    const { namespace, types } = this.#wanted
     if (!types.has(happening.type)) return true
-    if (happening.type === 'audit') return !isOperator || namespace !== undefined
+    if (happening.type === 'audit') return !this.#isOperator || namespace !== undefined
     const of = placeOf(happening)
     if ((namespace ?? of.namespace) !== of.namespace) return true
-    return closed.has(of.namespace) && of.userId !== caller.userId
+    return this.#closed.has(of.namespace) && of.userId !== this.#context.caller.userId
   }
 
-  /** Remembers a namespace without access. One that does not exist may be made any moment. */
-  async function lookAt(name: string): Promise<void> {
-    if ((await directory.namespace(name)) === undefined || (await namespaceOf(context, name)) !== undefined) return
-    if (closed.size >= closedNamespacesMax) closed.clear()
-    closed.add(name)
-  }
-
-  async function bytesOf(event: KeptEvent): Promise<Uint8Array | undefined> {
+  /** The bytes that the listener gets of the event; undefined if none. */
+  async bytesOf(event: KeptEvent): Promise<Uint8Array | undefined> {
     const { happening } = event
-    if (isHidden(event)) return undefined
+    if (this.isHidden(event)) return undefined
     if (happening.type === 'audit') return event.writtenOnce('entry', () => happening.entry)
-    if (!isOperator) await lookAt(placeOf(happening).namespace)
+    if (!this.#isOperator) await this.#lookAt(placeOf(happening).namespace)
     if (happening.type === 'connection') {
-      const health = await healthFor(happening.ref, event.time)
+      const health = await this.#healthFor(happening.ref, event.time)
       return health && event.written(health)
     }
     const of = happening.type === 'call' ? happening.call : happening.client
-    if (!(await mayRead(event, of))) return undefined
+    if (!(await this.#mayRead(event, of))) return undefined
     if (happening.type === 'client') return event.writtenOnce('client', () => happening.client)
     const { call } = happening
-    const isWhole = seesArguments(context, call)
-    return event.writtenOnce(isWhole ? 'whole' : 'others', () => shownCall(context, call))
+    const isWhole = seesArguments(this.#context, call)
+    return event.writtenOnce(isWhole ? 'whole' : 'others', () => shownCall(this.#context, call))
   }
 
-  return { isHidden, bytesOf }
+  /** Made for each event: the connection that it looks up may be otherwise by the next one. */
+  #mayRead(event: KeptEvent, call: RecordedCall) {
+    const { store } = this.#deps
+    const isReadable = readableCalls(this.#deps, this.#context, async (namespace, connectionId) => {
+      const version = versionText(await store.get(keyOf('connectionsVersion', namespace)))
+      return event.connection(version, () => findConnection(store, namespace, connectionId))
+    })
+    return isReadable(call)
+  }
 
-  async function healthFor(ref: ConnectionRef, time: number): Promise<object | undefined> {
-    if (!isNamed(ref.namespace)) return undefined
-    const owned = await namespaceOf(context, ref.namespace)
+  /** Remembers a namespace without access. One that does not exist may be made any moment. */
+  async #lookAt(name: string): Promise<void> {
+    const { directory } = this.#context
+    if ((await directory.namespace(name)) === undefined || (await namespaceOf(this.#context, name)) !== undefined)
+      return
+    if (this.#closed.size >= closedNamespacesMax) this.#closed.clear()
+    this.#closed.add(name)
+  }
+
+  async #healthFor(ref: ConnectionRef, time: number): Promise<object | undefined> {
+    const { caller } = this.#context
+    if (!this.#isNamed(ref.namespace)) return undefined
+    const owned = await namespaceOf(this.#context, ref.namespace)
     if (owned === undefined) return undefined
     // It happened in an earlier namespace of this name.
     if (Date.parse(createdAtOf(owned)) > time) return undefined
-    const [health] = await healthOfAll(deps, context, [ref])
+    const [health] = await healthOfAll(this.#deps, this.#context, [ref])
     if (health !== undefined) return { namespace: ref.namespace, ...health }
     // It is gone, or the caller may not read it. Of one that is gone nobody knows the metadata any more.
     const access = {
@@ -93,7 +105,7 @@ export function createVisible(deps: HealthDeps, context: RequestContext, { names
       metadata: 'narrowed',
     } as const
     if (caller.metadataFingerprint !== '' || !decide(caller.blocks, access).allowed) return undefined
-    const stored = await findConnection(deps.store, ref.namespace, ref.connectionId)
+    const stored = await findConnection(this.#deps.store, ref.namespace, ref.connectionId)
     return stored === undefined ? { ...ref, level: 'off', summary: 'Deleted', since: null, action: null } : undefined
   }
 }

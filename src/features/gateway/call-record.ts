@@ -53,6 +53,8 @@ interface Ending {
   readonly bytesOut: number
 }
 
+type CalledConnection = Pick<AuthorizedCall, 'context' | 'connection' | 'endpoint'>
+
 /**
  * The call is recorded before its answer ends. `send` notes how far it has come. The recorder throws what `send`
  * throws.
@@ -61,39 +63,21 @@ export function createCallRecorder({ log, key, observe, onRecorded, requestId, c
   const hashOf = createHashes(key)
 
   return async (
-    call: Pick<AuthorizedCall, 'context' | 'connection' | 'endpoint'>,
+    call: CalledConnection,
     message: Message,
     send: (progress: CallProgress) => Promise<Response>,
   ): Promise<Response> => {
     log?.requireWritable() // 503
     const started = clock.monotonic()
     const { caller, request } = call.context
-    const { token } = caller
     const { namespace, connectionId } = call.connection
-    const { name, arguments: args = {} } = (message.body['params'] ?? {}) as { name?: unknown; arguments?: unknown }
-    const line = async ({ outcome, code, constraint, bytesOut }: Ending): Promise<CallRecord> => ({
-      requestId: requestId(request),
-      userId: caller.userId,
-      keyId: caller.keyId,
-      ...(token && { jti: token.jti, ...(token.par && { par: token.par }) }),
-      namespace,
-      connectionId,
-      tool: typeof name === 'string' ? recordedTool(name) : '',
-      via: call.endpoint?.via ?? (request.url.includes('/.tools/') ? 'tools' : 'mcp'),
-      ...(call.endpoint?.view !== undefined && { view: call.endpoint.view.name }),
-      outcome,
-      ...(code !== undefined && { code }),
-      ...(constraint !== undefined && { constraint }),
-      ms: Math.round((clock.monotonic() - started) * 10) / 10,
-      bytesIn: message.bytes.length,
-      bytesOut,
-      args: await hashOf(args, message.bytes.length),
-    })
     const end = async (ending: Ending) => {
       observe?.(ending.outcome, namespace, connectionId)
       let recorded: CallRecord | undefined
       const make = async () => {
-        recorded = await line(ending)
+        const ms = Math.round((clock.monotonic() - started) * 10) / 10
+        const args = await hashOf(paramsOf(message).arguments ?? {}, message.bytes.length)
+        recorded = recordOf(call, message, ending, { requestId: requestId(request), ms, args })
         return recorded
       }
       if (ending.outcome === 'refused') await log?.refused(caller, make)
@@ -122,6 +106,37 @@ export function createCallRecorder({ log, key, observe, onRecorded, requestId, c
     const { status, headers } = response
     const answer = createOutcomeReader(message.id, headers.get('content-type'), allowanceOf(request))
     return new Response(recorded(response.body, answer, { request, progress }, end), { status, headers })
+  }
+}
+
+const paramsOf = ({ body }: Message) => (body['params'] ?? {}) as { name?: unknown; arguments?: unknown }
+
+/** The line of a call. */
+function recordOf(
+  { context: { caller, request }, connection: { namespace, connectionId }, endpoint }: CalledConnection,
+  message: Message,
+  { outcome, code, constraint, bytesOut }: Ending,
+  { requestId, ms, args }: Pick<CallRecord, 'requestId' | 'ms' | 'args'>,
+): CallRecord {
+  const { token } = caller
+  const { name } = paramsOf(message)
+  return {
+    requestId,
+    userId: caller.userId,
+    keyId: caller.keyId,
+    ...(token && { jti: token.jti, ...(token.par && { par: token.par }) }),
+    namespace,
+    connectionId,
+    tool: typeof name === 'string' ? recordedTool(name) : '',
+    via: endpoint?.via ?? (request.url.includes('/.tools/') ? 'tools' : 'mcp'),
+    ...(endpoint?.view !== undefined && { view: endpoint.view.name }),
+    outcome,
+    ...(code !== undefined && { code }),
+    ...(constraint !== undefined && { constraint }),
+    ms,
+    bytesIn: message.bytes.length,
+    bytesOut,
+    args,
   }
 }
 

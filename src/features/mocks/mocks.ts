@@ -62,6 +62,49 @@ interface Stored {
 const sizeOf = (stored: Stored | undefined): number =>
   stored === undefined ? 0 : stored.answers.reduce((sum, { length }) => sum + length, stored.json.length)
 
+/** Mocked servers in decoded form, by the version of the directory: each is read once in it. */
+class MockServers {
+  readonly #kept = new LRUCache<string, MockServer>({
+    maxSize: mockServersKeptBytesMax,
+    sizeCalculation: ({ bytes }) => bytes + 1000,
+  })
+  /** Of the server that was read last. */
+  #serial = 0
+
+  known({ directory, server }: MockCall): MockServer | undefined {
+    return this.#kept.get(`${directory.version}\0${server}`)
+  }
+
+  /** Undefined if the server is gone. Rejects with `rate_limited`. */
+  async read(call: MockCall): Promise<MockServer | undefined> {
+    const { directory, request, server: name } = call
+    const allowance = allowanceOf(request)
+    // Of many calls of an owner at once, the first reads it.
+    const found = await allowance.readRecords(
+      async () => {
+        const json = this.known(call) === undefined ? await directory.serverJson(name) : undefined
+        return json && { json, answers: await directory.recordedAnswers(name) }
+      },
+      (one) => sizeOf(one),
+    ) // 429
+    if (found === undefined) return this.known(call)
+    return allowance.parse(found.json.length, this.#reading(call, found)) // 429
+  }
+
+  *#reading(call: MockCall, stored: Stored): Work<MockServer> {
+    const kept = this.known(call)
+    if (kept !== undefined) return kept
+    const detail = yield* readingServer(stored.json)
+    const tools = new Map((detail.tools ?? []).map((tool) => [tool.name, tool]))
+    const recorded: RecordedAnswer[] = []
+    for (const answer of stored.answers) recorded.push(yield* reading(answer.length, () => readMock(answer)))
+    this.#serial += 1
+    const server = { serial: this.#serial, bytes: sizeOf(stored), detail, tools, recorded }
+    this.#kept.set(`${call.directory.version}\0${call.server}`, server)
+    return server
+  }
+}
+
 /** Gives the response to a message. Undefined if the server is gone. */
 export type AnswerMock = ReturnType<typeof createMocks>
 
@@ -72,44 +115,7 @@ export function createMocks(sockets: Pick<ClientSockets, 'wait'>) {
     // Bytes, roughly: texts can take two bytes per character.
     sizeCalculation: ({ handshake, stateless }, key) => key.length + 2 * (handshake.length + stateless.length) + 500,
   })
-  /** By the version of the directory: servers are read once in each. */
-  const servers = new LRUCache<string, MockServer>({
-    maxSize: mockServersKeptBytesMax,
-    sizeCalculation: ({ bytes }) => bytes + 1000,
-  })
-  /** Of the server that was read last. */
-  let serial = 0
-
-  const keyOf = ({ directory, server }: MockCall) => `${directory.version}\0${server}`
-
-  async function read(call: MockCall): Promise<MockServer | undefined> {
-    const { directory, request, server: name } = call
-    const allowance = allowanceOf(request)
-    const known = () => servers.get(keyOf(call))
-    // Of many calls of an owner at once, the first reads it.
-    const found = await allowance.readRecords(
-      async () => {
-        const json = known() === undefined ? await directory.serverJson(name) : undefined
-        return json && { json, answers: await directory.recordedAnswers(name) }
-      },
-      (one) => sizeOf(one),
-    ) // 429
-    if (found === undefined) return known()
-    const bytes = sizeOf(found)
-    function* readingOnce({ json, answers }: Stored): Work<MockServer> {
-      const kept = known()
-      if (kept !== undefined) return kept
-      const detail = yield* readingServer(json)
-      const tools = new Map((detail.tools ?? []).map((tool) => [tool.name, tool]))
-      const recorded: RecordedAnswer[] = []
-      for (const answer of answers) recorded.push(yield* reading(answer.length, () => readMock(answer)))
-      serial += 1
-      const server = { serial, bytes, detail, tools, recorded }
-      servers.set(keyOf(call), server)
-      return server
-    }
-    return allowance.parse(found.json.length, readingOnce(found)) // 429
-  }
+  const servers = new MockServers()
 
   async function ready(call: MockedCall): Promise<Ready> {
     const { request, server, scenario, tool, given } = call
@@ -135,7 +141,7 @@ export function createMocks(sockets: Pick<ClientSockets, 'wait'>) {
 
   return async (call: MockCall): Promise<MockResponse | undefined> => {
     const { scenario, message, request } = call
-    const server = servers.get(keyOf(call)) ?? (await read(call))
+    const server = servers.known(call) ?? (await servers.read(call))
     if (server === undefined) return undefined
     // Otherwise the official package must answer, with the error for an unsupported revision.
     const asked = unknownRevision(call.message, call.headers) === undefined ? toolCallOf(call, server) : undefined

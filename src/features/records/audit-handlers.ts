@@ -10,7 +10,7 @@ import { readQuery } from '../../http/query.ts'
 import { noStoreJson, wholeResponse } from '../../http/respond.ts'
 import { problemsShownMax } from '../../limits.ts'
 import type { AuditVerification } from '../../model/recorded-call.ts'
-import { auditVerifier, openEndText } from '../../ops/audit-verifier.ts'
+import { AuditVerifier, openEndText } from '../../ops/audit-verifier.ts'
 import { fieldsOf, pageBack, readTime } from './page-back.ts'
 import type { RecordsDeps } from './readable-calls.ts'
 
@@ -42,7 +42,7 @@ async function verifyAudit({ authorizer, auditPath }: RecordsDeps, request: Requ
   requireOperator(await authorizer.authenticate(request)) // 401, 429, 403
   const hash = readQuery(request.url, ['hash']).get('hash') // 400
   if (hash !== undefined && !/^[0-9a-f]{64}$/.test(hash)) throw invalidRequest('hash: must be 64 hexadecimal digits')
-  const verifier = auditVerifier(hash)
+  const verifier = new AuditVerifier(hash)
   const slices = allowanceOf(request).slices()
   let number = 0
   for await (const line of createInterface({ input: createReadStream(auditPath), crlfDelay: Infinity })) {

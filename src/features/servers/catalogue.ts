@@ -59,110 +59,127 @@ export const serversStepCost = 10_000
 
 const groupVersionKeys = listingGroups.map((group) => keyOf('listingGroupVersion', group))
 
-/**
- * All servers. `refresh` resolves when it has all that was committed before the call. `all`: in the order of their
- * qualifiedNames' bytes. `ownedWith`: how many servers the owner of a namespace has in all of its namespaces.
- */
-export type Catalogue = ReturnType<typeof createCatalogue>
-
-export function createCatalogue(store: Pick<Store, 'get' | 'getMany' | 'range'>) {
-  const byName = new Map<string, Listed>()
-  const owned = createCounts()
+export class Catalogue {
+  readonly #store: Pick<Store, 'get' | 'getMany' | 'range'>
+  readonly #byName = new Map<string, Listed>()
+  readonly #owned = createCounts()
   /** A hash of each listing as it is stored, to see what has changed: by name, by group. */
-  const hashes = listingGroups.map(() => new Map<string, bigint>())
-  const groupVersions = listingGroups.map(() => '')
-  const words = createSearchedWords()
-  let version = ''
-  /** The servers that `sorted` does not have as they are; after an update that failed, too. */
-  const unsorted = new Set<string>()
-  let sorted: readonly Listed[] = []
+  readonly #hashes = listingGroups.map(() => new Map<string, bigint>())
+  readonly #groupVersions = listingGroups.map(() => '')
+  readonly #words = createSearchedWords()
+  #version = ''
+  /** The servers that `#sorted` does not have as they are; after an update that failed, too. */
+  readonly #unsorted = new Set<string>()
+  #sorted: readonly Listed[] = []
 
-  /** `holder`: of its words. Returns how many characters were taken into the index. */
-  function put(listing: ServerListing, holder: Holder): number {
+  constructor(store: Pick<Store, 'get' | 'getMany' | 'range'>) {
+    this.#store = store
+  }
+
+  /** Resolves when it has all that was committed before the call. */
+  readonly refresh = oneAtATime(() => this.#update())
+
+  /** In the order of their qualifiedNames' bytes. */
+  all(): readonly Listed[] {
+    return this.#sorted
+  }
+
+  find(qualifiedName: string): Listed | undefined {
+    return this.#byName.get(qualifiedName)
+  }
+
+  hasServers(namespace: string): boolean {
+    const next = this.#sorted[placeAfter(this.#sorted, `${namespace}/`)]
+    return this.#byName.has(namespace) || next?.namespace === namespace
+  }
+
+  /** The servers that the owner of a namespace has in all of its namespaces. */
+  async ownedWith(namespace: string): Promise<number> {
+    return this.#owned.of(ownerOf(await holdersIn(this.#store)(namespace)))
+  }
+
+  get words() {
+    return this.#words
+  }
+
+  /** `holder`: of its words. Returns the number of characters that were taken into the index. */
+  #put(listing: ServerListing, holder: Holder): number {
     const { qualifiedName, unlisted } = listing
-    const before = byName.get(qualifiedName)
+    const before = this.#byName.get(qualifiedName)
     const texts = textsOf(listing)
     const listed = listedOf(listing, holder, texts)
-    byName.set(qualifiedName, listed)
-    owned.add(before?.owner, -1)
-    owned.add(listed.owner, 1)
+    this.#byName.set(qualifiedName, listed)
+    this.#owned.add(before?.owner, -1)
+    this.#owned.add(listed.owner, 1)
     if (before?.searched === listed.searched) return 0
-    words.put(qualifiedName, holder, texts, !unlisted)
+    this.#words.put(qualifiedName, holder, texts, !unlisted)
     return texts.reduce((sum, { length }) => sum + length, 0)
   }
 
   /** Takes in a listing as it is stored, unless it is the one that is known. `known`: the hashes of its group. */
-  async function takeIn(name: string, value: Uint8Array, known: Map<string, bigint>, update: Update): Promise<void> {
+  async #takeIn(name: string, value: Uint8Array, known: Map<string, bigint>, update: Update): Promise<void> {
     const hash = Bun.hash.xxHash3(value)
     if (known.get(name) === hash) return update.takeTurn(value.length / hashedBytesPerCharacter)
-    const characters = put(readListing(value), await update.holderOf(namespaceOf(name)))
+    const characters = this.#put(readListing(value), await update.holderOf(namespaceOf(name)))
     known.set(name, hash)
-    unsorted.add(name)
+    this.#unsorted.add(name)
     await update.takeTurn(characters + listingCharacters)
   }
 
-  function forget(name: string, known: Map<string, bigint>): void {
-    owned.add(byName.get(name)?.owner, -1)
-    words.remove(name)
-    byName.delete(name)
+  #forget(name: string, known: Map<string, bigint>): void {
+    this.#owned.add(this.#byName.get(name)?.owner, -1)
+    this.#words.remove(name)
+    this.#byName.delete(name)
     known.delete(name)
-    unsorted.add(name)
+    this.#unsorted.add(name)
   }
 
   /** Takes in the changes of a group, and notes each at once: after a failure, those before it count as taken in. */
-  async function readGroup(group: number, update: Update): Promise<void> {
-    const known = hashes[group] as Map<string, bigint>
+  async #readGroup(group: number, update: Update): Promise<void> {
+    const known = this.#hashes[group] as Map<string, bigint>
     const there = new Set<string>()
     const prefix = prefixOf('listing', listingGroups[group] as string)
-    for await (const { key, value } of everyEntry(store, prefix, listingsPerRead)) {
+    for await (const { key, value } of everyEntry(this.#store, prefix, listingsPerRead)) {
       const name = idOfKey(prefix, key)
       there.add(name)
-      await takeIn(name, value, known, update)
+      await this.#takeIn(name, value, known, update)
     }
-    for (const name of known.keys()) if (!there.has(name)) forget(name, known)
+    for (const name of known.keys()) if (!there.has(name)) this.#forget(name, known)
   }
 
-  async function readGroups(update: Update): Promise<void> {
-    const versions = (await store.getMany(groupVersionKeys)).map(versionText)
+  async #readGroups(update: Update): Promise<void> {
+    const versions = (await this.#store.getMany(groupVersionKeys)).map(versionText)
     for (const [group, groupVersion] of versions.entries()) {
-      if (groupVersion === groupVersions[group] && groupVersion !== '') continue
-      await readGroup(group, update)
-      groupVersions[group] = groupVersion
+      if (groupVersion === this.#groupVersions[group] && groupVersion !== '') continue
+      await this.#readGroup(group, update)
+      this.#groupVersions[group] = groupVersion
     }
   }
 
-  async function readListings(names: readonly string[], update: Update): Promise<void> {
-    const values = await store.getMany(names.map(listingKey))
+  async #readListings(names: readonly string[], update: Update): Promise<void> {
+    const values = await this.#store.getMany(names.map(listingKey))
     for (const [index, name] of names.entries()) {
-      const known = hashes[listingGroups.indexOf(listingGroupOf(name))] as Map<string, bigint>
+      const known = this.#hashes[listingGroups.indexOf(listingGroupOf(name))] as Map<string, bigint>
       const value = values[index]
-      if (value !== undefined) await takeIn(name, value, known, update)
-      else forget(name, known)
+      if (value !== undefined) await this.#takeIn(name, value, known, update)
+      else this.#forget(name, known)
     }
   }
 
-  async function update(): Promise<void> {
+  async #update(): Promise<void> {
+    const store = this.#store
+    const before = this.#version
     const now = await readVersion(store, listingsVersionKey)
-    if (now === version) return
+    if (now === before) return
     const update = startUpdate(store)
-    const changes = version === '' ? undefined : await store.get(listingChangesKey)
-    const changed = changes === undefined ? undefined : listingsChangedSince(Buffer.from(version, 'latin1'), changes)
-    if (changed !== undefined) await readListings([...changed], update)
-    else await readGroups(update)
-    if (unsorted.size > 0) sorted = inOrder(sorted, unsorted, byName)
-    unsorted.clear()
+    const changes = before === '' ? undefined : await store.get(listingChangesKey)
+    const changed = changes === undefined ? undefined : listingsChangedSince(Buffer.from(before, 'latin1'), changes)
+    if (changed !== undefined) await this.#readListings([...changed], update)
+    else await this.#readGroups(update)
+    if (this.#unsorted.size > 0) this.#sorted = inOrder(this.#sorted, this.#unsorted, this.#byName)
+    this.#unsorted.clear()
     // Last: the records that were read may be newer than this version, and then they are read again.
-    version = now
-  }
-
-  return {
-    refresh: oneAtATime(update),
-    all: () => sorted,
-    find: (qualifiedName: string) => byName.get(qualifiedName),
-    hasServers: (namespace: string) =>
-      byName.has(namespace) || sorted[placeAfter(sorted, `${namespace}/`)]?.namespace === namespace,
-    ownedWith: async (namespace: string) => owned.of(ownerOf(await holdersIn(store)(namespace))),
-    words: { search: words.search },
+    this.#version = now
   }
 }
 

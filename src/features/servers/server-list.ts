@@ -81,18 +81,18 @@ function* matching(catalogue: Catalogue, isWanted: (server: Listed) => boolean):
   return matches
 }
 
-function* searching({ find, words }: Catalogue, { q = '', topK }: ServerQuery, isWanted: (server: Listed) => boolean) {
-  const hits = yield* words.search(wordsOf(q).slice(0, searchWordsMax), {
+function* searching(catalogue: Catalogue, { q = '', topK }: ServerQuery, isWanted: (server: Listed) => boolean) {
+  const hits = yield* catalogue.words.search(wordsOf(q).slice(0, searchWordsMax), {
     most: topK,
     isWanted(name) {
-      const server = find(name)
+      const server = catalogue.find(name)
       return server !== undefined && isWanted(server)
     },
   })
   // Beside the best: how rare a word is among all servers would tell of those that the caller does not see.
   const best = hits[0]?.score ?? 1
   return hits.flatMap(({ id, score }) => {
-    const server = find(id)
+    const server = catalogue.find(id)
     return server === undefined ? [] : [{ server, score: Math.round((score / best) * 1e4) / 1e4 }]
   })
 }

@@ -36,9 +36,6 @@ export interface SigningReply {
   readonly signature: string
 }
 
-/** The threads, as far as they have been started. */
-export type Signers = ReturnType<typeof createSigners>
-
 interface Job {
   readonly text: string
   readonly secretKey: SigningKey['secretKey']
@@ -55,69 +52,74 @@ interface Thread {
   readonly jobs: Map<number, Job>
 }
 
-/** By default one core is left for the event loop. Threads start when tokens are minted; most processes need none. */
-export function createSigners(count = Math.min(signersMax, Math.max(1, availableParallelism() - 1))) {
-  const threads = new Set<Thread>()
-  const shares = new Shares(pendingSignaturesMax)
+export class Signers {
+  readonly #count: number
+  /** Started when tokens are minted; most processes need none. */
+  readonly #threads = new Set<Thread>()
+  readonly #shares = new Shares(pendingSignaturesMax)
   /** One of each owner in turn: however many tokens one mints, another waits for a few. */
-  const waiting = new Rounds<Job>()
-  let lastId = 0
+  readonly #waiting = new Rounds<Job>()
+  #lastId = 0
 
-  function start(): Thread {
+  /** By default one core is left for the event loop. */
+  constructor(count = Math.min(signersMax, Math.max(1, availableParallelism() - 1))) {
+    this.#count = count
+  }
+
+  /**
+   * The signature of the text, in base64url. Rejects with `unavailable` if the holder has too many pending signatures,
+   * and with Error if the worker fails.
+   */
+  async sign(text: string, { secretKey }: SigningKey, holder: Holder): Promise<string> {
+    if (!this.#shares.take(holder, 1)) throw tooManyMints()
+    try {
+      const { promise, resolve, reject } = Promise.withResolvers<string>()
+      if (!this.#waiting.add(holder, { text, secretKey, resolve, reject })) throw tooManyMints()
+      this.#dispatch()
+      return await promise
+    } finally {
+      this.#shares.giveBack(holder, 1)
+    }
+  }
+
+  /** Stops all workers. Pending signatures never resolve. */
+  close(): void {
+    for (const { worker } of this.#threads) worker.terminate()
+    this.#threads.clear()
+  }
+
+  #start(): Thread {
     const jobs = new Map<number, Job>()
     const worker = new Worker(program(), { ref: false })
     const thread: Thread = { worker, jobs }
     worker.onmessage = ({ data: { id, signature } }: MessageEvent<SigningReply>) => {
       jobs.get(id)?.resolve(signature)
       jobs.delete(id)
-      dispatch()
+      this.#dispatch()
     }
     // A failed worker is not reused; a later token starts another one.
     worker.onerror = ({ message }) => {
-      threads.delete(thread)
+      this.#threads.delete(thread)
       for (const { reject } of jobs.values()) reject(new Error(`the thread that signs ended: ${message}`))
       worker.terminate()
-      dispatch()
+      this.#dispatch()
     }
-    threads.add(thread)
+    this.#threads.add(thread)
     return thread
   }
 
   /** Gives the threads work, as far as they have room. */
-  function dispatch(): void {
-    while (!waiting.isEmpty) {
-      const first = [...threads].sort((a, b) => a.jobs.size - b.jobs.size)[0]
-      const isBusy = first === undefined || (first.jobs.size > 0 && threads.size < count)
-      const { jobs, worker } = isBusy ? start() : first
-      const job = jobs.size < jobsPerThread ? waiting.next()?.job : undefined
+  #dispatch(): void {
+    while (!this.#waiting.isEmpty) {
+      const first = [...this.#threads].sort((a, b) => a.jobs.size - b.jobs.size)[0]
+      const isBusy = first === undefined || (first.jobs.size > 0 && this.#threads.size < this.#count)
+      const { jobs, worker } = isBusy ? this.#start() : first
+      const job = jobs.size < jobsPerThread ? this.#waiting.next()?.job : undefined
       if (job === undefined) return
-      lastId += 1
-      jobs.set(lastId, job)
-      worker.postMessage({ id: lastId, text: job.text, secretKey: job.secretKey } satisfies SigningRequest)
+      this.#lastId += 1
+      jobs.set(this.#lastId, job)
+      worker.postMessage({ id: this.#lastId, text: job.text, secretKey: job.secretKey } satisfies SigningRequest)
     }
-  }
-
-  return {
-    /**
-     * The signature of the text, in base64url. Rejects with `unavailable` if the holder has too many pending
-     * signatures, and with Error if the worker fails.
-     */
-    async sign(text: string, { secretKey }: SigningKey, holder: Holder): Promise<string> {
-      if (!shares.take(holder, 1)) throw tooManyMints()
-      try {
-        const { promise, resolve, reject } = Promise.withResolvers<string>()
-        if (!waiting.add(holder, { text, secretKey, resolve, reject })) throw tooManyMints()
-        dispatch()
-        return await promise
-      } finally {
-        shares.giveBack(holder, 1)
-      }
-    },
-    /** Stops all workers. Pending signatures never resolve. */
-    close(): void {
-      for (const { worker } of threads) worker.terminate()
-      threads.clear()
-    },
   }
 }
 

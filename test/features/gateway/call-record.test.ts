@@ -11,7 +11,7 @@ import { createOwnerPasses, ownerRequestsPerPassMax } from '../../../src/fairnes
 import { Shares } from '../../../src/fairness/shares.ts'
 import type { Work } from '../../../src/fairness/turns.ts'
 import { createOutcomeReader, statedIn } from '../../../src/features/gateway/call-outcome.ts'
-import { auditVerifier } from '../../../src/ops/audit-verifier.ts'
+import { AuditVerifier } from '../../../src/ops/audit-verifier.ts'
 import { type CallLog, openCallLog } from '../../../src/ops/call-log.ts'
 import { writingCanonical } from '../../../src/schema/canonical-json.ts'
 import { drained } from '../../../src/schema/steps.ts'
@@ -42,7 +42,7 @@ const linesOf = (file = path) =>
     .map((line) => JSON.parse(line))
 const lines = linesOf
 function problemsOf(...paths: string[]): readonly string[] {
-  const chain = auditVerifier()
+  const chain = new AuditVerifier()
   for (const file of paths) for (const line of readFileSync(file, 'utf8').trimEnd().split('\n')) chain.push(line, file)
   return chain.report().problems
 }

@@ -1,7 +1,7 @@
 /** The catalogue, held to what is in the store after any writes. */
 
 import { expect, test } from 'bun:test'
-import { createCatalogue } from '../../../src/features/servers/catalogue.ts'
+import { Catalogue } from '../../../src/features/servers/catalogue.ts'
 import { newDetail } from '../../../src/features/servers/changed-server.ts'
 import { createSearchedWords } from '../../../src/features/servers/searched-words.ts'
 import { allSearchedWordsMax, namespaceSearchedWordsMax, searchedWordsMax } from '../../../src/limits.ts'
@@ -22,7 +22,7 @@ import { random } from '../../support/random.ts'
 test('has all servers in the order of their names, after few changes and after many', async () => {
   const chance = random(11)
   const store = openMemoryStore()
-  const catalogue = createCatalogue(store)
+  const catalogue = new Catalogue(store)
   const stored = new Map<string, string>()
   const namespaces = ['a', 'a-b', 'ab', 'b', 'B']
   for (let round = 0; round < 400; round += 1) {
@@ -125,7 +125,7 @@ test.each(['a', 'z'])(
     for (const namespace of many) await put(namespace, servers)
     await put(other, 20)
     // As after a restart, in the order of the store; and then one that comes when all others are there.
-    const catalogue = createCatalogue(store)
+    const catalogue = new Catalogue(store)
     await catalogue.refresh()
     await put('late', 5)
     await catalogue.refresh()
@@ -147,7 +147,7 @@ test.each(['a', 'z'])(
 test('reads the listings that were written since, and not their groups', async () => {
   const store = openMemoryStore()
   const read: string[] = []
-  const catalogue = createCatalogue({
+  const catalogue = new Catalogue({
     ...store,
     getMany(keys) {
       read.push(...keys.map((key) => Buffer.from(key).toString()))
@@ -185,7 +185,7 @@ test('keeps no text of a listing that its owner can make as long as it likes', a
   const serverJson = { name: 'com.a/s', description: long, version: '1', title: long }
   const listing = listingOf(detail, { ...noExtras, license: long, homepage: long, serverJson })
   await store.commit({ puts: [listingEntry(listing), ...newListingVersions(['a/s'])] })
-  const catalogue = createCatalogue(store)
+  const catalogue = new Catalogue(store)
   await catalogue.refresh()
   const { searched, ...kept } = catalogue.find('a/s') ?? {}
   expect(JSON.stringify(kept).length).toBeLessThan(300)
@@ -198,7 +198,7 @@ test('counts the servers of an owner in all of its namespaces', async () => {
   await store.commit({
     puts: Object.entries(owned).map(([namespace, owner]) => namespaceEntry({ namespace, ...owner })),
   })
-  const catalogue = createCatalogue(store)
+  const catalogue = new Catalogue(store)
   const counts = async () => {
     await catalogue.refresh()
     return Promise.all(['a', 'b', 'c', 'none'].map((namespace) => catalogue.ownedWith(namespace)))

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { revokeToken } from '../../../src/auth/revocation.ts'
 import { signatureOf } from '../../../src/auth/signature.ts'
 import { keyRing } from '../../../src/auth/signing-keys.ts'
-import { createSigners } from '../../../src/features/tokens/signers.ts'
+import { Signers } from '../../../src/features/tokens/signers.ts'
 import { pendingSignaturesMax } from '../../../src/limits.ts'
 import { mintToken } from '../../api/cases.ts'
 import { createTestPlatform, signingKeyRecord, startOfTime } from '../../support/platform.ts'
@@ -13,7 +13,7 @@ import { until } from '../../support/until.ts'
 
 const { active } = keyRing([signingKeyRecord('a key')])
 const holder = (keyId: string) => ({ keyId, family: keyId })
-const signers = createSigners(2)
+const signers = new Signers(2)
 afterAll(() => signers.close())
 
 const prioritiesBefore = new Set(priorities())
@@ -26,7 +26,7 @@ test('threads sign as this one does, each text its own', async () => {
 })
 
 test('owners have their turns: one signature waits for few of another owner’s many', async () => {
-  const own = createSigners(1)
+  const own = new Signers(1)
   const order: string[] = []
   const sign = (owner: string, text: string) => own.sign(text, active, holder(owner)).then(() => void order.push(owner))
   const many = Array.from({ length: 40 }, (_, i) => sign('mallory', `${i}`))
@@ -65,7 +65,7 @@ function priorities(): string[] {
 
 // Without a privilege, no thread's priority can be raised again, and threads that it starts have it too.
 test('minting lowers the priority of no thread', async () => {
-  const own = createSigners(2)
+  const own = new Signers(2)
   for (const count of [1, 40]) {
     await Promise.all(Array.from({ length: count }, (_, i) => own.sign(`${i}`, active, holder('ada'))))
     expect(new Set(priorities())).toEqual(prioritiesBefore)
@@ -85,7 +85,7 @@ test('what waits is bounded, and one key leaves room for others', async () => {
 })
 
 test('a thread that fails is told to those that it has, and the next text has another', async () => {
-  const one = createSigners(1)
+  const one = new Signers(1)
   const broken = { ...active, secretKey: new Uint8Array(3) }
   const failed = await Promise.allSettled([
     one.sign('a', broken, holder('ada')),
@@ -101,7 +101,7 @@ test('a thread that fails is told to those that it has, and the next text has an
 })
 
 test('past it a mint is 503, and what was revoked while it waited is 401', async () => {
-  const full = createSigners(1)
+  const full = new Signers(1)
   const held = Promise.withResolvers<string>()
   let asked = 0
   const platform = await createTestPlatform({
