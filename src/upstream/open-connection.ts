@@ -7,7 +7,7 @@ import { isIP } from 'node:net'
 import { EncryptedBytes } from './encrypted-bytes.ts'
 import { CertificateError, Handshake } from './handshake.ts'
 import type { Abort, Endpoint, HttpConnection, PoolEvents, ResponseHandler } from './http-connection.ts'
-import { createResponseParser, type ResponseParser } from './response-parser.ts'
+import { ResponseParser } from './response-parser.ts'
 
 /**
  * Bytes of a response that are read at once; in chunks of one byte they take three milliseconds. Past it: the rest is
@@ -47,7 +47,7 @@ class SocketConnection implements HttpConnection {
   constructor(origin: Endpoint, pool: PoolEvents) {
     this.#pool = pool
     this.#tls = tlsOptions(origin)
-    this.#parser = createResponseParser({
+    this.#parser = new ResponseParser({
       onHead: (status, headers) => this.#receiver?.onHead(status, headers),
       onData: (chunk) => this.#receiver?.onData(chunk),
     })

@@ -12,89 +12,106 @@ export const emptyChunkBytesMax = 64 * 1024
 /** Each byte may come in a chunk of its own. */
 const chunkBytesPerByte = 12
 
-/** Parses one response after the other. */
-export type ResponseParser = ReturnType<typeof createResponseParser>
-
-/** A parser for one connection. */
-export function createResponseParser({ onHead, onData }: Pick<ResponseHandler, 'onHead' | 'onData'>) {
-  const HTTPParser = httpParser()
-  let rawHeaders: string[] = []
+/** Parses one response of a connection after the other. */
+export class ResponseParser {
+  readonly #onHead: ResponseHandler['onHead']
+  readonly #onData: ResponseHandler['onData']
+  readonly #parser: HTTPParser
+  #rawHeaders: string[] = []
   /** Bytes received before the head was complete. */
-  let headBytes = 0
+  #headBytes = 0
   /** Of a body: bytes that the last chunk carried, and bytes so far that carried nothing. */
-  let carriedBytes = 0
-  let emptyBytes = 0
-  let hasHead = false
-  let isWhole = false
-  let isReusable = false
-  let keepMs = socketIdleMs
+  #carriedBytes = 0
+  #emptyBytes = 0
+  #hasHead = false
+  #isWhole = false
+  #isReusable = false
+  #keepMs = socketIdleMs
 
-  const parser = new HTTPParser()
-  parser.initialize(HTTPParser.RESPONSE, {}, upstreamHeadBytesMax)
-  // A second message begins after the response.
-  parser[HTTPParser.kOnMessageBegin] = () => {
-    if (isWhole) isReusable = false
-  }
-  parser[HTTPParser.kOnHeaders] = (more) => {
-    if (!hasHead) rawHeaders.push(...more)
-    if (rawHeaders.length > 2 * upstreamHeadersMax) throw new Error('its head has too many headers')
-  }
-  parser[HTTPParser.kOnHeadersComplete] = (version, _, last = [], __, ___, status, ____, isUpgrade, keepsAlive) => {
-    const headers = headersOf(rawHeaders.length === 0 ? last : [...rawHeaders, ...last])
-    rawHeaders = []
-    if (isUpgrade || status === 101 || version !== 1) throw new Error('it speaks another protocol')
-    // Informational responses (1xx) precede the final one.
-    if (isWhole || status < 200) return 0
-    hasHead = true
-    isReusable = keepsAlive
-    keepMs = keepMsOf(headers)
-    onHead(status, headers)
-    return 0
-  }
-  parser[HTTPParser.kOnBody] = (chunk) => {
-    carriedBytes += chunk.length
-    if (!isWhole) onData(chunk)
-  }
-  parser[HTTPParser.kOnMessageComplete] = () => {
-    if (hasHead) isWhole = true
+  constructor({ onHead, onData }: Pick<ResponseHandler, 'onHead' | 'onData'>) {
+    this.#onHead = onHead
+    this.#onData = onData
+    this.#parser = this.#open()
   }
 
-  return {
-    /** Prepares for the response to the next request. */
-    restart(): void {
-      headBytes = 0
-      emptyBytes = 0
-      hasHead = false
-      isWhole = false
-      isReusable = false
-    },
-    /**
-     * Parses a chunk. `whole`: the response is complete. An Error: it is not a response, or could be read differently
-     * by another parser.
-     */
-    read(chunk: Buffer): 'partial' | 'whole' | Error {
-      let read: number | Error
-      const isBody = hasHead
-      carriedBytes = 0
-      try {
-        read = parser.execute(chunk)
-      } catch (thrown) {
-        read = thrown as Error
-      }
-      if (!hasHead) headBytes += chunk.length
-      if (headBytes > upstreamHeadBytesMax) return new Error('its head is too long')
-      if (isBody) emptyBytes = Math.max(0, emptyBytes + chunk.length - carriedBytes * chunkBytesPerByte)
-      if (emptyBytes > emptyChunkBytesMax) return new Error('it sends too much that carries nothing')
-      if (!isWhole) return typeof read === 'number' ? 'partial' : read
-      if (read !== chunk.length) isReusable = false
-      return 'whole'
-    },
-    /** Whether the end of the connection completes the response, as it does for a response without a length. */
-    isWholeAtEnd: () => parser.finish() === undefined && isWhole,
-    /** Whether the server allows keep-alive, and has sent nothing after the response. */
-    isReusable: () => isReusable,
-    /** How long the server keeps an unused connection, in milliseconds. */
-    keepMs: () => keepMs,
+  /** Prepares for the response to the next request. */
+  restart(): void {
+    this.#headBytes = 0
+    this.#emptyBytes = 0
+    this.#hasHead = false
+    this.#isWhole = false
+    this.#isReusable = false
+  }
+
+  /**
+   * Parses a chunk. `whole`: the response is complete. An Error: it is not a response, or could be read differently by
+   * another parser.
+   */
+  read(chunk: Buffer): 'partial' | 'whole' | Error {
+    let read: number | Error
+    const isBody = this.#hasHead
+    this.#carriedBytes = 0
+    try {
+      read = this.#parser.execute(chunk)
+    } catch (thrown) {
+      read = thrown as Error
+    }
+    if (!this.#hasHead) this.#headBytes += chunk.length
+    if (this.#headBytes > upstreamHeadBytesMax) return new Error('its head is too long')
+    if (isBody) this.#emptyBytes = Math.max(0, this.#emptyBytes + chunk.length - this.#carriedBytes * chunkBytesPerByte)
+    if (this.#emptyBytes > emptyChunkBytesMax) return new Error('it sends too much that carries nothing')
+    if (!this.#isWhole) return typeof read === 'number' ? 'partial' : read
+    if (read !== chunk.length) this.#isReusable = false
+    return 'whole'
+  }
+
+  /** Whether the end of the connection completes the response, as it does for a response without a length. */
+  isWholeAtEnd(): boolean {
+    return this.#parser.finish() === undefined && this.#isWhole
+  }
+
+  /** Whether the server allows keep-alive, and has sent nothing after the response. */
+  isReusable(): boolean {
+    return this.#isReusable
+  }
+
+  /** How long the server keeps an unused connection, in milliseconds. */
+  keepMs(): number {
+    return this.#keepMs
+  }
+
+  #open(): HTTPParser {
+    const HTTPParser = httpParser()
+    const parser = new HTTPParser()
+    parser.initialize(HTTPParser.RESPONSE, {}, upstreamHeadBytesMax)
+    // A second message begins after the response.
+    parser[HTTPParser.kOnMessageBegin] = () => {
+      if (this.#isWhole) this.#isReusable = false
+    }
+    parser[HTTPParser.kOnHeaders] = (more) => {
+      if (!this.#hasHead) this.#rawHeaders.push(...more)
+      if (this.#rawHeaders.length > 2 * upstreamHeadersMax) throw new Error('its head has too many headers')
+    }
+    parser[HTTPParser.kOnHeadersComplete] = (version, _, last = [], __, ___, status, ____, isUpgrade, keepsAlive) => {
+      const headers = headersOf(this.#rawHeaders.length === 0 ? last : [...this.#rawHeaders, ...last])
+      this.#rawHeaders = []
+      if (isUpgrade || status === 101 || version !== 1) throw new Error('it speaks another protocol')
+      // Informational responses (1xx) precede the final one.
+      if (this.#isWhole || status < 200) return 0
+      this.#hasHead = true
+      this.#isReusable = keepsAlive
+      this.#keepMs = keepMsOf(headers)
+      this.#onHead(status, headers)
+      return 0
+    }
+    parser[HTTPParser.kOnBody] = (chunk) => {
+      this.#carriedBytes += chunk.length
+      if (!this.#isWhole) this.#onData(chunk)
+    }
+    parser[HTTPParser.kOnMessageComplete] = () => {
+      if (this.#hasHead) this.#isWhole = true
+    }
+    return parser
   }
 }
 

@@ -1,14 +1,14 @@
 /** The framing of a chunked body is bounded, and ordinary chunks are none of what is counted. */
 
 import { expect, test } from 'bun:test'
-import { createResponseParser, emptyChunkBytesMax } from '../../src/upstream/response-parser.ts'
+import { emptyChunkBytesMax, ResponseParser } from '../../src/upstream/response-parser.ts'
 
 const head = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'
 const pieceBytes = 16 * 1024
 
 /** Reads the same chunk again and again, in pieces, until it is refused. Returns the bytes read, or Infinity. */
 function readUntilRefused(chunk: string): number {
-  const parser = createResponseParser({ onHead() {}, onData() {} })
+  const parser = new ResponseParser({ onHead() {}, onData() {} })
   parser.restart()
   expect(parser.read(Buffer.from(head))).toBe('partial')
   const piece = Buffer.from(chunk.repeat(Math.ceil(pieceBytes / chunk.length)))
@@ -39,7 +39,7 @@ test('chunks of any length are not, down to one byte, nor with an extension of s
 })
 
 test('trailers without end are refused', () => {
-  const parser = createResponseParser({ onHead() {}, onData() {} })
+  const parser = new ResponseParser({ onHead() {}, onData() {} })
   parser.restart()
   parser.read(Buffer.from(`${head}2\r\nok\r\n0\r\n`))
   const trailers = Buffer.from('X-A: b\r\n'.repeat(1000))
@@ -49,7 +49,7 @@ test('trailers without end are refused', () => {
 })
 
 test('the next response begins with nothing counted', () => {
-  const parser = createResponseParser({ onHead() {}, onData() {} })
+  const parser = new ResponseParser({ onHead() {}, onData() {} })
   const padded = `${head}1;${'x'.repeat(emptyChunkBytesMax * 0.2)}\r\n:\r\n0\r\n\r\n`
   for (let response = 0; response < 10; response += 1) {
     parser.restart()

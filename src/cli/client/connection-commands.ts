@@ -76,27 +76,7 @@ export function addConnectionCommands(postern: Command, { inNamespace }: RemoteC
     .option('--header-file <file>', 'file with headers to send, one "Name: value" a line; - for stdin')
     .addOption(many('--metadata <key=value>', 'metadata of the connection'))
     .option('--mock', 'answer from the server’s schemas and recorded answers, and contact nothing')
-    .run(async (context: CommandContext<ConnectionFlags>, id: string, target: string) => {
-      const { headerFile, metadata, mock } = context.flags
-      const body = {
-        ...(/^https?:/.test(target) ? { mcpUrl: target } : { server: target }),
-        headers: headerFile === undefined ? undefined : readHeaders(headerFile),
-        metadata: metadata && readPairs(metadata),
-        mock: mock && { enabled: true },
-      }
-      if (/^[\w.-]+:\d+/.test(target)) throw new CommandError(`${target}: a URL begins with http:// or https://`, 2)
-      if (!isConnectionId(id)) throw new CommandError(`${id}: ${ConnectionId['errorMessage']}`, 2)
-      const namespace = await context.namespace()
-      await requireSameServer(context, { namespace, id }, { target, isMocked: mock === true })
-      const made = await context.request('PUT', pathOf(namespace, id), { body, reads: Connection })
-      const { state, setupUrl, message } = made.status
-      const next = setupUrl === undefined ? '' : `: open ${setupUrl}`
-      const refusal = state === 'auth_required' && headerFile !== undefined ? 'refuses these headers, or ' : ''
-      context.say(
-        made,
-        `${id} ${refusal}${states[state] ?? state}${next}${message === undefined ? '' : `: ${message}`}`,
-      )
-    })
+    .run(addConnection)
   inNamespace(connection, 'list', 'list connections')
     .addOption(many('--metadata <key=value>', 'only connections with this metadata'))
     .run(async (context: CommandContext<ConnectionFlags>) => {
@@ -136,6 +116,25 @@ export function addConnectionCommands(postern: Command, { inNamespace }: RemoteC
       const removed = await context.request('DELETE', pathOf(namespace, id), noConnection(namespace, id))
       context.say(removed, `${id} is deleted`)
     })
+}
+
+async function addConnection(context: CommandContext<ConnectionFlags>, id: string, target: string): Promise<void> {
+  const { headerFile, metadata, mock } = context.flags
+  const body = {
+    ...(/^https?:/.test(target) ? { mcpUrl: target } : { server: target }),
+    headers: headerFile === undefined ? undefined : readHeaders(headerFile),
+    metadata: metadata && readPairs(metadata),
+    mock: mock && { enabled: true },
+  }
+  if (/^[\w.-]+:\d+/.test(target)) throw new CommandError(`${target}: a URL begins with http:// or https://`, 2)
+  if (!isConnectionId(id)) throw new CommandError(`${id}: ${ConnectionId['errorMessage']}`, 2)
+  const namespace = await context.namespace()
+  await requireSameServer(context, { namespace, id }, { target, isMocked: mock === true })
+  const made = await context.request('PUT', pathOf(namespace, id), { body, reads: Connection })
+  const { state, setupUrl, message } = made.status
+  const next = setupUrl === undefined ? '' : `: open ${setupUrl}`
+  const refusal = state === 'auth_required' && headerFile !== undefined ? 'refuses these headers, or ' : ''
+  context.say(made, `${id} ${refusal}${states[state] ?? state}${next}${message === undefined ? '' : `: ${message}`}`)
 }
 
 /** Definitions of a connection's tools, and accepting them. */

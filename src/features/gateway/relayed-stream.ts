@@ -60,7 +60,7 @@ export function relayStream(
   const silence = setTimeout(() => {
     if (isWaiting) stop()
   }, limits.streamIdleTimeoutMs)
-  const events = rewrite === undefined ? undefined : createRewriter(rewrite, owner)
+  const events = rewrite === undefined ? undefined : new Rewriter(rewrite, owner)
   let finalEvent: Uint8Array | undefined
   const unwatch = watch?.((text) => {
     finalEvent = Buffer.from(text)
@@ -133,42 +133,29 @@ export const eventMemoryFactor = 4
 
 const lineFeed = Buffer.from('\n')
 
-function createRewriter(rewrite: Rewrite, owner: StreamOptions['owner']) {
-  const decoder = new TextDecoder()
+class Rewriter {
+  readonly #rewrite: Rewrite
+  readonly #owner: StreamOptions['owner']
+  readonly #decoder = new TextDecoder()
   /** Parsed events, and the retry and comment lines between them, in order. */
-  let parts: (string | EventSourceMessage)[] = []
+  #parts: (string | EventSourceMessage)[] = []
   /** Bytes since the last complete event. */
-  let pending = 0
-  const parser = createParser({
-    onEvent: (event) => void parts.push(event),
-    onRetry: (milliseconds) => void parts.push(`retry: ${milliseconds}\n\n`),
-    onComment: () => void parts.push(':\n\n'),
+  #pending = 0
+  readonly #parser = createParser({
+    onEvent: (event) => void this.#parts.push(event),
+    onRetry: (milliseconds) => void this.#parts.push(`retry: ${milliseconds}\n\n`),
+    onComment: () => void this.#parts.push(':\n\n'),
   })
   /** Bytes not given to the parser yet. */
-  const lines = openSink()
-
-  let endsInCarriageReturn = false
-
+  readonly #lines = openSink()
+  #endsInCarriageReturn = false
   /** Bytes of the owner's memory that are taken. */
-  let taken = 0
-  let hasEnded = false
+  #taken = 0
+  #hasEnded = false
 
-  function takeFor(bytes: number): void {
-    const amount = bytes <= uncountedEventBytesMax ? 0 : bytes * eventMemoryFactor
-    if (owner === undefined || amount === taken) return
-    const { holder, memory } = owner
-    if (amount < taken) memory.giveBack(holder, taken - amount)
-    else if (!memory.take(holder, amount - taken)) throw new Error('there is no memory for an event')
-    taken = amount
-  }
-
-  function hold(bytes: Uint8Array): void {
-    // Nobody would give back what is taken from now on.
-    if (hasEnded) throw new Error('the stream has ended')
-    pending += bytes.length
-    if (pending > limits.streamEventBytesMax) throw new Error('an event is too large')
-    takeFor(Math.max(pending, taken / eventMemoryFactor))
-    lines.write(bytes)
+  constructor(rewrite: Rewrite, owner: StreamOptions['owner']) {
+    this.#rewrite = rewrite
+    this.#owner = owner
   }
 
   /**
@@ -176,46 +163,64 @@ function createRewriter(rewrite: Rewrite, owner: StreamOptions['owner']) {
    * rewritten. Comments lose their text and keep their place, because they keep a connection alive. Throws for an event
    * larger than `streamEventBytesMax`, and where the owner has no memory for it.
    */
-  async function rewritten(bytes: Uint8Array): Promise<Uint8Array> {
+  async rewrite(bytes: Uint8Array): Promise<Uint8Array> {
     // The client has taken the events before.
-    takeFor(pending)
-    endsInCarriageReturn = bytes.length > 0 ? bytes.at(-1) === 0x0d : endsInCarriageReturn
+    this.#takeFor(this.#pending)
+    if (bytes.length > 0) this.#endsInCarriageReturn = bytes.at(-1) === 0x0d
     const end = Math.max(bytes.lastIndexOf(0x0a), bytes.lastIndexOf(0x0d)) + 1
     let text = ''
     // Whole lines only: the parser rescans an unfinished line with every piece of it. In steps of `eventBytesAtOnce`: a
     // client that was slow can receive megabytes at once, with hundreds of thousands of events in them.
     for (let at = 0; at < end; ) {
       const next = lineEndFrom(bytes, at + limits.eventBytesAtOnce, end)
-      hold(bytes.subarray(at, next))
+      this.#hold(bytes.subarray(at, next))
       at = next
-      feed(parser, decoder.decode(lines.flush(), { stream: true }))
-      const complete = parts
-      parts = []
+      feed(this.#parser, this.#decoder.decode(this.#lines.flush(), { stream: true }))
+      const complete = this.#parts
+      this.#parts = []
       for (const part of complete) {
         if (typeof part === 'string') text += part
         else {
-          pending = 0
-          text += eventText(part, await rewrite(part.data, part.event))
+          this.#pending = 0
+          text += eventText(part, await this.#rewrite(part.data, part.event))
         }
       }
       // An event that is rewritten may be longer, and so may the many errors in place of short ones.
-      takeFor(Math.max(text.length, taken / eventMemoryFactor))
+      this.#takeFor(Math.max(text.length, this.#taken / eventMemoryFactor))
       // Rewriting takes its owner's turns; what lies between events does not.
       if (at < end) await new Promise((resolve) => setImmediate(resolve))
     }
-    hold(bytes.subarray(end))
+    this.#hold(bytes.subarray(end))
     return Buffer.from(text)
   }
 
-  return {
-    rewrite: rewritten,
-    /** Returns what the end of the stream completes: after a carriage return, no line feed can follow any more. */
-    rewriteLast: async () => (endsInCarriageReturn ? rewritten(lineFeed) : undefined),
-    /** Gives back the memory of what is held. A rewrite that is under way then fails. */
-    end(): void {
-      hasEnded = true
-      takeFor(0)
-    },
+  /** The events that the end of the stream completes: after a carriage return, no line feed can follow any more. */
+  async rewriteLast(): Promise<Uint8Array | undefined> {
+    return this.#endsInCarriageReturn ? this.rewrite(lineFeed) : undefined
+  }
+
+  /** Gives back the memory of what is held. A rewrite that is under way then fails. */
+  end(): void {
+    this.#hasEnded = true
+    this.#takeFor(0)
+  }
+
+  #takeFor(bytes: number): void {
+    const amount = bytes <= uncountedEventBytesMax ? 0 : bytes * eventMemoryFactor
+    if (this.#owner === undefined || amount === this.#taken) return
+    const { holder, memory } = this.#owner
+    if (amount < this.#taken) memory.giveBack(holder, this.#taken - amount)
+    else if (!memory.take(holder, amount - this.#taken)) throw new Error('there is no memory for an event')
+    this.#taken = amount
+  }
+
+  #hold(bytes: Uint8Array): void {
+    // Nobody would give back what is taken from now on.
+    if (this.#hasEnded) throw new Error('the stream has ended')
+    this.#pending += bytes.length
+    if (this.#pending > limits.streamEventBytesMax) throw new Error('an event is too large')
+    this.#takeFor(Math.max(this.#pending, this.#taken / eventMemoryFactor))
+    this.#lines.write(bytes)
   }
 }
 

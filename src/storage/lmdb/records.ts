@@ -16,6 +16,8 @@ export type Records = ReturnType<typeof createRecords>
 export function createRecords(data: Bytes, packed: SegmentReader, kinds: PackedKinds) {
   const segmentBytes = new Map(Object.entries(kinds).map(([letter, bytes]) => [letter.charCodeAt(0), bytes]))
   const letters = [...segmentBytes.keys()].sort((a, b) => a - b)
+  const walkSingle: SegmentReader['walk'] = (range, kind, take) => walkPlain(data, range, kind, take)
+  const walkPacked: SegmentReader['walk'] = (range, kind, take) => packed.walk(range, kind, take)
   /** True if entries with this key are stored in segments. */
   const isPacked = (key: Key) => segmentBytes.has(key[0] ?? 0)
 
@@ -37,37 +39,18 @@ export function createRecords(data: Bytes, packed: SegmentReader, kinds: PackedK
       left -= 1
       take(key, value)
     }
-    const part = (from: Key, to: Key, read: typeof packed.walk): boolean =>
+    const part = (from: Key, to: Key, read: SegmentReader['walk']): boolean =>
       Buffer.compare(from, to) < 0 && read({ gte: from, lt: to, limit: left }, kind, counted)
     // Packed kinds divide the range: alternate between single entries and the segments of each kind.
     let from = gte
     for (const letter of letters) {
       const begin = Buffer.of(letter)
       const end = Buffer.of(letter + 1)
-      if (part(from, minKey(lt, begin), walkPlain) || part(maxKey(from, begin), minKey(lt, end), packed.walk))
+      if (part(from, minKey(lt, begin), walkSingle) || part(maxKey(from, begin), minKey(lt, end), walkPacked))
         return true
       from = maxKey(from, end)
     }
-    return part(from, lt, walkPlain)
-  }
-
-  function walkPlain({ gte, lt, limit }: Range, kind: 'entries' | 'keys', take: Take): boolean {
-    const options = { start: gte, end: lt, limit: limit + 1 }
-    let taken = 0
-    if (kind === 'keys') {
-      for (const key of data.getKeys(options)) {
-        if (taken === limit) return true
-        taken += 1
-        take(key, nothing)
-      }
-    } else {
-      for (const { key, value } of data.getRange(options)) {
-        if (taken === limit) return true
-        taken += 1
-        take(key, verifyChecksum(key, value))
-      }
-    }
-    return false
+    return part(from, lt, walkSingle)
   }
 
   /** Joined values; undefined past `bytesMax`. The buffer is borrowed if the range lies within one packed kind. */
@@ -96,6 +79,26 @@ export function createRecords(data: Bytes, packed: SegmentReader, kinds: PackedK
     /** Maximum size in bytes of a segment with this key; 0 for a kind that is not packed. */
     segmentBytesMax: (key: Key): number => segmentBytes.get(key[0] ?? 0) ?? 0,
   }
+}
+
+/** Single entries. */
+function walkPlain(data: Bytes, { gte, lt, limit }: Range, kind: 'entries' | 'keys', take: Take): boolean {
+  const options = { start: gte, end: lt, limit: limit + 1 }
+  let taken = 0
+  if (kind === 'keys') {
+    for (const key of data.getKeys(options)) {
+      if (taken === limit) return true
+      taken += 1
+      take(key, nothing)
+    }
+  } else {
+    for (const { key, value } of data.getRange(options)) {
+      if (taken === limit) return true
+      taken += 1
+      take(key, verifyChecksum(key, value))
+    }
+  }
+  return false
 }
 
 const nothing = new Uint8Array(0)

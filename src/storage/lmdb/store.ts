@@ -28,7 +28,7 @@ import { openSharedLock, withLock } from './opening-lock.ts'
 import { createRecords } from './records.ts'
 import { createReserve } from './reserve.ts'
 import { abort, openRoot, type Root } from './root.ts'
-import { openSegmentReader } from './segment-reader.ts'
+import { SegmentReader } from './segment-reader.ts'
 import { type PackedKinds, packedKinds } from './segments.ts'
 
 /**
@@ -111,7 +111,7 @@ function openParts(folder: string) {
     const root = openRoot(folder)
     const records = withLock(folder, 'write', () => openRecords(root))
     const openingLock = openSharedLock(folder)
-    return { ...records, root, commitCount, openingLock, packed: openSegmentReader(root) }
+    return { ...records, root, commitCount, openingLock, packed: new SegmentReader(root) }
   } catch (error) {
     const detail = error instanceof Error ? error.message : String(error)
     throw new StoreError('fatal', `cannot open the store in ${folder}: ${detail}`, { cause: error })
