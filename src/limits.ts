@@ -234,6 +234,8 @@ export const burstSeconds = 20
 export const idleTimeoutSeconds = 30
 /** Ours: how long a shutdown waits for requests in progress; containers wait 10 s. Past it: they are aborted. */
 export const shutdownTimeoutMs = 5000
+/** Ours: how long a shutdown then waits for the lines of the calls that it aborted. Past it: those that are missing are lost. */
+export const shutdownRecordMs = 2000
 
 // The gateway
 

@@ -19,7 +19,13 @@ import { createGuard, isLoopback } from '../http/guard.ts'
 import type { Handler } from '../http/handler.ts'
 import { rawPathRoutes } from '../http/raw-path.ts'
 import { boundReceiveBuffers } from '../http/receive-buffers.ts'
-import { chunkedBodyBytesMax, idleTimeoutSeconds, namespaceServersMax, shutdownTimeoutMs } from '../limits.ts'
+import {
+  chunkedBodyBytesMax,
+  idleTimeoutSeconds,
+  namespaceServersMax,
+  shutdownRecordMs,
+  shutdownTimeoutMs,
+} from '../limits.ts'
 import { type DataFolder, lockForServing, openDatabaseFolder, openDataFolder } from '../maintenance/data-folder.ts'
 import { FixtureConflict } from '../maintenance/seed/desired.ts'
 import { type Fixtures, readFixtures } from '../maintenance/seed/read-fixtures.ts'
@@ -154,6 +160,9 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
       const timer = setTimeout(() => void server.stop(true), shutdownTimeoutMs)
       await server.stop()
       clearTimeout(timer)
+      // Each owner's aborted calls end a few in each pass of the event loop.
+      const lost = await callLog?.recorded(shutdownRecordMs)
+      if (lost) log.warn('calls ended that are not in the record of calls', { calls: lost })
       await store.close()
       await tracing?.close()
       held.dispose()

@@ -12,6 +12,7 @@ import { writingCanonical } from '../schema/canonical-json.ts'
 import { cutText } from '../schema/cut-text.ts'
 import { drained } from '../schema/steps.ts'
 import { requireFreeSpace } from '../storage/free-space.ts'
+import { within } from '../within.ts'
 import { ChainedLog, type LogOptions } from './chained-log.ts'
 import type { RefusedCaller } from './denial-count.ts'
 
@@ -61,6 +62,9 @@ export function openCallLog(path: string, options: LogOptions) {
   let roomyAt = Number.NEGATIVE_INFINITY
   /** Lines that could not be written. */
   let lost = 0
+  /** Calls that have begun and are not recorded. */
+  let open = 0
+  let whenRecorded = () => {}
 
   /**
    * Resolves when the line is in the file. Rejects with StoreError `indeterminate` if it cannot be written, and if it
@@ -75,17 +79,28 @@ export function openCallLog(path: string, options: LogOptions) {
   return {
     path,
     /**
-     * Asked before a call. Throws StoreError `unavailable` if the disk has room for revocations only, and while lines
-     * that could not be written still cannot; where they can be again, a line says how many are missing.
+     * Begins a call, which `end` ends once. Throws StoreError `unavailable` if the disk has room for revocations only,
+     * and while lines that could not be written still cannot; where they can be again, a line says how many are missing.
      */
-    requireWritable() {
+    begin() {
       if (clock.monotonic() - roomyAt >= callLogCheckMs) {
         log.requireRoom()
         roomyAt = clock.monotonic()
       }
-      if (lost === 0) return
-      log.write([{ event: 'calls.lost', fields: { count: lost } }])
+      if (lost > 0) log.write([{ event: 'calls.lost', fields: { count: lost } }])
       lost = 0
+      open += 1
+    },
+    end() {
+      open -= 1
+      if (open === 0) whenRecorded()
+    },
+    /** Resolves with the number of calls that are not recorded after so many milliseconds. */
+    async recorded(milliseconds: number): Promise<number> {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      whenRecorded = resolve
+      if (open > 0) await within(milliseconds, promise, () => {})
+      return open
     },
     record,
     /**

@@ -1,4 +1,4 @@
-/** The record of calls of a server that is killed. */
+/** The record of calls of a server that is killed or stopped. */
 
 import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
@@ -7,6 +7,51 @@ import { run, sampleFolder, sendTo, startServer, workplace } from '../support/ex
 import { random } from '../support/random.ts'
 import { sampleKeys } from '../support/sample.ts'
 import { until } from '../support/until.ts'
+import { bearer, localServer } from '../support/upstream.ts'
+
+test('a stop records the calls that it aborts, however many an owner has in progress', async () => {
+  const names = new Set<string>()
+  const upstream = localServer(async (request) => {
+    const { method, params } = (await request.json().catch(() => ({}))) as {
+      method?: string
+      params?: { name: string }
+    }
+    if (method !== 'tools/call' || params === undefined) return new Response(null, { status: 405 })
+    names.add(params.name)
+    const silence = new ReadableStream<Uint8Array>({
+      start: (controller) => controller.enqueue(Buffer.from(':\n\n')),
+    })
+    // One half answers nothing, the other begins a stream.
+    if (params.name.startsWith('hangs')) return new Promise<Response>(() => {})
+    return new Response(silence, { headers: { 'content-type': 'text/event-stream' } })
+  })
+  try {
+    using place = workplace()
+    const flags = ['--fixtures', sampleFolder, '--allow-upstream', `127.0.0.1:${upstream.port}`]
+    await using server = await startServer(place, flags)
+    const send = sendTo(server)
+    const headers = bearer(sampleKeys.ada, { 'mcp-protocol-version': '2025-06-18' })
+    const made = { method: 'PUT', headers, body: JSON.stringify({ mcpUrl: `http://127.0.0.1:${upstream.port}/mcp` }) }
+    expect((await send('/connect/ada/silent', made)).status).toBe(201)
+    const count = 40
+    const calls = Array.from({ length: count }, async (_, index) => {
+      const name = `${index % 2 === 0 ? 'hangs' : 'streams'}-${index}`
+      const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name } })
+      const response = await send('/connect/ada/silent/mcp', { method: 'POST', headers, body })
+      await response.text()
+    })
+    const ended = Promise.allSettled(calls)
+    await until(() => names.size === count)
+    const exit = await server.kill('SIGTERM')
+    await ended
+    expect(exit).toBe(0)
+    const lines = readFileSync(join(place.data, 'calls.jsonl'), 'utf8').split('\n')
+    const recorded = new Set(lines.flatMap((line) => /"tool":"([\w-]+)"/.exec(line)?.[1] ?? []))
+    expect([...names].filter((name) => !recorded.has(name))).toEqual([])
+  } finally {
+    void upstream.stop(true)
+  }
+})
 
 test('no call that was answered is missing after kill -9', async () => {
   using place = workplace()

@@ -68,11 +68,30 @@ test('one who is refused again and again hides no other caller, and is counted b
   expect(problemsOf(path)).toEqual([])
 })
 
+test('whoever closes it waits for the calls that have begun, and no longer than it says', async () => {
+  const log = openCallLog(join(folder, 'closing.jsonl'), { clock: clockOf(() => 0), onFailure: () => {} })
+  expect(await log.recorded(60_000)).toBe(0)
+  log.begin()
+  log.begin()
+  let isOver = false
+  const all = log.recorded(60_000).finally(() => {
+    isOver = true
+  })
+  log.end()
+  await new Promise(setImmediate)
+  expect(isOver).toBe(false)
+  log.end()
+  expect(await all).toBe(0)
+  log.begin()
+  expect(await log.recorded(1)).toBe(1)
+  log.close()
+})
+
 test('while the record cannot be written no call is begun, and then it says how many lines are missing', async () => {
   const path = join(folder, 'unwritable.jsonl')
   let time = 0
   const log = openCallLog(path, { clock: clockOf(() => time), onFailure: () => {} })
-  log.requireWritable()
+  log.begin()
   await log.record({ tool: 'one' } as CallRecord)
   renameSync(path, `${path}.1`)
   mkdirSync(path)
@@ -82,10 +101,10 @@ test('while the record cannot be written no call is begun, and then it says how 
     expect.objectContaining({ kind: 'indeterminate' }),
   )
   time = 2000
-  expect(() => log.requireWritable()).toThrow(expect.objectContaining({ kind: 'unavailable' }))
+  expect(() => log.begin()).toThrow(expect.objectContaining({ kind: 'unavailable' }))
   rmSync(path, { recursive: true })
   time = 3000
-  log.requireWritable()
+  log.begin()
   await log.record({ tool: 'three' } as CallRecord)
   log.close()
   expect(linesOf(path).map((line) => JSON.parse(line))).toMatchObject([
@@ -100,14 +119,14 @@ test('calls that end when the disk is full leave it to revocations, and are coun
   const path = join(folder, 'full.jsonl')
   let [now, free] = [0, freeBytesMin]
   const log = openCallLog(path, { clock: clockOf(() => now), onFailure: () => {}, free: () => free })
-  log.requireWritable()
+  log.begin()
   free = deletionBytesMin + 100
   const ended = await Promise.allSettled([1, 2, 3].map(() => log.record({ tool: 'x' } as CallRecord)))
   expect(ended.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected'])
   expect(readFileSync(path, 'utf8')).toBe('')
   now += callLogCheckMs
   free = freeBytesMin
-  log.requireWritable()
+  log.begin()
   log.close()
   expect(linesOf(path).map((line) => JSON.parse(line))).toMatchObject([{ event: 'calls.lost', count: 3 }])
   expect(problemsOf(path)).toEqual([])
@@ -121,15 +140,14 @@ test('no call is made while the disk has room for revocations only', () => {
     onFailure: () => {},
     free: () => free,
   })
-  log.requireWritable()
+  log.begin()
   free -= 1
   // Looked at so often, and no more.
   now += callLogCheckMs - 1
-  log.requireWritable()
+  log.begin()
   now += 1
-  for (let i = 0; i < 3; i += 1)
-    expect(() => log.requireWritable()).toThrow(expect.objectContaining({ kind: 'unavailable' }))
+  for (let i = 0; i < 3; i += 1) expect(() => log.begin()).toThrow(expect.objectContaining({ kind: 'unavailable' }))
   free += 1
-  log.requireWritable()
+  log.begin()
   log.close()
 })

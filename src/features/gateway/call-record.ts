@@ -67,12 +67,11 @@ export function createCallRecorder({ log, key, observe, onRecorded, requestId, c
     message: Message,
     send: (progress: CallProgress) => Promise<Response>,
   ): Promise<Response> => {
-    log?.requireWritable() // 503
+    log?.begin() // 503
     const started = clock.monotonic()
     const { caller, request } = call.context
     const { namespace, connectionId } = call.connection
     const end = async (ending: Ending) => {
-      observe?.(ending.outcome, namespace, connectionId)
       let recorded: CallRecord | undefined
       const make = async () => {
         const ms = Math.round((clock.monotonic() - started) * 10) / 10
@@ -80,9 +79,14 @@ export function createCallRecorder({ log, key, observe, onRecorded, requestId, c
         recorded = recordOf(call, message, ending, { requestId: requestId(request), ms, args })
         return recorded
       }
-      if (ending.outcome === 'refused') await log?.refused(caller, make)
-      else if (log !== undefined) await log.record(await make())
-      if (recorded !== undefined) onRecorded(recorded)
+      try {
+        observe?.(ending.outcome, namespace, connectionId)
+        if (ending.outcome === 'refused') await log?.refused(caller, make)
+        else if (log !== undefined) await log.record(await make())
+        if (recorded !== undefined) onRecorded(recorded)
+      } finally {
+        log?.end()
+      }
     }
     let response: Response
     const progress: CallProgress = { isSent: false, isAnswered: false }
