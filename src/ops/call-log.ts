@@ -79,8 +79,8 @@ export function openCallLog(path: string, options: LogOptions) {
   return {
     path,
     /**
-     * Begins a call, which `end` ends once. Throws StoreError `unavailable` if the disk has room for revocations only,
-     * and while lines that could not be written still cannot; where they can be again, a line says how many are missing.
+     * Begins a call, which `end` ends once. Throws StoreError `unavailable` if the disk has room for revocations only, and
+     * while lines that could not be written still cannot; where they can be again, a line says how many are missing.
      */
     begin() {
       if (clock.monotonic() - roomyAt >= callLogCheckMs) {

@@ -43,9 +43,12 @@ const methodsByParameter = new Map([
   ['uri', resources],
 ])
 
-/** The methods of MCP. Others are those of an extension, which alone knows their parameters. */
+/**
+ * The methods of MCP, and what a server may take for one: letters of another case, and other characters before them.
+ * Others are those of an extension, which alone knows their parameters.
+ */
 const parts = 'server|tools|prompts|resources|completion|logging|tasks|roots|sampling|elicitation|notifications'
-const ofMcp = new RegExp(`^(?:initialize|ping)$|^(?:${parts}|subscriptions)/`)
+const ofMcp = new RegExp(`^\\W*(?:(?:initialize|ping)$|(?:${parts}|subscriptions)/)`, 'iu')
 
 /**
  * The methods that have the parameter in which a path begins (MCP), for those that rules are written about; undefined

@@ -73,6 +73,8 @@ test('a parameter counts in requests of methods that have it: in others a client
   const methods = [
     ...['tools/call', 'prompts/get', 'resources/read', 'resources/subscribe', 'resources/unsubscribe'],
     ...['resources/list', 'completion/complete', 'logging/setLevel', 'tasks/get', 'tools/call ', 'x/call', undefined],
+    // A server may read them as the methods that they look like.
+    ...['Resources/read', '/resources/read', 're\u017fources/read', 'PING', ' tools/list'],
   ]
   const matching = (path: string) => methods.filter((method) => ruleMatches({ path, pattern: '.' }, { method, params }))
   // An extension knows its own parameters.
