@@ -32,7 +32,7 @@ import { type Fixtures, readFixtures } from '../maintenance/seed/read-fixtures.t
 import { acceptsSampleKey } from '../maintenance/seed/sample-keys.ts'
 import { findFixtureFiles, sourceFile } from '../maintenance/seed/source-files.ts'
 import { type Audit, openAuditLog } from '../ops/audit-log.ts'
-import { openCallLog } from '../ops/call-log.ts'
+import { CallLog } from '../ops/call-log.ts'
 import { createLog, type Log } from '../ops/log.ts'
 import { openTracing } from '../ops/tracing.ts'
 import { beforeServing, removeAllDeleted } from '../storage/deleted-namespaces.ts'
@@ -222,7 +222,7 @@ function openLogs({ areCallsRecorded }: ServeConfig, dataPath: string, replica: 
       log.error('the audit log cannot be written', { error: String(error), done: line && JSON.stringify(line) }),
   })
   if (!areCallsRecorded) return { audit, callLog: undefined }
-  const callLog = openCallLog(join(dataPath, 'calls.jsonl'), {
+  const callLog = new CallLog(join(dataPath, 'calls.jsonl'), {
     ...common,
     onFailure: (error) => log.error('the record of calls cannot be written', { error: String(error) }),
   })

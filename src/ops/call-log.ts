@@ -6,6 +6,7 @@
 
 import { createHmac } from 'node:crypto'
 import { dirname } from 'node:path'
+import type { Clock } from '../clock.ts'
 import { deletionBytesMin } from '../limits.ts'
 import type { CallRecord } from '../model/recorded-call.ts'
 import { writingCanonical } from '../schema/canonical-json.ts'
@@ -43,74 +44,87 @@ export function recordedTool(name: string): string {
   return text === name ? name : `${text}…${Bun.SHA256.hash(name, 'hex').slice(0, 8)}`
 }
 
-export type CallLog = ReturnType<typeof openCallLog>
-
-/** Opens the record of calls, for one process alone. */
-export function openCallLog(path: string, options: LogOptions) {
-  const { clock } = options
-  const log = new ChainedLog({
-    ...options,
-    folder: dirname(path),
-    path,
-    name: 'the record of calls',
-    lookMs: callLogCheckMs,
-    // Thousands of calls in progress may end at once, after somebody else has filled the disk.
-    requireRoom: (bytes) => requireFreeSpace(dirname(path), bytes, deletionBytesMin, options.free),
-    refusals: { perCaller: callRefusalsPerSecond, inAll: callRefusalsPerSecond },
-  })
+/** The record of calls, opened for one process alone. */
+export class CallLog {
+  readonly path: string
+  readonly #clock: Clock
+  readonly #log: ChainedLog
   /** When the disk had enough room. */
-  let roomyAt = Number.NEGATIVE_INFINITY
+  #roomyAt = Number.NEGATIVE_INFINITY
   /** Lines that could not be written. */
-  let lost = 0
+  #lost = 0
   /** Calls that have begun and are not recorded. */
-  let open = 0
-  let whenRecorded = () => {}
+  #open = 0
+  #whenRecorded = () => {}
+
+  constructor(path: string, options: LogOptions) {
+    this.path = path
+    this.#clock = options.clock
+    this.#log = new ChainedLog({
+      ...options,
+      folder: dirname(path),
+      path,
+      name: 'the record of calls',
+      lookMs: callLogCheckMs,
+      // Thousands of calls in progress may end at once, after somebody else has filled the disk.
+      requireRoom: (bytes) => requireFreeSpace(dirname(path), bytes, deletionBytesMin, options.free),
+      refusals: { perCaller: callRefusalsPerSecond, inAll: callRefusalsPerSecond },
+    })
+  }
+
+  /**
+   * Begins a call, which `end` ends once. Throws StoreError `unavailable` if the disk has room for revocations only, and
+   * while lines that could not be written still cannot; where they can be again, a line says how many are missing.
+   */
+  begin(): void {
+    const now = this.#clock.monotonic()
+    if (now - this.#roomyAt >= callLogCheckMs) {
+      this.#log.requireRoom()
+      this.#roomyAt = now
+    }
+    if (this.#lost > 0) this.#log.write([{ event: 'calls.lost', fields: { count: this.#lost } }])
+    this.#lost = 0
+    this.#open += 1
+  }
+
+  end(): void {
+    this.#open -= 1
+    if (this.#open === 0) this.#whenRecorded()
+  }
+
+  /** Resolves with the number of calls that are not recorded after so many milliseconds. */
+  async recorded(milliseconds: number): Promise<number> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#whenRecorded = resolve
+    if (this.#open > 0) await within(milliseconds, promise, () => {})
+    return this.#open
+  }
 
   /**
    * Resolves when the line is in the file. Rejects with StoreError `indeterminate` if it cannot be written, and if it
    * would take the room that is left for deletions and revocations.
    */
-  const record = (call: CallRecord) =>
-    log.add('call', call).catch((error: unknown) => {
-      lost += 1
-      throw log.error('indeterminate', error)
+  record(call: CallRecord): Promise<void> {
+    return this.#log.add('call', call).catch((error: unknown) => {
+      this.#lost += 1
+      throw this.#log.error('indeterminate', error)
     })
+  }
 
-  return {
-    path,
-    /**
-     * Begins a call, which `end` ends once. Throws StoreError `unavailable` if the disk has room for revocations only, and
-     * while lines that could not be written still cannot; where they can be again, a line says how many are missing.
-     */
-    begin() {
-      if (clock.monotonic() - roomyAt >= callLogCheckMs) {
-        log.requireRoom()
-        roomyAt = clock.monotonic()
-      }
-      if (lost > 0) log.write([{ event: 'calls.lost', fields: { count: lost } }])
-      lost = 0
-      open += 1
-    },
-    end() {
-      open -= 1
-      if (open === 0) whenRecorded()
-    },
-    /** Resolves with the number of calls that are not recorded after so many milliseconds. */
-    async recorded(milliseconds: number): Promise<number> {
-      const { promise, resolve } = Promise.withResolvers<void>()
-      whenRecorded = resolve
-      if (open > 0) await within(milliseconds, promise, () => {})
-      return open
-    },
-    record,
-    /**
-     * Records a refused call, as `record` does. Past a bound of its caller, and one of all, only their number is
-     * written, by caller, when the second is over; then no record is made.
-     */
-    refused: async (caller: RefusedCaller, makeRecord: () => Promise<CallRecord>) =>
-      log.isWritten(caller) ? record(await makeRecord()) : undefined,
-    /** Opens the file of this name, if another one was moved there or the file was moved away. */
-    reopen: () => log.reopen(),
-    close: () => log.close(),
+  /**
+   * Records a refused call, as `record` does. Past a bound of its caller, and one of all, only their number is written,
+   * by caller, when the second is over; then no record is made.
+   */
+  async refused(caller: RefusedCaller, makeRecord: () => Promise<CallRecord>): Promise<void> {
+    if (this.#log.isWritten(caller)) await this.record(await makeRecord())
+  }
+
+  /** Opens the file of this name, if another one was moved there or the file was moved away. */
+  reopen(): void {
+    this.#log.reopen()
+  }
+
+  close(): void {
+    this.#log.close()
   }
 }

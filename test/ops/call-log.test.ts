@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { deletionBytesMin, freeBytesMin } from '../../src/limits.ts'
 import type { CallRecord } from '../../src/model/recorded-call.ts'
 import { AuditVerifier } from '../../src/ops/audit-verifier.ts'
-import { callLogCheckMs, openCallLog } from '../../src/ops/call-log.ts'
+import { CallLog, callLogCheckMs } from '../../src/ops/call-log.ts'
 import { clockOf } from '../support/clock.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'postern-test-call-log-'))
@@ -34,7 +34,7 @@ test('calls that cannot be written whole are not said to be, and the next proces
   expect(recordOnFullDisk(path)).toEqual([Array(2).fill('fulfilled'), Array(6).fill('rejected')])
   const before = linesOf(path)
   expect(before).toHaveLength(6)
-  const log = openCallLog(path, { clock: clockOf(() => 0), onFailure: () => {} })
+  const log = new CallLog(path, { clock: clockOf(() => 0), onFailure: () => {} })
   // It is the same file: nothing is continued.
   log.reopen()
   const recorded = log.record({ tool: 'last' } as CallRecord)
@@ -55,7 +55,7 @@ test('a file that is moved away then is continued after the calls that are in it
 
 test('one who is refused again and again hides no other caller, and is counted by name', async () => {
   const path = join(folder, 'refused.jsonl')
-  const log = openCallLog(path, { clock: clockOf(() => 0), onFailure: () => {} })
+  const log = new CallLog(path, { clock: clockOf(() => 0), onFailure: () => {} })
   const refused = (keyId: string, tool: string) =>
     log.refused({ userId: keyId, keyId }, async () => ({ tool }) as CallRecord)
   await Promise.all(Array.from({ length: 500 }, () => refused('eve', 'x')))
@@ -69,7 +69,7 @@ test('one who is refused again and again hides no other caller, and is counted b
 })
 
 test('whoever closes it waits for the calls that have begun, and no longer than it says', async () => {
-  const log = openCallLog(join(folder, 'closing.jsonl'), { clock: clockOf(() => 0), onFailure: () => {} })
+  const log = new CallLog(join(folder, 'closing.jsonl'), { clock: clockOf(() => 0), onFailure: () => {} })
   expect(await log.recorded(60_000)).toBe(0)
   log.begin()
   log.begin()
@@ -90,7 +90,7 @@ test('whoever closes it waits for the calls that have begun, and no longer than 
 test('while the record cannot be written no call is begun, and then it says how many lines are missing', async () => {
   const path = join(folder, 'unwritable.jsonl')
   let time = 0
-  const log = openCallLog(path, { clock: clockOf(() => time), onFailure: () => {} })
+  const log = new CallLog(path, { clock: clockOf(() => time), onFailure: () => {} })
   log.begin()
   await log.record({ tool: 'one' } as CallRecord)
   renameSync(path, `${path}.1`)
@@ -118,7 +118,7 @@ test('while the record cannot be written no call is begun, and then it says how 
 test('calls that end when the disk is full leave it to revocations, and are counted', async () => {
   const path = join(folder, 'full.jsonl')
   let [now, free] = [0, freeBytesMin]
-  const log = openCallLog(path, { clock: clockOf(() => now), onFailure: () => {}, free: () => free })
+  const log = new CallLog(path, { clock: clockOf(() => now), onFailure: () => {}, free: () => free })
   log.begin()
   free = deletionBytesMin + 100
   const ended = await Promise.allSettled([1, 2, 3].map(() => log.record({ tool: 'x' } as CallRecord)))
@@ -135,7 +135,7 @@ test('calls that end when the disk is full leave it to revocations, and are coun
 test('no call is made while the disk has room for revocations only', () => {
   const path = join(folder, 'reserve.jsonl')
   let [now, free] = [0, freeBytesMin]
-  const log = openCallLog(path, {
+  const log = new CallLog(path, {
     clock: clockOf(() => now),
     onFailure: () => {},
     free: () => free,

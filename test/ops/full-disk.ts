@@ -2,11 +2,11 @@
 
 import { renameSync } from 'node:fs'
 import type { CallRecord } from '../../src/model/recorded-call.ts'
-import { openCallLog } from '../../src/ops/call-log.ts'
+import { CallLog } from '../../src/ops/call-log.ts'
 import { clockOf } from '../support/clock.ts'
 
 const [path = '', after] = process.argv.slice(2)
-const log = openCallLog(path, { clock: clockOf(() => 0), onFailure: console.error })
+const log = new CallLog(path, { clock: clockOf(() => 0), onFailure: console.error })
 const call: CallRecord = {
   ...{ requestId: 'r', userId: 'u', keyId: 'k', namespace: 'n', connectionId: 'c', tool: 't', via: 'mcp' },
   ...{ outcome: 'ok', ms: 0, bytesIn: 1, bytesOut: 1, args: 'a' },

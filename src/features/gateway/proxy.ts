@@ -35,20 +35,6 @@ export function createProxy(upstream: Upstream, sessions: Sessions, timeoutMs: n
   }
 
   /**
-   * The session to send the message in. May open one, which asks the upstream first. Throws `session_not_found` for a
-   * session that was sealed here and is no longer valid. An id that was never sealed here is ignored.
-   */
-  function resolveSession(call: UpstreamCall): Promise<Session> | Session {
-    const { message, headers, sessionOwner } = call
-    const given = headers.get('mcp-session-id')
-    const opened = given === null ? 'foreign' : sessions.unseal(sessionOwner, given)
-    if (opened === 'expired' && message.method !== 'initialize') throw sessionExpired(message)
-    if (typeof opened === 'object') return { clientId: opened.id }
-    if (message.era === 'stateless' || message.method === 'initialize') return undefined
-    return platformSession(call)
-  }
-
-  /**
    * Sends the message. If the upstream no longer knows the platform session (404), opens a new one and sends again. A
    * `tools/call` is not repeated: the 404 does not prove that nothing was executed, so the caller must decide.
    */
@@ -80,7 +66,7 @@ export function createProxy(upstream: Upstream, sessions: Sessions, timeoutMs: n
     }
     try {
       leaveSlot = takeSlot(call)
-      const found = resolveSession(call)
+      const found = resolveSession(sessions, call, () => platformSession(call))
       const session = found instanceof Promise ? await found : found
       call.progress.sessionId = idOf(session)
       const received = await sendWithRetry(call, session)
@@ -92,10 +78,7 @@ export function createProxy(upstream: Upstream, sessions: Sessions, timeoutMs: n
       const { 'mcp-protocol-version': protocolVersion } = received.headers
       if (protocolVersion !== undefined) response.headers.set('mcp-protocol-version', protocolVersion)
       if (sessionId !== undefined) response.headers.set('mcp-session-id', sessionId)
-      const { connection, privatePart } = call.connection.stored
-      // A server that wants more scopes than its token has leaves the connection `auth_required`.
-      const isWorking = response.ok && privatePart.wantedScope === undefined
-      if (isWorking && connection.status.state !== 'connected') call.onStatus({ state: 'connected' })
+      if (response.ok) noteConnected(call)
       return response
     } catch (thrown) {
       throw upstreamFailure(thrown, call)
@@ -106,6 +89,31 @@ export function createProxy(upstream: Upstream, sessions: Sessions, timeoutMs: n
       }
     }
   }
+}
+
+/**
+ * The session to send the message in. May open one, which asks the upstream first. Throws `session_not_found` for a
+ * session that was sealed here and is no longer valid. An id that was never sealed here is ignored.
+ */
+function resolveSession(
+  sessions: Sessions,
+  call: UpstreamCall,
+  platformSession: () => Promise<PlatformSession> | PlatformSession,
+): Promise<Session> | Session {
+  const { message, headers, sessionOwner } = call
+  const given = headers.get('mcp-session-id')
+  const opened = given === null ? 'foreign' : sessions.unseal(sessionOwner, given)
+  if (opened === 'expired' && message.method !== 'initialize') throw sessionExpired(message)
+  if (typeof opened === 'object') return { clientId: opened.id }
+  if (message.era === 'stateless' || message.method === 'initialize') return undefined
+  return platformSession()
+}
+
+/** A server that wants more scopes than its token has leaves the connection `auth_required`. */
+function noteConnected(call: UpstreamCall): void {
+  const { connection, privatePart } = call.connection.stored
+  const isWorking = privatePart.wantedScope === undefined
+  if (isWorking && connection.status.state !== 'connected') call.onStatus({ state: 'connected' })
 }
 
 /** The server's id of a session. */

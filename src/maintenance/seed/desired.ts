@@ -69,17 +69,6 @@ export async function desiredEntries(store: Store, fixtures: Fixtures, options: 
   const madeAtRunTime = async (entry: Entry) =>
     isFromFixture(latin1Key(entry.key)) ? undefined : await store.get(entry.key)
 
-  /** The kind of what was made over HTTP in a namespace, if anything was: it is not for another owner. */
-  const madeOverHttpIn = async (namespace: string) => {
-    const own = keyOf('server', namespace)
-    if (!isFromFixture(latin1Key(own)) && (await store.get(own)) !== undefined) return 'server'
-    const ranges = { connection: prefixOf('connection', namespace), view: prefixOf('view', namespace) }
-    for (const [kind, prefix] of Object.entries({ ...ranges, server: serversIn(namespace) }))
-      for await (const key of everyKey(store, prefix, namespacesPerRead))
-        if (!isFromFixture(latin1Key(key))) return kind
-    return undefined
-  }
-
   for (const organization of fixtures.organizations) {
     const { organizationId, name, members } = organization
     const entry = organizationEntry({ organizationId, name })
@@ -102,21 +91,12 @@ export async function desiredEntries(store: Store, fixtures: Fixtures, options: 
     const entry = namespaceEntry(await madeAfterEnd(store, made))
     if (before !== undefined && !isFromFixture(latin1Key(entry.key)))
       requireSameOwner(before, namespace, `${place(namespace)}: the namespace ${namespace.namespace} was`)
-    const other = before && (await madeOverHttpIn(namespace.namespace))
+    const other = before && (await madeOverHttpIn(store, namespace.namespace, isFromFixture))
     if (before !== undefined && other !== undefined)
       requireSameOwner(before, namespace, `${place(namespace)}: a ${other} in ${namespace.namespace} was`)
     addAt(namespace, entry)
   }
-  for (const view of fixtures.views) {
-    const { namespace, name, ...write } = view
-    const stored = await store.get(keyOf('view', namespace, name))
-    const before = stored === undefined ? undefined : readView(stored)
-    const at = now.toISOString()
-    const made = viewOf({ namespace, name }, write, before ?? { createdAt: at, updatedAt: at })
-    // An unchanged one keeps its time, so that a reload changes nothing.
-    const isSame = equalBytes(viewEntry(made).value, stored ?? null)
-    addAt(view, viewEntry(isSame ? made : { ...made, updatedAt: at }))
-  }
+  for (const view of fixtures.views) addAt(view, await desiredView(store, view, now))
   for (const server of fixtures.servers) {
     addAt(server, serverEntry(server))
     wanted.push(await desiredListing(store, server, now))
@@ -126,6 +106,27 @@ export async function desiredEntries(store: Store, fixtures: Fixtures, options: 
     for (const entry of await keyEntries(store, apiKey, place(apiKey), { pepper, now })) add(entry)
   }
   return wanted
+}
+
+/** The kind of what was made over HTTP in a namespace, if anything was: it is not for another owner. */
+async function madeOverHttpIn(store: Store, namespace: string, isFromFixture: DesiredOptions['isFromFixture']) {
+  const own = keyOf('server', namespace)
+  if (!isFromFixture(latin1Key(own)) && (await store.get(own)) !== undefined) return 'server'
+  const ranges = { connection: prefixOf('connection', namespace), view: prefixOf('view', namespace) }
+  for (const [kind, prefix] of Object.entries({ ...ranges, server: serversIn(namespace) }))
+    for await (const key of everyKey(store, prefix, namespacesPerRead)) if (!isFromFixture(latin1Key(key))) return kind
+  return undefined
+}
+
+async function desiredView(store: Store, view: Fixtures['views'][number], now: Date): Promise<Entry> {
+  const { namespace, name, ...write } = view
+  const stored = await store.get(keyOf('view', namespace, name))
+  const before = stored === undefined ? undefined : readView(stored)
+  const at = now.toISOString()
+  const made = viewOf({ namespace, name }, write, before ?? { createdAt: at, updatedAt: at })
+  // An unchanged one keeps its time, so that a reload changes nothing.
+  const isSame = equalBytes(viewEntry(made).value, stored ?? null)
+  return viewEntry(isSame ? made : { ...made, updatedAt: at })
 }
 
 /** The namespaces that get another owner. */

@@ -53,19 +53,6 @@ export function createRecords(data: Bytes, packed: SegmentReader, kinds: PackedK
     return part(from, lt, walkSingle)
   }
 
-  /** Joined values; undefined past `bytesMax`. The buffer is borrowed if the range lies within one packed kind. */
-  function concatValues(range: Range, bytesMax: number): ConcatenatedValues | undefined {
-    if (isPacked(range.gte) && range.lt[0] === range.gte[0]) return packed.concatValues(range, bytesMax)
-    const values: Uint8Array[] = []
-    let last: Key | undefined
-    const more = walk(range, 'entries', (key, value) => {
-      values.push(value)
-      last = key
-    })
-    const bytes = values.reduce((sum, value) => sum + value.length, Math.max(0, values.length - 1))
-    return bytes > bytesMax ? undefined : concatenate(values, more ? last : undefined)
-  }
-
   return {
     find,
     findMany(keys: readonly Key[]): (Uint8Array | undefined)[] {
@@ -74,11 +61,26 @@ export function createRecords(data: Bytes, packed: SegmentReader, kinds: PackedK
       return keys.map((key) => (isPacked(key) ? inSegments.next().value : find(key)))
     },
     walk,
-    concatValues,
+    /** Joined values; undefined past `bytesMax`. The buffer is borrowed if the range lies within one packed kind. */
+    concatValues: (range: Range, bytesMax: number): ConcatenatedValues | undefined =>
+      isPacked(range.gte) && range.lt[0] === range.gte[0]
+        ? packed.concatValues(range, bytesMax)
+        : concatenated(walk, range, bytesMax),
     isPacked,
     /** Maximum size in bytes of a segment with this key; 0 for a kind that is not packed. */
     segmentBytesMax: (key: Key): number => segmentBytes.get(key[0] ?? 0) ?? 0,
   }
+}
+
+function concatenated(walk: SegmentReader['walk'], range: Range, bytesMax: number): ConcatenatedValues | undefined {
+  const values: Uint8Array[] = []
+  let last: Key | undefined
+  const more = walk(range, 'entries', (key, value) => {
+    values.push(value)
+    last = key
+  })
+  const bytes = values.reduce((sum, value) => sum + value.length, Math.max(0, values.length - 1))
+  return bytes > bytesMax ? undefined : concatenate(values, more ? last : undefined)
 }
 
 /** Single entries. */

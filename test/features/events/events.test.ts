@@ -10,7 +10,7 @@ import {
   KeptEvent,
 } from '../../../src/features/events/event-log.ts'
 import { Visible } from '../../../src/features/events/visible-events.ts'
-import { openCallLog } from '../../../src/ops/call-log.ts'
+import { CallLog } from '../../../src/ops/call-log.ts'
 import { mintToken } from '../../api/cases.ts'
 import { sampleApis } from '../../support/api.ts'
 import { clockOf } from '../../support/clock.ts'
@@ -27,7 +27,7 @@ let repeated: { readonly milliseconds: number; readonly act: () => void }[]
 beforeEach(async () => {
   files += 1
   repeated = []
-  const callLog = openCallLog(join(place.folder, `calls-${files}.jsonl`), {
+  const callLog = new CallLog(join(place.folder, `calls-${files}.jsonl`), {
     clock: clockOf(() => 0),
     onFailure: () => {},
   })

@@ -4,7 +4,7 @@ import { beforeAll, expect, test } from 'bun:test'
 import { appendFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Explanation, LintAnswer } from '../../../src/model/explain.ts'
-import { openCallLog } from '../../../src/ops/call-log.ts'
+import { CallLog } from '../../../src/ops/call-log.ts'
 import { mintToken } from '../../api/cases.ts'
 import { clockOf } from '../../support/clock.ts'
 import { createTestPlatform, startOfTime, type TestPlatform } from '../../support/platform.ts'
@@ -17,7 +17,7 @@ let platform: TestPlatform
 let callsPath: string
 beforeAll(async () => {
   callsPath = join(place.folder, 'calls.jsonl')
-  const callLog = openCallLog(callsPath, { clock: clockOf(() => 0), onFailure: () => {} })
+  const callLog = new CallLog(callsPath, { clock: clockOf(() => 0), onFailure: () => {} })
   platform = await createTestPlatform({ sources: [world], callLog })
 })
 

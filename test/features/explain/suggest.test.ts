@@ -4,7 +4,7 @@ import { beforeEach, expect, test } from 'bun:test'
 import { appendFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Explanation, LintAnswer, Suggestion } from '../../../src/model/explain.ts'
-import { openCallLog } from '../../../src/ops/call-log.ts'
+import { CallLog } from '../../../src/ops/call-log.ts'
 import { mintToken } from '../../api/cases.ts'
 import { clockOf } from '../../support/clock.ts'
 import { createTestPlatform, startOfTime, type TestPlatform } from '../../support/platform.ts'
@@ -21,7 +21,7 @@ let keyIds: Record<string, string>
 beforeEach(async () => {
   files += 1
   callsPath = join(place.folder, `calls-${files}.jsonl`)
-  const callLog = openCallLog(callsPath, { clock: clockOf(() => 0), onFailure: () => {} })
+  const callLog = new CallLog(callsPath, { clock: clockOf(() => 0), onFailure: () => {} })
   platform = await createTestPlatform({ sources: [world], callLog })
   keyIds = {}
   for (const key of [ada, adas, eve]) {

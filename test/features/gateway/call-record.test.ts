@@ -12,7 +12,7 @@ import { Shares } from '../../../src/fairness/shares.ts'
 import type { Work } from '../../../src/fairness/turns.ts'
 import { createOutcomeReader, statedIn } from '../../../src/features/gateway/call-outcome.ts'
 import { AuditVerifier } from '../../../src/ops/audit-verifier.ts'
-import { type CallLog, openCallLog } from '../../../src/ops/call-log.ts'
+import { CallLog } from '../../../src/ops/call-log.ts'
 import { writingCanonical } from '../../../src/schema/canonical-json.ts'
 import { drained } from '../../../src/schema/steps.ts'
 import { type Store, StoreError } from '../../../src/storage/store.ts'
@@ -30,7 +30,7 @@ let path = ''
 let log: CallLog
 let clock = 0
 const open = () =>
-  openCallLog(path, {
+  new CallLog(path, {
     clock: { now: () => startOfTime, monotonic: () => clock },
     onFailure: (error) => failures.push(error),
   })
@@ -521,7 +521,7 @@ test('an answer whose call cannot be recorded is not given', async () => {
 
 test('a refusal is answered when its line is written', async () => {
   const { promise, resolve } = Promise.withResolvers<void>()
-  const slow = { ...log, refused: () => promise }
+  const slow = Object.assign(log, { refused: () => promise })
   platform = await createTestPlatform({ callLog: slow, upstream, store: platform.store })
   const token = await mintToken(platform.fetch, sampleKeys.ada, { policy: [{ rpcReqMatch: { method: '^ping$' } }] })
   let isAnswered = false

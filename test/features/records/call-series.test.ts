@@ -3,7 +3,7 @@
 import { beforeEach, expect, test } from 'bun:test'
 import { appendFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { openCallLog } from '../../../src/ops/call-log.ts'
+import { CallLog } from '../../../src/ops/call-log.ts'
 import { mintToken } from '../../api/cases.ts'
 import { type Api, sampleApis } from '../../support/api.ts'
 import { clockOf } from '../../support/clock.ts'
@@ -25,7 +25,7 @@ beforeEach(async () => {
   callsPath = join(place.folder, `calls-${files}.jsonl`)
   auditPath = join(place.folder, `audit-${files}.jsonl`)
   writeFileSync(auditPath, '')
-  const callLog = openCallLog(callsPath, { clock: clockOf(() => 0), onFailure: () => {} })
+  const callLog = new CallLog(callsPath, { clock: clockOf(() => 0), onFailure: () => {} })
   platform = await createTestPlatform({ callLog, auditPath })
   platform.now = now
   api = sampleApis(platform.fetch)

@@ -5,7 +5,7 @@ import { appendFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { firstHash, formatLine } from '../../../src/ops/audit-chain.ts'
-import { openCallLog } from '../../../src/ops/call-log.ts'
+import { CallLog } from '../../../src/ops/call-log.ts'
 import { textOf } from '../../../src/storage/bytes.ts'
 import { directoryVersionKey, keyOf } from '../../../src/storage/keys.ts'
 import { newVersion } from '../../../src/storage/versions.ts'
@@ -29,7 +29,7 @@ beforeEach(async () => {
   callsPath = join(place.folder, `calls-${files}.jsonl`)
   auditPath = join(place.folder, `audit-${files}.jsonl`)
   writeFileSync(auditPath, '')
-  const callLog = openCallLog(callsPath, { clock: clockOf(() => 0), onFailure: () => {} })
+  const callLog = new CallLog(callsPath, { clock: clockOf(() => 0), onFailure: () => {} })
   platform = await createTestPlatform({ callLog, auditPath })
   api = sampleApis(platform.fetch)
 })

@@ -9,7 +9,7 @@ import { grantEntry } from '../../../src/auth/grants.ts'
 import { referenceHandlers } from '../../../src/features/reference/reference-handlers.ts'
 import { operationOf } from '../../../src/http/route.ts'
 import { type Operation, type OperationId, operationEntries, operations } from '../../../src/operations.ts'
-import { openCallLog } from '../../../src/ops/call-log.ts'
+import { CallLog } from '../../../src/ops/call-log.ts'
 import { type Store, StoreError } from '../../../src/storage/store.ts'
 import { type Upstream, UpstreamError } from '../../../src/upstream/upstream.ts'
 import { mintToken, readCases, runCase, titleOf } from '../../api/cases.ts'
@@ -600,7 +600,7 @@ describe('every operation gives every status that the document names', () => {
   beforeAll(async () => {
     const disk = sometimesDown()
     const callsPath = join(place.folder, 'calls.jsonl')
-    const callLog = openCallLog(callsPath, { clock: clockOf(() => 0), onFailure: () => {} })
+    const callLog = new CallLog(callsPath, { clock: clockOf(() => 0), onFailure: () => {} })
     await callLog.record({
       ...{ requestId: 'r', userId: 'ada', keyId: 'k', namespace: 'northwind', connectionId: 'crm-ada', tool: 't' },
       ...{ via: 'mcp', outcome: 'ok', ms: 1, bytesIn: 1, bytesOut: 1, args: 'a' },
