@@ -20,7 +20,7 @@ import { responseInOnePieceBytesMax } from '../limits.ts'
 import { directoryVersionKey, keyOf } from '../storage/keys.ts'
 import type { LocalReads } from '../storage/store.ts'
 import { createAdmissions } from './admissions.ts'
-import { createCallers } from './callers.ts'
+import { createCallers, policyBytesOf } from './callers.ts'
 import { createLocalVersions } from './known-versions.ts'
 import { createPages, type Lists } from './pages.ts'
 
@@ -64,9 +64,9 @@ export function createRemembered(clock: Clock) {
   }
 }
 
-/** An estimate: a parsed policy, which stays in memory with the list, takes ten times its text. */
-function listBytes({ cacheKey }: PreparedList, { token }: Caller): number {
-  return 1000 + 4 * cacheKey.length + 10 * JSON.stringify(token?.policy ?? null).length
+/** An estimate: a parsed policy stays in memory with the list. */
+function listBytes({ cacheKey }: PreparedList, caller: Caller): number {
+  return 1000 + 4 * cacheKey.length + policyBytesOf(caller)
 }
 
 /** Of a store in this process. */

@@ -15,6 +15,8 @@ const patternCostToCompile = 60_000
 const patternsKeptSizeMax = 200_000
 /** Texts for which a pattern's result is cached. Past it: all its results are evicted. */
 const rpcVerdictsMax = 100
+/** Patterns with cached results, each of up to 40 kB. Past it: those of the least recently used one are evicted. */
+const patternsWithVerdictsMax = 400
 /** Characters of a text whose result is cached; longer ones rarely repeat. Past it: matched every time. */
 export const rpcVerdictCharsMax = 128
 
@@ -22,8 +24,6 @@ interface Compiled {
   readonly program: RE2JS
   readonly size: number
   readonly ranges: number
-  /** Results for short texts: a client sends the names of a few tools again and again. */
-  readonly said: Map<string, boolean>
 }
 
 /** Compiled patterns, bounded by the size of their programs: one with a thousand instructions takes 100 kB. */
@@ -32,23 +32,28 @@ const compiled = new LRUCache<string, Compiled>({
   sizeCalculation: ({ size, ranges }) => size + Math.ceil(ranges / 4) + 20,
 })
 
+/** Results for short texts, by pattern: a client sends the names of a few tools again and again. */
+const verdicts = new LRUCache<string, Map<string, boolean>>({ max: patternsWithVerdictsMax })
+
 /** Compiles, with a cache. Throws if the pattern is invalid. */
 export function compile(pattern: string): Compiled {
   const known = compiled.get(pattern)
   if (known !== undefined) return known
   const program = RE2JS.compile(pattern)
-  const one = { program, size: program.programSize(), ranges: rangesOf(pattern), said: new Map<string, boolean>() }
+  const one = { program, size: program.programSize(), ranges: rangesOf(pattern) }
   compiled.set(pattern, one)
   return one
 }
 
 /** Searches the text: the pattern is not anchored. Throws if the pattern is invalid. */
 export function matches(pattern: string, text: string): boolean {
-  const { program, said } = compile(pattern)
+  const { program } = compile(pattern)
+  if (text.length > rpcVerdictCharsMax) return program.test(text)
+  const said = verdicts.get(pattern) ?? new Map<string, boolean>()
   const before = said.get(text)
   if (before !== undefined) return before
   const verdict = program.test(text)
-  if (text.length > rpcVerdictCharsMax) return verdict
+  if (said.size === 0) verdicts.set(pattern, said)
   if (said.size >= rpcVerdictsMax) said.clear()
   said.set(text, verdict)
   return verdict

@@ -43,6 +43,22 @@ test('a caller is known by its very header, under the version of the directory t
   expect(callers.find(request, '')).toBeUndefined()
 })
 
+test('callers with large policies are kept as far as 32 MB have room for what they are parsed to', () => {
+  const callers = createCallers(clockOf(() => 0))
+  const token = { policy: [{ metadata: Array.from({ length: 300 }, () => ({ a: 'x' })) }] }
+  const requests = Array.from({ length: 400 }, (_, index) => requestOf(`Bearer ${index} `.trim()))
+  callers.find(requestOf('Bearer none'), '1')
+  for (const request of requests)
+    callers.remember({
+      caller: callerOf('ada', token as never),
+      ...{ directory: directoryOf('1'), request, at: 0, namespaces: new Map() },
+    })
+  const kept = requests.filter((request) => callers.likely(request) !== undefined).length
+  // Measured: 120 kB each.
+  expect(kept).toBeGreaterThan(200)
+  expect(kept).toBeLessThan(300)
+})
+
 test('a token is known until the second in which it is over', () => {
   let now = 0
   const callers = createCallers(clockOf(() => now))

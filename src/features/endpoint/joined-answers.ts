@@ -18,8 +18,10 @@ import type { KeptLists } from './kept-lists.ts'
  * become old are read again only where they are joined. Past it: the lists are joined again.
  */
 export const repeatedMs = 1000
-/** Characters of all answers that are kept. Past it: the least recently used one is made again. */
-const answersCharsMax = 16 * 2 ** 20
+/** Bytes of memory of all answers that are kept. Past it: the least recently used one is made again. */
+const answersBytesMax = 16 * 2 ** 20
+/** Bytes of memory for a character, of any script. */
+const bytesPerCharacter = 2
 
 interface Kept {
   readonly versions: string
@@ -33,9 +35,9 @@ export class JoinedAnswers {
   readonly #lists: KeptLists
   readonly #clock: Clock
   readonly #kept = new LRUCache<string, Kept>({
-    maxSize: answersCharsMax,
-    maxEntrySize: answersCharsMax / 4,
-    sizeCalculation: ({ result }) => result.length + 500,
+    maxSize: answersBytesMax,
+    maxEntrySize: answersBytesMax / 4,
+    sizeCalculation: ({ result }) => bytesPerCharacter * result.length + 500,
   })
 
   constructor(store: Pick<Store, 'get'>, lists: KeptLists, clock: Clock) {

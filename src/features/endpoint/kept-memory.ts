@@ -8,8 +8,12 @@ import { keyOf } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
 import { type Kept, readingRecord } from './kept-record.ts'
 
-/** Characters of kept lists that are in memory. Past it: the least recently used one is read again. */
+/** Bytes of memory of kept lists. Past it: the least recently used one is read again. */
 const readBytesMax = 32 * 2 ** 20
+/** Bytes of memory for a character, of any script. */
+const bytesPerCharacter = 2
+/** Bytes of memory for a definition besides its text: its names in both lengths, and the hash that pins compare. */
+const keptDefinitionBytes = 1000
 /** Bytes of memory for a byte of a record of lists in its parsed form, and for each definition. */
 const parsedBytesPerByte = 2
 const definitionBytes = 100
@@ -22,7 +26,7 @@ export class KeptMemory {
       1000 +
       Object.values(lists)
         .flat()
-        .reduce((sum, { rest }) => sum + rest.length + 300, 0),
+        .reduce((sum, { rest }) => sum + bytesPerCharacter * rest.length + keptDefinitionBytes, 0),
   })
 
   constructor(store: Pick<Store, 'get'>) {

@@ -40,8 +40,10 @@ const shownWritesPerSecond = 0.1
 const backWritesAtOnce = 60
 /** Ours: lines `pin.changed` at once for the connections of a namespace. Past it: one each second; a change is reported when its list is read again and there is room. */
 const pinLinesAtOnce = 2000
-/** Tools of pins that are in memory, of all connections. Past it: the least recently used pins are read again. */
-const toolsKeptMax = 100_000
+/** Bytes of memory of pins, of all connections. Past it: the least recently used ones are read again. */
+const pinsKeptBytesMax = 16 * 2 ** 20
+/** Bytes of memory for a tool with its two hashes, besides its name; for a hash that was reported, less. */
+const pinBytes = 400
 /** Comparing a pin takes about as long as parsing so many characters. */
 const pinChars = 100
 /**
@@ -56,8 +58,12 @@ export interface PinsDeps extends Pick<SharedParts, 'store' | 'audit' | 'clock'>
 export class Pins {
   readonly #deps: PinsDeps
   readonly #read = new LRUCache<string, ConnectionPins>({
-    maxSize: toolsKeptMax,
-    sizeCalculation: ({ tools, reported }) => (tools?.size ?? 0) + reported.size + 1,
+    maxSize: pinsKeptBytesMax,
+    sizeCalculation: ({ tools, reported }) => {
+      let bytes = pinBytes * (reported.size + 1)
+      for (const name of tools?.keys() ?? []) bytes += pinBytes + 2 * name.length
+      return bytes
+    },
   })
   readonly #shownWrites: RateLimit
   readonly #backWrites: RateLimit

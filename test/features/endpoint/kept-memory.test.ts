@@ -1,0 +1,24 @@
+/** Lists that are kept in memory. */
+
+import { expect, test } from 'bun:test'
+import { KeptMemory } from '../../../src/features/endpoint/kept-memory.ts'
+import type { Kept } from '../../../src/features/endpoint/kept-record.ts'
+
+/** A list of one tool with so many characters, or of so many tools. */
+const keptOf = (characters: number, tools = 1) => {
+  const rest = '\u0101'.repeat(characters)
+  const lists = { tools: Array.from({ length: tools }, () => ({ own: 'a', rest })), prompts: [], resources: [] }
+  return { id: 'a', of: '', listedAt: '', era: 'handshake', lists } as unknown as Kept
+}
+
+test('lists take 32 MB together, with two bytes for a character and a kilobyte for a definition', () => {
+  for (const [kept, room] of [
+    [keptOf(2 ** 20), 15],
+    [keptOf(0, 2000), 16],
+  ] as const) {
+    const memory = new KeptMemory({ get: async () => undefined })
+    const refs = Array.from({ length: 40 }, (_, index) => ({ namespace: 'acme', connectionId: String(index) }))
+    for (const ref of refs) memory.set(ref, kept)
+    expect(refs.filter((ref) => memory.get(ref) !== undefined)).toHaveLength(room)
+  }
+})
