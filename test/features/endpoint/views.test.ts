@@ -47,7 +47,8 @@ afterAll(() => upstream.stop(true))
 beforeEach(async () => {
   recorded = []
   const callLog = {
-    requireWritable() {},
+    begin() {},
+    end() {},
     refused: async (_: unknown, make: () => Promise<object>) => void recorded.push(await make()),
     record: async (line: object) => void recorded.push(line),
   } as never
