@@ -50,7 +50,7 @@ export function createPostings(fieldCount: number) {
   const lengths: number[] = []
   const free: number[] = []
   const totals = Array.from({ length: fieldCount }, () => 0)
-  const words = createWords()
+  const words = new Words()
   let publicCount = 0
 
   return {
@@ -96,8 +96,8 @@ export function createPostings(fieldCount: number) {
       free.push(number)
     },
     idOf: (number: number) => ids[number],
-    of: words.of,
-    likeBeginning: words.likeBeginning,
+    of: (text: string) => words.of(text),
+    likeBeginning: (word: string) => words.likeBeginning(word),
     /** The number of words in a field of a document. */
     lengthOf: (number: number, field: number) => lengths[number * fieldCount + field] as number,
     /** Of public documents; 1 where they have no words in the field. */
@@ -108,67 +108,67 @@ export function createPostings(fieldCount: number) {
 export type Postings = ReturnType<typeof createPostings>
 
 /** Words, each with the documents that have it. */
-function createWords() {
+class Words {
   /** Words have small numbers, too, which are used again. */
-  const numbers = new Map<string, number>()
-  const words: string[] = []
-  const freeWords: number[] = []
+  readonly #numbers = new Map<string, number>()
+  readonly #words: string[] = []
+  readonly #freeWords: number[] = []
   /** By the number of a word: its one entry, as most words have, or all. */
-  const entries: (Entry | Entry[])[] = []
-  const publicCounts: number[] = []
-  const byBeginning = new Map<string, Set<string>>()
+  readonly #entries: (Entry | Entry[])[] = []
+  readonly #publicCounts: number[] = []
+  readonly #byBeginning = new Map<string, Set<string>>()
 
   /** Returns the number of the word. */
-  function note(given: string, entry: Entry, isPublic: boolean): number {
-    const known = numbers.get(given)
-    const word = known ?? freeWords.pop() ?? words.length
+  note(given: string, entry: Entry, isPublic: boolean): number {
+    const known = this.#numbers.get(given)
+    const word = known ?? this.#freeWords.pop() ?? this.#words.length
     if (known === undefined) {
       // A copy: the word would keep the whole text that it was cut from.
       const text = Buffer.from(given).toString()
-      numbers.set(text, word)
-      words[word] = text
-      entries[word] = entry
-      publicCounts[word] = 0
-      byBeginning.set(beginningOf(text), (byBeginning.get(beginningOf(text)) ?? new Set()).add(text))
+      this.#numbers.set(text, word)
+      this.#words[word] = text
+      this.#entries[word] = entry
+      this.#publicCounts[word] = 0
+      this.#byBeginning.getOrInsertComputed(beginningOf(text), () => new Set()).add(text)
     } else {
-      const others = allOf(word)
-      entries[word] = others
+      const others = this.#allOf(word)
+      this.#entries[word] = others
       others.splice(placeOf(others, documentOf(entry)), 0, entry)
     }
-    if (isPublic) publicCounts[word] = (publicCounts[word] as number) + 1
+    if (isPublic) this.#publicCounts[word] = (this.#publicCounts[word] as number) + 1
     return word
   }
 
-  function forget(word: number, { number, isPublic }: Document): void {
-    if (isPublic) publicCounts[word] = (publicCounts[word] as number) - 1
-    const all = allOf(word)
+  forget(word: number, { number, isPublic }: Document): void {
+    if (isPublic) this.#publicCounts[word] = (this.#publicCounts[word] as number) - 1
+    const all = this.#allOf(word)
     all.splice(placeOf(all, number), 1)
-    entries[word] = all
+    this.#entries[word] = all
     if (all.length > 0) return
-    const text = words[word] as string
-    numbers.delete(text)
-    freeWords.push(word)
-    words[word] = ''
-    entries[word] = 0
-    const same = byBeginning.get(beginningOf(text))
+    const text = this.#words[word] as string
+    this.#numbers.delete(text)
+    this.#freeWords.push(word)
+    this.#words[word] = ''
+    this.#entries[word] = 0
+    const same = this.#byBeginning.get(beginningOf(text))
     same?.delete(text)
-    if (same?.size === 0) byBeginning.delete(beginningOf(text))
+    if (same?.size === 0) this.#byBeginning.delete(beginningOf(text))
   }
 
-  function allOf(word: number): Entry[] {
-    const found = entries[word] as Entry | Entry[]
+  of(text: string): Occurrences | undefined {
+    const word = this.#numbers.get(text)
+    if (word === undefined) return undefined
+    return { entries: this.#allOf(word), publicCount: this.#publicCounts[word] as number }
+  }
+
+  /** The words with the same first `searchBeginningCharsMin` letters; this one must have as many. */
+  likeBeginning(word: string): Iterable<string> {
+    return this.#byBeginning.get(beginningOf(word)) ?? []
+  }
+
+  #allOf(word: number): Entry[] {
+    const found = this.#entries[word] as Entry | Entry[]
     return typeof found === 'number' ? [found] : found
-  }
-
-  return {
-    note,
-    forget,
-    of(text: string): Occurrences | undefined {
-      const word = numbers.get(text)
-      return word === undefined ? undefined : { entries: allOf(word), publicCount: publicCounts[word] as number }
-    },
-    /** The words with the same first `searchBeginningCharsMin` letters; this one must have as many. */
-    likeBeginning: (word: string): Iterable<string> => byBeginning.get(beginningOf(word)) ?? [],
   }
 }
 

@@ -33,7 +33,13 @@ const searchedByteCost = 0.2
 const typeBytesMax = 100
 
 /** Reads an answer in pieces. */
-export type OutcomeReader = ReturnType<typeof ofEvents>
+export interface OutcomeReader {
+  add(piece: Uint8Array): Promise<void>
+  /** The outcome, as soon as an event has stated it. */
+  found(): Stated | undefined
+  /** At the end. Undefined if the call was not answered. */
+  stated(): Promise<Stated | undefined>
+}
 
 /** A call that nothing answered. */
 export const unanswered: Stated = { outcome: 'upstream_error' }
@@ -45,7 +51,7 @@ type Parser = Pick<Allowance, 'parse' | 'spend'>
 
 /** Reads the answer to the request with this id. Other messages of an event stream say nothing about it. */
 export function createOutcomeReader(id: RpcId, contentType: string | null, parser: Parser): OutcomeReader {
-  return mediaType(contentType) === 'text/event-stream' ? ofEvents(id, parser) : ofWhole(id, parser)
+  return mediaType(contentType) === 'text/event-stream' ? new EventsReader(id, parser) : ofWhole(id, parser)
 }
 
 /**
@@ -53,103 +59,109 @@ export function createOutcomeReader(id: RpcId, contentType: string | null, parse
  * empty line ends the event (WHATWG HTML, 9.2.6). Of an event that is too large to be parsed no more than its beginning
  * is kept.
  */
-function ofEvents(id: RpcId, parser: Parser) {
-  let found: Stated | undefined
+class EventsReader implements OutcomeReader {
+  readonly #id: RpcId
+  readonly #parser: Parser
+  #found: Stated | undefined
   /** The line that is not complete. */
-  const line = openSink()
-  let bytes = 0
-  let data: string[] = []
-  let large: OutcomeSearch | undefined
-
+  readonly #line = openSink()
+  #bytes = 0
+  #data: string[] = []
+  #large: OutcomeSearch | undefined
   /** Of the event: clients of MCP leave one alone that has another than `message`. */
-  let type = ''
+  #type = ''
+  #isFirst = true
   /** The beginning of the next line was searched already. */
-  let isContinued = false
+  #isContinued = false
   /** Of a line that is searched in parts. */
-  let isData = false
+  #isData = false
 
-  function search(part: Uint8Array, isBeginning: boolean): void {
-    if (isBeginning) isData = asBuffer(part).subarray(0, 5).equals(dataName)
-    if (!isData) return
-    parser.spend((part.length / 2 ** 20) * searchMsPerMegabyte)
-    large?.add(isBeginning ? part.subarray(5) : part)
+  constructor(id: RpcId, parser: Parser) {
+    this.#id = id
+    this.#parser = parser
   }
 
-  async function endEvent(): Promise<void> {
-    const isMessage = type === '' || type === 'message'
-    if (isMessage && large !== undefined) found ??= large.stated(id)
-    else if (isMessage && data.length > 0) found ??= await statedInEvent(parser, data.join('\n'), id)
-    data = []
-    bytes = 0
-    large = undefined
-    type = ''
-  }
-
-  let isFirst = true
-
-  /** Whole lines. */
-  async function read(text: string): Promise<void> {
-    // A stream may begin with a byte order mark.
-    const lines = (isFirst ? text.replace(/^\ufeff/, '') : text).split(/\r\n|\n|\r/)
-    isFirst = false
-    // The text ends with a line break, so the last part is empty.
-    lines.pop()
-    for (const line of lines) {
-      const isBeginning = !isContinued
-      const isType = (line === 'event' || line.startsWith('event:')) && isBeginning
-      isContinued = false
-      if (line === '') await endEvent()
-      else if (isType) type = line.slice(line[6] === ' ' ? 7 : 6)
-      else if (large !== undefined) search(Buffer.from(line), isBeginning)
-      else if (line.startsWith('data:')) data.push(line.slice(line[5] === ' ' ? 6 : 5))
+  async add(piece: Uint8Array): Promise<void> {
+    for (let at = 0; at < piece.length && this.#found === undefined; at += eventBytesAtOnce) {
+      // A piece may have hundreds of thousands of events.
+      if (at > 0) await new Promise((resolve) => setImmediate(resolve))
+      await this.#add(piece.subarray(at, at + eventBytesAtOnce))
     }
   }
 
-  async function add(piece: Uint8Array): Promise<void> {
-    if (found !== undefined) return
+  found(): Stated | undefined {
+    return this.#found
+  }
+
+  async stated(): Promise<Stated | undefined> {
+    const rest = this.#line.flush()
+    // At the end of the stream no line feed follows.
+    if (this.#found === undefined && rest.at(-1) === carriageReturn) await this.#read(asBuffer(rest).toString())
+    return this.#found
+  }
+
+  async #add(piece: Uint8Array): Promise<void> {
+    const line = this.#line
     line.write(piece)
-    bytes += piece.length
+    this.#bytes += piece.length
     if (piece.includes(lineFeed) || piece.includes(carriageReturn)) {
       const whole = line.flush()
       // A carriage return at the end may be half of a line break.
       const last = whole.at(-1) === carriageReturn ? whole.length - 2 : whole.length - 1
       const end = Math.max(whole.lastIndexOf(lineFeed, last), whole.lastIndexOf(carriageReturn, last)) + 1
       line.write(whole.subarray(end))
-      await read(Buffer.from(whole.buffer, whole.byteOffset, end).toString())
+      await this.#read(Buffer.from(whole.buffer, whole.byteOffset, end).toString())
     }
-    if (bytes <= eventOutcomeBytesMax) return
-    large ??= searchOf(data)
-    data = []
+    if (this.#bytes <= eventOutcomeBytesMax) return
+    this.#large ??= searchOf(this.#data)
+    this.#data = []
     const rest = line.flush()
     // The next byte may tell what the line is.
-    const isShort = !isContinued && rest.length <= 6
-    const mayBeType = isShort || (!isContinued && asBuffer(rest).subarray(0, 6).equals(typeName))
+    const isShort = !this.#isContinued && rest.length <= 6
+    const mayBeType = isShort || (!this.#isContinued && asBuffer(rest).subarray(0, 6).equals(typeName))
     // No event of such a type is a message.
-    if (mayBeType && rest.length > typeBytesMax) type = 'long'
+    if (mayBeType && rest.length > typeBytesMax) this.#type = 'long'
     else if (mayBeType) return line.write(rest)
     // A byte stays: a line break that follows ends this line, and is no empty line.
-    search(rest.subarray(0, -1), !isContinued)
-    isContinued = true
+    this.#search(rest.subarray(0, -1), !this.#isContinued)
+    this.#isContinued = true
     line.write(rest.subarray(-1))
   }
 
-  return {
-    async add(piece: Uint8Array): Promise<void> {
-      for (let at = 0; at < piece.length && found === undefined; at += eventBytesAtOnce) {
-        // A piece may have hundreds of thousands of events.
-        if (at > 0) await new Promise((resolve) => setImmediate(resolve))
-        await add(piece.subarray(at, at + eventBytesAtOnce))
-      }
-    },
-    /** The outcome, as soon as an event has stated it. */
-    found: () => found,
-    /** At the end. Undefined if the call was not answered. */
-    async stated(): Promise<Stated | undefined> {
-      const rest = line.flush()
-      // At the end of the stream no line feed follows.
-      if (found === undefined && rest.at(-1) === carriageReturn) await read(asBuffer(rest).toString())
-      return found
-    },
+  /** Whole lines. */
+  async #read(text: string): Promise<void> {
+    // A stream may begin with a byte order mark.
+    const lines = (this.#isFirst ? text.replace(/^\ufeff/, '') : text).split(/\r\n|\n|\r/)
+    this.#isFirst = false
+    // The text ends with a line break, so the last part is empty.
+    lines.pop()
+    for (const line of lines) {
+      const isBeginning = !this.#isContinued
+      const isType = (line === 'event' || line.startsWith('event:')) && isBeginning
+      this.#isContinued = false
+      if (line === '') await this.#endEvent()
+      else if (isType) this.#type = line.slice(line[6] === ' ' ? 7 : 6)
+      else if (this.#large !== undefined) this.#search(Buffer.from(line), isBeginning)
+      else if (line.startsWith('data:')) this.#data.push(line.slice(line[5] === ' ' ? 6 : 5))
+    }
+  }
+
+  async #endEvent(): Promise<void> {
+    const isMessage = this.#type === '' || this.#type === 'message'
+    if (isMessage && this.#large !== undefined) this.#found ??= this.#large.stated(this.#id)
+    else if (isMessage && this.#data.length > 0)
+      this.#found ??= await statedInEvent(this.#parser, this.#data.join('\n'), this.#id)
+    this.#data = []
+    this.#bytes = 0
+    this.#large = undefined
+    this.#type = ''
+  }
+
+  #search(part: Uint8Array, isBeginning: boolean): void {
+    if (isBeginning) this.#isData = asBuffer(part).subarray(0, 5).equals(dataName)
+    if (!this.#isData) return
+    this.#parser.spend((part.length / 2 ** 20) * searchMsPerMegabyte)
+    this.#large?.add(isBeginning ? part.subarray(5) : part)
   }
 }
 

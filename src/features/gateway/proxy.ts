@@ -75,9 +75,7 @@ export function createProxy(upstream: Upstream, sessions: Sessions, timeoutMs: n
       const hasClientSession = session !== undefined && 'clientId' in session
       const answering = clientResponse(received, call, { hasClientSession, keepSlot })
       const response = answering instanceof Promise ? await answering : answering
-      const { 'mcp-protocol-version': protocolVersion } = received.headers
-      if (protocolVersion !== undefined) response.headers.set('mcp-protocol-version', protocolVersion)
-      if (sessionId !== undefined) response.headers.set('mcp-session-id', sessionId)
+      setHeaders(response.headers, received.headers['mcp-protocol-version'], sessionId)
       if (response.ok) noteConnected(call)
       return response
     } catch (thrown) {
@@ -107,6 +105,11 @@ function resolveSession(
   if (typeof opened === 'object') return { clientId: opened.id }
   if (message.era === 'stateless' || message.method === 'initialize') return undefined
   return platformSession()
+}
+
+function setHeaders(headers: Headers, protocolVersion: string | undefined, sessionId: string | undefined): void {
+  if (protocolVersion !== undefined) headers.set('mcp-protocol-version', protocolVersion)
+  if (sessionId !== undefined) headers.set('mcp-session-id', sessionId)
 }
 
 /** A server that wants more scopes than its token has leaves the connection `auth_required`. */

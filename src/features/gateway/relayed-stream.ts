@@ -1,5 +1,6 @@
 /** Upstream responses, as event streams or whole, relayed and rewritten within limits on bytes and time. */
 
+import type { ReadableStreamDefaultReader } from 'node:stream/web'
 import { createParser, type EventSourceMessage, type EventSourceParser } from 'eventsource-parser'
 import { PlatformError, type RpcId } from '../../errors.ts'
 import type { Holder } from '../../fairness/owner.ts'
@@ -33,74 +34,84 @@ interface StreamOptions {
  * `streamIdleTimeoutMs` without data, after `streamLifetimeMs` or past `streamBytesMax`. If the client disconnects, the
  * upstream's stream is cancelled. It always closes normally, never with an error.
  */
-export function relayStream(
-  body: ReadableStream<Uint8Array>,
-  { rewrite, owner, onEnd, watch }: StreamOptions,
-): ReadableStream<Uint8Array> {
-  const reader = body.getReader()
-  let bytes = 0
-  let hasEnded = false
-  const end = () => {
-    if (hasEnded) return
-    hasEnded = true
-    clearTimeout(lifetime)
-    clearTimeout(silence)
-    events?.end()
-    unwatch?.()
-    onEnd?.()
-  }
-  const stop = () => {
-    void reader.cancel().catch(() => {})
-    end()
-  }
-  // Also runs while the client is not reading, so an abandoned stream cannot hold its slot for ever.
-  const lifetime = setTimeout(stop, limits.streamLifetimeMs)
-  // One for the whole stream, as it is read in many pieces. It counts while the client waits.
-  let isWaiting = false
-  const silence = setTimeout(() => {
-    if (isWaiting) stop()
-  }, limits.streamIdleTimeoutMs)
-  const events = rewrite === undefined ? undefined : new Rewriter(rewrite, owner)
-  let finalEvent: Uint8Array | undefined
-  const unwatch = watch?.((text) => {
-    finalEvent = Buffer.from(text)
-    stop()
-  })
+export function relayStream(body: ReadableStream<Uint8Array>, options: StreamOptions): ReadableStream<Uint8Array> {
+  const relay = new Relay(body, options)
   return new ReadableStream<Uint8Array>(
-    {
-      async pull(controller) {
-        isWaiting = true
-        silence.refresh()
-        try {
-          for (;;) {
-            const { done, value } = await reader.read()
-            bytes += value?.length ?? 0
-            const last = finalEvent ?? (done ? await events?.rewriteLast() : undefined)
-            if (last !== undefined && last.length > 0) controller.enqueue(last)
-            if (done || bytes > limits.streamBytesMax || finalEvent !== undefined) {
-              if (!done) stop()
-              end()
-              controller.close()
-              return
-            }
-            const out = events === undefined ? value : await events.rewrite(value)
-            if (out.length === 0) continue
-            controller.enqueue(out)
-            return
-          }
-        } catch {
-          // The upstream disconnected, or an event could not be rewritten. The client keeps the events that were
-          // relayed so far.
-          stop()
-          controller.close()
-        } finally {
-          isWaiting = false
-        }
-      },
-      cancel: stop,
-    },
+    { pull: (controller) => relay.pull(controller), cancel: () => relay.stop() },
     { highWaterMark: 0 },
   )
+}
+
+class Relay {
+  readonly #reader: ReadableStreamDefaultReader<Uint8Array>
+  readonly #events: Rewriter | undefined
+  readonly #onEnd: StreamOptions['onEnd']
+  readonly #unwatch: (() => void) | undefined
+  // Also runs while the client is not reading, so an abandoned stream cannot hold its slot for ever.
+  readonly #lifetime = setTimeout(() => this.stop(), limits.streamLifetimeMs)
+  // One for the whole stream, as it is read in many pieces. It counts while the client waits.
+  readonly #silence = setTimeout(() => {
+    if (this.#isWaiting) this.stop()
+  }, limits.streamIdleTimeoutMs)
+  #isWaiting = false
+  #bytes = 0
+  #hasEnded = false
+  #finalEvent: Uint8Array | undefined
+
+  constructor(body: ReadableStream<Uint8Array>, { rewrite, owner, onEnd, watch }: StreamOptions) {
+    this.#reader = body.getReader()
+    this.#events = rewrite && new Rewriter(rewrite, owner)
+    this.#onEnd = onEnd
+    this.#unwatch = watch?.((text) => {
+      this.#finalEvent = Buffer.from(text)
+      this.stop()
+    })
+  }
+
+  async pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
+    this.#isWaiting = true
+    this.#silence.refresh()
+    try {
+      for (;;) {
+        const { done, value } = await this.#reader.read()
+        this.#bytes += value?.length ?? 0
+        const last = this.#finalEvent ?? (done ? await this.#events?.rewriteLast() : undefined)
+        if (last !== undefined && last.length > 0) controller.enqueue(last)
+        if (done || this.#bytes > limits.streamBytesMax || this.#finalEvent !== undefined) {
+          if (!done) this.stop()
+          this.#end()
+          controller.close()
+          return
+        }
+        const out = this.#events === undefined ? value : await this.#events.rewrite(value)
+        if (out.length === 0) continue
+        controller.enqueue(out)
+        return
+      }
+    } catch {
+      // The upstream disconnected, or an event could not be rewritten. The client keeps the events that were relayed so
+      // far.
+      this.stop()
+      controller.close()
+    } finally {
+      this.#isWaiting = false
+    }
+  }
+
+  stop(): void {
+    void this.#reader.cancel().catch(() => {})
+    this.#end()
+  }
+
+  #end(): void {
+    if (this.#hasEnded) return
+    this.#hasEnded = true
+    clearTimeout(this.#lifetime)
+    clearTimeout(this.#silence)
+    this.#events?.end()
+    this.#unwatch?.()
+    this.#onEnd?.()
+  }
 }
 
 /** Turns a PlatformError of one event into a JSON-RPC error event for this request id; the stream continues. */
