@@ -9,6 +9,8 @@ import { join } from 'node:path'
 import { firstHash, formatLine } from '../../src/ops/audit-chain.ts'
 import { executable, run, type Server, startServer, type Workplace, workplace } from '../support/executable.ts'
 
+import { fixturesIn } from '../support/workplace.ts'
+
 let place: Workplace
 let server: Server
 let upstream: ReturnType<typeof Bun.serve>
@@ -252,6 +254,25 @@ test('views, pins and the registry, by commands', async () => {
   await works('op', 'view rm reading --yes', inShop)
   expect(await works('op', 'view list', inShop)).toBe('')
   await works('op', 'namespace rm shop --yes')
+})
+
+test('testing a connection contacts its server, also where nobody has before', async () => {
+  using own = workplace()
+  const key = 'a-key-of-ada-who-tests-connections'
+  const fixtures = fixturesIn(own, {
+    namespaces: [{ namespace: 'lab', userId: 'ada' }],
+    apiKeys: [{ userId: 'ada', key }],
+    connections: [
+      { namespace: 'lab', connectionId: 'up', mcpUrl: `http://127.0.0.1:${upstream.port}/mcp` },
+      { namespace: 'lab', connectionId: 'gone', mcpUrl: 'http://127.0.0.1:1/mcp' },
+    ],
+  })
+  await using lab = await startServer(own, ['--fixtures', fixtures, '--allow-upstream', '127.0.0.1'])
+  const env = { POSTERN_URL: lab.url, POSTERN_TOKEN: key, POSTERN_NAMESPACE: 'lab' }
+  const up = await run(own, ['connection', 'test', 'up'], env)
+  expect([up.stdout, up.code]).toEqual(['up answers, with 2 tools\n', 0])
+  const gone = await run(own, ['connection', 'test', 'gone'], env)
+  expect([gone.stderr, gone.code]).toEqual([expect.stringContaining('gone: '), 1])
 })
 
 test('what is done on the server’s machine is done over HTTP by who is logged in', async () => {

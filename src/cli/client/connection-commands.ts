@@ -3,8 +3,10 @@
 import { type Static, Type } from '@sinclair/typebox'
 import type { Command } from 'commander'
 import { CommandError } from '../../errors.ts'
+import { Health } from '../../model/health.ts'
 import { ConnectionId, isConnectionId } from '../../model/names.ts'
 import { PinList } from '../../model/pins.ts'
+import { oneLine } from '../../ops/escape-control.ts'
 import { OptionalText } from '../../schema/shapes.ts'
 import { countText } from '../count-text.ts'
 import { readInput, readPairs } from '../json-input.ts'
@@ -104,8 +106,13 @@ export function addConnectionCommands(postern: Command, { inNamespace }: RemoteC
     .argument('<id>', 'the id of the connection')
     .run(async (context, id: string) => {
       const namespace = await context.namespace()
+      const path = pathOf(namespace, id)
+      // One that nobody has contacted says nothing of its tools.
+      const tested = { ...noConnection(namespace, id), reads: Health }
+      const { level, summary } = await context.request('POST', `${path}/.test`, tested)
+      if (level === 'down' || level === 'off') throw new CommandError(oneLine(`${id}: ${summary}`))
       const options = { ...noConnection(namespace, id), reads: Tools }
-      const found = await context.request('GET', `${pathOf(namespace, id)}/.tools`, options)
+      const found = await context.request('GET', `${path}/.tools`, options)
       context.say(found, `${id} answers, with ${countText(found.tools.length, 'tool')}`)
     })
   addPinCommands(connection, inNamespace)

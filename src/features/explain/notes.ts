@@ -29,10 +29,9 @@ export async function notesOn(
   const say = (code: Note['code'], words: string) => notes.push({ code, words: `${connectionId} ${words}` })
   if (status.state === 'auth_required') say('connection_state', `waits for somebody to sign in: ${url}`)
   if (status.state === 'input_required') say('connection_state', `waits for values that somebody enters: ${url}`)
-  const again = '`postern connection test` tries again'
-  if (status.state === 'disconnected')
-    say('connection_state', 'is disconnected: postern contacts its server when somebody tests it in the console')
-  if (status.state === 'error') say('connection_state', `failed when it was last called (${status.message}): ${again}`)
+  const test = '`postern connection test` contacts its server'
+  if (status.state === 'disconnected') say('connection_state', `is disconnected: ${test}`)
+  if (status.state === 'error') say('connection_state', `failed when it was last called (${status.message}): ${test}`)
   if (tool === undefined) return notes
   const isBlocking = (await deps.pins.settingOf(context, connection)) === 'block'
   const pinned = isBlocking ? (await deps.pins.of(context, connection)).tools : undefined

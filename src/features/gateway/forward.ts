@@ -304,7 +304,7 @@ async function sendUpstream(deps: GatewayDeps, call: AuthorizedCall, exchange: E
       'upstream_error',
       connection.transport === 'uplink'
         ? 'The server of this connection dials in by itself, and has not done so'
-        : 'The connection is disconnected: postern contacts its server when somebody tests it in the console, or changes it',
+        : 'The connection is disconnected: test it in the console or with `postern connection test`, which contacts its server',
       { id },
     )
   }

@@ -231,7 +231,7 @@ test('a list is narrowed while its caller has memory for it, which it then has a
 describe('nothing is sent', () => {
   const http = { headers: { 'X-Key': { label: 'Key' } } }
   const missing = { headers: ['X-Key'], query: [] }
-  const notContacted = expect.stringContaining('postern contacts its server when somebody tests it in the console')
+  const notContacted = expect.stringContaining('test it in the console or with `postern connection test`')
   const notDialled = expect.stringContaining('dials in by itself')
   const rows: [what: string, status: ConnectionStatus, more: object, answered: number, error: object][] = [
     [
