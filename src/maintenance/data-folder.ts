@@ -34,15 +34,13 @@ export interface DataFolder extends AsyncDisposable {
  * useless on an empty folder.
  */
 export function requireDataFolder(path: string): void {
-  if (existsSync(path)) {
-    requireReadable(path)
-    requirePrivateFolder(path)
-  }
+  if (existsSync(path)) requireReadable(path)
   if (!hasStore(path)) {
     throw new CommandError(
       `there is no data folder at ${path}: name it with --data, or run this command where the server runs`,
     )
   }
+  requirePrivateFolder(path)
   requireSecret(path)
 }
 

@@ -26,12 +26,13 @@ export function* linesOf(file: string): Generator<{ readonly line: ExportLine; r
     const wrong = (what: string) => new CommandError(`${file}:${number}: ${what}`)
     if (bytes.length === 0) continue
     const read = readJsonBytes(bytes, asStored)
-    if ('problem' in read) throw wrong(problemText(read.problem))
     if (number === 1) {
-      if (!headShape.isValid(read.value)) throw wrong('is not the first line of an export of this version')
+      if ('problem' in read || !headShape.isValid(read.value))
+        throw wrong('is not the first line of an export of this version: name a file that `postern export` wrote')
       secret = read.value.secret
       continue
     }
+    if ('problem' in read) throw wrong(problemText(read.problem))
     if (endShape.isValid(read.value)) {
       if (read.value.records !== number - 2)
         throw wrong(`is the end of ${read.value.records} records, and there are ${number - 2}`)
