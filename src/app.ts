@@ -125,7 +125,7 @@ export interface AppDeps {
   readonly guard: Guard
   readonly audit: Audit
   readonly rates: Rates
-  /** The most that a namespace may hold. Beyond it, connections and servers are refused. */
+  /** The most that a namespace may hold; Infinity for no bound. Beyond it, connections and servers are refused. */
   readonly quota: Usage
   /** Whether `/v0.1/servers` answers readers without a credential. */
   readonly isRegistryOpen: boolean

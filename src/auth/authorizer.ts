@@ -65,8 +65,8 @@ export interface Authorizer {
    */
   requireReadOrCall(context: RequestContext, name: string | undefined, connectionId?: string): Promise<string>
   /**
-   * The namespace, for an operation on itself or on its servers (contract, 4.5). Only its managers may change it.
-   * Throws 404, then 403.
+   * The namespace, for an operation on itself or on its servers (contract, 4.5). To write, the caller must be one of
+   * its managers; to read, it needs access alone. Throws 404, then 403.
    */
   requireManager(context: RequestContext, name: string | undefined, access: ResourceAccess): Promise<Namespace>
   /** For a namespace that may not exist yet. Throws 404 if the policy hides the name; then 403. */

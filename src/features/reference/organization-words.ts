@@ -7,14 +7,12 @@ import { ViewDeleted, ViewDetail, ViewList, ViewWrite } from '../../model/view.t
 import type { OperationId } from '../../operations.ts'
 import { flag, pages, query, type Words } from './operation-words.ts'
 
-const viewErrors = {
-  403: 'The token does not allow this, or the caller does not manage the namespace',
-  404: 'There is no such namespace or view, or it is hidden from the caller',
-}
-const namespaceErrors = {
-  403: 'The token does not allow this, or the caller does not manage the namespace',
-  404: 'Namespace not found',
-}
+const unmanaged = { 403: 'The token does not allow this, or the caller does not manage the namespace' }
+const unallowed = { 403: 'The token does not allow this' }
+const noView = { 404: 'There is no such namespace or view, or it is hidden from the caller' }
+const noNamespace = { 404: 'Namespace not found' }
+const viewErrors = { ...unmanaged, ...noView }
+const namespaceErrors = { ...unmanaged, ...noNamespace }
 const organizationErrors = {
   403: 'The caller sent a token or an organization’s own key, or the caller’s role does not allow this',
   404: 'Organization not found, or the caller is not a member of it',
@@ -63,7 +61,7 @@ export const organizationWords: Readonly<Partial<Record<OperationId, Words>>> = 
     description:
       '`title`, `description` and `instructions` are those of the endpoint of the namespace; `registry` says who may read the registry of the namespace.',
     answer: model.NamespaceDetail,
-    errors: namespaceErrors,
+    errors: { ...unallowed, ...noNamespace },
   },
   putNamespace: {
     summary: 'Make a namespace',
@@ -99,13 +97,13 @@ export const organizationWords: Readonly<Partial<Record<OperationId, Words>>> = 
     summary: 'List the views of a namespace',
     description: 'A view is a selection of a namespace, with its URL: `/connect/{namespace}/mcp/{view}`.',
     answer: ViewList,
-    errors: namespaceErrors,
+    errors: { ...unallowed, ...noNamespace },
   },
   getView: {
     summary: 'Read a view',
     description: 'Shows the view with its URL.',
     answer: ViewDetail,
-    errors: viewErrors,
+    errors: { ...unallowed, ...noView },
   },
   putView: {
     summary: 'Write a view',

@@ -719,7 +719,10 @@ describe('every operation gives every status that the document names', () => {
 
   for (const { operationId: id, responses } of described) {
     const walk = walks[id]
-    if (walk === undefined) throw new Error(`${id}: has no walk in this file`)
+    if (walk === undefined) {
+      test(`${id} has a walk in this file`, () => expect(Object.keys(walks)).toContain(id))
+      continue
+    }
     for (const status of Object.keys(responses).map(Number)) {
       test(`${id} ${status}`, async () => {
         const asked = { ...(walk.statuses?.[status] ?? common[status]) }
