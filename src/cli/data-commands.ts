@@ -71,7 +71,7 @@ export function addCallCommands(postern: Command, context: Context): void {
     .option('--connection <id>', 'only calls through this connection, or NAMESPACE/ID')
     .option('--tool <name>', 'only calls of this tool')
     .option('--user <id>', 'only calls by this user')
-    .option('--token <jti>', 'only calls with this token, or with a token minted with it')
+    .option('--token <jti>', 'only calls with this token or grant, or with a token minted with it')
     .addOption(new Option('--outcome <outcome>', 'only calls with this outcome').choices(callOutcomes))
     .option('--args <file>', 'only calls with the arguments in this file; - for stdin')
     .option('--follow', 'keep printing new calls')

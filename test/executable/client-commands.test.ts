@@ -271,6 +271,24 @@ test('testing a connection contacts its server, also where nobody has before', a
   const env = { POSTERN_URL: lab.url, POSTERN_TOKEN: key, POSTERN_NAMESPACE: 'lab' }
   const up = await run(own, ['connection', 'test', 'up'], env)
   expect([up.stdout, up.code]).toEqual(['up answers, with 2 tools\n', 0])
+  // Adding one again that could not be reached contacts its server again.
+  let isAway = true
+  const late = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    fetch: (request) => (isAway ? new Response(null, { status: 500 }) : upstream.fetch(request)),
+  })
+  const url = `http://127.0.0.1:${late.port}/mcp`
+  const first = await run(own, ['connection', 'add', 'late', url], env)
+  expect(first.stdout).toContain('late is saved, but cannot be used yet: ')
+  expect(first.stdout).toContain('; `postern connection test late -n lab` tries again')
+  isAway = false
+  expect((await run(own, ['connection', 'add', 'late', url], env)).stdout).toBe('late is connected\n')
+  await late.stop(true)
+  // A rule on calls that leaves the rest of a token's rights as they are is met with a warning.
+  const mint = ['token', 'mint', '--rpc', 'params.name=^a$']
+  expect((await run(own, mint, env)).stderr).toContain('without --operation execute')
+  expect((await run(own, [...mint, '--operation', 'execute'], env)).stderr).toBe('')
   const gone = await run(own, ['connection', 'test', 'gone'], env)
   expect([gone.stderr, gone.code]).toEqual([expect.stringContaining('gone: '), 1])
 })

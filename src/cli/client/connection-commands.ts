@@ -36,23 +36,23 @@ const states: Readonly<Record<string, string>> = {
 const Server = Type.Object({ connections: Type.Array(Type.Object({ deploymentUrl: OptionalText })) })
 
 /**
- * Throws CommandError where the connection exists, and leads elsewhere: a write leaves its server and mock as they are,
- * and would seem to have done what was asked.
+ * Whether the connection exists. Throws CommandError where it leads elsewhere: a write leaves its server and mock as
+ * they are, and would seem to have done what was asked.
  */
-async function requireSameServer(
+async function existsWithServer(
   { request }: Pick<CommandContext<ConnectionFlags>, 'request'>,
   { namespace, id }: { readonly namespace: string; readonly id: string },
   { target, isMocked }: { readonly target: string; readonly isMocked: boolean },
-): Promise<void> {
+): Promise<boolean> {
   const there = await request('GET', pathOf(namespace, id), { reads: Connection }).catch((error) => {
     // Somebody who may not read it learns of the rest from the write.
     if (error instanceof CommandError && (error.status === 404 || error.status === 403)) return undefined
     throw error
   })
-  if (there === undefined) return
+  if (there === undefined) return false
   const isSame = (there.mock?.enabled === true) === isMocked
   const given = /^https?:/.test(target) ? target : await urlOfServer(request, target)
-  if (isSame && hrefOf(given) === hrefOf(there.mcpUrl)) return
+  if (isSame && hrefOf(given) === hrefOf(there.mcpUrl)) return true
   const leads = `${id} exists, and ${there.mock?.enabled === true ? 'is a mock of' : 'leads to'} ${there.mcpUrl}`
   throw new CommandError(
     `${leads}: delete it with \`postern connection rm ${id} -n ${namespace}\` first, to add it with another server`,
@@ -136,12 +136,19 @@ async function addConnection(context: CommandContext<ConnectionFlags>, id: strin
   if (/^[\w.-]+:\d+/.test(target)) throw new CommandError(`${target}: a URL begins with http:// or https://`, 2)
   if (!isConnectionId(id)) throw new CommandError(`${id}: ${ConnectionId['errorMessage']}`, 2)
   const namespace = await context.namespace()
-  await requireSameServer(context, { namespace, id }, { target, isMocked: mock === true })
-  const made = await context.request('PUT', pathOf(namespace, id), { body, reads: Connection })
+  const isThere = await existsWithServer(context, { namespace, id }, { target, isMocked: mock === true })
+  const path = pathOf(namespace, id)
+  let made = await context.request('PUT', path, { body, reads: Connection })
+  // A write that changes nothing contacts no server, and one that was away may be back.
+  if (isThere && (made.status.state === 'error' || made.status.state === 'disconnected')) {
+    await context.request('POST', `${path}/.test`, { reads: Health })
+    made = await context.request('GET', path, { reads: Connection })
+  }
   const { state, setupUrl, message } = made.status
-  const next = setupUrl === undefined ? '' : `: open ${setupUrl}`
+  const again = state === 'error' ? `; \`postern connection test ${id} -n ${namespace}\` tries again` : ''
+  const next = setupUrl === undefined ? again : `: open ${setupUrl}`
   const refusal = state === 'auth_required' && headerFile !== undefined ? 'refuses these headers, or ' : ''
-  context.say(made, `${id} ${refusal}${states[state] ?? state}${next}${message === undefined ? '' : `: ${message}`}`)
+  context.say(made, `${id} ${refusal}${states[state] ?? state}${message === undefined ? '' : `: ${message}`}${next}`)
 }
 
 /** Definitions of a connection's tools, and accepting them. */

@@ -50,7 +50,7 @@ async function mintToken({ flags, request, say, stderr }: CommandContext<MintFla
   const body = { policy: isGiven ? policy : undefined, organizationId: organization }
   for (const path of Object.keys(rules.rpcReqMatch ?? {}))
     if (!/^(?:method$|params\.)/.test(path))
-      stderr(`warning: --rpc ${path}: MCP requests have this below params, like params.${path}\n`)
+      stderr(`warning: --rpc ${path}: MCP requests have this below params, like params.${path.replace(/^.*\./, '')}\n`)
   const minted = await request('POST', '/tokens', { body, reads: Minted }).catch((error) => {
     if (!(error instanceof CommandError)) throw error
     const { message, exitCode, code, status } = error
@@ -60,6 +60,8 @@ async function mintToken({ flags, request, say, stderr }: CommandContext<MintFla
     throw new CommandError(text, exitCode, { code, status })
   })
   say(minted, minted.token)
+  if (rpc !== undefined && operation === undefined && file === undefined)
+    stderr('warning: --rpc narrows calls alone: without --operation execute, the token may also change connections\n')
   if (isGiven) {
     const linted = await request('POST', '/tokens/lint', { body: { token: minted.token }, reads: Linted }).catch(
       (error) => {

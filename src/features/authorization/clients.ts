@@ -180,7 +180,7 @@ function isDocumentUrl(clientId: string): boolean {
 /** Advice for a document that cannot be fetched. */
 const advice = {
   announced:
-    'An operator without access to the internet can stop announcing documents with --no-public-upstream; clients then register instead',
+    'Where postern has no access to the internet, start it with --no-public-upstream, so that clients register instead; then remove the server from the client, and add it again',
   remembered:
     'This server asks for no document: the client remembers that it once did. Remove the server from the client, and add it again',
 }
