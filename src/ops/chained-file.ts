@@ -76,7 +76,7 @@ export class ChainedFile {
     const isDue = clock.monotonic() - this.#lookedAt >= lookMs
     if (isDue) this.#lookedAt = clock.monotonic()
     if (this.#size < 0 || isDue) this.#findEnd()
-    const continues = this.#size === 0 && this.#end.seq > 0 && given.length > 0
+    const continues = this.#size === 0 && this.#end.seq > 0
     const entries = continues ? [{ event: 'log.continued', fields: {} }, ...given] : given
     const time = timestampOf(clock)
     let { seq, hash } = this.#end
@@ -97,6 +97,17 @@ export class ChainedFile {
     this.#isWhole = true
     this.#end = { seq, hash }
     lock?.keep(this.#end)
+  }
+
+  /**
+   * Begins the file under this name if the former one was moved away, so that the chain goes on there. Without a lock
+   * only this process knows the end of the chain, and the next one finds it in the file alone.
+   */
+  continue(): void {
+    this.#requireOpen()
+    if (this.#options.lock !== undefined) return
+    this.#findEnd()
+    if (this.#size === 0 && this.#end.seq > 0) this.append([])
   }
 
   /** Closes a file that was moved away, and opens the one under its name. */

@@ -94,6 +94,7 @@ export class ChainedLog {
   reopen(): void {
     try {
       this.#file.reopen()
+      this.#file.continue()
     } catch (error) {
       this.#options.onFailure(error)
     }
@@ -114,6 +115,11 @@ export class ChainedLog {
   close(): void {
     this.#writeCounts(true)
     this.flush()
+    try {
+      this.#file.continue()
+    } catch (error) {
+      this.#options.onFailure(error)
+    }
     this.#file.close()
   }
 

@@ -87,6 +87,27 @@ test('whoever closes it waits for the calls that have begun, and no longer than 
   log.close()
 })
 
+test('a chain goes on in the next process after the file was moved away, with or without a call in between', async () => {
+  for (const then of ['closes', 'is told to open it again', 'records a call']) {
+    const path = join(folder, `${then}.jsonl`)
+    const options = { clock: clockOf(() => 0), onFailure: () => {} }
+    const first = new CallLog(path, options)
+    await first.record({ tool: 'one' } as CallRecord)
+    renameSync(path, `${path}.1`)
+    if (then === 'is told to open it again') first.reopen()
+    if (then === 'records a call') {
+      first.reopen()
+      await first.record({ tool: 'two' } as CallRecord)
+    }
+    first.close()
+    const next = new CallLog(path, options)
+    await next.record({ tool: 'three' } as CallRecord)
+    next.close()
+    expect(problemsOf(`${path}.1`, path)).toEqual([])
+    expect(linesOf(path).map((line) => JSON.parse(line).event)[0]).toBe('log.continued')
+  }
+})
+
 test('while the record cannot be written no call is begun, and then it says how many lines are missing', async () => {
   const path = join(folder, 'unwritable.jsonl')
   let time = 0
