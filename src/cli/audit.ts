@@ -51,7 +51,9 @@ export async function verifyAudit(
   const { logs, problems, truncatedLines } = verifier.report()
   const named = paths.join(', ')
   if (hash !== undefined && !logs.some(({ hasHash }) => hasHash)) {
-    throw new CommandError(`${named} has no entry with the hash ${hash}: the log was truncated or rewritten`)
+    throw new CommandError(
+      `${named} has no entry with the hash ${hash}: the log was truncated or rewritten, or an older file has it and must be named too`,
+    )
   }
   for (const place of truncatedLines) stderr(`${place}: was truncated by a crash; the entry after it is the next one\n`)
   const openEnds = logs.flatMap(({ openEnd, hasHash }) => (openEnd === undefined ? [] : [{ openEnd, hasHash }]))

@@ -8,6 +8,14 @@ import type { Store } from '../storage/store.ts'
 import { urlOf } from './config.ts'
 import { listenError } from './listen-error.ts'
 
+interface Watched {
+  readonly store: Store
+  readonly dataPath: string
+  /** Of what is refused without a line. Each throws while the last line could not be written. */
+  readonly logs: readonly ({ requireWritable(): void } | undefined)[]
+  readonly pageCache: PageCache
+}
+
 /**
  * Starts the listener. A guard prevents DNS rebinding: a web page whose name was made to resolve to this address. Names
  * without a dot cannot be registered by an attacker and are always accepted. `observer` of the result receives the
@@ -15,19 +23,18 @@ import { listenError } from './listen-error.ts'
  */
 export async function serveMetrics(
   { port, ...place }: Pick<GuardOptions, 'host' | 'baseUrl' | 'localAddresses'> & { readonly port: number },
-  store: Store,
-  dataPath: string,
-  pageCache: PageCache,
+  { store, dataPath, logs, pageCache }: Watched,
 ) {
   const { host } = place
   const guard = createGuard({ ...place, corsOrigins: [] })
   const { createMetrics } = await import('../ops/metrics.ts')
   const metrics = createMetrics(store, pageCache)
-  // Ready: the store works, and the disk of the audit log has room.
+  // Ready: the store works, the logs can be written, and their disk has room.
   const ready = async () => {
     try {
       const { durability, primary } = await store.health()
       requireFreeSpace(dataPath, 0)
+      for (const log of logs) log?.requireWritable()
       return Response.json({ status: 'ready', durability, ...(primary && { primary: primary.name }) })
     } catch (error) {
       return Response.json({ status: 'unavailable', message: (error as Error).message }, { status: 503 })

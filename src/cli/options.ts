@@ -1,6 +1,7 @@
 /** The parts that several commands share: their flags above all. */
 
 import { type Command, Option } from 'commander'
+import { CommandError } from '../errors.ts'
 import type { Terminal } from './terminal.ts'
 
 /** The parts of its process that a command uses. Tests pass their own. */
@@ -53,4 +54,10 @@ export function onNamedData(parent: Command, name: string, description: string):
 }
 
 /** Collects the values of a repeatable flag. */
+/** The id of a key as an argument. Throws CommandError for the key itself, which is not to be sent, or shown, as a name. */
+export function keyId(value: string): string {
+  if (value.startsWith('pst_')) throw new CommandError('that is a key: name its id, which `postern keys list` shows', 2)
+  return value
+}
+
 export const collect = (value: string, previous: readonly string[] = []) => [...previous, value]

@@ -25,7 +25,7 @@ import { addViewCommands } from './client/view-commands.ts'
 import { readServeConfig, type ServeFlags, unknownSettings, withServeOptions } from './config.ts'
 import { addCallCommands, addDataCommands, addServerCommands, addStoreCommands } from './data-commands.ts'
 import { addExplainCommand } from './explain-options.ts'
-import { type Context, dataOption, group, onData, onNamedData } from './options.ts'
+import { type Context, dataOption, group, keyId, onData, onNamedData } from './options.ts'
 
 /** All commands. Parsing never exits; it throws CommanderError for wrong usage and after help, and CommandError. */
 export function createProgram(context: Context): Command {
@@ -165,6 +165,7 @@ function addKeyCommands(postern: Command, context: Context): void {
   const revoke = onData(keys, 'revoke', 'revoke an API key and every token minted with it').argument(
     '<id>',
     'the id of the key, as `keys list` shows it',
+    keyId,
   )
   const onMachine = () => import('./keys-command.ts')
   either(create, context, 'createKey', { onMachine, overHttp: access })
@@ -174,7 +175,7 @@ function addKeyCommands(postern: Command, context: Context): void {
 
 function addLoginLinkCommand(postern: Command, { terminal }: Context): void {
   onData(postern, 'login-link', 'create a one-time sign-in link for a browser, valid for ten minutes')
-    .argument('<key-id>', 'the id of the key to sign in with, as `keys list` shows it')
+    .argument('<key-id>', 'the id of the key to sign in with, as `keys list` shows it', keyId)
     .action(async (keyId: string, flags) => (await import('./sign-in-commands.ts')).loginLink(keyId, flags, terminal))
 }
 

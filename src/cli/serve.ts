@@ -103,7 +103,10 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   // Undefined if metrics are disabled: nothing is counted, and the metrics library is not loaded.
   const metrics =
     config.metrics &&
-    (await serveMetrics({ ...config.metrics, baseUrl: url, localAddresses }, store, dataPath, () => app.pageCache()))
+    (await serveMetrics(
+      { ...config.metrics, baseUrl: url, localAddresses },
+      { store, dataPath, logs: [audit, callLog], pageCache: () => app.pageCache() },
+    ))
   if (metrics !== undefined) log.info('metrics listening', { url: metrics.url })
   cleanup.defer(() => metrics?.stop())
   const signers = new Signers()
@@ -130,7 +133,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
     ...(metrics && { observer: metrics.observer }),
   })
   if (database !== undefined && replica !== undefined) {
-    const addresses = isWildcard(config.host) ? localAddresses.filter((address) => !isLoopback(address)) : [config.host]
+    const addresses = isWildcard(host) ? localAddresses.filter((address) => !isLoopback(address)) : [host]
     await database.join({ name: replica, baseUrl: url, addresses: addresses.map((one) => `${one} ${port}`) })
     cleanup.defer(repeatClockCheck(store, log))
   }
@@ -156,18 +159,22 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
     /** Finishes requests in progress, for at most `shutdownTimeoutMs`, and closes the store. */
     async stop() {
       if (database !== undefined) await sendElsewhere(server, app.fetch)
-      // Let requests finish; at the timeout, close their connections.
-      const timer = setTimeout(() => void server.stop(true), shutdownTimeoutMs)
-      await server.stop()
-      clearTimeout(timer)
-      // Each owner's aborted calls end a few in each pass of the event loop.
-      const lost = await callLog?.recorded(shutdownRecordMs)
-      if (lost) log.warn('calls ended that are not in the record of calls', { calls: lost })
+      await endRequests(server, callLog, log)
       await store.close()
       await tracing?.close()
       held.dispose()
     },
   }
+}
+
+/** Lets requests finish, closes the connections of those that are late, and waits for the lines of their calls. */
+async function endRequests(server: Bun.Server<undefined>, callLog: CallLog | undefined, log: Log): Promise<void> {
+  const timer = setTimeout(() => void server.stop(true), shutdownTimeoutMs)
+  await server.stop()
+  clearTimeout(timer)
+  // Each owner's aborted calls end a few in each pass of the event loop.
+  const lost = await callLog?.recorded(shutdownRecordMs)
+  if (lost) log.warn('calls ended that are not in the record of calls', { calls: lost })
 }
 
 const addressesOfMachine = () =>

@@ -116,6 +116,8 @@ export class AuditVerifier {
 
   #begin(link: Link, place: string): Chain {
     const chain = chainFrom(link, this.#openStart, place)
+    // The first entry proves the one before it, which an older file has.
+    chain.hasHash = chain.follows.hash === this.#hash
     this.#openStart = undefined
     this.#chains.push(chain)
     this.#byReplica.set(link.replica, chain)

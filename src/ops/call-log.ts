@@ -72,11 +72,17 @@ export class CallLog {
     })
   }
 
-  /**
-   * Begins a call, which `end` ends once. Throws StoreError `unavailable` if the disk has room for revocations only, and
-   * while lines that could not be written still cannot; where they can be again, a line says how many are missing.
-   */
+  /** Begins a call, which `end` ends once. Throws as `requireWritable`. */
   begin(): void {
+    this.requireWritable()
+    this.#open += 1
+  }
+
+  /**
+   * Throws StoreError `unavailable` if the disk has room for revocations only, and while lines that could not be written
+   * still cannot; where they can be again, a line says how many are missing.
+   */
+  requireWritable(): void {
     const now = this.#clock.monotonic()
     if (now - this.#roomyAt >= callLogCheckMs) {
       this.#log.requireRoom()
@@ -84,7 +90,6 @@ export class CallLog {
     }
     if (this.#lost > 0) this.#log.write([{ event: 'calls.lost', fields: { count: this.#lost } }])
     this.#lost = 0
-    this.#open += 1
   }
 
   end(): void {

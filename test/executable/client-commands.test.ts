@@ -305,6 +305,8 @@ test('what is done on the server’s machine is done over HTTP by who is logged 
   expect((await as('bob', ['keys', 'create', '--user', 'eve'])).stderr).toContain('Only operators')
   expect(await works('bob', `keys revoke ${own.id}`)).toBe(`${own.id} is revoked, and every token minted with it\n`)
   expect((await as('bob', ['keys', 'revoke', own.id])).stderr).toContain('see `postern keys list`')
+  const itself = await as('bob', ['keys', 'revoke', 'pst_secret'])
+  expect([itself.code, itself.stderr]).toEqual([2, 'that is a key: name its id, which `postern keys list` shows\n'])
 
   // Tokens and grants.
   const minted = (await works('bob', 'token mint')).trim()

@@ -19,6 +19,7 @@ import {
 } from '../support/executable.ts'
 import { faketime, isHere } from '../support/needs.ts'
 import { sampleKeys } from '../support/sample.ts'
+import { until } from '../support/until.ts'
 
 const status = async (server: Server, path: string, credential: string) =>
   (await fetch(`${server.url}${path}`, { headers: { authorization: `Bearer ${credential}` } })).status
@@ -154,6 +155,25 @@ describe('files of other people', () => {
     expect(stderr).toBe(
       `${join(place.data, 'instance-secret')} belongs to another user: run postern as its owner, or change the owner\n`,
     )
+  })
+
+  test('a log that cannot be written: not ready, until it can be', async () => {
+    using place = workplace()
+    await using server = await startServer(place, withMetrics)
+    const ready = async () => (await fetch(`${metricsOf(server)}/ready`)).json()
+    const path = join(place.data, 'audit.jsonl')
+    renameSync(path, `${path}.moved`)
+    mkdirSync(path)
+    const headers = { authorization: `Bearer ${sampleKeys.ada}` }
+    const mint = () => fetch(`${server.url}/tokens`, { method: 'POST', headers })
+    await until(async () => (await mint()).status === 503)
+    expect(await ready()).toMatchObject({
+      status: 'unavailable',
+      message: expect.stringContaining('cannot be written'),
+    })
+    rmSync(path, { recursive: true })
+    expect(await ready()).toMatchObject({ status: 'ready' })
+    expect((await mint()).status).toBe(201)
   })
 
   test('a data folder that was moved away: not ready, and it says so', async () => {

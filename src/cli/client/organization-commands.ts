@@ -3,7 +3,7 @@
 import { Type } from '@sinclair/typebox'
 import { type Command, Option } from 'commander'
 import { oneLine } from '../../ops/escape-control.ts'
-import { group } from '../options.ts'
+import { group, keyId } from '../options.ts'
 import { Me, pathSegment } from './api-client.ts'
 import { type CommandContext, confirmDeletion, type RemoteCommands } from './context.ts'
 
@@ -99,7 +99,7 @@ function addKeyCommands(org: Command, { remote }: RemoteCommands): void {
     })
   remote(key, 'revoke', 'revoke an API key and every token minted with it')
     .argument('<organization>', 'the id of the organization')
-    .argument('<id>', 'the id of the key, as `org key list` shows it')
+    .argument('<id>', 'the id of the key, as `org key list` shows it', keyId)
     .run(async ({ request, say }, organization: string, id: string) => {
       const revoked = await request('DELETE', `${keysOf(organization)}/${pathSegment(id)}`)
       say(revoked, `${id} is revoked, and every token minted with it`)
