@@ -54,7 +54,7 @@ export function onNamedData(parent: Command, name: string, description: string):
 }
 
 /** Collects the values of a repeatable flag. */
-/** The id of a key as an argument. Throws CommandError for the key itself, which is not to be sent, or shown, as a name. */
+/** The id of a key as an argument. Throws CommandError for the key itself, which must be neither sent nor shown. */
 export function keyId(value: string): string {
   if (value.startsWith('pst_')) throw new CommandError('that is a key: name its id, which `postern keys list` shows', 2)
   return value

@@ -40,7 +40,7 @@ export interface ExplainFlags extends Place {
   readonly rpc?: string
 }
 
-const needsServer = 'needs a running server: name its base URL with --url'
+const needsServer = 'needs a running server, and this command works on a data folder here: add --url with its base URL'
 
 /**
  * Resolves with 1 if the token, or a described request, is refused. Throws CommandError: for no token, and 2 for wrong

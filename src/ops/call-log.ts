@@ -79,8 +79,8 @@ export class CallLog {
   }
 
   /**
-   * Throws StoreError `unavailable` if the disk has room for revocations only, and while lines that could not be written
-   * still cannot; where they can be again, a line says how many are missing.
+   * Throws StoreError `unavailable` if the disk has room for revocations only, and while lines that could not be
+   * written still cannot; where they can be again, a line says how many are missing.
    */
   requireWritable(): void {
     const now = this.#clock.monotonic()

@@ -13,8 +13,8 @@ import { dnsCacheEntriesMax, dnsCacheTtlMs, pendingLookupsMax } from '../limits.
 import { within } from '../within.ts'
 import { UpstreamError } from './upstream.ts'
 
-/** Ours: timeout of a DNS lookup. Past it: the name counts as one without an address, as long as postern caches the result. */
-export const lookupTimeoutMs = 5000
+/** Ours: timeout of a DNS lookup, less than that of the first contact with a new connection's server, which then says what was late. Past it: postern treats the name as one without an address until the cached result expires. */
+export const lookupTimeoutMs = 4000
 
 /** Resolves a name to all of its addresses. Rejects if there are none. */
 export type Lookup = (host: string) => Promise<readonly string[]>

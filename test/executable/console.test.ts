@@ -365,6 +365,25 @@ describe.skipIf(!isHere('Chromium'))('in a browser', () => {
     await context.close()
   })
 
+  test('the search of the documents finds a message as it was printed, and an operation (needs Chromium)', async () => {
+    const { context, page, faults } = await openPage(browser, shared.server.url)
+    await page.goto(`${shared.server.url}/docs`)
+    const found = page.locator('.found')
+    const first = async (text: string) => {
+      await page.fill('input[type="search"]', '')
+      await found.waitFor({ state: 'hidden' })
+      await page.fill('input[type="search"]', text)
+      return found.locator('a').first().getAttribute('href')
+    }
+    const message = '10.0.0.8 is not a public address: to allow it, restart postern with --allow-upstream 10.0.0.8:80'
+    expect(await first(message)).toContain('/docs/troubleshooting')
+    expect(await first('createToken')).toBe('/docs/api#createToken')
+    await page.fill('input[type="search"]', 'zyxwvut')
+    await page.waitForSelector('text=Nothing was found')
+    expect(faults).toEqual([])
+    await context.close()
+  })
+
   test('deleting asks first, and gives the focus back (needs Chromium)', async () => {
     const { context, page, faults } = await openPage(browser, shared.server.url)
     await signIn(page, '/servers/northwind/weather')

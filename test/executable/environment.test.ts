@@ -173,7 +173,7 @@ describe('files of other people', () => {
     })
     rmSync(path, { recursive: true })
     expect(await ready()).toMatchObject({ status: 'ready' })
-    expect((await mint()).status).toBe(201)
+    expect((await mint()).ok).toBe(true)
   })
 
   test('a data folder that was moved away: not ready, and it says so', async () => {

@@ -133,7 +133,8 @@ async function addConnection(context: CommandContext<ConnectionFlags>, id: strin
     metadata: metadata && readPairs(metadata),
     mock: mock && { enabled: true },
   }
-  if (/^[\w.-]+:\d+/.test(target)) throw new CommandError(`${target}: a URL begins with http:// or https://`, 2)
+  if (/^[\w.-]+:\d+/.test(target) || /^(?!https?:)[a-z]+:\/\//i.test(target))
+    throw new CommandError(`${target}: a URL begins with http:// or https://`, 2)
   if (!isConnectionId(id)) throw new CommandError(`${id}: ${ConnectionId['errorMessage']}`, 2)
   const namespace = await context.namespace()
   const isThere = await existsWithServer(context, { namespace, id }, { target, isMocked: mock === true })

@@ -34,6 +34,18 @@ ${schemas.join('\n')}`
   return framed({ title, basePath: text(basePath), body, pages, href: '/docs/api' })
 }
 
+/** Each operation, for the search. */
+export function apiIndex({ paths }: OpenApiDocument) {
+  return Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, { operationId, summary, description }]) => ({
+      title: 'API reference',
+      part: summary,
+      href: `/docs/api#${operationId}`,
+      text: `${operationId} ${method.toUpperCase()} ${path} ${description}`,
+    })),
+  )
+}
+
 /** The groups of the contents, by the beginning of a path; an operation is in the first that fits. */
 const groups: readonly (readonly [name: string, begin: RegExp])[] = [
   ['Tokens', /^\/(?:tokens|me$)/],

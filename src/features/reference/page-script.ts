@@ -25,12 +25,15 @@ place.append(field, found)
 let index
 field.onfocus = () => { index ??= fetch(place.dataset.base + '/docs/index.json').then((answer) => answer.json()) }
 field.oninput = async () => {
-  const words = field.value.toLowerCase().split(/\\s+/).filter(Boolean)
+  const words = field.value.toLowerCase().match(/[\\p{L}\\p{N}][\\p{L}\\p{N}_.-]*/gu) ?? []
+  const lettersOf = (some) => some.join('').length
   const parts = words.length ? await index : []
   const rank = ({ title, part, text }) => {
     const head = (title + ' ' + part).toLowerCase()
     const all = head + ' ' + text.toLowerCase()
-    return words.every((word) => all.includes(word)) ? words.filter((word) => head.includes(word)).length + 1 : 0
+    // A message has parts that vary: most of its letters are enough, and all its words come first.
+    const had = lettersOf(words.filter((word) => all.includes(word)))
+    return had * 2 > lettersOf(words) ? had * 10 + lettersOf(words.filter((word) => head.includes(word))) : 0
   }
   const best = parts.map((one) => [rank(one), one]).filter(([score]) => score).sort(([a], [b]) => b - a).slice(0, 12)
   found.replaceChildren(...best.map(([, { title, part, href }]) => {

@@ -9,7 +9,7 @@ import { escapeHtml } from '../../http/html.ts'
 import { namesInPath } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { json } from '../../http/respond.ts'
-import { apiPage } from './api-page.ts'
+import { apiIndex, apiPage } from './api-page.ts'
 import { openApiDocument } from './document.ts'
 import { docsPolicy } from './frame.ts'
 import type { PictureFile } from './read-documents.ts'
@@ -56,7 +56,7 @@ export function referenceHandlers(baseUrl: string): ReferenceHandlers {
       const isSearch = page === 'index.json'
       const html = isSearch ? undefined : await pages.of(page) // 404
       refuseQuery(request.url) // 400
-      return isSearch ? pages.searchResponse() : pageResponse(html)
+      return isSearch ? pages.searchResponse(baseUrl) : pageResponse(html)
     },
     icon: () => new Response(null, { status: 204, headers: cached }),
   }
@@ -92,10 +92,12 @@ class Pages {
     return this.kept(path, () => documentPage(markdown, path, site))
   }
 
-  /** The index of the pages' search. */
-  async searchResponse(): Promise<Response> {
+  /** The index of the pages' search: the documents, and the operations of the API. */
+  async searchResponse(baseUrl: string): Promise<Response> {
     const { searchIndex } = await import('./documents.ts')
-    const index = this.kept('/docs/index.json', () => JSON.stringify(searchIndex()))
+    const index = this.kept('/docs/index.json', () =>
+      JSON.stringify([...searchIndex(), ...apiIndex(openApiDocument(baseUrl))]),
+    )
     return new Response(index, { headers: { ...cached, 'content-type': json } })
   }
 }

@@ -199,4 +199,5 @@ test('a search has every section of every page, at a place that is there', async
     expect({ href, part, isThere: id === undefined || idsOf(page).includes(id) }).toEqual({ href, part, isThere: true })
   }
   expect(parts.find(({ part }) => part === 'Child tokens')?.text).toContain('A token may mint tokens')
+  expect(parts.find(({ href }) => href === '/docs/api#createToken')?.text).toContain('POST /tokens')
 })
