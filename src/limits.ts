@@ -140,7 +140,7 @@ export const policyProgramSizeMax = 2000
 export const rpcUnicodeClassesMax = 8
 /** Ours: ranges of characters in the classes of a policy's patterns, or of one pattern of a JSON Schema; a range counts as often as the pattern repeats it. So many ranges take a millisecond to compile, and 500 kB. Past it: 400 for a policy; in a JSON Schema, postern treats the pattern as one that RE2 does not know. */
 export const patternRangesMax = 20_000
-/** Ours: characters in the ranges of case-insensitive patterns, in a policy; folding a million took half a second. Past it: 400. */
+/** Ours: characters in the ranges of all case-insensitive patterns of a policy, for each of which postern also finds the other case; a million took half a second. Past it: 400. */
 export const rpcFoldedCharactersMax = 2000
 /** Ours: cost of one turn of matching, in characters of the text times instructions of the pattern; about three milliseconds. Past it: the next request has its turn first. */
 export const sliceCost = 75_000
@@ -182,7 +182,7 @@ export const ownerServersMax = 5000
 
 /** Ours: keys of small records that a read may ask for if it shares an SQL statement with other reads. Past it: the read gets its own statement. */
 export const sharedReadKeysMax = 100
-/** Ours: entries that one statement of a load writes to PostgreSQL. Past it: the next statement writes the rest. */
+/** Ours: records and index entries that postern writes to PostgreSQL with one statement when it loads fixtures or an import. Past it: the next statement writes the rest. */
 export const postgresEntriesPerStatement = 1000
 /** Contract 16.5: milliseconds until a read of PostgreSQL must be answered. Past it: 503. */
 export const storeReadMs = 2000

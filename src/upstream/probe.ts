@@ -12,12 +12,12 @@ import { cutText } from '../schema/cut-text.ts'
 import { createPartsCounter } from '../schema/json-parts.ts'
 import { toResponse, type Upstream, UpstreamError, type UpstreamRequest } from './upstream.ts'
 
-/** Contract 6.4: the probe of a new connection. Past it: the connection is created with the state `error`. */
+/** Contract 6.4: time that postern waits for the server of a new connection when it contacts it first. Past it: the connection is created with the state `error`. */
 const probeTimeoutMs = 5000
 
 /** Levels of what a server answers to a greeting or an introspection, twice what is kept. Past it: it is not read. */
 const initializeDepthMax = 64
-/** Ours: values, keys and lines of the response to a greeting, which has tens; the official package validates them in one piece. Past it: the connection is created with the state `error`. */
+/** Ours: values, keys and lines of a server's answer to `initialize`, which has tens; the official package validates them in one piece. Past it: the connection is created with the state `error`. */
 const greetingPartsMax = 2000
 /** Ours: the same of a response to an introspection, such as a page of tools. Past it: a warning, or 502. */
 const listedPartsMax = 30_000

@@ -51,9 +51,9 @@ export const failedRestMs = 30_000
 export const listKeptMs = 24 * 3600 * 1000
 /** How often an unchanged list is written again, so that the store knows when its server confirmed it last. */
 const confirmMs = 3600 * 1000
-/** Ours: reads of servers' lists at once for all owners. Past it: further reads wait. */
+/** Ours: lists that postern reads from MCP servers at the same time, for all owners. Past it: further reads wait. */
 const readsAtOnceMax = 64
-/** Contract 20.4: reads of servers' lists at once for one owner. Past it: further reads wait. */
+/** Contract 20.4: lists that postern reads from MCP servers at the same time for one owner. Past it: further reads wait. */
 const readsOfOwnerMax = 8
 /** Bytes of lists that are joined without a place: most have fewer. Past it: the request waits for one. */
 const largeBytes = 256 * 1024
