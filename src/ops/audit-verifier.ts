@@ -117,7 +117,7 @@ export class AuditVerifier {
   #begin(link: Link, place: string): Chain {
     const chain = chainFrom(link, this.#openStart, place)
     // The first entry proves the one before it, which an older file has.
-    chain.hasHash = chain.follows.hash === this.#hash
+    chain.hasHash = chain.follows.seq > 0 && chain.follows.hash === this.#hash
     this.#openStart = undefined
     this.#chains.push(chain)
     this.#byReplica.set(link.replica, chain)

@@ -54,6 +54,16 @@ test('the logs of two replicas are checked together, each with its own hash', as
   expect((await verify(files, hashesIn(files[1] ?? '')[0])).stdout).toBe(stdout)
 })
 
+test('after a rotation, the hash of the last entry of the older file is found in the first line of the next', async () => {
+  using place = workplace()
+  const file = await logIn(place, 13)
+  const lines = readFileSync(file, 'utf8').split('\n')
+  const hashes = lines.flatMap((line) => /"hash":"(\w+)"/.exec(line)?.[1] ?? [])
+  writeFileSync(file, lines.slice(5).join('\n'))
+  expect((await verify([file], hashes[4])).stdout).toContain('none missing between them')
+  await expect(verify([file], hashes[3])).rejects.toThrow('or an older file has it')
+})
+
 test('a log that was cut is not vouched for, unless it has the entry that was kept', async () => {
   using place = workplace()
   const file = await logIn(place, 13)
