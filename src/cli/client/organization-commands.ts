@@ -2,6 +2,7 @@
 
 import { Type } from '@sinclair/typebox'
 import { type Command, Option } from 'commander'
+import { CommandError } from '../../errors.ts'
 import { oneLine } from '../../ops/escape-control.ts'
 import { group, keyId } from '../options.ts'
 import { Me, pathSegment } from './api-client.ts'
@@ -18,6 +19,16 @@ const ApiKeyList = Type.Object({
 
 const pathOf = (id: string) => `/organizations/${pathSegment(id)}`
 
+/** The caller's user id, for a new organization. Throws CommandError if there is one: the caller would own it, too. */
+async function newOwner(request: CommandContext['request'], id: string): Promise<string> {
+  const there = await request('GET', pathOf(id), { reads: OrganizationDetail }).catch((error) => {
+    if (error instanceof CommandError && error.status === 404) return undefined
+    throw error
+  })
+  if (there !== undefined) throw new CommandError(`the organization ${id} is there: name another owner with --owner`)
+  return (await request('GET', '/me', { reads: Me })).userId
+}
+
 export function addOrganizationCommands(postern: Command, remotes: RemoteCommands): void {
   const { remote } = remotes
   const org = group(postern, 'org').description('manage organizations, their members and API keys')
@@ -26,7 +37,8 @@ export function addOrganizationCommands(postern: Command, remotes: RemoteCommand
     .option('--owner <user>', 'user who owns the organization (default: yourself)')
     .option('--name <name>', 'name of the organization')
     .run(async ({ flags, request, say }: CommandContext<{ owner?: string; name?: string }>, id: string) => {
-      const { name, owner = (await request('GET', '/me', { reads: Me })).userId } = flags
+      const { name } = flags
+      const owner = flags.owner ?? (await newOwner(request, id))
       const made = await request('PUT', pathOf(id), { body: { owner, name }, reads: OrganizationDetail })
       const owners = made.members.filter(({ role }) => role === 'owner').map(({ userId }) => userId)
       say(made, `the organization ${id} belongs to ${owners.join(', ')}`)
