@@ -11,6 +11,8 @@ const schemaCompileCost = 600
  * compiled again.
  */
 const keptSchemasSizeMax = 50_000
+/** Characters of a schema's JSON that take as much memory as a keyword: texts that describe it cost nothing to compile. */
+const charactersPerKeyword = 250
 
 /** Compiling a schema takes up to 50 ms, and fifty calls may name the same. */
 const kept = new LRUCache<string, { readonly check: Check; readonly size: number }>({
@@ -20,12 +22,13 @@ const kept = new LRUCache<string, { readonly check: Check; readonly size: number
 
 /** `checkOf` as work in turns, compiled once for each content. Throws what `checkOf` throws. */
 export function* keptCheckOf(schema: JsonSchema, name: 'arguments' | 'result' | 'input'): Generator<number, Check> {
-  const key = `${name} ${Bun.SHA256.hash(JSON.stringify(schema), 'base64')}`
+  const json = JSON.stringify(schema)
+  const key = `${name} ${Bun.SHA256.hash(json, 'base64')}`
   const known = kept.get(key)
   if (known !== undefined) return known.check
   const size = schemaSize(schema)
   yield size * schemaCompileCost
   const check = checkOf(schema, name)
-  kept.set(key, { check, size })
+  kept.set(key, { check, size: size + Math.ceil(json.length / charactersPerKeyword) })
   return check
 }

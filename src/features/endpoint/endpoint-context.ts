@@ -2,7 +2,7 @@
 
 import type { Caller } from '../../auth/authenticate.ts'
 import type { RequestContext } from '../../auth/authorizer.ts'
-import { isGrantedBefore, madeAtOf } from '../../auth/grants.ts'
+import { isGrantedForAnother, madeAtOf } from '../../auth/grants.ts'
 import { notFound, unauthorized } from '../../errors.ts'
 import { namesInPath } from '../../http/path.ts'
 import type { Namespace } from '../../model/organization.ts'
@@ -37,7 +37,7 @@ export async function enterEndpoint(
   const namespace = await context.directory.namespace(name)
   const view = viewName === undefined ? undefined : await context.directory.view(name, viewName)
   if (namespace === undefined || (viewName !== undefined && view === undefined)) throw notFound()
-  if (await isGrantedBefore({ store, clock }, context.caller.token, madeAtOf(namespace, view))) throw unauthorized()
+  if (await isGrantedForAnother({ store, clock }, context.caller.token, madeAtOf(namespace, view))) throw unauthorized()
   if (view === undefined) return { context, namespace, view }
   const narrowed = narrowedBy(view, context)
   await authorizer.requireNamespace(narrowed, name, 'execute')

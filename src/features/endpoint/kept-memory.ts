@@ -12,8 +12,10 @@ import { type Kept, readingRecord } from './kept-record.ts'
 const readBytesMax = 32 * 2 ** 20
 /** Bytes of memory for a character, of any script. */
 const bytesPerCharacter = 2
-/** Bytes of memory for a definition besides its text: its names in both lengths, and the hash that pins compare. */
+/** Bytes of memory for a definition besides its texts: its names in both lengths, and the hash that pins compare. */
 const keptDefinitionBytes = 1000
+/** Times that its own name or URI is in memory: alone, in its line, as a key, and in listed ones of both lengths. */
+const ownTimes = 5
 /** Bytes of memory for a byte of a record of lists in its parsed form, and for each definition. */
 const parsedBytesPerByte = 2
 const definitionBytes = 100
@@ -26,7 +28,10 @@ export class KeptMemory {
       1000 +
       Object.values(lists)
         .flat()
-        .reduce((sum, { rest }) => sum + bytesPerCharacter * rest.length + keptDefinitionBytes, 0),
+        .reduce(
+          (sum, { own, rest }) => sum + bytesPerCharacter * (rest.length + ownTimes * own.length) + keptDefinitionBytes,
+          0,
+        ),
   })
 
   constructor(store: Pick<Store, 'get'>) {

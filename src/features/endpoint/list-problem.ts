@@ -3,6 +3,7 @@
 import { PlatformError } from '../../errors.ts'
 import { asPlatformError } from '../../http/error-response.ts'
 import { toolsCharsMax } from '../../limits.ts'
+import { cutText } from '../../schema/cut-text.ts'
 import type { StoredConnection } from '../../storage/connections.ts'
 
 /** Contract 20.4: definitions in the lists of one endpoint; five hundred for each of a hundred connections. Past it: the connection is left out as `too_large`. */
@@ -69,6 +70,9 @@ export function stateProblem({ connection: { status, mock } }: StoredConnection)
   return undefined
 }
 
+/** Characters of a message, which may be a server's: thousands of connections have one. Past it: it is cut. */
+const problemCharsMax = 500
+
 /** For a read that has failed. */
 export function problemOf(thrown: unknown): ListProblem {
   if (thrown instanceof TooLarge) return tooLarge
@@ -77,6 +81,6 @@ export function problemOf(thrown: unknown): ListProblem {
   if (code === 'upstream_unauthorized' || code === 'upstream_sign_in')
     return { error: 'auth_required', message: 'Sign-in is needed', ...link }
   if (code === 'upstream_timeout') return { error: 'upstream_timeout', message }
-  const isTold = thrown instanceof PlatformError
-  return { error: 'upstream_error', message: isTold ? message : 'The MCP server’s lists could not be read' }
+  const text = thrown instanceof PlatformError ? message : 'The MCP server’s lists could not be read'
+  return { error: 'upstream_error', message: cutText(text, problemCharsMax) }
 }

@@ -79,8 +79,11 @@ export async function toolIndex(allowance: Allowance, shown: readonly Shown[]): 
     list.kept.lists.tools.slice(0, parts.get(list)).map((one) => ({ connectionId: list.ref.connectionId, one })),
   )
   const charsOfEach = Math.min(indexedCharsMax, Math.floor(indexCharsMax / Math.max(1, tools.length)))
-  const sizes = tools.map(({ one }) => charsOfTool + Math.min(one.own.length + one.rest.length, charsOfEach))
-  const characters = sizes.reduce((sum, size) => sum + size, 0)
+  // A character of the whole name takes a fortieth of one that is indexed.
+  const sizes = tools.map(
+    ({ one }) => charsOfTool + Math.min(one.own.length + one.rest.length, charsOfEach) + one.own.length / 40,
+  )
+  const characters = Math.ceil(sizes.reduce((sum, size) => sum + size, 0))
   // An owner makes one large index at a time, and its memory is that owner's.
   const index = await allowance.parse(characters * parsedPerIndexed, indexing(tools, charsOfEach))
   indexes.set(key, { index, characters })

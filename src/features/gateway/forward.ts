@@ -2,7 +2,7 @@
 
 import { credentialIdOf } from '../../auth/authenticate.ts'
 import { accessTo, isFresh, type RequestContext } from '../../auth/authorizer.ts'
-import { isGrantedBefore, isOfSignedInClient, madeAtOf } from '../../auth/grants.ts'
+import { isGrantedForAnother, isOfSignedInClient, madeAtOf } from '../../auth/grants.ts'
 import { hasAuthorization, targetOf } from '../../auth/sealed-parts.ts'
 import type { SharedParts } from '../../auth/shared-parts.ts'
 import { forbidden, PlatformError, unauthorized } from '../../errors.ts'
@@ -79,7 +79,7 @@ export async function authorizeCall(deps: GatewayDeps, request: Request, isRepea
   if (isOfSignedInClient(token)) {
     const namespace = await context.directory.namespace(connection.namespace)
     const madeAt = namespace && madeAtOf(namespace, connection.stored.connection)
-    if (madeAt === undefined || (await isGrantedBefore(deps, token, madeAt))) throw unauthorized()
+    if (madeAt === undefined || (await isGrantedForAnother(deps, token, madeAt))) throw unauthorized()
   }
   return { context, connection, renew: () => authorizeCall(deps, request, true) }
 }

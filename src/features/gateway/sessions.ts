@@ -14,12 +14,14 @@ import { cutText } from '../../schema/cut-text.ts'
 import { hashOf } from '../pins/pinned-definitions.ts'
 
 /**
- * Upstream sessions kept for clients without one, for each API key; some hundred bytes each. Past it: the least
- * recently used one is evicted and initialized again when needed.
+ * Upstream sessions kept for clients without one, for each API key. Past it: the least recently used one is evicted and
+ * initialized again when needed.
  */
 const sessionsKeptMax = 500
+/** Bytes of memory of these, of which one takes one to ten kilobytes. Past it: as for `sessionsKeptMax`. */
+const sessionsKeptBytesMax = 512 * 1024
 /** API keys for which sessions are kept. Past it: those of the least recently used key are evicted. */
-const holdersWithSessionsMax = 500
+const holdersWithSessionsMax = 200
 
 /** The parts of a client's `initialize` that servers hear of. */
 export interface ClientGreeting {
@@ -74,6 +76,14 @@ const prefix = 'postern.'
 /** Keyed by owner. The value is a promise while the session is being opened. */
 type PlatformSessions = LRUCache<string, PlatformSession | Promise<PlatformSession>>
 
+/** Bytes of memory, about. */
+function sessionBytes(session: PlatformSession | Promise<PlatformSession>, owner: string): number {
+  if (session instanceof Promise) return 1000 + 2 * owner.length
+  const { id, protocolVersion, greeting } = session
+  const texts = [owner, id ?? '', protocolVersion, greeting?.instructions ?? '', ...(greeting?.capabilities ?? [])]
+  return texts.reduce((bytes, text) => bytes + 50 + 2 * text.length, 1000)
+}
+
 /** The sessions of all connections. */
 export type Sessions = ReturnType<typeof createSessions>
 
@@ -81,7 +91,8 @@ export type Sessions = ReturnType<typeof createSessions>
 export function createSessions(key: Buffer) {
   const byApiKey = new LRUCache<string, PlatformSessions>({
     max: holdersWithSessionsMax,
-    memoMethod: () => new LRUCache({ max: sessionsKeptMax }),
+    memoMethod: () =>
+      new LRUCache({ max: sessionsKeptMax, maxSize: sessionsKeptBytesMax, sizeCalculation: sessionBytes }),
   })
 
   return {

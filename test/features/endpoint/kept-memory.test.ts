@@ -5,9 +5,9 @@ import { KeptMemory } from '../../../src/features/endpoint/kept-memory.ts'
 import type { Kept } from '../../../src/features/endpoint/kept-record.ts'
 
 /** A list of one tool with so many characters, or of so many tools. */
-const keptOf = (characters: number, tools = 1) => {
+const keptOf = (characters: number, tools = 1, own = 'a') => {
   const rest = '\u0101'.repeat(characters)
-  const lists = { tools: Array.from({ length: tools }, () => ({ own: 'a', rest })), prompts: [], resources: [] }
+  const lists = { tools: Array.from({ length: tools }, () => ({ own, rest })), prompts: [], resources: [] }
   return { id: 'a', of: '', listedAt: '', era: 'handshake', lists } as unknown as Kept
 }
 
@@ -15,6 +15,7 @@ test('lists take 32 MB together, with two bytes for a character and a kilobyte f
   for (const [kept, room] of [
     [keptOf(2 ** 20), 15],
     [keptOf(0, 2000), 16],
+    [keptOf(0, 1, 'a'.repeat(2 ** 18)), 12],
   ] as const) {
     const memory = new KeptMemory({ get: async () => undefined })
     const refs = Array.from({ length: 40 }, (_, index) => ({ namespace: 'acme', connectionId: String(index) }))

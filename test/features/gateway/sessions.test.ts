@@ -78,3 +78,13 @@ test('the name of a session is short, however much its connection sends, and ano
   expect(new Set(names).size).toBe(4)
   expect(Math.max(...names.map(({ length }) => length))).toBeLessThan(700)
 })
+
+test('the sessions of a key take half a megabyte, however much their servers say', async () => {
+  const own = sessions()
+  const greeting = { capabilities: [], instructions: '\u0101'.repeat(2048), instructionsHash: undefined }
+  const names = Array.from({ length: 500 }, (_, index) => `owner ${index}`)
+  for (const name of names) await own.platform('key', name, async () => ({ ...session('x'.repeat(512)), greeting }))
+  const kept = names.filter((name) => own.opened('key', name) !== undefined)
+  expect(kept.length).toBeGreaterThan(70)
+  expect(kept.length).toBeLessThan(90)
+})

@@ -1,0 +1,18 @@
+/** Compiled schemas that are kept. */
+
+import { expect, test } from 'bun:test'
+import { keptCheckOf } from '../../src/schema/kept-checks.ts'
+import { drained } from '../../src/schema/steps.ts'
+
+test('a schema counts with its texts, which cost nothing to compile', () => {
+  const schemas = Array.from({ length: 30 }, (_, index) => ({
+    type: 'object',
+    description: `${index}${'x'.repeat(10 ** 6)}`,
+  }))
+  const checks = schemas.map((schema) => drained(keptCheckOf(schema, 'arguments')))
+  // Compiled again where it is not kept any more: of 30 MB there are twelve at the most.
+  const kept = schemas.filter((schema, index) => drained(keptCheckOf(schema, 'arguments')) === checks[index])
+  expect(kept.length).toBeLessThanOrEqual(12)
+  const last = schemas.at(-1) ?? {}
+  expect(drained(keptCheckOf(last, 'arguments'))).toBe(drained(keptCheckOf(last, 'arguments')))
+})
