@@ -58,7 +58,8 @@ export class JoinedAnswers {
     const kept = this.#kept.get(key)
     if (kept?.versions === versions && this.#clock.monotonic() - kept.at < repeatedMs) return kept.result
     const at = this.#clock.monotonic()
-    const result = await make()
+    // A copy: the parts that it was joined from would keep the lines that they were cut from, of any length.
+    const result = Buffer.from(await make()).toString()
     if (version !== '' && directory.version !== '') this.#kept.set(key, { versions, at, result })
     return result
   }
