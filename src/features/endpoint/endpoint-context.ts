@@ -21,9 +21,10 @@ export interface EndpointContext {
 /** By view: a directory snapshot has the same object for all requests. */
 const blocksOf = new WeakMap<View, readonly Block[]>()
 /**
- * Narrowed callers, by view: the fast lane knows a decision by the object of its caller (`fast-lane/admissions.ts`).
+ * Each caller as the view that it used last narrows it: the fast lane knows a decision by the object of its caller
+ * (`fast-lane/admissions.ts`). One for each: thousands of callers may use hundreds of views.
  */
-const narrowedOf = new WeakMap<Caller, WeakMap<View, Caller>>()
+const narrowedOf = new WeakMap<Caller, { readonly view: View; readonly caller: Caller }>()
 
 /** Authenticates and authorizes a request by its path. Throws 401, 429, 404, 403. */
 export async function enterEndpoint(
@@ -46,11 +47,10 @@ export async function enterEndpoint(
 
 /** The caller, as if it had minted a token with the view's policy. */
 export function narrowedBy(view: View, context: RequestContext): RequestContext {
+  const kept = narrowedOf.get(context.caller)
+  if (kept?.view === view) return { ...context, caller: kept.caller }
   const own = blocksOf.getOrInsertComputed(view, () => viewBlocks(view.policy))
-  const byView = narrowedOf.getOrInsertComputed(context.caller, () => new WeakMap<View, Caller>())
-  const caller = byView.getOrInsertComputed(view, () => ({
-    ...context.caller,
-    blocks: [...context.caller.blocks, ...own],
-  }))
+  const caller = { ...context.caller, blocks: [...context.caller.blocks, ...own] }
+  narrowedOf.set(context.caller, { view, caller })
   return { ...context, caller }
 }
