@@ -12,6 +12,7 @@ import { versionText } from '../../storage/versions.ts'
 import type { ListKind } from '../gateway/tool-requests.ts'
 import type { EndpointRequest } from './endpoint-request.ts'
 import type { KeptLists } from './kept-lists.ts'
+import { bytesPerCharacter } from './kept-memory.ts'
 
 /**
  * Milliseconds for which an answer is repeated. Everything that changes it is noticed at once, but lists that have
@@ -20,8 +21,6 @@ import type { KeptLists } from './kept-lists.ts'
 export const repeatedMs = 1000
 /** Bytes of memory of all answers that are kept. Past it: the least recently used one is made again. */
 const answersBytesMax = 16 * 2 ** 20
-/** Bytes of memory for a character, of any script. */
-const bytesPerCharacter = 2
 
 interface Kept {
   readonly versions: string

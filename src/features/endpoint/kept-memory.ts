@@ -11,7 +11,7 @@ import { type Kept, readingRecord } from './kept-record.ts'
 /** Bytes of memory of kept lists. Past it: the least recently used one is read again. */
 const readBytesMax = 32 * 2 ** 20
 /** Bytes of memory for a character, of any script. */
-const bytesPerCharacter = 2
+export const bytesPerCharacter = 2
 /** Bytes of memory for a definition besides its texts: its names in both lengths, and the hash that pins compare. */
 const keptDefinitionBytes = 1000
 /** Times that its own name or URI is in memory: alone, in its line, as a key, and in listed ones of both lengths. */
