@@ -7,10 +7,13 @@
 
 import { LRUCache } from 'lru-cache'
 import type { ApiKey } from '../model/organization.ts'
+import { policyBytes } from '../policy/block.ts'
+import { bytesPerCharacter } from '../storage/bytes.ts'
 import { readApiKey, readKeyId, readNamespace, readRole, readView } from '../storage/directory-records.ts'
 import { directoryVersionKey, keyOf, prefixOf, prefixRange, signingKeysKey } from '../storage/keys.ts'
 import type { Key, Store } from '../storage/store.ts'
 import { readVersion } from '../storage/versions.ts'
+import { readGrant } from './grants.ts'
 import { keyRing, readSigningKeys } from './signing-keys.ts'
 
 /** Ours: recorded answers of one server that are used. Past it: later ones are ignored. */
@@ -18,13 +21,8 @@ const recordedAnswersMax = 5000
 
 /** Decoded records of the directory (servers, namespaces, memberships, keys). Past it: read again. */
 const directoryCacheBytesMax = 16 * 2 ** 20
-/** Memory of a small decoded record, such as an API key. */
-const smallRecordBytes = 512
-/**
- * Memory for each further byte of a record. A view of six thousand bytes, all of them sets of metadata, takes 175 kB
- * with its policy in the form in which it decides.
- */
-const decodedBytesPerByte = 30
+/** Memory of a decoded record, such as an API key, besides its texts and policy. */
+const recordBytes = 512
 
 /**
  * Names of namespaces that are kept of all versions of the directory, for callers who may access them; about 100
@@ -74,17 +72,22 @@ function createSnapshot(
 
   /**
    * `name`: the key in the cache. Its parts are separated by NUL, which no part can contain, so names are unambiguous.
+   * `furtherBytes`: bytes of memory that it takes besides those of its texts.
    */
-  async function read<T>(name: string, key: () => Key, decode: (bytes: Uint8Array) => T): Promise<T | undefined> {
+  async function read<T>(
+    name: string,
+    key: () => Key,
+    decode: (bytes: Uint8Array) => T,
+    furtherBytes: (value: T) => number = () => 0,
+  ): Promise<T | undefined> {
     const kept = records.get(keyIn(name))
     if (kept !== undefined) return kept.value as T
     const bytes = await store.get(key())
     // Absence is not cached, or requests for invented names would evict existing records.
     if (bytes === undefined) return undefined
     const value = decode(bytes)
-    const further = Math.max(0, bytes.length - smallRecordBytes)
     const size =
-      value instanceof Uint8Array ? value.length + smallRecordBytes : smallRecordBytes + further * decodedBytesPerByte
+      recordBytes + bytes.length * (value instanceof Uint8Array ? 1 : bytesPerCharacter) + furtherBytes(value)
     if (version !== '') records.set(keyIn(name), { value }, { size })
     return value
   }
@@ -124,11 +127,23 @@ function createSnapshot(
       const asked = par.length === 0 || records.get(lineage) !== undefined ? [jti] : [...par, jti]
       const found = await store.getMany(asked.map((id) => keyOf('revocation', id)))
       if (found.some((value) => value !== undefined)) return true
-      if (asked.length > 1 && version !== '') records.set(lineage, { value: true }, { size: smallRecordBytes })
+      if (asked.length > 1 && version !== '') records.set(lineage, { value: true }, { size: recordBytes })
       return false
     },
     view: (namespace: string, name: string) =>
-      read(`view\0${namespace}\0${name}`, () => keyOf('view', namespace, name), readView),
+      read(
+        `view\0${namespace}\0${name}`,
+        () => keyOf('view', namespace, name),
+        readView,
+        ({ policy }) => policyBytes(policy),
+      ),
+    /** When the thing was made that a grant is for; it never changes. */
+    grantMadeAt: (grantId: string) =>
+      read(
+        `grant\0${grantId}`,
+        () => keyOf('grant', grantId),
+        (bytes) => readGrant(bytes).madeAt,
+      ),
     namespace: (name: string) => read(`namespace\0${name}`, () => keyOf('namespace', name), readNamespace),
     /** Whether there is a server, without reading it. */
     async hasServer(name: string): Promise<boolean> {

@@ -4,8 +4,7 @@
  */
 
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import { LRUCache } from 'lru-cache'
-import { type Clock, olderFirst } from '../clock.ts'
+import { olderFirst } from '../clock.ts'
 import type { Allowance } from '../fairness/allowance.ts'
 import { accessTokenSeconds, grantsPerRead, usedClientSeconds, userClientsMax, userGrantsMax } from '../limits.ts'
 import { createdAtOf, type Namespace } from '../model/organization.ts'
@@ -87,25 +86,17 @@ export function madeAtOf(namespace: Namespace, made: { readonly createdAt: strin
   return made !== undefined && Date.parse(made.createdAt) >= Date.parse(since) ? made.createdAt : since
 }
 
-/** Grants whose `madeAt` is kept, which never changes: each call of their clients asks. Past it: read again. */
-const madeAtsKeptMax = 10_000
-const madeAts = new LRUCache<string, string>({ max: madeAtsKeptMax })
-
 /**
  * Whether a client that signed in was allowed something else: a connection, a namespace or a view that was there under
  * this name before, or is later. The times of tokens cannot tell: a fixture or an import may bring an earlier
  * `createdAt`.
  */
 export async function isGrantedForAnother(
-  { store, clock }: { readonly store: Pick<Store, 'get'>; readonly clock: Clock },
+  directory: { grantMadeAt(grantId: string): Promise<string | undefined> },
   token: ServiceTokenClaims | undefined,
   createdAt: string,
 ): Promise<boolean> {
-  if (!isOfSignedInClient(token)) return false
-  const grantId = token.par?.[0] ?? ''
-  const madeAt = madeAts.get(grantId) ?? (await findGrant(store, grantId, clock.now() / 1000))?.grant.madeAt
-  if (madeAt !== undefined) madeAts.set(grantId, madeAt)
-  return madeAt !== createdAt
+  return isOfSignedInClient(token) && (await directory.grantMadeAt(token.par?.[0] ?? '')) !== createdAt
 }
 
 /** A grant as the interface and commands show it. `tools`: null for all. */
@@ -241,7 +232,7 @@ export function readClient(bytes: Uint8Array): StoredClient {
   return JSON.parse(textOf(bytes)) as StoredClient
 }
 
-function readGrant(bytes: Uint8Array): Grant {
+export function readGrant(bytes: Uint8Array): Grant {
   return JSON.parse(textOf(bytes)) as Grant
 }
 

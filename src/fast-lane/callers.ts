@@ -3,22 +3,16 @@
  */
 
 import { LRUCache } from 'lru-cache'
-import type { Authenticated, Caller } from '../auth/authenticate.ts'
+import type { Authenticated } from '../auth/authenticate.ts'
 import type { RequestContext } from '../auth/authorizer.ts'
 import { clockRefusal, isGoodAt } from '../auth/service-token.ts'
 import { type Clock, secondsOf } from '../clock.ts'
 import { pathOf } from '../http/path.ts'
 import { callersCachedMax } from '../limits.ts'
+import { policyBytes } from '../policy/block.ts'
 
 /** Bytes of memory of the callers that are kept. Past it: looked up again. */
 const callersCachedBytesMax = 32 * 2 ** 20
-/** Bytes of memory for a character of a policy's JSON, once it is parsed: each short pair of metadata takes 400. */
-const policyBytesPerCharacter = 40
-
-/** Bytes of memory of a caller's policy, about. */
-export const policyBytesOf = ({ token }: Caller): number =>
-  policyBytesPerCharacter * JSON.stringify(token?.policy ?? null).length
-
 /** Only this spelling is cached: with extra spaces, one credential could fill the cache with many entries. */
 const plainHeader = /^Bearer [^ ]+$/
 
@@ -27,7 +21,7 @@ export function createCallers(clock: Clock) {
   const kept = new LRUCache<string, Authenticated>({
     max: callersCachedMax,
     maxSize: callersCachedBytesMax,
-    sizeCalculation: ({ caller }, header) => 1024 + 4 * header.length + policyBytesOf(caller),
+    sizeCalculation: ({ caller }, header) => 1024 + 4 * header.length + policyBytes(caller.token?.policy ?? []),
   })
   let version = ''
 

@@ -17,10 +17,11 @@ import type { Clock } from '../clock.ts'
 import type { Page, PreparedList } from '../features/connections/connection-lists.ts'
 import { privateJson } from '../http/respond.ts'
 import { responseInOnePieceBytesMax } from '../limits.ts'
+import { policyBytes } from '../policy/block.ts'
 import { directoryVersionKey, keyOf } from '../storage/keys.ts'
 import type { LocalReads } from '../storage/store.ts'
 import { createAdmissions } from './admissions.ts'
-import { createCallers, policyBytesOf } from './callers.ts'
+import { createCallers } from './callers.ts'
 import { createLocalVersions } from './known-versions.ts'
 import { createPages, type Lists } from './pages.ts'
 
@@ -66,7 +67,7 @@ export function createRemembered(clock: Clock) {
 
 /** An estimate: a parsed policy stays in memory with the list. */
 function listBytes({ cacheKey }: PreparedList, caller: Caller): number {
-  return 1000 + 4 * cacheKey.length + policyBytesOf(caller)
+  return 1000 + 4 * cacheKey.length + policyBytes(caller.token?.policy ?? [])
 }
 
 /** Of a store in this process. */

@@ -1,5 +1,8 @@
 /** Bytes as the store gives them, compared and copied. */
 
+/** Bytes of memory for a character of a text, of any script. */
+export const bytesPerCharacter = 2
+
 /** Compares a stored value with an expected one. undefined (read) and null (expected) both mean "nothing stored". */
 export function equalBytes(a: Uint8Array | undefined, b: Uint8Array | null): boolean {
   return a === undefined || b === null ? a === undefined && b === null : Buffer.compare(a, b) === 0

@@ -90,6 +90,18 @@ test('large records are let go long before as many small ones', async () => {
   expect([reads(view(299)), reads(view(0))]).toEqual([1, 2])
 })
 
+test('a small view weighs what its policy takes in memory, which is sixty times as much', async () => {
+  const { directory, put, reads } = await counted()
+  const metadata = Array.from({ length: 40 }, (_, i) => ({ [i]: '' }))
+  const view = (i: number) => keyOf('view', 'acme', `v${i}`)
+  for (let i = 0; i < 1000; i += 1) await put(view(i), JSON.stringify({ policy: [{ metadata }] }))
+  const snapshot = await directory.current()
+  for (let i = 0; i < 1000; i += 1) await snapshot.view('acme', `v${i}`)
+  await snapshot.view('acme', 'v999')
+  await snapshot.view('acme', 'v0')
+  expect([reads(view(999)), reads(view(0))]).toEqual([1, 2])
+})
+
 test('records of a version that an open stream still has take no memory of their own', async () => {
   const { directory, put, reads } = await counted()
   const sets = Array.from({ length: 600 }, (_, i) => ({ [i]: '' }))

@@ -54,9 +54,9 @@ test('callers with large policies are kept as far as 32 MB have room for what th
       ...{ directory: directoryOf('1'), request, at: 0, namespaces: new Map() },
     })
   const kept = requests.filter((request) => callers.likely(request) !== undefined).length
-  // Measured: 120 kB each.
-  expect(kept).toBeGreaterThan(200)
-  expect(kept).toBeLessThan(300)
+  // Measured: 120 kB each, and 180 kB where each set has a key of its own.
+  expect(kept).toBeGreaterThan(150)
+  expect(kept).toBeLessThan(200)
 })
 
 test('a token is known until the second in which it is over', () => {

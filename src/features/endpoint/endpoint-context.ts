@@ -28,7 +28,7 @@ const narrowedOf = new WeakMap<Caller, { readonly view: View; readonly caller: C
 
 /** Authenticates and authorizes a request by its path. Throws 401, 429, 404, 403. */
 export async function enterEndpoint(
-  { authorizer, store, clock }: Pick<GatewayDeps, 'authorizer' | 'store' | 'clock'>,
+  { authorizer }: Pick<GatewayDeps, 'authorizer'>,
   request: Request,
   isRepeated = false,
 ): Promise<EndpointContext> {
@@ -38,7 +38,8 @@ export async function enterEndpoint(
   const namespace = await context.directory.namespace(name)
   const view = viewName === undefined ? undefined : await context.directory.view(name, viewName)
   if (namespace === undefined || (viewName !== undefined && view === undefined)) throw notFound()
-  if (await isGrantedForAnother({ store, clock }, context.caller.token, madeAtOf(namespace, view))) throw unauthorized()
+  if (await isGrantedForAnother(context.directory, context.caller.token, madeAtOf(namespace, view)))
+    throw unauthorized()
   if (view === undefined) return { context, namespace, view }
   const narrowed = narrowedBy(view, context)
   await authorizer.requireNamespace(narrowed, name, 'execute')

@@ -6,13 +6,13 @@
 import { LRUCache } from 'lru-cache'
 import { credentialIdOf } from '../../auth/authenticate.ts'
 import type { Clock } from '../../clock.ts'
+import { bytesPerCharacter } from '../../storage/bytes.ts'
 import { keyOf } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
 import { versionText } from '../../storage/versions.ts'
 import type { ListKind } from '../gateway/tool-requests.ts'
 import type { EndpointRequest } from './endpoint-request.ts'
 import type { KeptLists } from './kept-lists.ts'
-import { bytesPerCharacter } from './kept-memory.ts'
 
 /**
  * Milliseconds for which an answer is repeated. Everything that changes it is noticed at once, but lists that have

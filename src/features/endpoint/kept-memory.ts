@@ -3,6 +3,7 @@
 import { LRUCache } from 'lru-cache'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
+import { bytesPerCharacter } from '../../storage/bytes.ts'
 import type { ConnectionPrivate } from '../../storage/connections.ts'
 import { keyOf } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
@@ -10,8 +11,6 @@ import { type Kept, readingRecord } from './kept-record.ts'
 
 /** Bytes of memory of kept lists. Past it: the least recently used one is read again. */
 const readBytesMax = 32 * 2 ** 20
-/** Bytes of memory for a character, of any script. */
-export const bytesPerCharacter = 2
 /** Bytes of memory for a definition besides its texts: its names in both lengths, and the hash that pins compare. */
 const keptDefinitionBytes = 1000
 /** Times that its own name or URI is in memory: alone, in its line, as a key, and in listed ones of both lengths. */

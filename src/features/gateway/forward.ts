@@ -79,7 +79,7 @@ export async function authorizeCall(deps: GatewayDeps, request: Request, isRepea
   if (isOfSignedInClient(token)) {
     const namespace = await context.directory.namespace(connection.namespace)
     const madeAt = namespace && madeAtOf(namespace, connection.stored.connection)
-    if (madeAt === undefined || (await isGrantedForAnother(deps, token, madeAt))) throw unauthorized()
+    if (madeAt === undefined || (await isGrantedForAnother(context.directory, token, madeAt))) throw unauthorized()
   }
   return { context, connection, renew: () => authorizeCall(deps, request, true) }
 }
@@ -303,7 +303,7 @@ async function sendUpstream(deps: GatewayDeps, call: AuthorizedCall, exchange: E
     throw new PlatformError(
       'upstream_error',
       connection.transport === 'uplink'
-        ? 'The server of this connection dials in by itself, and has not done so'
+        ? 'The server of this connection dials in by itself, and has not done so: start it, or set the connection to an `mcpUrl`'
         : 'The connection is disconnected: test it in the console or with `postern connection test`, which contacts its server',
       { id },
     )

@@ -11,6 +11,7 @@ import { LRUCache } from 'lru-cache'
 import { openText, sealText } from '../../auth/secrets.ts'
 import { upstreamSessionIdCharsMax } from '../../limits.ts'
 import { cutText } from '../../schema/cut-text.ts'
+import { bytesPerCharacter } from '../../storage/bytes.ts'
 import { hashOf } from '../pins/pinned-definitions.ts'
 
 /**
@@ -78,10 +79,10 @@ type PlatformSessions = LRUCache<string, PlatformSession | Promise<PlatformSessi
 
 /** Bytes of memory, about. */
 function sessionBytes(session: PlatformSession | Promise<PlatformSession>, owner: string): number {
-  if (session instanceof Promise) return 1000 + 2 * owner.length
+  if (session instanceof Promise) return 1000 + bytesPerCharacter * owner.length
   const { id, protocolVersion, greeting } = session
   const texts = [owner, id ?? '', protocolVersion, greeting?.instructions ?? '', ...(greeting?.capabilities ?? [])]
-  return texts.reduce((bytes, text) => bytes + 50 + 2 * text.length, 1000)
+  return texts.reduce((bytes, text) => bytes + 50 + bytesPerCharacter * text.length, 1000)
 }
 
 /** The sessions of all connections. */

@@ -14,6 +14,7 @@ import { createRateLimit, type RateLimit } from '../../fairness/rate-limit.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
 import type { PinsSetting } from '../../model/pins.ts'
 import { reading } from '../../schema/json.ts'
+import { bytesPerCharacter } from '../../storage/bytes.ts'
 import { connectionChange, findConnection, isSameConnection } from '../../storage/connections.ts'
 import { decideAgain } from '../../storage/decide-again.ts'
 import { keyOf } from '../../storage/keys.ts'
@@ -61,7 +62,7 @@ export class Pins {
     maxSize: pinsKeptBytesMax,
     sizeCalculation: ({ tools, reported }) => {
       let bytes = pinBytes * (reported.size + 1)
-      for (const name of tools?.keys() ?? []) bytes += pinBytes + 2 * name.length
+      for (const name of tools?.keys() ?? []) bytes += pinBytes + bytesPerCharacter * name.length
       return bytes
     },
   })

@@ -12,6 +12,7 @@ import { namespaceOf, organizationUserId } from '../../model/names.ts'
 import type { ServerListing } from '../../model/server.ts'
 import { oneAtATime } from '../../one-at-a-time.ts'
 import { reading } from '../../schema/json.ts'
+import type { Hit, SearchOptions } from '../../search/word-index.ts'
 import { listingsChangedSince, readListing, readNamespace } from '../../storage/directory-records.ts'
 import { everyEntry } from '../../storage/every-entry.ts'
 import {
@@ -59,6 +60,7 @@ export const serversStepCost = 10_000
 
 const groupVersionKeys = listingGroups.map((group) => keyOf('listingGroupVersion', group))
 
+/** The servers of a store, as this process knows them after its last `refresh`. */
 export class Catalogue {
   readonly #store: Pick<Store, 'get' | 'getMany' | 'range'>
   readonly #byName = new Map<string, Listed>()
@@ -98,8 +100,9 @@ export class Catalogue {
     return this.#owned.of(ownerOf(await holdersIn(this.#store)(namespace)))
   }
 
-  get words() {
-    return this.#words
+  /** The servers that have some of these words, best first, as work in steps. */
+  search(words: readonly string[], options: SearchOptions): Generator<number, Hit[]> {
+    return this.#words.search(words, options)
   }
 
   /** `holder`: of its words. Returns the number of characters that were taken into the index. */

@@ -82,7 +82,7 @@ function* matching(catalogue: Catalogue, isWanted: (server: Listed) => boolean):
 }
 
 function* searching(catalogue: Catalogue, { q = '', topK }: ServerQuery, isWanted: (server: Listed) => boolean) {
-  const hits = yield* catalogue.words.search(wordsOf(q).slice(0, searchWordsMax), {
+  const hits = yield* catalogue.search(wordsOf(q).slice(0, searchWordsMax), {
     most: topK,
     isWanted(name) {
       const server = catalogue.find(name)

@@ -8,7 +8,6 @@ import { allSearchedWordsMax, namespaceSearchedWordsMax, searchedWordsMax } from
 import { namespaceOf } from '../../../src/model/names.ts'
 import { listingOf, noExtras } from '../../../src/model/server.ts'
 import { drained } from '../../../src/schema/steps.ts'
-import type { createWordIndex } from '../../../src/search/word-index.ts'
 import {
   listingChangesKept,
   listingEntry,
@@ -65,8 +64,8 @@ test('has all servers in the order of their names, after few changes and after m
 })
 
 const textOf = (server: string, count: number) => Array.from({ length: count }, (_, i) => `w${server}x${i}`).join(' ')
-const findIn = (words: Pick<ReturnType<typeof createWordIndex>, 'search'>, word: string) =>
-  drained(words.search([word], { most: 500, isWanted: () => true })).map(({ id }) => id)
+const findIn = (searched: Pick<Catalogue, 'search'>, word: string) =>
+  drained(searched.search([word], { most: 500, isWanted: () => true })).map(({ id }) => id)
 
 test('has so many words of a server, and of a namespace, that nobody fills the memory with them', async () => {
   const words = createSearchedWords()
@@ -131,8 +130,8 @@ test.each(['a', 'z'])(
     await catalogue.refresh()
     const wholly = all.map((namespace) => {
       const there = named(namespace).filter(({ name }) => catalogue.find(`${namespace}/${name}`) !== undefined)
-      for (const { name } of there) expect(findIn(catalogue.words, name)).toEqual([`${namespace}/${name}`])
-      return there.filter(({ word }) => findIn(catalogue.words, word(words - 1)).length > 0).length
+      for (const { name } of there) expect(findIn(catalogue, name)).toEqual([`${namespace}/${name}`])
+      return there.filter(({ word }) => findIn(catalogue, word(words - 1)).length > 0).length
     })
     expect(wholly.slice(-2)).toEqual([20, 5])
     const held = wholly.slice(0, -2).reduce((sum, one) => sum + one, 0) * words
@@ -189,7 +188,7 @@ test('keeps no text of a listing that its owner can make as long as it likes', a
   await catalogue.refresh()
   const { searched, ...kept } = catalogue.find('a/s') ?? {}
   expect(JSON.stringify(kept).length).toBeLessThan(300)
-  expect(findIn(catalogue.words, 'weather')).toEqual(['a/s'])
+  expect(findIn(catalogue, 'weather')).toEqual(['a/s'])
 })
 
 test('counts the servers of an owner in all of its namespaces', async () => {
