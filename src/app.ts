@@ -28,12 +28,12 @@ import { type AuthorizationSettings, challengeOf, isSignInPossible } from './fea
 import { connectionHandlers } from './features/connections/connection-handlers.ts'
 import { type ConnectionLists, createConnectionLists } from './features/connections/connection-lists.ts'
 import { consolePageHandlers } from './features/console/page-handlers.ts'
+import { ServedFiles } from './features/console/served-files.ts'
 import { consoleSessionHandlers } from './features/console/session-handlers.ts'
 import { endpointHandlers } from './features/endpoint/endpoint-handler.ts'
+import { createEndpointParts } from './features/endpoint/endpoint-parts.ts'
 import { endpointTools } from './features/endpoint/endpoint-tools.ts'
-import { JoinedAnswers } from './features/endpoint/joined-answers.ts'
-import { KeptLists, type KeptListsDeps } from './features/endpoint/kept-lists.ts'
-import { ListChanges } from './features/endpoint/list-changes.ts'
+import type { KeptListsDeps } from './features/endpoint/kept-lists.ts'
 import { pinHandlers } from './features/endpoint/pin-handlers.ts'
 import { createUnderWay } from './features/endpoint/under-way.ts'
 import { eventHandlers } from './features/events/event-handlers.ts'
@@ -266,7 +266,7 @@ function createGateway(deps: AppDeps, { requestId }: Middleware, parts: Parts, e
     ...parts,
     pins: new Pins(parts),
     get firstLists() {
-      return kept
+      return endpoint.kept
     },
     sessions,
     fairness,
@@ -279,9 +279,8 @@ function createGateway(deps: AppDeps, { requestId }: Middleware, parts: Parts, e
     recordCall: isRecorded ? createCallRecorder(recording) : undefined,
     calls: createRateLimit({ perSecond: rates.calls, burst: rates.calls * callBurstSeconds, clock }),
   }
-  const kept = new KeptLists(gateway)
-  const changes = new ListChanges(deps.store, deps.every ?? everyMoment)
-  return { ...parts, ...gateway, kept, changes, answers: new JoinedAnswers(deps.store, kept, clock) }
+  const endpoint = createEndpointParts(gateway, deps.every ?? everyMoment)
+  return { ...parts, ...gateway, ...endpoint }
 }
 
 function createHandlers(deps: AppDeps, parts: HandlerParts): Handlers {
@@ -348,7 +347,7 @@ function createSignInHandlers(deps: AppDeps, parts: HandlerParts) {
   return {
     ...signInHandlers({ ...parts, signIns }),
     ...consoleSessionHandlers({ ...parts, signIns }),
-    ...consolePageHandlers(parts),
+    ...consolePageHandlers({ ...parts, consoleFiles: new ServedFiles() }),
     ...cliLoginHandlers({
       ...parts,
       mintForDay: async (of, requireAllowed) => (await mint({ policy: [{ ttl: '24h' }] }, of, requireAllowed)).token,

@@ -7,7 +7,9 @@
 
 import { LRUCache } from 'lru-cache'
 import type { ApiKey } from '../model/organization.ts'
-import { policyBytes } from '../policy/block.ts'
+import type { View } from '../model/view.ts'
+import { type Block, policyBytes } from '../policy/block.ts'
+import { viewBlocks } from '../policy/view-policy.ts'
 import { bytesPerCharacter } from '../storage/bytes.ts'
 import { readApiKey, readKeyId, readNamespace, readRole, readView } from '../storage/directory-records.ts'
 import { directoryVersionKey, keyOf, prefixOf, prefixRange, signingKeysKey } from '../storage/keys.ts'
@@ -31,6 +33,16 @@ const recordBytes = 512
 const keptNamesMax = 200_000
 
 export type Directory = ReturnType<typeof createDirectory>
+
+/** A view, with its policy as it decides. */
+export interface DirectoryView extends View {
+  readonly blocks: readonly Block[]
+}
+
+function directoryView(bytes: Uint8Array): DirectoryView {
+  const view = readView(bytes)
+  return { ...view, blocks: viewBlocks(view.policy) }
+}
 
 /** Each look-up resolves with undefined, false or an empty list if there is no such record. */
 export type DirectorySnapshot = Readonly<ReturnType<typeof createSnapshot>>
@@ -134,7 +146,7 @@ function createSnapshot(
       read(
         `view\0${namespace}\0${name}`,
         () => keyOf('view', namespace, name),
-        readView,
+        directoryView,
         ({ policy }) => policyBytes(policy),
       ),
     /** When the thing was made that a grant is for; it never changes. */

@@ -11,11 +11,19 @@ import type { Handler } from './handler.ts'
 /** Ours: parts of a name with slashes in the path of a request. Past it: 404. */
 const wildcardPartsMax = 5
 
-const originals = new WeakMap<Request, Request>()
+/** A request with its own path again. */
+class RestoredRequest extends Request {
+  readonly original: Request
+
+  constructor(url: string, original: Request) {
+    super(url, original)
+    this.original = original
+  }
+}
 
 /** The request that the runtime knows, for which it provides the client's address and the idle timeout. */
 export function originalRequest(request: Request): Request {
-  return originals.get(request) ?? request
+  return request instanceof RestoredRequest ? request.original : request
 }
 
 type RawHandler = (request: Bun.BunRequest) => Promise<Response> | Response
@@ -43,9 +51,7 @@ function withRawPath(fetch: Handler, prefix: string, names: readonly string[]): 
     if (!names.some((name) => params[name]?.includes('\\') === true)) return fetch(request)
     const path = names.map((name) => encodeSegment(params[name] ?? '')).join('/')
     // With a fixed host: the request's may be invalid in a URL, and the guard reads the header instead.
-    const rewritten = new Request(`http://localhost${prefix}${path}`, request)
-    originals.set(rewritten, request)
-    return fetch(rewritten)
+    return fetch(new RestoredRequest(`http://localhost${prefix}${path}`, request))
   }
 }
 

@@ -4,23 +4,18 @@ import { notFound } from '../../errors.ts'
 import { handlersOf } from '../../http/handler.ts'
 import { lastNameInPath } from '../../http/path.ts'
 import { wholeResponse } from '../../http/respond.ts'
-import { bundleConsole, type ConsoleFiles } from './bundle.ts'
+import type { ServedFiles } from './served-files.ts'
 import type { ConsoleDeps } from './session-handlers.ts'
 
-type PageDeps = Pick<ConsoleDeps, 'consoleSessions' | 'base'>
+interface PageDeps extends Pick<ConsoleDeps, 'consoleSessions' | 'base'> {
+  readonly consoleFiles: ServedFiles
+}
 
 export const consolePageHandlers = handlersOf<PageDeps, 'consolePage' | 'consoleRoom' | 'consoleAsset'>({
   consolePage: showDocument,
   consoleRoom: showDocument,
   consoleAsset: showAsset,
 })
-
-/** Made once for a process. */
-let made: Promise<ConsoleFiles> | undefined
-const filesOf = () => {
-  made ??= bundleConsole()
-  return made
-}
 
 const headers = {
   'content-security-policy':
@@ -32,9 +27,9 @@ const headers = {
   'cross-origin-resource-policy': 'same-origin',
 }
 
-async function showDocument({ consoleSessions, base }: PageDeps, request: Request): Promise<Response> {
+async function showDocument({ consoleSessions, consoleFiles, base }: PageDeps, request: Request): Promise<Response> {
   if (consoleSessions === undefined) throw notFound()
-  const { script, style } = await filesOf()
+  const { script, style } = await consoleFiles.all()
   const below = new URL(base).pathname.replace(/\/$/, '')
   const files = `${below}/console/assets`
   const text = `<!doctype html>
@@ -52,19 +47,13 @@ see <a href="${below}/docs">the documentation</a>.</noscript></body>
   return wholeResponse(request, text, { headers: all, etag })
 }
 
-/** By name and encoding. As Blobs, because a Response does not copy them, and a stranger may ask again and again. */
-const bodies = new Map<string, Blob>()
-
-async function showAsset({ consoleSessions }: PageDeps, request: Request): Promise<Response> {
+async function showAsset({ consoleSessions, consoleFiles }: PageDeps, request: Request): Promise<Response> {
   const name = lastNameInPath(request.url)
-  const asset = consoleSessions && (await filesOf()).assets.find((one) => one.name === name)
+  const asset = consoleSessions && (await consoleFiles.all()).assets.find((one) => one.name === name)
   if (asset === undefined) throw notFound()
   const isZipped = /\bgzip\b/.test(request.headers.get('accept-encoding') ?? '')
   const encoding = isZipped ? { 'content-encoding': 'gzip' } : {}
-  const body = bodies.getOrInsertComputed(`${name} ${isZipped}`, () =>
-    isZipped ? new Blob([asset.gzip]) : new Blob([Bun.gunzipSync(asset.gzip)]),
-  )
-  return new Response(body, {
+  return new Response(isZipped ? asset.gzip : asset.plain, {
     headers: {
       ...headers,
       'content-type': asset.type,

@@ -22,44 +22,46 @@ export async function seeKept(
   return pins.see(context, connection, { tools: { list, isComplete: true }, ...said })
 }
 
-/** Hashes of the tools of kept lists, by name: they are made once. */
-const hashesOf = new WeakMap<Kept, ReadonlyMap<string, string>>()
-/** Kept lists without what is hidden, by the pins that hide it. */
-const acceptedOf = new WeakMap<Kept, { readonly pins: string; readonly kept: Kept }>()
+/** Kept lists without what the pins of their connections hide. */
+export class AcceptedLists {
+  readonly #pins: Pins
+  /** By the lists with everything. Hashing them takes as long as reading them. */
+  readonly #accepted = new WeakMap<Kept, { readonly pins: string; readonly kept: Kept }>()
 
-/** Kept lists without what the connection's pins hide. Throws what `Pins.see` throws. */
-export async function acceptedLists(
-  pins: Pins,
-  context: RequestContext,
-  connection: AuthorizedConnection,
-  kept: Kept,
-): Promise<Kept> {
-  if ((await pins.settingOf(context, connection)) !== 'block') return kept
-  let known = await pins.of(context, connection)
-  // They were read while the pins were off.
-  if (known.tools === undefined) known = await seeKept(pins, context, connection, kept)
-  const former = acceptedOf.get(kept)
-  if (former?.pins === known.id) return former.kept
-  let hashes = hashesOf.get(kept)
-  if (hashes === undefined) {
-    hashes = hashesByName(await allowanceOf(context.request).run(hashing(kept, known)))
-    hashesOf.set(kept, hashes)
+  constructor(pins: Pins) {
+    this.#pins = pins
   }
+
+  /** Throws what `Pins.see` throws. */
+  async of(context: RequestContext, connection: AuthorizedConnection, kept: Kept): Promise<Kept> {
+    if ((await this.#pins.settingOf(context, connection)) !== 'block') return kept
+    let known = await this.#pins.of(context, connection)
+    // They were read while the pins were off.
+    if (known.tools === undefined) known = await seeKept(this.#pins, context, connection, kept)
+    const former = this.#accepted.get(kept)
+    if (former?.pins === known.id) return former.kept
+    const hashes = hashesByName(await allowanceOf(context.request).run(hashing(kept, known)))
+    const accepted = acceptedOf(kept, known, hashes)
+    this.#accepted.set(kept, { pins: known.id, kept: accepted })
+    return accepted
+  }
+}
+
+/** `hashes`: of the tools of the kept lists, by name. */
+function acceptedOf(kept: Kept, known: ConnectionPins, hashes: ReadonlyMap<string, string>): Kept {
   const { tools: pinned, instructions: text } = known
   // Something else than what is kept may have been seen at the connection itself.
   const isShown = (pin: Pin | undefined, hash: string | undefined) => isUsable(pin) && pin?.accepted === hash
   const tools = kept.lists.tools.filter(({ own }) => isShown(pinned?.get(own), hashes.get(own)))
   const { instructions, instructionsHash, ...rest } = kept
   const isTextAccepted = typeof instructionsHash === 'string' && text?.accepted === instructionsHash
-  const accepted = {
+  return {
     ...rest,
     // With other pins, a search makes its index again.
     id: `${kept.id} ${known.id}`,
     ...(isTextAccepted && { instructions, instructionsHash }),
     lists: { ...kept.lists, tools },
   } as Kept
-  acceptedOf.set(kept, { pins: known.id, kept: accepted })
-  return accepted
 }
 
 /** The tools of kept lists by their hashes, as work in steps. Those that are accepted are without their texts. */

@@ -6,7 +6,6 @@ import type { Work } from '../../fairness/turns.ts'
 import type { ShownTool, ToolClaim } from '../../model/mcp.ts'
 import { within } from '../../within.ts'
 import { claimOf, consentToolsTimeoutMs, risks } from '../gateway/tool-requests.ts'
-import { narrowedBy } from './endpoint-context.ts'
 import type { EndpointDeps } from './endpoint-deps.ts'
 import { joining, type Shown, withLists } from './joined-lists.ts'
 import type { ListedDefinition } from './rendered-offer.ts'
@@ -16,12 +15,12 @@ const claimsShownMax = 10
 
 /** Each by its own name, under which the rules know it. Undefined if they cannot be listed in time. */
 export async function endpointTools(
-  deps: Pick<EndpointDeps, 'kept' | 'store'>,
+  deps: Pick<EndpointDeps, 'kept' | 'store' | 'narrowing'>,
   context: RequestContext,
   { namespace, view }: { readonly namespace: string; readonly view?: string | undefined },
 ): Promise<ShownTool[] | undefined> {
   const found = view === undefined ? undefined : await context.directory.view(namespace, view)
-  const narrowed = found === undefined ? context : narrowedBy(found, context)
+  const narrowed = found === undefined ? context : deps.narrowing.narrow(context, found)
   const listed = withLists(deps, narrowed, { namespace, length: 46, mayAsk: true }, (all) =>
     allowanceOf(context.request).run(showing(all)),
   ).catch(() => undefined)

@@ -24,7 +24,7 @@ import { inScope } from '../connections/plan.ts'
 import { askedAs } from '../gateway/connection-status.ts'
 import type { GatewayDeps } from '../gateway/forward.ts'
 import type { FirstLists } from '../gateway/pinned-answers.ts'
-import { acceptedLists, seeKept } from './accepted-lists.ts'
+import { AcceptedLists, seeKept } from './accepted-lists.ts'
 import { KeptMemory, nameOf } from './kept-memory.ts'
 import { type Kept, readingRecord } from './kept-record.ts'
 import {
@@ -38,6 +38,7 @@ import {
   tooLarge,
 } from './list-problem.ts'
 import { readOffer } from './read-lists.ts'
+import { RenderedOffers } from './rendered-offer.ts'
 
 /** Contract 20.4: milliseconds for which a kept list is not read again. Past it: it is read again behind the answer. */
 export const listFreshMs = 10_000
@@ -108,6 +109,8 @@ export class KeptLists implements FirstLists {
   readonly #joiners = new Queue(joinersAtOnceMax, 1)
   readonly #joins = new Queue(joinsAtOnceMax, 1)
   readonly #read: KeptMemory
+  readonly #acceptedLists: AcceptedLists
+  readonly rendered = new RenderedOffers()
   readonly #lastReads = new LRUCache<string, LastRead>({ max: readsKnownMax })
   /** Grows when something changes that the store does not have: a read has failed, or works again. */
   changes = 0
@@ -117,6 +120,7 @@ export class KeptLists implements FirstLists {
   constructor(deps: KeptListsDeps) {
     this.#deps = deps
     this.#read = new KeptMemory(deps.store)
+    this.#acceptedLists = new AcceptedLists(deps.pins)
   }
 
   /**
@@ -264,7 +268,7 @@ export class KeptLists implements FirstLists {
     return Promise.all(
       listed.map(async (one) => {
         const { ref, stored, kept } = one
-        return kept ? { ...one, kept: await acceptedLists(this.#deps.pins, context, { ...ref, stored }, kept) } : one
+        return kept ? { ...one, kept: await this.#acceptedLists.of(context, { ...ref, stored }, kept) } : one
       }),
     )
   }
@@ -273,7 +277,7 @@ export class KeptLists implements FirstLists {
   async offerOf(context: RequestContext, connection: AuthorizedConnection): Promise<Kept | undefined> {
     const { namespace, connectionId, stored } = connection
     const kept = await this.#keptOf(context, { ref: { namespace, connectionId }, stored }, hashOf(stored))
-    return kept && acceptedLists(this.#deps.pins, context, connection, kept)
+    return kept && this.#acceptedLists.of(context, connection, kept)
   }
 
   /** Reads kept lists again that do not show these tools. Resolves as soon as an answer would not wait any more. */
@@ -391,10 +395,6 @@ const asProblem = (thrown: unknown): Known => ({ problem: problemOf(thrown) })
 
 /** A hash of what is asked: it is kept beside the list, and the sealed headers are not. */
 function hashOf(stored: StoredConnection): string {
-  return hashes.getOrInsertComputed(stored, () => {
-    const isMocked = stored.connection.mock?.enabled === true
-    return Bun.SHA256.hash(`${askedAs(stored)}\0${isMocked}`, 'base64').slice(0, 22)
-  })
+  const isMocked = stored.connection.mock?.enabled === true
+  return Bun.SHA256.hash(`${askedAs(stored)}\0${isMocked}`, 'base64').slice(0, 22)
 }
-/** The fast lane gives calls the same object as long as nothing has changed. */
-const hashes = new WeakMap<StoredConnection, string>()

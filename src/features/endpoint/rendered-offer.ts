@@ -67,17 +67,26 @@ export class ListedDefinition {
 
 export type RenderedOffer = { readonly [Kind in ListKind]: readonly ListedDefinition[] }
 
-/** By kept lists: their names go with them. */
-const rendered = new WeakMap<Kept, Map<NameLength, RenderedOffer>>()
-
 /** Cost of a listed name, some with a hash, in the unit of `sliceCost`. */
 const nameCost = 40
 
-/** The definitions of kept lists, as work in steps. */
+/** The definitions of kept lists, which are made once: each call of a hashed name looks for it among all of them. */
+export class RenderedOffers {
+  readonly #made = new WeakMap<Kept, Map<NameLength, RenderedOffer>>();
+
+  /** As work in steps. */
+  *of(connectionId: string, kept: Kept, length: NameLength): Generator<number, RenderedOffer> {
+    const byLength = this.#made.getOrInsertComputed(kept, () => new Map<NameLength, RenderedOffer>())
+    const known = byLength.get(length)
+    if (known !== undefined) return known
+    const made = yield* rendering(connectionId, kept, length)
+    byLength.set(length, made)
+    return made
+  }
+}
+
+/** The definitions of kept lists, made anew. */
 export function* rendering(connectionId: string, kept: Kept, length: NameLength): Generator<number, RenderedOffer> {
-  const byLength = rendered.getOrInsertComputed(kept, () => new Map<NameLength, RenderedOffer>())
-  const known = byLength.get(length)
-  if (known !== undefined) return known
   const made: Partial<Record<ListKind, ListedDefinition[]>> = {}
   for (const kind of Object.keys(listKinds) as ListKind[]) {
     const list: ListedDefinition[] = []
@@ -87,6 +96,5 @@ export function* rendering(connectionId: string, kept: Kept, length: NameLength)
     }
     made[kind] = list
   }
-  byLength.set(length, made as RenderedOffer)
   return made as RenderedOffer
 }

@@ -35,7 +35,6 @@ import {
   foundMax,
   searching,
   signatureOf,
-  toolIndex,
 } from './tool-search.ts'
 
 /** Contract 20.9: characters of the description of `search_tools`. Past it: it is cut. */
@@ -124,7 +123,7 @@ export async function searchTools(
   }
   const allowance = allowanceOf(context.request)
   const members = await withShown(async (shown) => {
-    const index = await toolIndex(allowance, shown) // 429
+    const index = await deps.indexes.of(allowance, shown) // 429
     // A search notes every tool that it may find, which is garbage for others to wait for.
     allowance.takeValues(valuesOfTool * shown.reduce((sum, { lists }) => sum + (lists?.tools.length ?? 0), 0)) // 429
     return allowance.run(writingFound(searching(shown, index, query, limit), detail === 'full'))

@@ -3,13 +3,14 @@
 import { LRUCache } from 'lru-cache'
 import type { Allowance } from '../../fairness/allowance.ts'
 import type { Work } from '../../fairness/turns.ts'
+import type { ConnectionRef } from '../../model/connection.ts'
 import { cutText } from '../../schema/cut-text.ts'
 import { TextHashes } from '../../schema/text-hashes.ts'
 import { createWordIndex } from '../../search/word-index.ts'
 import { wordsOf } from '../../search/words.ts'
 import type { Definition } from '../gateway/tool-requests.ts'
 import { joining, type Shown } from './joined-lists.ts'
-import { definitionOf, type KeptDefinition } from './kept-record.ts'
+import { definitionOf, type Kept, type KeptDefinition } from './kept-record.ts'
 import type { ListedDefinition } from './rendered-offer.ts'
 
 /** Ours: characters of a query. Past it: the rest is left out. */
@@ -52,20 +53,32 @@ const weights = [8, 4, 2, 1]
 
 type ToolIndex = ReturnType<typeof createWordIndex>
 
-/** By the kept lists that are in it: all callers share an index, and see their part of it. */
-const indexes = new LRUCache<string, { readonly index: ToolIndex; readonly characters: number }>({
-  maxSize: indexesCharsMax,
-  sizeCalculation: ({ characters }) => characters + 100,
-})
-/** Each id in the index is the connection's id and the tool's own name. */
+/** Each id in an index is the connection's id and the tool's own name. */
 const idOf = (connectionId: string, own: string) => `${connectionId}\0${own}`
 
-/** The index of all tools of these connections. Rejects with `rate_limited`. */
-export async function toolIndex(allowance: Allowance, shown: readonly Shown[]): Promise<ToolIndex> {
-  const lists = shown.flatMap(({ kept, ref }) => (kept === undefined ? [] : [{ kept, ref }]))
-  const key = lists.map(({ kept, ref }) => `${ref.namespace}/${ref.connectionId} ${kept.id}`).join()
-  const known = indexes.get(key)
-  if (known !== undefined) return known.index
+/** Indexes by the kept lists that are in them: all callers share one, and see their part of it. */
+export class ToolIndexes {
+  readonly #kept = new LRUCache<string, { readonly index: ToolIndex; readonly characters: number }>({
+    maxSize: indexesCharsMax,
+    sizeCalculation: ({ characters }) => characters + 100,
+  })
+
+  /** The index of all tools of these connections. Rejects with `rate_limited`. */
+  async of(allowance: Allowance, shown: readonly Shown[]): Promise<ToolIndex> {
+    const lists = shown.flatMap(({ kept, ref }) => (kept === undefined ? [] : [{ kept, ref }]))
+    const key = lists.map(({ kept, ref }) => `${ref.namespace}/${ref.connectionId} ${kept.id}`).join()
+    const known = this.#kept.get(key)
+    if (known !== undefined) return known.index
+    const { tools, charsOfEach, characters } = partsOf(lists)
+    // An owner makes one large index at a time, and its memory is that owner's.
+    const index = await allowance.parse(characters * parsedPerIndexed, indexing(tools, charsOfEach))
+    this.#kept.set(key, { index, characters })
+    return index
+  }
+}
+
+/** The tools of an index, and how many characters each and all have in it. */
+function partsOf(lists: readonly { readonly kept: Kept; readonly ref: ConnectionRef }[]) {
   // The shortest lists first: they leave the rest of their part to the others.
   const sizeOf = (list: (typeof lists)[number]) => list.kept.lists.tools.length
   const parts = new Map<object, number>()
@@ -83,11 +96,7 @@ export async function toolIndex(allowance: Allowance, shown: readonly Shown[]): 
   const sizes = tools.map(
     ({ one }) => charsOfTool + Math.min(one.own.length + one.rest.length, charsOfEach) + one.own.length / 40,
   )
-  const characters = Math.ceil(sizes.reduce((sum, size) => sum + size, 0))
-  // An owner makes one large index at a time, and its memory is that owner's.
-  const index = await allowance.parse(characters * parsedPerIndexed, indexing(tools, charsOfEach))
-  indexes.set(key, { index, characters })
-  return index
+  return { tools, charsOfEach, characters: Math.ceil(sizes.reduce((sum, size) => sum + size, 0)) }
 }
 
 interface IndexedTool {

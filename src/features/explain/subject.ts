@@ -9,7 +9,6 @@ import { invalidRequest, notFound } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import type { ExplainedToken, Subject } from '../../model/explain.ts'
 import type { ServiceTokenClaims } from '../../model/token.ts'
-import { viewBlocks } from '../../policy/view-policy.ts'
 import { claimsFor, compilingPatterns, requireFits, signatureChars } from '../tokens/mint.ts'
 
 export type SubjectDeps = Pick<SharedParts, 'authenticator' | 'issuer' | 'tokenIdKey' | 'clock'>
@@ -73,7 +72,7 @@ async function tokenSubject(
   const isRevoked = (isAtView && view === undefined) || (await endedBy(claims, key, directory)) !== undefined
   return {
     // A client that signed in at a view is narrowed by it.
-    caller: { ...explained, blocks: [...explained.blocks, ...viewBlocks(view?.policy ?? [])] },
+    caller: { ...explained, blocks: [...explained.blocks, ...(view?.blocks ?? [])] },
     inherited: 0,
     lifetime: lifetimeOf(claims),
     token: { claims, state: isRevoked ? 'revoked' : isExpired ? 'expired' : 'active' },

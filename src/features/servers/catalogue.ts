@@ -73,6 +73,7 @@ export class Catalogue {
   /** The servers that `#sorted` does not have as they are; after an update that failed, too. */
   readonly #unsorted = new Set<string>()
   #sorted: readonly Listed[] = []
+  #named: { readonly all: readonly Listed[]; readonly byName: ReadonlyMap<string, readonly Listed[]> } | undefined
 
   constructor(store: Pick<Store, 'get' | 'getMany' | 'range'>) {
     this.#store = store
@@ -88,6 +89,27 @@ export class Catalogue {
 
   find(qualifiedName: string): Listed | undefined {
     return this.#byName.get(qualifiedName)
+  }
+
+  /**
+   * The servers that have a name in the registry, by that name: the one whose qualifiedName it is, then the others in
+   * order. A name stands for the first of them that is visible. As work in steps, once for each state.
+   */
+  *byRegistryName(): Generator<number, ReadonlyMap<string, readonly Listed[]>> {
+    const all = this.#sorted
+    if (this.#named?.all === all) return this.#named.byName
+    const byName = new Map<string, Listed[]>()
+    for (const [index, server] of all.entries()) {
+      if (index % serversPerStep === 0) yield serversStepCost
+      const { name } = server.registry
+      if (name === undefined) continue
+      const others = byName.get(name)
+      if (others === undefined) byName.set(name, [server])
+      else if (server.qualifiedName === name) others.unshift(server)
+      else others.push(server)
+    }
+    this.#named = { all, byName }
+    return byName
   }
 
   hasServers(namespace: string): boolean {

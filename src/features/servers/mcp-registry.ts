@@ -84,7 +84,7 @@ async function findNamed(deps: ServerDeps, request: Request): Promise<[RegistryE
   const query = readQuery(request.url, ['include_deleted'])
   readFlag(query, 'include_deleted')
   await deps.catalogue.refresh()
-  const byName = await allowanceOf(request).run(serversByName(deps))
+  const byName = await allowanceOf(request).run(deps.catalogue.byRegistryName())
   const server = byName.get(name)?.find(isVisible)
   const [entry] = server === undefined ? [] : (await entriesOf(deps, request, [server])).servers
   if (entry === undefined) throw notFound()
@@ -136,40 +136,13 @@ async function visibleTo({ authorizer, store, isRegistryOpen }: ServerDeps, requ
   return ({ unlisted, namespace }: Listed) => isAllowed(namespace) && (!unlisted || mayAccess(namespace))
 }
 
-type ServersByName = ReadonlyMap<string, readonly Listed[]>
-
-/** Made once for each state of a catalogue. */
-const byNameOfState = new WeakMap<readonly Listed[], ServersByName>()
-
-/**
- * The servers that have a name in the registry, by that name: the one whose qualifiedName it is, then the others in the
- * catalogue's order. A name stands for the first of them that is visible. As work in steps.
- */
-function* serversByName({ catalogue }: ServerDeps): Generator<number, ServersByName> {
-  const all = catalogue.all()
-  const kept = byNameOfState.get(all)
-  if (kept !== undefined) return kept
-  const byName = new Map<string, Listed[]>()
-  for (const [index, server] of all.entries()) {
-    if (index % serversPerStep === 0) yield serversStepCost
-    const { name } = server.registry
-    if (name === undefined) continue
-    const others = byName.get(name)
-    if (others === undefined) byName.set(name, [server])
-    else if (server.qualifiedName === name) others.unshift(server)
-    else others.push(server)
-  }
-  byNameOfState.set(all, byName)
-  return byName
-}
-
 type Test = (server: Listed) => boolean
 type PageQuery = ReturnType<typeof readPageQuery>
 
 /** The wanted servers after `after`, in the order of their qualifiedNames: as many as fit a page, and one more. */
 function* firstNamed(deps: ServerDeps, { after, limit }: PageQuery, isVisible: Test, isWanted: Test) {
   const all = deps.catalogue.all()
-  const byName = yield* serversByName(deps)
+  const byName = yield* deps.catalogue.byRegistryName()
   // Each name is looked up once: many servers may have the same.
   const found = new Map<string, Listed | undefined>()
   const servers: Listed[] = []

@@ -7,7 +7,7 @@ import { readingRecord, writingLines, writingRecord } from '../../../src/feature
 import { joinedDefinitionsMax } from '../../../src/features/endpoint/list-problem.ts'
 import { rendering } from '../../../src/features/endpoint/rendered-offer.ts'
 import { writingFound } from '../../../src/features/endpoint/search-tools.ts'
-import { searching, toolIndex } from '../../../src/features/endpoint/tool-search.ts'
+import { searching, ToolIndexes } from '../../../src/features/endpoint/tool-search.ts'
 import type { Definition } from '../../../src/features/gateway/tool-requests.ts'
 import { sliceCost } from '../../../src/limits.ts'
 import { drained } from '../../../src/schema/steps.ts'
@@ -56,7 +56,7 @@ describe('in steps', () => {
     const text = 'x'.repeat(100_000)
     const apps = named(20, { _meta: { ui: { visibility: ['app'] } }, description: text })
     const all = [...shown, connection('c', apps)]
-    const { result, sum } = steps(searching(all, await toolIndex(unbounded, all), 't1', 20))
+    const { result, sum } = steps(searching(all, await new ToolIndexes().of(unbounded, all), 't1', 20))
     expect(result.map(({ connectionId }) => connectionId).sort()).toEqual(['a', 'b'])
     expect(sum).toBeGreaterThan(20 * 100_000)
   })
@@ -102,8 +102,9 @@ describe('an index', () => {
       return drained(work)
     },
   } as unknown as Allowance
+  const indexes = new ToolIndexes()
   const find = async (shown: readonly Shown[], query: string) =>
-    drained(searching(shown, await toolIndex(allowance, shown), query, 20)).map(({ own }) => own)
+    drained(searching(shown, await indexes.of(allowance, shown), query, 20)).map(({ own }) => own)
 
   test('takes no more memory for large texts: each tool has an equal part, with its name', async () => {
     const words = Array.from({ length: 600 }, (_, index) => `w${index.toString(36)}`).join(' ')
