@@ -13,12 +13,6 @@ import { rangesOf } from './pattern-ranges.ts'
 const patternCostToCompile = 60_000
 /** Compiled patterns, in instructions of about a hundred bytes; four ranges count as one. Past it: compiled again. */
 const patternsKeptSizeMax = 200_000
-/** Texts for which a pattern's result is cached. Past it: all its results are evicted. */
-const rpcVerdictsMax = 100
-/** Patterns with cached results, each of up to 40 kB. Past it: those of the least recently used one are evicted. */
-const patternsWithVerdictsMax = 400
-/** Characters of a text whose result is cached; longer ones rarely repeat. Past it: matched every time. */
-export const rpcVerdictCharsMax = 128
 
 interface Compiled {
   readonly program: RE2JS
@@ -32,9 +26,6 @@ const compiled = new LRUCache<string, Compiled>({
   sizeCalculation: ({ size, ranges }) => size + Math.ceil(ranges / 4) + 20,
 })
 
-/** Results for short texts, by pattern: a client sends the names of a few tools again and again. */
-const verdicts = new LRUCache<string, Map<string, boolean>>({ max: patternsWithVerdictsMax })
-
 /** Compiles, with a cache. Throws if the pattern is invalid. */
 export function compile(pattern: string): Compiled {
   const known = compiled.get(pattern)
@@ -47,16 +38,7 @@ export function compile(pattern: string): Compiled {
 
 /** Searches the text: the pattern is not anchored. Throws if the pattern is invalid. */
 export function matches(pattern: string, text: string): boolean {
-  const { program } = compile(pattern)
-  if (text.length > rpcVerdictCharsMax) return program.test(text)
-  const said = verdicts.get(pattern) ?? new Map<string, boolean>()
-  const before = said.get(text)
-  if (before !== undefined) return before
-  const verdict = program.test(text)
-  if (said.size === 0) verdicts.set(pattern, said)
-  if (said.size >= rpcVerdictsMax) said.clear()
-  said.set(text, verdict)
-  return verdict
+  return compile(pattern).program.test(text)
 }
 
 /**

@@ -11,9 +11,6 @@ import { canonicalBytes } from '../../schema/base64.ts'
 /** Ours: characters of a cursor; the longest one that postern makes has 214. Past it: 400. */
 export const cursorCharsMax = 256
 
-/** Issued cursors in decoded form, some hundred bytes each. Past it: decrypted again. */
-export const cursorsKeptMax = 5000
-
 /** The first byte; what is sealed follows. In base64url. */
 const version = 1
 
@@ -22,31 +19,15 @@ export type Cursors = ReturnType<typeof createCursors>
 
 export function createCursors(key: Buffer) {
   const nonceKey = key.toString('hex')
-  /** Recent cursors by binding and position, and the reverse: a client usually sends a cursor back at once. */
-  const cursorAt = new Map<string, string>()
-  const positionOf = new Map<string, string>()
-
   return {
     /** `binding`: the namespace and filters in canonical form, which later requests must repeat. `from` is ASCII. */
     seal(binding: string, from: string): string {
-      const position = `${binding}\0${from}`
-      const known = cursorAt.get(position)
-      if (known !== undefined) return known
       // A keyed hash. A fixed-length key as prefix and a truncated result make plain SHA-256 safe for this.
       const nonce = (Bun.SHA256.hash(`${nonceKey}${binding}\0${from}`) as Uint8Array).subarray(0, 12)
-      const cursor = Buffer.concat([Buffer.of(version), seal(key, from, binding, nonce)]).toString('base64url')
-      if (cursorAt.size >= cursorsKeptMax) {
-        cursorAt.clear()
-        positionOf.clear()
-      }
-      cursorAt.set(position, cursor)
-      positionOf.set(`${binding}\0${cursor}`, from)
-      return cursor
+      return Buffer.concat([Buffer.of(version), seal(key, from, binding, nonce)]).toString('base64url')
     },
     /** The position. Undefined if the cursor was not sealed here, is for another binding, or is damaged. */
     open(binding: string, cursor: string): string | undefined {
-      const known = positionOf.get(`${binding}\0${cursor}`)
-      if (known !== undefined) return known
       const bytes = cursor.length > cursorCharsMax ? undefined : canonicalBytes(cursor)
       if (bytes === undefined || bytes[0] !== version) return undefined
       return openSealed(key, bytes.subarray(1), binding) || undefined

@@ -3,7 +3,6 @@
  * when its line is written; an event stream is ended when it is.
  */
 
-import { LRUCache } from 'lru-cache'
 import type { Clock } from '../../clock.ts'
 import { PlatformError } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
@@ -18,17 +17,8 @@ import type { Message } from './message.ts'
 import type { Stated } from './outcome-search.ts'
 import type { CallProgress } from './upstream-call.ts'
 
-/**
- * Hashes of arguments remembered, so that what is called again and again is hashed once. Past it: the oldest is
- * hashed again.
- */
-const callHashesKeptMax = 1000
-/**
- * Bytes of a message, and characters of its arguments, whose hash is remembered. Past it: they are hashed at each call.
- */
-const callHashArgumentsCharsMax = 4096
-/** Characters of all arguments whose hashes are remembered. Past it: the oldest are hashed again. */
-const callHashesCharsMax = 400 * 1024
+/** Bytes of a message whose arguments are hashed at once, in some 40 microseconds. Past it: in slices. */
+const argumentsAtOnceBytesMax = 4096
 
 /** Runs a call, and records how it ended. */
 export type RecordCall = ReturnType<typeof createCallRecorder>
@@ -60,8 +50,6 @@ type CalledConnection = Pick<AuthorizedCall, 'context' | 'connection' | 'endpoin
  * throws.
  */
 export function createCallRecorder({ log, key, observe, onRecorded, requestId, clock }: CallRecorderOptions) {
-  const hashOf = createHashes(key)
-
   return async (
     call: CalledConnection,
     message: Message,
@@ -75,7 +63,7 @@ export function createCallRecorder({ log, key, observe, onRecorded, requestId, c
       let recorded: CallRecord | undefined
       const make = async () => {
         const ms = Math.round((clock.monotonic() - started) * 10) / 10
-        const args = await hashOf(paramsOf(message).arguments ?? {}, message.bytes.length)
+        const args = await hashOf(key, paramsOf(message).arguments ?? {}, message.bytes.length)
         recorded = recordOf(call, message, ending, { requestId: requestId(request), ms, args })
         return recorded
       }
@@ -144,24 +132,10 @@ function recordOf(
   }
 }
 
-/** Hashes arguments, of a message of so many bytes; the same ones once. */
-function createHashes(key: Buffer): (args: unknown, bytes: number) => Promise<string> | string {
-  const hashes = new LRUCache<string, string>({
-    max: callHashesKeptMax,
-    maxEntrySize: callHashArgumentsCharsMax,
-    maxSize: callHashesCharsMax,
-    sizeCalculation: (_, text) => text.length + 1,
-  })
-  return (args, bytes) => {
-    // Tens of milliseconds for the most values; not in turns of its owner, where it could be refused.
-    if (bytes > callHashArgumentsCharsMax) return inSlices(hashingArguments(key, args))
-    const text = JSON.stringify(args) ?? 'null'
-    const kept = hashes.get(text)
-    if (kept !== undefined) return kept
-    const hash = argumentsHash(key, args)
-    hashes.set(text, hash)
-    return hash
-  }
+/** Hashes arguments, of a message of so many bytes. */
+function hashOf(key: Buffer, args: unknown, bytes: number): Promise<string> | string {
+  // Tens of milliseconds for the most values; not in turns of its owner, where it could be refused.
+  return bytes > argumentsAtOnceBytesMax ? inSlices(hashingArguments(key, args)) : argumentsHash(key, args)
 }
 
 const cancelled: Stated = { outcome: 'cancelled' }

@@ -25,16 +25,9 @@ type Make = (before: ConnectionPrivate) => { readonly privatePart: ConnectionPri
 
 export function createStoredTokens(deps: UpstreamSignInDeps) {
   const { store, signInKey, links, quota } = deps
-  /** Tokens by the record that they are sealed in. */
-  const opened = new WeakMap<StoredConnection, UpstreamTokens>()
-
   /** The tokens in a record; undefined if nobody has signed in. */
   function tokensOf(ref: ConnectionRef, stored: StoredConnection): UpstreamTokens | undefined {
-    const known = opened.get(stored)
-    if (known !== undefined) return known
-    const tokens = openPart<UpstreamTokens>('tokens', stored.privatePart, ref, signInKey)
-    if (tokens !== undefined) opened.set(stored, tokens)
-    return tokens
+    return openPart<UpstreamTokens>('tokens', stored.privatePart, ref, signInKey)
   }
 
   /** Changes the record as long as its tokens have the access token `used`. False: it has others, is gone, or the namespace is full. */

@@ -2,7 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import { createCipheriv } from 'node:crypto'
-import { createCursors, cursorCharsMax, cursorsKeptMax } from '../../../src/features/connections/cursor.ts'
+import { createCursors, cursorCharsMax } from '../../../src/features/connections/cursor.ts'
 import { seed } from '../../support/platform.ts'
 
 const key = seed('cursor key')
@@ -60,11 +60,4 @@ test('a cursor of another version does not open, however well it is sealed', () 
     return Buffer.concat([Buffer.of(version), nonce, text, cipher.getAuthTag()]).toString('base64url')
   }
   expect([0, 1, 2].map((version) => fresh().open('acme', sealed(version)))).toEqual([undefined, position, undefined])
-})
-
-test('cursors beyond those that are remembered are the same, and open', () => {
-  const cursors = fresh()
-  const first = cursors.seal('acme', 'p0')
-  for (let i = 1; i <= cursorsKeptMax; i += 1) cursors.seal('acme', `p${i}`)
-  expect([cursors.seal('acme', 'p0'), cursors.open('acme', first)]).toEqual([first, 'p0'])
 })

@@ -11,7 +11,7 @@ import {
 } from '../../../src/features/gateway/filter-tools.ts'
 import { parsedResponseCharsMax } from '../../../src/limits.ts'
 import { type Block, readConstraint } from '../../../src/policy/block.ts'
-import { costToAsk, patternProblem, rpcVerdictCharsMax } from '../../../src/schema/patterns.ts'
+import { costToAsk, patternProblem } from '../../../src/schema/patterns.ts'
 import { drained } from '../../../src/schema/steps.ts'
 
 const parseResponse = (text: string) => drained(parsingResponse(text))
@@ -99,8 +99,7 @@ test('an answer is read up to its last character, key and value', () => {
 test('a list costs so much, and one tool more is too many', () => {
   const pattern = 'a{700}|b'
   expect(patternProblem(pattern)).toBeUndefined()
-  // Asked once: the same name has the same verdict, and its full cost.
-  const name = 'b'.repeat(rpcVerdictCharsMax)
+  const name = 'b'.repeat(128)
   const count = Math.floor(narrowingCostMax / costToAsk(pattern, name))
   const list = (tools: number) => answer({ tools: Array(tools).fill({ name }) })
   const blocks = [blockOf({ rpcReqMatch: { 'params.name': pattern } })]
