@@ -268,3 +268,21 @@ describe('what is long has a reason', () => {
     expect(long.sort()).toEqual(Object.keys(longFunctions).sort())
   })
 })
+
+test('a module that keeps something that changes has a reason', () => {
+  /** On the server: the console's page is one program, and a command ends. */
+  const reasons: Readonly<Record<string, string>> = {
+    'fairness/allowance.ts': 'a request is counted for its owner wherever it comes to',
+    'features/gateway/message.ts': 'a package that is loaded when it is needed',
+    'schema/kept-checks.ts': 'schemas compiled by their content, whoever sends them',
+    'schema/patterns.ts': 'patterns compiled by their content, whoever sends them',
+    'storage/lmdb/addon.ts': 'set before the package of LMDB is loaded, which asks for it',
+  }
+  const holder = '(?:LRUCache|(?:Weak)?(?:Map|Set))'
+  const changing = new RegExp(
+    `^(?:export )?(?:let |const \\w+: ${holder}\\b|const \\w+ = new (?:LRUCache|${holder}(?:<[^(]*>)?\\(\\)))`,
+    'm',
+  )
+  const keeping = files.filter((file) => !/^(?:console|tools)\//.test(file) && changing.test(textOf(file)))
+  expect(keeping.filter((file) => !file.startsWith('features/reference/page-script'))).toEqual(Object.keys(reasons))
+})
