@@ -54,7 +54,6 @@ export class KeptEvent {
   readonly happening: Happening
   /** Of chance: a number would tell a listener how many events others cause. */
   readonly id = crypto.randomUUID()
-  readonly #shapes = new Map<string, Uint8Array>()
   readonly #connections: EventConnections
 
   constructor(time: number, happening: Happening, connections: EventConnections = new LRUCache({ max: 1 })) {
@@ -81,11 +80,6 @@ export class KeptEvent {
 
   written(data: object): Uint8Array {
     return Buffer.from(`id: ${this.id}\nevent: ${this.happening.type}\ndata: ${JSON.stringify(data)}\n\n`)
-  }
-
-  /** Many listeners get the same: it is written once for each shape. */
-  writtenOnce(shape: string, data: () => object): Uint8Array {
-    return this.#shapes.getOrInsertComputed(shape, () => this.written(data()))
   }
 }
 

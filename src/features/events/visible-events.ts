@@ -9,7 +9,7 @@ import { findConnection } from '../../storage/connections.ts'
 import { keyOf } from '../../storage/keys.ts'
 import { versionText } from '../../storage/versions.ts'
 import { type HealthDeps, healthOfAll } from '../health/stored-health.ts'
-import { readableCalls, seesArguments, shownCall } from '../records/readable-calls.ts'
+import { readableCalls, shownCall } from '../records/readable-calls.ts'
 import type { EventType, Happening, KeptEvent } from './event-log.ts'
 
 /** Namespaces that a stream knows its listener has no access to, some hundred bytes each. Past it: looked up again. */
@@ -55,7 +55,7 @@ export class Visible {
   async bytesOf(event: KeptEvent): Promise<Uint8Array | undefined> {
     const { happening } = event
     if (this.isHidden(event)) return undefined
-    if (happening.type === 'audit') return event.writtenOnce('entry', () => happening.entry)
+    if (happening.type === 'audit') return event.written(happening.entry)
     if (!this.#isOperator) await this.#lookAt(placeOf(happening).namespace)
     if (happening.type === 'connection') {
       const health = await this.#healthFor(happening.ref, event.time)
@@ -63,10 +63,8 @@ export class Visible {
     }
     const of = happening.type === 'call' ? happening.call : happening.client
     if (!(await this.#mayRead(event, of))) return undefined
-    if (happening.type === 'client') return event.writtenOnce('client', () => happening.client)
-    const { call } = happening
-    const isWhole = seesArguments(this.#context, call)
-    return event.writtenOnce(isWhole ? 'whole' : 'others', () => shownCall(this.#context, call))
+    if (happening.type === 'client') return event.written(happening.client)
+    return event.written(shownCall(this.#context, happening.call))
   }
 
   /** Made for each event: the connection that it looks up may be otherwise by the next one. */
