@@ -269,6 +269,26 @@ describe('what is long has a reason', () => {
   })
 })
 
+test('each cache is in the table of the architecture, with what it spares', () => {
+  /** Not made again from anything: what they keep is the truth, and a request's is gone with it. */
+  const others: Readonly<Record<string, string>> = {
+    'auth/authorizer.ts': 'the namespaces that a request has found',
+    'fairness/allowance.ts': 'the owner of a request',
+    'fairness/rate-limit.ts': 'what is left of rates',
+    'features/endpoint/kept-lists.ts': 'when servers were asked last, and what was wrong',
+    'features/endpoint/under-way.ts': 'requests of servers that clients have answered',
+    'features/gateway/connection-status.ts': 'when states were written last',
+    'features/gateway/sessions.ts': 'sessions with servers',
+    'http/middleware.ts': 'the id and the error of a request',
+  }
+  const [, section = ''] = readFileSync(join(root, '../docs/internals/architecture.md'), 'utf8').split('### Caches')
+  const listed = [...section.matchAll(/src\/([^)]+\.ts)\)/g)].map(([, file]) => file as string)
+  const caching = files.filter((file) =>
+    /\bnew (?:LRUCache|WeakMap)\b|^export function createLocalVersions/m.test(textOf(file)),
+  )
+  expect(caching).toEqual([...listed, ...Object.keys(others)].sort())
+})
+
 test('a module that keeps something that changes has a reason', () => {
   /** On the server: the console's page is one program, and a command ends. */
   const reasons: Readonly<Record<string, string>> = {

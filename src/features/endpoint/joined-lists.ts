@@ -11,7 +11,7 @@ import type { ListKind } from '../gateway/tool-requests.ts'
 import { type KeptLists, type ListedConnection, listFreshMs, type MayAsk } from './kept-lists.ts'
 import { fitting, type ListProblem, type Size, tooLarge } from './list-problem.ts'
 import type { NameLength } from './listed-names.ts'
-import type { ListedDefinition, RenderedOffer } from './rendered-offer.ts'
+import { type ListedDefinition, type RenderedOffer, rendering } from './rendered-offer.ts'
 import { joinedConnectionsMax, seenConnections } from './seen-connections.ts'
 
 /** Why a connection's definitions are left out of a list. */
@@ -55,7 +55,7 @@ export async function withLists<T>(
     const at = async (wanted: NameLength) => {
       const shown: Shown[] = []
       for (const one of listed) {
-        const work = one.kept && narrowing(kept.rendered.of(one.ref.connectionId, one.kept, wanted), context)
+        const work = one.kept && narrowing(rendering(one.ref.connectionId, one.kept, wanted), context)
         shown.push({ ...one, lists: work && (await allowanceOf(context.request).run(work)) })
       }
       return shown
@@ -66,10 +66,10 @@ export async function withLists<T>(
 
 /** The definitions that the caller could use, as work in steps. */
 function* narrowing(
-  rendering: Work<RenderedOffer>,
+  offer: Work<RenderedOffer>,
   { caller: { blocks } }: RequestContext,
 ): Generator<number, RenderedOffer> {
-  const lists = yield* rendering
+  const lists = yield* offer
   if (!hasRpcRules(blocks)) return lists
   return { ...lists, tools: yield* narrowed(lists.tools, ({ own }) => own, blocks) }
 }

@@ -38,7 +38,6 @@ import {
   tooLarge,
 } from './list-problem.ts'
 import { readOffer } from './read-lists.ts'
-import { RenderedOffers } from './rendered-offer.ts'
 
 /** Contract 20.4: milliseconds for which a kept list is not read again. Past it: it is read again behind the answer. */
 export const listFreshMs = 10_000
@@ -110,7 +109,6 @@ export class KeptLists implements FirstLists {
   readonly #joins = new Queue(joinsAtOnceMax, 1)
   readonly #read: KeptMemory
   readonly #acceptedLists: AcceptedLists
-  readonly rendered = new RenderedOffers()
   readonly #lastReads = new LRUCache<string, LastRead>({ max: readsKnownMax })
   /** Grows when something changes that the store does not have: a read has failed, or works again. */
   changes = 0

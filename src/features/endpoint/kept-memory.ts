@@ -11,10 +11,10 @@ import { type Kept, readingRecord } from './kept-record.ts'
 
 /** Bytes of memory of kept lists. Past it: the least recently used one is read again. */
 const readBytesMax = 32 * 2 ** 20
-/** Bytes of memory for a definition besides its texts: its names in both lengths, and the hash that pins compare. */
-const keptDefinitionBytes = 1000
-/** Times that its own name or URI is in memory: alone, in its line, as a key, and in listed ones of both lengths. */
-const ownTimes = 5
+/** Bytes of memory for a definition besides its texts. */
+const keptDefinitionBytes = 300
+/** Times that its own name or URI is in memory: alone, and in its line. */
+const ownTimes = 2
 /** Bytes of memory for a byte of a record of lists in its parsed form, and for each definition. */
 const parsedBytesPerByte = 2
 const definitionBytes = 100

@@ -70,22 +70,7 @@ export type RenderedOffer = { readonly [Kind in ListKind]: readonly ListedDefini
 /** Cost of a listed name, some with a hash, in the unit of `sliceCost`. */
 const nameCost = 40
 
-/** The definitions of kept lists, which are made once: each call of a hashed name looks for it among all of them. */
-export class RenderedOffers {
-  readonly #made = new WeakMap<Kept, Map<NameLength, RenderedOffer>>();
-
-  /** As work in steps. */
-  *of(connectionId: string, kept: Kept, length: NameLength): Generator<number, RenderedOffer> {
-    const byLength = this.#made.getOrInsertComputed(kept, () => new Map<NameLength, RenderedOffer>())
-    const known = byLength.get(length)
-    if (known !== undefined) return known
-    const made = yield* rendering(connectionId, kept, length)
-    byLength.set(length, made)
-    return made
-  }
-}
-
-/** The definitions of kept lists, made anew. */
+/** The definitions of kept lists, as work in steps. */
 export function* rendering(connectionId: string, kept: Kept, length: NameLength): Generator<number, RenderedOffer> {
   const made: Partial<Record<ListKind, ListedDefinition[]>> = {}
   for (const kind of Object.keys(listKinds) as ListKind[]) {

@@ -11,11 +11,11 @@ const keptOf = (characters: number, tools = 1, own = 'a') => {
   return { id: 'a', of: '', listedAt: '', era: 'handshake', lists } as unknown as Kept
 }
 
-test('lists take 32 MB together, with two bytes for a character and a kilobyte for a definition', () => {
+test('lists take 32 MB together, with two bytes for a character and 300 for a definition', () => {
   for (const [kept, room] of [
     [keptOf(2 ** 20), 15],
-    [keptOf(0, 2000), 16],
-    [keptOf(0, 1, 'a'.repeat(2 ** 18)), 12],
+    [keptOf(0, 4000), 27],
+    [keptOf(0, 1, 'a'.repeat(2 ** 18)), 31],
   ] as const) {
     const memory = new KeptMemory({ get: async () => undefined })
     const refs = Array.from({ length: 40 }, (_, index) => ({ namespace: 'acme', connectionId: String(index) }))
