@@ -51,18 +51,18 @@ export function createAddresses(policy: AddressPolicy): DestinationOf {
     const host = hostOf(url)
     const addresses = ipaddr.isValid(host) ? [host] : await addressesOf(host, holder, timeoutMs)
     const [address] = addresses
-    if (address === undefined) throw unsent('down', url, 'has no address, or no name server answered in time')
+    if (address === undefined) throw problemWith('down', url, 'has no address, or no name server answered in time')
     for (const one of addresses) {
       const reason = refusalOf(url, one, policy)
-      if (reason !== undefined) throw unsent('refused', url, reason)
+      if (reason !== undefined) throw problemWith('refused', url, reason)
     }
     // Keeping it is safe: connections are made to the checked address, not to the name.
     return { host, address, until: performance.now() + dnsCacheTtlMs }
   }
 }
 
-function unsent(kind: 'down' | 'refused', { hostname }: URL, reason: string): UpstreamError {
-  return new UpstreamError(kind, `${hostname} ${reason}`, { isUnsent: true })
+function problemWith(kind: 'down' | 'refused', { hostname }: URL, reason: string): UpstreamError {
+  return new UpstreamError(kind, `${hostname} ${reason}`)
 }
 
 /**

@@ -143,6 +143,10 @@ export class Exchange implements ResponseHandler {
     return handshakes.enter(this.#request.holder)
   }
 
+  onWrite(): void {
+    this.#request.onWrite?.()
+  }
+
   mayBegin(): Promise<void> | undefined {
     return this.#request.requireAccess?.()
   }
@@ -247,8 +251,7 @@ export class Exchange implements ResponseHandler {
 }
 
 function tooManyRequests(): UpstreamError {
-  const text = 'too many requests of this caller to other servers are in progress'
-  return new UpstreamError('busy', text, { isUnsent: true })
+  return new UpstreamError('busy', 'too many requests of this caller to other servers are in progress')
 }
 
 function tooManyBytes(): UpstreamError {

@@ -36,6 +36,8 @@ export interface ResponseHandler {
    * rejects if not.
    */
   mayBegin(): Promise<void> | undefined
+  /** The request is about to be written. */
+  onWrite(): void
   /** Names in lower case; repeated headers are joined by commas. */
   onHead(status: number, headers: Readonly<Record<string, string>>): void
   onData(chunk: Buffer<ArrayBuffer>): void

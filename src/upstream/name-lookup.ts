@@ -29,7 +29,7 @@ export function createNames(lookup: Lookup = lookupByCares, shares = new Shares(
   const underWay = new Map<string, Promise<readonly string[]>>()
 
   function ask(host: string, holder: Holder): Promise<readonly string[]> {
-    if (!shares.take(holder, 1)) throw new UpstreamError('down', `${host} ${tooManyNames}`, { isUnsent: true })
+    if (!shares.take(holder, 1)) throw new UpstreamError('down', `${host} ${tooManyNames}`)
     const asked = lookup(host)
       .catch(() => [])
       .finally(() => shares.giveBack(holder, 1))

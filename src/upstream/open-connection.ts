@@ -107,12 +107,15 @@ class SocketConnection implements HttpConnection {
       bytes.carry(chunk.length)
       this.#receive(chunk)
     }
-    // Nothing is sent before this: the certificate has been verified for the name.
+    let hasBegun = false
+    // Nothing is sent before this: the certificate has been verified for the name. It is called again, after the request
+    // was sent, for a server that renegotiates.
     const handshake = (_: Bun.Socket, isDone: boolean, problem: Error | null) => {
       this.#handshake.end(this.#receiver)
       encrypted.reload({ socket: { data: received } })
-      if (isDone && problem === null) this.#begin()
-      else this.#fail(new CertificateError(problem))
+      if (!isDone || problem !== null) this.#fail(new CertificateError(problem))
+      else if (!hasBegun) this.#begin()
+      hasBegun = true
     }
     const [encrypted, secured] = socket.upgradeTLS({ tls, socket: { ...this.#handlers(), data, handshake } })
     this.#socket = secured
@@ -166,6 +169,7 @@ class SocketConnection implements HttpConnection {
   }
 
   #write(bytes: Buffer): void {
+    this.#receiver?.onWrite()
     const written = this.#socket?.write(bytes) ?? 0
     this.#unsent = written < bytes.length ? bytes.subarray(Math.max(written, 0)) : undefined
   }

@@ -12,12 +12,9 @@ import type { Holder } from '../fairness/owner.ts'
 export class UpstreamError extends Error {
   override readonly name = 'UpstreamError'
   readonly kind: 'refused' | 'down' | 'late' | 'gone' | 'busy'
-  /** Whether nothing was sent. */
-  readonly isUnsent: boolean
-  constructor(kind: UpstreamError['kind'], message: string, options: ErrorOptions & { isUnsent?: boolean } = {}) {
+  constructor(kind: UpstreamError['kind'], message: string, options?: ErrorOptions) {
     super(message, options)
     this.kind = kind
-    this.isUnsent = options.isUnsent ?? false
   }
 }
 
@@ -42,6 +39,8 @@ export interface UpstreamRequest {
    * sent; `send` rejects with what it rejects with.
    */
   readonly requireAccess?: () => Promise<void> | undefined
+  /** Called before the first byte is written: from then on the server may execute the request. */
+  readonly onWrite?: () => void
   /** Milliseconds until the response head must have arrived, name look-up included. */
   readonly timeoutMs: number
   /**

@@ -191,7 +191,7 @@ describe('a name', () => {
   })
 
   test('without an address leads nowhere', async () => {
-    await expect(destination([])).rejects.toMatchObject({ kind: 'down', isUnsent: true })
+    await expect(destination([])).rejects.toMatchObject({ kind: 'down' })
   })
 
   test('that is an address is not looked up', async () => {

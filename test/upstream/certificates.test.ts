@@ -4,6 +4,7 @@ import { expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { unauthorized } from '../../src/errors.ts'
 import { createAddresses, readAllowedUpstream } from '../../src/upstream/addresses.ts'
 import { createUpstream } from '../../src/upstream/pooled-upstream.ts'
 import { cert, key } from '../support/tls.ts'
@@ -47,6 +48,33 @@ test('an authority that the operator names is trusted, beside those of the machi
     upstream.send({ holder, url: `https://${host}:${server.port}/`, headers: {}, body: '{}', timeoutMs: 60_000 })
   expect((await send('127.0.0.1')).status).toBe(200)
   await expect(send('tools.lan')).rejects.toThrow('its certificate is for another name')
+})
+
+test('a server that renegotiates has the request already, which is not asked about again', async () => {
+  await using server = Bun.spawn(['node', join(import.meta.dir, 'renegotiating-server.mjs')], {
+    env: { ...process.env, KEY: key, CERT: cert },
+    stdout: 'pipe',
+  })
+  const { value: port } = await server.stdout.getReader().read()
+  let asked = 0
+  let written = 0
+  const response = await upstreamTrusting([cert]).send({
+    ...{
+      holder,
+      url: `https://127.0.0.1:${Number(Buffer.from(port ?? []))}/`,
+      headers: {},
+      body: '{}',
+      timeoutMs: 60_000,
+    },
+    requireAccess() {
+      asked += 1
+      return asked === 1 ? undefined : Promise.reject(unauthorized())
+    },
+    onWrite() {
+      written += 1
+    },
+  })
+  expect([response.status, asked, written]).toEqual([200, 1, 1])
 })
 
 test('a certificate that is vouched for is taken for its own name alone', async () => {

@@ -1,6 +1,6 @@
 /** Sends a body to a connection's server, with its headers and the token of somebody who has signed in. */
 
-import { type Upstream, UpstreamError, type UpstreamResponse } from '../../upstream/upstream.ts'
+import type { Upstream, UpstreamResponse } from '../../upstream/upstream.ts'
 import { readChallenge } from '../upstream-sign-in/challenge.ts'
 import { forwardedHeaders } from './forwarded-headers.ts'
 import type { UpstreamCall } from './upstream-call.ts'
@@ -26,16 +26,12 @@ export function createPost(upstream: Upstream, timeoutMs: number): Post {
       if (checked !== undefined) await checked
       const headers = forwardedHeaders(call, more)
       if (credentials !== undefined) headers['authorization'] = `Bearer ${credentials.accessToken}`
-      const wasSent = progress.isSent
-      progress.isSent = true
-      let response: UpstreamResponse
-      try {
-        response = await upstream.send({ url, headers, body, timeoutMs, holder, via, signal, requireAccess })
-      } catch (error) {
-        // Any other error is that of `requireAccess`.
-        progress.isSent = wasSent || (error instanceof UpstreamError && !error.isUnsent)
-        throw error
-      }
+      const response = await upstream.send({
+        ...{ url, headers, body, timeoutMs, holder, via, signal, requireAccess },
+        onWrite: () => {
+          progress.isSent = true
+        },
+      })
       if (response.status === 403) {
         const wanted = await wantedScope(response)
         if (wanted !== undefined) await credentials?.wants(wanted)

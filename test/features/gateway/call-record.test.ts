@@ -50,8 +50,9 @@ function problemsOf(...paths: string[]): readonly string[] {
 /** What the server answers to `tools/call`; a text of events is a stream. */
 let answer: string | ((asked: string) => string) = ''
 const upstream: Upstream = {
-  async send({ body: asked = '' }) {
+  async send({ body: asked = '', onWrite }) {
     const text = typeof answer === 'string' ? answer : answer(Buffer.from(asked).toString())
+    onWrite?.()
     const bytes = new TextEncoder().encode(text)
     if (text.startsWith('{')) return { status: 200, headers: { 'content-type': 'application/json' }, body: bytes }
     const body = new ReadableStream<Uint8Array>({
@@ -481,6 +482,7 @@ describe('the outcome of a call', () => {
       const open: Upstream = {
         async send(request) {
           if (!Buffer.from(request.body ?? []).includes('tools/call')) return upstream.send(request)
+          request.onWrite?.()
           const body = new ReadableStream({ start: (controller) => controller.enqueue(Buffer.from(said)) })
           return { status: 200, headers: { 'content-type': 'text/event-stream' }, body }
         },
@@ -575,7 +577,7 @@ test('what was sent to a server was not refused, whatever became of its answer',
   expect(executed).toBeGreaterThanOrEqual(160)
   // One whose address is refused was never sent.
   answer = () => {
-    throw new UpstreamError('busy', 'too many requests of this caller', { isUnsent: true })
+    throw new UpstreamError('busy', 'too many requests of this caller')
   }
   await call('ada/up', 'never')
   expect(lines().at(-1)).toMatchObject({ tool: 'never', outcome: 'refused', code: 'rate_limited' })

@@ -42,8 +42,9 @@ async function start(options: TestPlatformOptions = {}): Promise<void> {
       return () => void ticks.splice(ticks.indexOf(act), 1)
     },
     upstream: {
-      async send() {
+      async send({ onWrite }) {
         if (!isThere) throw new UpstreamError('down', 'it is not there yet')
+        onWrite?.()
         const body = new ReadableStream<Uint8Array>({
           start(controller) {
             upstream = controller
