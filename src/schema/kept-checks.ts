@@ -2,7 +2,7 @@
 
 import { LRUCache } from 'lru-cache'
 import { type Check, checkOf } from './json-schema.ts'
-import { type JsonSchema, schemaSize } from './schema-costs.ts'
+import { type JsonSchema, schemaSize, schemaSizeMax } from './schema-costs.ts'
 
 /** Cost of compiling a keyword, in the unit of `sliceCost`; 25 microseconds. Past it: as for `sliceCost`. */
 const schemaCompileCost = 600
@@ -22,11 +22,13 @@ const kept = new LRUCache<string, { readonly check: Check; readonly size: number
 
 /** `checkOf` as work in turns, compiled once for each content. Throws what `checkOf` throws. */
 export function* keptCheckOf(schema: JsonSchema, name: 'arguments' | 'result' | 'input'): Generator<number, Check> {
+  const size = schemaSize(schema)
+  // It is not compiled, and may have megabytes to write and hash.
+  if (size > schemaSizeMax) return checkOf(schema, name)
   const json = JSON.stringify(schema)
   const key = `${name} ${Bun.SHA256.hash(json, 'base64')}`
   const known = kept.get(key)
   if (known !== undefined) return known.check
-  const size = schemaSize(schema)
   yield size * schemaCompileCost
   const check = checkOf(schema, name)
   kept.set(key, { check, size: size + Math.ceil(json.length / charactersPerKeyword) })

@@ -108,8 +108,8 @@ class SocketConnection implements HttpConnection {
       this.#receive(chunk)
     }
     let hasBegun = false
-    // Nothing is sent before this: the certificate has been verified for the name. It is called again, after the request
-    // was sent, for a server that renegotiates.
+    // Nothing is sent before this: the certificate has been verified for the name. Called again, after the request was
+    // sent, for a server that renegotiates.
     const handshake = (_: Bun.Socket, isDone: boolean, problem: Error | null) => {
       this.#handshake.end(this.#receiver)
       encrypted.reload({ socket: { data: received } })

@@ -16,3 +16,11 @@ test('a schema counts with its texts, which cost nothing to compile', () => {
   const last = schemas.at(-1) ?? {}
   expect(drained(keptCheckOf(last, 'arguments'))).toBe(drained(keptCheckOf(last, 'arguments')))
 })
+
+test('a schema with too many keywords is neither written nor hashed', () => {
+  let written = 0
+  const properties = Object.fromEntries(Array.from({ length: 2000 }, (_, index) => [`p${index}`, {}]))
+  const schema = { type: 'object', properties, toJSON: () => (written += 1) }
+  for (let times = 0; times < 2; times += 1) expect(() => drained(keptCheckOf(schema, 'arguments'))).toThrow('keywords')
+  expect(written).toBe(0)
+})

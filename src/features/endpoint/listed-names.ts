@@ -20,8 +20,11 @@ export function listedName(connectionId: string, own: string, length: NameLength
   // The first separator of the joined name ends this id.
   const isClearId = plain.test(connectionId) && !connectionId.includes(separator) && !connectionId.endsWith('_')
   if (isClearId && plain.test(own) && joined.length <= length && !suffix.test(joined)) return joined
-  // One for each code point: with `u`, a surrogate pair is one character.
-  const readable = joined.replaceAll(/[^A-Za-z0-9_-]/gu, '_').slice(0, length - suffixChars)
+  // One for each code point: with `u`, a surrogate pair is one character. Names may be long, and few characters count.
+  const readable = joined
+    .slice(0, 2 * length)
+    .replaceAll(/[^A-Za-z0-9_-]/gu, '_')
+    .slice(0, length - suffixChars)
   const hash = Bun.SHA256.hash(`${connectionId}\0${own}`, 'hex')
   return `${readable}_${hash.slice(0, suffixChars - 1)}`
 }

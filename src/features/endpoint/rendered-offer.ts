@@ -67,8 +67,9 @@ export class ListedDefinition {
 
 export type RenderedOffer = { readonly [Kind in ListKind]: readonly ListedDefinition[] }
 
-/** Cost of a listed name, some with a hash, in the unit of `sliceCost`. */
+/** Cost of a listed name, some with a hash, and of so many characters of it; in the unit of `sliceCost`. */
 const nameCost = 40
+const characterCost = 0.2
 
 /** The definitions of kept lists, as work in steps. */
 export function* rendering(connectionId: string, kept: Kept, length: NameLength): Generator<number, RenderedOffer> {
@@ -76,7 +77,7 @@ export function* rendering(connectionId: string, kept: Kept, length: NameLength)
   for (const kind of Object.keys(listKinds) as ListKind[]) {
     const list: ListedDefinition[] = []
     for (const one of kept.lists[kind]) {
-      yield nameCost
+      yield nameCost + one.own.length * characterCost
       list.push(new ListedDefinition(kind, connectionId, one, length))
     }
     made[kind] = list

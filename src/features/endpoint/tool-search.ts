@@ -33,6 +33,8 @@ const indexCharsMax = 2 ** 18
 const indexedToolsMax = 20_000
 /** Characters that take as much memory as a tool without any. */
 const charsOfTool = 12
+/** Characters that take as much memory as an index without any tools. */
+const charsOfIndex = 150
 /** Characters of all indexes that are kept. Past it: the least recently used one is made again. */
 const indexesCharsMax = 2 * (indexCharsMax + indexedToolsMax * charsOfTool)
 /** Characters of parsed text (`Allowance.parse`) for one of an index, which takes more. */
@@ -60,13 +62,14 @@ const idOf = (connectionId: string, own: string) => `${connectionId}\0${own}`
 export class ToolIndexes {
   readonly #kept = new LRUCache<string, { readonly index: ToolIndex; readonly characters: number }>({
     maxSize: indexesCharsMax,
-    sizeCalculation: ({ characters }) => characters + 100,
+    sizeCalculation: ({ characters }) => characters + charsOfIndex,
   })
 
   /** The index of all tools of these connections. Rejects with `rate_limited`. */
   async of(allowance: Allowance, shown: readonly Shown[]): Promise<ToolIndex> {
     const lists = shown.flatMap(({ kept, ref }) => (kept === undefined ? [] : [{ kept, ref }]))
-    const key = lists.map(({ kept, ref }) => `${ref.namespace}/${ref.connectionId} ${kept.id}`).join()
+    const names = lists.map(({ kept, ref }) => `${ref.namespace}/${ref.connectionId} ${kept.id}`)
+    const key = Bun.SHA256.hash(names.join(), 'base64')
     const known = this.#kept.get(key)
     if (known !== undefined) return known.index
     const { tools, charsOfEach, characters } = partsOf(lists)
@@ -174,13 +177,18 @@ export function callToolOf(definition: Definition | undefined): CallTool {
 export function signatureOf(listed: string, definition: Definition): string {
   const { properties, required } = (definition['inputSchema'] ?? {}) as { properties?: object; required?: unknown }
   const needed = new Set(Array.isArray(required) ? required : [])
-  const given = Object.entries(properties ?? {}).map(([name, schema]) => {
+  // No more than is shown is looked at: names may have megabytes.
+  const oneLine = (text: string) => cutText(text, signatureCharsMax).replaceAll(/\s+/g, ' ')
+  let given = ''
+  for (const [name, schema] of Object.entries(properties ?? {})) {
+    if (given.length > signatureCharsMax) break
     const { type } = (schema ?? {}) as { type?: unknown }
-    return `${name}${needed.has(name) ? '' : '?'}: ${typeof type === 'string' ? type : 'any'}`
-  })
+    const kind = typeof type === 'string' ? oneLine(type) : 'any'
+    given += `${given === '' ? '' : ', '}${oneLine(name)}${needed.has(name) ? '' : '?'}: ${kind}`
+  }
   const { description } = definition
   const [line = ''] = typeof description === 'string' ? description.trim().split('\n', 1) : []
   const short = line.length > firstLineCharsMax ? `${cutText(line, firstLineCharsMax - 1)}…` : line
-  const whole = `${listed}(${given.join(', ')})${short === '' ? '' : ` ${short}`}`.replaceAll(/\s+/g, ' ')
+  const whole = `${listed}(${given})${short === '' ? '' : ` ${oneLine(short)}`}`
   return whole.length > signatureCharsMax ? `${cutText(whole, signatureCharsMax - 1)}…` : whole
 }

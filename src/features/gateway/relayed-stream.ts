@@ -272,8 +272,8 @@ export function messageEvent(data: string): string {
 }
 
 function eventText({ event, id }: EventSourceMessage, data: string): string {
-  const lines = data.split('\n').map((line) => `data: ${line}\n`)
-  return `${event === undefined ? '' : `event: ${event}\n`}${id === undefined ? '' : `id: ${id}\n`}${lines.join('')}\n`
+  const head = `${event === undefined ? '' : `event: ${event}\n`}${id === undefined ? '' : `id: ${id}\n`}`
+  return `${head}data: ${data.replaceAll('\n', '\ndata: ')}\n\n`
 }
 
 /**

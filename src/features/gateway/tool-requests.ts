@@ -24,6 +24,8 @@ import { readMessages } from './relayed-stream.ts'
 
 /** Ours: pages of a server's tools that `.tools` reads. Past it: 502. */
 export const toolPagesMax = 100
+/** Ours: characters of the name of a tool or prompt, or of the URI of a resource, in a list that postern reads itself. Past it: the list cannot be read. */
+const ownNameCharsMax = 4096
 /** Ours: tools of one server in `.tools`. Past it: 502. */
 export const toolsListedMax = 20_000
 
@@ -114,7 +116,13 @@ export async function listDefinitions(
       if (characters > toolsCharsMax)
         throw upstreamError(`The MCP server’s list of ${plural} is larger than ${toolsCharsMax} bytes`)
       if (!Array.isArray(page)) throw upstreamError('The MCP server does not speak MCP')
-      for (const one of page) if (typeof one?.[identifier] === 'string' && isWanted(one)) found.push(one)
+      for (const one of page) {
+        const own = one?.[identifier]
+        if (typeof own !== 'string') continue
+        if (own.length > ownNameCharsMax)
+          throw upstreamError(`The MCP server has ${plural} whose ${identifier} is longer than ${ownNameCharsMax}`)
+        if (isWanted(one)) found.push(one)
+      }
       if (found.length > toolsListedMax) throw upstreamError(`The MCP server has more than ${toolsListedMax} ${plural}`)
       cursor = nextCursor
       // Some servers send an empty cursor with the last page.

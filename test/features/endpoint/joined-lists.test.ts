@@ -7,7 +7,7 @@ import { readingRecord, writingLines, writingRecord } from '../../../src/feature
 import { joinedDefinitionsMax } from '../../../src/features/endpoint/list-problem.ts'
 import { rendering } from '../../../src/features/endpoint/rendered-offer.ts'
 import { writingFound } from '../../../src/features/endpoint/search-tools.ts'
-import { searching, ToolIndexes } from '../../../src/features/endpoint/tool-search.ts'
+import { searching, signatureOf, ToolIndexes } from '../../../src/features/endpoint/tool-search.ts'
 import type { Definition } from '../../../src/features/gateway/tool-requests.ts'
 import { sliceCost } from '../../../src/limits.ts'
 import { drained } from '../../../src/schema/steps.ts'
@@ -93,6 +93,17 @@ test('a search answers whole definitions of so many characters, and the rest by 
   ])
 })
 
+test('a signature shows no more than so many characters of names that may have megabytes', () => {
+  const signature = (properties: object) => signatureOf('a__b', { name: 'b', inputSchema: { properties } })
+  expect(signature({ 'x \n y': { type: 'a\tb' }, z: {} })).toBe('a__b(x y?: a b, z?: any)')
+  for (const name of ['x '.repeat(10 ** 6), 'x'.repeat(10 ** 6)]) {
+    expect(signature({ [name]: {} })).toHaveLength(400)
+    expect(signature({ [name]: { type: name }, [`${name}y`]: {} })).toEndWith('…')
+  }
+  const many = Object.fromEntries(Array.from({ length: 1000 }, (_, index) => [`p${index}`, {}]))
+  expect(signature(many)).toHaveLength(400)
+})
+
 describe('an index', () => {
   /** Characters that were asked for to parse. */
   const asked: number[] = []
@@ -116,6 +127,17 @@ describe('an index', () => {
     expect(asked).toHaveLength(1)
     // As much as the largest response of a server.
     expect(asked[0]).toBeLessThan(4 * 2 ** 20)
+  })
+
+  test('counts although it has no tools, and is made again past so many', async () => {
+    const of = (id: string) => [{ ref: { namespace: 'ada', connectionId: id }, kept: { id, lists: { tools: [] } } }]
+    const made = async (id: string) => {
+      const before = asked.length
+      await indexes.of(allowance, of(id) as unknown as Shown[])
+      return asked.length - before
+    }
+    for (let count = 0; count < 8000; count += 1) await made(`c${count}`)
+    expect([await made('c7999'), await made('c0')]).toEqual([0, 1])
   })
 
   test('tells a caller who sees a part of the tools nothing of the words of the others', async () => {

@@ -43,6 +43,7 @@ test('plain names are the id and the own name; all others end with a hash of bot
     ['github', '', hashed('github', '', 'github__')],
     ['github', 'issues.get', hashed('github', 'issues.get', 'github__issues_get')],
     ['github', '😀é', hashed('github', '😀é', 'github____')],
+    ['github', '😀'.repeat(60), hashed('github', '😀'.repeat(60), `github__${'_'.repeat(29)}`)],
     ['github', 'x_0123abcd', hashed('github', 'x_0123abcd', 'github__x_0123abcd')],
     ['github', 'x'.repeat(38), `github__${'x'.repeat(38)}`],
     ['github', 'x'.repeat(39), hashed('github', 'x'.repeat(39), `github__${'x'.repeat(29)}`)],

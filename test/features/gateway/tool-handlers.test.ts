@@ -309,11 +309,22 @@ describe('.tools of a real upstream', () => {
     expect((await send(`${path}/b`)).status).toBe(404)
   })
 
+  test('is listed with names of so many characters, and not with a longer one', async () => {
+    const path = await connected()
+    let name = 'a'.repeat(4096)
+    manner = ({ id }) => answer(id, { tools: [{ name }] })
+    expect((await send(path)).body.tools).toHaveLength(1)
+    name += 'a'
+    const message = 'The MCP server has tools whose name is longer than 4096'
+    expect(await send(path)).toMatchObject({ status: 502, body: { message } })
+  })
+
   /** An answer of so many characters. */
   const long = (characters: number, more = '') => {
-    const [before, after] = [`{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"`, `"}]${more}}}`]
-    const name = 'a'.repeat(characters - before.length - after.length)
-    return new Response(before + name + after, { headers: { 'content-type': 'application/json' } })
+    const before = `{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a","description":"`
+    const after = `"}]${more}}}`
+    const text = 'a'.repeat(characters - before.length - after.length)
+    return new Response(before + text + after, { headers: { 'content-type': 'application/json' } })
   }
 
   test('is listed up to its last character', async () => {
