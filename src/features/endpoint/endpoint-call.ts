@@ -14,7 +14,7 @@ import { asBuffer } from '../../storage/bytes.ts'
 import type { AuthorizedCall } from '../gateway/authorized-call.ts'
 import { askedAs } from '../gateway/connection-status.ts'
 import { forward, sessionOwnerOf } from '../gateway/forward.ts'
-import { repeatsBody } from '../gateway/forwarded-headers.ts'
+import { isForwarded } from '../gateway/forwarded-headers.ts'
 import type { Message } from '../gateway/message.ts'
 import { isEventStream } from '../gateway/relayed-stream.ts'
 import type { Definition } from '../gateway/tool-requests.ts'
@@ -146,19 +146,15 @@ interface HeaderOptions {
 }
 
 /**
- * The client's headers without those that belong to its session with the endpoint, and with those of the server's era.
- * Those that repeat the body are ours: the body is another by now.
+ * The client's headers that are forwarded in the server's era. Those that name a session are the server's own, and those
+ * that repeat the body are ours: the body is another by now.
  */
 function headersFor(headers: Headers, { method, era, own, definition, params }: HeaderOptions): Headers {
-  const made = new Headers(headers)
-  headers.forEach((_, name) => {
-    if (name === 'mcp-session-id' || repeatsBody(name)) made.delete(name)
+  const made = new Headers()
+  headers.forEach((value, name) => {
+    if (isForwarded(name, 'handshake') && name !== 'mcp-protocol-version') made.set(name, value)
   })
-  if (era === 'handshake') {
-    // That of the server's own session is sent.
-    made.delete('mcp-protocol-version')
-    return made
-  }
+  if (era === 'handshake') return made
   for (const [name, value] of Object.entries(statelessHeaders(method))) made.set(name, value)
   if (own !== undefined) made.set('mcp-name', headerText(own))
   for (const [name, value] of repeatedArguments(definition, params)) made.set(`mcp-param-${name}`, headerText(value))

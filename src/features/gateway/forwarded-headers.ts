@@ -37,7 +37,7 @@ export function forwardedHeaders(
  * were compared with the body (message.ts). In the handshake era they are unchecked, and a server might still trust
  * them. `Mcp-Session-Id` is never copied: the client's value is sealed, and the upstream's comes in `more`.
  */
-function isForwarded(name: string, era: Message['era']): boolean {
+export function isForwarded(name: string, era: Message['era']): boolean {
   // W3C Trace Context: with tracing on, our own span takes its place (`upstream/traced-upstream.ts`).
   if (name === 'last-event-id' || name === 'traceparent' || name === 'tracestate') return true
   if (!name.startsWith('mcp-') || name === 'mcp-session-id') return false
@@ -45,6 +45,6 @@ function isForwarded(name: string, era: Message['era']): boolean {
 }
 
 /** By a name in lower case. */
-export function repeatsBody(name: string): boolean {
+function repeatsBody(name: string): boolean {
   return name === 'mcp-method' || name === 'mcp-name' || name.startsWith('mcp-param-')
 }
