@@ -18,7 +18,7 @@ export interface RecordsDeps extends SharedParts {
 }
 
 /** The hash of arguments would let others try which arguments somebody called with. */
-export const seesArguments = ({ caller: { operator, userId } }: RequestContext, call: RecordedCall): boolean =>
+const seesArguments = ({ caller: { operator, userId } }: RequestContext, call: RecordedCall): boolean =>
   operator || call.userId === userId
 
 /** A call as its reader may have it. */
