@@ -37,6 +37,8 @@ class SocketConnection implements HttpConnection {
   #receiver: ResponseHandler | undefined
   /** Bytes of the request that the socket has not accepted yet. */
   #unsent: Buffer | undefined
+  /** Whether some of the request is written, or about to be: before that, nothing may answer it. */
+  #hasBegun = false
   /** Received bytes that wait for the owner's share of time; until then the socket is paused. */
   #waiting: Buffer | undefined
   /** Nothing follows the piece that is being read: more bytes after a response would be those of the next one. */
@@ -61,9 +63,10 @@ class SocketConnection implements HttpConnection {
   start(bytes: Buffer, receiver: ResponseHandler): Abort {
     this.#receiver = receiver
     this.#parser.restart()
+    this.#unsent = bytes
+    this.#hasBegun = false
     // Looking up the name may have taken seconds, although a connection is open.
-    if (this.#isReady) this.#whenAllowed(() => this.#write(bytes))
-    else this.#unsent = bytes
+    if (this.#isReady) this.#sendWhenAllowed(receiver)
     return () => {
       if (this.#receiver !== receiver) return
       this.#receiver = undefined
@@ -107,15 +110,13 @@ class SocketConnection implements HttpConnection {
       bytes.carry(chunk.length)
       this.#receive(chunk)
     }
-    let hasBegun = false
     // Nothing is sent before this: the certificate has been verified for the name. Called again, after the request was
     // sent, for a server that renegotiates.
     const handshake = (_: Bun.Socket, isDone: boolean, problem: Error | null) => {
       this.#handshake.end(this.#receiver)
       encrypted.reload({ socket: { data: received } })
       if (!isDone || problem !== null) this.#fail(new CertificateError(problem))
-      else if (!hasBegun) this.#begin()
-      hasBegun = true
+      else if (!this.#isReady) this.#begin()
     }
     const [encrypted, secured] = socket.upgradeTLS({ tls, socket: { ...this.#handlers(), data, handshake } })
     this.#socket = secured
@@ -128,7 +129,7 @@ class SocketConnection implements HttpConnection {
       data: (_, chunk) => this.#receive(chunk),
       drain: () => {
         // With TLS it is called at the end of the handshake too, whatever the certificate was.
-        if (this.#isReady && this.#unsent !== undefined) this.#write(this.#unsent)
+        if (this.#hasBegun) this.#write()
       },
       end: () => this.#onEnd(),
       close: () => {
@@ -141,24 +142,26 @@ class SocketConnection implements HttpConnection {
 
   #begin(): void {
     this.#connected()
-    this.#whenAllowed(() => this.#send())
+    this.#isReady = true
+    if (this.#receiver !== undefined) this.#sendWhenAllowed(this.#receiver)
   }
 
-  #whenAllowed(act: () => void): void {
-    const allowed = this.#receiver?.mayBegin()
-    if (allowed === undefined) act()
+  #sendWhenAllowed(receiver: ResponseHandler): void {
+    const send = () => {
+      this.#hasBegun = true
+      this.#write()
+    }
+    // Meanwhile the exchange may have ended, and another one may have the connection.
+    const ifItIsThis = (act: () => void) => {
+      if (this.#receiver === receiver && !this.#isClosed) act()
+    }
+    const allowed = receiver.mayBegin()
+    if (allowed === undefined) ifItIsThis(send)
     else
       allowed.then(
-        () => {
-          if (!this.#isClosed) act()
-        },
-        (error) => this.#fail(error),
+        () => ifItIsThis(send),
+        (error) => ifItIsThis(() => this.#fail(error)),
       )
-  }
-
-  #send(): void {
-    this.#isReady = true
-    if (this.#unsent !== undefined && !this.#isClosed) this.#write(this.#unsent)
   }
 
   /** The attempt to connect has ended, one way or the other. */
@@ -168,7 +171,9 @@ class SocketConnection implements HttpConnection {
     this.#handshake.end()
   }
 
-  #write(bytes: Buffer): void {
+  #write(): void {
+    const bytes = this.#unsent
+    if (bytes === undefined) return
     this.#receiver?.onWrite()
     const written = this.#socket?.write(bytes) ?? 0
     this.#unsent = written < bytes.length ? bytes.subarray(Math.max(written, 0)) : undefined
@@ -214,6 +219,10 @@ class SocketConnection implements HttpConnection {
     // Bytes outside an exchange.
     if (this.#receiver === undefined) {
       this.close()
+      return
+    }
+    if (!this.#hasBegun) {
+      this.#fail(new Error('it answers before it is asked'))
       return
     }
     const read = this.#parser.read(chunk)

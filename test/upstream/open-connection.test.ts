@@ -113,3 +113,51 @@ test('an exchange whose owner has no memory for bytes that wait is aborted', asy
   const { received, outcome } = await exchange(answer, { pace: slow(readAtOnceBytes / 2) })
   expect([outcome, received.length < body.length]).toEqual(['left', true])
 })
+
+test('an answer before the request is written is none, on a connection that is kept, and the request is never sent', async () => {
+  const ok = `${head('content-length: 2\r\n')}{}`
+  let asked = 0
+  const server = Promise.withResolvers<Bun.Socket>()
+  using listening = Bun.listen({
+    hostname: '127.0.0.1',
+    port: 0,
+    socket: {
+      open: (socket) => server.resolve(socket),
+      data(socket) {
+        asked += 1
+        socket.write(ok)
+      },
+    },
+  })
+  const left = Promise.withResolvers<void>()
+  const connection = openConnection(
+    { address: '127.0.0.1', port: listening.port, certified: undefined },
+    { connected() {}, leave: () => left.resolve(), keep: () => true },
+  )
+  /** How an exchange ends, and how often it began to write. */
+  const exchanged = (mayBegin: () => Promise<void> | undefined) => {
+    const ended = Promise.withResolvers<string>()
+    let written = 0
+    connection.start(request, {
+      ...unhurried,
+      mayBegin,
+      onWrite() {
+        written += 1
+      },
+      onHead() {},
+      onData() {},
+      onEnd: () => ended.resolve(`answered, ${written} written`),
+      onError: ({ message }) => ended.resolve(`${message}, ${written} written`),
+    })
+    return ended.promise
+  }
+  expect(await exchanged(() => undefined)).toBe('answered, 1 written')
+  const isAllowed = Promise.withResolvers<void>()
+  const second = exchanged(() => isAllowed.promise)
+  const socket = await server.promise
+  socket.write(ok)
+  expect(await second).toBe('it answers before it is asked, 0 written')
+  isAllowed.resolve()
+  await left.promise
+  expect(asked).toBe(1)
+})
