@@ -11,9 +11,16 @@ const hashedTextBytesMax = 256
 const [quote, backslash, lineEnd, colon, comma] = [0x22, 0x5c, 0x0a, 0x3a, 0x2c]
 const [openArray, closeArray, openObject, closeObject] = [0x5b, 0x5d, 0x7b, 0x7d]
 
+export interface ValuesOfAll {
+  readonly max: number
+  values: number
+}
+
 interface CountedLines extends Counted {
   /** Lines outside of strings, of which each event of a stream has some; as many as values if left out. */
   readonly linesMax?: number
+  /** Counts the values of several texts together. */
+  readonly all?: ValuesOfAll
 }
 
 /**
@@ -21,7 +28,7 @@ interface CountedLines extends Counted {
  * outside of strings. A line end is in no string, so that a quote elsewhere in an event stream hides one line at most.
  * The function adds bytes, and says in words that continue a sentence which bound is exceeded; undefined while none is.
  */
-export function createPartsCounter({ depthMax, keysMax, valuesMax, linesMax = valuesMax }: CountedLines) {
+export function createPartsCounter({ depthMax, keysMax, valuesMax, linesMax = valuesMax, all }: CountedLines) {
   let [keys, values, depth, lines] = [0, 0, 0, 0]
   let isInString = false
   let isEscaped = false
@@ -54,6 +61,7 @@ export function createPartsCounter({ depthMax, keysMax, valuesMax, linesMax = va
   }
 
   return (bytes: Uint8Array): string | undefined => {
+    const before = values
     for (const byte of bytes) {
       if (isInString) addInString(byte)
       else addOutside(byte)
@@ -62,6 +70,9 @@ export function createPartsCounter({ depthMax, keysMax, valuesMax, linesMax = va
     }
     if (lines > linesMax) return `has more than ${linesMax} lines`
     if (keys > keysMax) return `has more than ${keysMax} keys`
-    return values > valuesMax ? `has more than ${valuesMax} values` : undefined
+    if (values > valuesMax) return `has more than ${valuesMax} values`
+    if (all === undefined) return undefined
+    all.values += values - before
+    return all.values > all.max ? `has more than ${all.max} values in all` : undefined
   }
 }

@@ -9,7 +9,7 @@ import { type ConnectionStatus, ServerInfo } from '../model/connection.ts'
 import { ownClientInfo, statelessRevision } from '../model/mcp.ts'
 import { validatorOf } from '../schema/check.ts'
 import { cutText } from '../schema/cut-text.ts'
-import { createPartsCounter } from '../schema/json-parts.ts'
+import { createPartsCounter, type ValuesOfAll } from '../schema/json-parts.ts'
 import { toResponse, type Upstream, UpstreamError, type UpstreamRequest } from './upstream.ts'
 
 /** Contract 6.4: time that postern waits for the server of a new connection when it contacts it first. Past it: the connection is created with the state `error`. */
@@ -21,6 +21,8 @@ const initializeDepthMax = 64
 const greetingPartsMax = 2000
 /** Ours: the same of a response to an introspection, such as a page of tools. Past it: a warning, or 502. */
 const listedPartsMax = 30_000
+/** Ours: values in all pages of an introspection, as many as a body that writes a server may have; they are checked in one piece. Past it: a warning, or 502. */
+const introspectedValuesMax = 50_000
 /** Characters of an error by which a server refuses to say what it has. Past it: cut. */
 export const serverErrorCharsMax = 200
 /**
@@ -99,7 +101,12 @@ export async function initializeServer<T>(
   initialization: Initialization<T>,
 ): Promise<Initialized<T>> {
   const { timeoutMs, requests, bytes } = initialization.bounds
-  const left = { deadline: AbortSignal.timeout(timeoutMs), requests, bytes }
+  const left = {
+    deadline: AbortSignal.timeout(timeoutMs),
+    requests,
+    bytes,
+    all: { max: introspectedValuesMax, values: 0 },
+  }
   const first = await connectClient(upstream, initialization, left, 'legacy')
   if ('result' in first || !first.isRefusal || first.wantsAuthorization) return first
   const second = await connectClient(upstream, initialization, left, { pin: statelessRevision })
@@ -110,7 +117,7 @@ export async function initializeServer<T>(
 async function connectClient<T>(
   upstream: Upstream,
   { url, headers, asking: { holder, via }, bounds, ask }: Initialization<T>,
-  left: { readonly deadline: AbortSignal; requests: number; bytes: number },
+  left: Left & { readonly deadline: AbortSignal; requests: number },
   mode: 'legacy' | { readonly pin: string },
 ): Promise<Initialized<T>> {
   const { Client, ProtocolError, StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client')
@@ -200,6 +207,12 @@ export function shortened(text: string): string {
 /** A server's answer is not what was asked for. The message is for people. */
 export class IntrospectionError extends Error {}
 
+/** The rest of the bounds of all responses. */
+interface Left {
+  bytes: number
+  readonly all: ValuesOfAll
+}
+
 /**
  * Fails the body when `left` is used up, or when it has more parts than JSON may have here, which the package would
  * build before anybody could count them. Passes it on in pieces of `probeBytesAtOnce` with the event loop yielded in
@@ -207,12 +220,12 @@ export class IntrospectionError extends Error {}
  */
 function limitFetch(
   response: Response,
-  { left, partsMax }: { readonly left: { bytes: number }; readonly partsMax: number },
+  { left, partsMax }: { readonly left: Left; readonly partsMax: number },
   onTooMuch: (reason?: string) => void,
 ): Response {
   if (response.body === null) return response
   const bounds = { keysMax: Math.min(partsMax, rpcKeysMax), valuesMax: partsMax }
-  const parts = createPartsCounter({ depthMax: initializeDepthMax, ...bounds })
+  const parts = createPartsCounter({ depthMax: initializeDepthMax, ...bounds, all: left.all })
   const body = response.body.pipeThrough(
     new TransformStream<Uint8Array, Uint8Array>({
       async transform(chunk, controller) {

@@ -13,8 +13,14 @@ const tool = (name: unknown, inputSchema = '{"type":"object"}') =>
   `{"name":${JSON.stringify(name)},"inputSchema":${inputSchema}}`
 const nested = (depth: number) => `{"type":"object","a":${'['.repeat(depth)}${']'.repeat(depth)}}`
 
-/** The introspection of a server that answers `tools/list` so, and has two resources. A text is its tools. */
-async function introspected(list: string | { status: number } | { error: object }, serverInfo: object = {}) {
+/**
+ * The introspection of a server that answers `tools/list` so, and has two resources. A text is its tools, and several
+ * are pages of them.
+ */
+async function introspected(
+  list: string | readonly string[] | { status: number } | { error: object },
+  serverInfo: object = {},
+) {
   const sent: string[] = []
   const found = await introspectServer(
     {
@@ -36,6 +42,11 @@ async function introspected(list: string | { status: number } | { error: object 
         }
         if (message.method === 'resources/list') return reply(`"result":{"resources":${JSON.stringify(resources)}}`)
         if (typeof list === 'string') return reply(`"result":{"tools":[${list}]}`)
+        if ('length' in list) {
+          const page = Number(message.params?.cursor ?? 0)
+          const next = page + 1 < list.length ? `,"nextCursor":"${page + 1}"` : ''
+          return reply(`"result":{"tools":[${list[page]}]${next}}`)
+        }
         return 'status' in list ? { ...none, ...list } : reply(`"error":${JSON.stringify(list.error)}`)
       },
     },
@@ -46,6 +57,15 @@ async function introspected(list: string | { status: number } | { error: object 
 }
 const resources = [{ name: 'one', uri: 'file:///one' }]
 const problemOf = async (list: Parameters<typeof introspected>[0]) => (await introspected(list)).found.problems.join()
+
+test('the pages of a server have so many values together', async () => {
+  const page = (name: string) => tool(name, `{"type":"object","a":[${'[],'.repeat(10_000)}[]]}`)
+  const { found } = await introspected([page('a'), page('b')])
+  expect(found.introspected.tools).toHaveLength(2)
+  expect(await problemOf([page('a'), page('b'), page('c')])).toBe(
+    'What the server sent has more than 50000 values in all',
+  )
+})
 
 test('the definitions of a server are kept as a write would have them', async () => {
   const deepest = nested(jsonDepthMax - 4)
