@@ -23,6 +23,8 @@ const recordedAnswersMax = 5000
 
 /** Decoded records of the directory (servers, namespaces, memberships, keys). Past it: read again. */
 const directoryCacheBytesMax = 16 * 2 ** 20
+/** Memory of a signing key that is ready to sign. */
+const signingKeyBytes = 2048
 /** Memory of a decoded record, such as an API key, besides its texts and policy. */
 const recordBytes = 512
 
@@ -129,6 +131,7 @@ function createSnapshot(
         'signing keys',
         () => signingKeysKey,
         (sealed) => keyRing(readSigningKeys(sealed, sealingKey)),
+        ({ all }) => signingKeyBytes * all.length,
       ),
     /**
      * Whether a token, or one of those that it was minted with, was revoked. A token may have 150 of these, which all

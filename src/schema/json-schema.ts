@@ -9,7 +9,7 @@ import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.
 import addFormats from 'ajv-formats'
 import { schemaStepsMax } from '../limits.ts'
 import { cutText } from './cut-text.ts'
-import { compile, patternProblem } from './patterns.ts'
+import { compile, isFound, patternProblem } from './patterns.ts'
 import {
   applicationSteps,
   countedSchema,
@@ -69,7 +69,7 @@ export function patternOf(pattern: string, budget: Pick<Budget, 'left'> = { left
     size,
     test(text: string): boolean {
       budget.left -= size * (text.length + 1)
-      return budget.left >= 0 && (program?.test(text) ?? true)
+      return budget.left >= 0 && (program === undefined || isFound(program, text))
     },
     // ajv identifies a pattern by this text.
     toString: () => pattern,

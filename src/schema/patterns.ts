@@ -11,8 +11,11 @@ import { rangesOf } from './pattern-ranges.ts'
 
 /** Cost of compiling a pattern. Past it: as for `sliceCost`. */
 const patternCostToCompile = 60_000
-/** Compiled patterns, in instructions of about a hundred bytes; four ranges count as one. Past it: compiled again. */
-const patternsKeptSizeMax = 200_000
+/**
+ * Compiled patterns, in instructions of a hundred to five hundred bytes; four ranges count as one. Past it: compiled
+ * again.
+ */
+const patternsKeptSizeMax = 50_000
 
 interface Compiled {
   readonly program: RE2JS
@@ -20,7 +23,7 @@ interface Compiled {
   readonly ranges: number
 }
 
-/** Compiled patterns, bounded by the size of their programs: one with a thousand instructions takes 100 kB. */
+/** Compiled patterns, bounded by the size of their programs. */
 const compiled = new LRUCache<string, Compiled>({
   maxSize: patternsKeptSizeMax,
   sizeCalculation: ({ size, ranges }) => size + Math.ceil(ranges / 4) + 20,
@@ -38,7 +41,15 @@ export function compile(pattern: string): Compiled {
 
 /** Searches the text: the pattern is not anchored. Throws if the pattern is invalid. */
 export function matches(pattern: string, text: string): boolean {
-  return compile(pattern).program.test(text)
+  return isFound(compile(pattern).program, text)
+}
+
+/**
+ * Whether a pattern matches anywhere in a text. Not by `test`: its automaton may take thirty megabytes for a pattern of
+ * twenty characters, by the texts that it was asked about, and stays with the program.
+ */
+export function isFound(program: RE2JS, text: string): boolean {
+  return program.matcher(text).find()
 }
 
 /**
