@@ -25,7 +25,7 @@ export async function check(
   if (problems.length > 0) throw new CommandError(fixtureProblemsText(problems))
   // `serve` imports this file too and does not need the checker of schemas.
   const { lintMocks } = await import('../features/mocks/warnings.ts')
-  const { fixtureWarnings, looksIgnored } = await import('../maintenance/seed/warnings.ts')
+  const { fixtureWarnings, looksIgnored } = await import('../maintenance/seed/fixture-warnings.ts')
   const advice = lintMocks(fixtures)
   const wrong = advice.filter(({ isWrong }) => isWrong).map(({ line }) => line)
   const neighbours = folders.flatMap((folder) => readdirSync(folder).map((name) => join(folder, name)))
