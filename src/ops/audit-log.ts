@@ -32,16 +32,18 @@ export function openAuditLog(folder: string, options: LogOptions) {
   /** Acts that were done and have no line yet. No act is begun before their lines are written, so they are few. */
   let owed: Entry[] = []
 
+  function requireWritable(): void {
+    if (!log.hasFailed && owed.length === 0) return
+    log.write([...owed, { event: 'log.failed', fields: {} }])
+    owed = []
+  }
+
   return {
     path,
     /** Throws StoreError `unavailable` if the disk has room for revocations only: for acts that write a line alone. */
     requireRoom: () => log.requireRoom(),
     /** Asked before an act. Writes lines that are owed; throws StoreError `unavailable` while none can be written. */
-    requireWritable() {
-      if (!log.hasFailed && owed.length === 0) return
-      log.write([...owed, { event: 'log.failed', fields: {} }])
-      owed = []
-    },
+    requireWritable,
     /** Before an act: resolves when the line is in the file. Refuse the act if it rejects: StoreError `unavailable`. */
     record: (event: string, fields: AuditFields) =>
       log.add(event, fields).catch((error: unknown) => {
@@ -63,9 +65,9 @@ export function openAuditLog(folder: string, options: LogOptions) {
       log.add(event, { userId: caller.userId, keyId: caller.keyId, ...fields }).catch(options.onFailure)
     },
     /** Reopens the file after a rotation, without waiting for the next entry. */
-    reopen: () => log.reopen(),
+    reopen: () => log.reopen(requireWritable),
     close() {
-      log.close()
+      log.close(requireWritable)
       lock.close()
     },
   }

@@ -88,6 +88,10 @@ export class CallLog {
       this.#log.requireRoom()
       this.#roomyAt = now
     }
+    this.#tellLost()
+  }
+
+  #tellLost(): void {
     if (this.#lost > 0) this.#log.write([{ event: 'calls.lost', fields: { count: this.#lost } }])
     this.#lost = 0
   }
@@ -126,10 +130,10 @@ export class CallLog {
 
   /** Opens the file of this name, if another one was moved there or the file was moved away. */
   reopen(): void {
-    this.#log.reopen()
+    this.#log.reopen(() => this.#tellLost())
   }
 
   close(): void {
-    this.#log.close()
+    this.#log.close(() => this.#tellLost())
   }
 }

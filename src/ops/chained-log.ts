@@ -90,14 +90,16 @@ export class ChainedLog {
     return new StoreError(kind, `${this.#options.name} cannot be written: ${(cause as Error).message}`, { cause })
   }
 
-  /** Opens the file of this name, if another one was moved there or the file was moved away. */
-  reopen(): void {
-    try {
+  /**
+   * Opens the file of this name, if another one was moved there or the file was moved away. `settle` writes lines that
+   * could not be written before.
+   */
+  reopen(settle: () => void): void {
+    this.#attempt(() => {
       this.#file.reopen()
       this.#file.continue()
-    } catch (error) {
-      this.#options.onFailure(error)
-    }
+      settle()
+    })
   }
 
   flush(): void {
@@ -112,15 +114,21 @@ export class ChainedLog {
     }
   }
 
-  close(): void {
+  /** `settle`: as in `reopen`. Without another act, nothing would write these lines any more. */
+  close(settle: () => void): void {
     this.#writeCounts(true)
     this.flush()
+    this.#attempt(settle)
+    this.#attempt(() => this.#file.continue())
+    this.#file.close()
+  }
+
+  #attempt(act: () => void): void {
     try {
-      this.#file.continue()
+      act()
     } catch (error) {
       this.#options.onFailure(error)
     }
-    this.#file.close()
   }
 
   #append(entries: readonly Entry[]): void {

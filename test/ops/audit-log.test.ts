@@ -319,6 +319,26 @@ test('a line without its hash is none that a crash left, wherever it stands', as
   expect(verify([...lines.slice(0, -1), last.slice(0, 60)])).toMatchObject({ openEnd: '3', problems: [] })
 })
 
+test('what was done and could not be recorded is written when the log is reopened or closed, too', async () => {
+  for (const how of ['reopen', 'close'] as const) {
+    using place = workplace()
+    const audit = openAuditLog(place.folder, { clock, onFailure: () => {} })
+    await audit.record('thing.happened', {})
+    const path = join(place.folder, 'audit.jsonl')
+    rmSync(path)
+    mkdirSync(path)
+    await expect(audit.recordDone('thing.done', { what: 'x' })).rejects.toThrow()
+    rmSync(path, { recursive: true })
+    audit[how]()
+    if (how === 'reopen') audit.close()
+    expect(linesOf(place.folder).map((line) => JSON.parse(line))).toMatchObject([
+      { event: 'log.continued' },
+      { event: 'thing.done', what: 'x' },
+      { event: 'log.failed' },
+    ])
+  }
+})
+
 test('what was done and cannot be recorded is not said to be undone, and nothing more is done until it can be', async () => {
   using place = workplace()
   const failures: unknown[] = []

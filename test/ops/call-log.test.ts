@@ -49,7 +49,7 @@ test('calls that cannot be written whole are not said to be, and the next proces
 test('a file that is moved away then is continued after the calls that are in it', () => {
   const path = join(folder, 'moved.jsonl')
   expect(recordOnFullDisk(path, 'moved').at(-1)).toEqual(['fulfilled'])
-  expect(linesOf(path).map((line) => JSON.parse(line).seq)).toEqual([6, 7])
+  expect(linesOf(path).map((line) => JSON.parse(line).seq)).toEqual([6, 7, 8])
   expect(problemsOf(`${path}.1`, path)).toEqual([])
 })
 
@@ -134,6 +134,31 @@ test('while the record cannot be written no call is begun, and then it says how 
     { event: 'call', tool: 'three' },
   ])
   expect(problemsOf(`${path}.1`, path)).toEqual([])
+})
+
+test('the number of missing lines is written when the record is reopened or closed, too, where it can be', async () => {
+  for (const how of ['reopen', 'close'] as const) {
+    const path = join(folder, `lost-${how}.jsonl`)
+    const failures: unknown[] = []
+    let free = freeBytesMin
+    const log = new CallLog(path, {
+      clock: clockOf(() => 0),
+      onFailure: (error) => failures.push(error),
+      free: () => free,
+    })
+    log.begin()
+    free = 0
+    await expect(log.record({ tool: 'x' } as CallRecord)).rejects.toThrow()
+    // It is still full: nothing is written, and nothing forgotten.
+    log.reopen()
+    expect(readFileSync(path, 'utf8')).toBe('')
+    free = freeBytesMin
+    log[how]()
+    expect(linesOf(path).map((line) => JSON.parse(line))).toMatchObject([{ event: 'calls.lost', count: 1 }])
+    expect(failures).toHaveLength(1)
+    if (how === 'reopen') log.close()
+    expect(linesOf(path)).toHaveLength(1)
+  }
 })
 
 test('calls that end when the disk is full leave it to revocations, and are counted', async () => {

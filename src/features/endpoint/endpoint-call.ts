@@ -42,7 +42,8 @@ export interface Target {
 export async function sendCall(deps: EndpointDeps, asked: EndpointRequest, target: Target): Promise<Response> {
   const { message, owner } = asked
   const { namespace, connectionId } = target.connection
-  const own = deps.underWay.send(owner, message.id, { namespace, connectionId })
+  const ref = { namespace, connectionId }
+  const own = deps.underWay.send(owner, message.id, { ref, server: serverOf(target.connection) })
   const call = callOf(deps, asked, target, JSON.stringify(own))
   let isOpen = false
   try {
@@ -85,6 +86,8 @@ export async function sendCancellation(deps: EndpointDeps, asked: EndpointReques
   const sent = requestId === undefined ? undefined : deps.underWay.sent(owner, requestId)
   if (sent === undefined) return accepted()
   const connection = await deps.authorizer.requireConnection(asked.context, 'execute', sent.ref)
+  // Another server has the connection's name by now.
+  if (serverOf(connection) !== sent.server) return accepted()
   const named = { path: ['params', 'requestId'], own: sent.id }
   await sendCall(deps, asked, { connection, era: message.era, named })
   return accepted()

@@ -17,6 +17,8 @@ const answeredKnownMax = 20_000
 /** A call of a client that a server has. */
 export interface SentCall {
   readonly ref: ConnectionRef
+  /** A hash of how the server was asked, as of `AskedClient`. */
+  readonly server: string
   /** The id under which the server has it. */
   readonly id: string
 }
@@ -45,11 +47,11 @@ export function createUnderWay(key: Buffer) {
 
   return {
     /** A new id for a client's call. `owner`: the client's session, or else its caller. */
-    send(owner: string, id: RpcId, ref: ConnectionRef): string {
+    send(owner: string, id: RpcId, { ref, server }: Omit<SentCall, 'id'>): string {
       count += 1
       const own = `${beginning}.${count.toString(36)}`
       if (id === null) return own
-      calls.set(nameOf(owner, id), { ref, id: own })
+      calls.set(nameOf(owner, id), { ref, server, id: own })
       // A Map has its oldest key first.
       const [oldest] = calls.keys()
       if (calls.size > callsKnownMax && oldest !== undefined) calls.delete(oldest)

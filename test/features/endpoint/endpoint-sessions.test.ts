@@ -173,7 +173,7 @@ test('its question reaches the client under an id that nobody guesses, and one r
   expect(seen.filter(({ body }) => body.result !== undefined)).toHaveLength(1)
 })
 
-test('a reply does not reach another server that has the name of the one that asked', async () => {
+test('neither a reply nor a cancellation reaches another server that has the name of the one that has the call', async () => {
   const session = await greet()
   const events = eventsOf(await post(call(7), session))
   await events.next()
@@ -187,8 +187,11 @@ test('a reply does not reach another server that has the name of the one that as
   expect((await change('DELETE')).status).toBe(200)
   platform.now += 1000
   expect((await change('PUT', { mcpUrl: `http://127.0.0.1:${upstream.port}/mcp?other` })).status).toBe(201)
+  const before = seen.length
   expect((await post({ id: String(question?.id), result: { action: 'accept' } }, session)).status).toBe(202)
-  expect(seen.filter(({ body }) => body.result !== undefined)).toEqual([])
+  const cancel = { method: 'notifications/cancelled', params: { requestId: 7, reason: 'private' } }
+  expect((await post(cancel, session)).status).toBe(202)
+  expect(seen.slice(before)).toEqual([])
   await events.return(undefined)
 })
 
