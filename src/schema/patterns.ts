@@ -9,8 +9,9 @@ import { RE2JS } from 're2js'
 import * as limits from '../limits.ts'
 import { rangesOf } from './pattern-ranges.ts'
 
-/** Cost of compiling a pattern. Past it: as for `sliceCost`. */
+/** Cost of compiling a pattern, and of each of its ranges and instructions. Past it: as for `sliceCost`. */
 const patternCostToCompile = 60_000
+const rangeCostToCompile = 30
 /**
  * Compiled patterns, in instructions of a hundred to five hundred bytes; four ranges count as one. Past it: compiled
  * again.
@@ -58,12 +59,12 @@ export function isFound(program: RE2JS, text: string): boolean {
  */
 export function costToAsk(pattern: string, text: string): number {
   const size = compiled.peek(pattern)?.size
-  return size === undefined ? patternCostToCompile : size * (text.length + 1)
+  return size === undefined ? costToCompile(pattern) : size * (text.length + 1)
 }
 
 /** The cost of compiling a pattern, in the same unit: nothing for one that is compiled. */
 export function costToCompile(pattern: string): number {
-  return compiled.has(pattern) ? 0 : patternCostToCompile
+  return compiled.has(pattern) ? 0 : patternCostToCompile + rangesOf(pattern) * rangeCostToCompile
 }
 
 /** Totals of a policy's patterns. */

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
 import { patternRangesMax } from '../../src/limits.ts'
 import { rangesOf } from '../../src/schema/pattern-ranges.ts'
-import { patternProblem, patternsProblem } from '../../src/schema/patterns.ts'
+import { compile, patternProblem, patternsProblem } from '../../src/schema/patterns.ts'
 
 test('classes count as often as they are repeated, groups and their repetitions too', () => {
   const letters = rangesOf('\\pL')
@@ -13,12 +14,16 @@ test('classes count as often as they are repeated, groups and their repetitions 
     ['[\\pL\\pN]{2,}', 6 * letters],
     [`[${'一丂丄'.repeat(100)}]{950}`, 300 * 950],
     ['[]\\]a[:alpha:]x]{100}', 1000],
+    ['(?:()()){100}', 400],
+    ['(?:\\Q)(\\E){1000}', 2000],
+    ['a{0,1000}', 2000],
+    ['\\Qab', 2],
   ] as const)
     expect({ pattern, ranges: rangesOf(pattern) >= least }).toEqual({ pattern, ranges: true })
   for (const [pattern, most] of [
     ['^a{950}$', 960],
     ['a{3}b{4}c{5}', 15],
-    ['^(?:get|list)_[a-z]{1,30}$', 50],
+    ['^(?:get|list)_[a-z]{1,30}$', 130],
     ['^\\p{Greek}[\\w.-]{2,40}@', 1200],
     ['\\{5000}x', 10],
     ['', 0],
@@ -27,6 +32,50 @@ test('classes count as often as they are repeated, groups and their repetitions 
   // One that is not valid has some number.
   for (const pattern of ['(', ')', '[', '[^', '[\\', '\\', 'a{', '{9}', ')))((('])
     expect(rangesOf(pattern)).toBeLessThan(100)
+})
+
+test('no compiled pattern has more instructions than were counted before', () => {
+  const { pattern } = fc.letrec<{ char: string; pattern: string }>((tie) => ({
+    char: fc.constantFrom(
+      'a',
+      '.',
+      '[a-z]',
+      '[^x]',
+      '\\d',
+      '\\b',
+      '^',
+      '$',
+      '\\Q)\\E',
+      '\\Q(\\E',
+      '()',
+      '(?:)',
+      '\\pN',
+      '\\x{41}',
+    ),
+    pattern: fc.oneof(
+      { depthSize: 'small' },
+      tie('char'),
+      fc.tuple(tie('pattern'), tie('pattern')).map(([a, b]) => a + b),
+      fc.tuple(tie('pattern'), tie('pattern')).map(([a, b]) => `(?:${a}|${b})`),
+      fc
+        .tuple(tie('pattern'), fc.constantFrom('*', '+', '?', '{3}', '{0,4}', '{2,}', '{1,5}?', '*?'))
+        .map(([a, times]) => `(${a})${times}`),
+    ),
+  }))
+  fc.assert(
+    fc.property(pattern, (text) => {
+      fc.pre(rangesOf(text) < 5000)
+      let size = 0
+      try {
+        size = compile(text).size
+      } catch {
+        return
+      }
+      // Every program begins with one that fails, and ends with one that matches.
+      expect(rangesOf(text) + 2).toBeGreaterThanOrEqual(size)
+    }),
+    { numRuns: 2000 },
+  )
 })
 
 test('takes time linear in a pattern, and counts what repetitions make infinite', () => {
