@@ -1,7 +1,7 @@
 /**
  * How many ranges of characters and instructions a pattern has when its repetitions are written out. Compiling copies
- * them: `^\pL{950}` has 617,000, and took 21 ms and 15 MB; a thousand copies of 500 empty groups took 400 ms and 400 MB.
- * Counted before the pattern is compiled.
+ * them: `^\pL{950}` has 617,000, and took 21 ms and 15 MB; a thousand copies of 500 empty groups took 400 ms and
+ * 400 MB. Counted before the pattern is compiled.
  */
 
 /** The largest Unicode classes have so many ranges. */
@@ -10,7 +10,7 @@ const unicodeClassRanges = 700
 /** A group has three instructions, although it may have no characters. */
 const groupRanges = 3
 
-/** What may be left out or repeated has up to two instructions of its own: of a copy, too, whose number is not fixed. */
+/** A part that may be left out or repeated has two instructions of its own, and so has each copy of such a part. */
 const choiceRanges = 2
 
 /** The most ranges that are counted. Past it: as many as this, since larger numbers would become infinite. */
