@@ -51,8 +51,8 @@ export function schemaSize(schema: unknown): number {
 }
 
 /**
- * Ranges and instructions of a pattern that take as long to compile as a keyword: a schema has 50,000 of them at most, in
- * some 20 ms.
+ * Ranges and instructions of a pattern that take as long to compile as a keyword: a schema has 50,000 of them at most,
+ * in some 20 ms.
  */
 const rangesPerKeyword = 50
 
