@@ -1,4 +1,4 @@
-/** Makes the parts of the endpoint that the gateway's are not enough for. */
+/** Makes the parts that the endpoint of a namespace has besides those of the gateway. */
 
 import type { Every } from '../gateway/open-streams.ts'
 import { JoinedAnswers } from './joined-answers.ts'
