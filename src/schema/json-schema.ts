@@ -14,7 +14,6 @@ import {
   applicationSteps,
   countedSchema,
   type JsonSchema,
-  requireKnownReferences,
   schemaSize,
   schemaSizeMax,
   stepKeyword,
@@ -36,6 +35,8 @@ const schemaProgramSizeMax = 20_000
 export const checkedNameCharsMax = 2048
 /** Cost of a character that is held to a `format`, in the unit of patterns. Past it: as for `mockPatternCostMax`. */
 const formatCharacterCost = 10
+/** Characters of the text that make each of them cost one more: that of `url` takes the square of its length. */
+const formatCharsPerCost = 64
 /** Steps in which all errors of a value are looked for. Past it: only the first is given. */
 const schemaStepsForAllErrors = 20_000
 /** Errors in arguments that a response lists. Past it: omitted. */
@@ -112,8 +113,7 @@ export function checkOf(schema: JsonSchema, name: CheckedName, requireValid = (_
   // schema.
   const { $schema: _, $id: __, ...rest } = schema
   requireValid(rest)
-  const counted = countedSchema(rest) as JsonSchema
-  requireKnownReferences(counted)
+  const counted = countedSchema(rest)
   // The base of references such as `#/$defs/…`.
   const own = { ...counted, $id: 'tool:schema' }
   const unknown = new Set<string>()
@@ -123,9 +123,9 @@ export function checkOf(schema: JsonSchema, name: CheckedName, requireValid = (_
   if (name === 'result' && unknown.size > 0) {
     throw new UnknownPattern(`RE2 does not know the pattern ${[...unknown].join(' ')}`)
   }
-  /** Runs a check within so many steps. Throws TooCostly past them. */
-  const run = (check: ValidateFunction, value: unknown, steps: number): boolean => {
-    budget.left = mockPatternCostMax
+  /** Runs a check within so many steps, and so much left for patterns. Throws TooCostly past the steps. */
+  const run = (check: ValidateFunction, value: unknown, steps: number, left: number): boolean => {
+    budget.left = left
     budget.steps = steps
     return check(value)
   }
@@ -134,7 +134,7 @@ export function checkOf(schema: JsonSchema, name: CheckedName, requireValid = (_
     const { errors } = first
     try {
       all ??= ajv(true, budget, unknown).compile(own)
-      if (!run(all, value, schemaStepsForAllErrors)) return all.errors ?? []
+      if (!run(all, value, schemaStepsForAllErrors, budget.left) && budget.left >= 0) return all.errors ?? []
     } catch (error) {
       if (!(error instanceof TooCostly)) throw error
     }
@@ -143,7 +143,7 @@ export function checkOf(schema: JsonSchema, name: CheckedName, requireValid = (_
   return (value) => {
     try {
       if (hasLongName(value)) return `${name}: have a name of more than ${checkedNameCharsMax} characters`
-      if (run(first, value, schemaStepsMax)) return undefined
+      if (run(first, value, schemaStepsMax, mockPatternCostMax)) return undefined
       if (budget.left < 0) return `${name}: take too long to check against the patterns of the schema: send less text`
       return errorsOf(value)
         .slice(0, argumentErrorsShownMax)
@@ -236,7 +236,7 @@ function boundFormats(instance: Ajv2020, budget: Budget): void {
     const isOfDocuments = name === 'byte'
     instance.addFormat(name, (text: string) => {
       if (text.length > formatCharsMax && !isOfDocuments) return false
-      budget.left -= (text.length + 1) * (isOfDocuments ? 1 : formatCharacterCost)
+      budget.left -= (text.length + 1) * (isOfDocuments ? 1 : formatCharacterCost + text.length / formatCharsPerCost)
       return budget.left >= 0 && fits(text) === true
     })
   }

@@ -81,27 +81,50 @@ const schemas = new Set([
 const namedSchemas = new Set([
   ...['properties', 'patternProperties', '$defs', 'definitions', 'dependentSchemas', 'dependencies'],
 ])
+/** Other keywords that say something of a value, or name a schema. */
+const otherKeywords = new Set([
+  ...['type', 'enum', 'const', 'format', 'pattern', 'minLength', 'maxLength', 'multipleOf', 'nullable'],
+  ...['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'required', 'dependentRequired'],
+  ...['minItems', 'maxItems', 'uniqueItems', 'minContains', 'maxContains', 'minProperties', 'maxProperties'],
+  ...['$ref', '$dynamicRef', '$anchor', '$dynamicAnchor'],
+])
 
 /**
- * The schema with its steps in each schema within it (`stepKeyword`). Throws Error for an `$id` within, which gives
- * references another meaning.
+ * The schema with its steps in each schema within it (`stepKeyword`), and without other keywords than those of JSON
+ * Schema: references would find schemas in them whose steps are not counted. Throws Error for an `$id` within, which
+ * gives references another meaning, and for a reference that leads to no schema within.
  */
-export function countedSchema(schema: unknown): unknown {
-  if (Array.isArray(schema)) return schema.map(countedSchema)
+export function countedSchema(schema: JsonSchema): JsonSchema {
+  const all = new Set<unknown>()
+  const counted = counting(schema, all) as JsonSchema
+  requireKnownReferences(counted, all)
+  return counted
+}
+
+/** `all`: receives each schema that is counted. */
+function counting(schema: unknown, all: Set<unknown>): unknown {
+  if (Array.isArray(schema)) return schema.map((one) => counting(one, all))
   if (typeof schema !== 'object' || schema === null) return schema
   if ('$id' in schema) throw new Error('it has an $id within: refer to $defs by #/$defs/NAME')
   const counted: Record<string, unknown> = { [stepKeyword]: stepsOf(schema) }
   for (const [name, part] of Object.entries(schema)) {
-    const isNamed = namedSchemas.has(name) && typeof part === 'object' && part !== null && !Array.isArray(part)
-    if (schemas.has(name)) counted[name] = countedSchema(part)
-    else if (!isNamed) counted[name] = part
-    else counted[name] = Object.fromEntries(Object.entries(part).map(([key, one]) => [key, countedNamed(one)]))
+    if (schemas.has(name)) counted[name] = counting(part, all)
+    else if (otherKeywords.has(name)) counted[name] = part
+    else if (namedSchemas.has(name) && typeof part === 'object' && part !== null)
+      counted[name] = countingNamed(part, name, all)
   }
+  all.add(counted)
   return counted
 }
 
-/** A schema under a name; `dependencies` may have lists of names in its place. */
-const countedNamed = (part: unknown) => (Array.isArray(part) ? part : countedSchema(part))
+/** Schemas by their names; `dependencies` may have lists of names in their place. Anything else is left out. */
+function countingNamed(named: object, keyword: string, all: Set<unknown>): object {
+  const made = Object.entries(named).flatMap(([name, part]): [string, unknown][] => {
+    if (Array.isArray(part)) return keyword === 'dependencies' ? [[name, part]] : []
+    return typeof part === 'boolean' || (typeof part === 'object' && part !== null) ? [[name, counting(part, all)]] : []
+  })
+  return Object.fromEntries(made)
+}
 
 /**
  * The steps of a schema for a value as a whole (its keywords, and the names and values in them), and for each member,
@@ -119,30 +142,31 @@ export function stepsOf(schema: object): readonly [whole: number, each: number] 
   ]
 }
 
-/** Throws Error for a reference that does not lead to a schema within this one: its steps would not be counted. */
-export function requireKnownReferences(schema: JsonSchema): void {
-  const waiting: unknown[] = [schema]
-  for (let part = waiting.pop(); part !== undefined; part = waiting.pop()) {
-    if (typeof part !== 'object' || part === null) continue
-    const { $ref, $dynamicRef } = part as Record<string, unknown>
-    for (const reference of stepKeyword in part ? [$ref, $dynamicRef] : [])
-      if (typeof reference === 'string' && !isKnownReference(schema, reference))
+/** Throws Error for a reference that does not lead to one of all counted schemas: its steps would not be counted. */
+function requireKnownReferences(schema: JsonSchema, all: ReadonlySet<unknown>): void {
+  const parts = [...all] as Record<string, unknown>[]
+  const anchors = new Set(parts.flatMap(({ $anchor, $dynamicAnchor }) => [$anchor, $dynamicAnchor]))
+  for (const { $ref, $dynamicRef } of parts)
+    for (const reference of [$ref, $dynamicRef]) {
+      if (typeof reference !== 'string') continue
+      const isAnchor = /^#[^/]/.test(reference)
+      const target = isAnchor ? undefined : targetOf(schema, reference)
+      const isKnown = isAnchor ? anchors.has(reference.slice(1)) : typeof target === 'boolean' || all.has(target)
+      if (!isKnown)
         throw new Error(`its reference ${JSON.stringify(reference.slice(0, 100))} leads to no schema within it`)
-    waiting.push(...Object.values(part).filter((one) => typeof one === 'object'))
-  }
+    }
 }
 
-function isKnownReference(schema: JsonSchema, reference: string): boolean {
-  // An anchor, which only schemas have.
-  if (/^#[^/]/.test(reference)) return true
-  if (reference !== '#' && !reference.startsWith('#/')) return false
+/** The value at a JSON pointer in a fragment; undefined if there is none. */
+function targetOf(schema: JsonSchema, reference: string): unknown {
+  if (reference !== '#' && !reference.startsWith('#/')) return undefined
   let target: unknown = schema
   for (const part of reference.split('/').slice(1)) {
     const name = decodedPart(part)
     const isThere = typeof target === 'object' && target !== null && name !== undefined && Object.hasOwn(target, name)
     target = isThere ? (target as Record<string, unknown>)[name] : undefined
   }
-  return typeof target === 'boolean' || (typeof target === 'object' && target !== null && stepKeyword in target)
+  return target
 }
 
 /** A part of a JSON pointer in a URI fragment (RFC 6901, 6); undefined if it cannot be decoded. */

@@ -237,6 +237,64 @@ test('a schema is compiled once for its content', () => {
   expect(compiled({ ...schema(), required: ['once'] }).cost).toBeGreaterThan(first.cost)
 })
 
+/** Schemas that double at each level, so that 40 levels would take years. */
+const doubling = (refer: (level: number) => object, more: (level: number) => object = () => ({})) =>
+  times(40, (level) => ({ ...more(level), ...(level > 0 && { anyOf: [refer(level - 1), refer(level - 1)] }) }))
+
+describe('steps cannot be escaped', () => {
+  const named = (all: object[], name: (level: number) => string) =>
+    Object.fromEntries(all.map((one, level) => [name(level), one]))
+  const at = (pointer: string) => (level: number) => ({ $ref: `${pointer}${level}` })
+  const free = { 'x-postern-step': [-1e15, 0] }
+
+  test('by a schema that says itself how many it takes', () => {
+    const $defs = named(
+      doubling(at('#/$defs/d'), () => free),
+      (level) => `d${level}`,
+    )
+    const check = checkOf({ $defs, properties: { a: { $ref: '#/$defs/d39' } } }, 'arguments')
+    expect(check({ a: 1 })).toContain('too large to check')
+  })
+
+  test.each([
+    ['an unknown keyword', (all: object) => all],
+    ['the names of dependencies', (all: object) => ({ dependentRequired: all })],
+    ['a value', (all: object) => ({ const: all })],
+    ['an annotation', (all: object) => ({ default: all })],
+  ])('by schemas in %s', (_, placed) => {
+    const anchored = doubling(at('#d'), (level) => ({ ...free, $anchor: `d${level}` }))
+    const pointed = placed({ u: { $anchor: 'd39' } })
+    const path = Object.keys(pointed)[0] === 'u' ? '#/u' : `#/${Object.keys(pointed)[0]}/u`
+    for (const [all, $ref] of [
+      [named(anchored, (level) => `u${level}`), '#d39'],
+      [
+        named(
+          doubling(at('#/u'), () => free),
+          (level) => `u${level}`,
+        ),
+        `${path}39`,
+      ],
+    ] as const)
+      expect(() => checkOf({ ...placed(all), properties: { a: { $ref } } }, 'arguments')).toThrow('leads to no schema')
+  })
+
+  test('by the names of properties, or of what depends on them', () => {
+    for (const keyword of ['properties', 'dependentSchemas']) {
+      const names = { ...free, $anchor: 'd', anyOf: [{ $ref: '#d' }, { $ref: '#d' }] }
+      for (const $ref of ['#d', `#/${keyword}`])
+        expect(() => checkOf({ [keyword]: names, items: { $ref } }, 'arguments')).toThrow('leads to no schema')
+    }
+  })
+})
+
+test('an address takes the square of its length, and is not looked at again where that was too much', () => {
+  const items = { not: { format: 'url' } }
+  const check = checkOf({ allOf: [{ properties: { l: { items } } }, { required: ['zz'] }] }, 'arguments')
+  const costs = (chars: number, count: number) => check({ l: times(count, () => `http://${':'.repeat(chars)}`) })
+  expect(costs(200, 47)).toContain('zz')
+  expect(costs(2030, 47)).toContain('take too long to check')
+})
+
 test('patterns are counted by their instructions, too', () => {
   const patterns = Object.fromEntries(times(25, (index) => [`^p${index}[a-z]{1,400}$`, true]))
   expect(schemaSize({ patternProperties: patterns })).toBeLessThan(schemaSizeMax)

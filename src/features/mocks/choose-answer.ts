@@ -5,6 +5,7 @@
  */
 
 import { isDeepStrictEqual } from 'node:util'
+import { sliceCost } from '../../limits.ts'
 import { defaultsIn } from '../../model/input-fields.ts'
 import { rpcCodes } from '../../model/mcp.ts'
 import { writingCanonical } from '../../schema/canonical-json.ts'
@@ -19,6 +20,9 @@ import { generating } from './generate-result.ts'
  * `uniqueItems` take 35 ms. Past it: as for `sliceCost`.
  */
 const checkedCharacterCost = 8
+
+/** Ours: examples of an output schema that a mock chooses from. Past it: the others are left out. */
+const examplesMax = 100
 
 /**
  * Chooses as work in turns. Arguments that violate the input schema yield a result with `isError`. Problems of the
@@ -57,7 +61,12 @@ export function* choosing(call: MockedCall, givenChars: number): Generator<numbe
     return errorResult(`the outputSchema of ${tool.name} cannot be used: ${(error as Error).message}`)
   }
   const { examples } = outputSchema
-  const good = Array.isArray(examples) ? examples.filter((example) => fits(example) === undefined) : []
+  const good: unknown[] = []
+  for (const example of Array.isArray(examples) ? examples.slice(0, examplesMax) : []) {
+    // A check may take some forty milliseconds.
+    yield sliceCost
+    if (fits(example) === undefined) good.push(example)
+  }
   const desired = { schema: outputSchema, seed, given: { ...defaultsIn(tool.inputSchema), ...given }, scenarioText }
   const value = good.length > 0 ? good[seed % good.length] : yield* generating(desired, fits)
   if (value === undefined) {

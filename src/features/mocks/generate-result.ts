@@ -6,6 +6,7 @@
 import { faker } from '@faker-js/faker/locale/en'
 import { generateSync, type Random } from 'json-schema-faker'
 import { sliceCost } from '../../limits.ts'
+import { cutText } from '../../schema/cut-text.ts'
 import type { Check } from '../../schema/json-schema.ts'
 import type { JsonSchema } from '../../schema/schema-costs.ts'
 import { capitalise, type Likeness, phrasesOf, textFor } from './field-values.ts'
@@ -21,6 +22,8 @@ const madeUpCharsPerStep = 20
 const stepsPerReference = 5
 /** Characters of a made-up text whose schema allows more. Past it: it has fewer. */
 export const madeUpCharsMax = 200
+/** Characters of a scenario, or of a tool's description, that made-up texts repeat. Past it: the rest is left out. */
+const scenarioCharsMax = 1000
 /** Items of a made-up list, or fields of an object, whose schema allows more. Past it: it has fewer. */
 export const madeUpItemsMax = 5
 /** Seeds tried for a schema that is hard to satisfy. Past it: the error recommends recording an answer. */
@@ -68,8 +71,9 @@ export function* generating(desired: DesiredRecords, check: Check): Generator<nu
 type Step = (steps?: number) => void
 
 /** One try. `isPlain`: without replacing values. */
-function generateFrom({ schema, seed, given, scenarioText }: DesiredRecords, isPlain: boolean, step: Step): unknown {
+function generateFrom({ schema, seed, given, ...desired }: DesiredRecords, isPlain: boolean, step: Step): unknown {
   faker.seed(seed)
+  const scenarioText = cutText(desired.scenarioText, scenarioCharsMax)
   const fieldValue: Likeness = { faker, phrases: phrasesOf(scenarioText), scenarioText: capitalise(scenarioText) }
   try {
     const root = prepareSchema(schema, isPlain) as JsonSchema
@@ -93,7 +97,10 @@ function generateFrom({ schema, seed, given, scenarioText }: DesiredRecords, isP
         if (typeof value === 'string') step(value.length / madeUpCharsPerStep)
         if (Array.isArray(value)) step(value.length)
         if (isPlain || typeof part !== 'object') return value
-        return applyFieldValue(value, part as JsonSchema, path, { given, fieldValue })
+        const made = applyFieldValue(value, part as JsonSchema, path, { given, fieldValue })
+        // Arguments are repeated as they are.
+        if (typeof made === 'string' && made.length <= scenarioCharsMax) step(made.length / madeUpCharsPerStep)
+        return made
       },
     })
     return isPlain ? value : withDatesInOrder(value, step)

@@ -1,7 +1,10 @@
 /** Making up a result ends, whatever the output schema is. */
 
 import { expect, test } from 'bun:test'
+import type { MockedCall } from '../../../src/features/mocks/call.ts'
+import { choosing } from '../../../src/features/mocks/choose-answer.ts'
 import { generating } from '../../../src/features/mocks/generate-result.ts'
+import { sliceCost } from '../../../src/limits.ts'
 import { checkOf } from '../../../src/schema/json-schema.ts'
 import { schemaSize, schemaSizeMax } from '../../../src/schema/schema-costs.ts'
 import { drained } from '../../../src/schema/steps.ts'
@@ -61,4 +64,35 @@ test('of schemas of chance', () => {
     if (made !== undefined) expect({ seed, i, wrong: wrong(made) }).toEqual({ seed, i, wrong: undefined })
   }
   expect(looked).toBeGreaterThan(50)
+})
+
+test('a made-up text repeats little of a description of a megabyte, and counts', () => {
+  const scenarioText = 'a word '.repeat(150_000)
+  const made = (minItems: number) => {
+    const texts = { type: 'array', minItems, maxItems: minItems, items: { type: 'string', maxLength: 10_000 } }
+    const schema = { type: 'object', required: ['description'], properties: { description: texts } }
+    return drained(generating({ ...desired(schema), scenarioText }, () => undefined)) as { description: string[] }
+  }
+  const { description } = made(3)
+  expect(description.map(({ length }) => length <= 1000)).toEqual([true, true, true])
+  // These are too many: the faker's own texts take their place.
+  expect(made(1400)?.description?.every(({ length }) => length <= 200) ?? true).toBe(true)
+})
+
+test('an example is checked in a step of its own, and so many are looked at', () => {
+  const examples = Array.from({ length: 300 }, (_, index) => ({ index }))
+  const outputSchema = { type: 'object', properties: { index: { minimum: 99 } }, examples }
+  const tool = { name: 't', inputSchema: { type: 'object' }, outputSchema }
+  const server = { detail: { qualifiedName: 'a/b' }, recorded: [] }
+  const work = choosing({ server, scenario: '', tool, given: {} } as unknown as MockedCall, 2)
+  let slices = 0
+  for (let step = work.next(); ; step = work.next()) {
+    if (step.done) {
+      expect(step.value).toMatchObject({ result: { structuredContent: { index: 99 } } })
+      break
+    }
+    if (step.value >= sliceCost) slices += 1
+  }
+  // Its schemas may take another.
+  expect(slices).toBeWithin(100, 103)
 })
