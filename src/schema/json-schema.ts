@@ -91,7 +91,7 @@ class TooCostly extends Error {}
 
 /** Holds schemas to the meta-schema, which takes 20 ms to compile: once for all. The check throws Error. */
 export function createSchemaCheck(): (schema: JsonSchema) => void {
-  const instance = ajv(false, { ...noBudget, digests: new Map() }, new Set())
+  const instance = ajv({ allErrors: false, isEvaluated: true }, { ...noBudget, digests: new Map() }, new Set())
   return (schema) => {
     // Only the first error is shown; the others repeat it for each form that a keyword may take.
     const [wrong] = instance.validateSchema(schema) === true ? [] : (instance.errors ?? [])
@@ -113,12 +113,12 @@ export function checkOf(schema: JsonSchema, name: CheckedName, requireValid = (_
   // schema.
   const { $schema: _, $id: __, ...rest } = schema
   requireValid(rest)
-  const counted = countedSchema(rest)
+  const { counted, isEvaluated } = countedSchema(rest)
   // The base of references such as `#/$defs/…`.
   const own = { ...counted, $id: 'tool:schema' }
   const unknown = new Set<string>()
   const budget: Budget = { ...noBudget, digests: new Map() }
-  const first = ajv(false, budget, unknown).compile(own)
+  const first = ajv({ allErrors: false, isEvaluated }, budget, unknown).compile(own)
   let all: ValidateFunction | undefined
   if (name === 'result' && unknown.size > 0) {
     throw new UnknownPattern(`RE2 does not know the pattern ${[...unknown].join(' ')}`)
@@ -133,7 +133,7 @@ export function checkOf(schema: JsonSchema, name: CheckedName, requireValid = (_
   const errorsOf = (value: unknown): ErrorObject[] => {
     const { errors } = first
     try {
-      all ??= ajv(true, budget, unknown).compile(own)
+      all ??= ajv({ allErrors: true, isEvaluated }, budget, unknown).compile(own)
       if (!run(all, value, schemaStepsForAllErrors, budget.left) && budget.left >= 0) return all.errors ?? []
     } catch (error) {
       if (!(error instanceof TooCostly)) throw error
@@ -176,7 +176,11 @@ function hasLongName(value: unknown): boolean {
  * A new instance for each schema, so that no definitions are shared between tools. Patterns that RE2 does not support
  * are added to `unknown`.
  */
-function ajv(allErrors: boolean, budget: Budget, unknown: Set<string>): Ajv2020 {
+function ajv(
+  { allErrors, isEvaluated }: { readonly allErrors: boolean; readonly isEvaluated: boolean },
+  budget: Budget,
+  unknown: Set<string>,
+): Ajv2020 {
   let programSize = 0
   const engine = (pattern: string) => {
     if (patternProblem(pattern) !== undefined) unknown.add(pattern)
@@ -196,6 +200,8 @@ function ajv(allErrors: boolean, budget: Budget, unknown: Set<string>): Ajv2020 
     inlineRefs: false,
     code: { regExp: Object.assign(engine, { code: 'patternOf' }), optimize: false },
   })
+  // Otherwise it writes a line for each property of each reference's target: 1.2 s of compiling, and 70 MB.
+  instance.opts.unevaluated = isEvaluated
   addFormats.default(instance, { mode: 'fast' })
   boundFormats(instance, budget)
   // ajv's own implementation compares all pairs of items, which is quadratic; this one compares digests.

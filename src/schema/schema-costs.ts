@@ -89,16 +89,31 @@ const otherKeywords = new Set([
   ...['$ref', '$dynamicRef', '$anchor', '$dynamicAnchor'],
 ])
 
+/** Ours: references of a schema times characters of its names, where it asks which properties or items were evaluated; compiling repeats them. Past it: as for `schemaSizeMax`. */
+const evaluatedNamesMax = 100_000
+
 /**
  * The schema with its steps in each schema within it (`stepKeyword`), and without other keywords than those of JSON
  * Schema: references would find schemas in them whose steps are not counted. Throws Error for an `$id` within, which
- * gives references another meaning, and for a reference that leads to no schema within.
+ * gives references another meaning, and for a reference that leads to no schema within. `isEvaluated`: whether it asks
+ * which properties or items were evaluated.
  */
-export function countedSchema(schema: JsonSchema): JsonSchema {
+export function countedSchema(schema: JsonSchema): { readonly counted: JsonSchema; readonly isEvaluated: boolean } {
   const all = new Set<unknown>()
   const counted = counting(schema, all) as JsonSchema
   requireKnownReferences(counted, all)
-  return counted
+  const parts = [...all] as Record<string, unknown>[]
+  const isEvaluated = parts.some((part) => 'unevaluatedProperties' in part || 'unevaluatedItems' in part)
+  if (isEvaluated) requireFewEvaluated(parts)
+  return { counted, isEvaluated }
+}
+
+/** Throws Error where compiling what references have evaluated would take long: each repeats the names of its target. */
+function requireFewEvaluated(parts: readonly Record<string, unknown>[]): void {
+  const names = parts.reduce((sum, { properties }) => sum + Object.keys(properties ?? {}).join().length, 0)
+  const references = parts.filter((part) => '$ref' in part || '$dynamicRef' in part).length
+  if (references * names > evaluatedNamesMax)
+    throw new Error('it has unevaluatedProperties or unevaluatedItems beside too many references and names')
 }
 
 /** `all`: receives each schema that is counted. */

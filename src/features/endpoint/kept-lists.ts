@@ -133,14 +133,19 @@ export class KeptLists implements FirstLists {
     use: (listed: ListedConnection[]) => Promise<T> | T,
   ): Promise<T> {
     const { store, clock } = this.#deps
-    for (;;) {
+    for (let isLarge = false; ; ) {
       const began = clock.monotonic()
       const found = await manyConnections(store, context.request, refs)
       const seen = refs.flatMap((ref, index) => {
         const stored = found[index]
         return stored !== undefined && isSeen(context, stored) ? [{ ref, stored }] : []
       })
-      const used = await this.#useSeen(context, seen, mayAsk, use)
+      const given = await this.#useSeen(context, seen, mayAsk, { use, isLarge })
+      if (given === 'large') {
+        isLarge = true
+        continue
+      }
+      const { used } = given
       if (clock.monotonic() - began <= authorizationFreshMs || (await this.#areStillSeen(context, seen))) return used
     }
   }
@@ -161,12 +166,13 @@ export class KeptLists implements FirstLists {
     return true
   }
 
+  /** Resolves with `large`, having used nothing, if lists that were read just now turn out to be. */
   async #useSeen<T>(
     context: RequestContext,
     seen: readonly Seen[],
     mayAsk: MayAsk,
-    use: (listed: ListedConnection[]) => Promise<T> | T,
-  ): Promise<T> {
+    { use, isLarge }: { readonly use: (listed: ListedConnection[]) => Promise<T> | T; readonly isLarge: boolean },
+  ): Promise<{ readonly used: T } | 'large'> {
     const stored = seen.map((one) => {
       const { bytes = 0, definitions = 0 } = one.stored.privatePart.list ?? {}
       return { ...one, bytes, definitions }
@@ -176,13 +182,18 @@ export class KeptLists implements FirstLists {
     // They may wait for servers with the request.
     const leaves = [allowance.takeRecords(stored.reduce((sum, one) => sum + one.stored.bytes.length, 0))]
     try {
-      if (bytes <= largeBytes) return await use(await this.#all(context, stored, mayAsk))
+      if (bytes <= largeBytes && !isLarge) {
+        const listed = await this.#all(context, stored, mayAsk)
+        return listed.reduce((sum, { kept }) => sum + sizeOf(kept).bytes, 0) > largeBytes
+          ? 'large'
+          : { used: await use(listed) }
+      }
       leaves.push(await this.#joiners.enter(context.caller))
       // Before the place: an owner that waits for its time holds up nobody else.
-      await allowance.pace((bytes / 2 ** 20) * joinMsPerMegabyte)
+      await allowance.pace((Math.max(bytes, largeBytes) / 2 ** 20) * joinMsPerMegabyte)
       leaves.push(await this.#joins.enter(context.caller))
       allowance.requireClient()
-      return await use(await this.#all(context, stored, mayAsk))
+      return { used: await use(await this.#all(context, stored, mayAsk)) }
     } finally {
       for (const leave of leaves) leave()
     }
@@ -201,7 +212,10 @@ export class KeptLists implements FirstLists {
         'reading' in one ? within(left, one.reading, () => this.#noteLate(stored[index] as Seen)) : one,
       ),
     )
-    const listed = stored.map(({ ref, stored }, index) => ({ ref, stored, ...found[index] }))
+    const all = stored.map(({ ref, stored }, index): ListedConnection => ({ ref, stored, ...found[index] }))
+    // Lists that were read just now, or that are in memory alone, have no size in the record of their connection.
+    const fitNow = fitting(all, ({ kept }) => sizeOf(kept))
+    const listed = all.map((one) => (fitNow.has(one) ? one : { ref: one.ref, stored: one.stored, problem: tooLarge }))
     if (clock.monotonic() - began <= authorizationFreshMs) return this.#accepted(context, listed)
     // Servers were waited for: what their connections are, and what their pins are set to, may have changed.
     return this.#accepted({ ...context, directory: await directory.current() }, await this.#now(context, listed))
@@ -384,6 +398,12 @@ export class KeptLists implements FirstLists {
     this.changes += 1
     await store.commit({ ...change, puts: [...(change.puts ?? []), { key, value }] })
   }
+}
+
+/** The size of kept lists, in characters. */
+const sizeOf = (kept: Kept | undefined): Size => {
+  const all = Object.values(kept?.lists ?? {}).flat()
+  return { bytes: all.reduce((sum, { own, rest }) => sum + own.length + rest.length, 0), definitions: all.length }
 }
 
 type Known = Pick<ListedConnection, 'kept' | 'problem'>

@@ -18,6 +18,8 @@ import { capitalise, type Likeness, phrasesOf, textFor } from './field-values.ts
 const madeUpStepsMax = 3000
 /** Characters of a made-up text that are a step. */
 const madeUpCharsPerStep = 20
+/** The same of a value that a schema fixes, which is only written: 600 kB of them in all. */
+const fixedCharsPerStep = 200
 /** The faker copies its state for each reference, and lists of references double. */
 const stepsPerReference = 5
 /** Characters of a made-up text whose schema allows more. Past it: it has fewer. */
@@ -73,6 +75,13 @@ type Step = (steps?: number) => void
 /** One try. `isPlain`: without replacing values. */
 function generateFrom({ schema, seed, given, ...desired }: DesiredRecords, isPlain: boolean, step: Step): unknown {
   faker.seed(seed)
+  /** Steps of fixed values, by their schemas. */
+  const fixed = new Map<object, number>()
+  const stepsOfFixed = (part: JsonSchema) =>
+    fixed.getOrInsertComputed(part, () => {
+      const { const: value, enum: choices } = part
+      return JSON.stringify([value, choices]).length / fixedCharsPerStep
+    })
   const scenarioText = cutText(desired.scenarioText, scenarioCharsMax)
   const fieldValue: Likeness = { faker, phrases: phrasesOf(scenarioText), scenarioText: capitalise(scenarioText) }
   try {
@@ -96,6 +105,7 @@ function generateFrom({ schema, seed, given, ...desired }: DesiredRecords, isPla
       outputTransform(value, part, path) {
         if (typeof value === 'string') step(value.length / madeUpCharsPerStep)
         if (Array.isArray(value)) step(value.length)
+        if (typeof part === 'object') step(stepsOfFixed(part as JsonSchema))
         if (isPlain || typeof part !== 'object') return value
         const made = applyFieldValue(value, part as JsonSchema, path, { given, fieldValue })
         // Arguments are repeated as they are.

@@ -181,8 +181,8 @@ test('lists past so many definitions in all are left out, and their servers are 
 
 test('owners that wait for their time keep no other from joining large lists', async () => {
   tools = Array.from({ length: 3 }, (_, i) => ({ name: `t${i}`, description: 'x'.repeat(2e5) }))
-  let now = 0
-  const time = new Paces(clockOf(() => now))
+  let [now, step] = [0, 60_000]
+  const time = new Paces(clockOf(() => (now += step)))
   await begin({ fairness: { ...createFairness(), time } })
   await listOf('one')
   const list = (name: string, key: string) => {
@@ -197,7 +197,10 @@ test('owners that wait for their time keep no other from joining large lists', a
     await platform.fetch(`/namespaces/of-${owner}`, { method: 'PUT', headers })
     const body = JSON.stringify({ mcpUrl: `http://127.0.0.1:${upstream.port}/mcp` })
     await platform.fetch(`/connect/of-${owner}/one`, { method: 'PUT', headers, body })
+    // A list that is read for the first time is paid by its owner, too.
+    step = 60_000
     expect((await list(`of-${owner}`, sampleKeys[owner])).status).toBe(200)
+    step = 0
     time.spend(owner, 300)
     waiting.push(list(`of-${owner}`, sampleKeys[owner]))
   }

@@ -96,3 +96,14 @@ test('an example is checked in a step of its own, and so many are looked at', ()
   // Its schemas may take another.
   expect(slices).toBeWithin(100, 103)
 })
+
+test('a fixed value counts as often as it is repeated', () => {
+  const items = { const: { a: '"'.repeat(45_000) } }
+  const schema = (minItems: number) => ({
+    type: 'object',
+    required: ['l'],
+    properties: { l: { type: 'array', minItems, maxItems: minItems, items } },
+  })
+  expect(drained(generating(desired(schema(1)), () => undefined))).toEqual({ l: [items.const] })
+  expect(drained(generating(desired(schema(400)), () => undefined))).toBeUndefined()
+})
