@@ -108,7 +108,7 @@ export function countedSchema(schema: JsonSchema): { readonly counted: JsonSchem
   return { counted, isEvaluated }
 }
 
-/** Throws Error where compiling what references have evaluated would take long: each repeats the names of its target. */
+/** Throws Error where compiling what references evaluate would take long: each repeats the names of its target. */
 function requireFewEvaluated(parts: readonly Record<string, unknown>[]): void {
   const names = parts.reduce((sum, { properties }) => sum + Object.keys(properties ?? {}).join().length, 0)
   const references = parts.filter((part) => '$ref' in part || '$dynamicRef' in part).length

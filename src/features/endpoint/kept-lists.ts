@@ -25,6 +25,7 @@ import { askedAs } from '../gateway/connection-status.ts'
 import type { GatewayDeps } from '../gateway/forward.ts'
 import type { FirstLists } from '../gateway/pinned-answers.ts'
 import { AcceptedLists, seeKept } from './accepted-lists.ts'
+import { JoinPlaces, largeBytes } from './join-places.ts'
 import { KeptMemory, nameOf } from './kept-memory.ts'
 import { type Kept, readingRecord } from './kept-record.ts'
 import {
@@ -55,17 +56,6 @@ const confirmMs = 3600 * 1000
 const readsAtOnceMax = 64
 /** Contract 20.4: lists that postern reads from MCP servers at the same time for one owner. Past it: further reads wait. */
 const readsOfOwnerMax = 8
-/** Bytes of lists that are joined without a place: most have fewer. Past it: the request waits for one. */
-const largeBytes = 256 * 1024
-/**
- * Milliseconds for a megabyte of lists that are joined, most of which is the collection of what that leaves behind.
- * Counted against `ownerTimeShare`. Past it: the owner waits.
- */
-const joinMsPerMegabyte = 20
-/** Owners whose large lists are joined, or wait for their owner's time. Past it: further requests wait. */
-const joinersAtOnceMax = 32
-/** Ours: requests that join large lists at once, one for each owner. Past it: further requests wait. */
-const joinsAtOnceMax = 4
 /** Connections whose last read is remembered. Past it: the least recently used one is read at its next use. */
 const readsKnownMax = 20_000
 
@@ -104,9 +94,7 @@ export class KeptLists implements FirstLists {
   readonly #places = new Queue(readsAtOnceMax, readsOfOwnerMax)
   /** For servers whose last read has failed: they keep no others waiting. */
   readonly #lastPlaces = new Queue(readsAtOnceMax, readsOfOwnerMax)
-  /** Owners that wait for their time, or join. */
-  readonly #joiners = new Queue(joinersAtOnceMax, 1)
-  readonly #joins = new Queue(joinsAtOnceMax, 1)
+  readonly #joins = new JoinPlaces()
   readonly #read: KeptMemory
   readonly #acceptedLists: AcceptedLists
   readonly #lastReads = new LRUCache<string, LastRead>({ max: readsKnownMax })
@@ -188,11 +176,7 @@ export class KeptLists implements FirstLists {
           ? 'large'
           : { used: await use(listed) }
       }
-      leaves.push(await this.#joiners.enter(context.caller))
-      // Before the place: an owner that waits for its time holds up nobody else.
-      await allowance.pace((Math.max(bytes, largeBytes) / 2 ** 20) * joinMsPerMegabyte)
-      leaves.push(await this.#joins.enter(context.caller))
-      allowance.requireClient()
+      leaves.push(await this.#joins.enter(context, Math.max(bytes, largeBytes)))
       return { used: await use(await this.#all(context, stored, mayAsk)) }
     } finally {
       for (const leave of leaves) leave()
