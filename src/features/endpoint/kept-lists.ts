@@ -27,7 +27,7 @@ import type { FirstLists } from '../gateway/pinned-answers.ts'
 import { AcceptedLists, seeKept } from './accepted-lists.ts'
 import { JoinPlaces, largeBytes } from './join-places.ts'
 import { KeptMemory, nameOf } from './kept-memory.ts'
-import { type Kept, readingRecord } from './kept-record.ts'
+import { type Kept, readingRecord, sizeOf } from './kept-record.ts'
 import {
   fitting,
   type ListProblem,
@@ -382,12 +382,6 @@ export class KeptLists implements FirstLists {
     this.changes += 1
     await store.commit({ ...change, puts: [...(change.puts ?? []), { key, value }] })
   }
-}
-
-/** The size of kept lists, in characters. */
-const sizeOf = (kept: Kept | undefined): Size => {
-  const all = Object.values(kept?.lists ?? {}).flat()
-  return { bytes: all.reduce((sum, { own, rest }) => sum + own.length + rest.length, 0), definitions: all.length }
 }
 
 type Known = Pick<ListedConnection, 'kept' | 'problem'>

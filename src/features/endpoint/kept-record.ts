@@ -114,3 +114,9 @@ export function definitionJson(kind: ListKind, name: string, { rest }: KeptDefin
 export function definitionOf(kind: ListKind, kept: KeptDefinition): Definition {
   return JSON.parse(definitionJson(kind, kept.own, kept)) as Definition
 }
+
+/** The size of kept lists, in characters. */
+export function sizeOf(kept: Kept | undefined): { readonly bytes: number; readonly definitions: number } {
+  const all = Object.values(kept?.lists ?? {}).flat()
+  return { bytes: all.reduce((sum, { own, rest }) => sum + own.length + rest.length, 0), definitions: all.length }
+}
