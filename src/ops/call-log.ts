@@ -4,7 +4,6 @@
  * a call that was answered is in the file, whatever kills the process after. The file may be moved away at any time.
  */
 
-import { createHmac } from 'node:crypto'
 import { dirname } from 'node:path'
 import type { Clock } from '../clock.ts'
 import { deletionBytesMin } from '../limits.ts'
@@ -31,7 +30,7 @@ export function argumentsHash(key: Buffer, args: unknown): string {
 
 /** The same, as work in steps. */
 export function* hashingArguments(key: Buffer, args: unknown): Generator<number, string> {
-  return createHmac('sha256', key)
+  return new Bun.CryptoHasher('sha256', key)
     .update(yield* writingCanonical(args))
     .digest('base64url')
 }
