@@ -30,9 +30,7 @@ export function argumentsHash(key: Buffer, args: unknown): string {
 
 /** The same, as work in steps. */
 export function* hashingArguments(key: Buffer, args: unknown): Generator<number, string> {
-  return new Bun.CryptoHasher('sha256', key)
-    .update(yield* writingCanonical(args))
-    .digest('base64url')
+  return new Bun.CryptoHasher('sha256', key).update(yield* writingCanonical(args)).digest('base64url')
 }
 
 /** A tool's name as a line has it: a long one as its beginning and a part of its hash, which tells it from others. */
