@@ -371,9 +371,8 @@ export class KeptLists implements FirstLists {
     const former = before.privatePart.list?.id === kept.id ? this.#read.get(ref) : undefined
     // The time is not written each time.
     if (former !== undefined && Date.parse(kept.listedAt) - Date.parse(former.listedAt) < confirmMs) return
-    const definitions = Object.values(kept.lists).reduce((sum, { length }) => sum + length, 0)
     const { id, era } = kept
-    const list = { bytes: value.length, id, definitions, ...(era === 'stateless' && { era }) }
+    const list = { ...sizeOf(kept), id, ...(era === 'stateless' && { era }) }
     const privatePart = { ...before.privatePart, list }
     const change = connectionChange(ref, before, { connection: before.connection, privatePart }, quota)
     const key = keyOf('keptList', ref.namespace, ref.connectionId)

@@ -34,10 +34,12 @@ export interface Kept extends Pick<Offer, 'era' | 'instructions' | 'instructions
   readonly listedAt: string
   /** A hash of everything but the time. */
   readonly id: string
+  /** Bytes of the record. */
+  readonly bytes: number
   readonly lists: { readonly [Kind in ListKind]: readonly KeptDefinition[] }
 }
 
-interface Head extends Omit<Kept, 'lists'> {
+interface Head extends Omit<Kept, 'bytes' | 'lists'> {
   readonly counts: { readonly [Kind in ListKind]: number }
 }
 
@@ -102,7 +104,7 @@ export function* readingRecord(record: Uint8Array): Generator<number, Kept> {
     }
     lists[kind] = list
   }
-  return { ...told, lists: lists as Kept['lists'] }
+  return { ...told, bytes: bytes.length, lists: lists as Kept['lists'] }
 }
 
 /** The JSON of a definition under a name or URI. */
@@ -115,8 +117,8 @@ export function definitionOf(kind: ListKind, kept: KeptDefinition): Definition {
   return JSON.parse(definitionJson(kind, kept.own, kept)) as Definition
 }
 
-/** The size of kept lists, in characters. */
+/** The size of kept lists, as the record of their connection has it. */
 export function sizeOf(kept: Kept | undefined): { readonly bytes: number; readonly definitions: number } {
-  const all = Object.values(kept?.lists ?? {}).flat()
-  return { bytes: all.reduce((sum, { own, rest }) => sum + own.length + rest.length, 0), definitions: all.length }
+  const definitions = Object.values(kept?.lists ?? {}).reduce((sum, { length }) => sum + length, 0)
+  return { bytes: kept?.bytes ?? 0, definitions }
 }
