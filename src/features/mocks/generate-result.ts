@@ -50,7 +50,8 @@ export interface DesiredRecords {
  * Generates as work in turns. Undefined if no try yields a value that passes `check`, or the tries have used up their
  * steps.
  */
-export function* generating(desired: DesiredRecords, check: Check): Generator<number, unknown> {
+export function* generating(records: DesiredRecords, check: Check): Generator<number, unknown> {
+  const desired = { ...records, scenarioText: cutText(records.scenarioText, scenarioCharsMax) }
   let left = 2 * madeUpStepsMax
   for (let attempt = 0; attempt < madeUpTriesMax && left > 0; attempt += 1) {
     // The first is cheap for most schemas; a schema that needs more is not.
@@ -73,7 +74,7 @@ export function* generating(desired: DesiredRecords, check: Check): Generator<nu
 type Step = (steps?: number) => void
 
 /** One try. `isPlain`: without replacing values. */
-function generateFrom({ schema, seed, given, ...desired }: DesiredRecords, isPlain: boolean, step: Step): unknown {
+function generateFrom({ schema, seed, given, scenarioText }: DesiredRecords, isPlain: boolean, step: Step): unknown {
   faker.seed(seed)
   /** Steps of fixed values, by their schemas. */
   const fixed = new Map<object, number>()
@@ -82,7 +83,6 @@ function generateFrom({ schema, seed, given, ...desired }: DesiredRecords, isPla
       const { const: value, enum: choices } = part
       return JSON.stringify([value, choices]).length / fixedCharsPerStep
     })
-  const scenarioText = cutText(desired.scenarioText, scenarioCharsMax)
   const fieldValue: Likeness = { faker, phrases: phrasesOf(scenarioText), scenarioText: capitalise(scenarioText) }
   try {
     const root = prepareSchema(schema, isPlain) as JsonSchema
@@ -105,8 +105,9 @@ function generateFrom({ schema, seed, given, ...desired }: DesiredRecords, isPla
       outputTransform(value, part, path) {
         if (typeof value === 'string') step(value.length / madeUpCharsPerStep)
         if (Array.isArray(value)) step(value.length)
-        if (typeof part === 'object') step(stepsOfFixed(part as JsonSchema))
-        if (isPlain || typeof part !== 'object') return value
+        if (typeof part !== 'object') return value
+        if ('const' in part || 'enum' in part) step(stepsOfFixed(part as JsonSchema))
+        if (isPlain) return value
         const made = applyFieldValue(value, part as JsonSchema, path, { given, fieldValue })
         // Arguments are repeated as they are.
         if (typeof made === 'string' && made.length <= scenarioCharsMax) step(made.length / madeUpCharsPerStep)
