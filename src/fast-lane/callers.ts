@@ -21,7 +21,7 @@ export function createCallers(clock: Clock) {
   const kept = new LRUCache<string, Authenticated>({
     max: callersCachedMax,
     maxSize: callersCachedBytesMax,
-    sizeCalculation: ({ caller }, header) => 1024 + 4 * header.length + policyBytes(caller.token?.policy ?? []),
+    sizeCalculation: ({ caller }, header) => 1024 + 4 * header.length + policyBytes(caller.token?.policy),
   })
   let version = ''
 

@@ -67,7 +67,7 @@ export function createRemembered(clock: Clock) {
 
 /** An estimate: a parsed policy stays in memory with the list. */
 function listBytes({ cacheKey }: PreparedList, caller: Caller): number {
-  return 1000 + 4 * cacheKey.length + policyBytes(caller.token?.policy ?? [])
+  return 1000 + 4 * cacheKey.length + policyBytes(caller.token?.policy)
 }
 
 /** Of a store in this process. */

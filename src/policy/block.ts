@@ -99,7 +99,7 @@ export function* compiling(blocks: readonly Block[]): Generator<number, void> {
 const policyBytesPerCharacter = 60
 
 /** Bytes of memory of a policy, parsed and as blocks, about. */
-export function policyBytes(policy: readonly Constraint[]): number {
+export function policyBytes(policy: readonly Constraint[] = []): number {
   return policyBytesPerCharacter * JSON.stringify(policy).length
 }
 
