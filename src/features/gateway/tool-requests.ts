@@ -120,7 +120,9 @@ export async function listDefinitions(
         const own = one?.[identifier]
         if (typeof own !== 'string') continue
         if (own.length > ownNameCharsMax)
-          throw upstreamError(`The MCP server has ${plural} whose ${identifier} is longer than ${ownNameCharsMax}`)
+          throw upstreamError(
+            `The MCP server has ${plural} whose ${identifier} is longer than ${ownNameCharsMax} characters`,
+          )
         if (isWanted(one)) found.push(one)
       }
       if (found.length > toolsListedMax) throw upstreamError(`The MCP server has more than ${toolsListedMax} ${plural}`)

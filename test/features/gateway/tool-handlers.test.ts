@@ -315,7 +315,7 @@ describe('.tools of a real upstream', () => {
     manner = ({ id }) => answer(id, { tools: [{ name }] })
     expect((await send(path)).body.tools).toHaveLength(1)
     name += 'a'
-    const message = 'The MCP server has tools whose name is longer than 4096'
+    const message = 'The MCP server has tools whose name is longer than 4096 characters'
     expect(await send(path)).toMatchObject({ status: 502, body: { message } })
   })
 
