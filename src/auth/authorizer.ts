@@ -98,7 +98,8 @@ export type ResourceAccess = Pick<Access, 'resource' | 'operation'>
 export function requireApiKey({ caller }: RequestContext, things = 'Organizations'): void {
   const start = `${things} are managed with the API key of a user`
   if (caller.token !== undefined) throw new PlatformError('forbidden', `${start}, not with a token`)
-  if (caller.organizationId !== undefined) throw new PlatformError('forbidden', `${start}, not of an organization`)
+  if (caller.organizationId !== undefined)
+    throw new PlatformError('forbidden', `${start}, not with one of an organization`)
 }
 
 /** Throws 403 for everybody but operators with their API key. `things`: as for `requireApiKey`. */

@@ -32,7 +32,7 @@ export async function verifyAudit(
   files: readonly string[],
 ): Promise<void> {
   if (hash !== undefined && !/^[0-9a-f]{64}$/.test(hash))
-    throw new CommandError(`--hash: ${hash} is no hash of an entry, which has 64 digits of 0-9 and a-f`, 2)
+    throw new CommandError(`--hash: must be 64 hexadecimal digits (0-9, a-f)`, 2)
   const paths = files.length > 0 ? files : [join(data, 'audit.jsonl')]
   const verifier = new AuditVerifier(hash)
   for (const path of paths) {

@@ -10,6 +10,7 @@ import {
   group,
   instanceSecretOption,
   onData,
+  onFolder,
   onNamedData,
   storePasswordOption,
 } from './options.ts'
@@ -28,7 +29,7 @@ function refuseStore({ store }: { readonly store?: string }): void {
  * the records alone, for another version or another system.
  */
 export function addDataCommands(postern: Command, { terminal }: Context): void {
-  onData(postern, 'backup', 'write all records and secrets of a data folder to one file')
+  onFolder(postern, 'backup', 'write all records and secrets of a data folder to one file')
     .argument('<file>', 'file to create; - for stdout')
     .action(async (file: string, flags) => {
       refuseStore(flags)
@@ -38,7 +39,7 @@ export function addDataCommands(postern: Command, { terminal }: Context): void {
     })
   // No default: restore creates the folder, so the operator must name it.
   const made = new Option('--data <dir>', 'data folder to create, which must be empty or missing').env('POSTERN_DATA')
-  onData(postern, 'restore', 'create a data folder from a backup', made.makeOptionMandatory())
+  onFolder(postern, 'restore', 'create a data folder from a backup', made.makeOptionMandatory())
     .argument('<file>', 'a backup; - for stdin')
     .action(async (file: string, flags) => {
       refuseStore(flags)

@@ -127,7 +127,11 @@ async function removeInterruptedLoad(data: string, store: Store): Promise<void> 
     await removeStaged(store)
   } catch (error) {
     if (!(error instanceof CommandError)) throw error
-    throw new CommandError('the server is loading fixtures: import when it has finished', 1, { cause: error })
+    throw new CommandError(
+      'a server uses this folder, and may be loading fixtures: wait or stop it, and import again',
+      1,
+      { cause: error },
+    )
   }
 }
 

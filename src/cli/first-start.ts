@@ -66,12 +66,17 @@ export async function recordBaseUrl(store: Store, url: string, log: Log): Promis
   const before = stored === undefined ? undefined : textOf(stored)
   if (before === url) return
   if (before !== undefined) {
-    log.warn('the base URL has changed since the last start, so earlier tokens are refused', { before, now: url })
+    log.warn(
+      'the base URL has changed since the last start, so earlier tokens are refused: mint new ones, or start with the former one',
+      { before, now: url },
+    )
   }
   try {
     await store.commit({ puts: [{ key: keyOf('baseUrl'), value: Buffer.from(url) }] })
   } catch (error) {
     // A full disk must not prevent serving: only `token explain` needs the stored URL.
-    log.warn('the base URL could not be stored', { error: (error as Error).message })
+    log.warn('the base URL could not be stored, so `postern token explain` and `login-link` may use a former one', {
+      error: (error as Error).message,
+    })
   }
 }

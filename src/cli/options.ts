@@ -30,14 +30,25 @@ export const storePasswordOption = (words: string) =>
 export const instanceSecretOption = (words: string) =>
   new Option('--instance-secret-file <file>', words).env('POSTERN_INSTANCE_SECRET_FILE')
 
+const storeOption = (words: string) => new Option('--store <url>', words).env('POSTERN_STORE')
+
+/** A command on the data folder alone, which refuses a database by itself. */
+export function onFolder(
+  parent: Command,
+  name: string,
+  description: string,
+  data = dataOption('data folder'),
+): Command {
+  return parent.command(name).description(description).addOption(data).addOption(storeOption('refused').hideHelp())
+}
+
 /** A command on the data folder, or on a database in its place. */
 export function onData(parent: Command, name: string, description: string, data = dataOption('data folder')): Command {
-  const store = 'store in PostgreSQL: postgres://user@host:5432/database (default: the data folder)'
   return parent
     .command(name)
     .description(description)
     .addOption(data)
-    .addOption(new Option('--store <url>', store).env('POSTERN_STORE'))
+    .addOption(storeOption('store in PostgreSQL: postgres://user@host:5432/database (default: the data folder)'))
     .addOption(storePasswordOption('file with the password of the user in the URL of --store'))
     .addOption(instanceSecretOption('file with the instance secret (default: in the data folder)'))
 }

@@ -65,7 +65,7 @@ export function startSampleTraffic(url: string, fixtures: Fixtures, log: Log): (
     // One that a killed server left behind.
     await removeKeys()
     const { key: ownKey } = await ask<{ key: string }>(key, 'POST', '/me/api-keys', { name: keyName })
-    log.info('sample traffic', { calls: calls.length })
+    log.info('sample traffic started', { calls: calls.length })
     for (let made = 0; !end.signal.aborted && calls.length > 0; made += 1) {
       const { path, args } = calls[made % calls.length] as SampleCall
       const isRefused = made % refusedEvery === 0

@@ -318,7 +318,7 @@ function repeatClockCheck(store: Store, log: Log): () => void {
   const check = async () => {
     const { clockOffsetMs } = await store.health()
     if (Math.abs(clockOffsetMs) < clockOffsetWarnMs) return
-    log.warn("this machine's clock and the database's differ: set them", { seconds: clockOffsetMs / 1000 })
+    log.warn("this machine's clock and the database's differ: synchronize both", { seconds: clockOffsetMs / 1000 })
   }
   // An outage is logged where it is noticed.
   return repeat(() => check().catch(() => {}), clockCheckIntervalMs)

@@ -53,7 +53,7 @@ export async function explainToken(
 ): Promise<0 | 1> {
   for (const flag of ['policy', 'connection', 'tool', 'args'] as const)
     if (flags[flag] !== undefined) throw new CommandError(`--${flag}: ${needsServer}`, 2)
-  if (given === undefined) throw new CommandError(`no token: name one; your own credential ${needsServer}`, 2)
+  if (given === undefined) throw new CommandError(`no token: give one; your own credential ${needsServer}`, 2)
   const now = new Date()
   if (given === '-' && flags.rpc === '-') throw new CommandError('only one of the token and --rpc can be -, stdin', 2)
   const token = readToken(given)

@@ -157,7 +157,7 @@ export class Allowance {
    * hundreds of requests may wait for minutes of work that nobody wants any more.
    */
   requireClient(): void {
-    if (this.#request.signal.aborted) throw rateLimited('The client has gone', 1)
+    if (this.#request.signal.aborted) throw rateLimited('The client disconnected', 1)
   }
 
   /** Takes the memory of the body that the request announces, once, and returns its bytes. Throws `rate_limited`. */

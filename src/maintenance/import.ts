@@ -129,7 +129,7 @@ async function requireNamed(plan: Plan): Promise<void> {
   for (const organizationId of plan.organizations) {
     if (!(await belongsToOthers(plan.store, organizationId, plan.owners.get(organizationId) ?? new Set()))) continue
     throw new CommandError(
-      `${plan.file}: has the organization ${organizationId}, which belongs to others here: delete it first`,
+      `${plan.file}: has the organization ${organizationId}, which belongs to others here: take it out of the file, or delete the one here`,
     )
   }
   for (const [what, key] of plan.named) {
@@ -209,7 +209,7 @@ function requireSameOwner(plan: Plan, namespace: Namespace, stored: Uint8Array |
   if (is === was) return
   throw new CommandError(
     `${plan.file}: has the namespace ${namespace.namespace} of ${was}, and here it belongs to ${is}: ` +
-      'delete it first, or take it out of the file',
+      'take it out of the file, or delete the one here',
   )
 }
 
@@ -228,7 +228,7 @@ async function count(plan: Plan, entry: Entry): Promise<void> {
 }
 
 function requireOnce(plan: Plan, what: string): void {
-  if (plan.loaded.has(what)) throw new CommandError(`${plan.file}: has the ${what} twice`)
+  if (plan.loaded.has(what)) throw new CommandError(`${plan.file}: has the ${what} twice: export again`)
   plan.loaded.add(what)
 }
 

@@ -95,3 +95,6 @@ export interface ToolClaim {
   /** By its annotations. */
   readonly risk: string
 }
+
+/** Completes "The MCP server …", in errors: another program answers, or the server does not follow the protocol. */
+export const notMcp = 'does not answer in MCP: check the URL of the connection'

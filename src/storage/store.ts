@@ -167,7 +167,7 @@ export function checkKey(key: Key): void {
   if (key.length === 0 || key.length > storeKeyBytesMax) {
     throw new StoreError(
       'too_large',
-      `the names of a record take ${key.length} bytes together; 1 to ${storeKeyBytesMax} can be stored`,
+      `the ids in this record take ${key.length} bytes together, and at most ${storeKeyBytesMax} can be stored: use shorter ids`,
     )
   }
 }

@@ -162,12 +162,15 @@ export class Exchange implements ResponseHandler {
     const isRead = isSmall || ((status < 300 || status >= 400) && status < 500 && status !== 401)
     if (!isRead || encoding !== 'identity') {
       this.#answer.resolve({ status, headers, body: undefined })
-      return this.#stop(new UpstreamError('down', 'nobody reads on'))
+      return this.#stop(new UpstreamError('down', 'postern stopped reading the response'))
     }
     // Only a 2xx may be a long stream. The body of an error is read whole, whatever its type.
     if (!isSmall && status < 300 && /^text\/event-stream\b/i.test(type)) {
       this.#lateAt = Number.POSITIVE_INFINITY
-      this.#stream = readAhead(this.#body, () => void this.#stopInPass(new UpstreamError('down', 'nobody reads on')))
+      this.#stream = readAhead(
+        this.#body,
+        () => void this.#stopInPass(new UpstreamError('down', 'postern stopped reading the response')),
+      )
       return this.#answer.resolve({ status, headers, body: this.#stream.readable })
     }
     if (!isSmall) this.#lateAt = performance.now() + upstreamBodyTimeoutMs

@@ -17,7 +17,7 @@ describe('a name in a path', () => {
   })
 
   test('is refused where a URL would take it for another path', () => {
-    for (const name of ['', '.', '..']) expect(() => pathSegment(name)).toThrow('is not a valid name')
+    for (const name of ['', '.', '..']) expect(() => pathSegment(name)).toThrow('cannot be a name here')
   })
 })
 

@@ -74,7 +74,7 @@ test('a log that was cut is not vouched for, unless it has the entry that was ke
   const told = `${file}:2: ends in the middle of a line: a crash, or somebody cut it. Entries after this place may be missing`
   await expect(verify([file])).rejects.toThrow(expect.objectContaining({ message: told, exitCode: 1 }))
   await expect(verify([file], last)).rejects.toThrow('the log was truncated or rewritten, or an older file has it')
-  await expect(verify([file], last?.slice(1))).rejects.toThrow('is no hash of an entry, which has 64 digits')
+  await expect(verify([file], last?.slice(1))).rejects.toThrow('must be 64 hexadecimal digits')
   const { stderr, stdout } = await verify([file], first)
   expect(stderr).toBe(`${told}\n`)
   expect(stdout).toStartWith('1 entry, none changed')

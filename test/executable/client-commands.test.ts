@@ -82,7 +82,7 @@ test('from an empty folder to who called what', async () => {
   await works('op', `login ${server.url}`, { stdin: operatorKey })
   expect(await works('op', 'org add acme --owner ada --name Acme')).toBe('the organization acme belongs to ada\n')
   expect((await as('op', ['org', 'add', 'acme'])).stderr).toBe(
-    'the organization acme is there: name another owner with --owner\n',
+    'the organization acme already exists, and you would own it too: name its owner with --owner\n',
   )
   await works('ada', 'org member add acme grace --role admin')
   expect(await works('ada', 'org list')).toBe('acme\towner\n')

@@ -144,7 +144,11 @@ describe('data is safe', () => {
     const wrong: [what: string, text: string, message: RegExp][] = [
       ['a field', change('"transport":"http"', '"transport":"smoke"'), /^\S+bad\.jsonl:\d+: connection\.transport: /],
       ['a kind', change('"kind":"connection"', '"kind":"toString"'), /:\d+: kind: "toString" is none of organization/],
-      ['a connection twice', twice.join('\n'), /^\S+bad\.jsonl: has the connection northwind\/crm-ada twice\n$/],
+      [
+        'a connection twice',
+        twice.join('\n'),
+        /^\S+bad\.jsonl: has the connection northwind\/crm-ada twice: export again\n$/,
+      ],
       ['a cut line', text.slice(0, -20), /^\S+bad\.jsonl:\d+: /],
       [
         'a namespace',

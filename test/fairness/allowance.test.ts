@@ -120,7 +120,7 @@ test('nothing is read for a client that has gone while its owner waited', async 
   const read = async () => {
     reads += 1
   }
-  await expect(allowance.readRecords(read, () => 0)).rejects.toThrow('The client has gone')
+  await expect(allowance.readRecords(read, () => 0)).rejects.toThrow('The client disconnected')
   expect(reads).toBe(0)
 })
 

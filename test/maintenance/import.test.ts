@@ -107,7 +107,7 @@ test('what belongs to others by now is not imported: its owners of before would 
   const namespace = (owner: object) => ({ kind: 'namespace', namespace: { namespace: 'shop', ...owner } })
   await exported(member('mallory'), namespace({ userId: 'mallory' }), organization)
   await expect(exported(namespace({ userId: 'ada' }))).rejects.toThrow(
-    'has the namespace shop of user ada, and here it belongs to user mallory: delete it first',
+    'has the namespace shop of user ada, and here it belongs to user mallory: take it out of the file',
   )
   await expect(exported(member('ada'), organization)).rejects.toThrow(
     'has the organization org, which belongs to others',

@@ -74,7 +74,7 @@ export function noConnection(namespace: string, id: string): RequestOptions {
 /** A name as one segment of a path. Throws CommandError for an empty name, `.` and `..`: a URL would drop them. */
 export function pathSegment(name: string): string {
   if (name === '' || name === '.' || name === '..')
-    throw new CommandError(`${JSON.stringify(name)} is not a valid name: a name has a letter or a digit`)
+    throw new CommandError(`${JSON.stringify(name)} cannot be a name here: it is empty, \`.\` or \`..\``)
   return encodeURIComponent(name)
 }
 

@@ -25,7 +25,10 @@ async function newOwner(request: CommandContext['request'], id: string): Promise
     if (error instanceof CommandError && error.status === 404) return undefined
     throw error
   })
-  if (there !== undefined) throw new CommandError(`the organization ${id} is there: name another owner with --owner`)
+  if (there !== undefined)
+    throw new CommandError(
+      `the organization ${id} already exists, and you would own it too: name its owner with --owner`,
+    )
   return (await request('GET', '/me', { reads: Me })).userId
 }
 

@@ -31,7 +31,7 @@ const Suggested = Type.Object({
 const fileHelp = 'file with a policy as JSON, or with a token; - for stdin'
 
 export function addPolicyCommands(token: Command, { remote }: RemoteCommands): void {
-  remote(token, 'lint', 'say what is wrong with a policy, and what of it restricts nothing')
+  remote(token, 'lint', 'report mistakes in a policy, and parts of it that restrict nothing')
     .argument('<file>', fileHelp)
     .option('--strict', 'exit with 1 for a warning, too')
     .run(lint)

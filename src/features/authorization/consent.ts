@@ -134,7 +134,9 @@ async function readRequest(deps: OAuthDeps, request: Request): Promise<Asked | R
     throw thrown
   })
   if (!isRegistered(redirectUri, client.redirectUris)) {
-    throw invalidRequest('redirect_uri: is not one that this client has registered')
+    throw invalidRequest(
+      'redirect_uri: is not one that this client has registered: remove the server from the client, and add it again',
+    )
   }
   // The document of a client may have been waited for.
   const entered = await enter(deps, request, named) // 404

@@ -113,7 +113,9 @@ async function replaceConnection(deps: ConnectionDeps, request: Request): Promis
       const asked = { write, ref: { namespace, connectionId }, context: now }
       const before = await findConnection(store, namespace, connectionId)
       if (isForThisOne && !isSameConnection(known, before))
-        throw conflict('The connection was made again meanwhile, or its URL was changed: read it again')
+        throw conflict(
+          'The connection was deleted and created again, or its URL was changed, in the meantime: read it and try again',
+        )
       const written =
         before === undefined
           ? await createOne(deps, asked, probing) // 400, 403

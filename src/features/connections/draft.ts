@@ -145,7 +145,7 @@ function urlOf(server: ServerDetail | undefined, isMocked: boolean): string | nu
   if (server === undefined) return undefined
   const url = server.connections.find((option) => option.type === 'http')?.deploymentUrl
   if (url === undefined && !isMocked)
-    throw invalidRequest('server: offers no HTTP connection: register its URL with the server, or send mcpUrl')
+    throw invalidRequest('server: has no HTTP URL: register one with the server, or send mcpUrl')
   return url ?? null
 }
 
@@ -171,7 +171,9 @@ export function draftChange(
   }
   const hasSecrets = Boolean(write.headers ?? write.oauth)
   if (hasSecrets && write.server !== undefined && write.server !== before.privatePart.server)
-    throw conflict('server: is not that of this connection, which keeps its own: leave it out, or use another name')
+    throw conflict(
+      'server: the server of a connection cannot be changed: leave it out, or create a connection with another id',
+    )
   const { headers: _sealed, ...privatePart } = before.privatePart
   const withHeaders =
     write.headers === undefined

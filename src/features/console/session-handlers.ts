@@ -28,7 +28,11 @@ const startShape = validatorOf(StartConsoleSession)
 async function startConsoleSession(deps: ConsoleDeps, request: Request): Promise<Response> {
   const sessions = sessionsOf(deps)
   refuseQuery(request.url) // 400
-  if (!isSecureUrl(deps.base)) throw new PlatformError('forbidden', 'The console needs https, or this machine alone')
+  if (!isSecureUrl(deps.base))
+    throw new PlatformError(
+      'forbidden',
+      'The console works only over https or on the server’s own machine: set --base-url to a URL of https, or open it there',
+    )
   await allowanceOf(request).belongsToStranger() // 429
   const { key } = await readOptionalBody(request, startShape) // 400
   const caller = await deps.authenticator.authenticateKey(key, request) // 401, 429

@@ -48,7 +48,7 @@ export async function withLists<T>(
   if (refs === undefined) {
     throw new PlatformError(
       'too_many_connections',
-      `One endpoint lists ${joinedConnectionsMax} connections at most, and this caller sees more: use a view, or a token whose policy allows fewer. Calls work`,
+      `One endpoint lists ${joinedConnectionsMax} connections at most, and this caller sees more: use a view, or a token whose policy allows fewer. Calls still work`,
     )
   }
   return kept.use(context, refs, mayAsk, async (listed) => {

@@ -98,7 +98,11 @@ export class ListChanges {
     const { keyId } = holder
     const ofKey = this.#counts.get(keyId) ?? 0
     if (ofKey >= listenersOfKeyMax || !this.#places.take(holder, 1))
-      throw new PlatformError('call_rate', 'Too many streams of list changes are open: close some', { retryAfter: 15 })
+      throw new PlatformError(
+        'call_rate',
+        'This API key or its owner has too many streams of list changes open: close some',
+        { retryAfter: 15 },
+      )
     this.#counts.set(keyId, ofKey + 1)
     let heard: Heard | undefined
     let isOpen = true

@@ -59,7 +59,8 @@ async function acceptPins(deps: PinHandlerDeps, request: Request): Promise<Respo
     return after && { pins: after, changes: [] }
   }
   const { tools } = await pins.change(context, connection, accepted, mayAccept) // 401, 404, 403, 429, 503
-  if (!isAccepted) throw conflict('A hash is not the one that the server lists now: read .pins again') // 409
+  if (!isAccepted)
+    throw conflict('A definition is another than the one with this hash: read .pins again (`postern connection pins`)') // 409
   const names = Object.keys(accept)
   const { namespace, connectionId } = connection
   if (names.length > 0 || instructions !== undefined)

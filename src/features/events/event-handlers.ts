@@ -43,7 +43,8 @@ async function listenEvents(deps: EventDeps, request: Request): Promise<Response
   const context = await authorizer.authenticate(request) // 401, 429
   const query = readQuery(request.url, ['namespace', 'types']) // 400
   const wanted = (query.get('types')?.split(',') ?? types) as EventType[]
-  if (!wanted.every((type) => types.includes(type))) throw invalidRequest(`types: must be of ${types.join(', ')}`)
+  if (!wanted.every((type) => types.includes(type)))
+    throw invalidRequest(`types: must be one or more of ${types.join(', ')}, with commas between them`)
   const { caller } = context
   const filter = { namespace: query.get('namespace'), types: new Set(wanted) }
   // Of all its streams together, beside its requests: others cause the events.

@@ -137,7 +137,11 @@ export class EventLog {
   listen(holder: Holder, listener: (event: KeptEvent) => void): () => void {
     const ofKey = [...this.#listeners.values()].filter(({ keyId }) => keyId === holder.keyId).length
     if (ofKey >= eventListenersOfKeyMax || !this.#places.take(holder, 1))
-      throw new PlatformError('rate_limited', 'Too many streams of events are open: close some', { retryAfter: 15 })
+      throw new PlatformError(
+        'rate_limited',
+        'This API key or its owner has too many streams of events open: close some',
+        { retryAfter: 15 },
+      )
     this.#listeners.set(listener, holder)
     return () => {
       if (this.#listeners.delete(listener)) this.#places.giveBack(holder, 1)

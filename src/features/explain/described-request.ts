@@ -88,7 +88,7 @@ function impliedBy(given: DescribedRequest): Pick<Described, 'resource' | 'opera
   const { namespace, connection, metadata, tool, message } = given
   const only = (member: 'resource' | 'operation', value: string, because: string) => {
     if ((given[member] ?? value) !== value)
-      throw invalidRequest(`request.${member}: must be ${value} beside ${because}`)
+      throw invalidRequest(`request.${member}: must be ${value} if the request has ${because}`)
   }
   const call = tool === undefined ? 'message' : 'tool'
   const isCall = tool !== undefined || message !== undefined

@@ -6,6 +6,7 @@ import { isJson } from '../../http/body.ts'
 import { rpcErrorText } from '../../http/error-response.ts'
 import { eventStream, noStoreJson, streamInPieces } from '../../http/respond.ts'
 import { responseInOnePieceBytesMax } from '../../limits.ts'
+import { notMcp } from '../../model/mcp.ts'
 import { asBuffer } from '../../storage/bytes.ts'
 import type { UpstreamResponse } from '../../upstream/upstream.ts'
 import { parsingResponse } from './filter-tools.ts'
@@ -76,12 +77,12 @@ function usableResponse(
   }
   const bytes = body ?? new Uint8Array(0)
   if (status >= 400) return errorOf(bytes, response, call, options)
-  if (!isJson(type)) throw unusableUpstream('does not speak MCP', message)
+  if (!isJson(type)) throw unusableUpstream(notMcp, message)
   // An array of messages is not a valid response to a single request.
-  if (!startsAsObject(bytes)) throw unusableUpstream('does not speak MCP', message)
+  if (!startsAsObject(bytes)) throw unusableUpstream(notMcp, message)
   if (call.rewrite === undefined) return sendWhole(asBuffer(bytes), call, options)
   const rewritten = call.rewrite(asBuffer(bytes).toString()).catch((error) => {
-    throw error instanceof SyntaxError ? unusableUpstream('does not speak MCP', message) : error
+    throw error instanceof SyntaxError ? unusableUpstream(notMcp, message) : error
   })
   return rewritten.then((text) => sendWhole(Buffer.from(text), call, options))
 }

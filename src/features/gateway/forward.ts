@@ -303,7 +303,7 @@ async function sendUpstream(deps: GatewayDeps, call: AuthorizedCall, exchange: E
     throw new PlatformError(
       'upstream_error',
       connection.transport === 'uplink'
-        ? 'The server of this connection dials in by itself, and has not done so: start it, or set the connection to an `mcpUrl`'
+        ? 'This connection waits for its server to connect to postern (uplink), which it has not done: start the server, or set `mcpUrl`'
         : 'The connection is disconnected: test it in the console or with `postern connection test`, which contacts its server',
       { id },
     )
@@ -372,6 +372,9 @@ async function renewIfPossible(deps: GatewayDeps, call: AuthorizedCall, exchange
 function endOfStream(thrown: unknown): PlatformError {
   const error = asPlatformError(thrown)
   return error.code === 'internal'
-    ? new PlatformError('unavailable', 'Whether this stream may continue cannot be checked right now')
+    ? new PlatformError(
+        'unavailable',
+        'postern cannot check right now whether this stream may continue, so it ends: open it again',
+      )
     : error
 }

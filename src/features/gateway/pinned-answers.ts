@@ -137,7 +137,7 @@ function* readingMembers(data: string, rawId: string | undefined): Generator<num
   const refuse = (why: string): never => {
     throw new PlatformError(
       'upstream_error',
-      `The MCP server’s answer ${why}; while the pins of its tools block, that is refused`,
+      `The MCP server’s answer ${why}; postern refuses it because \`pins\` is \`block\` for this connection`,
     )
   }
   if (!/^[ \t\r\n]*\{/.test(data)) refuse('is not a JSON-RPC message')

@@ -8,6 +8,7 @@ import type { Shares } from '../../fairness/shares.ts'
 import { mediaType } from '../../http/body.ts'
 import { rpcErrorText } from '../../http/error-response.ts'
 import * as limits from '../../limits.ts'
+import { notMcp } from '../../model/mcp.ts'
 
 /**
  * Rewrites the text of one JSON-RPC message. `type`: of its event, if that states one. Rejects with SyntaxError if it is
@@ -296,7 +297,7 @@ export async function readMessages(
       return text.length
     } catch (error) {
       if (!(error instanceof SyntaxError)) throw error
-      throw new PlatformError('upstream_error', 'The MCP server does not speak MCP', { id })
+      throw new PlatformError('upstream_error', `The MCP server ${notMcp}`, { id })
     }
   }
   let isDone = false

@@ -6,6 +6,7 @@ import { allowanceOf } from '../../fairness/allowance.ts'
 import { parsedResponseMemoryFactor, toolsCharsMax, upstreamBodyTimeoutMs } from '../../limits.ts'
 import {
   headerText,
+  notMcp,
   rpcCodes,
   type ShownTool,
   statelessHeaders,
@@ -115,7 +116,7 @@ export async function listDefinitions(
       characters += answer.characters
       if (characters > toolsCharsMax)
         throw upstreamError(`The MCP server’s list of ${plural} is larger than ${toolsCharsMax} bytes`)
-      if (!Array.isArray(page)) throw upstreamError('The MCP server does not speak MCP')
+      if (!Array.isArray(page)) throw upstreamError(`The MCP server ${notMcp}`)
       for (const one of page) {
         const own = one?.[identifier]
         if (typeof own !== 'string') continue
@@ -170,7 +171,7 @@ export async function ask(
     if (error.code === rpcCodes.methodNotFound) throw new MissingMethod('upstream_error', text)
     throw error.code === rpcCodes.invalidParams ? invalidRequest(text) : upstreamError(text)
   }
-  if (typeof result !== 'object' || result === null) throw upstreamError('The MCP server does not speak MCP')
+  if (typeof result !== 'object' || result === null) throw upstreamError(`The MCP server ${notMcp}`)
   return { result, characters, era: isTooOld ? 'stateless' : 'handshake' }
 }
 
@@ -214,7 +215,7 @@ async function answerTo(
   const characters = await readMessages(response, requestId, take, async (text) =>
     allowanceOf(call.context.request).parse(text.length, parsingResponse(text, parse)),
   )
-  if (answer === undefined) throw upstreamError('The MCP server does not speak MCP')
+  if (answer === undefined) throw upstreamError(`The MCP server ${notMcp}`)
   return { ...answer, characters }
 }
 

@@ -39,7 +39,7 @@ async function healthPage(deps: HealthDeps, context: RequestContext): Promise<He
   const query = readQuery(request.url, ['ids', 'limit', 'cursor']) // 400
   const ids = query.get('ids')?.split(',')
   if (ids !== undefined && (query.size > 1 || ids.length > healthPageMax || !ids.every(isConnectionId)))
-    throw invalidRequest(`ids: must be up to ${healthPageMax} ids with commas between them, and nothing beside them`)
+    throw invalidRequest(`ids: must be up to ${healthPageMax} ids with commas between them, without other parameters`)
   if (ids !== undefined) {
     const refs = [...new Set(ids)].map((connectionId) => ({ namespace, connectionId }))
     return { connections: await healthOfAll(deps, context, refs), nextCursor: null }

@@ -171,7 +171,10 @@ async function organizationInPath(context: RequestContext): Promise<Holder> {
   const [organizationId = ''] = namesInPath(context.request.url)
   if (await isOrganizationAdmin(context.caller, organizationId, context.directory))
     return { userId: organizationUserId(organizationId), organizationId }
-  throw new PlatformError('forbidden', 'Only an owner or admin of the organization manages its API keys')
+  throw new PlatformError(
+    'forbidden',
+    'Only owners and admins of the organization may manage its API keys: ask one of them',
+  )
 }
 
 /** The user of the caller's API key. Throws 403 for another credential. */

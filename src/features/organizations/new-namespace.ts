@@ -46,7 +46,9 @@ async function createNamespace(deps: OrganizationDeps, request: Request): Promis
     const owner = defaultOwner(caller)
     const owned = await store.keys({ ...prefixRange(ownedBy(owner)), limit: 1 })
     if (owned.keys.length > 0)
-      throw invalidRequest(`the ${ownerName(owner)} owns a namespace already: see GET /namespaces`)
+      throw invalidRequest(
+        `the ${ownerName(owner)} owns a namespace already (see GET /namespaces): for another one, use PUT /namespaces/{name}`,
+      )
     return creation(deps, await freeName(store), owner)
   })
   return madeResponse(deps, made, caller)
@@ -161,7 +163,7 @@ async function ownerOfNew(context: RequestContext, { organizationId, userId }: N
 async function requireFree(store: Store, name: string): Promise<void> {
   if (!namePattern.test(name))
     throw invalidRequest(
-      `name: must be 3 to ${madeNamespaceCharsMax} of a-z, 0-9 and "-", beginning and ending with a letter or digit`,
+      `name: must be 3 to ${madeNamespaceCharsMax} characters (a-z, 0-9 and "-"), beginning and ending with a letter or digit`,
     )
   if ((await store.get(keyOf('deletingNamespace', name))) !== undefined)
     throw conflict(`The namespace ${name} is being deleted: try again when its connections are gone`)

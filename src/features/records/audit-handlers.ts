@@ -41,7 +41,8 @@ async function listAudit(deps: RecordsDeps, request: Request): Promise<Response>
 async function verifyAudit({ authorizer, auditPath }: RecordsDeps, request: Request): Promise<Response> {
   requireOperator(await authorizer.authenticate(request)) // 401, 429, 403
   const hash = readQuery(request.url, ['hash']).get('hash') // 400
-  if (hash !== undefined && !/^[0-9a-f]{64}$/.test(hash)) throw invalidRequest('hash: must be 64 hexadecimal digits')
+  if (hash !== undefined && !/^[0-9a-f]{64}$/.test(hash))
+    throw invalidRequest('hash: must be 64 hexadecimal digits (0-9, a-f)')
   const verifier = new AuditVerifier(hash)
   const slices = allowanceOf(request).slices()
   let number = 0

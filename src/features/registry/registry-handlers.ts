@@ -207,7 +207,9 @@ function readPageQuery(url: string) {
   const { after, ...kept } = cursor === undefined ? { after: '' } : readCursor(cursor)
   for (const name of held)
     if (cursor !== undefined && query.has(name) && query.get(name) !== kept[name])
-      throw invalidRequest(`${name}: is another than the one that the cursor was made with`)
+      throw invalidRequest(
+        `${name}: is another than in the request that returned the cursor: leave it out, or begin without cursor`,
+      )
   const given = cursor === undefined ? Object.fromEntries(held.map((name) => [name, query.get(name)])) : kept
   const { search, version, include } = given as Partial<Record<(typeof held)[number], string>>
   if (include !== undefined && include !== 'connections')

@@ -45,7 +45,10 @@ async function createRegistryLink(deps: SharedParts, request: Request): Promise<
     // Fixtures may have made another namespace of this name: the links of the former one lead nowhere.
     const former = entries.filter(({ value }) => !isLinkOf(readLink(value), of))
     if (entries.length - former.length >= registryLinksMax)
-      throw new PlatformError('forbidden', `The registry of ${namespace} has ${registryLinksMax} links: end one first`)
+      throw new PlatformError(
+        'forbidden',
+        `The registry of ${namespace} has ${registryLinksMax} links: remove one with \`postern registry unlink\``,
+      )
     const id = randomBytes(8).toString('hex')
     const createdAt = new Date(clock.now()).toISOString()
     const made = { namespace, id, name, createdAt, namespaceSince: createdAtOf(of) }

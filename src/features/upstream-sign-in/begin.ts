@@ -51,11 +51,13 @@ export const browserCookie = (base: string) => ourCookie(base, 'postern-signin')
 export function signInTarget({ headersKey }: Pick<BeginDeps, 'headersKey'>, { ref, stored }: Visit): UpstreamTarget {
   const { connection } = stored
   if (connection.mock?.enabled === true || connection.mcpUrl === null) {
-    throw conflict('This connection has no server to sign in to')
+    throw conflict('This connection is mocked or has no URL, so there is nothing to sign in to')
   }
   const target = targetOf(stored, ref, headersKey)
   if (hasAuthorization(target.headers)) {
-    throw conflict('This connection sends its own authorization header: remove it to sign in here')
+    throw conflict(
+      'This connection sends its own authorization header: to sign in here, remove the header from the connection first',
+    )
   }
   return target
 }

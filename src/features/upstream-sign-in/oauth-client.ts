@@ -112,7 +112,7 @@ export async function findClient(
   const kept = await readClient(options, issuer)
   if (kept.client !== undefined && again === undefined) return kept.client
   const wait = kept.client === undefined ? 0 : (again?.take(issuer) ?? 0)
-  requireRate(wait, `${issuer} was asked for another client less than an hour ago`)
+  requireRate(wait, `postern registered another client at ${issuer} less than an hour ago`)
   const client = await register(base, server, fetch)
   const checks = [{ key: clientKey(options, issuer), value: kept.bytes }]
   if ((await store.commit({ checks, puts: [clientEntry(options, issuer, client)] })).ok) return client

@@ -90,7 +90,9 @@ async function answerForm(deps: SetupDeps, visit: Visit, form: Form): Promise<Re
   if (clientId === undefined) return beginSignIn(deps, visit, request, { given })
   // A ticket lets nobody replace what was given with the connection, only what was typed on this page.
   if ((oauth !== undefined && !isTyped) || tokens !== undefined) {
-    throw conflict('This connection has a client already: change it with "oauth", or sign out first') // 409
+    throw conflict(
+      'This connection has an OAuth client already: change it with the connection’s field `oauth`, or sign out first',
+    ) // 409
   }
   return beginSignIn(deps, visit, request, { typed: readTypedClient(clientId, form.one('client_secret')) }) // 400
 }

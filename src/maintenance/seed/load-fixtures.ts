@@ -95,7 +95,7 @@ async function tryLoad(
     if (brought % progressEvery === 0) onProgress('comparing fixtures', brought)
     const isKnown = before.names.size > 0 && before.names.delete(latin1Key(key))
     if (replaces && !isKnown && isCounted(key))
-      log.warn('a fixture replaced a record that was written at run time', { record: recordName(key) })
+      log.warn('a fixture replaced a record that was made over HTTP or by a command', { record: recordName(key) })
   }
 
   const usages = createUsages()
@@ -151,7 +151,7 @@ async function tryLoad(
       },
     )
   for (const record of staying)
-    log.info('fixture removed; its record stays, because it holds what was made over HTTP', { record })
+    log.info('fixture removed; its record stays, because it holds what was made over HTTP or by a command', { record })
   return {
     connections: fixtures.connections.length,
     servers: fixtures.servers.length,

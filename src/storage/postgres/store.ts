@@ -131,7 +131,10 @@ export async function openPostgresStore(options: PostgresOptions) {
     const { clockOffsetMs } = await health()
     if (Math.abs(clockOffsetMs) <= clockOffsetMaxMs) return opened
     const seconds = Math.round(Math.abs(clockOffsetMs) / 1000)
-    throw new StoreError('fatal', `this machine's clock and the database's differ by ${seconds} s: set them first`)
+    throw new StoreError(
+      'fatal',
+      `this machine's clock and the database's differ by ${seconds} s: synchronize both, and start again`,
+    )
   } catch (error) {
     await opened.close()
     throw error

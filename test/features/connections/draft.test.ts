@@ -97,13 +97,17 @@ describe('a connection that is there', () => {
     const secrets = { headers: { authorization: 'Bearer secret' } }
     const client = { oauth: { clientId: 'a', clientSecret: 'secret' } }
     for (const write of [secrets, client]) {
-      expect(() => change({ server: 'acme/other', ...write })).toThrow('server: is not that of this connection')
+      expect(() => change({ server: 'acme/other', ...write })).toThrow(
+        'server: the server of a connection cannot be changed',
+      )
       expect(change({ server: 'acme/tools', ...write }).privatePart.server).toBe('acme/tools')
       expect(change(write).privatePart.server).toBe('acme/tools')
     }
     const { server: _, ...withoutServer } = stored({ state: 'connected' }).privatePart
     const own = { ...stored({ state: 'connected' }), privatePart: withoutServer }
-    expect(() => change({ server: 'acme/tools', ...secrets }, own)).toThrow('server: is not that of this connection')
+    expect(() => change({ server: 'acme/tools', ...secrets }, own)).toThrow(
+      'server: the server of a connection cannot be changed',
+    )
     expect(change({ server: 'acme/other', mock: { enabled: true } }).connection.mock).toBeUndefined()
   })
 

@@ -273,7 +273,7 @@ test('so many may listen with all keys of one user, and others have room', () =>
   const fill = () => {
     for (; taken < eventListenersMax; taken += 1) place(`key${taken}`, 'ada')
   }
-  expect(fill).toThrow('Too many streams')
+  expect(fill).toThrow('has too many streams of events open')
   expect(taken).toBeWithin(eventListenersMax / 2 - 10, eventListenersMax / 2 + 1)
   place('key5', 'linus')
 })

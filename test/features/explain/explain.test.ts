@@ -350,8 +350,8 @@ const refused: [body: unknown, message: RegExp][] = [
   [{ request: { namespace: 'a', connection: 'x', metadata: {} } }, /^request\.metadata: /],
   [{ request: { tool: 'x', message: {} } }, /^request\.message: /],
   [{ request: { arguments: {} } }, /^request\.arguments: /],
-  [{ request: { tool: 'x', operation: 'read' } }, /^request\.operation: must be execute beside tool/],
-  [{ request: { metadata: {}, resource: 'servers' } }, /^request\.resource: must be connections beside metadata/],
+  [{ request: { tool: 'x', operation: 'read' } }, /^request\.operation: must be execute if the request has tool/],
+  [{ request: { metadata: {}, resource: 'servers' } }, /^request\.resource: must be connections if the request has metadata/],
   [{ request: { message: { jsonrpc: '2.0', method: 'tools/call' } } }, /^params\.name: /],
 ]
 for (const [body, message] of refused) {

@@ -136,7 +136,11 @@ test('an open stream ends with what is wrong with its credential, and with no de
   })
   const cases: [what: string, change: () => void, said: string][] = [
     ['a token that has expired', () => (platform.now += 11_000), 'The API key or token is missing or invalid'],
-    ['a store that cannot be asked', () => (isBroken = true), 'Whether this stream may continue cannot be checked'],
+    [
+      'a store that cannot be asked',
+      () => (isBroken = true),
+      'postern cannot check right now whether this stream may continue',
+    ],
   ]
   await connect({ state: 'connected' })
   for (const [what, change, said] of cases) {
@@ -232,7 +236,7 @@ describe('nothing is sent', () => {
   const http = { headers: { 'X-Key': { label: 'Key' } } }
   const missing = { headers: ['X-Key'], query: [] }
   const notContacted = expect.stringContaining('test it in the console or with `postern connection test`')
-  const notDialled = expect.stringContaining('dials in by itself')
+  const notDialled = expect.stringContaining('waits for its server to connect')
   const rows: [what: string, status: ConnectionStatus, more: object, answered: number, error: object][] = [
     [
       'where the connection waits for input, and what it waits for is told',

@@ -235,11 +235,17 @@ describe('an upstream that does not answer as it should is told, and what it say
       'it speaks HTML',
       answering(200, { 'content-type': 'text/html' }),
       'upstream_error',
-      'does not speak MCP',
+      'does not answer in MCP',
       undefined,
     ],
-    ['it answers a list', answering(200, jsonType, '[{"id":7}]'), 'upstream_error', 'does not speak MCP', undefined],
-    ['it answers nothing', answering(200, jsonType, ''), 'upstream_error', 'does not speak MCP', undefined],
+    [
+      'it answers a list',
+      answering(200, jsonType, '[{"id":7}]'),
+      'upstream_error',
+      'does not answer in MCP',
+      undefined,
+    ],
+    ['it answers nothing', answering(200, jsonType, ''), 'upstream_error', 'does not answer in MCP', undefined],
   ]
   for (const [what, answer, code, message, state] of rows) {
     test(what, async () => {
@@ -481,7 +487,7 @@ test('white space before an answer is passed on, so much of it and no other', as
     expect(await response.text()).toBe(space + object)
   }
   for (const space of ['\v', '\f', '\u00a0', '\ufeff', ' '.repeat(leadingSpacesMax + 1)])
-    expect(await reasonOf(proxyTo(answering(200, jsonType, space + object)).send(initialize))).toContain('speak MCP')
+    expect(await reasonOf(proxyTo(answering(200, jsonType, space + object)).send(initialize))).toContain('answer in MCP')
 })
 
 test('a client whose session the upstream has forgotten is told to begin anew, and at no other answer', async () => {
@@ -504,7 +510,9 @@ test('a client whose session the upstream has forgotten is told to begin anew, a
 test('an answer of no bytes is none, whether its tools are looked through or not', async () => {
   const { send } = proxyTo(() => ({ status: 200, headers: jsonType, body: undefined }))
   for (const rewrite of [undefined, async (text: string) => text])
-    expect(await reasonOf(send(initialize, { rewrite }))).toBe('The MCP server does not speak MCP')
+    expect(await reasonOf(send(initialize, { rewrite }))).toBe(
+      'The MCP server does not answer in MCP: check the URL of the connection',
+    )
 })
 
 describe('a session that has ended', () => {

@@ -172,7 +172,9 @@ test('messages are taken one by one until there are enough, and their characters
   await messages(responseOf('text/event-stream', 'data: 1\r\r'))
   expect(taken).toEqual([1])
   expect(await messages(new Response(null))).toBe(0)
-  await expect(messages(responseOf('application/json', 'no'))).rejects.toThrow('The MCP server does not speak MCP')
+  await expect(messages(responseOf('application/json', 'no'))).rejects.toThrow(
+    'The MCP server does not answer in MCP: check the URL of the connection',
+  )
   // A stream ends there.
   await messages(responseOf('text/event-stream', 'data: 1\n\ndata: no\n\ndata: 2\n\n'))
   expect(taken).toEqual([1])

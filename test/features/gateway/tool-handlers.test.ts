@@ -368,7 +368,10 @@ describe('.tools of a real upstream', () => {
     const path = await connected()
     for (const tools of [undefined, null, 'a', {}]) {
       manner = ({ id }) => answer(id, { tools })
-      expect(await send(path)).toMatchObject({ status: 502, body: { message: 'The MCP server does not speak MCP' } })
+      expect(await send(path)).toMatchObject({
+        status: 502,
+        body: { message: 'The MCP server does not answer in MCP: check the URL of the connection' },
+      })
     }
   })
 

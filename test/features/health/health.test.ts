@@ -150,7 +150,7 @@ test('nothing is looked at for a client that has gone', async () => {
     expect({ path, status, body }).toMatchObject({
       path,
       status: 429,
-      body: { message: expect.stringContaining('The client has gone') },
+      body: { message: expect.stringContaining('The client disconnected') },
     })
   }
 })

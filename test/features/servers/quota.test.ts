@@ -217,6 +217,6 @@ test('an import counts servers anew, with their listings, and takes none twice o
   }
   expect((await usage()).servers).toBe(2)
   expect(await load([one, other, listing])).toEndWith(': lacks the listing of the server ada/two: export again')
-  expect(await load([one, one])).toEndWith(': has the server ada/one twice')
-  expect(await load([one, listing, listing])).toEndWith(': has the listing ada/one twice')
+  expect(await load([one, one])).toEndWith(': has the server ada/one twice: export again')
+  expect(await load([one, listing, listing])).toEndWith(': has the listing ada/one twice: export again')
 })

@@ -77,7 +77,7 @@ describe('a fixture of what was made over HTTP', () => {
       namespaces: [{ namespace: 'lab-one', userId: 'ada' }],
       servers: [{ qualifiedName: 'lab-one/thing', ...server }],
     })
-    expect(logged).toContain('a fixture replaced a record that was written at run time')
+    expect(logged).toContain('a fixture replaced a record that was made over HTTP or by a command')
     expect((await ada('GET /servers?q=thing')).body.servers[0]).toMatchObject({ displayName: 'Thing', description: '' })
     expect((await ada('DELETE /servers/lab-one/thing')).status).toBe(409)
     // What the fixture does not say stays.
