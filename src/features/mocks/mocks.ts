@@ -9,6 +9,7 @@ import { allowanceOf } from '../../fairness/allowance.ts'
 import type { Work } from '../../fairness/turns.ts'
 import type { ClientSockets } from '../../http/client-sockets.ts'
 import { noStoreJson } from '../../http/respond.ts'
+import { sliceCost } from '../../limits.ts'
 import { rpcCodes, unknownRevision } from '../../model/mcp.ts'
 import type { RecordedAnswer } from '../../model/recorded-answer.ts'
 import { reading } from '../../schema/json.ts'
@@ -42,6 +43,9 @@ interface Ready {
   readonly handshake: string
   readonly stateless: string
 }
+
+/** Cost of a character of an answer's text that is written, in the unit of `sliceCost`. Past it: as for `sliceCost`. */
+const writtenCharacterCost = 0.15
 
 /** How much longer the official package takes to show a server than it takes to parse it. */
 const protocolWorkFactor = 5
@@ -125,16 +129,23 @@ export function createMocks(sockets: Pick<ClientSockets, 'wait'>) {
     if (kept !== undefined) return kept
     // On first use: most processes mock nothing, and its libraries are large.
     const { choosing } = await import('./choose-answer.ts')
-    // The key has the length of the arguments.
-    const answer = await allowanceOf(request).run(choosing(call, key.length)) // 429
-    const result = 'result' in answer ? answer.result : {}
-    const { _meta } = result as { _meta?: object }
-    const stateless = {
-      ...result,
-      resultType: 'complete',
-      _meta: { [serverInfoKey]: serverIdentity(server.detail), ..._meta },
+    function* making(): Work<Ready> {
+      // The key has the length of the arguments.
+      const answer = yield* choosing(call, key.length)
+      const result = 'result' in answer ? answer.result : {}
+      const { _meta } = result as { _meta?: object }
+      const stateless = {
+        ...result,
+        resultType: 'complete',
+        _meta: { [serverInfoKey]: serverIdentity(server.detail), ..._meta },
+      }
+      const cost = Math.min(textCharsOf(result) * writtenCharacterCost, sliceCost)
+      yield cost
+      const handshake = JSON.stringify(result)
+      yield cost
+      return { answer, handshake, stateless: JSON.stringify(stateless) }
     }
-    const made = { answer, handshake: JSON.stringify(result), stateless: JSON.stringify(stateless) }
+    const made = await allowanceOf(request).run(making()) // 429
     answers.set(key, made)
     return made
   }
@@ -165,6 +176,14 @@ export function createMocks(sockets: Pick<ClientSockets, 'wait'>) {
     })
     return { status: answer.status, headers: answer.headers, body: await answer.text() }
   }
+}
+
+/** Characters of the texts of a result, which has its structured content as a text, too. */
+function textCharsOf({ content }: { readonly content?: unknown }): number {
+  if (!Array.isArray(content)) return 0
+  return content.reduce((sum: number, part: { readonly text?: unknown } | null) => {
+    return sum + (typeof part?.text === 'string' ? part.text.length : 0)
+  }, 0)
 }
 
 /** The call, if the message is a well-formed `tools/call` of an existing tool. */

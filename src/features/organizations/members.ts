@@ -95,6 +95,9 @@ async function roleOf(store: Store, organizationId: string, userId: string): Pro
   return value === undefined ? undefined : readRole(value)
 }
 
+/** A member takes as long as a kilobyte of a large record: the time is that of the garbage it leaves. */
+export const bytesOfMembers = (count: number) => count * 1000
+
 /** In the order of their ids. */
 export async function* everyMember(store: Store, organizationId: string, slices?: Slices): AsyncGenerator<Member> {
   const prefix = prefixOf('member', organizationId)
@@ -128,13 +131,20 @@ function rolesThatMayChange(...touched: readonly (Role | undefined)[]): Role[] {
 }
 
 /**
- * An owner beside this one. It is looked for in the caller's slices, before the change, for which everybody waits, and
- * is looked at again there.
+ * An owner beside this one. It is looked for in the caller's time, before the change, for which everybody waits, and is
+ * looked at again there. Rejects with `rate_limited`.
  */
-async function otherOwnerOf(store: Store, request: Request, organizationId: string, userId: string) {
-  for await (const one of everyMember(store, organizationId, allowanceOf(request).slices()))
-    if (one.role === 'owner' && one.userId !== userId) return one.userId
-  return undefined
+function otherOwnerOf(store: Store, request: Request, organizationId: string, userId: string) {
+  const allowance = allowanceOf(request)
+  let looked = 0
+  const find = async () => {
+    for await (const one of everyMember(store, organizationId, allowance.slices())) {
+      looked += 1
+      if (one.role === 'owner' && one.userId !== userId) return one.userId
+    }
+    return undefined
+  }
+  return allowance.readRecords(find, () => bytesOfMembers(looked))
 }
 
 /** Throws 409 if this user is no owner. */
@@ -144,13 +154,19 @@ async function requireOwner(store: Store, organizationId: string, userId: string
 }
 
 /**
- * Throws 403 if the organization has as many members as it may. They are counted in the caller's slices, before the
- * change, for which everybody waits. Requests that add members at once may exceed the bound by their number.
+ * Throws 403 if the organization has as many members as it may. They are counted in the caller's time, before the
+ * change, for which everybody waits. Requests that add members at once may exceed the bound by their number. Rejects
+ * with `rate_limited`.
  */
 export async function requireRoomForMember(store: Store, request: Request, organizationId: string): Promise<void> {
-  let count = 0
-  const slices = allowanceOf(request).slices()
-  for await (const _ of everyKey(store, prefixOf('member', organizationId), membersPerRead, slices)) count += 1
+  const allowance = allowanceOf(request)
+  const prefix = prefixOf('member', organizationId)
+  const countMembers = async () => {
+    let counted = 0
+    for await (const _ of everyKey(store, prefix, membersPerRead, allowance.slices())) counted += 1
+    return counted
+  }
+  const count = await allowance.readRecords(countMembers, bytesOfMembers)
   if (count >= organizationMembersMax)
     throw new PlatformError(
       'forbidden',

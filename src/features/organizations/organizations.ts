@@ -23,6 +23,7 @@ import { keyOf, ownedBy, prefixRange } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
 import { recordRevoked, revocationsOfKeys } from './api-keys.ts'
 import {
+  bytesOfMembers,
   everyMember,
   everyRole,
   organizationIn,
@@ -104,11 +105,10 @@ async function readDetail(store: Store, request: Request): Promise<OrganizationD
   const organizationId = organizationIn(request)
   const stored = await store.get(keyOf('organization', organizationId))
   if (stored === undefined) throw notFound(organizationMissing)
-  return {
-    organizationId,
-    name: readOrganization(stored).name,
-    members: await Array.fromAsync(everyMember(store, organizationId, allowanceOf(request).slices())),
-  }
+  const allowance = allowanceOf(request)
+  const read = () => Array.fromAsync(everyMember(store, organizationId, allowance.slices()))
+  const members = await allowance.readRecords(read, ({ length }) => bytesOfMembers(length)) // 429
+  return { organizationId, name: readOrganization(stored).name, members }
 }
 
 function detailResponse(request: Request, detail: OrganizationDetail, status = 200): Response {

@@ -351,7 +351,10 @@ const refused: [body: unknown, message: RegExp][] = [
   [{ request: { tool: 'x', message: {} } }, /^request\.message: /],
   [{ request: { arguments: {} } }, /^request\.arguments: /],
   [{ request: { tool: 'x', operation: 'read' } }, /^request\.operation: must be execute if the request has tool/],
-  [{ request: { metadata: {}, resource: 'servers' } }, /^request\.resource: must be connections if the request has metadata/],
+  [
+    { request: { metadata: {}, resource: 'servers' } },
+    /^request\.resource: must be connections if the request has metadata/,
+  ],
   [{ request: { message: { jsonrpc: '2.0', method: 'tools/call' } } }, /^params\.name: /],
 ]
 for (const [body, message] of refused) {

@@ -487,7 +487,9 @@ test('white space before an answer is passed on, so much of it and no other', as
     expect(await response.text()).toBe(space + object)
   }
   for (const space of ['\v', '\f', '\u00a0', '\ufeff', ' '.repeat(leadingSpacesMax + 1)])
-    expect(await reasonOf(proxyTo(answering(200, jsonType, space + object)).send(initialize))).toContain('answer in MCP')
+    expect(await reasonOf(proxyTo(answering(200, jsonType, space + object)).send(initialize))).toContain(
+      'answer in MCP',
+    )
 })
 
 test('a client whose session the upstream has forgotten is told to begin anew, and at no other answer', async () => {

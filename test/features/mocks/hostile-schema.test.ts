@@ -1,6 +1,6 @@
 /** Making up a result ends, whatever the output schema is. */
 
-import { expect, test } from 'bun:test'
+import { expect, spyOn, test } from 'bun:test'
 import type { MockedCall } from '../../../src/features/mocks/call.ts'
 import { choosing } from '../../../src/features/mocks/choose-answer.ts'
 import { generating } from '../../../src/features/mocks/generate-result.ts'
@@ -106,4 +106,20 @@ test('a fixed value counts as often as it is repeated', () => {
   })
   expect(drained(generating(desired(schema(1)), () => undefined))).toEqual({ l: [items.const] })
   expect(drained(generating(desired(schema(400)), () => undefined))).toBeUndefined()
+})
+
+test('a schema is prepared without writing its parts, each of which may hold a megabyte', () => {
+  const description = 'long '.repeat(1000)
+  let schema: object = { type: 'string', description }
+  for (let level = 0; level < 12; level += 1) schema = { type: 'array', items: schema }
+  using write = spyOn(JSON, 'stringify')
+  drained(generating(desired({ type: 'object', required: ['x'], properties: { x: schema } }), () => undefined))
+  expect(write.mock.results.filter(({ value }) => String(value).length > description.length)).toEqual([])
+})
+
+test('an unsettled list of what may hold itself stays empty', () => {
+  const tree = { type: 'array', items: { type: 'object', properties: { more: { $ref: '#/$defs/tree' } } } }
+  const schema = { type: 'object', required: ['x'], properties: { x: tree }, $defs: { tree } }
+  const made = (at: number) => drained(generating(desired(schema, at), () => undefined)) as { x: unknown[] }
+  expect(Array.from({ length: 50 }, (_, at) => made(at).x.length)).toContain(0)
 })

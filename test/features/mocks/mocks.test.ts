@@ -9,6 +9,7 @@ import { apiKeyDigest, revokeApiKey } from '../../../src/auth/api-key.ts'
 import { createFairness, type Fairness } from '../../../src/fairness/fairness.ts'
 import { Shares } from '../../../src/fairness/shares.ts'
 import { madeUpCharsMax, madeUpItemsMax } from '../../../src/features/mocks/generate-result.ts'
+import { sliceCost } from '../../../src/limits.ts'
 import { sampleSources } from '../../../src/maintenance/seed/sample.ts'
 import type { ServerDetail } from '../../../src/model/server.ts'
 import { keyOf } from '../../../src/storage/keys.ts'
@@ -547,4 +548,33 @@ test('a schema whose references multiply is not made up', async () => {
   const outputSchema = { type: 'object', $ref: '#/$defs/a0', $defs: { ...$defs, a12: { type: 'object' } } }
   const { body } = await callTool(await made({ outputSchema }), 'ada/made', 'do', {})
   expect(body.error?.message).toContain('record an answer')
+})
+
+test('an answer of megabytes is written in its caller’s turns', async () => {
+  const fairness = createFairness()
+  const costs: number[] = []
+  const turns = {
+    run<T>(_: unknown, work: Generator<number, T>): T {
+      for (;;) {
+        const step = work.next()
+        if (step.done) return step.value
+        costs.push(step.value)
+      }
+    },
+  }
+  const schema = (more: object) => ({ type: 'object', properties: { p: more } })
+  const costOf = async (length: number) => {
+    const tool = {
+      inputSchema: schema({ default: '\t'.repeat(length) }),
+      outputSchema: { ...schema({ type: 'string' }), required: ['p'] },
+    }
+    const platform = await made(tool, [], { fairness: { ...fairness, turns: turns as never } })
+    // The first call reads the server.
+    await callTool(platform, 'ada/made', 'do', { other: 1 })
+    costs.length = 0
+    const { result } = (await callTool(platform, 'ada/made', 'do', {})).body
+    expect(result['structuredContent']).toEqual({ p: '\t'.repeat(length) })
+    return Math.max(...costs)
+  }
+  expect([await costOf(10), await costOf(500_000)].map((cost) => cost > sliceCost / 2)).toEqual([false, true])
 })

@@ -2,6 +2,7 @@
 
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { createFairness } from '../../../src/fairness/fairness.ts'
+import { Paces } from '../../../src/fairness/pace.ts'
 import { newKeysPerHourMax, organizationMembersMax } from '../../../src/limits.ts'
 import { memberEntry, withIndex } from '../../../src/storage/directory-records.ts'
 import type { Store } from '../../../src/storage/store.ts'
@@ -74,6 +75,47 @@ describe('an organization', () => {
     expect(await ada('PUT /organizations/acme/members/last', { role: 'admin' })).toMatchObject({ status: 200 })
     expect((await ada('DELETE /organizations/acme')).status).toBe(200)
     expect((await ada('GET /organizations/acme')).status).toBe(404)
+  })
+
+  test('costs those who read or count its members their time, and an owner reads them one after the other', async () => {
+    await made()
+    const users = Array.from({ length: 5000 }, (_, i) => `u${i}`)
+    await platform.store.load({ puts: users.flatMap((user) => withIndex(memberEntry('acme', user, 'member'))) })
+    let spent = 0
+    let [reading, most] = [0, 0]
+    class Noted extends Paces {
+      override spend(_: string, milliseconds: number) {
+        spent += milliseconds
+      }
+    }
+    const isOfMembers = ({ gte }: { gte: Uint8Array }) => Buffer.from(gte).includes('acme\0u')
+    const store: Store = {
+      ...platform.store,
+      async range(range) {
+        reading += isOfMembers(range) ? 1 : 0
+        most = Math.max(most, reading)
+        await new Promise((resolve) => setImmediate(resolve))
+        reading -= isOfMembers(range) ? 1 : 0
+        return platform.store.range(range)
+      },
+    }
+    const fairness = { ...createFairness(), time: new Noted() }
+    const ada = apiOf((await createTestPlatform({ store, fairness })).fetch, sampleKeys.ada)
+    const costOf = async (request: string, body?: object) => {
+      spent = 0
+      await ada(request, body)
+      return spent
+    }
+    const costs = [
+      await costOf('GET /organizations/acme'),
+      await costOf('PUT /organizations/acme/members/new', { role: 'member' }),
+      await costOf('PUT /organizations/acme/members/ada', { role: 'member' }),
+      await costOf('DELETE /organizations/acme/members/ada'),
+    ]
+    for (const cost of costs) expect(cost).toBeGreaterThan(9)
+    expect(await costOf('DELETE /organizations/acme/members/u7')).toBeLessThan(1)
+    await Promise.all(Array.from({ length: 4 }, () => ada('GET /organizations/acme')))
+    expect(most).toBe(1)
   })
 
   test('is made by operators, read by members, renamed, and deleted by its owner', async () => {
