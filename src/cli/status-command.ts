@@ -11,12 +11,13 @@ import type { Terminal } from './terminal.ts'
 type StatusFlags = Parameters<typeof platformUrl>[1] & Parameters<typeof storeStatus>[0]
 
 /** The part of an overview that needs no table: how many connections are well, and those that are not. */
-function factsOf({ connections, attention, calls }: Overview): string[][] {
+function factsOf({ connections, attention, calls, store }: Overview): string[][] {
   const { total, complete, ...levels } = connections
   const counted = Object.entries(levels).filter(([, count]) => count > 0)
   const parts = counted.map(([level, count]) => `${count} ${level}`).join(', ')
   const more = complete ? '' : ' or more'
   return [
+    ...(store.ok ? [] : [['store', `cannot be used: ${store.problem ?? 'ask an operator'}`]]),
     ['connections', `${total}${more}${parts === '' ? '' : `: ${parts}`}`],
     ...attention.map(({ namespace, connectionId, level, summary }) => [
       level,

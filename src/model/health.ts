@@ -39,7 +39,7 @@ export const Overview = closedObject({
   }),
   /** Those that need somebody: the first twenty. */
   attention: Type.Array(closedObject({ namespace: Slug, ...health })),
-  /** Those that the caller may read, of the last hour. Null where calls are not recorded. */
+  /** Those that the caller may read, of the last hour. Null without a record of calls, or if the store fails. */
   calls: nullable(
     closedObject({
       since: Type.String({ format: 'date-time' }),
@@ -52,6 +52,8 @@ export const Overview = closedObject({
     /** For operators. */
     kind: Type.Optional(oneOf(['embedded', 'postgresql'])),
     freeBytes: Type.Optional(count),
+    /** In place of the free bytes, if the store cannot be used. */
+    problem: Type.Optional(Type.String()),
   }),
   version: Type.String(),
   /** Only where the server calls mocks of the sample itself. */

@@ -8,10 +8,18 @@ import { statfsSync } from 'node:fs'
 import { freeBytesMin } from '../limits.ts'
 import { StoreError } from './store.ts'
 
-/** Bytes that an unprivileged user may still write to the file system of `folder`. */
+export const folderMovedAway = 'the data folder was moved away while the server runs: restart postern'
+
+/** Bytes that an unprivileged user may still write to the file system of `folder`. Throws StoreError `unavailable`. */
 export function freeBytes(folder: string): number {
-  const { bavail, bsize } = statfsSync(folder)
-  return bavail * bsize
+  try {
+    const { bavail, bsize } = statfsSync(folder)
+    return bavail * bsize
+  } catch (cause) {
+    const { code, message } = cause as NodeJS.ErrnoException
+    const problem = code === 'ENOENT' ? folderMovedAway : `the disk of ${folder} cannot be asked: ${message}`
+    throw new StoreError('unavailable', problem, { cause })
+  }
 }
 
 /**

@@ -176,15 +176,24 @@ describe('files of other people', () => {
     expect((await mint()).ok).toBe(true)
   })
 
-  test('a data folder that was moved away: not ready, and it says so', async () => {
+  test('a data folder that was moved away: not ready, no call, and it says so', async () => {
     using place = workplace()
     await using server = await startServer(place, withMetrics)
     renameSync(place.data, `${place.data}-moved`)
+    const message = 'the data folder was moved away while the server runs: restart postern'
     const ready = await fetch(`${metricsOf(server)}/ready`)
     expect({ status: ready.status, body: await ready.json() }).toEqual({
       status: 503,
-      body: { status: 'unavailable', message: 'the data folder was moved away while the server runs: restart postern' },
+      body: { status: 'unavailable', message },
     })
+    const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'get_forecast', arguments: {} } }
+    const headers = { authorization: `Bearer ${sampleKeys.ada}`, 'content-type': 'application/json' }
+    const body = JSON.stringify(call)
+    const called = await sendTo(server)('/connect/northwind/weather-ada/mcp', { method: 'POST', headers, body })
+    expect(called.status).toBe(503)
+    const { stdout } = await run(place, ['status', server.url], { POSTERN_TOKEN: sampleKeys.operator })
+    expect(stdout).toMatch(new RegExp(`^store +cannot be used: ${message}$`, 'm'))
+    expect(stdout).not.toContain('calls in the last hour')
   })
 })
 

@@ -57,7 +57,9 @@ export function Overview() {
           <section>
             <h2>Calls in the last hour</h2>
             {data.calls === null ? (
-              <p class="muted">This server does not record calls.</p>
+              <p class="muted">
+                {data.store.ok ? 'This server does not record calls.' : 'The record of calls cannot be read.'}
+              </p>
             ) : (
               <p>
                 <a href={`${hrefOf('calls')}?outcome=ok`}>{data.calls.ok} ok</a>, {data.calls.failed} failed,{' '}
@@ -75,7 +77,9 @@ export function Overview() {
           <section>
             <h2>Server</h2>
             <p>
-              <State level={data.store.ok ? 'ok' : 'down'}>the store works</State>
+              <State level={data.store.ok ? 'ok' : 'down'}>
+                {data.store.ok ? 'the store works' : (data.store.problem ?? 'the store cannot be used')}
+              </State>
               {data.store.freeBytes !== undefined && (
                 <span class="muted"> · {Math.round(data.store.freeBytes / 2 ** 30)} GB free on its disk</span>
               )}

@@ -26,16 +26,18 @@ export async function overviewOf(deps: HealthDeps, context: RequestContext): Pro
   const { store, auditPath, hasSampleTraffic } = deps
   const { operator, token } = context.caller
   const isOperator = operator && token === undefined
+  const problem = await store.health().then(
+    () => undefined,
+    (error: Error) => error.message,
+  )
+  const details = problem === undefined ? { freeBytes: freeBytes(dirname(auditPath)) } : { problem }
   return {
     ...(await connectionsOf(deps, context)),
-    calls: await callsOf(deps, context),
-    // It was read just now.
+    // The record may be on the disk that fails, too.
+    calls: problem === undefined ? await callsOf(deps, context) : null,
     store: {
-      ok: true,
-      ...(isOperator && {
-        kind: store.isRemote === true ? 'postgresql' : 'embedded',
-        freeBytes: freeBytes(dirname(auditPath)),
-      }),
+      ok: problem === undefined,
+      ...(isOperator && { kind: store.isRemote === true ? 'postgresql' : 'embedded', ...details }),
     },
     version,
     ...(hasSampleTraffic && { sampleTraffic: true }),

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { wrapBytesMax } from '../../limits.ts'
 import { copyBytes } from '../bytes.ts'
 import { concatenatedIn } from '../concatenated.ts'
-import { freeBytes, requireFreeSpace } from '../free-space.ts'
+import { folderMovedAway, freeBytes, requireFreeSpace } from '../free-space.ts'
 import { directoryVersionKey } from '../keys.ts'
 import {
   type Committed,
@@ -146,8 +146,7 @@ async function writing(target: WriteTarget, write: Write, transact: (work: () =>
  */
 function bytesOnDisk(file: string, openedIno: number): number {
   const found = statSync(file, { throwIfNoEntry: false })
-  if (found === undefined)
-    throw new StoreError('unavailable', 'the data folder was moved away while the server runs: restart postern')
+  if (found === undefined) throw new StoreError('unavailable', folderMovedAway)
   if (found.ino !== openedIno)
     throw new StoreError('unavailable', 'the data folder was replaced while the server runs: restart postern')
   return found.blocks * 512
