@@ -13,7 +13,10 @@ export function printDocs(page: string | undefined, { stdout }: Terminal): void 
   const list = () => table(pages.filter(([name = '']) => documents.has(name)) as string[][])
   // Links of the pages have the ending of their files.
   const markdown = page === undefined ? list() : documents.get(page.replace(/\.md$/, ''))
-  if (markdown === undefined)
-    throw new CommandError(`there is no page ${page}${didYouMean(page ?? '', names) || '; `postern docs` lists all'}`)
+  if (markdown === undefined) {
+    const [longer] = names.filter((name) => name.startsWith(page ?? ''))
+    const near = longer === undefined ? didYouMean(page ?? '', names) : ` (Did you mean ${longer}?)`
+    throw new CommandError(`there is no page ${page}${near || '; `postern docs` lists all'}`)
+  }
   stdout(markdown)
 }

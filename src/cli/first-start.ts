@@ -21,7 +21,9 @@ export async function firstStart(
 ): Promise<string | undefined> {
   if (await hasStarted(store)) {
     if (operatorKey !== undefined)
-      log.warn('POSTERN_API_KEY is read at the first start only; later keys come from `postern keys create --operator`')
+      log.warn(
+        'POSTERN_API_KEY is read at the first start only; for a later key use `postern keys create --user operator --operator`',
+      )
     return undefined
   }
   const digest = operatorKey === undefined ? undefined : apiKeyDigest(secrets.apiKeyPepper, operatorKey)

@@ -1,7 +1,7 @@
 /** `postern health`: asks whether a platform answers, for scripts and for health checks inside an image. */
 
 import { CommandError } from '../errors.ts'
-import { cleanUrl } from './client/api-client.ts'
+import { cleanUrl, unreachableText } from './client/api-client.ts'
 import { urlOf } from './config.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -34,7 +34,7 @@ export async function askHealth(given: string | undefined, address: Address, { s
     (response) => response.status,
     (error: NodeJS.ErrnoException) => error.code ?? error.name,
   )
-  if (typeof status === 'string') throw new CommandError(`${url} does not answer (${status})`)
+  if (typeof status === 'string') throw new CommandError(unreachableText(url, status))
   if (status !== 200)
     throw new CommandError(`${url} answers with status ${status}: check the URL, and the log of the server`)
   stdout(`${url} answers\n`)

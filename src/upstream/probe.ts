@@ -6,7 +6,7 @@
 import type { Client, RequestOptions } from '@modelcontextprotocol/client'
 import { introspectionPagesMax, rpcKeysMax } from '../limits.ts'
 import { type ConnectionStatus, ServerInfo } from '../model/connection.ts'
-import { ownClientInfo, statelessRevision } from '../model/mcp.ts'
+import { notMcp, ownClientInfo, statelessRevision } from '../model/mcp.ts'
 import { validatorOf } from '../schema/check.ts'
 import { cutText } from '../schema/cut-text.ts'
 import { createPartsCounter, type ValuesOfAll } from '../schema/json-parts.ts'
@@ -133,7 +133,7 @@ async function connectClient<T>(
     fetch: async (input, init) => {
       left.requests -= 1
       if (left.requests < 0) {
-        problem = 'The server does not speak MCP: it asks too much while it is initialized'
+        problem = 'The server cannot be used: it asks too much while it is initialized'
         enough.abort()
         throw new Error(problem)
       }
@@ -158,7 +158,7 @@ async function connectClient<T>(
           problem =
             status === 403
               ? 'The server answered 403: it refuses these headers, or wants a key'
-              : `The server does not speak MCP: it answered ${status}`
+              : `The server ${notMcp} (it answered ${status})`
         const partsMax = isGreeting(init?.body) ? greetingPartsMax : listedPartsMax
         return limitFetch(toResponse(answer), { left, partsMax }, (reason) => {
           problem = reason ?? `The server sent too much: at most ${bounds.bytes} bytes are read`
@@ -185,7 +185,7 @@ async function connectClient<T>(
     if (error instanceof IntrospectionError) problem = error.message
     else if (isError && isInitialized) problem = `The server answered with an error: ${shortened(error.message)}`
     else if (left.deadline.aborted) problem ??= 'The server did not answer in time'
-    problem ??= isInitialized ? "The server's lists cannot be read" : 'The server does not speak MCP'
+    problem ??= isInitialized ? "The server's lists cannot be read" : `The server ${notMcp}`
     // One that was initialized speaks this revision.
     return { problem, isRefusal: !isInitialized && (isRefusal || isError), wantsAuthorization }
   } finally {

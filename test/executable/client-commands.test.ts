@@ -4,7 +4,7 @@
  */
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { firstHash, formatLine } from '../../src/ops/audit-chain.ts'
 import { executable, run, type Server, startServer, type Workplace, workplace } from '../support/executable.ts'
@@ -364,7 +364,16 @@ test('what is done on the server’s machine is done over HTTP by who is logged 
   for (const name of ['a', 'b']) await works('boss', `server rm others/com.example.${name}`)
   await works('boss', 'namespace rm others --yes')
 
-  // `--data` names the machine's own, whoever is logged in; a default folder that is there comes first.
+  // A login comes before a default folder that is there, and a refusal says how to work on that folder.
+  symlinkSync(place.data, join(place.folder, 'postern-data'))
+  expect((await as('nobody', ['keys', 'list'])).stdout).toContain('operator')
+  expect((await as('bob', ['keys', 'list'])).stdout).not.toContain('operator')
+  expect((await as('bob', ['server', 'import', file])).stderr).toEndWith(
+    'Only operators import servers; to work on the folder here, add --data ./postern-data\n',
+  )
+  const away = { env: { POSTERN_URL: 'http://127.0.0.1:1', POSTERN_TOKEN: 'x' } }
+  expect((await as('bob', ['calls'], away)).stderr).toContain('; to work on the folder here, add --data')
+  rmSync(join(place.folder, 'postern-data'))
   expect(await works('bob', `keys list --data ${place.data}`)).toContain('operator')
   expect((await as('bob', ['keys', 'list', '--data', place.data, '--json'])).stderr).toContain(
     '--json: is for answers over HTTP',
@@ -375,7 +384,7 @@ test('what is done on the server’s machine is done over HTTP by who is logged 
 describe('says what to do', () => {
   test('where nobody has logged in, the key is wrong, or the platform is not there', async () => {
     expect((await as('nobody', ['namespace', 'list'])).stderr).toBe(
-      'no base URL is set: run `postern login URL`, or set POSTERN_URL and POSTERN_TOKEN\n',
+      'no base URL is set: name one with --url, run `postern login URL`, or set POSTERN_URL and POSTERN_TOKEN\n',
     )
     const wrong = await as('nobody', ['login', server.url], { stdin: 'nonsense' })
     expect(wrong).toMatchObject({ code: 1, stderr: expect.stringContaining('with a valid key') })

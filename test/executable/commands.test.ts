@@ -46,7 +46,10 @@ describe('commands', () => {
     })
     const closed = `http://127.0.0.1:${await freePort()}`
     const { code, stderr } = await run(place, ['health', closed])
-    expect({ code, stderr }).toEqual({ code: 1, stderr: `${closed} does not answer (ECONNREFUSED)\n` })
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: `cannot reach ${closed} (ECONNREFUSED): does \`postern serve\` run there?\n`,
+    })
     expect((await run(place, ['health', 'here'])).code).toBe(2)
   })
 
@@ -65,7 +68,9 @@ describe('commands', () => {
     expect((await run(empty, asked, { POSTERN_STORE: '' })).stderr).toBe('')
     const none = await run(empty, asked)
     expect({ code: none.code, stderr: none.stderr }).toEqual({ code: 1, stderr: '' })
-    expect(none.stdout).toMatch(/^address .*\nanswers +no: .* does not answer \(ECONNREFUSED\)\n$/)
+    expect(none.stdout).toMatch(
+      /^address .*\nanswers +no: cannot reach .* \(ECONNREFUSED\): does `postern serve` run there\?\n$/,
+    )
     // Somebody who is logged in elsewhere may have meant that platform.
     const environment = { XDG_CONFIG_HOME: join(empty.folder, 'config') }
     writeHosts(environment, { current: server.url, keys: {} })

@@ -118,7 +118,9 @@ test('what a server does instead of a list is told', async () => {
   })
   const long = await problemOf({ error: { code: -32_603, message: 'x'.repeat(1000) } })
   expect(long).toEndWith(`answers: ${'x'.repeat(serverErrorCharsMax)}…`)
-  expect(await problemOf({ status: 500 })).toBe('The server does not speak MCP: it answered 500')
+  expect(await problemOf({ status: 500 })).toBe(
+    'The server does not answer in MCP: check the URL of the connection (it answered 500)',
+  )
 })
 
 test('a server that was greeted is not greeted again in another revision', async () => {

@@ -50,10 +50,10 @@ test('one that does not is told, by what it did', async () => {
   expect((await probed(() => answer(401))).found).toEqual({ status: { state: 'auth_required' } } as never)
   for (const status of [300, 404, 500])
     expect((await probed(() => answer(status))).found).toEqual(
-      error(`The server does not speak MCP: it answered ${status}`) as never,
+      error(`The server does not answer in MCP: check the URL of the connection (it answered ${status})`) as never,
     )
   expect((await probed(() => answer(200, '<html>', { 'content-type': 'text/html' }))).found).toEqual(
-    error('The server does not speak MCP') as never,
+    error('The server does not answer in MCP: check the URL of the connection') as never,
   )
   for (const kind of ['down', 'late'] as const)
     expect((await probed(failing(kind))).found).toEqual(error('The server could not be reached: so it is') as never)
@@ -76,7 +76,7 @@ test('one that takes no greeting of the handshake is greeted in the words of the
 test('one that asks and asks is heard out for so many requests', async () => {
   const events = `data: ${JSON.stringify({ jsonrpc: '2.0', id: 7, method: 'ping' })}\n\n`.repeat(probeRequestsMax * 2)
   const { found, sent } = await probed(() => answer(200, events, { 'content-type': 'text/event-stream' }))
-  expect(found).toEqual(error('The server does not speak MCP: it asks too much while it is initialized') as never)
+  expect(found).toEqual(error('The server cannot be used: it asks too much while it is initialized') as never)
   expect(sent).toHaveLength(probeRequestsMax)
   expect(sent[0]?.signal?.().aborted).toBe(true)
 })
@@ -183,9 +183,9 @@ test('a server that refuses the greeting by a status or by an error is greeted a
 test('a status is named where it is none of success', async () => {
   const html = { 'content-type': 'text/html' }
   for (const [status, message] of [
-    [200, 'The server does not speak MCP'],
-    [299, 'The server does not speak MCP'],
-    [300, 'The server does not speak MCP: it answered 300'],
+    [200, 'The server does not answer in MCP: check the URL of the connection'],
+    [299, 'The server does not answer in MCP: check the URL of the connection'],
+    [300, 'The server does not answer in MCP: check the URL of the connection (it answered 300)'],
   ] as const)
     expect((await probed(() => answer(status, '<html>', html))).found).toEqual(error(message) as never)
 })

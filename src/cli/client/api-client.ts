@@ -1,5 +1,6 @@
 /** Requests of commands to a running platform, over HTTP, with the user's key or token. */
 
+import { existsSync } from 'node:fs'
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { CommandError, errorTable } from '../../errors.ts'
 import { oneLine } from '../../ops/escape-control.ts'
@@ -92,7 +93,9 @@ export function openClient(
   // An empty variable counts as unset.
   const named = given || environment['POSTERN_URL'] || hosts.current
   if (named === undefined)
-    throw new CommandError('no base URL is set: run `postern login URL`, or set POSTERN_URL and POSTERN_TOKEN')
+    throw new CommandError(
+      'no base URL is set: name one with --url, run `postern login URL`, or set POSTERN_URL and POSTERN_TOKEN',
+    )
   const url = cleanUrl(named)
   const credential = key ?? (environment['POSTERN_TOKEN'] || hosts.keys[url])
   if (credential === undefined)
@@ -270,10 +273,13 @@ function missingAt(path: string, ofEnvironment: string | undefined): string | un
 }
 
 /** `reason`: the code of the failure, or its words. */
-function unreachableText(url: string, reason: string): string {
+export function unreachableText(url: string, reason: string): string {
+  const authority = process.env['SSL_CERT_FILE'] ?? ''
   if (reason === 'ERR_TLS_CERT_ALTNAME_INVALID')
     return `the certificate of ${url} is for another name (${reason}): check the URL`
   if (reason === 'CERT_HAS_EXPIRED') return `the certificate of ${url} has expired (${reason})`
+  if (/CERT|SIGNATURE|ISSUER/.test(reason) && authority !== '' && !existsSync(authority))
+    return `the certificate of ${url} is not trusted here (${reason}): SSL_CERT_FILE names ${authority}, which is not there`
   if (/CERT|SIGNATURE|ISSUER/.test(reason))
     return `the certificate of ${url} is not trusted here (${reason}): name the file of its authority with SSL_CERT_FILE`
   if (reason === 'ENOTFOUND') return `cannot reach ${url} (${reason}): the name is unknown, check the URL`

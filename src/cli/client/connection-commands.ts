@@ -28,7 +28,7 @@ const Tools = Type.Object({ tools: Type.Array(Type.Unknown()) })
 const states: Readonly<Record<string, string>> = {
   connected: 'is connected',
   disconnected: 'is disconnected',
-  auth_required: 'needs a sign-in',
+  auth_required: 'needs a sign-in, or a header (--header-file)',
   input_required: 'needs input',
   error: 'is saved, but cannot be used yet',
 }

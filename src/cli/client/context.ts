@@ -3,7 +3,6 @@
 import { existsSync } from 'node:fs'
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { CommandError } from '../../errors.ts'
-import { isLocalUrl } from '../../http/guard.ts'
 import { escapeControlCharacters, oneLine } from '../../ops/escape-control.ts'
 import { type Context, collect } from '../options.ts'
 import { table } from '../table.ts'
@@ -38,8 +37,8 @@ export type RemoteCommands = ReturnType<typeof remoteCommands>
 
 /**
  * Runs a command that was made for the server's machine over HTTP too. `--data` and `--store` choose the first, `--url`
- * the second. Without any, it is the default data folder where that is, and otherwise the platform of the last login.
- * Both are loaded when they are needed; a number that one resolves with is the exit code.
+ * and a login the second; without any, it is the default data folder. Both are loaded when they are needed; a number
+ * that one resolves with is the exit code.
  */
 export function either<Name extends string, Flags>(
   command: Command,
@@ -54,14 +53,10 @@ export function either<Name extends string, Flags>(
   return command.action(async (...given: unknown[]) => {
     const [flags] = given.splice(-2) as [ClientFlags & Flags, Command]
     const names = given as never[]
-    const place = placeOf(command)
-    if (place === 'http') return done(await (await overHttp())[name](contextOf(flags, terminal), ...names))
-    // A folder in which one happens to stand may have nothing to do with a base URL elsewhere.
-    const { current } = place === 'folder here' ? readHosts(process.env) : {}
-    if (current !== undefined && !isLocalUrl(current))
-      terminal.stderr(
-        `working in ${command.opts()['data']}, not on ${current}, where you are logged in: add --url ${current} for that\n`,
-      )
+    if (isOverHttp(command)) {
+      const over = await overHttp()
+      return done(await over[name](contextOf(flags, terminal), ...names).catch(toFolder(command)))
+    }
     if (flags.json === true && !hasJson)
       throw new CommandError('--json: is for answers over HTTP: name the base URL with --url, or log in', 2)
     return done(await (await onMachine())[name](flags as never, terminal, ...names))
@@ -76,14 +71,23 @@ interface Ways<Name extends string, Flags> {
 /** Imports the module that has the function of this name. */
 type Loading<Name extends string, Run> = () => Promise<{ readonly [Key in Name]: Run }>
 
-/** `folder here`: nothing was named, and the default data folder is there. */
-function placeOf(command: Command): 'http' | 'machine' | 'folder here' {
+function isOverHttp(command: Command): boolean {
   const source = (name: string) => command.getOptionValueSource(name)
-  if (source('url') === 'cli') return 'http'
-  if (source('data') !== 'default' || source('store') !== undefined) return 'machine'
-  if (source('url') !== undefined) return 'http'
-  if (existsSync(command.opts()['data'])) return 'folder here'
-  return readHosts(process.env).current === undefined ? 'machine' : 'http'
+  if (source('url') === 'cli') return true
+  if (source('data') !== 'default' || source('store') !== undefined) return false
+  return source('url') !== undefined || readHosts(process.env).current !== undefined
+}
+
+/** Throws what was thrown, and says how to work on the folder here where the platform refuses or does not answer. */
+function toFolder(command: Command) {
+  return (thrown: unknown): never => {
+    const { data } = command.opts() as { readonly data: string }
+    const isUnreachable = thrown instanceof CommandError && thrown.code === 'unreachable'
+    if (!(thrown instanceof CommandError) || !(isUnreachable || thrown.status === 403) || !existsSync(data))
+      throw thrown
+    const { message, exitCode, code, status } = thrown
+    throw new CommandError(`${message}; to work on the folder here, add --data ${data}`, exitCode, { code, status })
+  }
 }
 
 class RemoteCommand extends Command {

@@ -9,7 +9,7 @@ import { oneLine } from '../../ops/escape-control.ts'
 import { validatorOf } from '../../schema/check.ts'
 import { countText } from '../count-text.ts'
 import { group } from '../options.ts'
-import { noNamespace, pathSegment } from './api-client.ts'
+import { noNamespace, pathSegment, unreachableText } from './api-client.ts'
 import type { CommandContext, RemoteCommands } from './context.ts'
 
 /** Time for one request to an endpoint. Past it: the check fails. */
@@ -102,14 +102,18 @@ async function checkEntry(entry: unknown): Promise<Check> {
 /** Whether a client without a credential is led to the sign-in of this URL; undefined if it is. */
 async function signInProblem(url: string): Promise<string | undefined> {
   const refused = await fetched(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' })
-  if (refused?.status !== 401) return `${url} answers ${refused?.status ?? 'nothing'} without a credential, not 401`
+  if (typeof refused === 'string') return unreachableText(url, refused)
+  if (refused.status !== 401) return `${url} answers ${refused.status} without a credential, not 401`
   const metadata = /resource_metadata="([^"]+)"/.exec(refused.headers.get('www-authenticate') ?? '')?.[1]
   if (metadata === undefined) return `${url} does not name its protected-resource metadata`
   const answer = await fetched(metadata, {})
-  const { resource } = ((await answer?.json().catch(() => undefined)) ?? {}) as { resource?: unknown }
+  if (typeof answer === 'string') return unreachableText(metadata, answer)
+  const { resource } = ((await answer.json().catch(() => undefined)) ?? {}) as { resource?: unknown }
   return resource === url ? undefined : `${metadata} is about ${JSON.stringify(resource)}, not ${url}`
 }
 
-function fetched(url: string, init: RequestInit): Promise<Response | undefined> {
-  return fetch(url, { ...init, redirect: 'manual', signal: AbortSignal.timeout(probeMs) }).catch(() => undefined)
+/** The answer, or the code or name of the failure. */
+function fetched(url: string, init: RequestInit): Promise<Response | string> {
+  const signal = AbortSignal.timeout(probeMs)
+  return fetch(url, { ...init, redirect: 'manual', signal }).catch((error) => error.code ?? error.name)
 }

@@ -32,6 +32,9 @@ const ToolResult = Type.Object({
   isError: Type.Optional(Type.Boolean()),
 })
 
+/** Connections whose failures a list tells one by one. Past it: the list tells how many more failed. */
+const toldMax = 3
+
 export function addToolCommands(postern: Command, { inNamespace }: RemoteCommands): void {
   const tool = group(postern, 'tool').description('list, search and call tools')
   inNamespace(tool, 'list', 'list the tools of a namespace')
@@ -57,7 +60,7 @@ async function toolsOf(context: CommandContext, connection?: string): Promise<To
   const namespace = await context.namespace()
   const ids = connection === undefined ? await connectionIds(context, namespace) : [connection]
   const named: Tool[] = []
-  let failed = 0
+  const failed: string[] = []
   for (const id of ids) {
     try {
       const path = `/connect/${pathSegment(namespace)}/${pathSegment(id)}/.tools`
@@ -67,11 +70,14 @@ async function toolsOf(context: CommandContext, connection?: string): Promise<To
     } catch (error) {
       if (connection !== undefined || !(error instanceof CommandError)) throw error
       const told = { connectionId: id, ...error.toJSON() }
-      stderr(flags.json === true ? `${JSON.stringify(told)}\n` : `${oneLine(id)}: ${error.message}\n`)
-      failed += 1
+      if (flags.json === true) stderr(`${JSON.stringify(told)}\n`)
+      else if (failed.length < toldMax) stderr(`${oneLine(id)}: ${error.message}\n`)
+      failed.push(id)
     }
   }
-  if (failed > 0 && failed === ids.length)
+  if (failed.length > toldMax && flags.json !== true)
+    stderr(`${failed.length - toldMax} more connections failed: see \`postern connection list -n ${namespace}\`\n`)
+  if (failed.length > 0 && failed.length === ids.length)
     throw new CommandError(`could not list tools: all ${ids.length} connections failed`)
   return named
 }

@@ -162,7 +162,7 @@ async function errorOf(
   const error = isJson(headers['content-type']) ? await rpcErrorIn(asBuffer(bytes).toString(), allowance) : undefined
   if (error !== undefined) return sendWhole(Buffer.from((await call.rewrite?.(error)) ?? error), call, options, status)
   if (status === 404 && options.hasClientSession) throw sessionExpired(message)
-  throw unusableUpstream(`answered ${status} and no JSON-RPC`, message)
+  throw unusableUpstream(`answered ${status} and no JSON-RPC: check the URL and the headers of the connection`, message)
 }
 
 /** Responses above `responseInOnePieceBytesMax` are sent in pieces, so that we know when the client has read them. */

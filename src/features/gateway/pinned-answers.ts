@@ -74,7 +74,8 @@ export async function requireAccepted(deps: PinDeps, call: AuthorizedCall, { bod
   const why = pin === undefined || pin.accepted === null ? 'it is new' : 'its definition has changed'
   const where = `${namespace}/${connectionId}`
   const hash = pin?.present == null ? '' : ` (pin ${pin.present})`
-  const text = `The tool is not accepted, because ${why}${hash}: somebody who may write ${where} can accept it at .pins`
+  const way = `with \`postern connection accept ${connectionId} -n ${namespace}\`, or at .pins`
+  const text = `The tool is not accepted, because ${why}${hash}: somebody who may write ${where} can accept it ${way}`
   throw new PlatformError('forbidden', text, { id, constraint: 'pins', rpcHeaders: notAsked })
 }
 

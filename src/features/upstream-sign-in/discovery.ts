@@ -172,7 +172,10 @@ async function findServer(fetch: OAuthFetch, issuer: string): Promise<ServerMeta
     const document = await readJson(fetch, url)
     if (document !== undefined) return checkServer(document, issuer, url)
   }
-  throw new SignInProblem(step, `${issuer} has no metadata of an authorization server`)
+  throw new SignInProblem(
+    step,
+    `${issuer} has no metadata of an authorization server; if the server wants a key, give it to the connection as a header`,
+  )
 }
 
 function checkServer(document: unknown, issuer: string, url: string): ServerMetadata {

@@ -590,7 +590,10 @@ test('an error of megabytes is not looked into', async () => {
   manners['/complains'] = () => json(`{"jsonrpc":"2.0","id":1,"error":{"data":[${'{},'.repeat(1e6)}1]}}`, 400)
   await behaving('/complains', async () => {
     const answer = await send('one', { jsonrpc: '2.0', id: 1, method: 'ping' })
-    expect([answer.status, answer.body.error.message]).toEqual([502, 'The MCP server answered 400 and no JSON-RPC'])
+    expect([answer.status, answer.body.error.message]).toEqual([
+      502,
+      'The MCP server answered 400 and no JSON-RPC: check the URL and the headers of the connection',
+    ])
   })
 })
 
@@ -684,7 +687,7 @@ describe('everything stays alive', () => {
       body: JSON.stringify({ mcpUrl: `http://127.0.0.1:${upstream.port}/asks` }),
     })
     expect(await made.json()).toMatchObject({
-      status: { state: 'error', message: 'The server does not speak MCP: it asks too much while it is initialized' },
+      status: { state: 'error', message: 'The server cannot be used: it asks too much while it is initialized' },
     })
     expect(seen.length).toBeLessThanOrEqual(probeRequestsMax)
   })

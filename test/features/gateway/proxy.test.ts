@@ -503,9 +503,9 @@ test('a client whose session the upstream has forgotten is told to begin anew, a
   reasons.push(await reasonOf(send(initialize)))
   expect(reasons).toEqual([
     'The session has ended: initialize again',
-    'The MCP server answered 403 and no JSON-RPC',
-    'The MCP server answered 405 and no JSON-RPC',
-    'The MCP server answered 404 and no JSON-RPC',
+    'The MCP server answered 403 and no JSON-RPC: check the URL and the headers of the connection',
+    'The MCP server answered 405 and no JSON-RPC: check the URL and the headers of the connection',
+    'The MCP server answered 404 and no JSON-RPC: check the URL and the headers of the connection',
   ])
 })
 
