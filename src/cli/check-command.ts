@@ -21,7 +21,7 @@ export async function check(
 ): Promise<void> {
   const files = findFixtureFiles(folders)
   const sources = files.map(sourceFile)
-  const { fixtures, problems } = readFixtures(sources)
+  const { fixtures, problems } = await readFixtures(sources)
   if (problems.length > 0) throw new CommandError(fixtureProblemsText(problems))
   // `serve` imports this file too and does not need the checker of schemas.
   const { lintMocks } = await import('../features/mocks/warnings.ts')

@@ -41,7 +41,7 @@ export function fixtureLoader(
       collect()
     }
     using spool = new Spool(path)
-    const { fixtures, problems } = readFixtures(sources, (done) => onProgress('reading fixtures', done), spool)
+    const { fixtures, problems } = await readFixtures(sources, (done) => onProgress('reading fixtures', done), spool)
     if (problems.length > 0) throw new CommandError(fixtureProblemsText(problems))
     if (hasSampleKey(fixtures.apiKeys)) requireSampleKeysAllowed(config)
     const options = { pepper: secrets.apiKeyPepper, now: new Date(), log, folder: path, onProgress }

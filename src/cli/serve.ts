@@ -360,7 +360,7 @@ async function loadedSample({ folder }: Running): Promise<Fixtures | undefined> 
 /** Reads the fixtures of the sample. */
 export async function sampleFixtures(): Promise<Fixtures> {
   const { sampleSources } = await import('../maintenance/seed/sample.ts')
-  return readFixtures(sampleSources()).fixtures
+  return (await readFixtures(sampleSources())).fixtures
 }
 
 /** Begins sample traffic, if it is wanted. Returns its end. Rejects with CommandError where no sample is loaded. */

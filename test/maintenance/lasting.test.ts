@@ -180,9 +180,9 @@ describe('fixtures that go', () => {
       ...more,
     }),
   ]
-  const load = (store: Store, sources: ReturnType<typeof world>, time = startOfTime) => {
+  const load = async (store: Store, sources: ReturnType<typeof world>, time = startOfTime) => {
     const options = { pepper: Buffer.alloc(32), now: new Date(time), log: silent }
-    return loadFixtures(store, readFixtures(sources).fixtures, JSON.stringify(time), options)
+    return loadFixtures(store, (await readFixtures(sources)).fixtures, JSON.stringify(time), options)
   }
 
   test('and the key that was revoked', async () => {

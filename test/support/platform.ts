@@ -135,7 +135,7 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
   const note = (event: string, fields: object = {}) => void logged.push(JSON.stringify({ event, ...fields }))
   const log: Log = { info: note, warn: note, error: note }
   if (!isSampleAlone || loadedSample === undefined) {
-    const { fixtures, problems } = readOnce(options.sources ?? sample)
+    const { fixtures, problems } = await readOnce(options.sources ?? sample)
     if (problems.length > 0) throw new Error(JSON.stringify(problems))
     await loadFixtures(store, fixtures, 'test', { pepper, now: new Date(startOfTime), log })
   }

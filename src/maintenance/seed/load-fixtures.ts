@@ -22,6 +22,7 @@ import { createUsages, type Usages } from '../../storage/usage.ts'
 import { checkOf, newVersion } from '../../storage/versions.ts'
 import { ConnectionChanges } from './connection-changes.ts'
 import { desiredEntries, handedOver } from './desired.ts'
+import { patientStore } from './patient-store.ts'
 import type { Fixtures } from './read-fixtures.ts'
 import { retainInUse } from './retained.ts'
 
@@ -46,6 +47,9 @@ export interface LoadOptions {
   readonly onProgress?: (stage: string, done: number, total?: number) => void
 }
 
+/** Attempts of a load during which others have their turn. Past it: nobody else does anything until it is done. */
+const patientAttempts = 3
+
 /** Connections or entries between two reports of progress. */
 const progressEvery = 10_000
 
@@ -59,8 +63,14 @@ export async function isLoaded(store: Store, digest: string): Promise<boolean> {
  * CommandError for an API key that already exists under another id.
  */
 export async function loadFixtures(store: Store, fixtures: Fixtures, digest: string, options: LoadOptions) {
-  // A concurrent write may change the same part of the store: then it starts again from what is stored now.
-  return decideAgain('the store', async () => (await tryLoad(store, fixtures, digest, options)) ?? 'again')
+  // A concurrent write may change the same part of the store: then it starts again from what is stored now. Where many
+  // write, others wait at last, or the load would never end.
+  let patience = patientAttempts
+  return decideAgain('the store', async () => {
+    patience -= 1
+    const seen = patience < 0 ? store : patientStore(store)
+    return (await tryLoad(seen, fixtures, digest, options)) ?? 'again'
+  })
 }
 
 /**

@@ -84,15 +84,20 @@ const fileShape = validatorOf(
 /**
  * Reads and checks all files as one set. If there are problems, the fixtures must not be used. Connections are kept in
  * the spool, which must stay open while they are used. `onProgress` is called every 10,000 connections with their
- * number. Throws CommandError for a file that cannot be read.
+ * number. Others have a turn of the event loop after each file. Rejects with CommandError for a file that cannot be
+ * read.
  */
-export function readFixtures(
+export async function readFixtures(
   sources: Iterable<SourceFile>,
   onProgress: (connections: number) => void = () => {},
   spool = new Spool(),
-): { fixtures: Fixtures; problems: FixtureProblem[] } {
+): Promise<{ fixtures: Fixtures; problems: FixtureProblem[] }> {
   const reader = new FixtureReader(spool, onProgress)
-  for (const source of sources) reader.read(source)
+  for (const source of sources) {
+    reader.read(source)
+    // A server that reads them again has others to answer.
+    await new Promise((resolve) => setImmediate(resolve))
+  }
   return reader.end()
 }
 

@@ -90,8 +90,8 @@ for (const [what, tool, result, advice] of rows) {
   })
 }
 
-test('the sample needs none', () => {
-  const { fixtures } = readFixtures(sampleSources())
+test('the sample needs none', async () => {
+  const { fixtures } = await readFixtures(sampleSources())
   expect(lintMocks(fixtures)).toEqual([])
 })
 

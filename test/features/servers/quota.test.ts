@@ -132,7 +132,7 @@ test('a change that makes a server smaller is done past the bound, one that make
 /** Loads the sample and these servers of `ada`, or only the sample's keys. */
 async function loadMore(servers: object[], sample = sampleSources()) {
   const described = servers.map((one) => ({ displayName: 'Thing', remote: false, connections: [], ...one }))
-  const { fixtures, problems } = readFixtures([...sample, source('mine.json', { servers: described })])
+  const { fixtures, problems } = await readFixtures([...sample, source('mine.json', { servers: described })])
   expect(problems).toEqual([])
   const options = { pepper: platform.pepper, now: new Date(startOfTime), log: silent }
   await loadFixtures(platform.store, fixtures, JSON.stringify(servers), options)

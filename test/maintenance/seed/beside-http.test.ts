@@ -23,7 +23,7 @@ beforeEach(async () => {
 async function load(more: object, withSample = true) {
   const file = { file: 'mine.json', read: () => Buffer.from(JSON.stringify(more)) }
   const keys = sampleSources().filter((source) => withSample || source.file.endsWith('keys.json'))
-  const { fixtures, problems } = readFixtures([...keys, file])
+  const { fixtures, problems } = await readFixtures([...keys, file])
   expect(problems).toEqual([])
   const logged: string[] = []
   const log = {

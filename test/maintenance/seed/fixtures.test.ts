@@ -22,7 +22,7 @@ const march = new Date('2026-03-02T09:00:00.000Z')
 const april = new Date('2026-04-02T09:00:00.000Z')
 
 async function load(store: Store, sources: readonly SourceFile[], now = march, log = silent) {
-  const { fixtures, problems } = readFixtures(sources)
+  const { fixtures, problems } = await readFixtures(sources)
   expect(problems).toEqual([])
   return loadFixtures(store, fixtures, digestOf(sources), { pepper, now, log })
 }
@@ -41,8 +41,8 @@ async function dump(store: Store): Promise<string[]> {
 }
 
 describe('the sample fixtures', () => {
-  test('have no problem', () => {
-    expect(readFixtures(findFixtureFiles([folder]).map(sourceFile)).problems).toEqual([])
+  test('have no problem', async () => {
+    expect((await readFixtures(findFixtureFiles([folder]).map(sourceFile))).problems).toEqual([])
   })
 
   test('are all inside the executable, as they are in the folder', () => {
@@ -55,8 +55,8 @@ describe('the sample fixtures', () => {
     }
   })
 
-  test('show what a platform can hold', () => {
-    const { fixtures } = readFixtures(sampleSources())
+  test('show what a platform can hold', async () => {
+    const { fixtures } = await readFixtures(sampleSources())
     const records = connectionsOf(fixtures)
     expect(fixtures.organizations.length).toBe(2)
     expect(fixtures.servers.length).toBeGreaterThanOrEqual(6)
@@ -72,16 +72,16 @@ describe('the sample fixtures', () => {
 
 describe('problems', () => {
   for (const { because, files, problems } of cases) {
-    test(because, () => {
+    test(because, async () => {
       const sources = Object.entries(files).map(([file, document]) => source(file, document))
-      const found = readFixtures(sources).problems
+      const found = (await readFixtures(sources)).problems
       if (typeof problems === 'number') expect({ found, count: found.length }).toEqual({ found, count: problems })
       else expect(fixtureProblemsText(found).split('\n').slice(0, -1)).toEqual(problems)
     })
   }
 
-  test('what is not UTF-8 is told', () => {
-    const { problems } = readFixtures([{ file: 'a.json', read: () => Buffer.from([0x7b, 0xff, 0x7d]) }])
+  test('what is not UTF-8 is told', async () => {
+    const { problems } = await readFixtures([{ file: 'a.json', read: () => Buffer.from([0x7b, 0xff, 0x7d]) }])
     expect(problems).toEqual([{ file: 'a.json', place: '', message: 'is not UTF-8, or begins with a byte order mark' }])
   })
 })
@@ -146,7 +146,7 @@ describe('loading', () => {
   test('a record written at run time stays; one that a fixture replaces is told', async () => {
     const store = openMemoryStore()
     const given = set(connection('mine', { createdAt: '2026-01-01T00:00:00Z' }))
-    const [record] = connectionsOf(readFixtures(given).fixtures) as [Connection]
+    const [record] = connectionsOf((await readFixtures(given)).fixtures) as [Connection]
     await store.commit({ puts: [connectionEntry('n', record), ...indexEntries('n', record)] })
     const told: object[] = []
     const log = { ...silent, warn: (_: string, fields: object = {}) => void told.push(fields) }

@@ -23,7 +23,7 @@ beforeEach(async () => {
 async function load(more: object) {
   platform.now += 60_000
   const file = { file: 'mine.json', read: () => Buffer.from(JSON.stringify(more)) }
-  const { fixtures, problems } = readFixtures([...sampleSources(), file])
+  const { fixtures, problems } = await readFixtures([...sampleSources(), file])
   expect(problems).toEqual([])
   const options = { pepper: platform.pepper, now: new Date(platform.now), log: silent }
   await loadFixtures(platform.store, fixtures, String(platform.now), options)

@@ -29,7 +29,7 @@ export const set = (size = count, name = 'many'): SourceFile[] => {
   return [source('a.json', { namespaces: [{ namespace: name, userId: 'u' }], connections: rows })]
 }
 export const load = async (store: Store, sources: readonly SourceFile[], stagedBytesMin = 0) => {
-  const { fixtures, problems } = readFixtures(sources)
+  const { fixtures, problems } = await readFixtures(sources)
   expect(problems).toEqual([])
   return loadFixtures(store, fixtures, digestOf(sources), { pepper: seed('p'), now, log: silent, stagedBytesMin })
 }
