@@ -271,6 +271,7 @@ function createGateway(deps: AppDeps, { requestId }: Middleware, parts: Parts, e
     sessions,
     fairness,
     send: createProxy(upstream, sessions, deps.upstreamTimeoutMs),
+    upstreamTimeoutMs: deps.upstreamTimeoutMs,
     recordStatus: createStatusRecorder(deps.store, clock, deps.log),
     answerMock: createMocks(sockets),
     watchStream: createOpenStreams(deps.every),

@@ -239,7 +239,7 @@ export const shutdownRecordMs = 2000
 
 // The gateway
 
-/** Contract 7.4: time until the head of an MCP server's response. `--upstream-timeout`. Past it: 504. */
+/** Contract 7.4: time until the head of an MCP server's response, and until the answer of a call at `.tools` in a stream. `--upstream-timeout`. Past it: 504. */
 export const upstreamTimeoutDefaultSeconds = 60
 /** Ours: one JSON-RPC request, large enough for a document in its arguments. Past it: 413. */
 export const rpcBodyBytesMax = MB

@@ -283,7 +283,8 @@ export function unreachableText(url: string, reason: string): string {
   if (/CERT|SIGNATURE|ISSUER/.test(reason))
     return `the certificate of ${url} is not trusted here (${reason}): name the file of its authority with SSL_CERT_FILE`
   if (reason === 'ENOTFOUND') return `cannot reach ${url} (${reason}): the name is unknown, check the URL`
-  if (reason === 'EPROTO') return `cannot reach ${url} (${reason}): no TLS is spoken there, try http://`
+  if (reason === 'EPROTO')
+    return `cannot reach ${url} (${reason}): there is no TLS, or the proxy there has no certificate for this name`
   return `cannot reach ${url} (${reason}): does \`postern serve\` run there?`
 }
 

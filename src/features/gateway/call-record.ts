@@ -140,6 +140,12 @@ function hashOf(key: Buffer, args: unknown, bytes: number): Promise<string> | st
 
 const cancelled: Stated = { outcome: 'cancelled' }
 
+/** How a call ended whose answer nobody waits for any more: its client, or the platform, for which it came too late. */
+const cancelledFor = (reason: unknown): Omit<Ending, 'bytesOut'> =>
+  reason instanceof PlatformError && reason.code === 'upstream_timeout'
+    ? { outcome: 'timeout', code: reason.code }
+    : cancelled
+
 /** How a call ended whose stream is over without an answer. */
 const endedBy = ({ endedBy: error }: CallProgress): Omit<Ending, 'bytesOut'> =>
   error === undefined ? unanswered : { outcome: 'cancelled', code: error.code }
@@ -205,7 +211,7 @@ function recorded(
     },
     async cancel(reason) {
       // A whole answer that was not read to its end was not had.
-      await Promise.allSettled([finish(answer.found() ?? cancelled), reader.cancel(reason)])
+      await Promise.allSettled([finish(answer.found() ?? cancelledFor(reason)), reader.cancel(reason)])
     },
   })
 }

@@ -46,6 +46,8 @@ type Shared = Pick<SharedParts, 'store' | 'clock' | 'authorizer' | 'denials' | '
 
 export interface GatewayDeps extends Shared, PinDeps {
   readonly send: SendUpstream
+  /** How long a server may take to answer a call that postern answers whole; `send` knows it for the head. */
+  readonly upstreamTimeoutMs: number
   readonly recordStatus: RecordStatus
   /** Tokens of connections that somebody has signed in. */
   readonly credentials: UpstreamCredentials

@@ -72,9 +72,8 @@ async function resultIn(
     if (typeof result === 'object' && result !== null) found = result as NonNullable<typeof found>
     return result !== undefined
   }
-  await readMessages(toResponse(response), id, take, async (text) =>
-    allowance.parse(text.length, parsingResponse(text)),
-  )
+  const read = async (text: string) => allowance.parse(text.length, parsingResponse(text))
+  await readMessages(toResponse(response), id, { take, read })
   return found
 }
 

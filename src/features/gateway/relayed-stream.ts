@@ -38,7 +38,7 @@ interface StreamOptions {
 export function relayStream(body: ReadableStream<Uint8Array>, options: StreamOptions): ReadableStream<Uint8Array> {
   const relay = new Relay(body, options)
   return new ReadableStream<Uint8Array>(
-    { pull: (controller) => relay.pull(controller), cancel: () => relay.stop() },
+    { pull: (controller) => relay.pull(controller), cancel: (reason) => relay.stop(reason) },
     { highWaterMark: 0 },
   )
 }
@@ -99,9 +99,10 @@ class Relay {
     }
   }
 
-  stop(): void {
-    void this.#reader.cancel().catch(() => {})
+  /** Resolves when the upstream's side has ended. */
+  stop(reason?: unknown): Promise<void> {
     this.#end()
+    return this.#reader.cancel(reason).catch(() => {})
   }
 
   #end(): void {
@@ -277,17 +278,24 @@ function eventText({ event, id }: EventSourceMessage, data: string): string {
   return `${head}data: ${data.replaceAll('\n', '\ndata: ')}\n\n`
 }
 
+interface Reading {
+  /** Returns true for the last message that is wanted. */
+  readonly take: (message: unknown) => boolean
+  /** Parses. */
+  readonly read: (text: string) => Promise<unknown>
+  /** Milliseconds in which a stream must have the last message that is wanted. */
+  readonly timeoutMs?: number
+}
+
 /**
- * Parses the messages of a response, whole or a stream, with `read`, and passes each to `take` until that returns true.
- * The rest of a stream is cancelled. Resolves with the number of characters parsed. A stream ends at an event that is
- * not JSON, and after `upstreamBodyTimeoutMs`. Rejects with PlatformError `upstream_error` for a whole response that is
- * not JSON.
+ * Parses the messages of a response, whole or a stream, and passes each on until there are enough. The rest of a stream
+ * is cancelled. Resolves with the number of characters parsed. A stream ends at an event that is not JSON. Rejects with
+ * PlatformError: `upstream_error` for a whole response that is not JSON, and `upstream_timeout` for a late stream.
  */
 export async function readMessages(
   response: Response,
   id: RpcId,
-  take: (message: unknown) => boolean,
-  read: (text: string) => Promise<unknown>,
+  { take, read, timeoutMs = limits.upstreamBodyTimeoutMs }: Reading,
 ): Promise<number> {
   if (response.body === null) return 0
   if (!isEventStream(response.headers)) {
@@ -311,12 +319,21 @@ export async function readMessages(
       return data
     },
   }).getReader()
-  const deadline = setTimeout(() => void reader.cancel().catch(() => {}), limits.upstreamBodyTimeoutMs)
+  let late: PlatformError | undefined
+  let ended: Promise<void> | undefined
+  const deadline = setTimeout(() => {
+    const text = `The MCP server: no response within ${Math.ceil(timeoutMs / 1000)} s`
+    late = new PlatformError('upstream_timeout', text, { id })
+    // Its call is recorded as late, before the answer.
+    ended = reader.cancel(late).catch(() => {})
+  }, timeoutMs)
   try {
     while (!isDone) {
       const { done } = await reader.read()
       if (done) break
     }
+    await ended
+    if (late !== undefined) throw late
     return characters
   } finally {
     clearTimeout(deadline)

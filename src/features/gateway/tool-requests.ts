@@ -211,10 +211,12 @@ async function answerTo(
     return answer !== undefined
   }
   // Nobody looks into the result of a tool: it is passed on with its digits.
-  const parse = message.method === 'tools/call' ? parsingExactly : parsingWithin
-  const characters = await readMessages(response, requestId, take, async (text) =>
-    allowanceOf(call.context.request).parse(text.length, parsingResponse(text, parse)),
-  )
+  const isCall = message.method === 'tools/call'
+  const parse = isCall ? parsingExactly : parsingWithin
+  const read = async (text: string) =>
+    allowanceOf(call.context.request).parse(text.length, parsingResponse(text, parse))
+  const timeoutMs = isCall ? deps.upstreamTimeoutMs : upstreamBodyTimeoutMs
+  const characters = await readMessages(response, requestId, { take, read, timeoutMs })
   if (answer === undefined) throw upstreamError(`The MCP server ${notMcp}`)
   return { ...answer, characters }
 }

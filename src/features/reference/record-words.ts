@@ -107,7 +107,7 @@ export const recordWords: Readonly<Partial<Record<OperationId, Words>>> = {
       'Sets the cookie of a session of 12 hours with the rights of an API key. postern accepts the cookie instead of `authorization` where the request has `sec-fetch-site: same-origin` and, unless it is GET, the header `x-postern-csrf` with `csrf`; never at the MCP endpoints.',
     open: true,
     body: StartConsoleSession,
-    example: { key: 'sk_…' },
+    example: { key: 'pst_…' },
     answer: ConsoleSessionBody,
     errors: {
       400: 'The body has no key',

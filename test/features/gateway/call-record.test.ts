@@ -116,11 +116,12 @@ async function call(connection: string, name: unknown, args?: object, credential
 }
 
 /** A platform whose server answers calls with this stream, however long that stays open. */
-async function answeringCalls(body: ReadableStream<Uint8Array>): Promise<TestPlatform> {
+async function answeringCalls(body: ReadableStream<Uint8Array>, upstreamTimeoutMs = 60_000): Promise<TestPlatform> {
   // The greeting is not answered.
   let isMade = false
   const held = await createTestPlatform({
     callLog: log,
+    upstreamTimeoutMs,
     upstream: {
       async send(request) {
         if (!isMade) throw new UpstreamError('down', 'it is')
@@ -312,6 +313,13 @@ describe('the outcome of a call', () => {
         { outcome: 'tool_error' },
       ])
     }
+  })
+
+  test('is late where a stream has no answer in time, and is answered whole', async () => {
+    const held = await answeringCalls(new ReadableStream(), 1)
+    const late = await apiOf(held.fetch, sampleKeys.ada)('POST /connect/ada/up/.tools/do', {})
+    expect(late).toMatchObject({ status: 504, body: { error: 'upstream_timeout' } })
+    expect(lines().at(-1)).toMatchObject({ tool: 'do', outcome: 'timeout', code: 'upstream_timeout' })
   })
 
   test('is recorded before its answer is passed on, however long its server keeps the stream open', async () => {

@@ -17,7 +17,6 @@ import {
   streamEventBytesMax,
   streamIdleTimeoutMs,
   streamLifetimeMs,
-  upstreamBodyTimeoutMs,
 } from '../../../src/limits.ts'
 import { random } from '../../support/random.ts'
 
@@ -151,12 +150,8 @@ test('messages are taken one by one until there are enough, and their characters
   const taken: unknown[] = []
   const messages = (response: Response, enough = Infinity) => {
     taken.length = 0
-    return readMessages(
-      response,
-      1,
-      (message) => taken.push(message) >= enough,
-      async (text) => JSON.parse(text),
-    )
+    const take = (message: unknown) => taken.push(message) >= enough
+    return readMessages(response, 1, { take, read: async (text) => JSON.parse(text) })
   }
   expect(await messages(responseOf('application/json', '{"a":1}'))).toBe(7)
   expect(taken).toEqual([{ a: 1 }])
@@ -189,12 +184,7 @@ test('whoever has the message that it wants lets the stream go', async () => {
     },
   })
   const response = new Response(body, { headers: { 'content-type': 'text/event-stream' } })
-  await readMessages(
-    response,
-    1,
-    () => true,
-    async (text) => text,
-  )
+  await readMessages(response, 1, { take: () => true, read: async (text) => text })
   expect(isLetGo).toBe(true)
 })
 
@@ -298,33 +288,38 @@ describe('a stream and its clocks', () => {
     expect([await soFar, broken.seen, jest.getTimerCount()]).toEqual(['so far', over(0), 0])
   })
 
-  test('messages are waited for so long, and those that came count', async () => {
+  test('messages are waited for so long, and then the server is late', async () => {
     jest.useFakeTimers()
     const taken: unknown[] = []
     const read = Promise.withResolvers<void>()
+    let cancelledFor: unknown
     const body = new ReadableStream<Uint8Array>({
       start: (controller) => controller.enqueue(Buffer.from('data: 1\n\n')),
+      cancel(reason) {
+        cancelledFor = reason
+      },
     })
     const response = new Response(body, { headers: { 'content-type': 'text/event-stream' } })
-    let isOver = false
-    const characters = readMessages(
-      response,
-      1,
-      (message) => {
-        taken.push(message)
-        read.resolve()
-        return false
+    let ended: unknown
+    const take = (message: unknown) => {
+      taken.push(message)
+      read.resolve()
+      return false
+    }
+    const timeoutMs = 90_000
+    const all = readMessages(response, 1, { take, read: async (text) => JSON.parse(text), timeoutMs }).catch(
+      (error) => {
+        ended = error
       },
-      async (text) => JSON.parse(text),
-    ).finally(() => {
-      isOver = true
-    })
+    )
     await read.promise
     await settled()
-    jest.advanceTimersByTime(upstreamBodyTimeoutMs - 1)
-    expect(isOver).toBe(false)
+    jest.advanceTimersByTime(timeoutMs - 1)
+    expect(ended).toBeUndefined()
     jest.advanceTimersByTime(1)
-    expect([await characters, taken]).toEqual([1, [1]])
+    await all
+    expect(ended).toMatchObject({ code: 'upstream_timeout', message: 'The MCP server: no response within 90 s' })
+    expect([taken, cancelledFor]).toEqual([[1], ended])
     await settled()
     expect(jest.getTimerCount()).toBe(0)
   })
