@@ -28,12 +28,14 @@ field.oninput = async () => {
   const words = field.value.toLowerCase().match(/[\\p{L}\\p{N}][\\p{L}\\p{N}_.-]*/gu) ?? []
   const lettersOf = (some) => some.join('').length
   const parts = words.length ? await index : []
-  const rank = ({ title, part, text }) => {
-    const head = (title + ' ' + part).toLowerCase()
+  const rank = ({ title, part, text, href }) => {
+    // The address has the common word for a page, and somebody may write two words as one.
+    const names = (title + ' ' + part + ' ' + href).toLowerCase()
+    const head = names + ' ' + names.replaceAll(' ', '')
     const all = head + ' ' + text.toLowerCase()
     // A message has parts that vary: most of its letters are enough, and all its words come first.
     const had = lettersOf(words.filter((word) => all.includes(word)))
-    return had * 2 > lettersOf(words) ? had * 10 + lettersOf(words.filter((word) => head.includes(word))) : 0
+    return had * 2 > lettersOf(words) ? had * 10 + 5 * lettersOf(words.filter((word) => head.includes(word))) : 0
   }
   const best = parts.map((one) => [rank(one), one]).filter(([score]) => score).sort(([a], [b]) => b - a).slice(0, 12)
   found.replaceChildren(...best.map(([, { title, part, href }]) => {
