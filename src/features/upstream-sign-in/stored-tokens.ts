@@ -36,6 +36,8 @@ export function createStoredTokens(deps: UpstreamSignInDeps) {
       const before = await findConnection(store, ref.namespace, ref.connectionId)
       if (before === undefined || tokensOf(ref, before)?.accessToken !== used) return false
       const { privatePart, isOver = false } = make(before.privatePart)
+      // A server may want the same scope for each call.
+      if (privatePart === before.privatePart && before.connection.status.state === 'auth_required') return true
       const connection = isOver
         ? { ...before.connection, status: withSetupUrl({ state: 'auth_required' }, links.urlOf(ref)) }
         : before.connection
@@ -65,7 +67,8 @@ export function createStoredTokens(deps: UpstreamSignInDeps) {
       const former = openPart<UpstreamTokens>('tokens', privatePart, ref, signInKey)?.scope
       const all = [former, privatePart.wantedScope, scope].flatMap((scopes) => scopes?.split(' ') ?? [])
       const wantedScope = [...new Set(all.filter((one) => one !== ''))].join(' ').slice(0, oauthTextCharsMax)
-      return { privatePart: { ...privatePart, wantedScope }, isOver: true }
+      const isNew = wantedScope !== privatePart.wantedScope
+      return { privatePart: isNew ? { ...privatePart, wantedScope } : privatePart, isOver: true }
     })
   }
 

@@ -1312,6 +1312,11 @@ test('a server that wants more scopes has them asked for at the next sign-in; it
     expect.stringContaining(`"authorizationUrl":"${base}${setupPath}"`),
   ])
   expect((await read()).status.state).toBe('auth_required')
+  // It is written once, however often the server wants it.
+  const version = () => platform.store.get(keyOf('connectionsVersion', 'ada'))
+  const before = await version()
+  await call()
+  expect(await version()).toEqual(before)
   delete servers.instead[mcpUrl]
   expect((await call()).status).toBe(200)
   expect((await read()).status.state).toBe('auth_required')
