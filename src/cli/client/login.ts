@@ -58,13 +58,15 @@ async function login(given: string, flags: ClientFlags, terminal: Terminal): Pro
 function logout(given: string | undefined, { stdout }: Terminal): void {
   const { current, keys } = readHosts(process.env)
   const url = given === undefined ? current : cleanUrl(given)
-  if (url === undefined || keys[url] === undefined) throw new CommandError('not logged in: there is no key to forget')
+  const others = Object.keys(keys).filter((one) => one !== url)
+  const elsewhere = others.length > 0 ? `, but to ${others.join(', ')}: name one` : ''
+  if (url === undefined || keys[url] === undefined)
+    throw new CommandError(`not logged in${url === undefined ? '' : ` to ${url}`}${elsewhere}`)
   const { [url]: _, ...rest } = keys
   const next = current === url ? undefined : current
   writeHosts(process.env, { keys: rest, ...(next !== undefined && { current: next }) })
-  const others = Object.keys(rest)
   stdout(`logged out of ${url}; the key itself still works, until it is revoked\n`)
-  if (next === undefined && others.length > 0) stdout(`still logged in to ${others.join(', ')}: name one with --url\n`)
+  if (next === undefined && others.length > 0) stdout(`still logged in to ${others.join(', ')}\n`)
 }
 
 /** A line from the terminal that is not shown. */
