@@ -8,6 +8,14 @@ export const responsePieceBytes = 64 * 1024
 
 export const json = 'application/json'
 
+/**
+ * Bytes of an answer that takes no time to speak of. Past it: as for `ownerTimeShare`, as thousands a second leave so
+ * much garbage that everything stops for it.
+ */
+const countedBytesMin = 16 * 1024
+/** Milliseconds for a byte of such an answer, which is made of hundreds of objects. */
+const answerMsPerByte = 4 / 2 ** 20
+
 /** For lists and details: they differ by caller, so shared caches must not store them, and others must revalidate. */
 export const privateJson = {
   'content-type': json,
@@ -59,6 +67,7 @@ export function wholeResponse(
   const isLarge = body.length > responseInOnePieceBytesMax
   const bytes = isLarge && typeof body === 'string' ? Buffer.from(body) : body
   const onRead = isLarge ? allowanceOf(request).takeAnswer(bytes.length) : undefined
+  if (!isLarge && body.length > countedBytesMin) allowanceOf(request).spend(body.length * answerMsPerByte)
   if (isUnchanged(request, etag)) {
     onRead?.()
     return new Response(null, { status: 304, headers })

@@ -77,3 +77,15 @@ test('a large answer counts for its owner until its client has read it, or is go
   // A small one is in the system's buffers.
   expect(await wholeResponse(request, 'é').text()).toBe('é')
 })
+
+test('an answer of tens of kilobytes takes its owner’s time, and a small one none', () => {
+  const spent: number[] = []
+  class Noted extends Paces {
+    override spend(_: string, milliseconds: number) {
+      spent.push(milliseconds)
+    }
+  }
+  const request = withAllowance(new Request('http://a/'), {}, { ...createFairness(), time: new Noted() })
+  for (const kilobytes of [16, 64, 256]) wholeResponse(request, 'x'.repeat(kilobytes * 1024))
+  expect(spent).toEqual([0.25, 1])
+})

@@ -1,6 +1,6 @@
 /** The registry of a namespace: held to the official schema, and read as VS Code reads it. */
 
-import { beforeEach, expect, test } from 'bun:test'
+import { beforeEach, expect, spyOn, test } from 'bun:test'
 import { registryLinksMax } from '../../../src/features/registry/registry-links.ts'
 import type { RegistryEntry, RegistryPage } from '../../../src/model/server-json.ts'
 import { mintToken } from '../../api/cases.ts'
@@ -188,7 +188,10 @@ test('connections are listed for a credential that may read them, and are never 
   const own = ['sales', 'sales.reading']
   const prefixed = (names: string[]) => names.map((name) => `com.example.mcp/${name}`)
   const connections = ['sales.crm.connection', 'sales.mail.connection', 'sales.reading.connection']
+  using spend = spyOn(platform.fairness.time, 'spend')
   expect(namesOf(await withThem('?include=connections'))).toEqual(prefixed([...own, ...connections]))
+  // Entries take their reader's time, six microseconds each.
+  expect(spend.mock.calls.map(([, milliseconds]) => milliseconds.toFixed(3))).toContain('0.018')
   const narrowed = await mintToken(platform.fetch, sampleKeys.ada, { policy: [{ metadata: { team: 'mail' } }] })
   expect(namesOf(await withThem('?include=connections', narrowed))).toEqual(prefixed([...own, 'sales.mail.connection']))
   expect(namesOf(await withThem('?include=connections&search=CRM'))).toEqual(prefixed(['sales.crm.connection']))
