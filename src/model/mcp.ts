@@ -82,6 +82,9 @@ export function namedBy(method: string, params: unknown): unknown {
   return Object.hasOwn(params, parameter) ? (params as Record<string, unknown>)[parameter] : undefined
 }
 
+/** Ours: tools that the consent page lists, and that a grant may name, because a token must fit its header. Past it: the user types the names of the tools, or gets 400. */
+export const chosenToolsMax = 200
+
 /** A tool as a person sees it who decides about it. */
 export interface ShownTool {
   readonly name: string

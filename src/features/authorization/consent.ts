@@ -14,6 +14,7 @@ import { redirect } from '../../http/html-page.ts'
 import { pathOf } from '../../http/path.ts'
 import { readQuery } from '../../http/query.ts'
 import { codeSeconds } from '../../limits.ts'
+import { chosenToolsMax } from '../../model/mcp.ts'
 import { findAsked } from './asked-resource.ts'
 import { findClient } from './clients.ts'
 import { type Asked, consentPage, formOf, grantDays, searchOf } from './consent-page.ts'
@@ -23,8 +24,6 @@ import { type Resource, resourceIn, resourceOf } from './oauth-metadata.ts'
 import { policyOf } from './policy.ts'
 import { isRegistered, withParameters } from './redirect-uris.ts'
 
-/** Ours: tools that the consent page lists, and that a grant may name, because a token must fit its header. Past it: the user types the names of the tools, or gets 400. */
-const grantToolsMax = 200
 /** Ours: characters of the names of all tools together that the consent page lists. Past it: the user types the names of the tools. */
 const listedToolsCharsMax = 16_384
 /** Ours: characters of `state` and other parameters that are passed on. Past it: 400. */
@@ -84,11 +83,7 @@ async function show(deps: OAuthDeps, request: Request, asked: Asked, problem?: s
   if (now instanceof Response) return now // 303
   // Another one of its name has tools of its own.
   const isSame = now.resource.madeAt === asked.resource.madeAt
-  const isListed =
-    isSame &&
-    tools !== undefined &&
-    tools.length <= grantToolsMax &&
-    tools.map(({ name }) => name).join('').length <= listedToolsCharsMax
+  const isListed = isSame && tools !== undefined && tools.map(({ name }) => name).join('').length <= listedToolsCharsMax
   return consentPage(deps.base, { ...asked, ...now }, isListed ? tools : undefined, problem)
 }
 
@@ -184,7 +179,7 @@ function readDecision(form: Form, { namespace, connectionId }: Resource) {
     return { days }
   }
   if (tools.length === 0) return { problem: 'Choose at least one tool, or “Use all tools”.' }
-  if (tools.length > grantToolsMax) return { problem: `At most ${grantToolsMax} tools can be chosen.` }
+  if (tools.length > chosenToolsMax) return { problem: `At most ${chosenToolsMax} tools can be chosen.` }
   try {
     policyOf({ namespace, ...(connectionId !== undefined && { connectionId }), tools })
   } catch (error) {

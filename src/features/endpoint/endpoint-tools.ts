@@ -3,7 +3,7 @@
 import type { RequestContext } from '../../auth/authorizer.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import type { Work } from '../../fairness/turns.ts'
-import type { ShownTool, ToolClaim } from '../../model/mcp.ts'
+import { chosenToolsMax, type ShownTool, type ToolClaim } from '../../model/mcp.ts'
 import { within } from '../../within.ts'
 import { claimOf, consentToolsTimeoutMs, risks } from '../gateway/tool-requests.ts'
 import type { EndpointDeps } from './endpoint-deps.ts'
@@ -13,7 +13,10 @@ import type { ListedDefinition } from './rendered-offer.ts'
 /** Different claims about one name. Past it: the ids of the connections alone. */
 const claimsShownMax = 10
 
-/** Each by its own name, under which the rules know it. Undefined if they cannot be listed in time. */
+/**
+ * Each by its own name, under which the rules know it. Undefined if they cannot be listed in time, and if they are more
+ * than `chosenToolsMax`.
+ */
 export async function endpointTools(
   deps: Pick<EndpointDeps, 'kept' | 'store' | 'narrowing'>,
   context: RequestContext,
@@ -27,9 +30,11 @@ export async function endpointTools(
   return within(consentToolsTimeoutMs, listed, () => undefined)
 }
 
-function* showing(all: readonly Shown[]): Work<ShownTool[]> {
+function* showing(all: readonly Shown[]): Work<ShownTool[] | undefined> {
   const byName = new Map<string, ListedDefinition[]>()
   for (const one of (yield* joining(all, 'tools')).definitions) byName.getOrInsertComputed(one.own, () => []).push(one)
+  // Before their definitions are read, which may be thousands.
+  if (byName.size > chosenToolsMax) return undefined
   const tools: ShownTool[] = []
   for (const [name, listed] of byName) tools.push({ name, claims: yield* claimsIn(listed) })
   return tools

@@ -3,6 +3,7 @@
 import type { RequestContext } from '../../auth/authorizer.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { Queue } from '../../fairness/queue.ts'
+import type { Size } from './list-problem.ts'
 
 /** Bytes of lists that are joined without a place: most have fewer. Past it: the request waits for one. */
 export const largeBytes = 256 * 1024
@@ -11,6 +12,8 @@ export const largeBytes = 256 * 1024
  * Counted against `ownerTimeShare`. Past it: the owner waits.
  */
 const joinMsPerMegabyte = 20
+/** Bytes that a definition counts as besides its own: thousands of tiny ones are as many objects. */
+const bytesPerDefinition = 256
 /** Owners whose large lists are joined, or wait for their owner's time. Past it: further requests wait. */
 const joinersAtOnceMax = 32
 /** Ours: requests that join large lists at once, one for each owner. Past it: further requests wait. */
@@ -22,7 +25,7 @@ export class JoinPlaces {
   readonly #joins = new Queue(joinsAtOnceMax, 1)
 
   /** Resolves with a function that leaves the place. Rejects with `rate_limited`, and if the client has gone. */
-  async enter({ caller, request }: RequestContext, bytes: number): Promise<() => void> {
+  async enter({ caller, request }: RequestContext, { bytes, definitions }: Size): Promise<() => void> {
     const allowance = allowanceOf(request)
     const leaves = [await this.#joiners.enter(caller)]
     const leave = () => {
@@ -30,7 +33,7 @@ export class JoinPlaces {
     }
     try {
       // Before the place: an owner that waits for its time holds up nobody else.
-      await allowance.pace((bytes / 2 ** 20) * joinMsPerMegabyte)
+      await allowance.pace(((bytes + definitions * bytesPerDefinition) / 2 ** 20) * joinMsPerMegabyte)
       leaves.push(await this.#joins.enter(caller))
       allowance.requireClient()
       return leave

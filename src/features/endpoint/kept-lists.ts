@@ -176,7 +176,8 @@ export class KeptLists implements FirstLists {
           ? 'large'
           : { used: await use(listed) }
       }
-      leaves.push(await this.#joins.enter(context, Math.max(bytes, largeBytes)))
+      const definitions = stored.reduce((sum, one) => sum + one.definitions, 0)
+      leaves.push(await this.#joins.enter(context, { bytes: Math.max(bytes, largeBytes), definitions }))
       return { used: await use(await this.#all(context, stored, mayAsk)) }
     } finally {
       for (const leave of leaves) leave()

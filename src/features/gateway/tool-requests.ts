@@ -5,6 +5,7 @@ import { invalidRequest, PlatformError, rateLimited } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { parsedResponseMemoryFactor, toolsCharsMax, upstreamBodyTimeoutMs } from '../../limits.ts'
 import {
+  chosenToolsMax,
   headerText,
   notMcp,
   rpcCodes,
@@ -37,8 +38,8 @@ export const consentToolsTimeoutMs = 3000
 const shownCharsMax = 160
 
 /**
- * The tools behind a connection, for a person who decides about them. Undefined if the server does not
- * list them within `consentToolsTimeoutMs`, or cannot.
+ * The tools behind a connection, for a person who chooses from them. Undefined if the server does not list them within
+ * `consentToolsTimeoutMs`, or cannot, and if they are more than `chosenToolsMax`.
  */
 export async function shownTools(
   deps: GatewayDeps,
@@ -47,8 +48,10 @@ export async function shownTools(
 ): Promise<ShownTool[] | undefined> {
   // The person was authenticated by a browser session just now, and is not asked again within this request.
   const call: AuthorizedCall = { context, connection, renew: async () => call }
+  const shown = (all: readonly Definition[]) =>
+    all.length > chosenToolsMax ? undefined : all.map((one) => ({ name: String(one['name']), claims: [claimOf(one)] }))
   const tools = listDefinitions(deps, call, 'tools').then(
-    ({ definitions }) => definitions.map((one) => ({ name: String(one['name']), claims: [claimOf(one)] })),
+    ({ definitions }) => shown(definitions),
     () => undefined,
   )
   return within(consentToolsTimeoutMs, tools, () => undefined)

@@ -66,17 +66,27 @@ interface Stored {
 const sizeOf = (stored: Stored | undefined): number =>
   stored === undefined ? 0 : stored.answers.reduce((sum, { length }) => sum + length, stored.json.length)
 
-/** Mocked servers in decoded form, by the version of the directory: each is read once in it. */
+/** A mocked server in decoded form. */
+interface KeptServer {
+  readonly server: MockServer
+  /** Of the directory in which it was read last. */
+  readonly version: string
+  /** Of all that is stored: another version of the directory rarely changes it. */
+  readonly hash: string
+}
+
+/** Mocked servers in decoded form, by their names: each is read once in a version of the directory. */
 class MockServers {
-  readonly #kept = new LRUCache<string, MockServer>({
+  readonly #kept = new LRUCache<string, KeptServer>({
     maxSize: mockServersKeptBytesMax,
-    sizeCalculation: ({ bytes }) => bytes + 1000,
+    sizeCalculation: ({ server: { bytes } }) => bytes + 1000,
   })
   /** Of the server that was read last. */
   #serial = 0
 
   known({ directory, server }: MockCall): MockServer | undefined {
-    return this.#kept.get(`${directory.version}\0${server}`)
+    const kept = this.#kept.get(server)
+    return kept?.version === directory.version ? kept.server : undefined
   }
 
   /** Undefined if the server is gone. Rejects with `rate_limited`. */
@@ -92,10 +102,14 @@ class MockServers {
       (one) => sizeOf(one),
     ) // 429
     if (found === undefined) return this.known(call)
-    return allowance.parse(found.json.length, this.#reading(call, found)) // 429
+    const hash = hashOf(found)
+    const kept = this.#kept.get(name)
+    if (kept?.hash !== hash) return allowance.parse(sizeOf(found), this.#reading(call, found, hash)) // 429
+    this.#kept.set(name, { ...kept, version: directory.version })
+    return kept.server
   }
 
-  *#reading(call: MockCall, stored: Stored): Work<MockServer> {
+  *#reading(call: MockCall, stored: Stored, hash: string): Work<MockServer> {
     const kept = this.known(call)
     if (kept !== undefined) return kept
     const detail = yield* readingServer(stored.json)
@@ -104,9 +118,15 @@ class MockServers {
     for (const answer of stored.answers) recorded.push(yield* reading(answer.length, () => readMock(answer)))
     this.#serial += 1
     const server = { serial: this.#serial, bytes: sizeOf(stored), detail, tools, recorded }
-    this.#kept.set(`${call.directory.version}\0${call.server}`, server)
+    this.#kept.set(call.server, { server, version: call.directory.version, hash })
     return server
   }
+}
+
+function hashOf({ json, answers }: Stored): string {
+  const hasher = new Bun.CryptoHasher('sha256').update(json)
+  for (const answer of answers) hasher.update(`\0${answer.length}\0`).update(answer)
+  return hasher.digest('base64url')
 }
 
 /** Gives the response to a message. Undefined if the server is gone. */

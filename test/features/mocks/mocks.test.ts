@@ -1,11 +1,12 @@
 /** Mocked connections: the same answer to the same call, valid, recorded ones first, held to the token like any other. */
 
-import { describe, expect, test } from 'bun:test'
+import { describe, expect, spyOn, test } from 'bun:test'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import { generateSync } from 'json-schema-faker'
 import { apiKeyDigest, revokeApiKey } from '../../../src/auth/api-key.ts'
+import { Allowance } from '../../../src/fairness/allowance.ts'
 import { createFairness, type Fairness } from '../../../src/fairness/fairness.ts'
 import { Shares } from '../../../src/fairness/shares.ts'
 import { madeUpCharsMax, madeUpItemsMax } from '../../../src/features/mocks/generate-result.ts'
@@ -577,4 +578,26 @@ test('an answer of megabytes is written in its caller’s turns', async () => {
     return Math.max(...costs)
   }
   expect([await costOf(10), await costOf(500_000)].map((cost) => cost > sliceCost / 2)).toEqual([false, true])
+})
+
+test('a mocked server is parsed with all its recorded answers, and not again when others change something', async () => {
+  const answers = Array.from({ length: 100 }, (_, i) => ({
+    arguments: { i },
+    result: { content: [{ type: 'text', text: 'x'.repeat(1000) }] },
+  }))
+  const platform = await made({}, answers)
+  using parse = spyOn(Allowance.prototype, 'parse')
+  const parsed = async () => {
+    parse.mockClear()
+    expect((await callTool(platform, 'ada/made', 'do', { i: 7 })).status).toBe(200)
+    return parse.mock.calls.some(([characters]) => characters > 100_000)
+  }
+  expect(await parsed()).toBe(true)
+  const token = await mintToken(platform.fetch, sampleKeys.grace, {})
+  const revoke = {
+    method: 'POST',
+    headers: { authorization: `Bearer ${sampleKeys.grace}`, 'content-type': 'application/json' },
+  }
+  expect((await platform.fetch('/tokens/revoke', { ...revoke, body: JSON.stringify({ token }) })).status).toBe(200)
+  expect(await parsed()).toBe(false)
 })
