@@ -12,7 +12,7 @@ export const json = 'application/json'
  * Bytes of an answer that takes no time to speak of. Past it: as for `ownerTimeShare`, as thousands a second leave so
  * much garbage that everything stops for it.
  */
-const countedBytesMin = 16 * 1024
+const countedBytesMin = 32 * 1024
 /** Milliseconds for a byte of such an answer, which is made of hundreds of objects. */
 const answerMsPerByte = 4 / 2 ** 20
 

@@ -86,6 +86,6 @@ test('an answer of tens of kilobytes takes its owner’s time, and a small one n
     }
   }
   const request = withAllowance(new Request('http://a/'), {}, { ...createFairness(), time: new Noted() })
-  for (const kilobytes of [16, 64, 256]) wholeResponse(request, 'x'.repeat(kilobytes * 1024))
+  for (const kilobytes of [32, 64, 256]) wholeResponse(request, 'x'.repeat(kilobytes * 1024))
   expect(spent).toEqual([0.25, 1])
 })
