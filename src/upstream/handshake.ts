@@ -1,8 +1,7 @@
 /**
  * A TLS handshake in turns, and the error for one that fails. The runtime verifies certificates in one piece, while
- * nothing else runs, and holds each name of one to each name that those above it exclude: 16 kilobytes took 40 ms, and
- * half of them take a quarter. So few bytes are read, in a place of the owner's, and the time that they took counts as
- * the owner's.
+ * nothing else runs, and holds each name of one to each name that those above it exclude: 16 kilobytes took 80 ms, and
+ * ten take 30. So few bytes are read, in a place of the owner's, and the time that they took counts as the owner's.
  */
 
 import type { ResponseHandler } from './http-connection.ts'
