@@ -3,7 +3,6 @@
 import { auditedCaller } from '../../auth/authenticate.ts'
 import { type RequestContext, requireOperator } from '../../auth/authorizer.ts'
 import { invalidRequest } from '../../errors.ts'
-import { allowanceOf } from '../../fairness/allowance.ts'
 import { readOptionalBody } from '../../http/body.ts'
 import { handlersOf } from '../../http/handler.ts'
 import { wholeResponse } from '../../http/respond.ts'
@@ -28,8 +27,7 @@ async function importServers({ store, audit, clock, writes }: ServerDeps, reques
   const documents = serversIn(body.servers)
   if (documents.length > importedServersMax)
     throw invalidRequest(`servers: has ${documents.length} servers; at most ${importedServersMax} are imported at once`)
-  const slices = allowanceOf(request).slices()
-  const options = { namespace, userId: caller.userId, owner, now: new Date(clock.now()), slices }
+  const options = { namespace, userId: caller.userId, owner, now: new Date(clock.now()) }
   const imported = await change(() => planImport(store, documents, options)) // 401, 403
   const counts = { servers: imported.servers.length, namespaces: imported.namespaces.length }
   if (counts.servers > 0) await audit.recordDone('servers.imported', { ...auditedCaller(caller), ...counts })

@@ -4,7 +4,6 @@
  * name in `/v0.1/servers`. Its qualifiedName is the same, or is in one namespace for all.
  */
 
-import type { Slices } from '../../fairness/slices.ts'
 import { isPlainUrl } from '../../model/connection.ts'
 import { isQualifiedName, namespaceOf } from '../../model/names.ts'
 import type { Namespace } from '../../model/organization.ts'
@@ -39,9 +38,13 @@ interface ImportOptions {
   /** Of those, and of the namespaces that servers come into. Left out: a `namespace` may belong to anybody. */
   readonly owner?: string | undefined
   readonly now: Date
-  /** Those of a request: an import has hundreds of servers to check and to write. */
-  readonly slices?: Slices
 }
+
+/**
+ * Others have a turn of the event loop. Not one of the owner's turns: everybody who changes the directory waits for the
+ * import, and the owner's other work may take seconds.
+ */
+const letOthersGo = () => new Promise((resolve) => setImmediate(resolve))
 
 /**
  * `documents`: the values of a file, one or more. Resolves when all are durable, in one write, with qualifiedNames, the
@@ -53,10 +56,10 @@ export function importServers(store: Store, documents: readonly unknown[], optio
 
 /** The write of an import, and what `importServers` resolves with. */
 export async function planImport(store: Store, documents: readonly unknown[], options: ImportOptions) {
-  const { namespace, userId, now, slices } = options
+  const { namespace, userId, now } = options
   const owner = options.owner ?? userId
   const wanted = namespace === undefined ? owner : options.owner
-  const { chosen, leftOut } = await chooseVersions(documents, slices)
+  const { chosen, leftOut } = await chooseVersions(documents)
   const puts: Entry[] = []
   const usages = createUsages()
   const names = new Set<string>()
@@ -64,7 +67,7 @@ export async function planImport(store: Store, documents: readonly unknown[], op
   const namespaces = new Map<string, string>()
   const problems = [...leftOut]
   for (const one of chosen) {
-    if (slices?.isOver) await slices.next()
+    await letOthersGo()
     const place = await placeOf(store, qualifiedNameOf(one.json.name, namespace))
     const problem = await refusalOf(store, one, place, { names, namespaces, owner: wanted })
     if (problem !== undefined) {
@@ -97,14 +100,14 @@ interface Chosen {
 }
 
 /** One version of each server, and why others are left out. */
-async function chooseVersions(documents: readonly unknown[], slices: Slices | undefined) {
+async function chooseVersions(documents: readonly unknown[]) {
   const leftOut: string[] = []
   const chosen = new Map<string, Chosen>()
   const given = serversIn(documents).map(givenBy)
   const deleted = new Set(given.filter(({ isLatest, isActive }) => isLatest && !isActive).map(nameOf))
   for (const name of deleted) leftOut.push(`${name}: it was deleted`)
   for (const one of given) {
-    if (slices?.isOver) await slices.next()
+    await letOthersGo()
     const name = nameOf(one)
     // An older version does not stand for a server whose latest is deleted.
     if (deleted.has(name) || !one.isActive) continue

@@ -1,6 +1,7 @@
 /** `/v0.1/servers`: the read API of the official MCP Registry, held to its published schema. */
 
 import { beforeEach, describe, expect, test } from 'bun:test'
+import { createFairness } from '../../../src/fairness/fairness.ts'
 import { importServers } from '../../../src/features/servers/import-servers.ts'
 import { registryPageBytesMax } from '../../../src/features/servers/mcp-registry.ts'
 import { importedServersMax } from '../../../src/limits.ts'
@@ -434,4 +435,33 @@ test('an operator imports servers over HTTP, so many at once', async () => {
   expect((await apiOf(platform.fetch, sampleKeys.ada)('GET /namespaces/mirror')).status).toBe(200)
   expect((await apiOf(platform.fetch, sampleKeys.ada)('POST /servers/.import', mine)).status).toBe(403)
   expect(platform.audited.at(-1)).toMatchObject({ event: 'servers.imported', userId: 'operator', servers: 1 })
+})
+
+test('an import waits for no turn of its owner while others wait for it', async () => {
+  const fairness = createFairness()
+  const { writes, turns } = fairness
+  let isChanging = false
+  const run = writes.run.bind(writes)
+  writes.run = (name, holder, task, isFirst) =>
+    run(
+      name,
+      holder,
+      () => {
+        isChanging = true
+        return Promise.resolve(task()).finally(() => {
+          isChanging = false
+        })
+      },
+      isFirst,
+    )
+  let waited = 0
+  const turn = turns.run.bind(turns)
+  turns.run = (holder, work) => {
+    if (isChanging) waited += 1
+    return turn(holder, work)
+  }
+  const platform = await createTestPlatform({ fairness })
+  const servers = Array.from({ length: importedServersMax }, (_, i) => ({ ...weather, name: `com.example/s${i}` }))
+  const imported = await apiOf(platform.fetch, sampleKeys.operator)('POST /servers/.import', { servers })
+  expect([imported.status, imported.body.servers.length, waited]).toEqual([200, importedServersMax, 0])
 })
