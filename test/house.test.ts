@@ -62,7 +62,7 @@ const floors: readonly (readonly string[])[] = [
   ['model'],
   ['schema'],
   ['errors.ts', 'operations.ts', 'version.ts', 'compiled.ts'],
-  ['clock.ts', 'limits.ts', 'one-at-a-time.ts', 'within.ts'],
+  ['clock.ts', 'limits.ts', 'next-turn.ts', 'one-at-a-time.ts', 'within.ts'],
 ]
 const floorOf = (room: string) => floors.findIndex((rooms) => rooms.includes(room))
 

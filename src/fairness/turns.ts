@@ -9,6 +9,7 @@
 
 import { rateLimited } from '../errors.ts'
 import { eventLoopSliceMs, sliceCost, waitingJobsMax } from '../limits.ts'
+import { nextTurn } from '../next-turn.ts'
 import { type Holder, ownerOf } from './owner.ts'
 import { Paces } from './pace.ts'
 import { Rounds } from './rounds.ts'
@@ -148,7 +149,7 @@ export async function inSlices<T>(work: Work<T>): Promise<T> {
   if (first.done) return first.value
   const slice = slicesOf(work, first.value)
   for (;;) {
-    await new Promise((resolve) => setImmediate(resolve))
+    await nextTurn()
     const { step } = slice()
     if (step.done) return step.value
   }

@@ -3,6 +3,7 @@
  * local store do not give them.
  */
 
+import { nextTurn } from '../next-turn.ts'
 import { prefixRange } from './keys.ts'
 import type { Entry, Key, Store } from './store.ts'
 
@@ -49,4 +50,4 @@ export async function* everyKey(
 const after = (key: Key): Key => Buffer.concat([key, Buffer.of(0)])
 
 /** Others go first between any two pages. */
-const alwaysOver: Slices = { isOver: true, next: () => new Promise((resolve) => setImmediate(resolve)) }
+const alwaysOver: Slices = { isOver: true, next: nextTurn }

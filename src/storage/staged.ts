@@ -6,6 +6,7 @@
  * skip it.
  */
 
+import { nextTurn } from '../next-turn.ts'
 import { textOf } from './bytes.ts'
 import { keyOf, namespaceIn, prefixOf, prefixRange, stagedKey } from './keys.ts'
 import { entryBytes, piecesOf } from './pieces.ts'
@@ -64,7 +65,7 @@ export async function stageConnections(
   for (const puts of piecesOf(entries, { bytes: stagedCommitBytesMax, bytesOf: entryBytes })) {
     if (!(await store.load({ checks, puts })).ok) return false
     // load() blocks the event loop; let requests run between two loads.
-    await new Promise((resolve) => setImmediate(resolve))
+    await nextTurn()
   }
   return true
 }

@@ -7,6 +7,7 @@ import type { Client, RequestOptions } from '@modelcontextprotocol/client'
 import { introspectionPagesMax, rpcKeysMax } from '../limits.ts'
 import { type ConnectionStatus, ServerInfo } from '../model/connection.ts'
 import { notMcp, ownClientInfo, statelessRevision } from '../model/mcp.ts'
+import { nextTurn } from '../next-turn.ts'
 import { validatorOf } from '../schema/check.ts'
 import { cutText } from '../schema/cut-text.ts'
 import { createPartsCounter, type ValuesOfAll } from '../schema/json-parts.ts'
@@ -236,7 +237,7 @@ function limitFetch(
         left.bytes -= chunk.length
         if (left.bytes < 0) return stop()
         for (let at = 0; at < chunk.length; at += probeBytesAtOnce) {
-          if (at > 0) await new Promise((resolve) => setImmediate(resolve))
+          if (at > 0) await nextTurn()
           const piece = chunk.subarray(at, at + probeBytesAtOnce)
           const tooMany = parts(piece)
           if (tooMany !== undefined) return stop(`What the server sent ${tooMany}`)

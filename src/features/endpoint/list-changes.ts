@@ -8,6 +8,7 @@
 import { PlatformError } from '../../errors.ts'
 import { type Holder, ownerOf } from '../../fairness/owner.ts'
 import { Shares } from '../../fairness/shares.ts'
+import { nextTurn } from '../../next-turn.ts'
 import { directoryVersionKey, keyOf, listingsVersionKey } from '../../storage/keys.ts'
 import type { Key, Store } from '../../storage/store.ts'
 import { versionText } from '../../storage/versions.ts'
@@ -152,7 +153,7 @@ export class ListChanges {
         // Comparing many lists may take longer than a second.
         if (!this.#comparing.has(owner)) void this.#compare(owner, heard)
         // Others have their turn in between.
-        await new Promise((resolve) => setImmediate(resolve))
+        await nextTurn()
       }
     } catch {
       // While the store cannot be read, nobody knows of changes.
@@ -191,7 +192,7 @@ export class ListChanges {
       const hashes = records.map((bytes) => (bytes === undefined ? '' : String(Bun.hash(bytes))))
       for (const [index, [place]] of some.entries())
         read.set(place, [versionText(servers), hashes[2 * index], hashes[2 * index + 1]].join(' '))
-      await new Promise((resolve) => setImmediate(resolve))
+      await nextTurn()
     }
     return read
   }
@@ -204,7 +205,7 @@ export class ListChanges {
         for (const heard of group) heard.isDue = false
         // One look for all that get the same lists.
         const digests = await group[0]?.listener.look().catch(() => undefined)
-        await new Promise((resolve) => setImmediate(resolve))
+        await nextTurn()
         for (const heard of group) {
           if (digests === undefined) heard.isDue = true
           else this.#tell(heard, digests)

@@ -5,6 +5,7 @@ import type { Allowance } from '../../fairness/allowance.ts'
 import { inSlices, type Work } from '../../fairness/turns.ts'
 import { mediaType } from '../../http/body.ts'
 import { eventBytesAtOnce } from '../../limits.ts'
+import { nextTurn } from '../../next-turn.ts'
 import { parseForeign, reading } from '../../schema/json.ts'
 import { drained } from '../../schema/steps.ts'
 import { asBuffer } from '../../storage/bytes.ts'
@@ -84,7 +85,7 @@ class EventsReader implements OutcomeReader {
   async add(piece: Uint8Array): Promise<void> {
     for (let at = 0; at < piece.length && this.#found === undefined; at += eventBytesAtOnce) {
       // A piece may have hundreds of thousands of events.
-      if (at > 0) await new Promise((resolve) => setImmediate(resolve))
+      if (at > 0) await nextTurn()
       await this.#add(piece.subarray(at, at + eventBytesAtOnce))
     }
   }

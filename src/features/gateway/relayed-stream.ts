@@ -9,6 +9,7 @@ import { mediaType } from '../../http/body.ts'
 import { rpcErrorText } from '../../http/error-response.ts'
 import * as limits from '../../limits.ts'
 import { notMcp } from '../../model/mcp.ts'
+import { nextTurn } from '../../next-turn.ts'
 
 /**
  * Rewrites the text of one JSON-RPC message. `type`: of its event, if that states one. Rejects with SyntaxError if it is
@@ -201,7 +202,7 @@ class Rewriter {
       // An event that is rewritten may be longer, and so may the many errors in place of short ones.
       this.#takeFor(Math.max(text.length, this.#taken / eventMemoryFactor))
       // Rewriting takes its owner's turns; what lies between events does not.
-      if (at < end) await new Promise((resolve) => setImmediate(resolve))
+      if (at < end) await nextTurn()
     }
     this.#hold(bytes.subarray(end))
     return Buffer.from(text)

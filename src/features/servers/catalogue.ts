@@ -10,6 +10,7 @@ import { type Holder, ownerOf } from '../../fairness/owner.ts'
 import { searchedCharsMax } from '../../limits.ts'
 import { namespaceOf, organizationUserId } from '../../model/names.ts'
 import type { ServerListing } from '../../model/server.ts'
+import { nextTurn } from '../../next-turn.ts'
 import { oneAtATime } from '../../one-at-a-time.ts'
 import { reading } from '../../schema/json.ts'
 import type { Hit, SearchOptions } from '../../search/word-index.ts'
@@ -286,7 +287,7 @@ function turnTaker() {
     taken += characters
     if (taken < searchedCharsPerTurn) return
     taken = 0
-    await new Promise((resolve) => setImmediate(resolve))
+    await nextTurn()
   }
 }
 

@@ -9,6 +9,7 @@ import { isQualifiedName, namespaceOf } from '../../model/names.ts'
 import type { Namespace } from '../../model/organization.ts'
 import { extrasOf, isSamePlace, listingOf, noExtras, type ServerDetail } from '../../model/server.ts'
 import { officialMeta, ServerJson } from '../../model/server-json.ts'
+import { nextTurn } from '../../next-turn.ts'
 import { problemText, validatorOf } from '../../schema/check.ts'
 import {
   listingEntry,
@@ -41,12 +42,6 @@ interface ImportOptions {
 }
 
 /**
- * Others have a turn of the event loop. Not one of the owner's turns: everybody who changes the directory waits for the
- * import, and the owner's other work may take seconds.
- */
-const letOthersGo = () => new Promise((resolve) => setImmediate(resolve))
-
-/**
  * `documents`: the values of a file, one or more. Resolves when all are durable, in one write, with qualifiedNames, the
  * namespaces that were made, and the servers that were left out, each with the reason: `NAME: reason`.
  */
@@ -67,7 +62,9 @@ export async function planImport(store: Store, documents: readonly unknown[], op
   const namespaces = new Map<string, string>()
   const problems = [...leftOut]
   for (const one of chosen) {
-    await letOthersGo()
+    // Not a turn of the owner's: everybody who changes the directory waits for the import, and the owner's other work
+    // may take seconds.
+    await nextTurn()
     const place = await placeOf(store, qualifiedNameOf(one.json.name, namespace))
     const problem = await refusalOf(store, one, place, { names, namespaces, owner: wanted })
     if (problem !== undefined) {
@@ -107,7 +104,7 @@ async function chooseVersions(documents: readonly unknown[]) {
   const deleted = new Set(given.filter(({ isLatest, isActive }) => isLatest && !isActive).map(nameOf))
   for (const name of deleted) leftOut.push(`${name}: it was deleted`)
   for (const one of given) {
-    await letOthersGo()
+    await nextTurn()
     const name = nameOf(one)
     // An older version does not stand for a server whose latest is deleted.
     if (deleted.has(name) || !one.isActive) continue

@@ -2,6 +2,7 @@
 
 import { type Clock, systemClock } from '../../clock.ts'
 import { eventLoopSliceMs } from '../../limits.ts'
+import { nextTurn } from '../../next-turn.ts'
 import type { Store } from '../../storage/store.ts'
 
 /** The store, which gives others a turn of the event loop before a read whenever `eventLoopSliceMs` have passed. */
@@ -9,7 +10,7 @@ export function patientStore(store: Store, clock: Pick<Clock, 'monotonic'> = sys
   let began = clock.monotonic()
   const pause = async () => {
     if (clock.monotonic() - began < eventLoopSliceMs) return
-    await new Promise((resolve) => setImmediate(resolve))
+    await nextTurn()
     began = clock.monotonic()
   }
   return {

@@ -12,6 +12,7 @@ import { Namespace, NamespaceWrite } from '../../model/organization.ts'
 import { RecordedAnswer } from '../../model/recorded-answer.ts'
 import type { ServerDetail } from '../../model/server.ts'
 import { FixtureView } from '../../model/view.ts'
+import { nextTurn } from '../../next-turn.ts'
 import { viewPolicyProblem } from '../../policy/view-policy.ts'
 import { type Problem, type Validator, validatorOf } from '../../schema/check.ts'
 import { readJsonBytes } from '../../schema/json.ts'
@@ -96,7 +97,7 @@ export async function readFixtures(
   for (const source of sources) {
     reader.read(source)
     // A server that reads them again has others to answer.
-    await new Promise((resolve) => setImmediate(resolve))
+    await nextTurn()
   }
   return reader.end()
 }
