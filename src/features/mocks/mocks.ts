@@ -44,6 +44,8 @@ interface Ready {
   readonly stateless: string
 }
 
+/** Cost of a byte of a stored server that is hashed, in the unit of `sliceCost`. Past it: as for `sliceCost`. */
+const hashedByteCost = 0.05
 /** Cost of a character of an answer's text that is written, in the unit of `sliceCost`. Past it: as for `sliceCost`. */
 const writtenCharacterCost = 0.15
 
@@ -102,7 +104,7 @@ class MockServers {
       (one) => sizeOf(one),
     ) // 429
     if (found === undefined) return this.known(call)
-    const hash = hashOf(found)
+    const hash = await allowance.run(hashing(found)) // 429
     const kept = this.#kept.get(name)
     if (kept?.hash !== hash) return allowance.parse(sizeOf(found), this.#reading(call, found, hash)) // 429
     this.#kept.set(name, { ...kept, version: directory.version })
@@ -123,9 +125,13 @@ class MockServers {
   }
 }
 
-function hashOf({ json, answers }: Stored): string {
-  const hasher = new Bun.CryptoHasher('sha256').update(json)
-  for (const answer of answers) hasher.update(`\0${answer.length}\0`).update(answer)
+/** As work in steps: a server may have recorded tens of megabytes. */
+function* hashing({ json, answers }: Stored): Work<string> {
+  const hasher = new Bun.CryptoHasher('sha256')
+  for (const part of [json, ...answers]) {
+    yield part.length * hashedByteCost
+    hasher.update(`${part.length}\0`).update(part)
+  }
   return hasher.digest('base64url')
 }
 
