@@ -141,7 +141,7 @@ function signatureLines(data: string, known: Known): string[] {
   const { isForged, revoked, otherUrl } = known
   if (isForged) return [`signature does NOT verify with any key in ${data}: do not trust the claims above`]
   return [
-    `signature is of a key in ${data}`,
+    `signed by a key in ${data}`,
     ...revoked.map((id) => `REVOKED by ${id}: it is refused everywhere`),
     ...(otherUrl === undefined ? [] : [`issued by another base URL than ${data} is served under: ${otherUrl}`]),
   ]

@@ -149,7 +149,7 @@ describe('commands', () => {
     expect(about).toMatchObject({ code: 1, stdout: expect.stringContaining('was not signed here, 401.') })
     const plain = await explain()
     expect(plain.stdout).toContain('acts for ada')
-    expect(plain.stdout).toContain('signature is of a key in')
+    expect(plain.stdout).toContain('signed by a key in')
     expect(plain.stdout).toContain('params.name contains a match of ^issues\\.\n')
     expect(plain.stdout).toContain('method contains a match of call (anywhere in it: ')
     expect((await explain('--namespace', 'northwind')).stdout).toContain('Refused by policy[1].operations: 403.')
@@ -183,7 +183,7 @@ describe('commands', () => {
       aud: 'x',
       sub: 'a\u009b31m',
       key: 'k',
-      jti: 'tok\n  signature is of a key in ./postern-data\u001b]0;x\u0007',
+      jti: 'tok\n  signed by a key in ./postern-data\u001b]0;x\u0007',
       iat: 0,
       exp: 1,
       policy: [{ metadata: { a: '\u202e' } }],
