@@ -11,11 +11,11 @@ export const writeAttemptsMax = 20
 
 /**
  * Resolves with the first result of `decide` that is not 'again'. Throws what it throws, and StoreError `unavailable`
- * after `writeAttemptsMax` times. `what`: the record, for that error.
+ * after `writeAttemptsMax` times. `what`: the record, for that error. `attempt`: from 0.
  */
-export async function decideAgain<T>(what: string, decide: () => Promise<T | 'again'>): Promise<T> {
+export async function decideAgain<T>(what: string, decide: (attempt: number) => Promise<T | 'again'>): Promise<T> {
   for (let attempt = 0; attempt < writeAttemptsMax; attempt += 1) {
-    const result = await decide()
+    const result = await decide(attempt)
     if (result !== 'again') return result
   }
   throw new StoreError('unavailable', `${what} changes too fast: try again`)

@@ -274,14 +274,17 @@ function missingAt(path: string, ofEnvironment: string | undefined): string | un
 
 /** `reason`: the code of the failure, or its words. */
 export function unreachableText(url: string, reason: string): string {
-  const authority = process.env['SSL_CERT_FILE'] ?? ''
   if (reason === 'ERR_TLS_CERT_ALTNAME_INVALID')
     return `the certificate of ${url} is for another name (${reason}): check the URL`
   if (reason === 'CERT_HAS_EXPIRED') return `the certificate of ${url} has expired (${reason})`
-  if (/CERT|SIGNATURE|ISSUER/.test(reason) && authority !== '' && !existsSync(authority))
-    return `the certificate of ${url} is not trusted here (${reason}): SSL_CERT_FILE names ${authority}, which is not there`
-  if (/CERT|SIGNATURE|ISSUER/.test(reason))
-    return `the certificate of ${url} is not trusted here (${reason}): name the file of its authority with SSL_CERT_FILE`
+  if (/CERT|SIGNATURE|ISSUER/.test(reason)) {
+    const file = process.env['SSL_CERT_FILE']
+    const isMissing = Boolean(file) && !existsSync(file as string)
+    const way = isMissing
+      ? `SSL_CERT_FILE names ${file}, which is not there`
+      : 'name the file of its authority with SSL_CERT_FILE'
+    return `the certificate of ${url} is not trusted here (${reason}): ${way}`
+  }
   if (reason === 'ENOTFOUND') return `cannot reach ${url} (${reason}): the name is unknown, check the URL`
   if (reason === 'EPROTO')
     return `cannot reach ${url} (${reason}): there is no TLS, or the proxy there has no certificate for this name`

@@ -55,7 +55,11 @@ export function either<Name extends string, Flags>(
     const names = given as never[]
     if (isOverHttp(command)) {
       const over = await overHttp()
-      return done(await over[name](contextOf(flags, terminal), ...names).catch(toFolder(command)))
+      const { data } = command.opts() as { readonly data: string }
+      const code = await over[name](contextOf(flags, terminal), ...names).catch((thrown: unknown) => {
+        throw withFolder(thrown, data)
+      })
+      return done(code)
     }
     if (flags.json === true && !hasJson)
       throw new CommandError('--json: is for answers over HTTP: name the base URL with --url, or log in', 2)
@@ -78,16 +82,12 @@ function isOverHttp(command: Command): boolean {
   return source('url') !== undefined || readHosts(process.env).current !== undefined
 }
 
-/** Throws what was thrown, and says how to work on the folder here where the platform refuses or does not answer. */
-function toFolder(command: Command) {
-  return (thrown: unknown): never => {
-    const { data } = command.opts() as { readonly data: string }
-    const isUnreachable = thrown instanceof CommandError && thrown.code === 'unreachable'
-    if (!(thrown instanceof CommandError) || !(isUnreachable || thrown.status === 403) || !existsSync(data))
-      throw thrown
-    const { message, exitCode, code, status } = thrown
-    throw new CommandError(`${message}; to work on the folder here, add --data ${data}`, exitCode, { code, status })
-  }
+/** The error; where the platform refuses or does not answer, it says how to work on the folder here. */
+function withFolder(thrown: unknown, data: string): unknown {
+  if (!(thrown instanceof CommandError) || !existsSync(data)) return thrown
+  const { message, exitCode, code, status } = thrown
+  if (code !== 'unreachable' && status !== 403) return thrown
+  return new CommandError(`${message}; to work on the folder here, add --data ${data}`, exitCode, { code, status })
 }
 
 class RemoteCommand extends Command {

@@ -60,7 +60,7 @@ async function toolsOf(context: CommandContext, connection?: string): Promise<To
   const namespace = await context.namespace()
   const ids = connection === undefined ? await connectionIds(context, namespace) : [connection]
   const named: Tool[] = []
-  const failed: string[] = []
+  let failed = 0
   for (const id of ids) {
     try {
       const path = `/connect/${pathSegment(namespace)}/${pathSegment(id)}/.tools`
@@ -71,13 +71,13 @@ async function toolsOf(context: CommandContext, connection?: string): Promise<To
       if (connection !== undefined || !(error instanceof CommandError)) throw error
       const told = { connectionId: id, ...error.toJSON() }
       if (flags.json === true) stderr(`${JSON.stringify(told)}\n`)
-      else if (failed.length < toldMax) stderr(`${oneLine(id)}: ${error.message}\n`)
-      failed.push(id)
+      else if (failed < toldMax) stderr(`${oneLine(id)}: ${error.message}\n`)
+      failed += 1
     }
   }
-  if (failed.length > toldMax && flags.json !== true)
-    stderr(`${failed.length - toldMax} more connections failed: see \`postern connection list -n ${namespace}\`\n`)
-  if (failed.length > 0 && failed.length === ids.length)
+  if (failed > toldMax && flags.json !== true)
+    stderr(`${failed - toldMax} more connections failed: see \`postern connection list -n ${namespace}\`\n`)
+  if (failed > 0 && failed === ids.length)
     throw new CommandError(`could not list tools: all ${ids.length} connections failed`)
   return named
 }

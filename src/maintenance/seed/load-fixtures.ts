@@ -65,10 +65,8 @@ export async function isLoaded(store: Store, digest: string): Promise<boolean> {
 export async function loadFixtures(store: Store, fixtures: Fixtures, digest: string, options: LoadOptions) {
   // A concurrent write may change the same part of the store: then it starts again from what is stored now. Where many
   // write, others wait at last, or the load would never end.
-  let patience = patientAttempts
-  return decideAgain('the store', async () => {
-    patience -= 1
-    const seen = patience < 0 ? store : patientStore(store)
+  return decideAgain('the store', async (attempt) => {
+    const seen = attempt < patientAttempts ? patientStore(store) : store
     return (await tryLoad(seen, fixtures, digest, options)) ?? 'again'
   })
 }
