@@ -5,7 +5,7 @@ import { auditNameCharsMax } from '../limits.ts'
 import { namedBy } from '../model/mcp.ts'
 import type { Audit, AuditFields } from '../ops/audit-log.ts'
 import type { Access, Decision } from '../policy/decide.ts'
-import { cutText } from '../schema/cut-text.ts'
+import { shorten } from '../schema/cut-text.ts'
 import type { Caller } from './authenticate.ts'
 
 export type Denials = ReturnType<typeof createDenials>
@@ -36,9 +36,7 @@ function describeCall(rpc: unknown): AuditFields {
   const { method, params } = (rpc ?? {}) as { method?: unknown; params?: unknown }
   if (typeof method !== 'string') return {}
   const name = namedBy(method, params)
-  return { method: shorten(method), name: typeof name === 'string' ? shorten(name) : undefined }
+  return { method: inShort(method), name: typeof name === 'string' ? inShort(name) : undefined }
 }
 
-function shorten(text: string): string {
-  return text.length > auditNameCharsMax ? `${cutText(text, auditNameCharsMax - 1)}…` : text
-}
+const inShort = (text: string) => shorten(text, auditNameCharsMax)

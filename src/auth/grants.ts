@@ -168,6 +168,7 @@ export async function listGrants(store: Store, nowSeconds: number, { of, allowan
   const found: Grant[] = []
   const isWanted = of === undefined ? () => true : 'userId' in of ? has('userId', [of.userId]) : has('keyId', of.keyIds)
   for await (const { value } of everyEntry(store, prefixOf('grant'), grantsPerRead, allowance?.slices())) {
+    allowance?.spendRead(value.length)
     if (!isWanted(asBuffer(value))) continue
     const work = reading(value.length, () => readGrant(value))
     found.push(await (allowance?.parse(value.length, work) ?? drained(work)))

@@ -8,7 +8,7 @@
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import { schemaStepsMax } from '../limits.ts'
-import { cutText } from './cut-text.ts'
+import { shorten } from './cut-text.ts'
 import { compile, isFound, patternProblem } from './patterns.ts'
 import {
   applicationSteps,
@@ -278,8 +278,7 @@ function digestOf(value: unknown, budget: Budget): string {
 
 /** An ajv error as text, with the path in dot notation. */
 function inWords(error: ErrorObject, name: string): string {
-  const text = wholeWords(error, name)
-  return text.length > argumentErrorCharsMax ? `${cutText(text, argumentErrorCharsMax)}…` : text
+  return shorten(wholeWords(error, name), argumentErrorCharsMax)
 }
 
 function wholeWords({ instancePath, keyword, params, message = 'does not fit the schema' }: ErrorObject, name: string) {

@@ -35,7 +35,7 @@ test('of several that end a grant at once, one has ended it', async () => {
   expect(await endGrant(store, 'grant_ada_0', 1)).toBe(false)
 })
 
-test('a list takes the time of those that are wanted, and not of others', async () => {
+test('a list takes the time of reading everybody’s grants, and of parsing those that are wanted', async () => {
   const store = openMemoryStore()
   for (const user of ['ada', 'linus'])
     for (let i = 0; i < 60; i += 1) await store.commit({ puts: [grantEntry(grant(user, i))] })
@@ -45,11 +45,12 @@ test('a list takes the time of those that are wanted, and not of others', async 
     await listGrants(store, 1, { of, allowance })
     return time.milliseconds
   }
-  expect(await spentOn({ userId: 'grace' })).toBe(0)
-  expect(await spentOn({ keyIds: ['key_bob', 'key_ada'] })).toBeGreaterThan(8)
+  const spentOnReading = await spentOn({ userId: 'grace' })
+  expect(spentOnReading).toBeGreaterThan(1)
+  expect(await spentOn({ keyIds: ['key_bob', 'key_ada'] })).toBeGreaterThan(spentOnReading + 8)
   // The tools of a grant may be called like a key.
   await store.commit({ puts: [grantEntry({ ...grant('ada', 60), tools: ['"keyId":"key_eve"', 'key_eve'] })] })
-  expect(await spentOn({ keyIds: ['key_eve'] })).toBe(0)
+  expect(await spentOn({ keyIds: ['key_eve'] })).toBeLessThan(spentOnReading + 0.5)
   expect((await listGrants(store, 1, { of: { userId: 'ada' } })).map(({ userId }) => userId)).toEqual(
     Array(61).fill('ada'),
   )

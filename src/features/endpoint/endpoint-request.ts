@@ -6,6 +6,7 @@ import { noStoreJson, wholeResponse } from '../../http/respond.ts'
 import { rpcCodes } from '../../model/mcp.ts'
 import type { View } from '../../model/view.ts'
 import { type Access, decideOnMessage } from '../../policy/decide.ts'
+import { shorten } from '../../schema/cut-text.ts'
 import { version } from '../../version.ts'
 import { refusalOf, requireNoLoop } from '../gateway/forward.ts'
 import type { Message } from '../gateway/message.ts'
@@ -126,5 +127,6 @@ export function rpcError({ message }: EndpointRequest, code: number, text: strin
 export function unknown(asked: EndpointRequest, what: 'tool' | 'prompt' | 'resource', name: string): Response {
   const word = { tool: 'Unknown tool', prompt: 'Unknown prompt', resource: 'Unknown resource' }[what]
   // SEP-2164: the error of a resource repeats its URI.
-  return rpcError(asked, rpcCodes.invalidParams, `${word}: ${name}`, what === 'resource' ? { uri: name } : undefined)
+  const data = what === 'resource' ? { uri: name } : undefined
+  return rpcError(asked, rpcCodes.invalidParams, `${word}: ${shorten(name)}`, data)
 }

@@ -8,7 +8,7 @@ import { allowanceOf } from '../../fairness/allowance.ts'
 import type { Work } from '../../fairness/turns.ts'
 import { sliceCost } from '../../limits.ts'
 import { rpcCodes } from '../../model/mcp.ts'
-import { cutText } from '../../schema/cut-text.ts'
+import { shorten } from '../../schema/cut-text.ts'
 import type { Check } from '../../schema/json-schema.ts'
 import { type JsonPath, replacingValues } from '../../schema/replace-values.ts'
 import type { JsonSchema } from '../../schema/schema-costs.ts'
@@ -76,7 +76,6 @@ export function* searchDefinitions(
   const named = shown.map(({ ref: { connectionId } }) => `${connectionId} (${counts.get(connectionId) ?? 0})`)
   const { length } = joined.definitions
   const description = `Searches ${length} ${length === 1 ? 'tool' : 'tools'}${named.length === 0 ? '' : ': '}${named.join(', ')}.`
-  const isShort = description.length <= descriptionCharsMax
   const besides: object[] = []
   for (const name of always) {
     yield joined.definitions.length
@@ -86,7 +85,7 @@ export function* searchDefinitions(
   return [
     {
       name: 'search_tools',
-      description: isShort ? description : `${cutText(description, descriptionCharsMax - 1)}…`,
+      description: shorten(description, descriptionCharsMax),
       inputSchema: {
         type: 'object',
         properties: {

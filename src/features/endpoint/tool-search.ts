@@ -4,7 +4,7 @@ import { LRUCache } from 'lru-cache'
 import type { Allowance } from '../../fairness/allowance.ts'
 import type { Work } from '../../fairness/turns.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
-import { cutText } from '../../schema/cut-text.ts'
+import { cutText, shorten } from '../../schema/cut-text.ts'
 import { TextHashes } from '../../schema/text-hashes.ts'
 import { createWordIndex } from '../../search/word-index.ts'
 import { wordsOf } from '../../search/words.ts'
@@ -188,7 +188,7 @@ export function signatureOf(listed: string, definition: Definition): string {
   }
   const { description } = definition
   const [line = ''] = typeof description === 'string' ? description.trim().split('\n', 1) : []
-  const short = line.length > firstLineCharsMax ? `${cutText(line, firstLineCharsMax - 1)}…` : line
+  const short = shorten(line, firstLineCharsMax)
   const whole = `${listed}(${given})${short === '' ? '' : ` ${oneLine(short)}`}`
-  return whole.length > signatureCharsMax ? `${cutText(whole, signatureCharsMax - 1)}…` : whole
+  return shorten(whole, signatureCharsMax)
 }

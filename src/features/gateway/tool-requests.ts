@@ -14,7 +14,7 @@ import {
   statelessMeta,
   type ToolClaim,
 } from '../../model/mcp.ts'
-import { cutText } from '../../schema/cut-text.ts'
+import { cutText, shorten } from '../../schema/cut-text.ts'
 import { parsingExactly, parsingWithin } from '../../schema/json.ts'
 import { within } from '../../within.ts'
 import type { AuthorizedCall } from './authorized-call.ts'
@@ -66,7 +66,7 @@ export function claimOf({ description, annotations }: Definition): ToolClaim {
   const { readOnlyHint, destructiveHint } = (annotations ?? {}) as Definition
   const [grave = '', mild = '', none = ''] = risks
   return {
-    description: text.length > shownCharsMax ? `${cutText(text, shownCharsMax)}…` : text,
+    description: shorten(text, shownCharsMax),
     risk: readOnlyHint === true ? none : destructiveHint === false ? mild : grave,
   }
 }

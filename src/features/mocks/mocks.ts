@@ -12,6 +12,7 @@ import { noStoreJson } from '../../http/respond.ts'
 import { sliceCost } from '../../limits.ts'
 import { rpcCodes, unknownRevision } from '../../model/mcp.ts'
 import type { RecordedAnswer } from '../../model/recorded-answer.ts'
+import { shorten } from '../../schema/cut-text.ts'
 import { reading } from '../../schema/json.ts'
 import { readingServer, readMock } from '../../storage/directory-records.ts'
 import {
@@ -197,7 +198,7 @@ export function createMocks(sockets: Pick<ClientSockets, 'wait'>) {
     const answer = await serve(call, server.detail, async (name, given) => {
       const tool = server.tools.get(name)
       if (tool !== undefined) return (await ready({ request, server, scenario, tool, given })).answer
-      const message = `there is no tool ${JSON.stringify(name)}`
+      const message = `there is no tool ${JSON.stringify(shorten(name))}`
       return { delayMs: 0, error: { code: rpcCodes.invalidParams, message } }
     })
     return { status: answer.status, headers: answer.headers, body: await answer.text() }

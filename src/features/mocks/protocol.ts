@@ -8,6 +8,7 @@ import { rpcErrorBody } from '../../http/error-response.ts'
 import { jsonResponse, noStoreJson } from '../../http/respond.ts'
 import { rpcCodes } from '../../model/mcp.ts'
 import type { ServerDetail } from '../../model/server.ts'
+import { shorten } from '../../schema/cut-text.ts'
 import { type Arguments, type MockAnswer, type MockCall, serverIdentity } from './call.ts'
 
 type CallTool = (name: string, given: Arguments) => Promise<MockAnswer>
@@ -68,7 +69,7 @@ function serverOf(detail: ServerDetail, scenario: string, callTool: CallTool): S
     server.setRequestHandler('resources/read', async ({ params: { uri } }) => {
       const resource = resources.find((one) => one.uri === uri)
       if (resource === undefined)
-        throw new ProtocolError(rpcCodes.invalidParams, `there is no resource ${uri}`, { uri })
+        throw new ProtocolError(rpcCodes.invalidParams, `there is no resource ${shorten(uri)}`, { uri })
       const { name, mimeType } = resource
       const text =
         mimeType === 'application/json' ? JSON.stringify({ name, about: scenarioText }) : `${name}: ${scenarioText}`
@@ -80,7 +81,7 @@ function serverOf(detail: ServerDetail, scenario: string, callTool: CallTool): S
     server.setRequestHandler('prompts/get', async ({ params: { name, arguments: given = {} } }) => {
       const prompt = prompts.find((one) => one.name === name)
       if (prompt === undefined)
-        throw new ProtocolError(rpcCodes.invalidParams, `there is no prompt ${JSON.stringify(name)}`)
+        throw new ProtocolError(rpcCodes.invalidParams, `there is no prompt ${JSON.stringify(shorten(name))}`)
       const missing = prompt.arguments?.find((one) => one.required === true && !Object.hasOwn(given, one.name))
       if (missing !== undefined) throw new ProtocolError(rpcCodes.invalidParams, `arguments.${missing.name} is missing`)
       const said = Object.entries(given).map(([key, value]) => `${key}: ${value}`)

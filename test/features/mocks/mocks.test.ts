@@ -107,6 +107,10 @@ describe('no schema holds up the rest', () => {
       expect(answer.body.error?.message).toContain('record an answer in a fixture')
     })
   }
+  test('a message repeats only the beginning of a long name', async () => {
+    const answer = await callTool(await made({}), 'ada/made', 'x'.repeat(100_000), {})
+    expect(answer.body.error?.message).toBe(`there is no tool "${'x'.repeat(199)}…"`)
+  })
   test('references that end are followed', async () => {
     const list = {
       type: 'object',
