@@ -30,7 +30,9 @@ export async function check(
   const wrong = advice.filter(({ isWrong }) => isWrong).map(({ line }) => line)
   const neighbours = folders.flatMap((folder) => readdirSync(folder).map((name) => join(folder, name)))
   const warnings = [
-    ...neighbours.filter(looksIgnored).map((file) => `${file}: is not read: fixtures are *.json files`),
+    ...neighbours
+      .filter(looksIgnored)
+      .map((file) => `${file}: is not read: fixtures are *.json files, and not in subfolders`),
     ...fixtureWarnings(sources).map(fixtureProblemLine),
     ...advice.filter(({ isWrong }) => !isWrong).map(({ line }) => line),
   ]

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from 'bun:test'
 import { mkdirSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { createProgram } from '../../src/cli/program.ts'
 import { CommandError } from '../../src/errors.ts'
 import { type Ran, run, sampleFolder, workplace } from '../support/executable.ts'
@@ -92,10 +92,12 @@ const rows: [what: string, files: Record<string, object | string>, line: RegExp 
   [
     'a file of another format',
     { 'a.json': server({}), 'b.jsonc': '{}' },
-    /b\.jsonc: is not read: fixtures are \*\.json files$/,
+    /b\.jsonc: is not read: fixtures are \*\.json files, and not in subfolders$/,
     true,
   ],
   ['YAML', { 'a.json': server({}), 'b.yaml': '' }, /b\.yaml: is not read/, true],
+  ['capitals', { 'a.json': server({}), 'b.JSON': '{}' }, /b\.JSON: is not read/, true],
+  ['a subfolder', { 'a.json': server({}), 'more/b.json': '{}' }, /more: is not read/, true],
 ]
 
 describe('check', () => {
@@ -105,6 +107,7 @@ describe('check', () => {
       const folder = join(place.folder, 'fixtures')
       mkdirSync(folder)
       for (const [name, content] of Object.entries(files)) {
+        mkdirSync(dirname(join(folder, name)), { recursive: true })
         writeFileSync(join(folder, name), typeof content === 'string' ? content : JSON.stringify(content))
       }
       const plain = await check(folder)

@@ -3,6 +3,7 @@
  * check` runs it; `serve` does not.
  */
 
+import { readdirSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { extname } from 'node:path'
 import { didYouMean } from '../../schema/near-name.ts'
@@ -64,7 +65,15 @@ function refusalOfUrl(text: string): string | undefined {
   return isIP(address) === 0 ? undefined : refusalOf(url, address, policy)
 }
 
-/** True for a file that looks like a fixture but has an extension that is not read. */
+/** True for what looks like a fixture and is not read: a file of another format, a `.JSON`, or a folder of fixtures. */
 export function looksIgnored(file: string): boolean {
-  return ['.jsonc', '.json5', '.yaml', '.yml', '.ndjson', '.jsonl'].includes(extname(file).toLowerCase())
+  const extension = extname(file)
+  const formats = ['.json', '.jsonc', '.json5', '.yaml', '.yml', '.ndjson', '.jsonl']
+  if (extension !== '.json' && formats.includes(extension.toLowerCase())) return true
+  try {
+    return readdirSync(file).some((name) => name.endsWith('.json'))
+  } catch {
+    // A file, or a folder that cannot be read.
+    return false
+  }
 }
