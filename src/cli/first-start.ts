@@ -62,10 +62,15 @@ async function requireOperator(store: Store, keyId: string, digest: string): Pro
   return true
 }
 
+/** The base URL of the last start; undefined if the store has never been served. */
+export async function storedBaseUrl(store: Pick<Store, 'get'>): Promise<string | undefined> {
+  const stored = await store.get(keyOf('baseUrl'))
+  return stored && textOf(stored)
+}
+
 /** Stores the base URL, and warns if it has changed: it is the issuer of tokens, so earlier ones are refused. */
 export async function recordBaseUrl(store: Store, url: string, log: Log): Promise<void> {
-  const stored = await store.get(keyOf('baseUrl'))
-  const before = stored === undefined ? undefined : textOf(stored)
+  const before = await storedBaseUrl(store)
   if (before === url) return
   if (before !== undefined) {
     log.warn(

@@ -330,7 +330,8 @@ const isWildcard = (host: string) => host === '0.0.0.0' || host === '::'
 export async function serve(config: ServeConfig, dataPath: string, terminal: Terminal): Promise<void> {
   const hangUp = ignoredHangUp()
   const running = await start(config, dataPath, terminal)
-  if (running.operatorKey !== undefined) terminal.stdout(operatorKeyBlock(running.operatorKey, running.url))
+  if (running.operatorKey !== undefined)
+    terminal.stdout(operatorKeyBlock(running.operatorKey, config.baseUrl ?? running.url))
   const { database } = running.folder
   const durability = (await database?.health())?.durability
   running.log.info('started', { version, url: running.url, data: dataPath, ...(durability && { durability }) })

@@ -11,12 +11,12 @@ import { CommandError } from '../errors.ts'
 import type { LoginLink } from '../features/sign-in/sign-in-handlers.ts'
 import { loginLinkSeconds } from '../limits.ts'
 import { openExistingDataFolder, type Place } from '../maintenance/data-folder.ts'
-import { textOf } from '../storage/bytes.ts'
 import { readApiKey } from '../storage/directory-records.ts'
 import { keyOf } from '../storage/keys.ts'
 import { grantHeading, grantRow } from './access-rows.ts'
 import { auditCommand } from './audit.ts'
-import { table } from './table.ts'
+import { storedBaseUrl } from './first-start.ts'
+import { listing } from './table.ts'
 import type { Terminal } from './terminal.ts'
 
 /**
@@ -33,18 +33,18 @@ export async function loginLink(keyId: string, place: Place, { stdout, stderr }:
   if (key === undefined) throw new CommandError(`there is no key ${JSON.stringify(keyId)}: see \`postern keys list\``)
   if (key.revokedAt !== null) throw new CommandError(`${keyId} is revoked: create a key, or name another one`)
   // The command has no flags of the server: it uses the URL under which the last start served.
-  const baseUrl = await store.get(keyOf('baseUrl'))
+  const baseUrl = await storedBaseUrl(store)
   if (baseUrl === undefined) throw new CommandError(`no server has used ${data} yet: run \`postern serve\` first`)
   const records = createExpiringRecords(store, secrets.signInKey, systemClock)
   const secret = await records.add('login link', { keyId } satisfies LoginLink, loginLinkSeconds)
   await auditCommand(data, 'signin.link_created', { keyId, userId: key.userId })
   // The link alone on stdout, for `| pbcopy` and scripts. The sentence goes to stderr.
-  stdout(`${textOf(baseUrl).replace(/\/$/, '')}/signin?link=${secret}\n`)
+  stdout(`${baseUrl.replace(/\/$/, '')}/signin?link=${secret}\n`)
   stderr(`It signs in as ${key.userId}, once, within ten minutes.\n`)
 }
 
 /**
- * Prints all grants that have not expired, as a table: for whom, which client, and what it may access. Tokens are not
+ * Prints all grants that have not expired: for whom, which client, and what it may access. Tokens are not
  * in it, as the store holds none: a refresh token is computed from its grant and from how often it was replaced.
  */
 export async function listGrantsCommand(place: Place, { stdout, stderr }: Terminal): Promise<void> {
@@ -56,7 +56,7 @@ export async function listGrantsCommand(place: Place, { stdout, stderr }: Termin
   await store.close()
   // A grant ends when the API key of the user who allowed it is revoked.
   const rows = all.filter(({ keyId }) => live.has(keyId)).map((grant) => grantRow(shownGrant(grant)))
-  stdout(table([grantHeading, ...rows]))
+  stdout(listing(grantHeading, rows))
 }
 
 /**

@@ -13,7 +13,7 @@ import { CommandError } from '../errors.ts'
 import { keyRetirementSeconds } from '../limits.ts'
 import { openExistingDataFolder, type Place } from '../maintenance/data-folder.ts'
 import { auditCommand } from './audit.ts'
-import { table } from './table.ts'
+import { listing } from './table.ts'
 import type { Terminal } from './terminal.ts'
 
 /** Prints all keys with their state: next, active or retired. */
@@ -69,8 +69,8 @@ function describeKeys(keys: ReturnType<typeof keyRing>['all'], nowSeconds: numbe
     key.state !== 'retired'
       ? ''
       : isAccepted(key, nowSeconds)
-        ? `accepted until ${time(key.since + keyRetirementSeconds)}`
-        : 'over',
+        ? `until ${time(key.since + keyRetirementSeconds)}`
+        : 'no longer',
   ])
-  return table([['KID', 'STATE', 'SINCE', ''], ...rows])
+  return listing(['KID', 'STATE', 'SINCE', 'ACCEPTED'], rows)
 }

@@ -48,12 +48,14 @@ export async function status(given: string | undefined, flags: StatusFlags, term
   ]
   if (problem !== undefined && given === undefined && current !== undefined && current !== url)
     facts.push(['logged in to', `${current}: see \`postern status ${current}\``])
+  let baseUrl: string | undefined
   if (problem === undefined) {
     const document = (await read('/openapi.json')) as
       | { info?: { version?: string }; servers?: readonly { url?: string }[] }
       | undefined
     const signIn = await read('/.well-known/oauth-authorization-server')
-    facts.push(['base URL', document?.servers?.[0]?.url ?? 'unknown'])
+    baseUrl = document?.servers?.[0]?.url
+    facts.push(['base URL', baseUrl ?? 'unknown'])
     facts.push(['version', document?.info?.version ?? 'unknown'])
     facts.push(['sign-in of clients', signIn === undefined ? 'off' : 'on'])
   }
@@ -61,6 +63,7 @@ export async function status(given: string | undefined, flags: StatusFlags, term
   if (overview !== undefined) facts.push(...factsOf(overview as unknown as Overview))
   terminal.stdout(table(facts))
   // Its store, where it is on this machine or named.
-  if (given === undefined && (Boolean(flags.store) || existsSync(flags.data))) await storeStatus(flags, terminal)
+  if (given === undefined && (Boolean(flags.store) || existsSync(flags.data)))
+    await storeStatus(flags, terminal, baseUrl)
   return problem === undefined ? 0 : 1
 }

@@ -15,19 +15,29 @@ import {
 } from '../maintenance/data-folder.ts'
 import { openDatabase, openForSchema, secretCheckOf } from '../maintenance/database.ts'
 import { readDatabase } from '../maintenance/database-place.ts'
+import { oneLine } from '../ops/escape-control.ts'
 import { type Scan, scanStore } from '../storage/lmdb/scan.ts'
 import { scanDatabase } from '../storage/postgres/scan.ts'
 import { schemaVersion } from '../storage/postgres/schema.ts'
 import { auditCommand } from './audit.ts'
 import { countText } from './count-text.ts'
+import { storedBaseUrl } from './first-start.ts'
 import { leavingNothing } from './leaving-nothing.ts'
 import { table } from './table.ts'
 import type { Terminal } from './terminal.ts'
 
-/** Prints where the store is, whether it is replicated, and who uses it. Throws CommandError and StoreError. */
-export async function storeStatus(place: Place, { stdout, stderr }: Terminal): Promise<void> {
+/**
+ * Prints where the store is, whether it is replicated, and which replicas use it. `servedAs`: the base URL of a server
+ * that answers; a store that was served under another one is only named. Throws CommandError and StoreError.
+ */
+export async function storeStatus(place: Place, { stdout, stderr }: Terminal, servedAs?: string): Promise<void> {
   await using folder = await openExistingDataFolder(place, stderr)
   const { store, database, path } = folder
+  const before = await storedBaseUrl(store)
+  if (servedAs !== undefined && before !== servedAs) {
+    const other = before === undefined ? 'which no server has used yet' : `which was served as ${before}`
+    return stderr(`${oneLine(`this is not the store in ${place.data}, ${other}: see \`postern store status\``)}\n`)
+  }
   const { bytes, durability, primary, clockOffsetMs } = await store.health()
   const megabytes = `${Math.ceil(bytes / 2 ** 20)} MB`
   if (database === undefined || primary === undefined) {

@@ -22,8 +22,7 @@ import { type Block, readConstraint } from '../policy/block.ts'
 import { explainingConstraints } from '../policy/explain.ts'
 import { problemText, validatorOf } from '../schema/check.ts'
 import { drained } from '../schema/steps.ts'
-import { textOf } from '../storage/bytes.ts'
-import { keyOf } from '../storage/keys.ts'
+import { storedBaseUrl } from './first-start.ts'
 import { parseJson, readInput, readPairs, readToken } from './json-input.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -123,8 +122,7 @@ async function lookUp(
   const revoked: string[] = []
   for (const id of [...par, jti]) if (await directory.isRevoked(id)) revoked.push(id)
   if (!isLive(await directory.apiKey(key))) revoked.push(key)
-  const stored = await store.get(keyOf('baseUrl'))
-  const baseUrl = stored && textOf(stored)
+  const baseUrl = await storedBaseUrl(store)
   return {
     /** None of its keys signed the token, whose age does not count. */
     isForged: verified === undefined || 'refused' in verified,

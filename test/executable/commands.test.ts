@@ -62,6 +62,12 @@ describe('commands', () => {
       /^address +http:\/\/127\.0\.0\.1:\d+\nanswers +yes\nbase URL +http:\/\/127\.0\.0\.1:\d+\nversion +0\.1\.0\nsign-in of clients +on\n/,
     )
     expect(stdout).toContain('durability')
+    // The store in the folder may be another server's.
+    using other = workplace()
+    await run(other, ['keys', 'create', '--user', 'ada', '--data', other.data])
+    const foreign = await run(other, ['status', '--data', other.data], { POSTERN_PORT: port })
+    expect(foreign.stdout).not.toContain('durability')
+    expect(foreign.stderr).toContain(`this is not the store in ${other.data}, which no server has used yet`)
     using empty = workplace()
     const asked = ['status', '--port', String(await freePort()), '--data', join(empty.folder, 'none')]
     // An empty setting is none.
@@ -112,7 +118,7 @@ describe('commands', () => {
     expect((await get(server, '/connect/ada', key)).status).toBe(200)
     const [keyId = ''] = /key_\S+/.exec(created.stderr) ?? []
     expect((await run(place, ['keys', 'list'], { POSTERN_DATA: place.data })).stdout).toMatch(
-      new RegExp(`^${keyId} .*ada .*active .*laptop$`, 'm'),
+      new RegExp(`^${keyId}\\tada\\t.*\\tactive\\tlaptop$`, 'm'),
     )
     const token = await mintToken(sendTo(server), key)
     expect((await run(place, ['keys', 'revoke', keyId, '--data', place.data])).code).toBe(0)

@@ -145,11 +145,18 @@ function prepare({ folder }: Workplace): void {
   symlinkSync(executable, join(folder, 'bin/postern'))
 }
 
+/**
+ * Documents show what people see on a terminal: tables with a heading. Here the commands write into a file: the same
+ * rows, without the heading, and with tabs between the columns.
+ */
 function patternOf(output: string): RegExp {
   const lines = output.trimEnd().split('\n')
-  const escaped = lines.map((line) =>
-    line === '…' ? '(?:.*\\n)*?' : `${line.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&').replaceAll('…', '.*?')}\\n?`,
-  )
+  const escaped = lines.map((line) => {
+    if (line === '…') return '(?:.*\\n)*?'
+    const text = line.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&').replaceAll('…', '.*?')
+    const row = `${text.replaceAll(/ {2,}/g, '[ \\t]+')}\\n?`
+    return /^[A-Z]+(?: {2,}[A-Z][A-Z ]*)+$/.test(line) ? `(?:${row})?` : row
+  })
   return new RegExp(`^${escaped.join('')}\\s*$`)
 }
 

@@ -26,10 +26,10 @@ const Grant = Type.Object({
 })
 const Revoked = Type.Object({ tokenId: Type.String() })
 
-/** The beginning of the paths of everybody's things for an operator, and of the own ones for others. */
-async function scopeOf({ request }: Pick<CommandContext, 'request'>): Promise<'' | '/me'> {
-  const { operator, token } = await request('GET', '/me', { reads: Me })
-  return operator && token === null ? '' : '/me'
+/** The user, and the beginning of the paths of everybody's things for an operator, and of the own ones for others. */
+async function scopeOf({ request }: Pick<CommandContext, 'request'>) {
+  const { userId, operator, token } = await request('GET', '/me', { reads: Me })
+  return { userId, scope: operator && token === null ? ('' as const) : ('/me' as const) }
 }
 
 export interface CreateKeyFlags {
@@ -51,29 +51,33 @@ export async function createKey(context: CommandContext<CreateKeyFlags>): Promis
 }
 
 export async function listKeys(context: CommandContext): Promise<void> {
-  const isEverybodys = (await scopeOf(context)) === ''
-  const found = isEverybodys
-    ? await allPages(context, '/api-keys?', ['apiKeys', Key], 100)
-    : await context.request('GET', '/me/api-keys', { reads: KeyList })
-  const own = { userId: 'you', operator: false, revokedAt: null }
+  const { userId, scope } = await scopeOf(context)
+  const found =
+    scope === ''
+      ? await allPages(context, '/api-keys?', ['apiKeys', Key], 100)
+      : await context.request('GET', '/me/api-keys', { reads: KeyList })
+  const own = { userId, operator: false, revokedAt: null }
   const rows = found.apiKeys.map((key) => keyRow({ ...own, ...key }))
   context.show(found, keyHeading, rows)
 }
 
 export async function revokeKey(context: CommandContext, id: string): Promise<void> {
   const missing = `there is no key ${id}, or it is not yours: see \`postern keys list\``
-  const path = `${await scopeOf(context)}/api-keys/${pathSegment(id)}`
+  const { scope } = await scopeOf(context)
+  const path = `${scope}/api-keys/${pathSegment(id)}`
   context.say(await context.request('DELETE', path, { missing }), `${id} is revoked, and every token minted with it`)
 }
 
 export async function listGrantsCommand(context: CommandContext): Promise<void> {
-  const found = await allPages(context, `${await scopeOf(context)}/grants?`, ['grants', Grant], 100)
+  const { scope } = await scopeOf(context)
+  const found = await allPages(context, `${scope}/grants?`, ['grants', Grant], 100)
   context.show(found, grantHeading, found.grants.map(grantRow))
 }
 
 export async function revokeGrantCommand(context: CommandContext, id: string): Promise<void> {
   const missing = `there is no grant ${id}, or it is not yours: see \`postern grants list\``
-  const path = `${await scopeOf(context)}/grants/${pathSegment(id)}`
+  const { scope } = await scopeOf(context)
+  const path = `${scope}/grants/${pathSegment(id)}`
   context.say(await context.request('DELETE', path, { missing }), `${id} is revoked, and every token of it`)
 }
 

@@ -10,7 +10,7 @@ test('a tool is shown with the beginning of its words, and what its server claim
     [{ description: 5, annotations: { readOnlyHint: true } }, '', 'only reads'],
     [{ annotations: { readOnlyHint: 'yes', destructiveHint: false } }, '', 'changes data, and deletes none'],
     [{ annotations: { readOnlyHint: true, destructiveHint: true } }, '', 'only reads'],
-    [{ description: 'x'.repeat(161) }, `${'x'.repeat(160)}…`, 'may change or delete data'],
+    [{ description: 'x'.repeat(161) }, `${'x'.repeat(159)}…`, 'may change or delete data'],
   ]
   for (const [given, description, risk] of rows) expect(claimOf({ name: 'a', ...given })).toEqual({ description, risk })
 })
