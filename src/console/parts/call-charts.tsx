@@ -6,8 +6,8 @@ import { useEveryMinute, useResource } from '../resource.ts'
 import { Chart, type Line } from './chart.tsx'
 
 const sum = (values: Line['values']) => values.reduce<number>((all, one) => all + (one ?? 0), 0)
-/** The last minute is not over yet. */
-const lastWhole = (values: Line['values']) => values.slice(0, -1).findLast((one) => one !== null) ?? null
+/** That of the last minute, which is not over yet, counts only where there is no other. */
+const lastWhole = (all: Line['values']) => all.slice(0, -1).findLast((one) => one !== null) ?? all.at(-1) ?? null
 
 /** `wanted`: filters of the interface, each beginning with `&`. */
 export function CallCharts({ wanted = '' }: { readonly wanted?: string }) {

@@ -91,7 +91,7 @@ export function Wrong({ error }: { readonly error: Error | undefined }) {
 export function Facts({ of }: { readonly of: Readonly<Record<string, ComponentChildren>> }) {
   return (
     <dl>
-      {Object.entries(of).map(([name, value]) => [<dt key={name}>{name}</dt>, <dd key={`${name} is`}>{value}</dd>])}
+      {Object.entries(of).map(([name, one]) => one && [<dt key={name}>{name}</dt>, <dd key={`=${name}`}>{one}</dd>])}
     </dl>
   )
 }
