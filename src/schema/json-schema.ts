@@ -37,6 +37,8 @@ export const checkedNameCharsMax = 2048
 const formatCharacterCost = 10
 /** Characters of the text that make each of them cost one more: that of `url` takes the square of its length. */
 const formatCharsPerCost = 64
+/** Size (`schemaSize`) of a schema of which all errors of a value are looked for: it is compiled once more. Past it: as for `schemaStepsForAllErrors`. */
+const allErrorsSizeMax = 250
 /** Steps in which all errors of a value are looked for. Past it: only the first is given. */
 const schemaStepsForAllErrors = 20_000
 /** Errors in arguments that a response lists. Past it: omitted. */
@@ -108,7 +110,11 @@ type CheckedName = 'arguments' | 'result' | 'input'
  */
 export function checkOf(schema: JsonSchema, name: CheckedName, requireValid = (_: JsonSchema) => {}): Check {
   const size = schemaSize(schema)
-  if (size > schemaSizeMax) throw new Error(`it has ${size} keywords and names; at most ${schemaSizeMax} are checked`)
+  if (size === Number.POSITIVE_INFINITY) throw new Error('its schemas are nested too deeply')
+  if (size > schemaSizeMax)
+    throw new Error(
+      `it has ${size} keywords and names, counting deep ones several times; at most ${schemaSizeMax} are checked`,
+    )
   // Always read as 2020-12, whatever draft it names. Its own `$id` is dropped: references are resolved within the
   // schema.
   const { $schema: _, $id: __, ...rest } = schema
@@ -132,6 +138,7 @@ export function checkOf(schema: JsonSchema, name: CheckedName, requireValid = (_
   /** All errors of a value, or the first where looking for all would take too long. */
   const errorsOf = (value: unknown): ErrorObject[] => {
     const { errors } = first
+    if (size > allErrorsSizeMax) return errors ?? []
     try {
       all ??= ajv({ allErrors: true, isEvaluated }, budget, unknown).compile(own)
       if (!run(all, value, schemaStepsForAllErrors, budget.left) && budget.left >= 0) return all.errors ?? []

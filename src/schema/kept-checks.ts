@@ -4,15 +4,18 @@ import { LRUCache } from 'lru-cache'
 import { type Check, checkOf } from './json-schema.ts'
 import { type JsonSchema, schemaSize, schemaSizeMax } from './schema-costs.ts'
 
-/** Cost of compiling a keyword, in the unit of `sliceCost`; 25 microseconds. Past it: as for `sliceCost`. */
+/**
+ * Cost of a keyword in the unit of `sliceCost`, 25 microseconds: once to write its code, and once to run that first, for
+ * which the runtime compiles it. Past it: as for `sliceCost`.
+ */
 const schemaCompileCost = 600
 /**
- * Keywords of the schemas that are kept compiled, about a kilobyte each. Past it: the least recently used one is
+ * Keywords of the schemas that are kept compiled, about five kilobytes each. Past it: the least recently used one is
  * compiled again.
  */
-const keptSchemasSizeMax = 50_000
+const keptSchemasSizeMax = 15_000
 /** Characters of a schema's JSON that take as much memory as a keyword: texts that describe it cost nothing to compile. */
-const charactersPerKeyword = 250
+const charactersPerKeyword = 1250
 
 /** Compiling a schema takes up to 50 ms, and fifty calls may name the same. */
 const kept = new LRUCache<string, { readonly check: Check; readonly size: number }>({
@@ -32,5 +35,6 @@ export function* keptCheckOf(schema: JsonSchema, name: 'arguments' | 'result' | 
   yield size * schemaCompileCost
   const check = checkOf(schema, name)
   kept.set(key, { check, size: size + Math.ceil(json.length / charactersPerKeyword) })
+  yield size * schemaCompileCost
   return check
 }

@@ -13,6 +13,23 @@ export const schemaSizeMax = 1000
  * target of references; so a schema has at most 100 of them. Past it: as for `schemaSizeMax`.
  */
 export const schemaSizePerPattern = 10
+/**
+ * Keywords whose schemas are for members that only a value names. The code repeats the way to such a member with each
+ * error of its schema.
+ */
+const unnamedMembers = new Set([
+  ...['additionalProperties', 'patternProperties', 'unevaluatedProperties', 'propertyNames'],
+  ...['items', 'additionalItems', 'unevaluatedItems', 'contains'],
+])
+/** Such keywords around a schema that make a keyword in it count once more. Past it: as for `schemaSizeMax`. */
+const unnamedPerKeyword = 4
+/** Such keywords around a schema. Past it: as for `schemaSizeMax`. */
+const unnamedMax = 32
+/** Levels of JSON around a schema that make a keyword in it count once more. Past it: as for `schemaSizeMax`. */
+const levelsPerKeyword = 16
+/** Levels of JSON around a schema. Past it: as for `schemaSizeMax`. */
+const levelsMax = 128
+
 /** Characters of a name, or of a text in a schema, that take as long as another step. Past it: another step. */
 const schemaPieceChars = 50
 /** The same of a text that is checked: `minLength` and `maxLength` look at each. Past it: another step. */
@@ -23,18 +40,30 @@ export type JsonSchema = Readonly<Record<string, unknown>>
 /** Keywords that say nothing of a value. */
 const annotations = new Set(['title', 'description', 'examples', 'default', '$comment', 'deprecated'])
 
+interface Place {
+  readonly value: unknown
+  /** Levels of JSON around it, and how many of them are of `unnamedMembers`. */
+  readonly levels: number
+  readonly unnamed: number
+}
+
 /**
- * The cost of compiling a schema: its keywords, the names and values in them, and more for each pattern, each target of
- * references and long names: the code repeats the names on the way to each keyword. Ends soon past `schemaSizeMax`.
+ * The cost of compiling a schema: its keywords, the names and values in them, and more for those deep within, each
+ * pattern, each target of references and long names: the code repeats the names on the way to each keyword. Infinite
+ * for one that is nested too deeply. Ends soon past `schemaSizeMax`.
  */
 export function schemaSize(schema: unknown): number {
   let size = 0
   const targets = new Set<string>()
-  const waiting: unknown[] = [schema]
-  for (let value = waiting.pop(); value !== undefined && size <= schemaSizeMax; value = waiting.pop()) {
-    size += typeof value === 'string' ? 1 + Math.floor(value.length / schemaPieceChars) : 1
-    if (Array.isArray(value)) waiting.push(...value.slice(0, schemaSizeMax))
-    else if (typeof value === 'object' && value !== null) {
+  const waiting: Place[] = [{ value: schema, levels: 0, unnamed: 0 }]
+  for (let next = waiting.pop(); next !== undefined && size <= schemaSizeMax; next = waiting.pop()) {
+    const { value, levels, unnamed } = next
+    if (levels > levelsMax || unnamed > unnamedMax) return Number.POSITIVE_INFINITY
+    size += Math.ceil(Math.max(1, unnamed / unnamedPerKeyword, levels / levelsPerKeyword))
+    if (typeof value === 'string') size += Math.floor(value.length / schemaPieceChars)
+    if (Array.isArray(value)) {
+      for (const part of value.slice(0, schemaSizeMax)) waiting.push({ value: part, levels: levels + 1, unnamed })
+    } else if (typeof value === 'object' && value !== null) {
       for (const [name, part] of Object.entries(value)) {
         if (annotations.has(name) && typeof part !== 'object') continue
         size += Math.floor(name.length / schemaPieceChars)
@@ -43,7 +72,7 @@ export function schemaSize(schema: unknown): number {
           targets.add(part)
           size += schemaSizePerPattern
         }
-        waiting.push(part ?? 0)
+        waiting.push({ value: part, levels: levels + 1, unnamed: unnamed + (unnamedMembers.has(name) ? 1 : 0) })
       }
     }
   }

@@ -5,10 +5,15 @@ import { schemaStepsMax } from '../../src/limits.ts'
 import { checkedNameCharsMax, checkOf, formatCharsMax, mockPatternCostMax } from '../../src/schema/json-schema.ts'
 import { keptCheckOf } from '../../src/schema/kept-checks.ts'
 import { type JsonSchema, schemaSize, schemaSizeMax, schemaSizePerPattern } from '../../src/schema/schema-costs.ts'
+import { drained } from '../../src/schema/steps.ts'
 
 const times = <T>(count: number, make: (index: number) => T) => Array.from({ length: count }, (_, index) => make(index))
 const named = <T>(count: number, make: (index: number) => T) =>
   Object.fromEntries(times(count, (index) => [`p${index}`, make(index)]))
+
+/** Schemas in one another, of so many levels. */
+const chain = (levels: number, keyword: string): JsonSchema =>
+  levels === 0 ? {} : { [keyword]: chain(levels - 1, keyword) }
 
 describe('a schema is counted before it is compiled', () => {
   const large: [what: string, schema: JsonSchema][] = [
@@ -27,12 +32,30 @@ describe('a schema is counted before it is compiled', () => {
     ],
     ['long names', { properties: { ['n'.repeat(50 * schemaSizeMax)]: true } }],
     ['long texts', { properties: { a: { format: 'f'.repeat(50 * schemaSizeMax) } } }],
+    ['schemas deep within', { allOf: times(100, () => chain(16, 'not')) }],
+    ['schemas of members that only a value names', { allOf: times(15, () => chain(24, 'additionalProperties')) }],
     ['what examples and defaults hold', { default: { items: times(schemaSizeMax, () => 1) } }],
   ]
   test.each(large)('%s', (_, schema) => {
     const why = `at most ${schemaSizeMax} are checked`
     expect(() => checkOf(schema, 'arguments')).toThrow(why)
     expect(() => checkOf(schema, 'arguments')).toThrow(String(schemaSize(schema)))
+  })
+
+  test('and one that is nested too deeply never is', () => {
+    for (const [keyword, most] of [
+      ['items', 32],
+      ['not', 128],
+    ] as const) {
+      expect(checkOf(chain(most, keyword), 'arguments')(1)).toBeUndefined()
+      expect(() => checkOf(chain(most + 1, keyword), 'arguments')).toThrow('nested too deeply')
+    }
+  })
+
+  test('and of a large one, the first error is given: it is not compiled again for the others', () => {
+    const lacking = (count: number) => ({ required: ['a', 'b'], properties: named(count, () => ({ type: 'string' })) })
+    expect(checkOf(lacking(50), 'arguments')({})?.split('; ')).toHaveLength(2)
+    expect(checkOf(lacking(200), 'arguments')({})?.split('; ')).toHaveLength(1)
   })
 
   test('and the largest is compiled', () => {
@@ -231,7 +254,7 @@ test('a schema is compiled once for its content', () => {
   const compiled = (schema: JsonSchema) => {
     const work = keptCheckOf(schema, 'arguments')
     const first = work.next()
-    return first.done ? { cost: 0, check: first.value } : { cost: first.value, check: work.next().value }
+    return { cost: first.done ? 0 : first.value, check: first.done ? first.value : drained(work) }
   }
   const schema = () => ({ type: 'object', properties: { once: { type: 'string' } } })
   const first = compiled(schema())

@@ -17,6 +17,12 @@ test('a schema counts with its texts, which cost nothing to compile', () => {
   expect(drained(keptCheckOf(last, 'arguments'))).toBe(drained(keptCheckOf(last, 'arguments')))
 })
 
+test('the code is written in one turn, and run for the first time in another', () => {
+  const costs = [...keptCheckOf({ required: ['code'] }, 'arguments')]
+  expect(costs).toEqual([expect.any(Number), costs[0] as number])
+  expect([...keptCheckOf({ required: ['code'] }, 'arguments')]).toEqual([])
+})
+
 test('a schema with too many keywords is neither written nor hashed', () => {
   let written = 0
   const properties = Object.fromEntries(Array.from({ length: 2000 }, (_, index) => [`p${index}`, {}]))
