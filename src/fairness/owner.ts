@@ -1,6 +1,7 @@
 /**
- * The owner of what a request takes: the user or organization behind its credential, the namespace of a setup ticket,
- * or the network of a stranger. Allowances are divided among owners, so a second key or token of a user gains nothing.
+ * The owner of what a request takes: the user or organization behind its credential, the setup tickets for all
+ * namespaces of one, or the network of a stranger. Allowances are divided among owners, so a second key or token of a
+ * user gains nothing.
  */
 
 /** Somebody who holds a part of an allowance: an API key or a token, as `Caller` has it, a ticket, or a stranger. */
@@ -19,11 +20,15 @@ export function ownerOf({ keyId, userId }: Holder): string {
 }
 
 /**
- * The holder of a setup ticket: the connection that it is for. Its owner is the namespace, since somebody may make a
- * thousand connections there.
+ * The holder of a setup ticket: the connection that it is for. All tickets for namespaces of one owner count together,
+ * since an organization may make a thousand connections in each of a thousand namespaces; and apart from the owner's
+ * own requests, since anybody may have a ticket.
  */
-export function ticketHolder({ namespace, connectionId }: { namespace: string; connectionId: string }): Holder {
-  return { keyId: `\0namespace ${namespace}`, family: `${namespace}/${connectionId}` }
+export function ticketHolder(
+  owner: string,
+  ref: { readonly namespace: string; readonly connectionId: string },
+): Holder {
+  return { keyId: `\0tickets of ${owner}`, family: `${ref.namespace}/${ref.connectionId}` }
 }
 
 /** For the work of an owner's streams of events and list changes, beside the owner's requests. */

@@ -23,13 +23,13 @@ const open = (fairness: Fairness, reads: 'few' | 'many' | 'log' = 'few', headers
     costs: { bodyBytesMax: 1000, bodyMsPerMegabyte: 50, reads },
   })
 
-test('an owner is a user with all keys, an organization, a namespace of tickets, or a network', () => {
+test('an owner is a user with all keys, an organization, those of tickets for somebody’s namespaces, or a network', () => {
   const owners = [
     ada,
     { ...ada, keyId: 'another', family: 'token' },
     { keyId: 'key 2', family: 'key 2', userId: 'organization:acme' },
-    ticketHolder({ namespace: 'a', connectionId: 'b' }),
-    ticketHolder({ namespace: 'a', connectionId: 'c' }),
+    ticketHolder('user ada', { namespace: 'a', connectionId: 'b' }),
+    ticketHolder('user ada', { namespace: 'c', connectionId: 'b' }),
     strangerAt('192.0.2.1'),
     // Users choose no such names.
     { ...ada, userId: 'network 192.0.2.1' },
@@ -38,8 +38,8 @@ test('an owner is a user with all keys, an organization, a namespace of tickets,
     'ada',
     'ada',
     'organization:acme',
-    '\0namespace a',
-    '\0namespace a',
+    '\0tickets of user ada',
+    '\0tickets of user ada',
     '\0network 192.0.2.1',
     'network 192.0.2.1',
   ])

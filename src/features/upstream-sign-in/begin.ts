@@ -72,7 +72,7 @@ export async function beginSignIn(deps: BeginDeps, visit: Visit, request: Reques
   const { ref, stored } = visit
   const { connection, privatePart } = stored
   const mcpUrl = connection.mcpUrl ?? ''
-  const fetch = createOAuthFetch(deps.upstream, 'Reaching the server', holderOf(ref, visit.by))
+  const fetch = createOAuthFetch(deps.upstream, 'Reaching the server', await holderOf(deps, ref, visit.by))
   // An issuer that was only met is looked up anew: if the server now names another, the client is not for that one.
   const issuerGiven = given?.isIssuerMet === true ? undefined : given?.issuer
   const found = await discover(fetch, mcpUrl, signInTarget(deps, visit), issuerGiven) // 502
@@ -165,7 +165,7 @@ async function chooseClient(
     }
     return givenClientFor(server, given)
   }
-  const fetch = createOAuthFetch(deps.upstream, 'Registering as a client', holderOf(visit.ref, visit.by))
+  const fetch = createOAuthFetch(deps.upstream, 'Registering as a client', await holderOf(deps, visit.ref, visit.by))
   const client = await findClient(deps, server, fetch, registersAgain ? deps.newClients : undefined) // 502, 429
   if (typed === undefined) return client
   if (client !== undefined)

@@ -102,7 +102,7 @@ async function keep(
 async function finish(deps: UpstreamSignInDeps, attempt: Attempt, parameters: URLSearchParams) {
   const { upstream, base, audit, clock } = deps
   const stored = await connectionOf(deps, attempt) // 400
-  const fetch = createOAuthFetch(upstream, 'Exchanging the code', holderOf(attempt.ref, attempt.by))
+  const fetch = createOAuthFetch(upstream, 'Exchanging the code', await holderOf(deps, attempt.ref, attempt.by))
   const callback = { redirectUri: redirectUriOf(base), parameters }
   const tokens = await exchangeCode(attempt, callback, fetch, clock.now()).catch(async (thrown) => {
     const { error: code } = ((thrown as Error).cause ?? {}) as { error?: unknown }
@@ -125,16 +125,18 @@ async function finish(deps: UpstreamSignInDeps, attempt: Attempt, parameters: UR
 
 /** Asks the server with the token. Throws SignInProblem if it does not take it. */
 async function probe(
-  { upstream, headersKey }: UpstreamSignInDeps,
+  deps: UpstreamSignInDeps,
   attempt: Attempt,
   stored: StoredConnection,
   { accessToken }: UpstreamTokens,
 ) {
+  const { upstream, headersKey } = deps
   const { ref } = attempt
   const { url, headers } = targetOf(stored, ref, headersKey)
   const withToken = { ...headers, authorization: `Bearer ${accessToken}` }
   try {
-    const probed = await probeServer(upstream, url, withToken, { holder: holderOf(ref, attempt.by), via: undefined })
+    const holder = await holderOf(deps, ref, attempt.by)
+    const probed = await probeServer(upstream, url, withToken, { holder, via: undefined })
     if (probed.status.state === 'connected') return probed
     if (probed.status.state === 'error') throw new SignInProblem('Connecting to the server', probed.status.message)
   } catch (error) {

@@ -177,7 +177,7 @@ async function keep(
 ): Promise<ConnectionStatus> {
   const { upstream, links, audit, headersKey } = deps
   const { ref, stored, by } = visit
-  const { status: probed, serverInfo } = await probe(upstream, target, holderOf(ref, by))
+  const { status: probed, serverInfo } = await probe(upstream, target, await holderOf(deps, ref, by))
   const status = hasAuthorization(target.headers) ? probed : withSetupUrl(probed, links.urlOf(ref))
   const { input: _, ...rest } = stored.privatePart
   const { setups = 0 } = rest

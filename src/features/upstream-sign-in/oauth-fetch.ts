@@ -4,11 +4,13 @@
  */
 
 import { allowInsecureRequests, customFetch } from 'oauth4webapi'
+import type { SharedParts } from '../../auth/shared-parts.ts'
 import { PlatformError } from '../../errors.ts'
 import { type Holder, ticketHolder } from '../../fairness/owner.ts'
 import { isSecureUrl } from '../../http/guard.ts'
 import { oauthFetchTimeoutMs } from '../../limits.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
+import { ownerName } from '../../model/organization.ts'
 import { toResponse, type Upstream, UpstreamError } from '../../upstream/upstream.ts'
 
 /** Contract 14.9: bytes of metadata, a registration or a token response. Past it: 502. */
@@ -33,16 +35,15 @@ export class SignInProblem extends PlatformError {
   }
 }
 
-/**
- * The holder that a request of a sign-in counts against: the person of the session; where a ticket is enough, the
- * connection's namespace, so that nobody has more by making connections.
- */
-export function holderOf(
+/** The holder that work on a connection's sign-in counts against: the person of a session, or else the connection. */
+export async function holderOf(
+  { directory }: Pick<SharedParts, 'directory'>,
   ref: ConnectionRef,
-  { userId, keyId }: { readonly userId?: string; readonly keyId?: string },
-): Holder {
-  if (keyId === undefined) return ticketHolder(ref)
-  return { keyId, family: keyId, ...(userId !== undefined && { userId }) }
+  { userId, keyId }: { readonly userId?: string; readonly keyId?: string } = {},
+): Promise<Holder> {
+  if (keyId !== undefined) return { keyId, family: keyId, ...(userId !== undefined && { userId }) }
+  const namespace = await (await directory.current()).namespace(ref.namespace)
+  return ticketHolder(namespace === undefined ? ref.namespace : ownerName(namespace), ref)
 }
 
 /** Rejects with SignInProblem if the request fails; `step` begins its text. */

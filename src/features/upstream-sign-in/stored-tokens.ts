@@ -2,7 +2,7 @@
 
 import { openPart } from '../../auth/sealed-parts.ts'
 import { withSetupUrl } from '../../auth/setup-links.ts'
-import { ownerOf, ticketHolder } from '../../fairness/owner.ts'
+import { type Holder, ownerOf } from '../../fairness/owner.ts'
 import { oauthTextCharsMax } from '../../limits.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
 import type { AuditFields } from '../../ops/audit-log.ts'
@@ -42,7 +42,7 @@ export function createStoredTokens(deps: UpstreamSignInDeps) {
         ? { ...before.connection, status: withSetupUrl({ state: 'auth_required' }, links.urlOf(ref)) }
         : before.connection
       const write = connectionChange(ref, before, { connection, privatePart }, quota)
-      const owner = ownerOf(ticketHolder(ref))
+      const owner = ownerOf(await holderOf(deps, ref))
       const committed = await store.commit({ ...write, fromReserve: 'revocation', owner })
       return committed.ok || (committed.full.length > 0 ? false : 'again')
     })
@@ -57,8 +57,11 @@ export function createStoredTokens(deps: UpstreamSignInDeps) {
 
   /** Revokes tokens in the background. */
   function revokeLater(ref: ConnectionRef, tokens: UpstreamTokens): void {
-    const fetch = createOAuthFetch(deps.upstream, 'Revoking the token', holderOf(ref, {}))
-    void revokeTokens(tokens, fetch).catch(() => {})
+    const revoke = (holder: Holder) =>
+      revokeTokens(tokens, createOAuthFetch(deps.upstream, 'Revoking the token', holder))
+    void holderOf(deps, ref)
+      .then(revoke)
+      .catch(() => {})
   }
 
   /** Notes scopes that the server wants besides those of the token with the access token `used`. */

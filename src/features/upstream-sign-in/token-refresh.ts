@@ -6,13 +6,12 @@
 
 import { sealPart } from '../../auth/sealed-parts.ts'
 import { PlatformError } from '../../errors.ts'
-import { ticketHolder } from '../../fairness/owner.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
 import type { AuditFields } from '../../ops/audit-log.ts'
 import { connectionChange, findConnection, type StoredConnection } from '../../storage/connections.ts'
 import { decideAgain } from '../../storage/decide-again.ts'
 import { forgetClient, type UpstreamSignInDeps } from './oauth-client.ts'
-import { createOAuthFetch, SignInProblem } from './oauth-fetch.ts'
+import { createOAuthFetch, holderOf, SignInProblem } from './oauth-fetch.ts'
 import { createStoredTokens, type StoredTokens } from './stored-tokens.ts'
 import { refreshTokens, type UpstreamTokens } from './tokens.ts'
 
@@ -155,8 +154,8 @@ async function claimed(deps: RefreshDeps, { ref, request }: CredentialsCall, use
 async function refreshNow(deps: RefreshDeps, ref: ConnectionRef, tokens: UpstreamTokens) {
   const { signInKey, clock, tokensIn } = deps
   const used = tokens.accessToken
-  // It counts for the namespace: the caller who comes first may have no time left, and others wait for it too.
-  const fetch = createOAuthFetch(deps.upstream, 'Refreshing the token', ticketHolder(ref))
+  // It counts for the connection: the caller who comes first may have no time left, and others wait for it too.
+  const fetch = createOAuthFetch(deps.upstream, 'Refreshing the token', await holderOf(deps, ref))
   const result = await refreshTokens(tokens, fetch, clock.now()).catch((error) => {
     if (!(error instanceof SignInProblem)) throw error
     return { kind: 'failed', why: error.message, isUnknownClient: false } as const

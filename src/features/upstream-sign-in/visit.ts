@@ -8,12 +8,12 @@ import type { SharedParts } from '../../auth/shared-parts.ts'
 import { oneConnection } from '../../auth/stored-connections.ts'
 import { conflict, notFound } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
-import { ticketHolder } from '../../fairness/owner.ts'
 import { redirect } from '../../http/html-page.ts'
 import { namesInPath, pathOf } from '../../http/path.ts'
 import { readQuery } from '../../http/query.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
 import { isConnectionId, isSlug } from '../../model/names.ts'
+import { holderOf } from './oauth-fetch.ts'
 import type { Visit } from './setup-pages.ts'
 
 /** The visit, or the redirect to sign in first. Throws 404 and 403. */
@@ -39,15 +39,16 @@ export async function visitOf(deps: SharedParts, request: Request): Promise<Visi
 
 /** The visit of a ticket's holder; undefined if the ticket is not good for the connection as it is. */
 async function visitWith(
-  { store, links, directory, signInKey }: SharedParts,
+  deps: SharedParts,
   request: Request,
   ref: ConnectionRef,
   ticket: string,
 ): Promise<Visit | undefined> {
+  const { store, links, directory, signInKey } = deps
   const opened = links.openTicket(ticket, ref)
   if (opened === undefined) return undefined
   const allowance = allowanceOf(request)
-  await allowance.belongsTo(ticketHolder(ref))
+  await allowance.belongsTo(await holderOf(deps, ref))
   // The connection may have 64 kB: it is read when its holders have time.
   await allowance.pace(0)
   const stored = await oneConnection(store, request, ref)

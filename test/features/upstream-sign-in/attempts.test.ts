@@ -1,6 +1,7 @@
 /** Tokens behind a connection that others write all the time: what changes them ends after some attempts. */
 
 import { expect, test } from 'bun:test'
+import { createDirectory } from '../../../src/auth/directory.ts'
 import { sealPart } from '../../../src/auth/sealed-parts.ts'
 import type { UpstreamSignInDeps } from '../../../src/features/upstream-sign-in/oauth-client.ts'
 import { createUpstreamCredentials } from '../../../src/features/upstream-sign-in/token-refresh.ts'
@@ -53,6 +54,7 @@ async function contended() {
     clock: clockOf(() => now),
     links: { urlOf: () => 'https://here.example/setup' },
     audit: { async record() {} },
+    directory: createDirectory(store),
   } as unknown as UpstreamSignInDeps
   const stored = await findConnection(store, 'ada', 'guarded')
   if (stored === undefined) throw new Error('no connection')

@@ -1349,7 +1349,7 @@ describe('the requests of a sign-in count against', () => {
     platform = await createTestPlatform({ upstream })
   })
 
-  test('the namespace of the connection, where a ticket is enough', async () => {
+  test('the owner of the namespace of the connection, where a ticket is enough', async () => {
     const path = pathIn((await put()).status.setupUrl)
     holders.length = 0
     const begun = await begin(path)
@@ -1357,7 +1357,7 @@ describe('the requests of a sign-in count against', () => {
     expect(holders.map(({ url }) => url)).toEqual(
       expect.arrayContaining([mcpUrl, `${issuer}/register`, `${issuer}/token`]),
     )
-    const holder = ticketHolder({ namespace: 'ada', connectionId: 'guarded' })
+    const holder = ticketHolder('user ada', { namespace: 'ada', connectionId: 'guarded' })
     for (const one of holders) expect(one).toEqual({ url: one.url, holder })
   })
 
@@ -1374,7 +1374,9 @@ describe('the requests of a sign-in count against', () => {
     expect(ofToken()).toHaveLength(1)
     servers.good.clear()
     expect((await call()).status).toBe(200)
-    expect(ofToken()).toMatchObject([{ holder: ticketHolder({ namespace: 'ada', connectionId: 'guarded' }) }])
+    expect(ofToken()).toMatchObject([
+      { holder: ticketHolder('user ada', { namespace: 'ada', connectionId: 'guarded' }) },
+    ])
   })
 })
 
