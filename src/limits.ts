@@ -103,7 +103,7 @@ export const usedClientSeconds = 180 * 24 * 60 * 60
 export const userClientsMax = 200
 /** Ours: grants of a user; each has up to 15 kB. Past it: within an hour the oldest one ends. */
 export const userGrantsMax = 1000
-/** Ours: times a minute that a user may allow a client something, more often than a person can; each time leaves up to 10 kB for a minute, or a grant. Past it: 429. */
+/** Ours: times a minute that a user may allow a client something, more often than a person can; each time leaves up to 20 kB for a minute, or a grant. Past it: 429. */
 export const grantsPerMinuteMax = 60
 /** Ours: documents of clients that are fetched in a minute for one user; each is a request to a server that somebody names. Past it: 429. */
 export const clientDocumentsPerMinuteMax = 30

@@ -8,6 +8,9 @@ import { rpcPatternCharsMax } from '../../limits.ts'
 import type { Constraint } from '../../model/constraint.ts'
 import { readConstraint } from '../../policy/block.ts'
 
+/** Ours: bytes of JSON of the names of the tools that one grant allows; the grant keeps them as they are. Past it: the consent page asks for fewer tools. */
+export const grantedToolsBytesMax = 12 * 1024
+
 const methods = '^(?:initialize|ping|server/discover|tools/list|tools/call|notifications/.*)$'
 
 type Allowed = Pick<Grant, 'namespace' | 'connectionId' | 'tools'>
@@ -28,7 +31,9 @@ export function policyOf({ namespace, connectionId, tools }: Allowed): Constrain
 
 function patternOf(names: readonly string[]): string {
   const pattern = `^${alternation([...new Set(names)].sort())}$`
-  if (pattern.length > rpcPatternCharsMax) throw tooMany()
+  // Names with a long beginning in common make a short pattern.
+  const bytes = Buffer.byteLength(JSON.stringify(names))
+  if (pattern.length > rpcPatternCharsMax || bytes > grantedToolsBytesMax) throw tooMany()
   return pattern
 }
 

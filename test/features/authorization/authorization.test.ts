@@ -522,6 +522,11 @@ describe('the consent page', () => {
     'some without a tool': { access: 'some' },
     'all, and some of them': { access: 'all', tool: 'find_product' },
     'tools that do not fit a token': { access: 'some', tool: Array.from({ length: 100 }, (_, i) => `${i}_tool_${i}`) },
+    // Their pattern is short, as they begin alike; their grant would not be.
+    'tools that do not fit a grant': {
+      access: 'some',
+      tool: Array.from({ length: 90 }, (_, i) => `${'\u0001'.repeat(150)}${i}`),
+    },
   }
   for (const [what, fields] of Object.entries(wrong)) {
     test(`is refused with ${what}`, async () => {
