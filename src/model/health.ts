@@ -37,7 +37,7 @@ export const Overview = closedObject({
     /** Whether all were counted. */
     complete: Type.Boolean(),
   }),
-  /** Those that need somebody: the first twenty. */
+  /** Those that need attention: the first twenty. */
   attention: Type.Array(closedObject({ namespace: Slug, ...health })),
   /** Those that the caller may read, of the last hour. Null without a record of calls, or if the store fails. */
   calls: nullable(

@@ -24,7 +24,7 @@ interface Listed {
   readonly namespace: string
   readonly id: string
   readonly health: Health | undefined
-  /** Undefined in the list of those that need somebody, which knows their health alone. */
+  /** Undefined in the list of those that need attention, which knows their health alone. */
   readonly connection?: Connection
 }
 
@@ -45,7 +45,7 @@ async function readConnections(namespace: string, path: string, stop: AbortSigna
   return { items, nextCursor: page.nextCursor }
 }
 
-/** A page of those that need somebody. */
+/** A page of those that need attention. */
 async function readUnwell(namespace: string, path: string, stop: AbortSignal): Promise<Page<Listed>> {
   const { connections, nextCursor } = await ask<HealthPage>('GET', path, { signal: stop })
   return { items: connections.map((health) => ({ namespace, id: health.connectionId, health })), nextCursor }
@@ -125,7 +125,7 @@ export function Connections() {
             label="Health"
             value={of('level')}
             options={['', 'attention']}
-            names={['any', 'down or needs somebody']}
+            names={['any', 'down or needs attention']}
             onInput={(level) => filter({ level })}
           />
           {!isUnwell && (
@@ -158,7 +158,7 @@ export function Connections() {
       {isEmpty && (
         <p>
           {isUnwell
-            ? 'No connection here needs somebody.'
+            ? 'No connection here needs attention.'
             : isFiltered
               ? 'No connection fits.'
               : 'There are no connections here yet. '}

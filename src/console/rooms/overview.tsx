@@ -11,7 +11,7 @@ import { useEveryMinute, useResource } from '../resource.ts'
 
 const levels = [
   ['ok', 'well'],
-  ['attention', 'need somebody'],
+  ['attention', 'need attention'],
   ['down', 'down'],
   ['unknown', 'not known yet'],
   ['off', 'off'],
@@ -96,7 +96,7 @@ function Attention({ attention, connections }: OverviewBody) {
   const more = connections.attention + connections.down - attention.length
   return (
     <section data-part="attention">
-      <h2>What needs somebody</h2>
+      <h2>Needs attention</h2>
       <ul class="rows pairs">
         {attention.map((one) => (
           <li

@@ -12,7 +12,7 @@ import { type HealthDeps, healthOfAll, needsSomebody } from './stored-health.ts'
 
 /** Contract 22.2: connections that an overview counts. Past it: it says that it is not complete. */
 const countedMax = 2000
-/** Contract 22.2: connections that need somebody and are listed. Past it: the rest is only counted. */
+/** Contract 22.2: connections that need attention and are listed. Past it: the rest is only counted. */
 const attentionMax = 20
 /** Connections that are read at once. */
 const readAtOnce = 100

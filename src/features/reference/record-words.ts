@@ -63,7 +63,7 @@ export const recordWords: Readonly<Partial<Record<OperationId, Words>>> = {
   listHealth: {
     summary: 'List the health of connections',
     description:
-      'Lists the connections that need somebody, or with `ids` the health of these, with the one action that would help. Connections that the caller cannot see are left out. `unknown` means that nobody contacted the server for a day.',
+      'Lists the connections that need attention, or with `ids` the health of these, with the one action that would help. Connections that the caller cannot see are left out. `unknown` means that nobody contacted the server for a day.',
     parameters: [
       query('ids', 'These connections: up to 100 ids with commas between them'),
       query('limit', 'Connections on a page', integer(1, 100, 100)),
@@ -84,7 +84,7 @@ export const recordWords: Readonly<Partial<Record<OperationId, Words>>> = {
   getOverview: {
     summary: 'Get an overview',
     description:
-      'Counts the connections that the caller may read by their health, and its calls of the last hour, and lists the first connections that need somebody.',
+      'Counts the connections that the caller may read by their health, and its calls of the last hour, and lists the first connections that need attention.',
     answer: Overview,
   },
   listenEvents: {
