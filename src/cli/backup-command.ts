@@ -2,6 +2,7 @@
 
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
+import { systemClock, timestampOf } from '../clock.ts'
 import { CommandError } from '../errors.ts'
 import { backUp, restore } from '../maintenance/backup.ts'
 import { type Place, requireDataFolder } from '../maintenance/data-folder.ts'
@@ -19,10 +20,12 @@ export async function backUpCommand(file: string, { data }: Pick<Place, 'data'>,
   const folder = dirname(resolve(file))
   if (!existsSync(folder)) throw new CommandError(`cannot write ${file}: there is no folder ${folder}`)
   process.umask(0o077)
+  // It holds what was committed by then: a revocation that comes while it is written is not in it.
+  const began = timestampOf(systemClock)
   await asCommandError(`cannot write ${file}`, () =>
     backUp(join(data, 'store'), resolve(file), readFileSync(join(data, 'instance-secret'), 'utf8').trim()),
   )
-  await auditCommand(data, 'backup.made', {})
+  await auditCommand(data, 'backup.made', { began })
   const { size } = statSync(file)
   const shown = size < 1e6 ? `${Math.ceil(size / 1e3)} kB` : `${Math.round(size / 1e6)} MB`
   stdout(`${file} holds the whole of ${data}, its secrets too (${shown}): keep it as safe as the folder\n`)

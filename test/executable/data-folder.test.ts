@@ -74,7 +74,12 @@ describe('a data folder that somebody else can change is refused, by the superus
     mkdirSync(empty, { mode: 0o700 })
     const backup = join(place.folder, 'backup')
     chownSync(place.data, 0, 0)
+    const before = new Date().toISOString()
     expect((await run(place, ['backup', backup, '--data', place.data])).code).toBe(0)
+    // What is revoked after this time is not in the backup.
+    const line = readFileSync(join(place.data, 'audit.jsonl'), 'utf8').trimEnd().split('\n').at(-1) ?? ''
+    const { event, began, time } = JSON.parse(line)
+    expect([event, [before, began, time].toSorted()]).toEqual(['backup.made', [before, began, time]])
     chownSync(empty, somebody, somebody)
     expect(await run(place, ['restore', backup, '--data', empty])).toMatchObject({
       code: 1,
