@@ -52,7 +52,7 @@ export function addDataCommands(postern: Command, { terminal }: Context): void {
     .action(async (file: string | undefined, flags) =>
       (await import('./export-import.ts')).exportCommand(file === '-' ? undefined : file, flags, terminal),
     )
-  onNamedData(postern, 'import', 'add all records of an export or none; replace records that have the same id')
+  onNamedData(postern, 'import', 'add the records of an export, all or none; replace records that have the same id')
     .argument('<file>', 'an export; - for stdin')
     .action(async (file: string, flags) => {
       const { importCommand } = await import('./export-import.ts')
@@ -99,7 +99,7 @@ export function addServerCommands(postern: Command, context: Context): Command {
 /** `store`: moving from one machine to several, and back, and what a database does for us. */
 export function addStoreCommands(postern: Command, { terminal }: Context): void {
   const store = group(postern, 'store').description('show, upgrade and copy the store')
-  onData(store, 'status', 'print where the store is, whether it is replicated, and which replicas use it').action(
+  onData(store, 'status', 'print where the store is, whether standbys copy it, and which replicas use it').action(
     async (flags) => (await import('./store-command.ts')).storeStatus(flags, terminal),
   )
   onData(store, 'migrate', 'create or upgrade the schema of a database, as the next start would').action(

@@ -154,7 +154,7 @@ async function addConnection(context: CommandContext<ConnectionFlags>, id: strin
 
 /** Definitions of a connection's tools, and accepting them. */
 function addPinCommands(connection: Command, inNamespace: RemoteCommands['inNamespace']): void {
-  inNamespace(connection, 'pins', 'list the tools of a connection with what became of their definitions')
+  inNamespace(connection, 'pins', 'list the tools of a connection with the state and hash of their definitions')
     .argument('<id>', 'the id of the connection')
     .run(async (context, id: string) => {
       const namespace = await context.namespace()
