@@ -21,6 +21,9 @@ export async function auditCommand(data: string, event: string, fields: AuditFie
   }
 }
 
+export const truncatedText = (place: string) =>
+  `${place}: was truncated by a crash; the entry after it is the next one\n`
+
 /**
  * Checks the chains of logs: of one server, or of replicas, whose lines name them. The files of each are given from the
  * oldest to the newest; `-` is stdin. `hash`: the hash of an entry that must be there. Throws CommandError with the
@@ -55,7 +58,7 @@ export async function verifyAudit(
       `${named} has no entry with the hash ${hash}: the log was truncated or rewritten, or an older file has it and must be named too`,
     )
   }
-  for (const place of truncatedLines) stderr(`${place}: was truncated by a crash; the entry after it is the next one\n`)
+  for (const place of truncatedLines) stderr(truncatedText(place))
   const openEnds = logs.flatMap(({ openEnd, hasHash }) => (openEnd === undefined ? [] : [{ openEnd, hasHash }]))
   const unvouched = openEnds.filter(({ hasHash }) => !hasHash).map(({ openEnd }) => `${openEnd}: ${openEndText}`)
   const bad = [...problems, ...unvouched]

@@ -4,6 +4,7 @@ import { Type } from '@sinclair/typebox'
 import { CommandError } from '../../errors.ts'
 import { oneLine } from '../../ops/escape-control.ts'
 import { nullable } from '../../schema/shapes.ts'
+import { truncatedText } from '../audit.ts'
 import { type CallsFlags, callHeading, callRow, sinceOf } from '../calls.ts'
 import { countText } from '../count-text.ts'
 import type { CommandContext } from './context.ts'
@@ -17,6 +18,7 @@ const AuditPage = Type.Object({ entries: Type.Array(Type.Object({})), nextCursor
 const Verification = Type.Object({
   ok: Type.Boolean(),
   problems: Type.Array(Type.String()),
+  truncatedLines: Type.Array(Type.String()),
   logs: Type.Array(Type.Object({ replica: nullable(Type.String()), entries: Type.Integer(), hash: Type.String() })),
 })
 
@@ -67,10 +69,11 @@ export async function listAudit(
 }
 
 /** Throws CommandError with the problems. */
-export async function verifyAudit({ flags, request, say }: CommandContext<{ hash?: string }>): Promise<void> {
+export async function verifyAudit({ flags, request, say, stderr }: CommandContext<{ hash?: string }>): Promise<void> {
   const { hash } = flags
   const path = `/audit/verification${hash === undefined ? '' : `?hash=${encodeURIComponent(hash)}`}`
   const found = await request('GET', path, { reads: Verification })
+  for (const place of found.truncatedLines) stderr(truncatedText(oneLine(place)))
   if (!found.ok) throw new CommandError(found.problems.map(oneLine).join('\n'))
   const lines = found.logs.map(({ replica, entries, hash }) => {
     const counted = `${replica === null ? '' : `${replica}: `}${countText(entries, 'entry', 'entries')}`

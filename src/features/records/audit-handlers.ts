@@ -53,9 +53,11 @@ async function verifyAudit({ authorizer, auditPath }: RecordsDeps, request: Requ
   }
   const { logs, problems, truncatedLines } = verifier.report()
   const isMissing = hash !== undefined && !logs.some(({ hasHash }) => hasHash)
+  // The caller vouches for a log that has the hash: what is missing at its end came after that.
+  const openEnds = logs.flatMap(({ openEnd, hasHash }) => (openEnd === undefined || hasHash ? [] : [openEnd]))
   const all = [
     ...problems,
-    ...logs.flatMap(({ openEnd }) => (openEnd === undefined ? [] : [`${openEnd}: ${openEndText}`])),
+    ...openEnds.map((openEnd) => `${openEnd}: ${openEndText}`),
     ...(isMissing ? ['no entry has this hash: the log was cut off or rewritten, or an earlier file has it'] : []),
   ]
   const verification: AuditVerification = {
