@@ -14,9 +14,9 @@ export function asPlatformError(thrown: unknown): PlatformError {
   return new PlatformError('internal', message, { cause: thrown })
 }
 
-/** Whether a browser opened a URL where there is nothing to show: a page says so. */
+/** Whether a browser opened a URL where there is nothing to show, or one with wrong parameters: a page says so. */
 export function isMissingPage(request: Request, { code }: PlatformError): boolean {
-  return (code === 'not_found' || code === 'method_not_allowed') && isNavigation(request)
+  return ['not_found', 'method_not_allowed', 'invalid_request'].includes(code) && isNavigation(request)
 }
 
 /** Where an error happened, for a page: the URL of the request, and the base URL without a slash at its end. */

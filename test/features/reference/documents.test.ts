@@ -108,6 +108,12 @@ test('a page that is not there is a page for browsers, and JSON for everybody el
       if (!isPage) expect(Object.keys(JSON.parse(text))).toEqual(['error', 'message'])
     }
   }
+  const strange = await platform.fetch('/docs?utm_source=x', { headers: navigate })
+  expect([strange.status, await strange.text()]).toEqual([
+    400,
+    expect.stringContaining('utm_source: unknown parameter'),
+  ])
+  expect(strange.headers.get('content-type')).toContain('text/html')
   // What needs a credential says so in JSON, in a browser too.
   expect(await (await platform.fetch('/connect/ada', { headers: navigate })).json()).toMatchObject({
     error: 'unauthorized',
