@@ -42,6 +42,8 @@ const annotations = new Set(['title', 'description', 'examples', 'default', '$co
 
 interface Place {
   readonly value: unknown
+  /** A schema, an object of schemas by their names, or neither. */
+  readonly kind: 'schema' | 'named' | 'value'
   /** Levels of JSON around it, and how many of them are of `unnamedMembers`. */
   readonly levels: number
   readonly unnamed: number
@@ -54,29 +56,62 @@ interface Place {
  */
 export function schemaSize(schema: unknown): number {
   let size = 0
-  const targets = new Set<string>()
-  const waiting: Place[] = [{ value: schema, levels: 0, unnamed: 0 }]
+  const targets = new Set<unknown>()
+  const targetFor = referrer(schema)
+  const waiting: Place[] = []
+  /** Schemas that are compiled by themselves, with all that is in them. */
+  const units = new Set<unknown>()
+  const addUnit = (value: unknown) => {
+    if (!units.has(value)) waiting.push({ value, kind: 'schema', levels: 0, unnamed: 0 })
+    units.add(value)
+  }
+  addUnit(schema)
   for (let next = waiting.pop(); next !== undefined && size <= schemaSizeMax; next = waiting.pop()) {
-    const { value, levels, unnamed } = next
+    const { value, kind, levels, unnamed } = next
     if (levels > levelsMax || unnamed > unnamedMax) return Number.POSITIVE_INFINITY
     size += Math.ceil(Math.max(1, unnamed / unnamedPerKeyword, levels / levelsPerKeyword))
     if (typeof value === 'string') size += Math.floor(value.length / schemaPieceChars)
     if (Array.isArray(value)) {
-      for (const part of value.slice(0, schemaSizeMax)) waiting.push({ value: part, levels: levels + 1, unnamed })
+      for (const part of value.slice(0, schemaSizeMax)) waiting.push({ value: part, kind, levels: levels + 1, unnamed })
     } else if (typeof value === 'object' && value !== null) {
       for (const [name, part] of Object.entries(value)) {
+        const isKeyword = kind === 'schema'
         if (annotations.has(name) && typeof part !== 'object') continue
         size += Math.floor(name.length / schemaPieceChars)
-        if (name === 'pattern' || name === 'patternProperties') size += patternSize(part)
-        if (name === '$ref' && typeof part === 'string' && !targets.has(part)) {
-          targets.add(part)
-          size += schemaSizePerPattern
+        if (isKeyword) size += keywordSize(name, part)
+        if (isKeyword && (name === '$defs' || name === 'definitions')) {
+          for (const one of Object.values((part ?? {}) as object)) addUnit(one)
+          continue
         }
-        waiting.push({ value: part, levels: levels + 1, unnamed: unnamed + (unnamedMembers.has(name) ? 1 : 0) })
+        if (isKeyword && isReference(name, part)) {
+          const target = targetFor(part) ?? part
+          if (!targets.has(target)) size += schemaSizePerPattern
+          targets.add(target)
+          addUnit(target)
+        }
+        const isUnnamed = isKeyword && unnamedMembers.has(name)
+        waiting.push({
+          ...{ value: part, kind: kindOf(kind, name), levels: levels + 1 },
+          unnamed: unnamed + (isUnnamed ? 1 : 0),
+        })
       }
     }
   }
   return size
+}
+
+function kindOf(around: Place['kind'], name: string): Place['kind'] {
+  if (around === 'schema') return schemas.has(name) ? 'schema' : namedSchemas.has(name) ? 'named' : 'value'
+  return around === 'named' ? 'schema' : 'value'
+}
+
+const isReference = (name: string, part: unknown): part is string =>
+  typeof part === 'string' && (name === '$ref' || name === '$dynamicRef')
+
+/** How much longer a keyword takes than one. */
+function keywordSize(name: string, part: unknown): number {
+  if (name === 'pattern' || name === 'patternProperties') return patternSize(part)
+  return name === 'dependentRequired' || name === 'dependencies' ? dependentSize(part) : 0
 }
 
 /**
@@ -93,6 +128,15 @@ function patternSize(patterns: unknown): number {
       sum + schemaSizePerPattern + Math.ceil(text.length / 10) + Math.ceil(rangesOf(text) / rangesPerKeyword),
     0,
   )
+}
+
+/** Names in a list that depends, the square of which takes as long to compile as so many keywords. */
+const dependentNamesSquared = 200
+
+/** The cost of lists of names that depend: the code compares each with all of its list. */
+function dependentSize(lists: unknown): number {
+  const lengths = Object.values((lists ?? {}) as object).map((list) => (Array.isArray(list) ? list.length : 0))
+  return lengths.reduce((sum, length) => sum + Math.floor(length ** 2 / dependentNamesSquared), 0)
 }
 
 /** The values in a value, itself included, and the pieces of its texts. */
@@ -115,7 +159,16 @@ const otherKeywords = new Set([
   ...['type', 'enum', 'const', 'format', 'pattern', 'minLength', 'maxLength', 'multipleOf', 'nullable'],
   ...['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'required', 'dependentRequired'],
   ...['minItems', 'maxItems', 'uniqueItems', 'minContains', 'maxContains', 'minProperties', 'maxProperties'],
-  ...['$ref', '$dynamicRef', '$anchor', '$dynamicAnchor'],
+  ...['$ref', '$anchor'],
+])
+
+/**
+ * In a schema without an `$id` within, dynamic references lead where others do (JSON Schema 2020-12, 8.2.3.2). ajv
+ * compiles an anchor of theirs once for each around it.
+ */
+const staticNames: ReadonlyMap<string, string> = new Map([
+  ['$dynamicRef', '$ref'],
+  ['$dynamicAnchor', '$anchor'],
 ])
 
 /** Ours: references of a schema times characters of its names, where it asks which properties or items were evaluated; compiling repeats them. Past it: as for `schemaSizeMax`. */
@@ -132,6 +185,9 @@ export function countedSchema(schema: JsonSchema): { readonly counted: JsonSchem
   const counted = counting(schema, all) as JsonSchema
   requireKnownReferences(counted, all)
   const parts = [...all] as Record<string, unknown>[]
+  // ajv does not find an anchor of the whole schema.
+  const { $anchor } = counted
+  if ($anchor !== undefined) for (const part of parts) if (part['$ref'] === `#${$anchor}`) part['$ref'] = '#'
   const isEvaluated = parts.some((part) => 'unevaluatedProperties' in part || 'unevaluatedItems' in part)
   if (isEvaluated) requireFewEvaluated(parts)
   return { counted, isEvaluated }
@@ -140,7 +196,7 @@ export function countedSchema(schema: JsonSchema): { readonly counted: JsonSchem
 /** Throws Error where compiling what references evaluate would take long: each repeats the names of its target. */
 function requireFewEvaluated(parts: readonly Record<string, unknown>[]): void {
   const names = parts.reduce((sum, { properties }) => sum + Object.keys(properties ?? {}).join().length, 0)
-  const references = parts.filter((part) => '$ref' in part || '$dynamicRef' in part).length
+  const references = parts.filter((part) => '$ref' in part).length
   if (references * names > evaluatedNamesMax)
     throw new Error('it has unevaluatedProperties or unevaluatedItems beside too many references and names')
 }
@@ -151,7 +207,9 @@ function counting(schema: unknown, all: Set<unknown>): unknown {
   if (typeof schema !== 'object' || schema === null) return schema
   if ('$id' in schema) throw new Error('it has an $id within: refer to $defs by #/$defs/NAME')
   const counted: Record<string, unknown> = { [stepKeyword]: stepsOf(schema) }
-  for (const [name, part] of Object.entries(schema)) {
+  for (const [given, part] of Object.entries(schema)) {
+    const name = staticNames.get(given) ?? given
+    if (name !== given && name in schema) throw new Error(`it has both ${name} and ${given} in one schema`)
     if (schemas.has(name)) counted[name] = counting(part, all)
     else if (otherKeywords.has(name)) counted[name] = part
     else if (namedSchemas.has(name) && typeof part === 'object' && part !== null)
@@ -189,16 +247,41 @@ export function stepsOf(schema: object): readonly [whole: number, each: number] 
 /** Throws Error for a reference that does not lead to one of all counted schemas: its steps would not be counted. */
 function requireKnownReferences(schema: JsonSchema, all: ReadonlySet<unknown>): void {
   const parts = [...all] as Record<string, unknown>[]
-  const anchors = new Set(parts.flatMap(({ $anchor, $dynamicAnchor }) => [$anchor, $dynamicAnchor]))
-  for (const { $ref, $dynamicRef } of parts)
-    for (const reference of [$ref, $dynamicRef]) {
-      if (typeof reference !== 'string') continue
-      const isAnchor = /^#[^/]/.test(reference)
-      const target = isAnchor ? undefined : targetOf(schema, reference)
-      const isKnown = isAnchor ? anchors.has(reference.slice(1)) : typeof target === 'boolean' || all.has(target)
-      if (!isKnown)
-        throw new Error(`its reference ${JSON.stringify(reference.slice(0, 100))} leads to no schema within it`)
-    }
+  const anchors = new Set(parts.map(({ $anchor }) => $anchor))
+  for (const { $ref: reference } of parts) {
+    if (typeof reference !== 'string') continue
+    const isAnchor = isAnchorReference.test(reference)
+    const target = isAnchor ? undefined : targetOf(schema, reference)
+    const isKnown = isAnchor ? anchors.has(reference.slice(1)) : typeof target === 'boolean' || all.has(target)
+    if (!isKnown)
+      throw new Error(`its reference ${JSON.stringify(reference.slice(0, 100))} leads to no schema within it`)
+  }
+}
+
+const isAnchorReference = /^#[^/]/
+
+/**
+ * Finds what references in somebody's schema lead to, before it is counted: undefined for what is nothing within it.
+ * Its anchors are looked for once, where one is named.
+ */
+function referrer(schema: unknown): (reference: string) => unknown {
+  let anchors: Map<unknown, unknown> | undefined
+  return (reference) => {
+    if (!isAnchorReference.test(reference)) return targetOf(schema as JsonSchema, reference)
+    anchors ??= anchorsIn(schema)
+    return anchors.get(reference.slice(1))
+  }
+}
+
+function anchorsIn(schema: unknown): Map<unknown, unknown> {
+  const found = new Map<unknown, unknown>()
+  const waiting: unknown[] = [schema]
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    const { $anchor, $dynamicAnchor } = next as JsonSchema
+    for (const anchor of [$anchor, $dynamicAnchor]) if (anchor !== undefined) found.set(anchor, next)
+    for (const part of Object.values(next as object)) if (typeof part === 'object' && part !== null) waiting.push(part)
+  }
+  return found
 }
 
 /** The value at a JSON pointer in a fragment; undefined if there is none. */

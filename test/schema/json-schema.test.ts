@@ -28,10 +28,18 @@ describe('a schema is counted before it is compiled', () => {
     ['references', { properties: named(schemaSizeMax / 2, () => ({ $ref: '#/$defs/a' })), $defs: { a: true } }],
     [
       'targets of references',
-      { allOf: named(schemaSizeMax / schemaSizePerPattern, (index) => ({ $ref: `#/$defs/a/${index}` })) },
+      { allOf: times(schemaSizeMax / schemaSizePerPattern, (index) => ({ $ref: `#/$defs/a/${index}` })) },
     ],
     ['long names', { properties: { ['n'.repeat(50 * schemaSizeMax)]: true } }],
     ['long texts', { properties: { a: { format: 'f'.repeat(50 * schemaSizeMax) } } }],
+    ['names in a list that depends', { dependentRequired: { a: times(500, (index) => `p${index}`) } }],
+    [
+      'what references have within',
+      {
+        allOf: times(3, (index) => ({ $ref: `#/not${'/not'.repeat(index)}` })),
+        not: { not: { not: { properties: named(150, () => ({ type: 'string' })) } } },
+      },
+    ],
     ['schemas deep within', { allOf: times(100, () => chain(16, 'not')) }],
     ['schemas of members that only a value names', { allOf: times(15, () => chain(24, 'additionalProperties')) }],
     ['what examples and defaults hold', { default: { items: times(schemaSizeMax, () => 1) } }],
@@ -56,6 +64,33 @@ describe('a schema is counted before it is compiled', () => {
     const lacking = (count: number) => ({ required: ['a', 'b'], properties: named(count, () => ({ type: 'string' })) })
     expect(checkOf(lacking(50), 'arguments')({})?.split('; ')).toHaveLength(2)
     expect(checkOf(lacking(200), 'arguments')({})?.split('; ')).toHaveLength(1)
+  })
+
+  test('and what is defined counts once, however often it is referred to', () => {
+    const properties = named(100, () => ({ type: 'string' }))
+    const schema = (count: number) => ({
+      allOf: times(count, () => ({ $ref: '#/$defs/a' })),
+      $defs: { a: { properties } },
+    })
+    expect(schemaSize(schema(2)) - schemaSize(schema(1))).toBe(2)
+    expect(schemaSize(schema(1))).toBeLessThan(320)
+    // A property may have the name of a keyword.
+    const named100 = { properties: { $defs: { properties }, definitions: { properties } } }
+    expect(schemaSize(named100)).toBeGreaterThan(400)
+  })
+
+  test('dynamic references lead where others do, in one step for each anchor', () => {
+    const nested = (levels: number): JsonSchema =>
+      levels === 0 ? { type: 'string' } : { $dynamicAnchor: `a${levels}`, properties: { a: nested(levels - 1) } }
+    const deep = (levels: number): unknown => (levels === 0 ? 1 : { a: deep(levels - 1) })
+    // Of 28 levels the library would make 2^28 functions.
+    expect(checkOf(nested(28), 'arguments')(deep(28))).toContain('must be string')
+    const tree = { $dynamicAnchor: 'tree', properties: { next: { $dynamicRef: '#tree' }, n: { type: 'number' } } }
+    const check = checkOf(tree, 'arguments')
+    expect(check({ next: { next: { n: 1 } } })).toBeUndefined()
+    expect(check({ next: { next: { n: 'x' } } })).toContain('arguments.next.next.n must be number')
+    const both = { $dynamicAnchor: 'a', $anchor: 'b' }
+    expect(() => checkOf(both, 'arguments')).toThrow('it has both $anchor and $dynamicAnchor')
   })
 
   test('and the largest is compiled', () => {
@@ -294,6 +329,7 @@ describe('steps cannot be escaped', () => {
     const anchored = doubling(at('#d'), (level) => ({ ...free, $anchor: `d${level}` }))
     const pointed = placed({ u: { $anchor: 'd39' } })
     const path = Object.keys(pointed)[0] === 'u' ? '#/u' : `#/${Object.keys(pointed)[0]}/u`
+    // Refused for their steps if their number alone does not refuse them.
     for (const [all, $ref] of [
       [named(anchored, (level) => `u${level}`), '#d39'],
       [
@@ -304,7 +340,9 @@ describe('steps cannot be escaped', () => {
         `${path}39`,
       ],
     ] as const)
-      expect(() => checkOf({ ...placed(all), properties: { a: { $ref } } }, 'arguments')).toThrow('leads to no schema')
+      expect(() => checkOf({ ...placed(all), properties: { a: { $ref } } }, 'arguments')).toThrow(
+        /leads to no schema|keywords and names/,
+      )
   })
 
   test('by the names of properties, or of what depends on them', () => {
