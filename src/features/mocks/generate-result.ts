@@ -10,6 +10,7 @@ import { cutText } from '../../schema/cut-text.ts'
 import type { Check } from '../../schema/json-schema.ts'
 import type { JsonSchema } from '../../schema/schema-costs.ts'
 import { capitalise, type Likeness, phrasesOf, textFor } from './field-values.ts'
+import { longestMadeOf } from './pattern-length.ts'
 
 /**
  * Steps of one try: schemas and references that the faker follows, and the parts of the value; they take 10 to 40 ms.
@@ -26,6 +27,10 @@ const stepsPerReference = 5
 export const madeUpCharsMax = 200
 /** Characters of a scenario, or of a tool's description, that made-up texts repeat. Past it: the rest is left out. */
 const scenarioCharsMax = 1000
+/** Characters of the longest text that fits a pattern. Past it: the error recommends recording an answer. */
+const madeUpPatternCharsMax = 400
+/** Texts that the faker makes of a pattern until one is as long as the schema wants it. */
+const textsPerPattern = 51
 /** Items of a made-up list, or fields of an object, whose schema allows more. Past it: it has fewer. */
 export const madeUpItemsMax = 5
 /** Seeds tried for a schema that is hard to satisfy. Past it: the error recommends recording an answer. */
@@ -103,7 +108,7 @@ function generateFrom({ schema, seed, given, scenarioText }: DesiredRecords, isP
         return resolveReference(root, reference)
       },
       outputTransform(value, part, path) {
-        if (typeof value === 'string') step(value.length / madeUpCharsPerStep)
+        if (typeof value === 'string') step(charactersMade(value, part) / madeUpCharsPerStep)
         if (Array.isArray(value)) step(value.length)
         if (typeof part !== 'object') return value
         if ('const' in part || 'enum' in part) step(stepsOfFixed(part as JsonSchema))
@@ -119,6 +124,14 @@ function generateFrom({ schema, seed, given, scenarioText }: DesiredRecords, isP
     // The faker throws for a schema that contradicts itself.
     return undefined
   }
+}
+
+/** How many characters the faker may have made for a text. */
+function charactersMade(text: string, schema: unknown): number {
+  const { pattern, minLength, maxLength } = schema as { [name: string]: unknown }
+  if (typeof pattern !== 'string') return text.length
+  const isBounded = minLength !== undefined || maxLength !== undefined
+  return (isBounded ? textsPerPattern : 1) * longestMadeOf(pattern)
 }
 
 /** An alias for itself. */
@@ -206,7 +219,8 @@ function resolveReference(root: JsonSchema, reference: string): JsonSchema {
  * The schema for the faker. `patternProperties` is removed: the faker would run its patterns in the runtime's RegExp,
  * which can take exponential time. A list that may be empty gets at least one item, to be a useful example, unless its
  * items contain references, which might recurse. Upper bounds are lowered: the faker would use all of them. References
- * are written so that the faker asks for each. Throws Error for a lower bound past `leastPartsMax`.
+ * are written so that the faker asks for each. Throws Error for a lower bound past `leastPartsMax`, and for a pattern
+ * whose texts are too long.
  */
 function prepareSchema(schema: unknown, isPlain: boolean): unknown {
   if (Array.isArray(schema)) return schema.map((part) => prepareSchema(part, isPlain))
@@ -217,6 +231,8 @@ function prepareSchema(schema: unknown, isPlain: boolean): unknown {
   const own = Object.entries(schema).filter(([name]) => name !== 'patternProperties')
   const parts = own.map(([name, part]) => {
     if (name === '$ref' && typeof part === 'string') return [name, `postern:${part.replace(/^#/, '')}`]
+    if (name === 'pattern' && longestMadeOf(String(part)) > madeUpPatternCharsMax)
+      throw new Error('pattern: its texts are too long')
     if (Number(part) > (leastPartsMax[name] ?? Number.POSITIVE_INFINITY)) throw new Error(`${name}: is too large`)
     return [name, lowered(schema, name) ?? prepareSchema(part, isPlain)]
   })

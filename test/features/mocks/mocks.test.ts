@@ -98,6 +98,13 @@ describe('no schema holds up the rest', () => {
   const tooLarge: Record<string, object> = {
     'lists in lists': through(lists(3, 100)),
     'a text': through({ type: 'string', minLength: 30_000 }),
+    // Each level makes five times as many, and the first takes all time that there is.
+    'a pattern of repetitions': through({ type: 'string', pattern: `${'('.repeat(30)}a${')+'.repeat(30)}` }),
+    'texts that are made again until one is short': through({
+      type: 'array',
+      minItems: 3000,
+      items: { type: 'string', pattern: '^[^a]{300}', maxLength: 1 },
+    }),
     'lists by reference': chain,
     'references that come back': tree,
   }
