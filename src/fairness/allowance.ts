@@ -9,6 +9,7 @@ import { bodyMemoryFactor, chunkedBodyBytesMax, parsedResponseMemoryFactor } fro
 import type { Costs, OperationId } from '../operations.ts'
 import type { Fairness } from './fairness.ts'
 import { type Holder, ownerOf, strangerAt } from './owner.ts'
+import { parseMsOf, smallCharsMax, unqueuedCharsMax } from './parse-time.ts'
 import type { Queue } from './queue.ts'
 import type { Shares } from './shares.ts'
 import { Slices } from './slices.ts'
@@ -35,28 +36,6 @@ const valueBytes = 160
  * that. Counted against `ownerTimeShare`. Past it: the owner waits.
  */
 const valueMs = 0.00025
-
-/** Characters of a response that is parsed without a place of its own: most have fewer. Past it: it waits for one. */
-const unqueuedCharsMax = 64 * 1024
-/**
- * Milliseconds for a response that is parsed, and for a megabyte of it, with writing it again and the collection of
- * what that leaves behind: forty streams of small lists held everybody for two seconds. Counted against
- * `ownerTimeShare`. Past it: the owner waits.
- */
-const parseMs = 0.04
-const parseMsPerMegabyte = 10
-/**
- * Milliseconds for a response of a few characters, as most calls have. One of `smallCharsMax` takes `parseMs`, and
- * those between in proportion.
- */
-const smallParseMs = 0.008
-/** Characters of a response that is parsed at once if its owner need not wait. Past it: it takes memory. */
-const smallCharsMax = 4096
-
-function parseMsOf(characters: number): number {
-  const part = Math.min(1, characters / smallCharsMax)
-  return smallParseMs + (parseMs - smallParseMs) * part + (characters / 2 ** 20) * parseMsPerMegabyte
-}
 
 /**
  * Bytes of memory of a request that waits for a pass, without its body. A client may have many: where another request
@@ -95,6 +74,7 @@ export class Allowance {
   /** Answers that outlive their handler. */
   #holds = 0
   #hasEnded = false
+  #atEnd: (() => void) | undefined
 
   /** `addressOf`: the client's address, whose network is the holder until the request is authenticated. */
   constructor(
@@ -361,10 +341,17 @@ export class Allowance {
     }
   }
 
+  /** Has this called once the request is over: answered, and nothing holds it any more. */
+  atEnd(act: () => void): void {
+    this.#atEnd = act
+  }
+
   /** The request is answered: gives back all but answers, when nothing holds it any more. */
   end(): void {
     this.#hasEnded = true
     if (this.#holds > 0) return
+    this.#atEnd?.()
+    this.#atEnd = undefined
     if (this.#bodyHolder !== undefined) this.#fairness.memory.giveBack(this.#bodyHolder, this.#bodyBytes)
     this.#bodyHolder = undefined
     this.#bodyBytes = 0

@@ -16,7 +16,6 @@ import { askedAs } from '../gateway/connection-status.ts'
 import { forward, sessionOwnerOf } from '../gateway/forward.ts'
 import { isForwarded } from '../gateway/forwarded-headers.ts'
 import type { Message } from '../gateway/message.ts'
-import { isEventStream } from '../gateway/relayed-stream.ts'
 import type { Definition } from '../gateway/tool-requests.ts'
 import type { CallProgress } from '../gateway/upstream-call.ts'
 import { hashOf } from '../pins/pinned-definitions.ts'
@@ -44,21 +43,18 @@ export async function sendCall(deps: EndpointDeps, asked: EndpointRequest, targe
   const { namespace, connectionId } = target.connection
   const ref = { namespace, connectionId }
   const own = deps.underWay.send(owner, message.id, { ref, server: serverOf(target.connection) })
+  // Not when it is answered: a stream may still be cancelled.
+  allowanceOf(asked.context.request).atEnd(() => deps.underWay.end(owner, message.id, own))
   const call = callOf(deps, asked, target, JSON.stringify(own))
-  let isOpen = false
   try {
     const sent = await outgoing(asked, target, message.id === null ? undefined : own)
     const response = await forward(deps, call, sent.message, sent.headers)
-    isOpen = isEventStream(response.headers)
     if (response.status < 400) return response
     // The endpoint's own statuses mean more than those of one of its servers: 404, for one, ends a session.
     const { headers, body } = response
     return new Response(body, { status: 200, headers })
   } catch (thrown) {
     return stateAnswer(thrown, message)
-  } finally {
-    // A stream may still be cancelled.
-    if (!isOpen) deps.underWay.end(owner, message.id)
   }
 }
 

@@ -59,8 +59,11 @@ export function createUnderWay(key: Buffer) {
     },
     /** The call that a client cancels; undefined if no server has it. */
     sent: (owner: string, id: RpcId): SentCall | undefined => calls.get(nameOf(owner, id)),
-    /** The call is answered. */
-    end: (owner: string, id: RpcId): void => void calls.delete(nameOf(owner, id)),
+    /** The call is over. `own`: its new id, as the client may have begun another one under the same id. */
+    end(owner: string, id: RpcId, own: string): void {
+      const name = nameOf(owner, id)
+      if (calls.get(name)?.id === own) calls.delete(name)
+    },
     /** The id under which a client sees a server's request. */
     ask: (owner: string, asked: AskedClient): string => sealText(key, JSON.stringify(asked), `asked\0${owner}`),
     /** The request that a client replies to, once; undefined for every other id. */

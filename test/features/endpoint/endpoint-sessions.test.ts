@@ -213,6 +213,17 @@ test('a cancelled call is cancelled at its own server, under the id that it has 
   await events.return(undefined)
 })
 
+test('a call whose stream has ended is forgotten', async () => {
+  const session = await greet()
+  const events = eventsOf(await post(call(7), session))
+  await events.next()
+  await events.return(undefined)
+  const before = seen.length
+  const cancel = { method: 'notifications/cancelled', params: { requestId: 7, reason: 'x' } }
+  expect((await post(cancel, session)).status).toBe(202)
+  expect(seen.slice(before)).toEqual([])
+})
+
 test('a session that its server has forgotten is begun again once, and the call is not sent twice', async () => {
   const session = await greet()
   const first = eventsOf(await post(call(1), session))

@@ -1,0 +1,24 @@
+/** The time of parsing a text, as it counts for its owner. */
+
+/** Characters of a response that is parsed without a place of its own: most have fewer. Past it: it waits for one. */
+export const unqueuedCharsMax = 64 * 1024
+/**
+ * Milliseconds for a response that is parsed, and for a megabyte of it, with writing it again and the collection of
+ * what that leaves behind: forty streams of small lists held everybody for two seconds. Counted against
+ * `ownerTimeShare`. Past it: the owner waits.
+ */
+const parseMs = 0.04
+const parseMsPerMegabyte = 10
+/**
+ * Milliseconds for a response of a few characters, as most calls have. One of `smallCharsMax` takes `parseMs`, and
+ * those between in proportion.
+ */
+const smallParseMs = 0.008
+/** Characters of a response that is parsed at once if its owner need not wait. Past it: it takes memory. */
+export const smallCharsMax = 4096
+
+/** Milliseconds that a text of so many characters counts for. */
+export function parseMsOf(characters: number): number {
+  const part = Math.min(1, characters / smallCharsMax)
+  return smallParseMs + (parseMs - smallParseMs) * part + (characters / 2 ** 20) * parseMsPerMegabyte
+}
