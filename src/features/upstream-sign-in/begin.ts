@@ -44,6 +44,9 @@ export interface BeginDeps extends UpstreamSignInDeps {
   readonly newClients: RateLimit
 }
 
+/** Ours: bytes of what postern keeps of a sign-in that has begun: URLs, scopes and the client of its server. Past it: 502. */
+export const attemptBytesMax = 16 * 1024
+
 /** The cookie of the browser in which a sign-in has begun. */
 export const browserCookie = (base: string) => ourCookie(base, 'postern-signin')
 
@@ -94,6 +97,8 @@ export async function beginSignIn(deps: BeginDeps, visit: Visit, request: Reques
     maker: visit.maker,
     by: visit.by,
   }
+  if (Buffer.byteLength(JSON.stringify(attempt)) > attemptBytesMax)
+    throw new SignInProblem('Beginning the sign-in', 'the URLs and scopes of the server are too long to keep')
   const state = await records.add('attempt', attempt, attemptSeconds)
   const url = new URL(found.server.authorization_endpoint)
   for (const [name, value] of Object.entries({

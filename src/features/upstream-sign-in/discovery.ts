@@ -18,7 +18,8 @@ const oauthUrlCharsMax = 4000
 /** The authorization server of an MCP server, and what to ask it for. */
 export type Discovered = Awaited<ReturnType<typeof discover>>
 
-const Text = Type.String({ maxLength: oauthUrlCharsMax })
+// Characters of URLs (RFC 3986, 2): a URL is kept and compared to the letter, and a parser would leave out others.
+const Text = Type.String({ maxLength: oauthUrlCharsMax, pattern: '^[\\x21-\\x7e]*$' })
 const Texts = Type.Array(Type.String({ maxLength: 1000 }), { maxItems: 1000 })
 
 const ResourceMetadata = Type.Object({

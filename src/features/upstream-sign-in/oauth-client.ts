@@ -176,21 +176,25 @@ async function register(base: string, server: ServerMetadata, fetch: OAuthFetch)
   const response = await dynamicClientRegistrationRequest(server, metadata, requestOver(fetch))
   const made = registrationIn(await response.text())
   // Servers answer 200 too, and leave out when a secret expires: the token endpoint shows whether a secret works.
-  if (!response.ok || typeof made?.client_id !== 'string' || !clientIdShape.test(made.client_id)) {
+  if (!response.ok || typeof made?.client_id !== 'string' || !credentialShape.test(made.client_id)) {
     throw new SignInProblem('Registering as a client', `${server.issuer} refused it: ${problemOf(made ?? {})}`)
   }
   const { client_id: clientId, client_secret: secret, token_endpoint_auth_method: asRegistered } = made
   if (typeof secret !== 'string' || secret === '') return { clientId, method: 'none', isRegistered: true }
-  if (!secretShape.test(secret))
-    throw new SignInProblem('Registering as a client', `${server.issuer} gave a secret of more than 2000 characters`)
+  if (!credentialShape.test(secret))
+    throw new SignInProblem(
+      'Registering as a client',
+      `${server.issuer} gave a secret that is not 1 to 2000 characters of ASCII`,
+    )
   const method = isMethod(asRegistered) ? asRegistered : methodOf(server, true)
   return { clientId, clientSecret: secret, method, isRegistered: true }
 }
 
-/** RFC 6749, appendix A.1. All connections to a server share the client: one that cannot be used is not kept. */
-const clientIdShape = /^[\x20-\x7e]{1,2000}$/
-/** The same; each client, and each form that begins a sign-in with it, keeps it. */
-const secretShape = /^[^]{1,2000}$/
+/**
+ * Of a client's id and secret (RFC 6749, appendices A.1 and A.2). All connections to a server share the client, and each
+ * form that begins a sign-in with it keeps it.
+ */
+const credentialShape = /^[\x20-\x7e]{1,2000}$/
 
 function registrationIn(text: string): Registration | undefined {
   try {

@@ -723,6 +723,18 @@ describe('what the other side does wrong is 502, and says at which step', () => 
       () => (servers.instead[`${issuer}/.well-known/oauth-authorization-server`] = () => ({ status: 500 })),
       'answered 500',
     ],
+    'a URL with more than one': [
+      () => (servers.metadata['token_endpoint'] = `${issuer}/token\u0001`),
+      'is not the metadata of an authorization server',
+    ],
+    'URLs that are too long to keep': [
+      () => {
+        for (const name of ['token_endpoint', 'revocation_endpoint', 'authorization_endpoint'])
+          servers.metadata[name] = `${issuer}/${name}?${'"'.repeat(3900)}`
+        servers.resource['scopes_supported'] = Array.from({ length: 7 }, (_, i) => `${i}`.repeat(1000))
+      },
+      'too long to keep',
+    ],
     'a script as authorization endpoint': [
       () => (servers.metadata['authorization_endpoint'] = 'javascript:alert(1)'),
       'not https',
