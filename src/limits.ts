@@ -74,7 +74,7 @@ export const searchBeginningCharsMin = 3
 export const registryPageMax = 100
 /** Ours: servers on a page of `/v0.1/servers` without `limit`, as in the public MCP Registry. Past it: further servers are on the next page. */
 export const registryPageDefault = 30
-/** Ours: calls of tools that one API key may make a second; at that rate, its lines in the record of calls take up to 10 GB a day. Change this with `--call-rate`. Past it: 429. */
+/** Ours: calls of tools that one API key may make a second; at that rate, its lines in the record of calls take up to 12 GB a day. Change this with `--call-rate`. Past it: 429. */
 export const callsPerSecondDefault = 100
 /** Ours: pages that postern reads of a server's list of tools, resources or prompts. Past it: a warning, or 502. */
 export const introspectionPagesMax = 64
@@ -111,7 +111,7 @@ export const clientDocumentsPerMinuteMax = 30
 export const registrationsPerMinuteMax = 30
 /** Ours: forms of one connection's setup page that people send in a minute; for each form, postern asks other servers and keeps a record. Past it: 429. */
 export const setupsPerMinuteMax = 60
-/** Ours: forms that people send in a minute on the setup pages of all connections of one owner; each form leaves up to 10 kB for ten minutes, and may register a client. Past it: 429. */
+/** Ours: forms that people send in a minute on the setup pages of all connections of one owner; each form leaves up to 20 kB for ten minutes, and may register a client. Past it: 429. */
 export const ownerSetupsPerMinuteMax = 120
 /** Ours: how often in an hour postern replaces its client at an authorization server; all connections to a server share this client. Past it: 429. */
 export const newClientsPerHourMax = 1
@@ -220,7 +220,7 @@ export const eventLoopSliceMs = 2
 export const requestBodyBytesMax = 64 * kB
 /** Ours: nesting of a JSON body; deeper JSON is an attack on the parsers that read it later. Past it: 400. */
 export const jsonDepthMax = 32
-/** Ours: tokens a second that one API key may mint; each signature takes 1.5 ms of a thread. Change this with `--mint-rate`. Past it: 429. */
+/** Ours: tokens a second that one API key may mint; each signature takes 1.5 ms of a thread. At that rate, its lines in the audit log take up to 6 GB a day. Change this with `--mint-rate`. Past it: 429. */
 export const mintsPerSecondDefault = 50
 /** Ours: connections a second that one API key, with its tokens, may write or delete; a sync of thousands of connections has to pause in between. Change this with `--write-rate`. Past it: 429. */
 export const writesPerSecondDefault = 100

@@ -16,6 +16,9 @@ import { type Block, compiling, policyPatternProblem, readPolicy } from '../../p
 import { problemText, validatorOf } from '../../schema/check.ts'
 import type { Signers } from './signers.ts'
 
+/** Ours: tokens that a token comes from, each minted with the one before; every line about the token names them. Past it: 400 `policy_too_large`. */
+export const tokenAncestorsMax = 16
+
 const requestShape = validatorOf(CreateTokenRequest)
 
 interface MinterDeps extends Pick<SharedParts, 'audit' | 'issuer' | 'clock' | 'tokenIdKey'> {
@@ -59,6 +62,10 @@ export async function claimsFor(
   const whole = [...(parent?.policy ?? []), ...policy]
   // A lower bound of the token's size: base64url of the policy alone. Checked before patterns are compiled or anything
   // is signed, so that a policy that cannot fit costs nothing.
+  if ((parent?.par?.length ?? 0) >= tokenAncestorsMax) {
+    const message = `this token comes from ${tokenAncestorsMax} others: mint with one of those`
+    throw new PlatformError('policy_too_large', message)
+  }
   const atLeast = Math.ceil((Buffer.byteLength(JSON.stringify(whole)) * 4) / 3)
   if (atLeast > tokenCharsMax) throw tooLarge(atLeast)
   const blocks = readBlocks(policy, caller.blocks)

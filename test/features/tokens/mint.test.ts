@@ -3,7 +3,7 @@
 import { describe, expect, test } from 'bun:test'
 import type { Caller } from '../../../src/auth/authenticate.ts'
 import { keyRing } from '../../../src/auth/signing-keys.ts'
-import { claimsFor, createMint } from '../../../src/features/tokens/mint.ts'
+import { claimsFor, createMint, tokenAncestorsMax } from '../../../src/features/tokens/mint.ts'
 import { tokenCharsMax, tokenLifetimeDefaultSeconds } from '../../../src/limits.ts'
 import type { ServiceTokenClaims } from '../../../src/model/token.ts'
 import { clockOf } from '../../support/clock.ts'
@@ -93,6 +93,18 @@ test('the shortest of any ttls is the lifetime, and no child outlives its parent
   expect(await exp([some], of(10))).toBe(10)
   expect(await exp([{ ttl: 9 }], of(10))).toBe(9)
   expect(await exp([{ ttl: 11 }], of(10))).toBe(10)
+})
+
+test('a token comes from few others', async () => {
+  const tokenFrom = (count: number) =>
+    ({
+      jti: 'tok_last',
+      exp: nowSeconds + 10,
+      par: Array.from({ length: count }, (_, i) => `tok_${i}`),
+    }) as unknown as ServiceTokenClaims
+  const { par = [] } = await minted({}, { token: tokenFrom(tokenAncestorsMax - 1) })
+  expect(par).toHaveLength(tokenAncestorsMax)
+  await expect(minted({}, { token: tokenFrom(tokenAncestorsMax) })).rejects.toMatchObject({ code: 'policy_too_large' })
 })
 
 describe('a token fits a request header', () => {
