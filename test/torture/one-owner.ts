@@ -558,6 +558,11 @@ function serverOfMany(chance: Random): object {
 
 let largeText = ''
 
+/** A schema within so many others, each of which may have more. */
+function within(levels: number, keyword: string, inner: object, more: (level: number) => object = () => ({})): object {
+  return levels === 0 ? inner : { ...more(levels), [keyword]: within(levels - 1, keyword, inner, more) }
+}
+
 /** A schema of one thing over and over: as large as it may be, smaller, or larger. */
 function schema(chance: Random, counts: readonly number[]): object {
   const count = chance.pick(counts)
@@ -574,6 +579,25 @@ function schema(chance: Random, counts: readonly number[]): object {
     }),
     () => ({ type: 'object', anyOf: times(count, (i) => ({ properties: { a: { const: i } }, required: ['a'] })) }),
     () => ({ type: 'object', dependentRequired: named(() => ['a', 'b']) }),
+    () => ({ type: 'object', dependentRequired: { a: times(4 * count, (i) => `p${i}`) } }),
+    () => {
+      const keyword = chance.pick(['additionalProperties', 'items', 'not', 'contains', 'propertyNames'])
+      const levels = chance.pick([4, 12, 20])
+      return {
+        type: 'object',
+        required: ['p'],
+        allOf: times(Math.ceil(count / levels), (i) => within(levels, keyword, { const: i })),
+      }
+    },
+    () => ({
+      type: 'object',
+      ...within(chance.pick([10, 22]), 'not', {}, (level) => ({ $dynamicAnchor: `a${level}` })),
+    }),
+    () => ({
+      type: 'object',
+      ...within(8, 'not', { properties: named(() => ({ type: 'string' })) }),
+      allOf: times(8, (i) => ({ $ref: `#${'/not'.repeat(i + 1)}` })),
+    }),
     () => ({
       type: 'object',
       properties: { a: { anyOf: [{ $ref: '#' }, { $ref: '#' }] } },

@@ -32,6 +32,8 @@ function part(chance: Random, depth: number): object {
     // Cannot be satisfied.
     () => ({ type: 'object', minProperties: 1, additionalProperties: false }),
     () => ({ type: 'string', minLength: chance.pick([1, 4000, 1e9]), pattern: '^(?:ab?){5,40}$' }),
+    () => ({ type: 'string', maxLength: 3, pattern: `^[^a]{${chance.pick([3, 80, 900])}}` }),
+    () => ({ type: 'string', pattern: `${'('.repeat(9)}a${chance.pick([')+', ')*', '){1,}']).repeat(9)}` }),
     () => ({ const: Array.from({ length: 30 }, () => ({ fixed: '2026-01-01' })) }),
     () => ({ type: chance.pick(['integer', 'boolean', 'null']) }),
   ])()
