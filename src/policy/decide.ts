@@ -103,11 +103,16 @@ const nameOf = (block: { readonly name?: string | undefined } | undefined) =>
 function* decideOnRules(blocks: readonly Block[], { rpc: body, isReply }: Access): Generator<number, Decision> {
   if (body === undefined) return { allowed: true }
   const read = new RpcBody(body)
+  /** Undefined until a rule asks: most messages have none below `params`. */
+  let skipsParams: boolean | undefined
   for (const [block, { rpc: rules = [], name }] of blocks.entries()) {
     // A response has no method and no tool, so a block that restricts only those does not apply.
     if (isReply && rules.every(isParamsRule)) continue
     for (const rule of rules) {
-      if (isParamsRule(rule) && isPreliminary(body)) continue
+      if (isParamsRule(rule)) {
+        skipsParams ??= isPreliminary(body)
+        if (skipsParams) continue
+      }
       if (!(yield* read.matches(rule)))
         return { allowed: false, block, ...nameOf({ name }), field: 'rpcReqMatch', path: rule.path, visible: true }
     }

@@ -123,20 +123,24 @@ export class RpcBody {
   #lookalikesIn(object: object): Lookalikes {
     const known = this.#lookalikes.get(object)
     if (known !== undefined) return known
-    const keys = Object.keys(object)
-    // Plain names, as nearly all are, differ if they are not the same.
-    if (keys.length < 10 && /^[a-z0-9_,]*$/.test(keys.join())) return none
-    const seen = new Set<string>()
-    const twice = new Set<string>()
-    const folded = foldAll(keys)
-    for (const name of folded?.values() ?? []) {
-      if (seen.has(name)) twice.add(name)
-      seen.add(name)
-    }
-    const found = folded === undefined ? all : twice
+    // Each rule asks, and a key may have a megabyte.
+    const found = lookalikesAmong(Object.keys(object))
     this.#lookalikes.set(object, found)
     return found
   }
+}
+
+function lookalikesAmong(keys: readonly string[]): Lookalikes {
+  // Plain names, as nearly all are, differ if they are not the same.
+  if (keys.length < 10 && /^[a-z0-9_,]*$/.test(keys.join())) return none
+  const seen = new Set<string>()
+  const twice = new Set<string>()
+  const folded = foldAll(keys)
+  for (const name of folded?.values() ?? []) {
+    if (seen.has(name)) twice.add(name)
+    seen.add(name)
+  }
+  return folded === undefined ? all : twice
 }
 
 /** The names of an object that some server may take for another. */

@@ -284,3 +284,19 @@ describe('patterns that are costly to compile are refused before they are', () =
     test(`${pattern} is not`, () => expect(patternProblem(pattern)).toBeUndefined())
   }
 })
+
+test('the keys of an object are looked at once, however many rules ask', () => {
+  let looked = 0
+  const counted = new Proxy(
+    { method: 'tools/call', a: 1, b: 2 },
+    {
+      ownKeys(target) {
+        looked += 1
+        return Reflect.ownKeys(target)
+      },
+    },
+  )
+  const read = new RpcBody(counted)
+  for (let i = 0; i < 50; i += 1) for (const path of ['a', 'b', 'c']) read.textAt(path)
+  expect(looked).toBe(1)
+})

@@ -92,6 +92,8 @@ export function* parsingMessage(
     throw not('not a JSON-RPC request, notification or response')
   }
   if (!isReply && typeof method !== 'string') throw not('method: must be a string')
+  if (typeof method === 'string' && method.length > methodCharsMax)
+    throw not(`method: has more than ${methodCharsMax} characters`)
   if (!isReply && ('result' in body || 'error' in body)) throw not('a request carries no result and no error')
   const params = body['params']
   const caseVariant = caseVariantIn(body, fieldsOfRpc) ?? caseVariantIn(params, fieldsOfParams)
@@ -135,6 +137,9 @@ function hasFewer(value: unknown, room: { left: number }): boolean {
   if (room.left < 0) return false
   return typeof value !== 'object' || value === null || Object.values(value).every((one) => hasFewer(one, room))
 }
+
+/** Ours: characters of a message's method; those of MCP have at most 40, and each rule of a policy may ask for it. Past it: 400, -32600. */
+const methodCharsMax = 256
 
 const callMethod = 'tools/call'
 

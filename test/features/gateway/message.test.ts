@@ -70,6 +70,7 @@ describe('a message', () => {
     ['a request that fails', rpc({ id: 'a', method: 'ping', error: {} }), 'carries no result and no error', 'a'],
     ['a method that is no text', rpc({ id: 1, method: null }), 'method: must be a string', 1],
     ['a method that is a list', rpc({ id: 1, method: ['ping'] }), 'method: must be a string', 1],
+    ['a method of many characters', rpc({ id: 1, method: 'x'.repeat(257) }), 'method: has more than 256 characters', 1],
     ['an id of null', rpc({ id: null, method: 'ping' }), 'id: must be a string or a number', null],
     ['an id of true', rpc({ id: true, method: 'ping' }), 'id: must be a string or a number', null],
     [
