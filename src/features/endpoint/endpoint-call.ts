@@ -160,16 +160,25 @@ function headersFor(headers: Headers, { method, era, own, definition, params }: 
   return made
 }
 
+/** Ours: arguments of a call that postern repeats in headers for a server. Past it: it repeats no others, and the server may refuse the call. */
+const repeatedHeadersMax = 64
+/** Ours: characters of an argument that postern repeats in a header; servers take heads of 8 to 16 kB. Past it: it is not repeated. */
+const repeatedHeaderCharsMax = 4096
+
 /** The arguments that a tool's schema wants repeated in headers (`x-mcp-header`), with their names there. */
-function repeatedArguments(definition: Definition | undefined, params: HeaderOptions['params']): [string, string][] {
+export function repeatedArguments(
+  definition: Definition | undefined,
+  params: HeaderOptions['params'],
+): [string, string][] {
   const { properties } = (definition?.['inputSchema'] ?? {}) as { properties?: Record<string, unknown> }
   const given = (params?.['arguments'] ?? {}) as Readonly<Record<string, unknown>>
-  return Object.entries(properties ?? {}).flatMap(([property, schema]) => {
+  const repeated = Object.entries(properties ?? {}).flatMap(([property, schema]): [string, string][] => {
     const { 'x-mcp-header': name } = (schema ?? {}) as { 'x-mcp-header'?: unknown }
     const value = given[property]
     const isNamed = typeof name === 'string' && /^[A-Za-z0-9-]{1,64}$/.test(name)
     return isNamed && ['string', 'number', 'boolean'].includes(typeof value) ? [[name, String(value)]] : []
   })
+  return repeated.filter(([, value]) => value.length <= repeatedHeaderCharsMax).slice(0, repeatedHeadersMax)
 }
 
 function callOf(deps: EndpointDeps, asked: EndpointRequest, target: Target, rawId: string): AuthorizedCall {
