@@ -1,7 +1,7 @@
 /** Shortens texts of others that postern keeps or repeats. */
 
 /** Ours: characters of an unknown name that a message repeats. Past it: the name is cut, with an ellipsis. */
-export const repeatedCharsMax = 200
+const repeatedCharsMax = 200
 
 /**
  * The first characters of a text, none of them halved, in memory of their own: a slice of a text, and a text that

@@ -9,7 +9,7 @@ import type { Constraint } from '../../model/constraint.ts'
 import { readConstraint } from '../../policy/block.ts'
 
 /** Ours: bytes of JSON of the names of the tools that one grant allows; the grant keeps them as they are. Past it: the consent page asks for fewer tools. */
-export const grantedToolsBytesMax = 12 * 1024
+const grantedToolsBytesMax = 12 * 1024
 
 const methods = '^(?:initialize|ping|server/discover|tools/list|tools/call|notifications/.*)$'
 

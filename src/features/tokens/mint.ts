@@ -60,12 +60,12 @@ export async function claimsFor(
   const { policy = [], organizationId } = readCreateTokenRequest(body)
   const parent = caller.token
   const whole = [...(parent?.policy ?? []), ...policy]
-  // A lower bound of the token's size: base64url of the policy alone. Checked before patterns are compiled or anything
-  // is signed, so that a policy that cannot fit costs nothing.
   if ((parent?.par?.length ?? 0) >= tokenAncestorsMax) {
     const message = `this token comes from ${tokenAncestorsMax} others: mint with one of those`
     throw new PlatformError('policy_too_large', message)
   }
+  // A lower bound of the token's size: base64url of the policy alone. Checked before patterns are compiled or anything
+  // is signed, so that a policy that cannot fit costs nothing.
   const atLeast = Math.ceil((Buffer.byteLength(JSON.stringify(whole)) * 4) / 3)
   if (atLeast > tokenCharsMax) throw tooLarge(atLeast)
   const blocks = readBlocks(policy, caller.blocks)

@@ -45,7 +45,7 @@ export interface BeginDeps extends UpstreamSignInDeps {
 }
 
 /** Ours: bytes of what postern keeps of a sign-in that has begun: URLs, scopes and the client of its server. Past it: 502. */
-export const attemptBytesMax = 16 * 1024
+const attemptBytesMax = 16 * 1024
 
 /** The cookie of the browser in which a sign-in has begun. */
 export const browserCookie = (base: string) => ourCookie(base, 'postern-signin')
