@@ -10,7 +10,7 @@ import { cutText } from '../../schema/cut-text.ts'
 import type { Check } from '../../schema/json-schema.ts'
 import type { JsonSchema } from '../../schema/schema-costs.ts'
 import { capitalise, type Likeness, phrasesOf, textFor } from './field-values.ts'
-import { longestMadeOf } from './pattern-length.ts'
+import { madeCharsOf } from './pattern-length.ts'
 
 /**
  * Steps of one try: schemas and references that the faker follows, and the parts of the value; they take 10 to 40 ms.
@@ -27,8 +27,8 @@ const stepsPerReference = 5
 export const madeUpCharsMax = 200
 /** Characters of a scenario, or of a tool's description, that made-up texts repeat. Past it: the rest is left out. */
 const scenarioCharsMax = 1000
-/** Characters of the longest text that fits a pattern. Past it: the error recommends recording an answer. */
-const madeUpPatternCharsMax = 400
+/** Characters of a pattern and of the longest text that fits it. Past it: the error recommends recording an answer. */
+const madeUpPatternCharsMax = 800
 /** Texts that the faker makes of a pattern until one is as long as the schema wants it. */
 const textsPerPattern = 51
 /** Items of a made-up list, or fields of an object, whose schema allows more. Past it: it has fewer. */
@@ -126,12 +126,12 @@ function generateFrom({ schema, seed, given, scenarioText }: DesiredRecords, isP
   }
 }
 
-/** How many characters the faker may have made for a text. */
+/** How many characters the faker may have read and written for a text. */
 function charactersMade(text: string, schema: unknown): number {
   const { pattern, minLength, maxLength } = schema as { [name: string]: unknown }
   if (typeof pattern !== 'string') return text.length
   const isBounded = minLength !== undefined || maxLength !== undefined
-  return (isBounded ? textsPerPattern : 1) * longestMadeOf(pattern)
+  return (isBounded ? textsPerPattern : 1) * madeCharsOf(pattern)
 }
 
 /** An alias for itself. */
@@ -231,7 +231,7 @@ function prepareSchema(schema: unknown, isPlain: boolean): unknown {
   const own = Object.entries(schema).filter(([name]) => name !== 'patternProperties')
   const parts = own.map(([name, part]) => {
     if (name === '$ref' && typeof part === 'string') return [name, `postern:${part.replace(/^#/, '')}`]
-    if (name === 'pattern' && longestMadeOf(String(part)) > madeUpPatternCharsMax)
+    if (name === 'pattern' && madeCharsOf(String(part)) > madeUpPatternCharsMax)
       throw new Error('pattern: its texts are too long')
     if (Number(part) > (leastPartsMax[name] ?? Number.POSITIVE_INFINITY)) throw new Error(`${name}: is too large`)
     return [name, lowered(schema, name) ?? prepareSchema(part, isPlain)]

@@ -1,9 +1,14 @@
-/** How long the texts are that the faker makes of a pattern, before it makes one. */
+/** How much the faker has to do for a text that fits a pattern, before it makes one. */
 
 /** Repetitions that the faker makes beyond the least, where there may be any number. */
 const moreRepetitions = 5
 /** All but classes, whose end the faker finds by itself. */
-const token = /\\.|\((?:\?(?:[:=!]|<[^>]*>))?|\{(\d+)(?:,(\d*))?\}|./suy
+const token = /\\.|\((?:\?(?:[:=!]|<[^>]{0,100}>))?|\{(\d+)(?:,(\d*))?\}|./suy
+
+/** Characters that it reads and writes for one text: it parses the pattern each time. */
+export function madeCharsOf(pattern: string): number {
+  return pattern.length + longestMadeOf(pattern)
+}
 
 /** Characters of the longest text. Lookarounds, which make none, count too. */
 export function longestMadeOf(pattern: string): number {

@@ -100,6 +100,11 @@ describe('no schema holds up the rest', () => {
     'a text': through({ type: 'string', minLength: 30_000 }),
     // Each level makes five times as many, and the first takes all time that there is.
     'a pattern of repetitions': through({ type: 'string', pattern: `${'('.repeat(30)}a${')+'.repeat(30)}` }),
+    'a pattern that is long itself': through({
+      type: 'array',
+      minItems: 3000,
+      items: { type: 'string', pattern: '^'.repeat(400), maxLength: 1 },
+    }),
     'texts that are made again until one is short': through({
       type: 'array',
       minItems: 3000,
