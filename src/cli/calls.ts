@@ -11,7 +11,7 @@ import { matchesCall, type RecordedCall } from '../ops/call-filter.ts'
 import { argumentsHash } from '../ops/call-log.ts'
 import { followLines } from './growing-file.ts'
 import { readJsonFile } from './json-input.ts'
-import { listing } from './table.ts'
+import { table } from './table.ts'
 import type { Terminal } from './terminal.ts'
 
 type Filter = 'since' | 'namespace' | 'connection' | 'tool' | 'user' | 'token' | 'outcome' | 'args'
@@ -32,7 +32,7 @@ export async function showCalls(flags: CallsFlags, terminal: Terminal): Promise<
   if (!existsSync(path) && flags.follow !== true)
     throw new CommandError(`${path}: no such file: no calls were recorded here; --data names another folder`)
   const matches = filterOf(flags, new Date())
-  const print = flags.json === true ? jsonLines : rowPrinter()
+  const print = flags.json === true ? jsonLines : tablePrinter()
   const pause = async () => {
     await setTimeout(followPauseMs)
     return !terminal.isStdoutClosed()
@@ -94,13 +94,13 @@ export function callRow(call: RecordedCall): string[] {
   ]
 }
 
-/** Makes a function that gives calls as a list, whose heading is with the first of them. */
-function rowPrinter(): (calls: readonly RecordedCall[]) => string {
-  let heading: readonly string[] | undefined = callHeading
+/** Makes a function that gives calls as a table, whose heading is with the first of them. */
+function tablePrinter(): (calls: readonly RecordedCall[]) => string {
+  let heading = [callHeading]
   return (calls) => {
     if (calls.length === 0) return ''
-    const text = listing(heading, calls.map(callRow))
-    heading = undefined
+    const text = table([...heading, ...calls.map(callRow)])
+    heading = []
     return text
   }
 }

@@ -16,7 +16,7 @@ import { validatorOf } from '../schema/check.ts'
 import { keyHeading, keyRow } from './access-rows.ts'
 import { auditCommand } from './audit.ts'
 import { requireShape } from './json-input.ts'
-import { listing } from './table.ts'
+import { table } from './table.ts'
 import type { Terminal } from './terminal.ts'
 
 const userShape = validatorOf(UserId)
@@ -47,13 +47,13 @@ export async function createKey(flags: CreateFlags, terminal: Terminal): Promise
   terminal.stderr(`${record.keyId} belongs to ${user}${operator ? ', an operator' : ''}. The key is not shown again.\n`)
 }
 
-/** Prints all keys, revoked ones included. */
+/** Prints all keys, revoked ones included, as a table. */
 export async function listKeys(place: Place, { stdout, stderr }: Terminal): Promise<void> {
   const { store } = await openExistingDataFolder(place, stderr)
   const keys = await listApiKeys(store)
   await store.close()
   const rows = keys.map((key) => keyRow({ ...key, id: key.keyId, name: key.name ?? '' }))
-  stdout(listing(keyHeading, rows))
+  stdout(table([keyHeading, ...rows]))
 }
 
 /**

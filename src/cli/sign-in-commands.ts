@@ -16,7 +16,7 @@ import { keyOf } from '../storage/keys.ts'
 import { grantHeading, grantRow } from './access-rows.ts'
 import { auditCommand } from './audit.ts'
 import { storedBaseUrl } from './first-start.ts'
-import { listing } from './table.ts'
+import { table } from './table.ts'
 import type { Terminal } from './terminal.ts'
 
 /**
@@ -44,7 +44,7 @@ export async function loginLink(keyId: string, place: Place, { stdout, stderr }:
 }
 
 /**
- * Prints all grants that have not expired: for whom, which client, and what it may access. Tokens are not
+ * Prints all grants that have not expired, as a table: for whom, which client, and what it may access. Tokens are not
  * in it, as the store holds none: a refresh token is computed from its grant and from how often it was replaced.
  */
 export async function listGrantsCommand(place: Place, { stdout, stderr }: Terminal): Promise<void> {
@@ -56,7 +56,7 @@ export async function listGrantsCommand(place: Place, { stdout, stderr }: Termin
   await store.close()
   // A grant ends when the API key of the user who allowed it is revoked.
   const rows = all.filter(({ keyId }) => live.has(keyId)).map((grant) => grantRow(shownGrant(grant)))
-  stdout(listing(grantHeading, rows))
+  stdout(table([grantHeading, ...rows]))
 }
 
 /**

@@ -13,7 +13,7 @@ import { CommandError } from '../errors.ts'
 import { keyRetirementSeconds } from '../limits.ts'
 import { openExistingDataFolder, type Place } from '../maintenance/data-folder.ts'
 import { auditCommand } from './audit.ts'
-import { listing } from './table.ts'
+import { table } from './table.ts'
 import type { Terminal } from './terminal.ts'
 
 /** Prints all keys with their state: next, active or retired. */
@@ -69,8 +69,8 @@ function describeKeys(keys: ReturnType<typeof keyRing>['all'], nowSeconds: numbe
     key.state !== 'retired'
       ? ''
       : isAccepted(key, nowSeconds)
-        ? `until ${time(key.since + keyRetirementSeconds)}`
-        : 'no longer',
+        ? `accepted until ${time(key.since + keyRetirementSeconds)}`
+        : 'over',
   ])
-  return listing(['KID', 'STATE', 'SINCE', 'ACCEPTED'], rows)
+  return table([['KID', 'STATE', 'SINCE', ''], ...rows])
 }

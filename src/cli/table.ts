@@ -1,6 +1,6 @@
 /** Text tables for the output of commands. */
 
-import { escapeControlCharacters, oneLine } from '../ops/escape-control.ts'
+import { oneLine } from '../ops/escape-control.ts'
 
 /**
  * Aligns rows in columns; the first row is the heading. Control characters in cells are escaped, so every row is one
@@ -15,17 +15,4 @@ export function table(cells: readonly (readonly string[])[]): string {
       .join('  ')
       .trimEnd()
   return `${rows.map(line).join('\n')}\n`
-}
-
-type Rows = readonly (readonly string[])[]
-
-/**
- * A list as commands print it: a table with its heading on a terminal, elsewhere rows with tabs between the columns.
- * `heading`: undefined for rows that follow others.
- */
-export function listing(heading: readonly string[] | undefined, rows: Rows): string {
-  if (process.stdout.isTTY) return table(heading === undefined ? rows : [heading, ...rows])
-  const line = (row: readonly string[]) =>
-    row.map((cell) => escapeControlCharacters(cell.replaceAll('\t', ' '))).join('\t')
-  return rows.map((row) => `${line(row)}\n`).join('')
 }

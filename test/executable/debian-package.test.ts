@@ -81,7 +81,7 @@ rm /etc/systemd/system/postern.service.d/wrong.conf
 systemctl daemon-reload
 systemctl restart postern
 answers 9999
-runuser -u postern -- env POSTERN_DATA=/var/lib/postern postern keys list | wc -l
+runuser -u postern -- env POSTERN_DATA=/var/lib/postern postern keys list | tail -n +2 | wc -l
 dpkg -r postern >&2
 systemctl is-active postern || true
 ls /var/lib/postern/store /etc/postern

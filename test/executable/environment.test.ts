@@ -66,11 +66,11 @@ describe.if(isHere('root that may mount'))('a disk that is nearly full (needs ro
     expect((await command('token', 'revoke', token)).code).toBe(0)
     expect(await status(server, '/connect/ada', token)).toBe(401)
     const { stdout: keys } = await command('keys', 'list')
-    const jonas = /^(\S+)\tjonas\t/m.exec(keys)?.[1] ?? ''
+    const jonas = /^(\S+) +jonas /m.exec(keys)?.[1] ?? ''
     expect((await command('keys', 'revoke', jonas)).code).toBe(0)
     expect(await status(server, '/connect/jonas', sampleKeys.jonas)).toBe(401)
     const { stdout: signing } = await command('signing-key', 'list')
-    const retiring = /^(\S+)\tnext\t/m.exec(signing)?.[1] ?? ''
+    const retiring = /^(\S+) +next /m.exec(signing)?.[1] ?? ''
     expect((await command('signing-key', 'revoke', retiring)).code).toBe(0)
     const log = readFileSync(join(place.data, 'audit.jsonl'), 'utf8')
     for (const event of ['connection.deleted', 'token.revoked', 'key.revoked', 'signing-key.revoked'])

@@ -62,7 +62,7 @@ describe('operators act while the server runs, and what they did survives a kill
     expect(again).toMatchObject({ code: 1, stdout: '' })
     expect(again.stderr).toMatch(/^the next key was published \d+ s ago, .* try again in \d+ s\n$/)
     expect((await signingKey('list')).stdout).toMatch(
-      /^\S+\tnext\t\S+\t\n\S+\tactive\t\S+\t\n\S+\tretired\t\S+\tuntil \S+\n$/,
+      /^KID +STATE +SINCE\n\S+ +next +\S+\n\S+ +active +\S+\n\S+ +retired +\S+ +accepted until \S+\n$/,
     )
     expect((await signingKey('revoke', active)).code).toBe(0)
     await server.kill('SIGKILL')

@@ -3,9 +3,9 @@
 import { existsSync } from 'node:fs'
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { CommandError } from '../../errors.ts'
-import { oneLine } from '../../ops/escape-control.ts'
+import { escapeControlCharacters, oneLine } from '../../ops/escape-control.ts'
 import { type Context, collect } from '../options.ts'
-import { listing } from '../table.ts'
+import { table } from '../table.ts'
 import type { Terminal } from '../terminal.ts'
 import { type ClientFlags, openClient } from './api-client.ts'
 import { readHosts } from './hosts.ts'
@@ -121,17 +121,10 @@ export function contextOf<Flags>(flags: ClientFlags & Flags, { stdout, stderr }:
     ...{ flags, stdout, stderr },
     /** Prints the body with `--json`, or else a sentence about it. */
     say: (body: unknown, sentence: string) => stdout(`${isJson ? JSON.stringify(body) : oneLine(sentence)}\n`),
-    /** Prints the body with `--json`, or else rows, as `listing`. */
+    /** Prints the body with `--json`, or else rows: a table on a terminal, elsewhere columns divided by tabs. */
     show: (body: unknown, heading: readonly string[], rows: readonly (readonly unknown[])[]) => {
       if (rows.length === 0 && !isJson && process.stdout.isTTY) return stderr('there is nothing to list\n')
-      return stdout(
-        isJson
-          ? `${JSON.stringify(body)}\n`
-          : listing(
-              heading,
-              rows.map((row) => row.map((cell) => String(cell ?? ''))),
-            ),
-      )
+      return stdout(isJson ? `${JSON.stringify(body)}\n` : columns(heading, rows))
     },
     /** Prints the body as JSON that people read; on one line with `--json`. */
     print: (body: unknown) => stdout(`${JSON.stringify(body, null, isJson ? 0 : 2)}\n`),
@@ -139,6 +132,14 @@ export function contextOf<Flags>(flags: ClientFlags & Flags, { stdout, stderr }:
 }
 
 export type CommandContext<Flags = unknown> = ReturnType<typeof contextOf<Flags>>
+
+/** `heading`: for people only. */
+function columns(heading: readonly string[], rows: readonly (readonly unknown[])[]): string {
+  const texts = rows.map((row) => row.map((cell) => String(cell ?? '')))
+  if (process.stdout.isTTY) return table([heading, ...texts])
+  const line = (row: string[]) => row.map((cell) => escapeControlCharacters(cell.replaceAll('\t', ' '))).join('\t')
+  return texts.map((row) => `${line(row)}\n`).join('')
+}
 
 /** Asks on a terminal before what cannot be undone; elsewhere `--yes` must have been given. Throws CommandError. */
 export async function confirmDeletion(question: string, { yes }: { readonly yes?: boolean }): Promise<void> {
