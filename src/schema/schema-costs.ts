@@ -37,6 +37,8 @@ const checkedPieceChars = 10
 
 export type JsonSchema = Readonly<Record<string, unknown>>
 
+/** Keywords whose schemas are compiled where something refers to them. */
+const definitions = new Set(['$defs', 'definitions'])
 /** Keywords that say nothing of a value. */
 const annotations = new Set(['title', 'description', 'examples', 'default', '$comment', 'deprecated'])
 
@@ -44,8 +46,9 @@ interface Place {
   readonly value: unknown
   /** A schema, an object of schemas by their names, or neither. */
   readonly kind: 'schema' | 'named' | 'value'
-  /** Levels of JSON around it, and how many of them are of `unnamedMembers`. */
+  /** How many levels of JSON are around it. */
   readonly levels: number
+  /** How many of these levels belong to keywords of `unnamedMembers`. */
   readonly unnamed: number
 }
 
@@ -56,14 +59,20 @@ interface Place {
  */
 export function schemaSize(schema: unknown): number {
   let size = 0
-  const targets = new Set<unknown>()
   const targetFor = referrer(schema)
+  const targets = new Set<unknown>()
   const waiting: Place[] = []
   /** Schemas that are compiled by themselves, with all that is in them. */
   const units = new Set<unknown>()
   const addUnit = (value: unknown) => {
     if (!units.has(value)) waiting.push({ value, kind: 'schema', levels: 0, unnamed: 0 })
     units.add(value)
+  }
+  const addReference = (reference: string) => {
+    const target = targetFor(reference) ?? reference
+    if (!targets.has(target)) size += schemaSizePerPattern
+    targets.add(target)
+    addUnit(target)
   }
   addUnit(schema)
   for (let next = waiting.pop(); next !== undefined && size <= schemaSizeMax; next = waiting.pop()) {
@@ -73,31 +82,23 @@ export function schemaSize(schema: unknown): number {
     if (typeof value === 'string') size += Math.floor(value.length / schemaPieceChars)
     if (Array.isArray(value)) {
       for (const part of value.slice(0, schemaSizeMax)) waiting.push({ value: part, kind, levels: levels + 1, unnamed })
-    } else if (typeof value === 'object' && value !== null) {
-      for (const [name, part] of Object.entries(value)) {
-        const isKeyword = kind === 'schema'
-        if (annotations.has(name) && typeof part !== 'object') continue
-        size += Math.floor(name.length / schemaPieceChars)
-        if (isKeyword) size += keywordSize(name, part)
-        if (isKeyword && (name === '$defs' || name === 'definitions')) {
-          for (const one of Object.values((part ?? {}) as object)) addUnit(one)
-          continue
-        }
-        if (isKeyword && isReference(name, part)) {
-          const target = targetFor(part) ?? part
-          if (!targets.has(target)) size += schemaSizePerPattern
-          targets.add(target)
-          addUnit(target)
-        }
-        const isUnnamed = isKeyword && unnamedMembers.has(name)
-        waiting.push({
-          ...{ value: part, kind: kindOf(kind, name), levels: levels + 1 },
-          unnamed: unnamed + (isUnnamed ? 1 : 0),
-        })
-      }
+      continue
+    }
+    for (const [name, part] of isObject(value) ? Object.entries(value) : []) {
+      if (annotations.has(name) && typeof part !== 'object') continue
+      size += Math.floor(name.length / schemaPieceChars)
+      if (kind === 'schema') size += keywordSize(name, part)
+      if (kind === 'schema' && isReference(name, part)) addReference(part)
+      if (kind === 'schema' && definitions.has(name)) valuesIn(part).slice(0, schemaSizeMax).forEach(addUnit)
+      else waiting.push(memberOf(next, name, part))
     }
   }
   return size
+}
+
+function memberOf({ kind, levels, unnamed }: Place, name: string, value: unknown): Place {
+  const isUnnamed = kind === 'schema' && unnamedMembers.has(name)
+  return { value, kind: kindOf(kind, name), levels: levels + 1, unnamed: unnamed + (isUnnamed ? 1 : 0) }
 }
 
 function kindOf(around: Place['kind'], name: string): Place['kind'] {
@@ -135,9 +136,14 @@ const dependentNamesSquared = 200
 
 /** The cost of lists of names that depend: the code compares each with all of its list. */
 function dependentSize(lists: unknown): number {
-  const lengths = Object.values((lists ?? {}) as object).map((list) => (Array.isArray(list) ? list.length : 0))
+  const lengths = valuesIn(lists).map((list) => (Array.isArray(list) ? list.length : 0))
   return lengths.reduce((sum, length) => sum + Math.floor(length ** 2 / dependentNamesSquared), 0)
 }
+
+const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null
+
+/** None of a text, which would be millions of letters. */
+const valuesIn = (value: unknown): unknown[] => (isObject(value) ? Object.values(value) : [])
 
 /** The values in a value, itself included, and the pieces of its texts. */
 function partsOf(value: unknown): number {
@@ -279,7 +285,7 @@ function anchorsIn(schema: unknown): Map<unknown, unknown> {
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
     const { $anchor, $dynamicAnchor } = next as JsonSchema
     for (const anchor of [$anchor, $dynamicAnchor]) if (anchor !== undefined) found.set(anchor, next)
-    for (const part of Object.values(next as object)) if (typeof part === 'object' && part !== null) waiting.push(part)
+    for (const part of valuesIn(next)) if (isObject(part)) waiting.push(part)
   }
   return found
 }

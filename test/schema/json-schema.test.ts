@@ -1,6 +1,6 @@
 /** Schemas of others: what they may cost, to compile and to hold a value to. */
 
-import { describe, expect, test } from 'bun:test'
+import { describe, expect, spyOn, test } from 'bun:test'
 import { schemaStepsMax } from '../../src/limits.ts'
 import { checkedNameCharsMax, checkOf, formatCharsMax, mockPatternCostMax } from '../../src/schema/json-schema.ts'
 import { keptCheckOf } from '../../src/schema/kept-checks.ts'
@@ -40,6 +40,7 @@ describe('a schema is counted before it is compiled', () => {
         not: { not: { not: { properties: named(150, () => ({ type: 'string' })) } } },
       },
     ],
+    ['definitions without number', { $defs: times(schemaSizeMax + 1, (index) => ({ const: index })) }],
     ['schemas deep within', { allOf: times(100, () => chain(16, 'not')) }],
     ['schemas of members that only a value names', { allOf: times(15, () => chain(24, 'additionalProperties')) }],
     ['what examples and defaults hold', { default: { items: times(schemaSizeMax, () => 1) } }],
@@ -64,6 +65,14 @@ describe('a schema is counted before it is compiled', () => {
     const lacking = (count: number) => ({ required: ['a', 'b'], properties: named(count, () => ({ type: 'string' })) })
     expect(checkOf(lacking(50), 'arguments')({})?.split('; ')).toHaveLength(2)
     expect(checkOf(lacking(200), 'arguments')({})?.split('; ')).toHaveLength(1)
+  })
+
+  test('and a text in the place of schemas or lists is not taken apart', () => {
+    const text = 'x'.repeat(10 ** 6)
+    const values = spyOn(Object, 'values')
+    for (const keyword of ['$defs', 'definitions', 'dependencies', 'dependentRequired']) schemaSize({ [keyword]: text })
+    expect(values.mock.calls.filter(([value]) => typeof value === 'string')).toEqual([])
+    values.mockRestore()
   })
 
   test('and what is defined counts once, however often it is referred to', () => {
