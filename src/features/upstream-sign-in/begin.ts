@@ -23,7 +23,7 @@ import {
   type UpstreamClient,
   type UpstreamSignInDeps,
 } from './oauth-client.ts'
-import { createOAuthFetch, holderOf, SignInProblem } from './oauth-fetch.ts'
+import { createOAuthFetch, SignInProblem } from './oauth-fetch.ts'
 import { clientPage, continuePage, type Visit, type Visitor } from './setup-pages.ts'
 import type { CodeExchange } from './tokens.ts'
 import { requireVisit } from './visit.ts'
@@ -75,7 +75,7 @@ export async function beginSignIn(deps: BeginDeps, visit: Visit, request: Reques
   const { ref, stored } = visit
   const { connection, privatePart } = stored
   const mcpUrl = connection.mcpUrl ?? ''
-  const fetch = createOAuthFetch(deps.upstream, 'Reaching the server', await holderOf(deps, ref, visit.by))
+  const fetch = createOAuthFetch(deps.upstream, 'Reaching the server', visit.holder)
   // An issuer that was only met is looked up anew: if the server now names another, the client is not for that one.
   const issuerGiven = given?.isIssuerMet === true ? undefined : given?.issuer
   const found = await discover(fetch, mcpUrl, signInTarget(deps, visit), issuerGiven) // 502
@@ -170,7 +170,7 @@ async function chooseClient(
     }
     return givenClientFor(server, given)
   }
-  const fetch = createOAuthFetch(deps.upstream, 'Registering as a client', await holderOf(deps, visit.ref, visit.by))
+  const fetch = createOAuthFetch(deps.upstream, 'Registering as a client', visit.holder)
   const client = await findClient(deps, server, fetch, registersAgain ? deps.newClients : undefined) // 502, 429
   if (typed === undefined) return client
   if (client !== undefined)

@@ -7,11 +7,12 @@ import { isStillGood } from '../../auth/maker.ts'
 import { sealPart, targetOf } from '../../auth/sealed-parts.ts'
 import { setupStateOf, withSignInEnd } from '../../auth/setup-links.ts'
 import { invalidRequest, PlatformError } from '../../errors.ts'
+import type { Holder } from '../../fairness/owner.ts'
 import { handlersOf } from '../../http/handler.ts'
 import { html } from '../../http/html.ts'
 import { page, redirect, row } from '../../http/html-page.ts'
 import { readInteger, readQuery } from '../../http/query.ts'
-import type { ConnectionStatus, ServerInfo } from '../../model/connection.ts'
+import type { ConnectionRef, ConnectionStatus, ServerInfo } from '../../model/connection.ts'
 import { isConnectionId, isSlug } from '../../model/names.ts'
 import { findConnection, type StoredConnection } from '../../storage/connections.ts'
 import { decideAgain } from '../../storage/decide-again.ts'
@@ -102,7 +103,8 @@ async function keep(
 async function finish(deps: UpstreamSignInDeps, attempt: Attempt, parameters: URLSearchParams) {
   const { upstream, base, audit, clock } = deps
   const stored = await connectionOf(deps, attempt) // 400
-  const fetch = createOAuthFetch(upstream, 'Exchanging the code', await holderOf(deps, attempt.ref, attempt.by))
+  const holder = await holderOf(deps, attempt.ref, attempt.by)
+  const fetch = createOAuthFetch(upstream, 'Exchanging the code', holder)
   const callback = { redirectUri: redirectUriOf(base), parameters }
   const tokens = await exchangeCode(attempt, callback, fetch, clock.now()).catch(async (thrown) => {
     const { error: code } = ((thrown as Error).cause ?? {}) as { error?: unknown }
@@ -112,7 +114,7 @@ async function finish(deps: UpstreamSignInDeps, attempt: Attempt, parameters: UR
     throw thrown
   }) // 502
   try {
-    await keep(deps, attempt, tokens, await probe(deps, attempt, stored, tokens)) // 502, 400
+    await keep(deps, attempt, tokens, await probe(deps, { ref: attempt.ref, holder }, stored, tokens)) // 502, 400
   } catch (thrown) {
     // Nobody has them: the connection may have gone meanwhile.
     if (thrown instanceof PlatformError) void revokeTokens(tokens, fetch).catch(() => {})
@@ -125,17 +127,14 @@ async function finish(deps: UpstreamSignInDeps, attempt: Attempt, parameters: UR
 
 /** Asks the server with the token. Throws SignInProblem if it does not take it. */
 async function probe(
-  deps: UpstreamSignInDeps,
-  attempt: Attempt,
+  { upstream, headersKey }: UpstreamSignInDeps,
+  { ref, holder }: { readonly ref: ConnectionRef; readonly holder: Holder },
   stored: StoredConnection,
   { accessToken }: UpstreamTokens,
 ) {
-  const { upstream, headersKey } = deps
-  const { ref } = attempt
   const { url, headers } = targetOf(stored, ref, headersKey)
   const withToken = { ...headers, authorization: `Bearer ${accessToken}` }
   try {
-    const holder = await holderOf(deps, ref, attempt.by)
     const probed = await probeServer(upstream, url, withToken, { holder, via: undefined })
     if (probed.status.state === 'connected') return probed
     if (probed.status.state === 'error') throw new SignInProblem('Connecting to the server', probed.status.message)

@@ -32,7 +32,6 @@ import { readingServer } from '../../storage/directory-records.ts'
 import { probeServer } from '../../upstream/probe.ts'
 import { type Upstream, UpstreamError } from '../../upstream/upstream.ts'
 import { replaceStored, type UpstreamSignInDeps } from './oauth-client.ts'
-import { holderOf } from './oauth-fetch.ts'
 import { enteredPage, inputPage, type Visit } from './setup-pages.ts'
 import { requireVisit } from './visit.ts'
 
@@ -176,8 +175,8 @@ async function keep(
   target: UpstreamTarget,
 ): Promise<ConnectionStatus> {
   const { upstream, links, audit, headersKey } = deps
-  const { ref, stored, by } = visit
-  const { status: probed, serverInfo } = await probe(upstream, target, await holderOf(deps, ref, by))
+  const { ref, stored, holder, by } = visit
+  const { status: probed, serverInfo } = await probe(upstream, target, holder)
   const status = hasAuthorization(target.headers) ? probed : withSetupUrl(probed, links.urlOf(ref))
   const { input: _, ...rest } = stored.privatePart
   const { setups = 0 } = rest

@@ -1,6 +1,7 @@
 /** The pages on which a person connects the server behind a connection. Foreign text stays text. */
 
 import type { Maker } from '../../auth/maker.ts'
+import type { Holder } from '../../fairness/owner.ts'
 import { type Html, html } from '../../http/html.ts'
 import { page, row } from '../../http/html-page.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
@@ -21,6 +22,8 @@ export interface Visit {
   readonly formToken: string
   /** Of the ticket or the session. */
   readonly maker: Maker
+  /** The holder that all work for the visitor counts against. */
+  readonly holder: Holder
   readonly by: Visitor
 }
 

@@ -34,7 +34,9 @@ export async function visitOf(deps: SharedParts, request: Request): Promise<Visi
   const { userId, keyId } = session.caller
   const formToken = session.formToken(`setup ${namespace}/${connectionId}`)
   const maker = await makerOf(context, namespace)
-  return { request, ref, stored, action: links.urlOf(ref), formToken, maker, by: { userId, keyId } }
+  const by = { userId, keyId }
+  const holder = await holderOf(deps, ref, by)
+  return { request, ref, stored, action: links.urlOf(ref), formToken, maker, holder, by }
 }
 
 /** The visit of a ticket's holder; undefined if the ticket is not good for the connection as it is. */
@@ -48,7 +50,8 @@ async function visitWith(
   const opened = links.openTicket(ticket, ref)
   if (opened === undefined) return undefined
   const allowance = allowanceOf(request)
-  await allowance.belongsTo(await holderOf(deps, ref))
+  const holder = await holderOf(deps, ref)
+  await allowance.belongsTo(holder)
   // The connection may have 64 kB: it is read when its holders have time.
   await allowance.pace(0)
   const stored = await oneConnection(store, request, ref)
@@ -57,7 +60,7 @@ async function visitWith(
   if (!(await isStillGood(maker, ref.namespace, await directory.current()))) return undefined
   const action = `${links.urlOf(ref)}?ticket=${ticket}`
   const by = { linkKeyId: maker.keyId }
-  return { request, ref, stored, action, formToken: formTokenOf(signInKey, ticket, 'setup'), maker, by }
+  return { request, ref, stored, action, formToken: formTokenOf(signInKey, ticket, 'setup'), maker, holder, by }
 }
 
 /**
