@@ -143,11 +143,7 @@ const methodCharsMax = 256
 
 const callMethod = 'tools/call'
 
-/** A method of very many characters beyond ASCII is none of MCP, and would take long to look at. */
-function mayBeCall(method: string): boolean {
-  const folded = foldAll([method])?.get(method)
-  return folded === undefined || lettersIn(folded) === lettersIn(callMethod)
-}
+const mayBeCall = (method: string) => lettersIn(foldCase(method)) === lettersIn(callMethod)
 
 /** Said of a number that another parser, or the client itself, may read as another one. */
 const inexactId =

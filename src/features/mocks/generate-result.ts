@@ -231,7 +231,7 @@ function prepareSchema(schema: unknown, isPlain: boolean): unknown {
   const own = Object.entries(schema).filter(([name]) => name !== 'patternProperties')
   const parts = own.map(([name, part]) => {
     if (name === '$ref' && typeof part === 'string') return [name, `postern:${part.replace(/^#/, '')}`]
-    if (name === 'pattern' && madeCharsOf(String(part)) > madeUpPatternCharsMax)
+    if (name === 'pattern' && typeof part === 'string' && madeCharsOf(part) > madeUpPatternCharsMax)
       throw new Error('pattern: its texts are too long')
     if (Number(part) > (leastPartsMax[name] ?? Number.POSITIVE_INFINITY)) throw new Error(`${name}: is too large`)
     return [name, lowered(schema, name) ?? prepareSchema(part, isPlain)]
