@@ -83,7 +83,7 @@ import { clientDocument } from './features/upstream-sign-in/oauth-client.ts'
 import { setupHandlers } from './features/upstream-sign-in/setup.ts'
 import { createUpstreamCredentials } from './features/upstream-sign-in/token-refresh.ts'
 import type { ClientSockets } from './http/client-sockets.ts'
-import { asPlatformError, errorResponse, isMissingPage, unavailableError } from './http/error-response.ts'
+import { asPlatformError, errorResponse, unavailableError, wantsPage } from './http/error-response.ts'
 import type { Guard } from './http/guard.ts'
 import type { Handlers } from './http/handler.ts'
 import { createMiddleware, type Middleware } from './http/middleware.ts'
@@ -184,7 +184,7 @@ export function createApp(given: AppDeps) {
     const error = unavailableError(thrown) ?? asPlatformError(thrown)
     // Only our own failures are logged; an upstream's show in the connection's state.
     if (['internal', 'unavailable', 'outcome_unknown'].includes(error.code)) middleware.noteError(request, thrown)
-    const isPage = shape === undefined && isMissingPage(request, error)
+    const isPage = shape === undefined && wantsPage(request, error)
     return errorResponse(error, isPage ? 'page' : shape, { url: request.url, base: parts.base })
   }
 

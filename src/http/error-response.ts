@@ -15,7 +15,7 @@ export function asPlatformError(thrown: unknown): PlatformError {
 }
 
 /** Whether a browser opened a URL where there is nothing to show, or one with wrong parameters: a page says so. */
-export function isMissingPage(request: Request, { code }: PlatformError): boolean {
+export function wantsPage(request: Request, { code }: PlatformError): boolean {
   return ['not_found', 'method_not_allowed', 'invalid_request'].includes(code) && isNavigation(request)
 }
 

@@ -146,8 +146,8 @@ function prepare({ folder }: Workplace): void {
 }
 
 /**
- * Documents show what people see on a terminal: tables with a heading. Here the commands write into a file: the same
- * rows, without the heading, and with tabs between the columns.
+ * Documents show what people see on a terminal: tables with a heading. Here the commands write into a file, where those
+ * that work over HTTP write the same rows without the heading, and with tabs between the columns.
  */
 function patternOf(output: string): RegExp {
   const lines = output.trimEnd().split('\n')

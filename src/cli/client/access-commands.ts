@@ -29,7 +29,7 @@ const Revoked = Type.Object({ tokenId: Type.String() })
 /** The user, and the beginning of the paths of everybody's things for an operator, and of the own ones for others. */
 async function scopeOf({ request }: Pick<CommandContext, 'request'>) {
   const { userId, operator, token } = await request('GET', '/me', { reads: Me })
-  return { userId, scope: operator && token === null ? ('' as const) : ('/me' as const) }
+  return { userId, scope: operator && token === null ? '' : '/me' }
 }
 
 export interface CreateKeyFlags {
