@@ -23,6 +23,12 @@ const recordedToolCharsMax = 256
 /** Contract 18.1: refused calls a second that postern records one by one, beyond the first of each caller. Past it: the record has only the number of further refused calls of each caller. */
 const callRefusalsPerSecond = 100
 
+/**
+ * Bytes of lines for which the disk is asked once, because asking costs as much as writing a line. Past it: it is asked
+ * again. Who fills the disk meanwhile leaves revocations so much less of the four megabytes that deletions end before.
+ */
+const bytesPerLookMax = 256 * 1024
+
 /** HMAC-SHA-256 of the arguments' canonical form (RFC 8785): the same for the same arguments in any order. */
 export function argumentsHash(key: Buffer, args: unknown): string {
   return drained(hashingArguments(key, args))
@@ -46,8 +52,11 @@ export class CallLog {
   readonly path: string
   readonly #clock: Clock
   readonly #log: ChainedLog
+  readonly #free: LogOptions['free']
   /** When the disk had enough room. */
   #roomyAt = Number.NEGATIVE_INFINITY
+  /** Bytes of lines for which it had room, and that are not written. */
+  #room = 0
   /** Lines that could not be written. */
   #lost = 0
   /** Calls that have begun and are not recorded. */
@@ -57,14 +66,14 @@ export class CallLog {
   constructor(path: string, options: LogOptions) {
     this.path = path
     this.#clock = options.clock
+    this.#free = options.free
     this.#log = new ChainedLog({
       ...options,
       folder: dirname(path),
       path,
       name: 'the record of calls',
       lookMs: callLogCheckMs,
-      // Thousands of calls in progress may end at once, after somebody else has filled the disk.
-      requireRoom: (bytes) => requireFreeSpace(dirname(path), bytes, deletionBytesMin, options.free),
+      requireRoom: (bytes) => this.#requireRoom(bytes),
       refusals: { perCaller: callRefusalsPerSecond, inAll: callRefusalsPerSecond },
     })
   }
@@ -86,6 +95,15 @@ export class CallLog {
       this.#roomyAt = now
     }
     this.#tellLost()
+  }
+
+  /** Thousands of calls in progress may end at once, after somebody else has filled the disk. */
+  #requireRoom(bytes: number): void {
+    if (bytes > this.#room) {
+      const free = requireFreeSpace(dirname(this.path), bytes, deletionBytesMin, this.#free)
+      this.#room = bytes + Math.min(free - deletionBytesMin, bytesPerLookMax)
+    }
+    this.#room -= bytes
   }
 
   #tellLost(): void {

@@ -1,7 +1,7 @@
 /** The record of calls on a disk that is full. */
 
 import { afterAll, expect, test } from 'bun:test'
-import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { deletionBytesMin, freeBytesMin } from '../../src/limits.ts'
@@ -176,6 +176,32 @@ test('calls that end when the disk is full leave it to revocations, and are coun
   log.close()
   expect(linesOf(path).map((line) => JSON.parse(line))).toMatchObject([{ event: 'calls.lost', count: 3 }])
   expect(problemsOf(path)).toEqual([])
+})
+
+test('the disk is asked once for many lines, and no more of them are written than it had room for', async () => {
+  const path = join(folder, 'looks.jsonl')
+  let [free, looks] = [freeBytesMin, 0]
+  const look = () => {
+    looks += 1
+    return free
+  }
+  const log = new CallLog(path, { clock: clockOf(() => 0), onFailure: () => {}, free: look })
+  const record = () => log.record({ tool: 'x' } as CallRecord)
+  for (let calls = 0; calls < 20; calls += 1) await record()
+  expect(looks).toBe(1)
+  const line = statSync(path).size / 20
+  // Of somebody else: postern does not see it before it looks again.
+  free = 0
+  let written = 20
+  while (
+    await record().then(
+      () => true,
+      () => false,
+    )
+  )
+    written += 1
+  expect(written * line).toBeWithin(200 * 1024, 300 * 1024)
+  log.close()
 })
 
 test('no call is made while the disk has room for revocations only', () => {
