@@ -32,7 +32,6 @@ import {
   withSeen,
   writingPins,
 } from './pin-record.ts'
-import { hashOf } from './pinned-definitions.ts'
 
 /** Ours: writes of a connection's pins at once that only update the present definitions in `.pins`. Past it: one each 10 seconds; `.pins` shows an earlier definition meanwhile. */
 export const shownWritesAtOnce = 20
@@ -139,7 +138,7 @@ export class Pins {
     if (changes.length === 0 && step === 'shown' && this.#shownWrites.take(name) > 0) return pins
     if (changes.length === 0 && step === 'back' && this.#backWrites.take(name) > 0) return pins
     // Many clients list a connection at once when it is new, and all see the same.
-    const what = hashOf(`${JSON.stringify([...(pins.tools ?? [])])}${JSON.stringify(seen.instructions)}`)
+    const what = await allowanceOf(context.request).run(reading(count * pinChars, () => hashOfSeen(seen)))
     // Of one owner, who may have to wait for its own places and time.
     const key = `${name}\0${ownerOf(context.caller)}`
     const isFirst = seen.tools !== undefined ? before.tools === undefined : before.instructions === undefined
@@ -235,6 +234,13 @@ interface Made {
   readonly pins: PinRecord
   /** For the audit log. */
   readonly changes: readonly PinChange[]
+}
+
+/** Hashed piece by piece: the names and hashes of a long list have a megabyte. */
+function hashOfSeen({ tools, instructions }: Seen): string {
+  const hasher = new Bun.CryptoHasher('sha256')
+  for (const { name, hash } of tools?.list ?? []) hasher.update(`${hash} ${name}\0`)
+  return hasher.update(JSON.stringify([tools?.isComplete, instructions?.hash])).digest('hex')
 }
 
 const nameOf = ({ namespace, connectionId }: ConnectionRef) => `${namespace}/${connectionId}`
