@@ -24,8 +24,8 @@ const recordedToolCharsMax = 256
 const callRefusalsPerSecond = 100
 
 /**
- * Bytes of lines for which the disk is asked once, because asking costs as much as writing a line. Past it: it is asked
- * again. Who fills the disk meanwhile leaves revocations so much less of the four megabytes that deletions end before.
+ * Bytes of lines for which the disk is asked once: asking costs as much as writing a line. Past it: it is asked again.
+ * Another program may fill the disk meanwhile: revocations then have so much less of what `deletionBytesMin` leaves.
  */
 const bytesPerLookMax = 256 * 1024
 
