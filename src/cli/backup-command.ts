@@ -28,7 +28,9 @@ export async function backUpCommand(file: string, { data }: Pick<Place, 'data'>,
   await auditCommand(data, 'backup.made', { began })
   const { size } = statSync(file)
   const shown = size < 1e6 ? `${Math.ceil(size / 1e3)} kB` : `${Math.round(size / 1e6)} MB`
-  stdout(`${file} holds the whole of ${data}, its secrets too (${shown}): keep it as safe as the folder\n`)
+  stdout(
+    `${file} holds the store of ${data} and its secrets (${shown}): keep it as safe as the folder. The logs are not in it\n`,
+  )
 }
 
 /**

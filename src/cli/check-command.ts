@@ -4,7 +4,7 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { CommandError } from '../errors.ts'
 import { type FixtureProblem, fixtureProblemLine } from '../maintenance/seed/problem.ts'
-import { readFixtures } from '../maintenance/seed/read-fixtures.ts'
+import { type Fixtures, readFixtures } from '../maintenance/seed/read-fixtures.ts'
 import { findFixtureFiles, sourceFile } from '../maintenance/seed/source-files.ts'
 import { oneLine } from '../ops/escape-control.ts'
 import { countText } from './count-text.ts'
@@ -18,7 +18,7 @@ export async function check(
   folders: readonly string[],
   { strict = false }: { readonly strict?: boolean },
   { stdout, stderr }: Terminal,
-): Promise<void> {
+): Promise<Fixtures> {
   const files = findFixtureFiles(folders)
   const sources = files.map(sourceFile)
   const { fixtures, problems } = await readFixtures(sources)
@@ -49,6 +49,7 @@ export async function check(
     .filter(([, { length }]) => length > 0)
     .map(([kind, { length }]) => countText(length, kind.replace(/s$/, '')))
   stdout(`Fine: ${countText(files.length, 'file')} with ${counts.join(', ') || 'nothing in it'}\n`)
+  return fixtures
 }
 
 function warningLines(warnings: readonly string[]): string {

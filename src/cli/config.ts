@@ -177,7 +177,7 @@ const replicaSettings = {
   storeSync: optional(
     '--store-sync <when>',
     'required: refuse writes while the database has no synchronous standby',
-    (text) => text === 'required' || refuse('must be required'),
+    (text) => text === 'required' || refuse('the only value is "required"'),
   ),
   // Its default is known once the port is bound.
   replica: optional(
@@ -206,7 +206,7 @@ function isOn({ envVar = '' }: Option, env: NodeJS.ProcessEnv): boolean {
   const text = env[envVar] ?? ''
   if (/^(?:1|true|yes|on)$/i.test(text)) return true
   if (/^(?:0|false|no|off)?$/i.test(text)) return false
-  throw new CommandError(`${envVar} ${text}: must be 1 for on, or 0 for off`, 2)
+  throw new CommandError(`${envVar}=${text}: must be 1 for on, or 0 for off`, 2)
 }
 
 type Meanings<Of> = { readonly [Name in keyof Of]: Of[Name] extends Setting<infer T> ? T : never }
@@ -241,7 +241,7 @@ export function readServeConfig(flags: ServeFlags, env: NodeJS.ProcessEnv): Serv
       return [read(text)].flat()
     } catch (error) {
       // Name what the operator wrote: the variable if the value came from there.
-      complaints.push(`${env[envVar] === text ? envVar : long} ${text}: ${(error as CommandError).message}`)
+      complaints.push(`${env[envVar] === text ? `${envVar}=` : `${long} `}${text}: ${(error as CommandError).message}`)
       return []
     }
   }
@@ -267,10 +267,9 @@ function readDatabaseOf(
 ): ServeConfig['database'] {
   // An empty variable is none, as for POSTERN_API_KEY.
   if (!flags.store) {
-    for (const one of [replicaSettings.storeSync, replicaSettings.replica]) {
-      const given = flags[one.attributeName()]
-      if (given !== undefined) complaints.push(`${one.long} ${given}: is of a database, which --store names`)
-    }
+    const ofDatabase = ['storeSync', 'replica', 'instanceSecretFile'] as const
+    for (const name of ofDatabase.filter((one) => flags[one] !== undefined && flags[one] !== ''))
+      complaints.push(`${flagOf(name)} ${flags[name]}: works only with --store`)
     return undefined
   }
   const place = readDatabase(flags.store, flags, flags.data ?? '')
@@ -379,6 +378,11 @@ export function unknownSettings(env: NodeJS.ProcessEnv, ofFlags: readonly string
 /** The environment variable of a flag: `POSTERN_MINT_RATE` of `--mint-rate`. */
 export function variableOf(flag: string): string {
   return `POSTERN_${flag.slice(2).replaceAll('-', '_').toUpperCase()}`
+}
+
+/** The flag of a name: `--store-sync` of `storeSync`. */
+function flagOf(name: string): string {
+  return `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
 }
 
 /** `http://HOST:PORT`, with brackets around an IPv6 address. */

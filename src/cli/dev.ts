@@ -45,10 +45,10 @@ export async function dev(config: ServeConfig, terminal: Terminal): Promise<void
     await running.stop()
   }
   data.remove()
-  terminal.stdout('Stopped. The data folder is gone.\n')
+  terminal.stdout('Stopped. The temporary store is deleted.\n')
 }
 
-const nothingKept = 'The store is temporary: it is deleted when you stop postern. Files of fixtures stay.'
+const nothingKept = 'The store is temporary: it is deleted when you stop postern. Your fixture files stay.'
 
 const loopback = ['127.0.0.0/8', '::1', 'localhost'].flatMap((text) => readAllowedUpstream(text) ?? [])
 

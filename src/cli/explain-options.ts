@@ -13,12 +13,15 @@ export function addExplainCommand(token: Command, context: Context): void {
   )
     .argument('[token]', 'the token; - reads it from stdin, hidden from other users (default: the credential you use)')
     .option('--policy <file>', 'explain this policy instead, as if you minted with it; - for stdin')
-    .option('--namespace <name>', 'the namespace of the request')
+    .option(
+      '-n, --namespace <name>',
+      'the namespace of the request (default: POSTERN_NAMESPACE, if another flag is given)',
+    )
     .option('--resource <type>', 'connections, servers, namespaces or skills (default: connections)')
     .option('--operation <kind>', 'read, write or execute (default: read; execute with --tool or --rpc)')
     .option('--connection <id>', 'the connection, with its real metadata')
     .addOption(many('--metadata <key=value>', 'metadata of the connection, or connectionId=ID'))
-    .option('--tool <name>', 'a call of this tool')
+    .option('--tool <name>', 'a call of this tool, or CONNECTION.TOOL')
     .option('--args <json>', 'the arguments of that call')
     .option('--rpc <file>', 'a JSON-RPC request to match: a file, - for stdin, or the JSON itself')
     .addHelpText('after', explainHelp)
@@ -30,7 +33,7 @@ export function addExplainCommand(token: Command, context: Context): void {
 
 const explainHelp = `
 Examples:
-  echo "$TOKEN" | postern token explain - --namespace northwind --metadata team=store-ops
-  postern token explain --policy policy.json --namespace northwind --connection crm --tool find_account
+  echo "$TOKEN" | postern token explain - -n northwind --tool crm.find_account
+  postern token explain --policy policy.json -n northwind --metadata team=store-ops
 
 The exit code is 1 if the described request is refused.`

@@ -11,10 +11,11 @@ import { digestOf, type SourceFile } from '../maintenance/seed/source-files.ts'
 import { Spool } from '../maintenance/spool.ts'
 import type { Audit } from '../ops/audit-log.ts'
 import type { Log } from '../ops/log.ts'
-import { fixtureProblemsText } from './check-command.ts'
+import { check, fixtureProblemsText } from './check-command.ts'
 import type { ServeConfig } from './config.ts'
 import { hasStarted } from './first-start.ts'
 import { createProgress } from './progress.ts'
+import type { Terminal } from './terminal.ts'
 
 /** Loads fixtures; 'unchanged': they are loaded already. Throws CommandError for problems; then nothing has changed. */
 export type LoadFixtures = (sources: readonly SourceFile[]) => Promise<Fixtures | 'unchanged'>
@@ -62,6 +63,15 @@ export function fixtureLoader(
 /** So many connections leave some hundred megabytes of garbage. */
 const connectionsCollected = 100_000
 const collectedAfterMs = 500
+
+/** `serve --check`: checks what can be checked without a start. Throws CommandError. */
+export async function checkServe(config: ServeConfig, terminal: Terminal): Promise<void> {
+  if (config.fixtures.length > 0) {
+    const { apiKeys } = await check(config.fixtures, {}, terminal)
+    if (hasSampleKey(apiKeys)) requireSampleKeysAllowed(config)
+  }
+  terminal.stdout('the settings can be read; the data folder and the addresses were not tried\n')
+}
 
 /** Throws CommandError if known keys are not allowed and in the store, where an earlier load may have brought them. */
 export async function checkSampleKeys({ store, secrets }: DataFolder, config: ServeConfig, log: Log): Promise<void> {

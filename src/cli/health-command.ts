@@ -1,7 +1,7 @@
 /** `postern health`: asks whether a platform answers, for scripts and for health checks inside an image. */
 
 import { CommandError } from '../errors.ts'
-import { cleanUrl, unreachableText } from './client/api-client.ts'
+import { cleanUrl, notPostern, unreachableText } from './client/api-client.ts'
 import { urlOf } from './config.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -30,12 +30,11 @@ export const ask = (url: string, path: string, credential?: string) => {
 /** Resolves if `GET /health` answers 200. Throws CommandError otherwise. */
 export async function askHealth(given: string | undefined, address: Address, { stdout }: Terminal): Promise<void> {
   const url = platformUrl(given, address)
-  const status = await ask(url, '/health').then(
-    (response) => response.status,
-    (error: NodeJS.ErrnoException) => error.code ?? error.name,
-  )
-  if (typeof status === 'string') throw new CommandError(unreachableText(url, status))
-  if (status !== 200)
-    throw new CommandError(`${url} answers with status ${status}: check the URL, and the log of the server`)
+  const answer = await ask(url, '/health').catch((error: NodeJS.ErrnoException) => error.code ?? error.name)
+  if (typeof answer === 'string') throw new CommandError(unreachableText(url, answer))
+  if (answer.status !== 200)
+    throw new CommandError(`${url} answers with status ${answer.status}: check the URL, and the log of the server`)
+  const body = (await answer.json().catch(() => undefined)) as { status?: unknown } | null | undefined
+  if (body?.status !== 'ok') throw new CommandError(notPostern(url))
   stdout(`${url} answers\n`)
 }

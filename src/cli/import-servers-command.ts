@@ -60,7 +60,7 @@ export async function importOverHttp(context: CommandContext<ImportServersFlags>
     const part = await request('POST', '/servers/.import', { body, reads: ServersImported })
     for (const name of ['servers', 'namespaces', 'leftOut'] as const) imported[name].push(...part[name])
   }
-  report(imported, owner ?? 'yourself', { stdout, stderr })
+  report(imported, owner ?? 'you', { stdout, stderr })
 }
 
 function requireFlags({ namespace, owner }: ImportServersFlags): void {
@@ -90,7 +90,7 @@ function report(imported: Imported, owner: string, { stdout, stderr }: Pick<Term
   const { servers, namespaces, leftOut } = imported
   stdout(`imported ${countText(servers.length, 'server')}${someOf(servers)}\n`)
   if (namespaces.length > 0)
-    stdout(`made ${countText(namespaces.length, 'namespace')} of ${owner}${someOf(namespaces)}\n`)
+    stdout(`created ${countText(namespaces.length, 'namespace')}, owned by ${owner}${someOf(namespaces)}\n`)
   for (const line of leftOut.slice(0, shownAtMost)) stderr(`left out: ${oneLine(line)}\n`)
   if (leftOut.length > shownAtMost) stderr(`and ${leftOut.length - shownAtMost} more\n`)
   if (servers.length === 0)

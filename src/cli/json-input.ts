@@ -24,6 +24,12 @@ export function readToken(given: string): string {
 /** Of what should be a token. */
 export const noToken = 'this is neither a service token of postern nor a token id (tok_…), as `postern whoami` shows it'
 
+/** Said of a revoked token. There is no list of tokens, so a mistyped id is revoked, too. */
+export function revokedToken(jti: string, isById: boolean): string {
+  const check = isById ? ': check the id, because postern keeps no list of tokens and revokes any' : ''
+  return `${jti} is revoked, and every token minted with it${check}`
+}
+
 /** The value in a JSON file. `-` is stdin. Throws CommandError as `parseJson` does. */
 export function readJsonFile(file: string, depthMax = jsonDepthMax): unknown {
   return valueIn(readJsonBytes(readInput(file), { depthMax, numbers: 'exact' }), file === '-' ? 'stdin' : file)
@@ -41,12 +47,12 @@ function valueIn(read: ReturnType<typeof readJson>, what: string): unknown {
   return read.value
 }
 
-/** `KEY=VALUE` arguments. Throws CommandError 2 for one that is not a pair. */
-export function readPairs(given: readonly string[]): Record<string, string> {
+/** `KEY=VALUE` arguments. Throws CommandError 2 for one that is not a pair. `form`: what it should be, with its flag. */
+export function readPairs(given: readonly string[], form = 'KEY=VALUE'): Record<string, string> {
   return Object.fromEntries(
     given.map((pair) => {
       const equals = pair.indexOf('=')
-      if (equals < 1) throw new CommandError(`${pair}: must be KEY=VALUE`, 2)
+      if (equals < 1) throw new CommandError(`${pair}: must be ${form}`, 2)
       return [pair.slice(0, equals), pair.slice(equals + 1)]
     }),
   )

@@ -80,7 +80,9 @@ export function createProgram(context: Context): Command {
 function pointToHelp(command: Command, name: string, context: Context): void {
   command.configureOutput({
     outputError: (text, write) => {
-      const problem = text
+      const given = /^error: unknown command '([^']*)'/.exec(text)?.[1]
+      const meant = given === undefined ? undefined : meantBy(given, command, name)
+      const problem = (meant === undefined ? text : `unknown command '${given}' (did you mean \`${meant}\`?)`)
         .trim()
         .replace(/^error: /, '')
         .replace(/\.$/, '')
@@ -92,6 +94,19 @@ function pointToHelp(command: Command, name: string, context: Context): void {
   for (const child of command.commands) pointToHelp(child, `${name} ${child.name()}`, context)
 }
 
+/** Words that other programs have for the commands here. */
+const otherWords: Readonly<Record<string, readonly string[]>> = {
+  ...{ delete: ['rm'], remove: ['rm'], create: ['add', 'put', 'mint', 'link'], new: ['add', 'put', 'mint'] },
+  ...{ ls: ['list'], show: ['get', 'list'], update: ['set', 'put'], edit: ['set', 'put'] },
+}
+
+/** The command that somebody probably meant; undefined if none has such a word. */
+function meantBy(given: string, { commands }: Command, name: string): string | undefined {
+  if (/^(?:start|run|up)$/.test(given) && /^postern(?: server)?$/.test(name)) return 'postern serve'
+  const word = otherWords[given]?.find((one) => commands.some((command) => command.name() === one))
+  return word && `${name} ${word}`
+}
+
 /** `serve` and `dev`, which stay until a signal stops them, and `health` and `status`, which ask for one of them. */
 function addServeCommands(postern: Command, { terminal, exit }: Context): void {
   const serve = onData(postern, 'serve', 'start the server, on a data folder or on a database', dataOption())
@@ -101,8 +116,7 @@ function addServeCommands(postern: Command, { terminal, exit }: Context): void {
     .action(async (flags: ServeFlags & { data: string; check?: boolean }) => {
       const config = readServeConfig(flags, process.env)
       if (flags.check === true) {
-        if (config.fixtures.length > 0) await (await import('./check-command.ts')).check(config.fixtures, {}, terminal)
-        return terminal.stdout('the settings are fine\n')
+        return (await import('./fixture-loader.ts')).checkServe(config, terminal)
       }
       const { serve: run } = await import('./serve.ts')
       await run(config, flags.data, terminal)
@@ -133,7 +147,9 @@ function addServeCommands(postern: Command, { terminal, exit }: Context): void {
   postern.hook('preAction', (_, command) => {
     if (!['serve', 'dev'].includes(command.name())) return
     const log = createLog(terminal.stderr)
-    for (const warning of unknownSettings(process.env, variablesOf(postern))) log.warn(warning)
+    const unknown = unknownSettings(process.env, variablesOf(postern))
+    if (command.opts()['check'] === true && unknown.length > 0) throw new CommandError(unknown.join('\n'), 2)
+    for (const warning of unknown) log.warn(warning)
   })
 }
 
@@ -203,7 +219,9 @@ function addCheckCommand(postern: Command, { terminal }: Context): void {
     .description('check fixtures and print every problem as "file: path: message"')
     // Without it only errors fail a pipeline. A warning is of something that works and probably was not meant.
     .option('--strict', 'treat warnings as errors')
-    .action(async (folders: string[], flags) => (await import('./check-command.ts')).check(folders, flags, terminal))
+    .action(async (folders: string[], flags) => {
+      await (await import('./check-command.ts')).check(folders, flags, terminal)
+    })
 }
 
 /** `token`. Both take `-`: an argument can be read by all users of the machine, in the list of processes. */

@@ -39,6 +39,9 @@ export interface ExplainFlags extends Place {
   readonly rpc?: string
 }
 
+/** Of what should be a token. */
+export const notToken = 'this is not a service token of postern: give the whole text that `postern token mint` printed'
+
 const needsServer = 'needs a running server, and this command works on a data folder here: add --url with its base URL'
 
 /**
@@ -58,8 +61,7 @@ export async function explainToken(
   const token = readToken(given)
   // Unverified, because an expired or foreign token is what people ask about. The lines below say what is wrong.
   const claims = unverifiedClaims(token)
-  if (claims === undefined)
-    throw new CommandError('this is not a service token of postern: pass the whole `token` that POST /tokens returned')
+  if (claims === undefined) throw new CommandError(notToken)
   const blocks = claims.policy.map((constraint, index) => {
     const read = readConstraint(constraint)
     if ('problem' in read)
@@ -199,9 +201,16 @@ function readRequest(described: DescribedRequest) {
 
 /** The request that the flags describe; undefined if they describe none. Throws CommandError 2 for a wrong flag. */
 export function describedBy(flags: Omit<ExplainFlags, 'data'>): DescribedRequest | undefined {
-  const { namespace, resource, operation, connection, metadata, tool, args, rpc } = flags
-  const all = [namespace, resource, operation, connection, metadata, tool, args, rpc]
+  const { resource, operation, metadata, args, rpc } = flags
+  const all = [flags.namespace, resource, operation, flags.connection, metadata, flags.tool, args, rpc]
   if (all.every((one) => one === undefined)) return undefined
+  const namespace = flags.namespace ?? (process.env['POSTERN_NAMESPACE'] || undefined)
+  // As `postern tool call` names a tool.
+  const [, first, own] = /^([^.]+)\.(.+)$/.exec(flags.connection === undefined ? (flags.tool ?? '') : '') ?? []
+  const { connection = first } = flags
+  const tool = own ?? flags.tool
+  if (connection !== undefined && namespace === undefined)
+    throw new CommandError('--connection: name its namespace too, with --namespace', 2)
   const isCall = tool !== undefined || rpc !== undefined
   const given = {
     ...{ namespace, connection, tool, metadata: metadata && readPairs(metadata) },

@@ -8,7 +8,7 @@ import { CommandError } from '../errors.ts'
 import { openExistingDataFolder, type Place } from '../maintenance/data-folder.ts'
 import { tokenIdShape } from '../model/token.ts'
 import { auditCommand } from './audit.ts'
-import { noToken, readToken } from './json-input.ts'
+import { noToken, readToken, revokedToken } from './json-input.ts'
 import type { Terminal } from './terminal.ts'
 
 /** `named`: a token, its id, or `-` for stdin. Throws CommandError for another text, and another instance's token. */
@@ -33,5 +33,5 @@ export async function revokeTokenCommand(place: Place, { stdout, stderr }: Termi
   // An id alone says nothing about its expiry: it is then revoked for the longest lifetime.
   await revokeToken(store, jti, { exp: claims?.exp, nowSeconds: secondsOf(systemClock) })
   await auditCommand(data, 'token.revoked', { jti })
-  stdout(`${jti} is revoked, and every token minted with it\n`)
+  stdout(`${revokedToken(jti, claims === undefined)}\n`)
 }

@@ -82,7 +82,7 @@ test('from an empty folder to who called what', async () => {
   await works('op', `login ${server.url}`, { stdin: operatorKey })
   expect(await works('op', 'org add acme --owner ada --name Acme')).toBe('the organization acme belongs to ada\n')
   expect((await as('op', ['org', 'add', 'acme'])).stderr).toBe(
-    'the organization acme already exists, and you would own it too: name its owner with --owner\n',
+    'the organization acme already exists, and without --owner you would become its owner too: name the owner with --owner\n',
   )
   await works('ada', 'org member add acme grace --role admin')
   expect(await works('ada', 'org list')).toBe('acme\towner\n')
@@ -212,6 +212,10 @@ test('views, pins and the registry, by commands', async () => {
   writeFileSync(file, JSON.stringify({ policy: [{ rpcReqMatch: { 'params.name': '^get_' } }], title: 'Reading' }))
   const url = `${server.url}/connect/shop/mcp/reading`
   expect(await works('op', `view put reading ${file}`, inShop)).toBe(`${url}\n`)
+  const mistaken = join(place.folder, 'mistaken.json')
+  writeFileSync(mistaken, '{"policy":[{"rpcReqMatch":{"name":"^get"}}]}')
+  expect((await as('op', ['view', 'put', 'wrong', mistaken], inShop)).stderr).toContain('handshake-refused')
+  await works('op', 'view rm wrong --yes', inShop)
   expect(await works('op', 'view list', inShop)).toBe(`reading\tReading\t${url}\n`)
   expect(JSON.parse(await works('op', 'view get reading', inShop)).title).toBe('Reading')
 
@@ -229,9 +233,12 @@ test('views, pins and the registry, by commands', async () => {
   expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining('read .pins again')])
   const none = await as('op', ['connection', 'accept', 'one'], inShop)
   expect([none.code, none.stderr]).toEqual([2, expect.stringContaining('nothing to accept: name TOOL=HASH')])
-  for (const more of [[], ['--mock']]) {
+  for (const [more, why] of [
+    [[], '`postern connection rm one -n shop`'],
+    [['--mock'], '--mock: needs NAMESPACE/NAME of a registered server'],
+  ] as const) {
     const other = await as('op', ['connection', 'add', 'one', 'http://127.0.0.1:1/mcp', ...more], inShop)
-    expect(other.stderr).toContain('`postern connection rm one -n shop`')
+    expect(other.stderr).toContain(why)
   }
   const config = await works('op', 'client-config shop --connection one --for cursor')
   expect(JSON.parse(config)).toEqual({ mcpServers: { one: { url: `${server.url}/connect/shop/one/mcp` } } })
@@ -289,7 +296,7 @@ test('testing a connection contacts its server, also where nobody has before', a
   expect((await run(own, ['connection', 'add', 'late', url], env)).stdout).toBe('late is connected\n')
   await late.stop(true)
   // A rule on calls that leaves the rest of a token's rights as they are is met with a warning.
-  const mint = ['token', 'mint', '--rpc', 'params.name=^a$']
+  const mint = ['token', 'mint', '--rpc', 'params.name=^get_']
   expect((await run(own, mint, env)).stderr).toContain('without --operation execute')
   expect((await run(own, [...mint, '--operation', 'execute'], env)).stderr).toBe('')
   const gone = await run(own, ['connection', 'test', 'gone'], env)
@@ -342,7 +349,7 @@ test('what is done on the server’s machine is done over HTTP by who is logged 
   const taken = await as('boss', ['server', 'import', file, '-n', 'others'])
   expect(taken).toMatchObject({ code: 0, stderr: expect.stringContaining('left out: ') })
   expect(taken.stdout).toBe(
-    'imported 2 servers: others/com.example.a, others/com.example.b\nmade 1 namespace of yourself: others\n',
+    'imported 2 servers: others/com.example.a, others/com.example.b\ncreated 1 namespace, owned by you: others\n',
   )
   expect((await as('bob', ['server', 'import', file])).stderr).toContain('Only operators')
   await works('boss', `connection add up http://127.0.0.1:${upstream.port}/mcp -n others`)
@@ -470,6 +477,11 @@ test('a token that may call tools of one namespace needs no more to call them', 
   expect(list.stdout).toEndWith('\nRefused by policy[0].operations: 403.\n')
   const call = 'token explain - --namespace narrow --connection one --tool get_forecast'
   expect(await works('op4', call, { env, stdin: token })).toEndWith('\nAllowed: nothing refuses it.\n')
+  const short = { env: { ...env, POSTERN_NAMESPACE: 'narrow' }, stdin: token }
+  expect(await works('op4', 'token explain - --tool one.get_forecast', short)).toEndWith(
+    '\nAllowed: nothing refuses it.\n',
+  )
+  expect((await as('op4', ['token', 'explain', 'bogus'], { env })).stderr).toStartWith('this is not a service token')
   const file = join(place.folder, 'policy.json')
   writeFileSync(file, JSON.stringify([{ rpcReqMatch: { 'params.arguments.city': '^P' } }]))
   const policy = ['token', 'explain', '--policy', file, '--namespace', 'narrow', '--tool', 'get_forecast']
@@ -592,7 +604,7 @@ test('servers are imported from a dump of a registry, and read by an editor', as
   const imported = await run(place, ['server', 'import', file, '--data', place.data])
   expect(imported).toMatchObject({
     code: 0,
-    stdout: 'imported 1 server: io.github.someone/tool\nmade 1 namespace of operator: io.github.someone\n',
+    stdout: 'imported 1 server: io.github.someone/tool\ncreated 1 namespace, owned by operator: io.github.someone\n',
   })
   const headers = { authorization: `Bearer ${operatorKey}` }
   const path = '/v0.1/servers/io.github.someone%2Ftool/versions/latest'

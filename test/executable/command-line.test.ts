@@ -132,7 +132,7 @@ describe('- stands for stdin and stdout', () => {
       stderr: 'pipe',
     })
     const backup = await new Response(child.stdout).bytes()
-    expect(await new Response(child.stderr).text()).toMatch(/^stdout holds the whole of /)
+    expect(await new Response(child.stderr).text()).toMatch(/^stdout holds the store of /)
     expect(await child.exited).toBe(0)
     const { stdout: exported } = await run(place, ['export', '--data', place.data])
     await server.kill('SIGTERM')
@@ -162,7 +162,7 @@ describe('- stands for stdin and stdout', () => {
     expect(await inShell(place, script, place.data, copy)).toMatchObject({
       code: 0,
       // More than a pipe holds.
-      stderr: expect.stringMatching(/^stdout holds the whole of .* \((?:[7-9]\d|\d{3}) kB\)/),
+      stderr: expect.stringMatching(/^stdout holds the store of .* \((?:[7-9]\d|\d{3}) kB\)/),
     })
     const listed = await run(place, ['keys', 'list', '--data', place.data])
     expect(await run(place, ['keys', 'list', '--data', copy])).toEqual(listed)

@@ -44,6 +44,11 @@ describe('commands', () => {
       stdout: '',
       stderr: `${server.url}/docs answers with status 404: check the URL, and the log of the server\n`,
     })
+    using other = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('<html>') })
+    expect(await run(place, ['health', `http://127.0.0.1:${other.port}`])).toMatchObject({
+      code: 1,
+      stderr: `http://127.0.0.1:${other.port} does not answer as postern does: check the URL\n`,
+    })
     const closed = `http://127.0.0.1:${await freePort()}`
     const { code, stderr } = await run(place, ['health', closed])
     expect({ code, stderr }).toEqual({
@@ -100,9 +105,15 @@ describe('commands', () => {
     const checked = (...more: string[]) => run(place, ['serve', '--check', '--data', place.data, ...more])
     expect(await checked('--fixtures', sampleFolder)).toMatchObject({
       code: 0,
-      stdout: expect.stringMatching(/the settings are fine\n$/),
+      stdout: expect.stringMatching(/the settings can be read; the data folder and the addresses were not tried\n$/),
     })
     expect(await checked('--port', '99999')).toMatchObject({ code: 2, stdout: '' })
+    const open = await checked('--fixtures', sampleFolder, '--host', '0.0.0.0')
+    expect(open).toMatchObject({ code: 1, stderr: expect.stringContaining('publicly known keys') })
+    expect(await run(place, ['serve', '--check'], { POSTERN_BASEURL: 'https://mcp.example.com' })).toMatchObject({
+      code: 2,
+      stderr: 'the environment variable POSTERN_BASEURL is not a setting; did you mean "POSTERN_BASE_URL"?\n',
+    })
     const wrong = join(place.folder, 'wrong')
     mkdirSync(wrong)
     writeFileSync(join(wrong, 'a.json'), '{"namespaces":[{"namespace":1}]}')

@@ -249,7 +249,7 @@ describe.skipIf(!isHere('PostgreSQL'))('three replicas on a database (needs Post
   test.each([
     [['serve', '--store', 'postgres://a:hush@db/b?x=1'], 2, '--store: has an unknown parameter x'],
     [['serve', '--store', 'postgres://a@db/b'], 2, '--base-url: must be given with --store'],
-    [['serve', '--replica', 'x'], 2, '--replica x: is of a database'],
+    [['serve', '--replica', 'x'], 2, '--replica x: works only with --store'],
     [['keys', 'list', '--store', 'postgres://a:hush@db:0/b'], 2, '--store its hosts must be like'],
     [['store', 'migrate'], 2, 'only a database is migrated: name it with --store'],
     [['backup', 'file', '--store', 'postgres://a:hush@db/b'], 1, 'a database is backed up with its own tools'],

@@ -209,6 +209,14 @@ function unreadAt({ url }: Server): number {
   return lines.filter((line) => Number.parseInt(queues.exec(line)?.[1] ?? '0', 16) > 0).length
 }
 
+test.each(['nginx.conf', 'nginx.replicas.conf'])('%s lets every endpoint that calls servers take its time', (file) => {
+  const [, pattern = ''] = /location ~ (\S+) \{/.exec(readFileSync(join(deploy, file), 'utf8')) ?? []
+  const isPatient = (path: string) => new RegExp(pattern).test(path)
+  for (const path of ['/connect/a/b/mcp', '/connect/a/mcp', '/connect/a/mcp/view', '/connect/a/b/.tools/get'])
+    expect({ path, isPatient: isPatient(path) }).toEqual({ path, isPatient: true })
+  for (const path of ['/connect/a/b', '/connect/a/.health', '/oauth/token']) expect(isPatient(path)).toBe(false)
+})
+
 test.if(isHere('nginx') && isHere('PostgreSQL'))(
   'nginx asks three replicas in turn, leaves out one that died, and repeats no POST (needs nginx and PostgreSQL)',
   async () => {

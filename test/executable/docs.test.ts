@@ -234,7 +234,7 @@ describe('examples', () => {
       'docs/offline.md': { run: 5, notRun: 2 },
       'docs/one-endpoint.md': { run: 7, notRun: 0 },
       'docs/operating.md': { run: 10, notRun: 1 },
-      'docs/policy.md': { run: 13, notRun: 0 },
+      'docs/policy.md': { run: 14, notRun: 0 },
       'docs/replicas.md': { run: 11, notRun: 1 },
       'docs/sign-in.md': { run: 2, notRun: 1 },
       'docs/upgrade.md': { run: 0, notRun: 1 },
@@ -246,7 +246,7 @@ describe('examples', () => {
       for (const { language, text, line } of blocksOf(textOf(file))) {
         expect({
           at: `${file}:${line}`,
-          language: ['', 'sh', 'text', 'json', 'jsonc'].includes(language),
+          language: ['', 'sh', 'text', 'json', 'jsonc', 'ts'].includes(language),
         }).toMatchObject({
           language: true,
         })

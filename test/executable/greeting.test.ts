@@ -54,7 +54,7 @@ describe('lines to paste, and dev', () => {
     expect((await client.listTools()).tools.length).toBeGreaterThan(0)
     await client.close()
     expect(await server.kill('SIGINT')).toBe(0)
-    expect(server.stdout()).toEndWith('\nStopped. The data folder is gone.\n')
+    expect(server.stdout()).toEndWith('\nStopped. The temporary store is deleted.\n')
     expect(readdirSync(place.folder)).toEqual([])
   })
 

@@ -45,5 +45,5 @@ test('npx runs postern from the packages, which npm installs offline and without
   process.kill(-dev.pid, 'SIGINT')
   await dev.exited
   await reading
-  expect(printed).toEndWith('Stopped. The data folder is gone.\n')
+  expect(printed).toEndWith('Stopped. The temporary store is deleted.\n')
 })

@@ -15,6 +15,19 @@ describe('one clear line and an exit code', () => {
   ][] = [
     ['an unknown command', 2, /unknown command 'nope'/, () => ['nope']],
     [
+      'a word of another program',
+      2,
+      /^unknown command 'delete' \(did you mean `postern connection rm`\?\); run `postern connection --help` for usage\n$/,
+      () => ['connection', 'delete', 'x'],
+    ],
+    ['one of another program', 2, /^unknown command 'start' \(did you mean `postern serve`\?\)/, () => ['start']],
+    [
+      'the secret of a database without one',
+      2,
+      /^--instance-secret-file x: works only with --store\n$/,
+      () => ['serve', '--instance-secret-file', 'x'],
+    ],
+    [
       'an unknown flag',
       2,
       /^unknown option '--nope'; run `postern serve --help` for usage\n$/,
@@ -31,7 +44,7 @@ describe('one clear line and an exit code', () => {
     [
       'a port from the environment that is none',
       2,
-      /^POSTERN_PORT http: must be a number/,
+      /^POSTERN_PORT=http: must be a number/,
       () => ['serve'],
       { POSTERN_PORT: 'http' },
     ],

@@ -7,7 +7,7 @@ import { tokenIdShape } from '../../model/token.ts'
 import { oneLine } from '../../ops/escape-control.ts'
 import { nullable, OptionalText } from '../../schema/shapes.ts'
 import { grantHeading, grantRow, keyHeading, keyRow } from '../access-rows.ts'
-import { noToken, readToken } from '../json-input.ts'
+import { noToken, readToken, revokedToken } from '../json-input.ts'
 import { allPages, Me, pathSegment } from './api-client.ts'
 import type { CommandContext } from './context.ts'
 
@@ -81,11 +81,12 @@ export async function revokeGrantCommand(context: CommandContext, id: string): P
   context.say(await context.request('DELETE', path, { missing }), `${id} is revoked, and every token of it`)
 }
 
-/** `named`: a token, or for operators its id; `-` reads stdin. */
+/** `named`: a token, or its id; `-` reads stdin. */
 export async function revokeTokenCommand({ request, say }: CommandContext, named: string): Promise<void> {
   const token = readToken(named)
   if (unverifiedClaims(token) === undefined && !tokenIdShape.test(token)) throw new CommandError(noToken, 2)
-  const body = tokenIdShape.test(token) ? { tokenId: token } : { token }
+  const isId = tokenIdShape.test(token)
+  const body = isId ? { tokenId: token } : { token }
   const revoked = await request('POST', '/tokens/revoke', { body, reads: Revoked })
-  say(revoked, `${revoked.tokenId} is revoked, and every token minted with it`)
+  say(revoked, revokedToken(revoked.tokenId, isId))
 }

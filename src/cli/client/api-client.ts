@@ -101,7 +101,7 @@ export function openClient(
   if (credential === undefined)
     throw new CommandError(`no key for ${url}: run \`postern login ${url}\`, or set POSTERN_TOKEN`)
 
-  const notOfPostern = () => new CommandError(`${url} does not answer as postern does: check the URL`)
+  const notOfPostern = () => new CommandError(notPostern(url))
 
   /** The body of a successful response. Throws CommandError for any other, and for one without what is read. */
   async function request<S extends TSchema>(
@@ -127,7 +127,7 @@ export function openClient(
     const { status, ok, headers } = response
     const elsewhere = status >= 300 && status < 400 ? headers.get('location') : null
     if (elsewhere !== null)
-      throw new CommandError(`${url} redirects to ${oneLine(elsewhere)}: name that address if you trust it`)
+      throw new CommandError(`${url} redirects to ${oneLine(elsewhere)}: name that address with --url if you trust it`)
     const answer = await readAnswer(response, url)
     if (ok && answer === undefined) throw notOfPostern()
     if (ok && validatorOf(opened(reads ?? Type.Object({}))).isValid(answer)) return answer
@@ -178,10 +178,17 @@ export function openClient(
 
 const namesShown = 5
 
+/** Of an answer that is none of postern. */
+export const notPostern = (url: string) => `${url} does not answer as postern does: check the URL`
+
 const late = (url: string) =>
-  new CommandError(`${url} did not answer in time, and may have done what was asked: look before you repeat it`, 1, {
-    code: 'unreachable',
-  })
+  new CommandError(
+    `${url} did not answer in time, and may have done what was asked: check whether it has before you repeat it`,
+    1,
+    {
+      code: 'unreachable',
+    },
+  )
 
 /** The JSON of the answer; undefined for anything else. Throws CommandError for too much of it, or too late. */
 async function readAnswer({ body }: Response, url: string): Promise<unknown> {

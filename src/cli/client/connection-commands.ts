@@ -53,7 +53,8 @@ async function existsWithServer(
   const isSame = (there.mock?.enabled === true) === isMocked
   const given = /^https?:/.test(target) ? target : await urlOfServer(request, target)
   if (isSame && hrefOf(given) === hrefOf(there.mcpUrl)) return true
-  const leads = `${id} exists, and ${there.mock?.enabled === true ? 'is a mock of' : 'leads to'} ${there.mcpUrl}`
+  const is = there.mock?.enabled === true ? 'is a mock of' : 'leads to'
+  const leads = `${id} exists, and ${is} ${there.mcpUrl ?? 'another server'}`
   throw new CommandError(
     `${leads}: delete it with \`postern connection rm ${id} -n ${namespace}\` first, to add it with another server`,
   )
@@ -135,6 +136,8 @@ async function addConnection(context: CommandContext<ConnectionFlags>, id: strin
   }
   if (/^[\w.-]+:\d+/.test(target) || /^(?!https?:)[a-z]+:\/\//i.test(target))
     throw new CommandError(`${target}: a URL begins with http:// or https://`, 2)
+  if (mock === true && 'mcpUrl' in body)
+    throw new CommandError('--mock: needs NAMESPACE/NAME of a registered server, whose schemas it answers from', 2)
   if (!isConnectionId(id)) throw new CommandError(`${id}: ${ConnectionId['errorMessage']}`, 2)
   const namespace = await context.namespace()
   const isThere = await existsWithServer(context, { namespace, id }, { target, isMocked: mock === true })
@@ -148,8 +151,9 @@ async function addConnection(context: CommandContext<ConnectionFlags>, id: strin
   const { state, setupUrl, message } = made.status
   const again = state === 'error' ? `; \`postern connection test ${id} -n ${namespace}\` tries again` : ''
   const next = setupUrl === undefined ? again : `: open ${setupUrl}`
-  const refusal = state === 'auth_required' && headerFile !== undefined ? 'refuses these headers, or ' : ''
-  context.say(made, `${id} ${refusal}${states[state] ?? state}${message === undefined ? '' : `: ${message}`}${next}`)
+  const isRefused = state === 'auth_required' && headerFile !== undefined
+  const words = isRefused ? 'is saved, but its server refuses these headers: correct them, or sign in' : states[state]
+  context.say(made, `${id} ${words ?? state}${message === undefined ? '' : `: ${message}`}${next}`)
 }
 
 /** Definitions of a connection's tools, and accepting them. */
@@ -172,7 +176,7 @@ function addPinCommands(connection: Command, inNamespace: RemoteCommands['inName
       const namespace = await context.namespace()
       const { instructions } = context.flags
       if (pairs.length === 0 && instructions === undefined)
-        throw new CommandError(`nothing to accept: name TOOL=HASH as \`postern connection pins ${id}\` shows them`, 2)
+        throw new CommandError(`nothing to accept: name TOOL=HASH, as \`postern connection pins ${id}\` shows`, 2)
       const body = { accept: readPairs(pairs), ...(instructions !== undefined && { instructions }) }
       const options = { ...noConnection(namespace, id), body, reads: PinList }
       const accepted = await context.request('POST', `${pathOf(namespace, id)}/.pins`, options)

@@ -1,10 +1,12 @@
 /** `postern token explain` over HTTP: what the platform says about a token, a policy or the own credential. */
 
 import { Type } from '@sinclair/typebox'
+import { unverifiedClaims } from '../../auth/service-token.ts'
+import { CommandError } from '../../errors.ts'
 import { rpcDepthMax } from '../../limits.ts'
 import { nullable } from '../../schema/shapes.ts'
 import { readJsonFile, readToken } from '../json-input.ts'
-import { describedBy, type ExplainFlags } from '../token-explain.ts'
+import { describedBy, type ExplainFlags, notToken } from '../token-explain.ts'
 import type { CommandContext } from './context.ts'
 
 const Decided = Type.Object({ place: Type.String(), verdict: Type.String(), words: Type.String() })
@@ -19,15 +21,19 @@ const Explained = Type.Object({
   notes: Type.Array(Type.Object({ words: Type.String() })),
 })
 
+const nothingNamed = 'This is your own credential. Name a request to explain, like: -n NAMESPACE --tool CONNECTION.TOOL'
+
 /** Resolves with the exit code: 1 if the described request is refused. */
 export async function explainToken(
   { flags, request, say }: CommandContext<Omit<ExplainFlags, 'data'>>,
   given: string | undefined,
 ): Promise<0 | 1> {
   const { policy } = flags
+  const named = given === undefined ? undefined : readToken(given)
+  if (named !== undefined && unverifiedClaims(named) === undefined) throw new CommandError(notToken)
   const described = describedBy(flags)
   const body = {
-    token: given === undefined ? undefined : readToken(given),
+    token: named,
     policy: policy === undefined ? undefined : [readJsonFile(policy, rpcDepthMax)].flat(),
     request: described,
   }
@@ -38,6 +44,7 @@ export async function explainToken(
     ...(token === null ? [] : [`Token ${token.jti} acts for ${token.userId} (${token.keyId}); it is ${token.state}`]),
     ...decided.map((one) => `  ${one.verdict.padEnd(8)} ${one.place}  ${one.words}`),
     ...(described === undefined ? [] : [words]),
+    ...(described === undefined && token === null && policy === undefined ? [nothingNamed] : []),
     ...notes.map((note) => `Note: ${note.words}`),
   ]
   for (const line of flags.json === true ? [''] : lines) say(explained, line)

@@ -5,7 +5,7 @@ import type { Command } from 'commander'
 import { CommandError } from '../../errors.ts'
 import { isSecureUrl } from '../../http/guard.ts'
 import type { Terminal } from '../terminal.ts'
-import { type ClientFlags, cleanUrl, Me } from './api-client.ts'
+import { type ClientFlags, cleanUrl, Me, notPostern } from './api-client.ts'
 import { contextOf, jsonOption, type RemoteCommands } from './context.ts'
 import { readHosts, writeHosts } from './hosts.ts'
 
@@ -45,8 +45,7 @@ async function login(given: string, flags: ClientFlags, terminal: Terminal): Pro
   if (key === '') throw new CommandError('no key was given: type it, or send it to stdin')
   if (!isSecureUrl(url)) terminal.stderr(`warning: ${url} is plain HTTP, so everybody on the way can read the key\n`)
   const { request, say } = contextOf({ ...flags, url }, terminal, key)
-  const missing = `${url} does not answer as postern does: check the URL`
-  const me = await request('GET', '/me', { missing, reads: Me })
+  const me = await request('GET', '/me', { missing: notPostern(url), reads: Me })
   const { keys } = readHosts(process.env)
   writeHosts(process.env, { current: url, keys: { ...keys, [url]: key } })
   const isOther = keys[url] !== undefined && keys[url] !== key
@@ -59,9 +58,9 @@ function logout(given: string | undefined, { stdout }: Terminal): void {
   const { current, keys } = readHosts(process.env)
   const url = given === undefined ? current : cleanUrl(given)
   const others = Object.keys(keys).filter((one) => one !== url)
-  const elsewhere = others.length > 0 ? `, but to ${others.join(', ')}: name one` : ''
+  const elsewhere = others.length > 0 ? `; you are logged in to ${others.join(', ')}: name it` : ''
   if (url === undefined || keys[url] === undefined)
-    throw new CommandError(`not logged in${url === undefined ? '' : ` to ${url}`}${elsewhere}`)
+    throw new CommandError(`${url === undefined ? 'no URL is given' : `not logged in to ${url}`}${elsewhere}`)
   const { [url]: _, ...rest } = keys
   const next = current === url ? undefined : current
   writeHosts(process.env, { keys: rest, ...(next !== undefined && { current: next }) })

@@ -16,7 +16,10 @@ export function addNamespaceCommands(postern: Command, { remote }: RemoteCommand
     .run(async ({ flags, request, say }: CommandContext<{ organization?: string }>, name: string) => {
       const { organization } = flags
       const body = organization === undefined ? undefined : { organizationId: organization }
-      say(await request('PUT', `/namespaces/${pathSegment(name)}`, { body }), `you manage the namespace ${name}`)
+      say(
+        await request('PUT', `/namespaces/${pathSegment(name)}`, { body }),
+        `the namespace ${name} is there, and you manage it`,
+      )
     })
   remote(namespace, 'list', 'list the namespaces that you may access').run(async (context) => {
     const item = Type.Object({ name: Type.String() })

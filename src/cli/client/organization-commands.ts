@@ -27,7 +27,7 @@ async function newOwner(request: CommandContext['request'], id: string): Promise
   })
   if (there !== undefined)
     throw new CommandError(
-      `the organization ${id} already exists, and you would own it too: name its owner with --owner`,
+      `the organization ${id} already exists, and without --owner you would become its owner too: name the owner with --owner`,
     )
   return (await request('GET', '/me', { reads: Me })).userId
 }
@@ -46,8 +46,9 @@ export function addOrganizationCommands(postern: Command, remotes: RemoteCommand
       const owners = made.members.filter(({ role }) => role === 'owner').map(({ userId }) => userId)
       say(made, `the organization ${id} belongs to ${owners.join(', ')}`)
     })
-  remote(org, 'list', 'list your organizations').run(async ({ request, show }) => {
-    const { organizations } = await request('GET', '/me', { reads: Me })
+  remote(org, 'list', 'list the organizations that you are a member of').run(async ({ request, show, stderr }) => {
+    const { organizations, operator } = await request('GET', '/me', { reads: Me })
+    if (operator) stderr('Operators may read each other organization by its id: `postern org get ID`\n')
     const rows = organizations.map(({ organizationId, role }) => [organizationId, role])
     show({ organizations }, ['ORGANIZATION', 'ROLE'], rows)
   })
@@ -88,7 +89,9 @@ function addMemberCommands(org: Command, { remote }: RemoteCommands): void {
     .argument('<user>', 'the id of the user')
     .run(async ({ request, say }, organization: string, user: string) =>
       say(
-        await request('DELETE', memberOf(organization, user)),
+        await request('DELETE', memberOf(organization, user), {
+          missing: `${user} is not a member of ${organization}: see \`postern org get ${organization}\``,
+        }),
         `removed ${user} from ${organization}; an operator ends the user's own keys with \`postern keys revoke\``,
       ),
     )

@@ -18,7 +18,7 @@ const Found = Type.Object({
   words: Type.String(),
   examples: Type.Array(Type.String()),
 })
-export const Linted = Type.Object({
+const Linted = Type.Object({
   findings: Type.Array(Found),
   searched: Type.Object({ complete: Type.Boolean() }),
 })
@@ -53,10 +53,28 @@ function readSubject(file: string): { readonly policy: unknown } | { readonly to
   return { policy: [parseJson(text, file === '-' ? 'stdin' : file, rpcDepthMax)].flat() }
 }
 
-export function findingLine({ severity, code, place, other, words, examples }: Static<typeof Found>): string {
+function findingLine({ severity, code, place, other, words, examples }: Static<typeof Found>): string {
   const beside = other === null ? '' : ` (${other})`
   const some = examples.length === 0 ? '' : `: ${examples.join(', ')}`
   return `${severity.padEnd(7)} ${code} at ${place}${beside}: ${words}${some}`
+}
+
+/** Findings of a policy with which a token or a view cannot be used as it was meant. */
+const mistakeCodes = new Set(['contradiction', 'empty-scope', 'handshake-refused', 'unknown-tool'])
+
+/** Prints the mistakes in the policy of what was just made, which is there all the same. */
+export async function tellMistakes(
+  { request, stderr }: Pick<CommandContext, 'request' | 'stderr'>,
+  subject: object,
+  made: string,
+): Promise<void> {
+  try {
+    const { findings } = await request('POST', '/tokens/lint', { body: subject, reads: Linted })
+    for (const one of findings) if (mistakeCodes.has(one.code)) stderr(`${findingLine(one)}\n`)
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error
+    stderr(`The ${made} was not looked at for mistakes: ${error.message}\n`)
+  }
 }
 
 /** Resolves with the exit code: 1 for an error, with `--strict` for a warning, too. */

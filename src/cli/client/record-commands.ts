@@ -34,10 +34,7 @@ export async function showCalls(context: CommandContext<CallsFlags>): Promise<vo
   const { flags, request, show, stdout, stderr } = context
   const { follow, args, since, namespace, connection, tool, user, token, outcome } = flags
   if (follow !== undefined || args !== undefined)
-    throw new CommandError(
-      '--follow and --args read the record itself: use them on the server’s machine, with --data',
-      2,
-    )
+    throw new CommandError('--follow and --args read calls.jsonl: use them on the server’s machine, with --data', 2)
   const wanted = { namespace, connection, tool, user, token, outcome, since: sinceOf(since, new Date())?.toISOString() }
   const calls: object[] = []
   let cursor: string | null | undefined
@@ -77,7 +74,7 @@ export async function verifyAudit({ flags, request, say, stderr }: CommandContex
   if (!found.ok) throw new CommandError(found.problems.map(oneLine).join('\n'))
   const lines = found.logs.map(({ replica, entries, hash }) => {
     const counted = `${replica === null ? '' : `${replica}: `}${countText(entries, 'entry', 'entries')}`
-    return `${counted}, none changed, none missing between them. The last has the hash ${hash}`
+    return `${counted} in audit.jsonl, none changed, none missing between them. The last has the hash ${hash}`
   })
   say(found, lines.length === 0 ? 'no entries yet' : lines.join('; '))
 }

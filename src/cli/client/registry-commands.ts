@@ -36,10 +36,13 @@ export function addRegistryCommands(postern: Command, { remote, inNamespace }: R
     .option('--name <name>', 'a name for people')
     .run(async (context: CommandContext<{ name?: string }>) => {
       const { name } = context.flags
-      const path = linksOf(await context.namespace())
+      const namespace = await context.namespace()
+      const path = linksOf(namespace)
       const body = name === undefined ? {} : { name }
       const made = await context.request('POST', path, { body, reads: RegistryLinkMade })
       context.say(made, made.url)
+      const setting = await context.request('GET', `/namespaces/${pathSegment(namespace)}`, { reads: Setting })
+      if (setting.registry === 'off') context.stderr(`${offText(namespace)}\n`)
     })
   inNamespace(registry, 'links', 'list links').run(async (context) => {
     const found = await context.request('GET', linksOf(await context.namespace()), { reads: RegistryLinkList })
@@ -51,13 +54,16 @@ export function addRegistryCommands(postern: Command, { remote, inNamespace }: R
     .run(async (context, id: string) => {
       const path = `${linksOf(await context.namespace())}/${pathSegment(id)}`
       context.say(
-        await context.request('DELETE', path, { missing: `there is no link ${id}` }),
+        await context.request('DELETE', path, { missing: `there is no link ${id}: see \`postern registry links\`` }),
         `the link ${id} has ended`,
       )
     })
 }
 
 const linksOf = (namespace: string) => `/namespaces/${pathSegment(namespace)}/registry-links`
+
+const offText = (namespace: string) =>
+  `${namespace}: the registry is off, and nobody can read it: \`postern namespace set ${namespace} --registry members\``
 
 interface Check {
   readonly isOk: boolean
@@ -69,8 +75,7 @@ async function checks(context: CommandContext, namespace: string): Promise<Check
   const { request } = context
   const about = { ...noNamespace(namespace), reads: Setting }
   const { registry } = await request('GET', `/namespaces/${pathSegment(namespace)}`, about)
-  if (registry === 'off')
-    return [{ isOk: false, text: `${namespace}: the registry is off: set "registry" to "public" or "members"` }]
+  if (registry === 'off') return [{ isOk: false, text: offText(namespace) }]
   const { links } = await request('GET', linksOf(namespace), { reads: RegistryLinkList })
   const isReadable = registry === 'public' || links.length > 0
   const how = registry === 'public' ? 'anybody' : `members, and through ${countText(links.length, 'link')}`

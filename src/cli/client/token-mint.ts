@@ -6,7 +6,7 @@ import { CommandError } from '../../errors.ts'
 import { operationKinds, resourceTypes } from '../../model/constraint.ts'
 import { readJsonFile, readPairs } from '../json-input.ts'
 import { type CommandContext, many, type RemoteCommands } from './context.ts'
-import { findingLine, Linted } from './policy-commands.ts'
+import { tellMistakes } from './policy-commands.ts'
 
 type Rule = 'namespace' | 'resource' | 'operation' | 'connection' | 'metadata' | 'rpc'
 
@@ -32,15 +32,12 @@ export function addMintCommand(token: Command, { remote }: RemoteCommands): void
     .run(mintToken)
 }
 
-/** Findings of a token that nobody can use: it was minted with a mistake. */
-const uselessCodes = new Set(['contradiction', 'empty-scope', 'handshake-refused'])
-
 /** Prints the token alone, so that a script can keep it. */
 async function mintToken({ flags, request, say, stderr }: CommandContext<MintFlags>): Promise<void> {
   const { policy: file, organization, namespace, resource, operation, connection, rpc, ttl } = flags
-  const pairs = flags.metadata && readPairs(flags.metadata)
+  const pairs = flags.metadata && readPairs(flags.metadata, '--metadata KEY=VALUE')
   const metadata = connection?.map((connectionId) => ({ ...pairs, connectionId })) ?? pairs
-  const rules = { metadata, rpcReqMatch: rpc && readPairs(rpc) }
+  const rules = { metadata, rpcReqMatch: rpc && readPairs(rpc, '--rpc PATH=PATTERN') }
   const constraint = { namespaces: namespace, resources: resource, operations: operation, ...rules, ttl }
   const whole = file === undefined ? [] : [readJsonFile(file)].flat()
   const isEmpty = Object.values(constraint).every((field) => field === undefined)
@@ -62,16 +59,9 @@ async function mintToken({ flags, request, say, stderr }: CommandContext<MintFla
   say(minted, minted.token)
   if (rpc !== undefined && operation === undefined && file === undefined)
     stderr('warning: --rpc narrows calls alone: without --operation execute, the token may also change connections\n')
-  if (isGiven) {
-    const linted = await request('POST', '/tokens/lint', { body: { token: minted.token }, reads: Linted }).catch(
-      (error) => {
-        if (!(error instanceof CommandError)) throw error
-        // The token is minted all the same.
-        stderr(`The token was not looked at for mistakes: ${error.message}\n`)
-      },
-    )
-    for (const one of linted?.findings ?? []) if (uselessCodes.has(one.code)) stderr(`${findingLine(one)}\n`)
-  }
+  if (isGiven) await tellMistakes({ request, stderr }, { token: minted.token }, 'token')
   if (!isGiven && organization === undefined)
-    stderr('This token may do all that you may. --namespace, --connection, --operation and --rpc narrow one.\n')
+    stderr(
+      'This token may do all that its minter may: you can narrow one with --namespace, --connection, --operation and --rpc.\n',
+    )
 }

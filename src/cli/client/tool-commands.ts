@@ -50,6 +50,9 @@ export function addToolCommands(postern: Command, { inNamespace }: RemoteCommand
     .run(callTool)
 }
 
+/** Servers say in many ways that they wanted a text. */
+const numberHint = `A value that looks like a number is sent as one. To send it as a text: id='"7"'\n`
+
 const callHelp = `
 In a pair, postern sends a value that is JSON as JSON, and any other value as text: days=3 is a number, and id='"7"' is
 a text.`
@@ -124,6 +127,7 @@ export async function callTool(context: CommandContext, name: string, given: rea
   const path = `/connect/${pathSegment(namespace)}/${pathSegment(id)}/.tools/${pathSegment(tool)}`
   const options = { ...noConnection(namespace, id), body: argumentsIn(given), reads: ToolResult }
   const result = await context.request('POST', path, options)
+  if (result.isError === true && given.some((pair) => /=-?\d/.test(pair))) context.stderr(numberHint)
   if (context.flags.json === true) context.print(result)
   else for (const part of result.content ?? []) context.stdout(`${textOf(part)}\n`)
   return result.isError === true ? 1 : 0

@@ -7,6 +7,7 @@ import { readJsonFile } from '../json-input.ts'
 import { group } from '../options.ts'
 import { pathSegment, type RequestOptions } from './api-client.ts'
 import { type CommandContext, confirmDeletion, type RemoteCommands } from './context.ts'
+import { tellMistakes } from './policy-commands.ts'
 
 /** The fields that commands read of a view. */
 const View = Type.Object({ name: Type.String(), title: nullable(Type.String()), url: Type.String() })
@@ -22,6 +23,8 @@ export function addViewCommands(postern: Command, { inNamespace }: RemoteCommand
       const path = pathOf(await context.namespace(), name)
       const made = await context.request('PUT', path, { body, reads: View })
       context.say(made, made.url)
+      const { policy } = body as { policy?: unknown }
+      if (policy !== undefined) await tellMistakes(context, { policy }, 'view')
     })
   inNamespace(view, 'list', 'list views with their URLs').run(async (context) => {
     const path = `/namespaces/${pathSegment(await context.namespace())}/views`

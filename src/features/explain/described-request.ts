@@ -49,7 +49,10 @@ export async function lookAt(
   const isList = resource === 'namespaces' && operation === 'read' && name === undefined
   const who = subject.caller.organizationId ?? subject.caller.userId
   if (needsReach && !isList) {
-    const words = found === undefined ? `there is no namespace ${name} that ${who} reaches` : `${who} reaches ${name}`
+    // Of another namespace it is not said whether it is there.
+    const seen = context.caller.blocks.length === 0 ? '' : ', and that the credential of this request sees'
+    const missing = `there is no namespace ${name} that ${who} reaches${seen}`
+    const words = found === undefined ? missing : `${who} reaches ${name}`
     outside.push(verdictOn('reach', name && found !== undefined, words))
   }
   if (id !== undefined) {
