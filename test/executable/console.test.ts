@@ -376,7 +376,11 @@ describe.skipIf(!isHere('Chromium'))('in a browser', () => {
       return found.locator('a').first().getAttribute('href')
     }
     const message = '10.0.0.8 is not a public address: to allow it, restart postern with --allow-upstream 10.0.0.8:80'
-    expect(await first(message)).toContain('/docs/troubleshooting')
+    const taken = 'port 8787 on 127.0.0.1 is taken: stop what uses it, or choose another with --port'
+    for (const text of [message, 'The view does not allow this', taken])
+      expect([text, await first(text)]).toEqual([text, expect.stringContaining('/docs/troubleshooting')])
+    // Not a part of another word, as in "import".
+    expect(await first('port')).not.toContain('import')
     expect(await first('createToken')).toBe('/docs/api#createToken')
     await page.fill('input[type="search"]', 'zyxwvut')
     await page.waitForSelector('text=Nothing was found')

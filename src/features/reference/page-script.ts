@@ -23,19 +23,26 @@ const field = make('input', { type: 'search', placeholder: 'Search', ariaLabel: 
 const found = make('ul', { className: 'found', hidden: true })
 place.append(field, found)
 let index
-field.onfocus = () => { index ??= fetch(place.dataset.base + '/docs/index.json').then((answer) => answer.json()) }
+const wordsIn = (text) => text.toLowerCase().match(/[\\p{L}\\p{N}]+(?:[_.-]+[\\p{L}\\p{N}]+)*/gu) ?? []
+const lettersOf = (some) => some.join('').length
+// The address has the common word for a page, and somebody may write two words as one.
+const prepared = (one) => {
+  const names = wordsIn(one.title + ' ' + one.part + ' ' + one.href)
+  const head = ' ' + names.join(' ') + ' ' + names.join('')
+  return { ...one, head, all: head + ' ' + wordsIn(one.text).join(' ') }
+}
+field.onfocus = () => {
+  index ??= fetch(place.dataset.base + '/docs/index.json').then(async (answer) => (await answer.json()).map(prepared))
+}
 field.oninput = async () => {
-  const words = field.value.toLowerCase().match(/[\\p{L}\\p{N}][\\p{L}\\p{N}_.-]*/gu) ?? []
-  const lettersOf = (some) => some.join('').length
+  const words = wordsIn(field.value)
   const parts = words.length ? await index : []
-  const rank = ({ title, part, text, href }) => {
-    // The address has the common word for a page, and somebody may write two words as one.
-    const names = (title + ' ' + part + ' ' + href).toLowerCase()
-    const head = names + ' ' + names.replaceAll(' ', '')
-    const all = head + ' ' + text.toLowerCase()
-    // A message has parts that vary: most of its letters are enough, and all its words come first.
-    const had = lettersOf(words.filter((word) => all.includes(word)))
-    return had * 2 > lettersOf(words) ? had * 10 + 5 * lettersOf(words.filter((word) => head.includes(word))) : 0
+  const rank = ({ head, all }) => {
+    // A message has parts that vary: most of its letters are enough, and words in its order come first.
+    const had = lettersOf(words.filter((word) => all.includes(' ' + word)))
+    const inHead = lettersOf(words.filter((word) => head.includes(' ' + word)))
+    const inOrder = lettersOf(words.filter((word, at) => at > 0 && all.includes(' ' + words[at - 1] + ' ' + word)))
+    return had * 2 > lettersOf(words) ? had * 10 + inHead * 5 + inOrder * 10 : 0
   }
   const best = parts.map((one) => [rank(one), one]).filter(([score]) => score).sort(([a], [b]) => b - a).slice(0, 12)
   found.replaceChildren(...best.map(([, { title, part, href }]) => {
