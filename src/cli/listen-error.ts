@@ -11,7 +11,7 @@ export function listenError(error: unknown, host: string, port: number, flags: s
   return new CommandError(
     code === 'EADDRINUSE'
       ? `port ${port} on ${host} is taken: stop what uses it, or choose another with ${flags} (port 0 picks a free one)`
-      : `cannot listen on ${host}:${port}: ${why}; choose with ${flags}`,
+      : `cannot listen on ${host}:${port}: ${why}; choose another with ${flags}`,
     1,
     { cause: error },
   )

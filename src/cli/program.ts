@@ -337,7 +337,7 @@ Logs are JSON lines on stderr. On SIGINT or SIGTERM, postern finishes the reques
 on a second signal, it exits at once. SIGHUP reopens the logs and reloads fixtures that have changed.
 
 Example:
-  postern serve --data ./platform --fixtures ./fixtures --base-url https://mcp.example.com`
+  postern serve --data ./postern-data --fixtures ./fixtures --base-url https://mcp.example.com`
 
 const devHelp = `
 Examples:

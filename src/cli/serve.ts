@@ -174,7 +174,7 @@ async function endRequests(server: Bun.Server<undefined>, callLog: CallLog | und
   clearTimeout(timer)
   // Each owner's aborted calls end a few in each pass of the event loop.
   const lost = await callLog?.recorded(shutdownRecordMs)
-  if (lost) log.warn('calls ended that are not in the record of calls', { calls: lost })
+  if (lost) log.warn('calls ended, and are not in the record of calls', { calls: lost })
 }
 
 const addressesOfMachine = () =>

@@ -125,7 +125,7 @@ async function requireNamed(plan: Plan): Promise<void> {
       throw new CommandError(`${plan.file}: lacks the listing of the server ${name}: export again`)
   }
   for (const name of plan.pins.keys())
-    throw new CommandError(`${plan.file}: has the pins of ${name}, and not the connection: export again`)
+    throw new CommandError(`${plan.file}: has the pins of ${name} without the connection: export again`)
   for (const organizationId of plan.organizations) {
     if (!(await belongsToOthers(plan.store, organizationId, plan.owners.get(organizationId) ?? new Set()))) continue
     throw new CommandError(

@@ -96,7 +96,7 @@ export class AuditVerifier {
   }
 
   #changed(place: string): void {
-    this.#problems.push(`${place}: was changed, or is not of this log`)
+    this.#problems.push(`${place}: was changed, or belongs to another log`)
   }
 
   /**

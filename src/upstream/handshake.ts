@@ -64,7 +64,7 @@ const privateAuthority =
 const certificateProblems: Readonly<Record<string, string>> = {
   ERR_TLS_CERT_ALTNAME_INVALID: 'its certificate is for another name',
   CERT_HAS_EXPIRED: 'its certificate has expired',
-  EPROTO: 'it speaks no TLS there, or has no certificate for this name',
+  EPROTO: 'it does not speak TLS there, or has no certificate for this name',
   CERT_NOT_YET_VALID: 'its certificate is not valid yet',
   DEPTH_ZERO_SELF_SIGNED_CERT: privateAuthority,
   SELF_SIGNED_CERT_IN_CHAIN: privateAuthority,

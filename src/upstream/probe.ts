@@ -240,7 +240,7 @@ function limitFetch(
           if (at > 0) await nextTurn()
           const piece = chunk.subarray(at, at + probeBytesAtOnce)
           const tooMany = parts(piece)
-          if (tooMany !== undefined) return stop(`What the server sent ${tooMany}`)
+          if (tooMany !== undefined) return stop(`The server’s answer ${tooMany}`)
           controller.enqueue(piece)
         }
       },

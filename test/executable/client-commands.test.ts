@@ -190,7 +190,7 @@ test('from an empty folder to who called what', async () => {
   expect((await as('x', ['whoami'], holder)).stderr).toContain('set POSTERN_TOKEN')
   expect(await as('ada', ['namespace', 'rm', 'acme-test'])).toMatchObject({
     code: 2,
-    stderr: 'this cannot be undone: confirm it with --yes\n',
+    stderr: expect.stringMatching(/^Delete the [^?]*\? Nothing was deleted: confirm it with --yes\n$/),
   })
   await works('ada', 'namespace rm acme-test --yes')
   expect((await as('ada', ['namespace', 'rm', 'acme-prod', '--yes'])).stderr).toContain('has servers')

@@ -51,13 +51,13 @@ describe('one clear line and an exit code', () => {
     [
       'a host that is none of this machine',
       1,
-      /cannot listen on 192\.0\.2\.1:\d+: this machine has no such address; choose with --host/,
+      /cannot listen on 192\.0\.2\.1:\d+: this machine has no such address; choose another with --host/,
       () => ['serve', '--host', '192.0.2.1'],
     ],
     [
       'a host that is no address',
       1,
-      /cannot listen on nonsense\.invalid:\d+: this machine has no such address; choose with --host/,
+      /cannot listen on nonsense\.invalid:\d+: this machine has no such address; choose another with --host/,
       () => ['serve', '--host', 'nonsense.invalid'],
     ],
     [

@@ -191,7 +191,7 @@ describe('the audit log', () => {
       writeFileSync(join(place.folder, 'audit.jsonl'), `${line}\n`, { mode: 0o600 })
       const lines = await logOf(place.folder, 1)
       expect(lines.length).toBe(2)
-      expect(verify(lines)).toMatchObject({ entries: 1, problems: ['1: was changed, or is not of this log'] })
+      expect(verify(lines)).toMatchObject({ entries: 1, problems: ['1: was changed, or belongs to another log'] })
     })
   }
 

@@ -63,7 +63,7 @@ test('the pages of a server have so many values together', async () => {
   const { found } = await introspected([page('a'), page('b')])
   expect(found.introspected.tools).toHaveLength(2)
   expect(await problemOf([page('a'), page('b'), page('c')])).toBe(
-    'What the server sent has more than 50000 values in all',
+    'The server’s answer has more than 50000 values in all',
   )
 })
 

@@ -138,10 +138,10 @@ test('a greeting has few values, keys and lines', async () => {
     [{ capabilities: { experimental: { a: { b: values(2100) } } } }, 'values'],
     [{ capabilities: Object.fromEntries(values(2100).map((_, index) => [`k${index}`, 1])) }, 'keys'],
   ] as const)
-    expect((await greets(many)).found).toEqual(error(`What the server sent has more than 2000 ${what}`) as never)
+    expect((await greets(many)).found).toEqual(error(`The server’s answer has more than 2000 ${what}`) as never)
   const events = { 'content-type': 'text/event-stream' }
   const wrong = await probed(() => answer(200, 'data: {}\n\n'.repeat(1100), events))
-  expect(wrong.found).toEqual(error('What the server sent has more than 2000 lines') as never)
+  expect(wrong.found).toEqual(error('The server’s answer has more than 2000 lines') as never)
 })
 
 test('what a server says of itself is kept up to its bound', async () => {

@@ -23,7 +23,7 @@ export function addClientConfigCommand(postern: Command, { remote }: RemoteComma
     )
     .run(async ({ flags, request, stdout, stderr }: CommandContext<Flags>, endpoint: string) => {
       const [namespace = '', view, ...rest] = endpoint.split('/')
-      if (rest.length > 0) throw new CommandError(`${endpoint}: is no endpoint: write NAMESPACE or NAMESPACE/VIEW`, 2)
+      if (rest.length > 0) throw new CommandError(`${endpoint}: must be NAMESPACE or NAMESPACE/VIEW`, 2)
       const { connection } = flags
       const query = new URLSearchParams({
         ...(view !== undefined && { view }),

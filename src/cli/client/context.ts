@@ -144,7 +144,7 @@ function columns(heading: readonly string[], rows: readonly (readonly unknown[])
 /** Asks on a terminal before what cannot be undone; elsewhere `--yes` must have been given. Throws CommandError. */
 export async function confirmDeletion(question: string, { yes }: { readonly yes?: boolean }): Promise<void> {
   if (yes === true) return
-  if (!process.stdin.isTTY) throw new CommandError('this cannot be undone: confirm it with --yes', 2)
+  if (!process.stdin.isTTY) throw new CommandError(`${question} Nothing was deleted: confirm it with --yes`, 2)
   const { createInterface } = await import('node:readline/promises')
   const reader = createInterface({ input: process.stdin, output: process.stderr })
   const answer = await reader.question(`${question} [y/N] `)

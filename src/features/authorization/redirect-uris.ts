@@ -14,7 +14,7 @@ export function redirectUriProblem(uri: string, schemes: readonly string[]): str
   if (uri.includes('#')) return 'must have no fragment'
   if (username !== '' || password !== '' || /^[a-z+.-]+:\/\/[^/?]*@/i.test(uri)) return 'must have no user'
   for (const name of ['code', 'state', 'iss', 'error']) {
-    if (searchParams.has(name)) return `must have no parameter ${name} of its own`
+    if (searchParams.has(name)) return `must not have the parameter ${name}, which postern adds`
   }
   const scheme = protocol.slice(0, -1)
   // Written out: browsers also accept forms without slashes, and resolve them elsewhere.

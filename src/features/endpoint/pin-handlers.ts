@@ -60,7 +60,7 @@ async function acceptPins(deps: PinHandlerDeps, request: Request): Promise<Respo
   }
   const { tools } = await pins.change(context, connection, accepted, mayAccept) // 401, 404, 403, 429, 503
   if (!isAccepted)
-    throw conflict('A definition is another than the one with this hash: read .pins again (`postern connection pins`)') // 409
+    throw conflict('A definition has changed since this hash: read .pins again (`postern connection pins`)') // 409
   const names = Object.keys(accept)
   const { namespace, connectionId } = connection
   if (names.length > 0 || instructions !== undefined)

@@ -100,7 +100,7 @@ async function emptyScope(
   const isLeft = (name: string) => accessible.has(name) && isAllowed(name)
   const left = await allowanceOf(request).run(firstNames(named?.values ?? accessible, isLeft))
   if (named !== undefined && left.length === 0 && named.values.some(namespaceFilter(blocks)))
-    return [finding('empty-scope', named.place, `you reach none of ${named.values.join(', ')}`)]
+    return [finding('empty-scope', named.place, `you have access to none of: ${named.values.join(', ')}`)]
   if (wanted === undefined || !mayHave(blocks, 'resources', 'connections')) return []
   const narrowed = { ...context, caller: { ...caller, blocks: [...caller.blocks, ...blocks] } }
   for (const name of left) {

@@ -147,7 +147,7 @@ const mayBeCall = (method: string) => lettersIn(foldCase(method)) === lettersIn(
 
 /** Said of a number that another parser, or the client itself, may read as another one. */
 const inexactId =
-  'the number has too many digits to be told apart from its neighbours: send a string, or a smaller number'
+  'the number has too many digits to be distinguished from its neighbours: send a string, or a smaller number'
 
 /** The fields that determine what a message does. */
 const fieldsOfRpc = new Set(['jsonrpc', 'id', 'method', 'params', 'result', 'error'])

@@ -69,7 +69,7 @@ export function lintMocks({ servers, mocks, places }: MockFixtures): MockAdvice[
     const odd = Array.isArray(content) ? content.findIndex((block) => !contentTypes.has(String(block?.type))) : -1
     if (Array.isArray(content) && odd >= 0) {
       const type = JSON.stringify(content[odd]?.type)
-      say(`result.content[${odd}]`, `is a block of type ${type}; MCP knows ${[...contentTypes].join(', ')}`)
+      say(`result.content[${odd}]`, `is content of type ${type}; MCP knows ${[...contentTypes].join(', ')}`)
     } else for (const place of invalidResultPaths(result)) say(`result.${place}`, 'is not as MCP has it')
   }
   return advice

@@ -215,7 +215,7 @@ function readPageQuery(url: string) {
   for (const name of held)
     if (cursor !== undefined && query.has(name) && query.get(name) !== kept[name])
       throw invalidRequest(
-        `${name}: is another than in the request that returned the cursor: leave it out, or begin without cursor`,
+        `${name}: differs from the request that returned the cursor: leave it out, or begin without cursor`,
       )
   const given = cursor === undefined ? Object.fromEntries(held.map((name) => [name, query.get(name)])) : kept
   const { search, version, include } = given as Partial<Record<(typeof held)[number], string>>

@@ -142,7 +142,7 @@ function warningsOf(problems: readonly string[], urlBefore: string | null, { det
   const { deploymentUrl, tools, resources, prompts } = detail
   const isOthers = urlBefore !== null && urlBefore !== deploymentUrl && (tools ?? resources ?? prompts) !== null
   return isOthers && problems.length > 0
-    ? [...problems, `What is shown of it is still that of ${urlBefore}`]
+    ? [...problems, `The lists shown are still those of ${urlBefore}`]
     : [...problems]
 }
 

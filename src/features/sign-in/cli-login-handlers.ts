@@ -119,7 +119,7 @@ async function undecided({ records }: CliLoginDeps, login: string): Promise<Foun
 }
 
 function over() {
-  return invalidRequest('This login has expired, or was decided on already: run the login command again')
+  return invalidRequest('This login has expired, or was answered already: run the login command again')
 }
 
 function missing() {

@@ -120,7 +120,7 @@ async function readTokens(server: KeptServer, client: UpstreamClient, response: 
   const answer = await processRefreshTokenResponse(server, as, await withoutIdToken(response))
   // A header can carry no other characters (RFC 6750, 2.1).
   if (!/^[\x21-\x7e]+$/.test(answer.access_token)) throw new Error('its token has characters that no token has')
-  if (answer.token_type !== 'bearer') throw new Error(`its token is of the type ${answer.token_type}, not Bearer`)
+  if (answer.token_type !== 'bearer') throw new Error(`its token has the type ${answer.token_type}, not Bearer`)
   return {
     accessToken: answer.access_token,
     ...(answer.refresh_token !== undefined && { refreshToken: answer.refresh_token }),

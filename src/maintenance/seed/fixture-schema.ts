@@ -23,7 +23,9 @@ export const FixtureApiKey = closedObject({
   name: Type.Optional(ApiKeyName),
   userId: UserId,
   key: Type.String({ description: 'At least 32 characters, for development only.' }),
-  operator: Type.Optional(Type.Boolean({ description: 'Reaches everything and may mint for any organization.' })),
+  operator: Type.Optional(
+    Type.Boolean({ description: 'Has access to everything, and may mint for any organization.' }),
+  ),
 })
 
 /** A server. The nullable fields and tool descriptions may be left out; `complete.ts` sets them to null. */

@@ -68,7 +68,7 @@ export class SegmentReader {
         taken += 1
         take(segment.key(at), kind === 'keys' ? nothing : segment.value(at))
       }
-      return 'go on'
+      return 'continue'
     })
     return more
   }
@@ -97,7 +97,7 @@ export class SegmentReader {
         if (count === limit) lastKey = segment.key(start + taken - 1)
       }
       more = end - start > taken
-      return more || end < segment.count || filled - wrapBytesMax > bytesMax ? 'stop' : 'go on'
+      return more || end < segment.count || filled - wrapBytesMax > bytesMax ? 'stop' : 'continue'
     })
     if (filled - wrapBytesMax > bytesMax) return undefined
     return concatenatedIn(this.#page, wrapBytesMax, filled, { count, lastKeyIfMore: more ? lastKey : undefined })
@@ -115,7 +115,7 @@ export class SegmentReader {
   }
 
   /** Calls `visit` for each segment, from the one that may hold `key`, until it returns 'stop'. */
-  #eachFrom(key: Key, visit: (segment: Segment) => 'go on' | 'stop'): void {
+  #eachFrom(key: Key, visit: (segment: Segment) => 'continue' | 'stop'): void {
     const steps = this.#segments.getRange({ start: key })[Symbol.iterator]()
     while (steps.next().done !== true) {
       if (this.#current !== undefined && visit(this.#current) === 'stop') {

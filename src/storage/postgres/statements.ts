@@ -54,7 +54,7 @@ export function createStatements(primary: PrimaryWatch, wantsStandby: boolean, c
       const since = clock.monotonic()
       // Half of the time is left for the statement: one that is sent too late costs as much, and answers nobody.
       if (!(await largeReads.take(since + storeReadMs / 2)))
-        throw new StoreError('unavailable', 'too many reads wait: try again')
+        throw new StoreError('unavailable', 'too many reads are waiting: try again')
       try {
         return await read<Row>(statement, values, since)
       } finally {

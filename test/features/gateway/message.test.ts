@@ -76,7 +76,7 @@ describe('a message', () => {
     [
       'an id that parsers read differently',
       '{"jsonrpc":"2.0","id":12345678901234567890,"method":"ping"}',
-      'id: the number has too many digits to be told apart from its neighbours: send a string, or a smaller number',
+      'id: the number has too many digits to be distinguished from its neighbours: send a string, or a smaller number',
       null,
     ],
     [

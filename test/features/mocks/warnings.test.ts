@@ -71,7 +71,7 @@ const rows: [what: string, tool: object, result: object | undefined, advice: str
     'content of a kind of its own',
     { inputSchema: plain },
     { content: [{ type: 'txt' }] },
-    'mocks[0].result.content[0] (n/s/t): is a block of type "txt"',
+    'mocks[0].result.content[0] (n/s/t): is content of type "txt"',
   ],
   [
     'content that lacks what its kind has',

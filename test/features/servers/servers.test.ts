@@ -368,7 +368,7 @@ describe('a server', () => {
   })
 
   test.each([
-    ['too deep', `${'{"a":'.repeat(70)}1${'}'.repeat(70)}`, 'What the server sent is nested deeper than 64'],
+    ['too deep', `${'{"a":'.repeat(70)}1${'}'.repeat(70)}`, 'The server’s answer is nested deeper than 64'],
     ['deeper than is kept', `${'{"a":'.repeat(40)}1${'}'.repeat(40)}`, "The server's tools are wrong"],
     ['of too many keys', `{${Array.from({ length: 20_001 }, (_, i) => `"k${i}":1`)}}`, 'has more than 20000 keys'],
     ['of too many values', `[${'1,'.repeat(30_001)}1]`, 'has more than 30000 values'],
@@ -388,7 +388,7 @@ describe('a server', () => {
     const moved = await ada('PUT /servers/lab-one/thing', { mcpUrl: 'https://down.example.com/mcp' })
     expect(moved.body.warnings).toEqual([
       'The server could not be reached: nobody is there',
-      `What is shown of it is still that of ${url}`,
+      `The lists shown are still those of ${url}`,
     ])
   })
 
