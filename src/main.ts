@@ -58,7 +58,15 @@ function requireCommandFirst(argv: readonly string[], { commands, options }: Com
   if (options.some(({ short, long }) => short === name || long === name)) return
   const command = argv.find((word) => commands.some((one) => one.name() === word))
   if (command === undefined) return
-  throw new CommandError(`flags come after the command: \`postern ${command} ${flag} …\``, 2)
+  const names: string[] = []
+  let among = commands
+  for (const word of argv.slice(argv.indexOf(command))) {
+    const found = among.find((one) => one.name() === word)
+    if (found === undefined) break
+    names.push(word)
+    among = found.commands
+  }
+  throw new CommandError(`flags come after the command: \`postern ${names.join(' ')} ${flag} …\``, 2)
 }
 
 /** Throws CommandError where `serve` and `server`, a letter apart, were probably taken for each other. */

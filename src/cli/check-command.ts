@@ -19,6 +19,28 @@ export async function check(
   { strict = false }: { readonly strict?: boolean },
   { stdout, stderr }: Terminal,
 ): Promise<Fixtures> {
+  const { fixtures, files, wrong, warnings } = await adviceOn(folders)
+  if (wrong.length > 0 || (strict && warnings.length > 0)) {
+    const lines = strict ? [...wrong, ...warnings] : wrong
+    if (!strict) stderr(warningLines(warnings))
+    throw new CommandError(
+      `${lines.join('\n')}\n${countText(lines.length, 'problem')}: the fixtures can be loaded, but these should be fixed`,
+    )
+  }
+  stderr(warningLines(warnings))
+  const { organizations, namespaces, apiKeys, servers, connections, mocks } = fixtures
+  const counts = Object.entries({ organizations, namespaces, apiKeys, servers, connections, mocks })
+    .filter(([, { length }]) => length > 0)
+    .map(([kind, { length }]) => countText(length, kind.replace(/s$/, '')))
+  stdout(`Fine: ${countText(files, 'file')} with ${counts.join(', ') || 'nothing in it'}\n`)
+  return fixtures
+}
+
+/**
+ * Fixtures that can be loaded, with lines about what does not work, and what is probably a mistake. Throws CommandError
+ * for others.
+ */
+export async function adviceOn(folders: readonly string[]) {
   const files = findFixtureFiles(folders)
   const sources = files.map(sourceFile)
   const { fixtures, problems } = await readFixtures(sources)
@@ -27,33 +49,17 @@ export async function check(
   const { lintMocks } = await import('../features/mocks/warnings.ts')
   const { fixtureWarnings, looksIgnored } = await import('../maintenance/seed/fixture-warnings.ts')
   const advice = lintMocks(fixtures)
-  const wrong = advice.filter(({ isWrong }) => isWrong).map(({ line }) => line)
+  const ofMocks = (wanted: boolean) => advice.filter(({ isWrong }) => isWrong === wanted).map(({ line }) => line)
   const neighbours = folders.flatMap((folder) => readdirSync(folder).map((name) => join(folder, name)))
-  const warnings = [
-    ...neighbours
-      .filter(looksIgnored)
-      .map((file) => `${file}: is not read: fixtures are *.json files, and not in subfolders`),
-    ...fixtureWarnings(sources).map(fixtureProblemLine),
-    ...advice.filter(({ isWrong }) => !isWrong).map(({ line }) => line),
-  ]
-  if (wrong.length > 0 || (strict && warnings.length > 0)) {
-    const lines = strict ? [...wrong, ...warnings] : wrong
-    if (!strict) stderr(warningLines(warnings))
-    throw new CommandError(
-      `${lines.map(oneLine).join('\n')}\n${countText(lines.length, 'problem')}: the fixtures can be loaded, but these should be fixed`,
-    )
-  }
-  stderr(warningLines(warnings))
-  const { organizations, namespaces, apiKeys, servers, connections, mocks } = fixtures
-  const counts = Object.entries({ organizations, namespaces, apiKeys, servers, connections, mocks })
-    .filter(([, { length }]) => length > 0)
-    .map(([kind, { length }]) => countText(length, kind.replace(/s$/, '')))
-  stdout(`Fine: ${countText(files.length, 'file')} with ${counts.join(', ') || 'nothing in it'}\n`)
-  return fixtures
+  const ignored = neighbours
+    .filter(looksIgnored)
+    .map((file) => `${file}: is not read: fixtures are *.json files, and not in subfolders`)
+  const warnings = [...ignored, ...fixtureWarnings(sources).map(fixtureProblemLine), ...ofMocks(false)].map(oneLine)
+  return { fixtures, files: files.length, wrong: ofMocks(true).map(oneLine), warnings }
 }
 
 function warningLines(warnings: readonly string[]): string {
-  return warnings.map((line) => `warning: ${oneLine(line)}\n`).join('')
+  return warnings.map((line) => `warning: ${line}\n`).join('')
 }
 
 /** The problems, one a line, and their number. Control characters are escaped: fixtures may be someone else's. */

@@ -3,7 +3,9 @@
 import { watch } from 'node:fs'
 import { sampleSources } from '../maintenance/seed/sample.ts'
 import { findFixtureFiles, sourceFile } from '../maintenance/seed/source-files.ts'
+import type { Log } from '../ops/log.ts'
 import { readAllowedUpstream } from '../upstream/addresses.ts'
+import { adviceOn } from './check-command.ts'
 import type { ServeConfig } from './config.ts'
 import { greeting } from './greeting.ts'
 import { type Running, sampleFixtures, start, trafficOf } from './serve.ts'
@@ -37,6 +39,7 @@ export async function dev(config: ServeConfig, terminal: Terminal): Promise<void
     hangUp.work = () => running.reload(config.fixtures)
     using watchers = new DisposableStack()
     if (own) reloadOnChange(running, config.fixtures, watchers)
+    if (own) await advise(running.log, config.fixtures)
     const asked = stopSignal()
     terminal.stdout(`postern listening on ${running.url}\n${lines}`)
     await asked
@@ -52,12 +55,23 @@ const nothingKept = 'The store is temporary: it is deleted when you stop postern
 
 const loopback = ['127.0.0.0/8', '::1', 'localhost'].flatMap((text) => readAllowedUpstream(text) ?? [])
 
+/** Logs the advice of `postern check` on fixtures that were loaded. The log says already why others were not. */
+async function advise(log: Log, folders: readonly string[]): Promise<void> {
+  const { wrong, warnings } = await adviceOn(folders).catch(() => ({ wrong: [], warnings: [] }))
+  const lines = [...wrong, ...warnings]
+  if (lines.length > 0) log.warn('the fixtures have mistakes: see postern check', { problems: lines.join('\n') })
+}
+
 /** Reloads all folders when a file in one of them changes, until `watchers` is disposed. */
 function reloadOnChange(running: Running, folders: readonly string[], watchers: DisposableStack): void {
   let timer: ReturnType<typeof setTimeout> | undefined
+  const reload = async () => {
+    await running.reload(folders)
+    await advise(running.log, folders)
+  }
   const changed = () => {
     clearTimeout(timer)
-    timer = setTimeout(() => void running.reload(folders), settleMs)
+    timer = setTimeout(() => void reload(), settleMs)
   }
   watchers.defer(() => clearTimeout(timer))
   for (const folder of folders) watchers.adopt(watch(folder, changed), (watcher) => watcher.close())

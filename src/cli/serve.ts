@@ -328,6 +328,7 @@ const isWildcard = (host: string) => host === '0.0.0.0' || host === '::'
 
 /** Serves until a signal. */
 export async function serve(config: ServeConfig, dataPath: string, terminal: Terminal): Promise<void> {
+  if (config.hasSampleTraffic && config.fixtures.length === 0) throw noSample()
   const hangUp = ignoredHangUp()
   const running = await start(config, dataPath, terminal)
   if (running.operatorKey !== undefined)
@@ -368,8 +369,11 @@ export async function sampleFixtures(): Promise<Fixtures> {
 export async function trafficOf(config: ServeConfig, running: Running, sample: Fixtures | undefined) {
   if (!config.hasSampleTraffic) return undefined
   if (sample !== undefined) return startSampleTraffic(running.url, sample, running.log)
-  throw new CommandError('--sample-traffic needs the sample company: add --fixtures fixtures, or leave it out')
+  throw noSample()
 }
+
+const noSample = () =>
+  new CommandError('--sample-traffic needs the sample company: add --fixtures fixtures, or leave it out')
 
 /** On stdout and not in the log: logs are kept and shipped, and this key may access everything. */
 function operatorKeyBlock(key: string, url: string): string {

@@ -143,7 +143,8 @@ async function copyBetween(
     const hasPassword = /^[^/]*\/\/[^/@]*:[^/@]*@/.test(url)
     const password = storePasswordFile === undefined || hasPassword ? {} : { storePasswordFile }
     const place = readDatabase(url, { instanceSecretFile, ...password }, '')
-    if ('problem' in place) throw new CommandError(`${flag} ${place.problem}`, 2)
+    const wrong = 'problem' in place && place.flag === '--store' ? flag : '--store-password-file'
+    if ('problem' in place) throw new CommandError(`${wrong}: ${place.problem}`, 2)
     return place
   }
   let read: Scan
@@ -177,6 +178,6 @@ function takeSecret(from: string, folder: string): void {
   const isThere = existsSync(file)
   if (readOrCreate(file, () => secret) === secret) return
   throw new CommandError(
-    `${file} is ${isThere ? 'of another store' : 'not what was written'}: name a new folder with --to`,
+    `${file} ${isThere ? 'belongs to another store' : 'is not what was written'}: name a new folder with --to`,
   )
 }

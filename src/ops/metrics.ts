@@ -61,30 +61,37 @@ export function createMetrics(store: Store, pageCache: PageCache) {
     upstreamResponded: (outcome: string, seconds: number) =>
       upstream.observe({ outcome: upstreamOutcome(outcome) }, seconds),
   }
-  const readGauges = gaugesOf(registers, store, pageCache)
+  const readValues = readValuesOf(registers, store, pageCache)
   return {
     observer,
     /** The text of `/metrics`. */
     async text() {
-      await readGauges()
+      await readValues()
       return registry.metrics()
     },
     contentType: registry.contentType,
   }
 }
 
-/** The gauges. Returns the function that reads their values. */
-function gaugesOf(registers: Registry[], store: Store, pageCache: PageCache): () => Promise<void> {
+/** Sets what is counted elsewhere. */
+function count(counter: Counter, value: number): void {
+  counter.reset()
+  counter.inc(value)
+}
+
+/** Values that are read when somebody asks. Returns the function that reads them. */
+function readValuesOf(registers: Registry[], store: Store, pageCache: PageCache): () => Promise<void> {
   const gauge = (name: string, help: string) => new Gauge({ name, help, registers })
   const ready = gauge('postern_store_ready', 'Whether the store works: 1, or 0')
   const bytes = gauge('postern_store_bytes', 'Size of the store on disk')
   const help = 'Whether what is acknowledged is on another machine too: 1, or 0'
   const replicated = gauge('postern_store_replicated', help)
   const offset = gauge('postern_clock_offset_seconds', "How far the store's clock is ahead of this machine's")
-  const hits = gauge('postern_page_cache_hits_total', 'List pages that were answered ready')
-  const misses = gauge('postern_page_cache_misses_total', 'List pages that were made')
+  const counter = (name: string, help: string) => new Counter({ name, help, registers })
+  const hits = counter('postern_page_cache_hits_total', 'List pages that were answered ready')
+  const misses = counter('postern_page_cache_misses_total', 'List pages that were made')
   const memory = gauge('process_resident_memory_bytes', 'Resident memory')
-  const processor = gauge('process_cpu_seconds_total', 'Processor time, user and system')
+  const processor = counter('process_cpu_seconds_total', 'Processor time, user and system')
   return async () => {
     try {
       const found = await store.health()
@@ -97,11 +104,11 @@ function gaugesOf(registers: Registry[], store: Store, pageCache: PageCache): ()
       ready.set(0)
     }
     const pages = pageCache()
-    hits.set(pages.hits)
-    misses.set(pages.misses)
+    count(hits, pages.hits)
+    count(misses, pages.misses)
     memory.set(process.memoryUsage.rss())
     const { user, system } = process.cpuUsage()
-    processor.set((user + system) / 1e6)
+    count(processor, (user + system) / 1e6)
   }
 }
 

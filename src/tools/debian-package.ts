@@ -77,7 +77,7 @@ set -e
 if [ "$1" = configure ]; then
   getent passwd postern >/dev/null || adduser --quiet --system --group --no-create-home --home /var/lib/postern postern
   install -d -m 700 -o postern -g postern /var/lib/postern
-  chgrp postern /etc/postern/environment
+  if [ -e /etc/postern/environment ]; then chgrp postern /etc/postern/environment; fi
   if ${isSystemd}; then
     systemctl daemon-reload
     if [ -z "$2" ]; then systemctl enable postern; fi

@@ -18,6 +18,7 @@ describe('the command line', () => {
     for (const [args, line] of [
       [['--data', 'x', 'serve'], 'flags come after the command: `postern serve --data …`\n'],
       [['--port=1', 'dev'], 'flags come after the command: `postern dev --port=1 …`\n'],
+      [['--url', 'x', 'token', 'mint'], 'flags come after the command: `postern token mint --url …`\n'],
     ] as const) {
       expect(await run(place, args)).toEqual({ code: 2, stdout: '', stderr: line })
     }

@@ -292,7 +292,8 @@ export function unreachableText(url: string, reason: string): string {
       : 'name the file of its authority with SSL_CERT_FILE'
     return `the certificate of ${url} is not trusted here (${reason}): ${way}`
   }
-  if (reason === 'ENOTFOUND') return `cannot reach ${url} (${reason}): the name is unknown, check the URL`
+  if (reason === 'ENOTFOUND' || reason === 'EAI_AGAIN')
+    return `cannot reach ${url} (${reason}): the name has no address here: check the URL, or write the name into /etc/hosts`
   if (reason === 'EPROTO')
     return `cannot reach ${url} (${reason}): there is no TLS, or the proxy there has no certificate for this name`
   return `cannot reach ${url} (${reason}): does \`postern serve\` run there?`

@@ -25,7 +25,7 @@ export function addLoginCommands(postern: Command, { remote }: RemoteCommands, t
     async ({ url, request, show }) => {
       const me = await request('GET', '/me', { reads: Me })
       const rows = [
-        ['base URL', url],
+        ['logged in to', url],
         ['user', me.userId + (me.operator ? ', an operator' : '')],
         ['key', [me.key.id, me.key.name].filter((part) => part !== null).join(' ')],
         ...(me.token === null ? [] : [['token', `${me.token.jti}, until ${me.token.expiresAt}`]]),
