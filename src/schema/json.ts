@@ -99,7 +99,7 @@ export function readJson(text: string, bounds: JsonBounds): JsonResult {
   return drained(parsingText(text, bounds))
 }
 
-function* parsingText(
+export function* parsingText(
   text: string,
   {
     depthMax,

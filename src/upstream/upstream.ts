@@ -58,7 +58,7 @@ export interface UpstreamResponse {
   readonly headers: Readonly<Record<string, string | undefined>>
   /**
    * A ReadableStream for a 2xx event stream; any other body whole, up to `upstreamResponseBytesMax`. Undefined if it is
-   * empty or would not be used: for 3xx, 401, 5xx and compressed responses.
+   * empty or would not be used: for 3xx, 401, 5xx and compressed responses, and for bytes that are not UTF-8.
    */
   readonly body: Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array> | undefined
 }

@@ -273,6 +273,20 @@ describe('a server', () => {
     })
   }
 
+  test('that sends bytes which are no text has sent no body', async () => {
+    using server = Bun.serve({
+      port: 0,
+      hostname: '127.0.0.1',
+      fetch: ({ url }) => new Response(Buffer.from([0x7b, url.endsWith('/text') ? 0x7d : 0xff, 0x7d])),
+    })
+    const bodyOf = async (path: string) => {
+      const url = `http://127.0.0.1:${server.port}/${path}`
+      return (await upstreamIn(allow).send({ holder, url, headers: {}, timeoutMs: 60_000 })).body
+    }
+    expect(await bodyOf('text')).toHaveLength(3)
+    expect(await bodyOf('other')).toBeUndefined()
+  })
+
   test('that redirects is not followed, wherever to', async () => {
     for (const status of [301, 302, 303, 307, 308]) {
       rawSays = [`HTTP/1.1 ${status} Moved\r\nlocation: http://127.0.0.1:${target.port}/\r\ncontent-length: 0\r\n\r\n`]

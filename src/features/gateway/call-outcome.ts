@@ -6,23 +6,20 @@ import { inSlices, type Work } from '../../fairness/turns.ts'
 import { mediaType } from '../../http/body.ts'
 import { eventBytesAtOnce } from '../../limits.ts'
 import { nextTurn } from '../../next-turn.ts'
-import { parseForeign, reading } from '../../schema/json.ts'
-import { drained } from '../../schema/steps.ts'
-import { asBuffer } from '../../storage/bytes.ts'
+import { parseForeign } from '../../schema/json.ts'
+import { asBuffer, textOf } from '../../storage/bytes.ts'
 import { OutcomeSearch, type Stated } from './outcome-search.ts'
 import { openSink } from './relayed-stream.ts'
 
 /**
- * Bytes of an answer that are parsed for its outcome; beyond, that would hold up others. Past it: they are searched
- * for it.
+ * Bytes of an answer that is parsed for its outcome: most are so small, and take 0.2 ms at most. Past it: it is searched,
+ * which waits for nothing of its owner. A server could otherwise let calls end that nobody records before a stop.
  */
-const callOutcomeBytesMax = 256 * 1024
+const parsedBytesMax = 4096
 /**
- * The same of an answer that is parsed at once: most are so small, and take 0.2 ms at most. Past it: it is parsed in
- * the time of its owner, or searched.
+ * Bytes of an event that are kept: thousands of streams may have one that is not complete. Past it: they are searched as
+ * they arrive.
  */
-const parsedAtOnceBytesMax = 4096
-/** The same of an event: thousands of streams may have one that is not complete. Past it: it is searched. */
 const eventOutcomeBytesMax = 64 * 1024
 
 /** Milliseconds for a megabyte that is searched. Counted against `ownerTimeShare`. Past it: the owner waits. */
@@ -47,12 +44,12 @@ export const unanswered: Stated = { outcome: 'upstream_error' }
 
 const ok: Stated = { outcome: 'ok' }
 
-/** Parses, and counts what is searched, in the time of its owner. */
-type Parser = Pick<Allowance, 'parse' | 'spend'>
+/** Counts what is searched in the time of its owner. */
+type Spender = Pick<Allowance, 'spend'>
 
 /** Reads the answer to the request with this id. Other messages of an event stream say nothing about it. */
-export function createOutcomeReader(id: RpcId, contentType: string | null, parser: Parser): OutcomeReader {
-  return mediaType(contentType) === 'text/event-stream' ? new EventsReader(id, parser) : ofWhole(id, parser)
+export function createOutcomeReader(id: RpcId, contentType: string | null, owner: Spender): OutcomeReader {
+  return mediaType(contentType) === 'text/event-stream' ? new EventsReader(id, owner) : ofWhole(id, owner)
 }
 
 /**
@@ -62,7 +59,7 @@ export function createOutcomeReader(id: RpcId, contentType: string | null, parse
  */
 class EventsReader implements OutcomeReader {
   readonly #id: RpcId
-  readonly #parser: Parser
+  readonly #owner: Spender
   #found: Stated | undefined
   /** The line that is not complete. */
   readonly #line = openSink()
@@ -77,9 +74,9 @@ class EventsReader implements OutcomeReader {
   /** Of a line that is searched in parts. */
   #isData = false
 
-  constructor(id: RpcId, parser: Parser) {
+  constructor(id: RpcId, owner: Spender) {
     this.#id = id
-    this.#parser = parser
+    this.#owner = owner
   }
 
   async add(piece: Uint8Array): Promise<void> {
@@ -151,7 +148,7 @@ class EventsReader implements OutcomeReader {
     const isMessage = this.#type === '' || this.#type === 'message'
     if (isMessage && this.#large !== undefined) this.#found ??= this.#large.stated(this.#id)
     else if (isMessage && this.#data.length > 0)
-      this.#found ??= await statedInEvent(this.#parser, this.#data.join('\n'), this.#id)
+      this.#found ??= await statedInEvent(this.#owner, this.#data.join('\n'), this.#id)
     this.#data = []
     this.#bytes = 0
     this.#large = undefined
@@ -161,7 +158,7 @@ class EventsReader implements OutcomeReader {
   #search(part: Uint8Array, isBeginning: boolean): void {
     if (isBeginning) this.#isData = asBuffer(part).subarray(0, 5).equals(dataName)
     if (!this.#isData) return
-    this.#parser.spend((part.length / 2 ** 20) * searchMsPerMegabyte)
+    this.#owner.spend((part.length / 2 ** 20) * searchMsPerMegabyte)
     this.#large?.add(isBeginning ? part.subarray(5) : part)
   }
 }
@@ -170,46 +167,30 @@ const [dataName, typeName] = [Buffer.from('data:'), Buffer.from('event:')]
 const lineFeed = 0x0a
 const carriageReturn = 0x0d
 
-function ofWhole(id: RpcId, parser: Parser): OutcomeReader {
-  const beginning = openSink()
-  let bytes = 0
-  let large: OutcomeSearch | undefined
+function ofWhole(id: RpcId, owner: Spender): OutcomeReader {
+  const search = new OutcomeSearch()
   return {
     async add(piece) {
-      bytes += piece.length
-      if (bytes <= callOutcomeBytesMax) return beginning.write(piece)
-      parser.spend((piece.length / 2 ** 20) * searchMsPerMegabyte)
-      large ??= searchOf([beginning.flush()])
-      large.add(piece)
+      owner.spend((piece.length / 2 ** 20) * searchMsPerMegabyte)
+      search.add(piece)
     },
     found: () => undefined,
-    stated: async () =>
-      large === undefined ? statedIn(parser, beginning.flush(), id) : (large.stated(id) ?? unanswered),
+    stated: async () => search.stated(id) ?? unanswered,
   }
 }
 
-/**
- * The outcome that a JSON-RPC response to the request with this id states. A large one is parsed only where it may be
- * an error, whose code is recorded, and searched otherwise, which takes less.
- */
-export async function statedIn(parser: Parser, body: Uint8Array | string, id: RpcId): Promise<Stated> {
-  const bytes = typeof body === 'string' ? Buffer.from(body) : asBuffer(body)
-  const isSmall = bytes.length <= parsedAtOnceBytesMax
-  const isParsed = isSmall || bytes.includes('"error"') || bytes.includes(escaped)
-  if (!isParsed || bytes.length > callOutcomeBytesMax) return (await searched(parser, bytes, id)) ?? unanswered
-  return (await statedInMessage(isSmall ? atOnce : parser, bytes.toString(), id)) ?? unanswered
+/** The outcome that a JSON-RPC response to the request with this id states. */
+export async function statedIn(owner: Spender, body: Uint8Array | string, id: RpcId): Promise<Stated> {
+  return (await statedInMessage(owner, body, id)) ?? unanswered
 }
-
-/** Without counting: so little takes no time to speak of. */
-const atOnce: Parser = { parse: (_, work) => drained(work), spend: () => {} }
 
 /** A JSON name may have escapes; those of ASCII letters all begin so. */
 const escaped = '\\u00'
 
 /** Most events before the answer are notifications, and need not be parsed. */
-async function statedInEvent(parser: Parser, text: string, id: RpcId): Promise<Stated | undefined> {
+async function statedInEvent(owner: Spender, text: string, id: RpcId): Promise<Stated | undefined> {
   const mayBeAnswer = text.includes('"result"') || text.includes('"error"') || text.includes(escaped)
-  return mayBeAnswer ? statedInMessage(parser, text, id) : undefined
+  return mayBeAnswer ? statedInMessage(owner, text, id) : undefined
 }
 
 /** A parsed text that may be a JSON-RPC response. */
@@ -220,20 +201,15 @@ interface Received {
   readonly result?: { readonly isError?: unknown } | null
 }
 
-/**
- * Undefined for text that is not a JSON-RPC response, or not one to this request. Where its owner has no memory for it,
- * it is searched: every call that was executed is recorded.
- */
-async function statedInMessage(parser: Parser, text: string, id: RpcId): Promise<Stated | undefined> {
+/** Undefined for text that is not a JSON-RPC response, or not one to this request. */
+async function statedInMessage(owner: Spender, text: Uint8Array | string, id: RpcId): Promise<Stated | undefined> {
+  if (text.length > parsedBytesMax)
+    return searched(owner, asBuffer(typeof text === 'string' ? Buffer.from(text) : text), id)
   let message: Received | null
   try {
-    const { length } = text
-    message = await parser.parse(
-      length,
-      reading(length, () => parseForeign(text) as Received | null),
-    )
-  } catch (error) {
-    return error instanceof SyntaxError ? undefined : searched(parser, Buffer.from(text), id)
+    message = parseForeign(typeof text === 'string' ? text : textOf(text)) as Received | null
+  } catch {
+    return undefined
   }
   if (typeof message !== 'object' || message === null) return undefined
   const { error, result, method } = message
@@ -267,8 +243,8 @@ function searchOf(beginnings: readonly (string | Uint8Array)[]): OutcomeSearch {
 }
 
 /** The outcome that a large text states. In slices, and not in turns of its owner, where it could be refused. */
-function searched(parser: Parser, bytes: Buffer, id: RpcId): Promise<Stated | undefined> {
-  parser.spend((bytes.length / 2 ** 20) * searchMsPerMegabyte)
+function searched(owner: Spender, bytes: Buffer, id: RpcId): Promise<Stated | undefined> {
+  owner.spend((bytes.length / 2 ** 20) * searchMsPerMegabyte)
   return inSlices(searching(bytes, id))
 }
 

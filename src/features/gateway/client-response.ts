@@ -7,11 +7,11 @@ import { rpcErrorText } from '../../http/error-response.ts'
 import { eventStream, noStoreJson, streamInPieces } from '../../http/respond.ts'
 import { responseInOnePieceBytesMax } from '../../limits.ts'
 import { notMcp } from '../../model/mcp.ts'
-import { asBuffer } from '../../storage/bytes.ts'
+import { asBuffer, textOf } from '../../storage/bytes.ts'
 import type { UpstreamResponse } from '../../upstream/upstream.ts'
 import { parsingResponse } from './filter-tools.ts'
 import { discardBody } from './platform-session.ts'
-import { errorsAsMessages, messageEvent, relayStream } from './relayed-stream.ts'
+import { errorsAsMessages, messageEvent, type Rewrite, relayStream } from './relayed-stream.ts'
 import { wantedScope } from './send-with-credentials.ts'
 import { howToOpen, sessionExpired, tooMany, type UpstreamCall, unusableUpstream } from './upstream-call.ts'
 
@@ -81,10 +81,26 @@ function usableResponse(
   // An array of messages is not a valid response to a single request.
   if (!startsAsObject(bytes)) throw unusableUpstream(notMcp, message)
   if (call.rewrite === undefined) return sendWhole(asBuffer(bytes), call, options)
-  const rewritten = call.rewrite(asBuffer(bytes).toString()).catch((error) => {
+  return rewriteWhole(call.rewrite, bytes, call).then((text) => sendWhole(Buffer.from(text), call, options))
+}
+
+/** Bytes of a response whose text is not counted while it is rewritten: most have fewer. Past it: it counts. */
+const uncountedTextBytesMax = 64 * 1024
+/** Bytes of memory of a text for each byte of a response. */
+const textMemoryFactor = 2
+
+/** Rewrites a response. Its text may wait long for the time of its owner. Throws PlatformError. */
+async function rewriteWhole(rewrite: Rewrite, bytes: Uint8Array, call: UpstreamCall): Promise<string> {
+  const { allowance, message } = call
+  const isLarge = bytes.length > uncountedTextBytesMax
+  const letGo = isLarge ? allowance.takeAnswer(bytes.length * textMemoryFactor) : undefined // 429
+  try {
+    return await rewrite(textOf(bytes))
+  } catch (error) {
     throw error instanceof SyntaxError ? unusableUpstream(notMcp, message) : error
-  })
-  return rewritten.then((text) => sendWhole(Buffer.from(text), call, options))
+  } finally {
+    letGo?.()
+  }
 }
 
 function authorizationRequired(call: UpstreamCall) {

@@ -56,11 +56,14 @@ export function* filterTools(
 export function* parsingResponse(text: string, parse = parsingWithin): Generator<number, unknown> {
   const read = text.length > parsedResponseCharsMax ? undefined : yield* parse(text, parsedResponseBounds)
   if (read !== undefined) return read.value
-  throw new PlatformError(
+  throw tooLargeToParse()
+}
+
+export const tooLargeToParse = () =>
+  new PlatformError(
     'upstream_error',
     'The MCP server’s response is too large or too deeply nested to be filtered: use a token without rpcReqMatch, or let the server list fewer tools',
   )
-}
 
 const parsedResponseBounds = {
   keysMax: parsedResponseKeysMax,

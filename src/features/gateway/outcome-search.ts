@@ -18,6 +18,12 @@ const textBytesMax = 6 * rpcIdCharsMax
 const [quote, backslash, colon, comma] = Buffer.from('"\\:,')
 const [openBrace, openBracket, closeBrace, closeBracket] = Buffer.from('{[}]')
 
+/** The id of a message, or the code of its error, while it is read. */
+interface Taking {
+  readonly name: 'id' | 'code'
+  readonly kind: 'text' | 'number'
+}
+
 /**
  * Reads JSON as far as it needs to know the members of a message and of its result: the ends of strings, and the depth.
  * A name deeper within a result, or in a text, is none of these. Bytes that are not JSON mean nothing.
@@ -35,11 +41,10 @@ export class OutcomeSearch {
   #length = 0
   /** The member of the message that is being read. */
   #member = ''
-  /** The member of the message whose value begins next, or `isError` of the result. */
+  /** The member of the message whose value begins next, `isError` of the result, or `code` of the error. */
   #awaited = ''
-  /** The kind of value that the id is, while it is read. */
-  #idKind: 'text' | 'number' | undefined
-  #id = ''
+  #taking: Taking | undefined
+  readonly #taken = { id: '', code: '' }
   #hasMethod = false
   #hasResult = false
   #hasError = false
@@ -57,9 +62,11 @@ export class OutcomeSearch {
   stated(id: RpcId): Stated | undefined {
     if (this.#depth !== 0 || this.#isBroken || this.#hasMethod) return undefined
     // A server that could not read the id sends none with its error.
-    const isOurs = id === null || this.#id === String(id) || (this.#hasError && ['', 'null'].includes(this.#id))
+    const taken = this.#taken
+    const isOurs = id === null || taken.id === String(id) || (this.#hasError && ['', 'null'].includes(taken.id))
     if (!isOurs) return undefined
-    if (this.#hasError) return { outcome: 'rpc_error' }
+    const code = taken.code === '' ? Number.NaN : Number(taken.code)
+    if (this.#hasError) return { outcome: 'rpc_error', ...(!Number.isNaN(code) && { code }) }
     if (!this.#hasResult) return undefined
     return { outcome: this.#isToolError ? 'tool_error' : 'ok' }
   }
@@ -70,7 +77,7 @@ export class OutcomeSearch {
       const byte = buffer[at] as number
       if (!this.#isEscaped && byte === quote) {
         this.#isInString = false
-        if (this.#idKind === 'text') this.#endId()
+        if (this.#taking?.kind === 'text') this.#endTaking(this.#taking)
         return at
       }
       this.#isEscaped = !this.#isEscaped && byte === backslash
@@ -88,15 +95,15 @@ export class OutcomeSearch {
     return this.#length > textBytesMax ? '' : textIn(this.#string.subarray(0, this.#length))
   }
 
-  #endId(): void {
-    this.#id = this.#text()
-    this.#idKind = undefined
+  #endTaking({ name }: Taking): void {
+    this.#taken[name] = this.#text()
+    this.#taking = undefined
   }
 
   #readOutside(byte: number): void {
     const isEnd = byte <= 0x20 || byte === comma || byte === closeBrace
-    if (this.#idKind === 'number' && isEnd) this.#endId()
-    else if (this.#idKind === 'number') this.#keep(byte)
+    if (this.#taking?.kind === 'number' && isEnd) this.#endTaking(this.#taking)
+    else if (this.#taking?.kind === 'number') this.#keep(byte)
     if (byte <= 0x20) return
     if (this.#depth === 0) [this.#isBroken, this.#hasBegun] = [this.#hasBegun, true]
     if (this.#awaited !== '' && byte !== colon) this.#readValue(byte)
@@ -111,28 +118,32 @@ export class OutcomeSearch {
     if (this.#depth === 1) {
       this.#member = this.#text()
       this.#awaited = ['id', 'method', 'error', 'result'].includes(this.#member) ? this.#member : ''
-    } else if (this.#depth === 2 && this.#member === 'result')
-      this.#awaited = this.#text() === 'isError' ? 'isError' : ''
+    } else if (this.#depth === 2 && (this.#member === 'result' || this.#member === 'error')) {
+      const wanted = this.#member === 'result' ? 'isError' : 'code'
+      this.#awaited = this.#text() === wanted ? wanted : ''
+    }
   }
 
   #readValue(firstByte: number): void {
     const awaited = this.#awaited
     this.#awaited = ''
-    if (awaited === 'id') this.#readId(firstByte)
+    if (awaited === 'id' || awaited === 'code') this.#take(awaited, firstByte)
     else if (awaited === 'method') this.#hasMethod = true
     // `null` and `true`, which no other value begins like.
-    else if (awaited === 'error') this.#hasError = firstByte !== 0x6e
+    else if (awaited === 'error') [this.#hasError, this.#taken.code] = [firstByte !== 0x6e, '']
     else if (awaited === 'isError') this.#isToolError = firstByte === 0x74
     else [this.#hasResult, this.#isToolError] = [true, false]
   }
 
-  #readId(firstByte: number): void {
+  #take(name: 'id' | 'code', firstByte: number): void {
     const isOther = firstByte === openBrace || firstByte === openBracket
-    this.#id = isOther ? 'another' : ''
-    if (isOther) return
-    this.#idKind = firstByte === quote ? 'text' : 'number'
+    const kind = firstByte === quote ? 'text' : 'number'
+    this.#taken[name] = isOther ? 'another' : ''
+    // The code of an error is a number.
+    if (isOther || (name === 'code' && kind === 'text')) return
+    this.#taking = { name, kind }
     this.#length = 0
-    if (this.#idKind === 'number') this.#keep(firstByte)
+    if (kind === 'number') this.#keep(firstByte)
   }
 }
 

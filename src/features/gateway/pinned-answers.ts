@@ -6,15 +6,16 @@
 import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
 import { PlatformError } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
+import { parsedResponseCharsMax } from '../../limits.ts'
 import type { PinsSetting } from '../../model/pins.ts'
 import { cutText } from '../../schema/cut-text.ts'
-import { parsing } from '../../schema/json.ts'
+import { parsingText } from '../../schema/json.ts'
 import { replacingValues } from '../../schema/replace-values.ts'
 import type { ConnectionPins, Seen } from '../pins/pin-record.ts'
 import { hashesByName, hashingDefinition, hashOf, type SeenDefinition } from '../pins/pinned-definitions.ts'
 import { isUsable, type Pins } from '../pins/pins.ts'
 import type { AuthorizedCall } from './authorized-call.ts'
-import { filterTools, parsedResponseDepthMax, parsingResponse } from './filter-tools.ts'
+import { filterTools, parsedResponseDepthMax, parsingResponse, tooLargeToParse } from './filter-tools.ts'
 import type { Message } from './message.ts'
 import type { Rewrite } from './relayed-stream.ts'
 import { instructionsCharsMax } from './sessions.ts'
@@ -107,6 +108,8 @@ export function comparing(
   return async (data) => {
     if (data === '') return data
     try {
+      // Such a text cannot be parsed anyway, and hashing it would take tens of milliseconds.
+      if (data.length > parsedResponseCharsMax) throw tooLargeToParse()
       // A reply of the client has no answer: what bears its id answers another request.
       const rawId = message.method === undefined ? '' : JSON.stringify(message.id)
       if (setting === 'block') await requirePlain(call, data, rawId)
@@ -114,7 +117,7 @@ export function comparing(
     } catch (thrown) {
       // Pins that only warn never cost an answer.
       if (setting === 'warn') {
-        const hash = hashOf(withoutId(data, JSON.stringify(message.id)))
+        const hash = hashOf(withoutId(data, JSON.stringify(message.id)).slice(0, parsedResponseCharsMax))
         await deps.pins.noteUnreadable(call.connection, hash).catch(() => {})
         return data
       }
@@ -172,7 +175,7 @@ function* readingMembers(data: string, rawId: string | undefined): Generator<num
 async function requireOneReading(context: RequestContext, data: string, id: Message['id']): Promise<void> {
   const allowance = allowanceOf(context.request)
   await allowance.run(readingMembers(data, JSON.stringify(id)))
-  const read = await allowance.parse(data.length, parsing(Buffer.from(data), { depthMax: parsedResponseDepthMax }))
+  const read = await allowance.parse(data.length, parsingText(data, { depthMax: parsedResponseDepthMax }))
   if ('problem' in read) throw new SyntaxError(read.problem.message)
 }
 

@@ -64,7 +64,7 @@ export async function openPlatformSession(call: UpstreamCall, post: Post): Promi
 /** The result of `initialize`; undefined if the response has none. */
 async function resultIn(
   response: UpstreamResponse,
-  { message: { id }, allowance }: UpstreamCall,
+  { message: { id }, allowance, holder, memory }: UpstreamCall,
 ): Promise<Readonly<Record<string, unknown>> | undefined> {
   let found: Readonly<Record<string, unknown>> | undefined
   const take = (message: unknown) => {
@@ -73,7 +73,7 @@ async function resultIn(
     return result !== undefined
   }
   const read = async (text: string) => allowance.parse(text.length, parsingResponse(text))
-  await readMessages(toResponse(response), id, { take, read })
+  await readMessages(toResponse(response), id, { take, read, owner: { holder, memory } })
   return found
 }
 

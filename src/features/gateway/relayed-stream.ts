@@ -10,6 +10,7 @@ import { rpcErrorText } from '../../http/error-response.ts'
 import * as limits from '../../limits.ts'
 import { notMcp } from '../../model/mcp.ts'
 import { nextTurn } from '../../next-turn.ts'
+import { lineEndsIn } from '../../upstream/exchange.ts'
 
 /**
  * Rewrites the text of one JSON-RPC message. `type`: of its event, if that states one. Rejects with SyntaxError if it is
@@ -22,7 +23,7 @@ interface StreamOptions {
   readonly rewrite?: Rewrite
   /**
    * Large events that are rewritten count for its memory; the stream ends where it has no memory for one. Left out for
-   * a response that is counted already.
+   * an answer of ours that is counted already.
    */
   readonly owner?: { readonly holder: Holder; readonly memory: Shares }
   /** Called once when the stream ends, for whatever reason. */
@@ -86,9 +87,12 @@ class Relay {
           return
         }
         const out = this.#events === undefined ? value : await this.#events.rewrite(value)
-        if (out.length === 0) continue
-        controller.enqueue(out)
-        return
+        if (out.length > 0) {
+          controller.enqueue(out)
+          return
+        }
+        // A client that was slow may be followed by a thousand pieces that complete no event.
+        await nextTurn()
       }
     } catch {
       // The upstream disconnected, or an event could not be rewritten. The client keeps the events that were relayed so
@@ -142,6 +146,8 @@ export async function rewriteAnswer(body: string, headers: Headers, rewrite: Rew
 
 /** Bytes of an event that is not counted: most have fewer. Past it: it counts with all that is made of it. */
 const uncountedEventBytesMax = 64 * 1024
+/** Bytes of memory for a line of an event besides its text, divided by `eventMemoryFactor`. */
+const lineBytes = 16
 /** An event is there as bytes and as text, and once more rewritten. */
 export const eventMemoryFactor = 4
 
@@ -153,8 +159,9 @@ class Rewriter {
   readonly #decoder = new TextDecoder()
   /** Parsed events, and the retry and comment lines between them, in order. */
   #parts: (string | EventSourceMessage)[] = []
-  /** Bytes since the last complete event. */
+  /** Bytes and ends of lines since the last complete event. */
   #pending = 0
+  #lineEnds = 0
   readonly #parser = createParser({
     onEvent: (event) => void this.#parts.push(event),
     onRetry: (milliseconds) => void this.#parts.push(`retry: ${milliseconds}\n\n`),
@@ -179,7 +186,7 @@ class Rewriter {
    */
   async rewrite(bytes: Uint8Array): Promise<Uint8Array> {
     // The client has taken the events before.
-    this.#takeFor(this.#pending)
+    this.#takeFor(this.#pending + lineBytes * this.#lineEnds)
     if (bytes.length > 0) this.#endsInCarriageReturn = bytes.at(-1) === 0x0d
     const end = Math.max(bytes.lastIndexOf(0x0a), bytes.lastIndexOf(0x0d)) + 1
     let text = ''
@@ -196,6 +203,7 @@ class Rewriter {
         if (typeof part === 'string') text += part
         else {
           this.#pending = 0
+          this.#lineEnds = 0
           text += eventText(part, await this.#rewrite(part.data, part.event))
         }
       }
@@ -232,8 +240,9 @@ class Rewriter {
     // Nobody would give back what is taken from now on.
     if (this.#hasEnded) throw new Error('the stream has ended')
     this.#pending += bytes.length
+    this.#lineEnds += lineEndsIn(bytes)
     if (this.#pending > limits.streamEventBytesMax) throw new Error('an event is too large')
-    this.#takeFor(Math.max(this.#pending, this.#taken / eventMemoryFactor))
+    this.#takeFor(Math.max(this.#pending + lineBytes * this.#lineEnds, this.#taken / eventMemoryFactor))
     this.#lines.write(bytes)
   }
 }
@@ -279,7 +288,7 @@ function eventText({ event, id }: EventSourceMessage, data: string): string {
   return `${head}data: ${data.replaceAll('\n', '\ndata: ')}\n\n`
 }
 
-interface Reading {
+interface Reading extends Pick<StreamOptions, 'owner'> {
   /** Returns true for the last message that is wanted. */
   readonly take: (message: unknown) => boolean
   /** Parses. */
@@ -296,7 +305,7 @@ interface Reading {
 export async function readMessages(
   response: Response,
   id: RpcId,
-  { take, read, timeoutMs = limits.upstreamBodyTimeoutMs }: Reading,
+  { take, read, owner, timeoutMs = limits.upstreamBodyTimeoutMs }: Reading,
 ): Promise<number> {
   if (response.body === null) return 0
   if (!isEventStream(response.headers)) {
@@ -312,6 +321,7 @@ export async function readMessages(
   let isDone = false
   let characters = 0
   const reader = relayStream(response.body, {
+    ...(owner !== undefined && { owner }),
     // An event that is not JSON throws here, which ends the stream.
     async rewrite(data, type = 'message') {
       characters += data.length

@@ -218,8 +218,9 @@ async function answerTo(
   const parse = isCall ? parsingExactly : parsingWithin
   const read = async (text: string) =>
     allowanceOf(call.context.request).parse(text.length, parsingResponse(text, parse))
+  const owner = { holder: call.context.caller, memory: deps.fairness.memory }
   const timeoutMs = isCall ? deps.upstreamTimeoutMs : upstreamBodyTimeoutMs
-  const characters = await readMessages(response, requestId, { take, read, timeoutMs })
+  const characters = await readMessages(response, requestId, { take, read, owner, timeoutMs })
   if (answer === undefined) throw upstreamError(`The MCP server ${notMcp}`)
   return { ...answer, characters }
 }

@@ -5,11 +5,9 @@ import { beforeEach, describe, expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { rateLimited } from '../../../src/errors.ts'
 import { createFairness } from '../../../src/fairness/fairness.ts'
 import { createOwnerPasses, ownerRequestsPerPassMax } from '../../../src/fairness/passes.ts'
 import { Shares } from '../../../src/fairness/shares.ts'
-import type { Work } from '../../../src/fairness/turns.ts'
 import { createOutcomeReader, statedIn } from '../../../src/features/gateway/call-outcome.ts'
 import { AuditVerifier } from '../../../src/ops/audit-verifier.ts'
 import { CallLog } from '../../../src/ops/call-log.ts'
@@ -68,7 +66,7 @@ const upstream: Upstream = {
 
 let platform: TestPlatform
 let ada: Api
-const atOnce = { parse: <T>(_: number, work: Work<T>) => drained(work), spend: () => {} }
+const atOnce = { spend: () => {} }
 beforeEach(async () => {
   files += 1
   path = join(folder, `${files}.jsonl`)
@@ -744,13 +742,9 @@ test('bytes that come one at a time take no memory of their own', async () => {
   expect([await reader.stated(), await whole.stated()]).toEqual([undefined, { outcome: 'upstream_error' }])
 })
 
-test('answers are parsed in the time of their owner, and searched where it has no memory', async () => {
-  let [parsed, spent] = [0, 0]
+test('large answers are searched, which counts for their owner and waits for nothing of it', async () => {
+  let spent = 0
   const counted = {
-    parse<T>(characters: number, work: Work<T>) {
-      parsed += characters
-      return drained(work)
-    },
     spend(milliseconds: number) {
       spent += milliseconds
     },
@@ -758,7 +752,7 @@ test('answers are parsed in the time of their owner, and searched where it has n
   const events = createOutcomeReader(1, 'text/event-stream', counted)
   const other = JSON.stringify({ jsonrpc: '2.0', id: 2, result: {} })
   for (let i = 0; i < 10; i += 1) await events.add(Buffer.from(`data: ${other}\n\n`))
-  expect([parsed, spent, await events.stated()]).toEqual([10 * other.length, 0, undefined])
+  expect([spent, await events.stated()]).toEqual([0, undefined])
   // Past so many bytes they are searched, as they come.
   const large = Buffer.from(`data: {"jsonrpc":"2.0","id":1,"result":{"text":"${'x'.repeat(2 ** 20)}"}}\n\n`)
   await events.add(large)
@@ -766,11 +760,6 @@ test('answers are parsed in the time of their owner, and searched where it has n
   const whole = createOutcomeReader(1, 'application/json', counted)
   for (let at = 6; at < large.length; at += 10_000) await whole.add(large.subarray(at, at + 10_000))
   expect([ofEvents > 3, spent - ofEvents > 3, await events.stated()]).toEqual([true, true, { outcome: 'ok' }])
-  const full = { ...counted, parse: () => Promise.reject(rateLimited('full', 1)) }
-  for (const type of ['text/event-stream', 'application/json']) {
-    const reader = createOutcomeReader(1, type, full)
-    const failed = '{"jsonrpc":"2.0","id":1,"result":{"isError":true}}'
-    await reader.add(Buffer.from(type === 'application/json' ? failed : `data: ${failed}\n\n`))
-    expect(await reader.stated()).toEqual({ outcome: 'tool_error' })
-  }
+  const padded = JSON.stringify({ jsonrpc: '2.0', id: 1, error: { code: -32_602, message: 'x'.repeat(10_000) } })
+  expect(await statedIn(counted, padded, 1)).toEqual({ outcome: 'rpc_error', code: -32_602 })
 })

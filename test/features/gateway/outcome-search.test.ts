@@ -22,7 +22,7 @@ const answers = fc
   .tuple(
     fc.dictionary(word, value, { maxKeys: 3 }),
     member('result', fc.oneof(value, member('isError', value))),
-    member('error', value),
+    member('error', fc.oneof(value, member('code', value))),
     member('id', fc.constantFrom<unknown>(1, '1', '\u0031', 2, null, 'x', 1.5, [1])),
     fc.oneof({ weight: 5, arbitrary: fc.constant({}) }, { weight: 1, arbitrary: fc.constant({ method: 'x' }) }),
     fc.dictionary(word, value, { maxKeys: 3 }),
@@ -32,7 +32,10 @@ const answers = fc
 function expected(answer: Record<string, unknown>) {
   const { error, result, method } = answer
   if (method !== undefined || !isAnswerTo(1, answer)) return undefined
-  if (error !== undefined && error !== null) return { outcome: 'rpc_error' }
+  if (error !== undefined && error !== null) {
+    const { code } = error as { code?: unknown }
+    return { outcome: 'rpc_error', ...(typeof code === 'number' && { code }) }
+  }
   if (result === undefined) return undefined
   const isError = typeof result === 'object' && (result as { isError?: unknown } | null)?.isError === true
   return { outcome: isError ? 'tool_error' : 'ok' }

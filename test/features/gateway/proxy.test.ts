@@ -151,7 +151,7 @@ function proxyTo(answer: (request: UpstreamRequest) => UpstreamResponse, memoryB
   const sendUpstream = createProxy(upstream, createSessions(seed('session key')), 1000)
   const send = (body: object, more: Partial<UpstreamCall> = {}) =>
     sendUpstream({
-      allowance: { hold: () => () => {}, parse: async (_, work) => drained(work) },
+      allowance: { hold: () => () => {}, parse: async (_, work) => drained(work), takeAnswer: () => () => {} },
       progress: { isSent: false, isAnswered: false },
       connection: authorized(connection('one')),
       url: connection('one').mcpUrl ?? '',

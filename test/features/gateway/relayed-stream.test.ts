@@ -426,6 +426,17 @@ test('a large event that is rewritten counts for its owner, and what is held of 
   expect(taken).toBe(0)
 })
 
+test('an event of very many short lines counts for its owner, also where postern reads it itself', async () => {
+  const owner = { holder: { keyId: 'k', family: 'k', userId: 'u' }, memory: new Shares(64 * 2 ** 20) }
+  const answer = (line: string) => responseOf('text/event-stream', `${`data: ${line}\n`.repeat(300_000)}\n`)
+  const charactersOf = (line: string) =>
+    readMessages(answer(line), 1, { take: () => false, read: async () => undefined, owner })
+  // Two megabytes of text, and the lines of it take as much as five.
+  expect(await charactersOf('x')).toBe(0)
+  expect(await readMessages(answer('x'), 1, { take: () => false, read: async () => undefined })).toBeGreaterThan(0)
+  expect(owner.memory.take(owner.holder, 16 * 2 ** 20)).toBe(true)
+})
+
 test('what is made of events counts for their owner too', async () => {
   const memory = new Shares(4 * 2 ** 20)
   const owner = { holder: { keyId: 'k', family: 'k', userId: 'u' }, memory }
