@@ -294,7 +294,6 @@ test('a module that keeps something that changes has a reason', () => {
   const reasons: Readonly<Record<string, string>> = {
     'fairness/allowance.ts': 'a request is counted for its owner wherever it comes to',
     'features/gateway/message.ts': 'a package that is loaded when it is needed',
-    'schema/kept-checks.ts': 'schemas compiled by their content, whoever sends them',
     'schema/patterns.ts': 'patterns compiled by their content, whoever sends them',
     'storage/lmdb/addon.ts': 'set before the package of LMDB is loaded, which asks for it',
   }

@@ -10,6 +10,7 @@ import { rpcErrorText } from '../../http/error-response.ts'
 import { noStoreJson } from '../../http/respond.ts'
 import { headerText, statelessHeaders, statelessMeta } from '../../model/mcp.ts'
 import { type InsertMembers, type JsonPath, type ReplaceValue, replacingValues } from '../../schema/replace-values.ts'
+import { isObject } from '../../schema/schema-keywords.ts'
 import { asBuffer } from '../../storage/bytes.ts'
 import type { AuthorizedCall } from '../gateway/authorized-call.ts'
 import { askedAs } from '../gateway/connection-status.ts'
@@ -170,9 +171,10 @@ export function repeatedArguments(
   definition: Definition | undefined,
   params: HeaderOptions['params'],
 ): [string, string][] {
-  const { properties } = (definition?.['inputSchema'] ?? {}) as { properties?: Record<string, unknown> }
+  const { properties: described } = (definition?.['inputSchema'] ?? {}) as { properties?: unknown }
+  const properties = isObject(described) ? described : {}
   const given = (params?.['arguments'] ?? {}) as Readonly<Record<string, unknown>>
-  const repeated = Object.entries(properties ?? {}).flatMap(([property, schema]): [string, string][] => {
+  const repeated = Object.entries(properties).flatMap(([property, schema]): [string, string][] => {
     const { 'x-mcp-header': name } = (schema ?? {}) as { 'x-mcp-header'?: unknown }
     const value = given[property]
     const isNamed = typeof name === 'string' && /^[A-Za-z0-9-]{1,64}$/.test(name)

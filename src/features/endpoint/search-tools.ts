@@ -11,7 +11,7 @@ import { rpcCodes } from '../../model/mcp.ts'
 import { shorten } from '../../schema/cut-text.ts'
 import type { Check } from '../../schema/json-schema.ts'
 import { type JsonPath, replacingValues } from '../../schema/replace-values.ts'
-import type { JsonSchema } from '../../schema/schema-costs.ts'
+import type { JsonSchema } from '../../schema/schema-keywords.ts'
 import { type Message, parsingMessage } from '../gateway/message.ts'
 import { targetOfName } from './called-name.ts'
 import { isPath, type Target } from './endpoint-call.ts'
@@ -225,11 +225,11 @@ async function rawAt({ request }: RequestContext, { bytes }: Message, wanted: Js
 /** The problem with arguments; a schema that cannot be compiled is left to its server. */
 async function argumentsProblem({ request }: RequestContext, schema: JsonSchema, given: unknown) {
   // On first use: the library is large.
-  const { keptCheckOf } = await import('../../schema/kept-checks.ts')
+  const { readingSchema } = await import('../../schema/json-schema.ts')
   function* checking(): Work<string | undefined> {
     let check: Check
     try {
-      check = yield* keptCheckOf(schema, 'arguments')
+      check = yield* readingSchema(schema, 'arguments')
     } catch {
       return undefined
     }

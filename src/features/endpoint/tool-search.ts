@@ -5,6 +5,7 @@ import type { Allowance } from '../../fairness/allowance.ts'
 import type { Work } from '../../fairness/turns.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
 import { cutText, shorten } from '../../schema/cut-text.ts'
+import { isObject } from '../../schema/schema-keywords.ts'
 import { TextHashes } from '../../schema/text-hashes.ts'
 import { createWordIndex } from '../../search/word-index.ts'
 import { wordsOf } from '../../search/words.ts'
@@ -175,12 +176,12 @@ export function callToolOf(definition: Definition | undefined): CallTool {
 
 /** One line: the arguments with their types, and the beginning of the description. */
 export function signatureOf(listed: string, definition: Definition): string {
-  const { properties, required } = (definition['inputSchema'] ?? {}) as { properties?: object; required?: unknown }
+  const { properties, required } = (definition['inputSchema'] ?? {}) as Record<'properties' | 'required', unknown>
   const needed = new Set(Array.isArray(required) ? required : [])
   // No more than is shown is looked at: names may have megabytes.
   const oneLine = (text: string) => cutText(text, signatureCharsMax).replaceAll(/\s+/g, ' ')
   let given = ''
-  for (const [name, schema] of Object.entries(properties ?? {})) {
+  for (const [name, schema] of Object.entries(isObject(properties) ? properties : {})) {
     if (given.length > signatureCharsMax) break
     const { type } = (schema ?? {}) as { type?: unknown }
     const kind = typeof type === 'string' ? oneLine(type) : 'any'

@@ -12,13 +12,14 @@ import { OutcomeSearch, type Stated } from './outcome-search.ts'
 import { openSink } from './relayed-stream.ts'
 
 /**
- * Bytes of an answer that is parsed for its outcome: most are so small, and take 0.2 ms at most. Past it: it is searched,
- * which waits for nothing of its owner. A server could otherwise let calls end that nobody records before a stop.
+ * Bytes of an answer that is parsed for its outcome: most are so small, and take 0.2 ms at most. Past it: it is
+ * searched, which waits for nothing of its owner. A server could otherwise let calls end that nobody records before a
+ * stop.
  */
 const parsedBytesMax = 4096
 /**
- * Bytes of an event that are kept: thousands of streams may have one that is not complete. Past it: they are searched as
- * they arrive.
+ * Bytes of an event that are kept: thousands of streams may have one that is not complete. Past it: they are searched
+ * as they arrive.
  */
 const eventOutcomeBytesMax = 64 * 1024
 

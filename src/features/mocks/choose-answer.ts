@@ -10,8 +10,8 @@ import { defaultsIn } from '../../model/input-fields.ts'
 import { rpcCodes } from '../../model/mcp.ts'
 import { writingCanonical } from '../../schema/canonical-json.ts'
 import type { Check } from '../../schema/json-schema.ts'
-import { keptCheckOf } from '../../schema/kept-checks.ts'
-import type { JsonSchema } from '../../schema/schema-costs.ts'
+import { readingSchema } from '../../schema/json-schema.ts'
+import type { JsonSchema } from '../../schema/schema-keywords.ts'
 import type { MockAnswer, MockedCall } from './call.ts'
 import { generating } from './generate-result.ts'
 
@@ -32,7 +32,7 @@ export function* choosing(call: MockedCall, givenChars: number): Generator<numbe
   const { server, scenario, tool, given } = call
   let check: Check
   try {
-    check = yield* keptCheckOf(tool.inputSchema, 'arguments')
+    check = yield* readingSchema(tool.inputSchema, 'arguments')
   } catch (error) {
     return errorResult(`the inputSchema of ${tool.name} cannot be used: ${(error as Error).message}`)
   }
@@ -56,7 +56,7 @@ export function* choosing(call: MockedCall, givenChars: number): Generator<numbe
   const seed = Bun.hash.xxHash32([server.detail.qualifiedName, scenario, tool.name, canonical].join('\0'))
   let fits: Check
   try {
-    fits = yield* keptCheckOf(outputSchema, 'result')
+    fits = yield* readingSchema(outputSchema, 'result')
   } catch (error) {
     return errorResult(`the outputSchema of ${tool.name} cannot be used: ${(error as Error).message}`)
   }

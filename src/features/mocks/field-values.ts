@@ -1,11 +1,16 @@
 /** Texts that suit a field's name: a city for `city`, a phrase from the scenario for `summary`. */
 
 import type { Faker } from '@faker-js/faker'
-import { patternOf } from '../../schema/json-schema.ts'
-import type { JsonSchema } from '../../schema/schema-costs.ts'
+import { patternOf } from '../../schema/evaluation.ts'
+import type { JsonSchema } from '../../schema/schema-keywords.ts'
+
+/** Cost of a pattern (`costOf`) that is a step of a try. */
+const patternCostPerStep = 250
 
 /** The sources for texts. */
 export interface Likeness {
+  /** Counts steps of a try. Throws past their bound. */
+  readonly step: (steps: number) => void
   /** Already seeded. */
   readonly faker: Faker
   /** The phrases of the scenario, or of the tool's description if there is none. */
@@ -82,8 +87,11 @@ export function textFor(name: string, schema: JsonSchema, fieldValue: Likeness):
     pattern,
   } = schema as { minLength?: number; maxLength?: number; pattern?: string }
   const cut = [...text].slice(0, maxLength).join('').trimEnd()
-  const fits = [...cut].length >= minLength && (pattern === undefined || patternOf(pattern).test(cut))
-  return fits ? cut : undefined
+  if ([...cut].length < minLength) return undefined
+  if (pattern === undefined) return cut
+  const { costOf, test } = patternOf(pattern)
+  fieldValue.step(costOf(cut) / patternCostPerStep)
+  return test(cut) ? cut : undefined
 }
 
 export function capitalise(text: string): string {

@@ -8,7 +8,7 @@ import { generateSync, type Random } from 'json-schema-faker'
 import { sliceCost } from '../../limits.ts'
 import { cutText } from '../../schema/cut-text.ts'
 import type { Check } from '../../schema/json-schema.ts'
-import type { JsonSchema } from '../../schema/schema-costs.ts'
+import type { JsonSchema } from '../../schema/schema-keywords.ts'
 import { capitalise, type Likeness, phrasesOf, textFor } from './field-values.ts'
 import { madeCharsOf } from './pattern-length.ts'
 
@@ -29,6 +29,8 @@ export const madeUpCharsMax = 200
 const scenarioCharsMax = 1000
 /** Characters of a pattern and of the longest text that fits it. Past it: the error recommends recording an answer. */
 const madeUpPatternCharsMax = 800
+/** Characters of a name in a schema: each value below repeats it. Past it: the error recommends recording an answer. */
+const madeUpNameCharsMax = 200
 /** Texts that the faker makes of a pattern until one is as long as the schema wants it. */
 const textsPerPattern = 51
 /** Items of a made-up list, or fields of an object, whose schema allows more. Past it: it has fewer. */
@@ -88,7 +90,8 @@ function generateFrom({ schema, seed, given, scenarioText }: DesiredRecords, isP
       const { const: value, enum: choices } = part
       return JSON.stringify([value, choices]).length / fixedCharsPerStep
     })
-  const fieldValue: Likeness = { faker, phrases: phrasesOf(scenarioText), scenarioText: capitalise(scenarioText) }
+  const texts = { phrases: phrasesOf(scenarioText), scenarioText: capitalise(scenarioText) }
+  const fieldValue: Likeness = { step, faker, ...texts }
   try {
     const root = prepareSchema(schema, isPlain) as JsonSchema
     const value = generateSync(root, {
@@ -229,6 +232,7 @@ function prepareSchema(schema: unknown, isPlain: boolean): unknown {
   const isEmptyList = type === 'array' && minItems === undefined && maxItems !== 0 && items !== undefined
   const isEndless = isPlain || hasReference(items)
   const own = Object.entries(schema).filter(([name]) => name !== 'patternProperties')
+  if (own.some(([name]) => name.length > madeUpNameCharsMax)) throw new Error('a name is too long')
   const parts = own.map(([name, part]) => {
     if (name === '$ref' && typeof part === 'string') return [name, `postern:${part.replace(/^#/, '')}`]
     if (name === 'pattern' && typeof part === 'string' && madeCharsOf(part) > madeUpPatternCharsMax)

@@ -4,8 +4,8 @@ import { specTypeSchemas } from '@modelcontextprotocol/server'
 import type { RecordedAnswer } from '../../model/recorded-answer.ts'
 import type { ServerDetail } from '../../model/server.ts'
 import { placeOf } from '../../schema/check.ts'
-import { type Check, checkOf, createSchemaCheck, UnknownPattern } from '../../schema/json-schema.ts'
-import type { JsonSchema } from '../../schema/schema-costs.ts'
+import { type Check, checkOf, UnknownPattern } from '../../schema/json-schema.ts'
+import type { JsonSchema } from '../../schema/schema-keywords.ts'
 
 /** The content types of MCP. */
 const contentTypes = new Set(['text', 'image', 'audio', 'resource', 'resource_link'])
@@ -31,7 +31,6 @@ export function lintMocks({ servers, mocks, places }: MockFixtures): MockAdvice[
   const doubtful = (line: string) => void advice.push({ line, isWrong: false })
   const inputs = new Map<string, JsonSchema>()
   const outputs = new Map<string, Check>()
-  const requireValid = createSchemaCheck()
   for (const server of servers) {
     for (const [index, tool] of (server.tools ?? []).entries()) {
       const { outputSchema } = tool as { outputSchema?: JsonSchema }
@@ -39,10 +38,10 @@ export function lintMocks({ servers, mocks, places }: MockFixtures): MockAdvice[
       const lineOf = (field: string, what: string) =>
         `${places.get(server)}.tools[${index}].${field} (${name}): cannot be used${what}`
       inputs.set(name, tool.inputSchema)
-      const input = tryCheck(tool.inputSchema, 'arguments', requireValid)
+      const input = tryCheck(tool.inputSchema, 'arguments')
       if (input instanceof Error) wrong(lineOf('inputSchema', `: ${input.message}`))
       if (outputSchema === undefined) continue
-      const output = tryCheck(outputSchema, 'result', requireValid)
+      const output = tryCheck(outputSchema, 'result')
       if (output instanceof Error) {
         // A pattern that RE2 does not support is still valid JSON Schema, so it is not reported as a mistake.
         const say = output instanceof UnknownPattern ? doubtful : wrong
@@ -54,7 +53,7 @@ export function lintMocks({ servers, mocks, places }: MockFixtures): MockAdvice[
     const { server, tool, result, arguments: wanted } = mock
     const name = `${server}/${tool}`
     const lineOf = (path: string, what: string) => `${places.get(mock)}.${path} (${name}): ${what}`
-    const impossible = wanted === undefined ? undefined : impossibleArguments(wanted, inputs.get(name), requireValid)
+    const impossible = wanted === undefined ? undefined : impossibleArguments(wanted, inputs.get(name))
     if (impossible !== undefined) doubtful(lineOf('arguments', `no call can have these: ${impossible}`))
     if (result === undefined) continue
     const { content, structuredContent, isError } = result
@@ -97,9 +96,9 @@ function tryCheck(...asked: Parameters<typeof checkOf>): Check | Error {
  * Why no valid call can match these recorded arguments; undefined if one can. A call may have more arguments than were
  * recorded, so the schema is relaxed first.
  */
-function impossibleArguments(wanted: object, schema: JsonSchema | undefined, requireValid: (_: JsonSchema) => void) {
+function impossibleArguments(wanted: object, schema: JsonSchema | undefined) {
   if (schema === undefined) return undefined
-  const check = tryCheck(partialSchema(schema) as JsonSchema, 'arguments', requireValid)
+  const check = tryCheck(partialSchema(schema) as JsonSchema, 'arguments')
   return check instanceof Error ? undefined : check(wanted)
 }
 

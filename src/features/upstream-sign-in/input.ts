@@ -128,9 +128,9 @@ function readValue({ kind, options, isRequired, default: usual }: InputField, te
 
 /** The first fault that the schema finds in the values, if any. Throws `conflict` if it cannot be compiled, and 429. */
 async function problemOf(request: Request, { schema, fields }: Config, values: ReadonlyMap<string, Scalar>) {
-  const { keptCheckOf } = await import('../../schema/kept-checks.ts')
+  const { readingSchema } = await import('../../schema/json-schema.ts')
   function* checking() {
-    const check = yield* keptCheckOf(schema, 'input')
+    const check = yield* readingSchema(schema, 'input')
     // Properties without a value, such as those that the form does not ask for, get their default.
     return check({ ...defaultsIn(schema), ...Object.fromEntries(values) })
   }

@@ -1,12 +1,12 @@
 /** Making up a result ends, whatever the output schema is. */
 
 import { expect, spyOn, test } from 'bun:test'
+import { RE2JS } from 're2js'
 import type { MockedCall } from '../../../src/features/mocks/call.ts'
 import { choosing } from '../../../src/features/mocks/choose-answer.ts'
 import { generating } from '../../../src/features/mocks/generate-result.ts'
 import { sliceCost } from '../../../src/limits.ts'
 import { checkOf } from '../../../src/schema/json-schema.ts'
-import { schemaSize, schemaSizeMax } from '../../../src/schema/schema-costs.ts'
 import { drained } from '../../../src/schema/steps.ts'
 import { random } from '../../support/random.ts'
 import { hostileSchema } from './hostile-schema.ts'
@@ -50,16 +50,24 @@ for (const [name, schema] of Object.entries(rows))
     expect(drained(generating(desired(schema), () => 'it never fits'))).toBeUndefined()
   })
 
+function checkIn(schema: Parameters<typeof checkOf>[0]) {
+  try {
+    return checkOf(schema, 'result')
+  } catch {
+    return undefined
+  }
+}
+
 test('of schemas of chance', () => {
   const seed = Number(process.env['SEED'] ?? Math.floor(Math.random() * 2 ** 31))
   const chance = random(seed)
   let looked = 0
   for (let i = 0; i < 150; i += 1) {
     const schema = hostileSchema(chance)
-    // Otherwise it is not compiled, and nothing is made up.
-    if (schemaSize(schema) > schemaSizeMax) continue
+    const wrong = checkIn(schema)
+    // It is too large, and nothing is made up.
+    if (wrong === undefined) continue
     looked += 1
-    const wrong = checkOf(schema, 'result')
     const made = drained(generating(desired(schema, i), wrong))
     if (made !== undefined) expect({ seed, i, wrong: wrong(made) }).toEqual({ seed, i, wrong: undefined })
   }
@@ -77,6 +85,20 @@ test('a made-up text repeats little of a description of a megabyte, and counts',
   expect(description.map(({ length }) => length <= 1000)).toEqual([true, true, true])
   // These are too many: the faker's own texts take their place.
   expect(made(1400)?.description?.every(({ length }) => length <= 200) ?? true).toBe(true)
+})
+
+test('texts by the names of fields cost no more for hard patterns and long names', () => {
+  const items = (count: number, item: object) => ({ type: 'array', minItems: count, maxItems: count, items: item })
+  const hard = { type: 'string', pattern: '(?:[a-z ]{0,20}){0,20}[A-Z0-9]{2}$' }
+  const body = { type: 'object', required: ['body'], properties: { body: hard } }
+  const schema = (part: object) => ({ type: 'object', required: ['l'], properties: { l: part } })
+  const scenarioText = 'all words of a long description '.repeat(30)
+  const asked = spyOn(RE2JS.prototype, 'matcher')
+  drained(generating({ ...desired(schema(items(300, body))), scenarioText }, () => undefined))
+  expect(asked.mock.calls.length).toBeLessThan(30)
+  asked.mockRestore()
+  const long = { type: 'object', properties: { ['aB'.repeat(20_000)]: items(1000, { type: 'string', maxLength: 3 }) } }
+  expect(drained(generating(desired(long), () => undefined))).toBeUndefined()
 })
 
 test('an example is checked in a step of its own, and so many are looked at', () => {

@@ -144,8 +144,8 @@ describe('no schema holds up the rest', () => {
     expect(await problemOf([...many, { b: [7], a: 7 }])).toContain('must not have the same item twice')
     expect(await problemOf([1, '1', true, 'true', null, 'null', [1], ['1'], {}, []])).toBeUndefined()
     expect(await problemOf([{ a: [1.0] }, { a: [1] }])).toContain('twice')
-    // Each look takes as long as a hundred keywords and more.
-    expect(await problemOf(Array.from({ length: 40_000 }, (_, a) => [a]))).toContain('too large to check')
+    // Each look takes as long as ten keywords.
+    expect(await problemOf(Array.from({ length: 48_000 }, (_, a) => [[a]]))).toContain('too large to check')
   })
 
   test('patterns over much text are given up on', async () => {
@@ -160,14 +160,14 @@ describe('no schema holds up the rest', () => {
     expect(JSON.stringify(await problemOf(many))).toContain('take too long')
   })
 
-  test('of many mistakes in a large value one is told, of those in a small one ten', async () => {
+  test('of many mistakes ten are told', async () => {
     const platform = await made({ inputSchema: through({ type: 'array', items: { type: 'string' } }) })
     const told = async (count: number) => {
       const { result } = (await callTool(platform, 'ada/made', 'do', { x: Array.from({ length: count }, () => 7) }))
         .body
       return (result as { content: { text: string }[] }).content[0]?.text.split('; ').length
     }
-    expect([await told(20), await told(30_000)]).toEqual([10, 1])
+    expect([await told(20), await told(30_000)]).toEqual([10, 10])
   })
 })
 

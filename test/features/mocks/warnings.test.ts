@@ -40,7 +40,7 @@ const rows: [what: string, tool: object, result: object | undefined, advice: str
     'a type that is none',
     { inputSchema: { type: 'object', properties: { a: { type: 'strng' } } } },
     undefined,
-    'a.json: servers[0].tools[0].inputSchema (n/s/t): cannot be used: schema.properties.a.type must be one of ["array",',
+    'a.json: servers[0].tools[0].inputSchema (n/s/t): cannot be used: schema.properties.a.type must be one of null, boolean, string, number,',
   ],
   [
     'a reference elsewhere',

@@ -1,0 +1,184 @@
+/** Holds one value to a schema that was read. All looks count, and end past a bound. */
+
+import { schemaStepsMax } from '../limits.ts'
+import { shorten } from './cut-text.ts'
+import { compile, isFound, patternProblem } from './patterns.ts'
+import type { Schema } from './schema-keywords.ts'
+import { type Asked, type Evaluated, type Evaluating, type Place, rules } from './schema-rules.ts'
+
+/** Ours: cost of all patterns of a schema on one value, in instructions times characters; about 40 ms. Past it: the arguments are refused. */
+export const mockPatternCostMax = 1_000_000
+/** Schemas that are applied within one another, references included. Past it: as for `schemaStepsMax`. */
+const depthMax = 2000
+/** Characters of a text that are looked at in a step. */
+const charactersPerStep = 50
+/** Steps of a digest of an object or list. */
+const digestSteps = 20
+/** Errors in a value that a response lists. Past it: omitted. */
+const errorsShownMax = 10
+/** Characters of one of these errors. Past it: it is cut. */
+const errorCharsMax = 400
+
+/** A value has too many parts for its schema: checking it would take too long. */
+export class TooCostly extends Error {}
+/** The patterns of a schema would take too long on a value. */
+export class TooCostlyPatterns extends Error {}
+
+/** A schema that was read. */
+export interface ReadSchema {
+  readonly root: Schema
+  /** By the text of a reference. */
+  readonly targets: ReadonlyMap<string, Schema>
+  /** By their text. */
+  readonly patterns: ReadonlyMap<string, Pattern>
+  /** Whether it asks which properties or items were evaluated. */
+  readonly isEvaluated: boolean
+}
+
+type Pattern = ReturnType<typeof patternOf>
+
+/** A pattern that matches anywhere in the text, as JSON Schema requires. An unsupported pattern matches every text. */
+export function patternOf(pattern: string) {
+  const isKnown = patternProblem(pattern) === undefined
+  const { program, size } = isKnown ? compile(pattern) : { program: undefined, size: 0 }
+  return {
+    ...{ isKnown, size },
+    /** The cost of asking about a text, in the unit of `mockPatternCostMax`. */
+    costOf: (text: string) => size * (text.length + 1),
+    test: (text: string) => program === undefined || isFound(program, text),
+  }
+}
+
+const nothing = (): Evaluated => ({ names: new Set(), items: new Set() })
+
+/** Its methods throw TooCostly and TooCostlyPatterns. */
+export class Evaluation implements Evaluating {
+  readonly errors: string[] = []
+  readonly #read: ReadSchema
+  readonly #name: string
+  #steps = schemaStepsMax
+  #patternCost = mockPatternCostMax
+  #depth = 0
+  /** How many schemas are asked whose errors are none of the value. */
+  #quiet = 0
+  /** By object, so that nested lists with `uniqueItems` do not compute those of inner values repeatedly. */
+  readonly #digests = new Map<object, string>()
+
+  /** `name`: of the value, in its errors. */
+  constructor(read: ReadSchema, name: string) {
+    this.#read = read
+    this.#name = name
+  }
+
+  check(schema: Schema, value: unknown, at: Place, outer?: Evaluated): boolean {
+    this.spend(1)
+    if (typeof schema === 'boolean') return schema || this.fail(at, 'is not allowed')
+    this.#depth += 1
+    if (this.#depth > depthMax) throw new TooCostly()
+    const seen = this.#read.isEvaluated ? nothing() : undefined
+    const asked: Asked = { schema, value, at, seen }
+    let fits = true
+    for (const [keyword, rule] of this.#rulesOf(schema)) {
+      if (rule(this, schema[keyword] as never, value, asked)) continue
+      fits = false
+      // Other keywords say nothing of a value of another type, and nobody asks for more errors than these.
+      if (keyword === 'type' || this.#quiet > 0 || this.errors.length >= errorsShownMax) break
+    }
+    if (fits && seen !== undefined && outer !== undefined) this.#merge(seen, outer)
+    this.#depth -= 1
+    return fits
+  }
+
+  /** The keywords of a schema with their rules, in the order of the rules. */
+  readonly #known = new Map<Schema, [string, NonNullable<ReturnType<typeof rules.get>>][]>()
+  #rulesOf(schema: Exclude<Schema, boolean>) {
+    const found = this.#known.getOrInsertComputed(schema, () => [...rules].filter(([keyword]) => keyword in schema))
+    this.spend(found.length)
+    return found
+  }
+
+  asks(schema: Schema, value: unknown, at: Place, outer?: Evaluated): boolean {
+    this.#quiet += 1
+    const fits = this.check(schema, value, at, outer)
+    this.#quiet -= 1
+    return fits
+  }
+
+  counts(schemas: readonly Schema[], { value, at, seen }: Asked, enough: number): number {
+    const before = this.errors.length
+    let count = 0
+    for (const schema of schemas) {
+      if (!this.check(schema, value, at, seen)) continue
+      count += 1
+      // All are asked where it counts what they evaluate.
+      if (count >= enough && seen === undefined) break
+    }
+    if (count > 0) this.errors.length = before
+    return count
+  }
+
+  #merge(from: Evaluated, to: Evaluated): void {
+    this.spend(from.names.size + from.items.size)
+    for (const name of from.names) to.names.add(name)
+    for (const item of from.items) to.items.add(item)
+  }
+
+  target(reference: string): Schema {
+    return this.#read.targets.get(reference) ?? true
+  }
+
+  matches(pattern: string, text: string): boolean {
+    const known = this.#read.patterns.get(pattern)
+    this.spendPattern(known?.costOf(text) ?? 0)
+    return known?.test(text) ?? true
+  }
+
+  spendPattern(cost: number): void {
+    this.#patternCost -= cost
+    if (this.#patternCost < 0) throw new TooCostlyPatterns()
+  }
+
+  spend(steps: number): void {
+    this.#steps -= steps
+    if (this.#steps < 0) throw new TooCostly()
+  }
+
+  spendText(text: string): void {
+    this.spend(text.length / charactersPerStep)
+  }
+
+  fail(at: Place, words: string): false {
+    if (this.#quiet > 0 || this.errors.length >= errorsShownMax) return false
+    const keys: (string | number)[] = []
+    for (let place = at; place !== undefined; place = place.up) keys.push(place.key)
+    const text = [this.#name, ...keys.reverse()].join('.')
+    this.spendText(text)
+    this.spendText(words)
+    this.errors.push(shorten(`${text} ${words}`, errorCharsMax))
+    return false
+  }
+
+  /** The content of a short one is not hashed. */
+  digestOf(value: unknown): string {
+    if (typeof value !== 'object' || value === null) {
+      this.spend(1)
+      if (typeof value === 'string') this.spendText(value)
+      return JSON.stringify(value)
+    }
+    this.spend(digestSteps)
+    const known = this.#digests.get(value)
+    if (known !== undefined) return known
+    const isList = Array.isArray(value)
+    const parts = isList
+      ? value.map((item) => this.digestOf(item))
+      : Object.entries(value)
+          .sort(([a], [b]) => (a < b ? -1 : 1))
+          .map(([key, one]) => `${this.digestOf(key)}:${this.digestOf(one)}`)
+    const text = parts.join()
+    this.spendText(text)
+    const content = text.length <= 64 ? text : `#${Bun.SHA256.hash(text, 'base64')}`
+    const digest = isList ? `[${content}]` : `{${content}}`
+    this.#digests.set(value, digest)
+    return digest
+  }
+}

@@ -1,0 +1,309 @@
+/** The rule of each keyword of JSON Schema (2020-12: core 10 and 11, validation 6). */
+
+import { isInFormat } from './formats.ts'
+import { isObject, isOfType, type JsonSchema, type Named, type Schema } from './schema-keywords.ts'
+
+/** The way to a value; undefined for the whole. It becomes a text only in an error. */
+export type Place = { readonly up: Place; readonly key: string | number } | undefined
+
+/** The members and items of one value that were evaluated. */
+export interface Evaluated {
+  readonly names: Set<string>
+  readonly items: Set<number>
+}
+
+/** A keyword that is asked about a value. */
+export interface Asked {
+  /** The schema that has it. */
+  readonly schema: JsonSchema
+  readonly value: unknown
+  readonly at: Place
+  /** Receives what was evaluated; undefined if nobody asks. */
+  readonly seen: Evaluated | undefined
+}
+
+/** The evaluation that asks. All but `fail` count what they do, and throw past a bound. */
+export interface Evaluating {
+  /** Whether a value fits. `outer`: receives what was evaluated, for a schema around this one. */
+  check(schema: Schema, value: unknown, at: Place, outer?: Evaluated): boolean
+  /** The same of a value that may fit or not: its errors are none of the whole. */
+  asks(schema: Schema, value: unknown, at: Place, outer?: Evaluated): boolean
+  /** How many of the schemas fit, up to `enough`. Errors of the others are none of the value if one does. */
+  counts(schemas: readonly Schema[], asked: Asked, enough: number): number
+  target(reference: string): Schema
+  matches(pattern: string, text: string): boolean
+  /** Equal for values that are equal as JSON, regardless of key order. */
+  digestOf(value: unknown): string
+  spend(steps: number): void
+  spendText(text: string): void
+  /** Counts what a pattern or format takes, which is more than steps. */
+  spendPattern(cost: number): void
+  /** Adds an error, unless nobody asks for it. */
+  fail(at: Place, words: string): false
+}
+
+/** `given`: the keyword's value, whose kind was checked when the schema was read. */
+type Rule<Given, Value = unknown> = (by: Evaluating, given: Given, value: Value, asked: Asked) => boolean
+
+/** Values of another type fit. */
+const only =
+  <Value>(is: (value: unknown) => boolean) =>
+  <Given>(rule: Rule<Given, Value>): Rule<Given> =>
+  (by, given, value, asked) =>
+    !is(value) || rule(by, given, value as Value, asked)
+const ofNumber = only<number>((value) => typeof value === 'number')
+const ofText = only<string>((value) => typeof value === 'string')
+const ofList = only<readonly unknown[]>(Array.isArray)
+const ofObject = only<Named<unknown>>((value) => isObject(value))
+
+const bound = (words: string, holds: (value: number, most: number) => boolean) =>
+  ofNumber<number>((by, most, value, { at }) => holds(value, most) || by.fail(at, `must be ${words} ${most}`))
+const size =
+  <Value>(isLeast: boolean, words: string, sizeOf: (by: Evaluating, value: Value) => number): Rule<number, Value> =>
+  (by, most, value, { at }) => {
+    const found = sizeOf(by, value)
+    const fits = isLeast ? found >= most : found <= most
+    return fits || by.fail(at, `must not have ${isLeast ? 'fewer' : 'more'} than ${most} ${words}`)
+  }
+/** As Unicode has them: two units of UTF-16 may be one character. */
+const charactersIn = (by: Evaluating, text: string) => {
+  by.spendText(text)
+  let count = text.length
+  for (let at = 1; at < text.length; at += 1)
+    if ((text.charCodeAt(at) & 0xfc00) === 0xdc00 && (text.charCodeAt(at - 1) & 0xfc00) === 0xd800) count -= 1
+  return count
+}
+const membersIn = (_: Evaluating, object: Named<unknown>) => Object.keys(object).length
+const itemsIn = (_: Evaluating, list: readonly unknown[]) => list.length
+
+const typesOf = (given: string | readonly string[]) => [given].flat()
+const requires = (by: Evaluating, names: readonly string[], object: Named<unknown>) =>
+  names.filter((name) => {
+    by.spend(1)
+    return !Object.hasOwn(object, name)
+  })
+
+/** Asks about the members that have a schema. */
+function members(
+  by: Evaluating,
+  object: Named<unknown>,
+  { at, seen }: Asked,
+  schemaOf: (name: string) => Schema | undefined,
+) {
+  let fits = true
+  for (const name of Object.keys(object)) {
+    by.spend(1)
+    by.spendText(name)
+    const schema = schemaOf(name)
+    if (schema === undefined) continue
+    seen?.names.add(name)
+    if (schema === false) fits = by.fail(at, `has an unknown field ${JSON.stringify(name)}`)
+    else if (!by.check(schema, object[name], { up: at, key: name })) fits = false
+  }
+  return fits
+}
+
+/** Asks about the items that have a schema. */
+function items(
+  by: Evaluating,
+  list: readonly unknown[],
+  { at, seen }: Asked,
+  schemaOf: (index: number) => Schema | undefined,
+) {
+  let fits = true
+  for (const [index, item] of list.entries()) {
+    by.spend(1)
+    const schema = schemaOf(index)
+    if (schema === undefined) continue
+    seen?.items.add(index)
+    if (!by.check(schema, item, { up: at, key: index })) fits = false
+  }
+  return fits
+}
+
+const prefixOf = ({ prefixItems = [] }: JsonSchema) => prefixItems as readonly Schema[]
+const isDeclared = (by: Evaluating, { properties = {}, patternProperties = {} }: JsonSchema, name: string) =>
+  Object.hasOwn(properties as object, name) ||
+  Object.keys(patternProperties as object).some((one) => by.matches(one, name))
+
+const rule = <Given>(one: Rule<Given>) => one as Rule<never>
+
+/** By keyword, in the order in which they are asked. `then` and `else` belong to `if`, and those without a rule to others. */
+export const rules: ReadonlyMap<string, Rule<never>> = new Map(
+  Object.entries({
+    type: rule<string | string[]>((by, given, value, { at, schema }) => {
+      const isNull = value === null && schema['nullable'] === true
+      return (
+        isNull ||
+        typesOf(given).some((type) => isOfType[type]?.(value)) ||
+        by.fail(at, `must be ${typesOf(given).join()}`)
+      )
+    }),
+    const: rule<unknown>(
+      (by, given, value, { at }) =>
+        by.digestOf(given) === by.digestOf(value) || by.fail(at, 'must be equal to constant'),
+    ),
+    enum: rule<unknown[]>((by, given, value, { at }) => {
+      const digest = by.digestOf(value)
+      return given.some((one) => by.digestOf(one) === digest) || by.fail(at, `must be one of ${JSON.stringify(given)}`)
+    }),
+    minimum: rule(bound('>=', (value, least) => value >= least)),
+    maximum: rule(bound('<=', (value, most) => value <= most)),
+    exclusiveMinimum: rule(bound('>', (value, least) => value > least)),
+    exclusiveMaximum: rule(bound('<', (value, most) => value < most)),
+    multipleOf: rule(bound('multiple of', (value, of) => Number.isInteger(value / of))),
+    minLength: rule(ofText(size(true, 'characters', charactersIn))),
+    maxLength: rule(ofText(size(false, 'characters', charactersIn))),
+    pattern: rule(
+      ofText<string>(
+        (by, pattern, text, { at }) => by.matches(pattern, text) || by.fail(at, `must match pattern "${pattern}"`),
+      ),
+    ),
+    format: rule<string>(
+      (by, format, value, { at }) =>
+        isInFormat(format, value, (cost) => by.spendPattern(cost)) || by.fail(at, `must match format "${format}"`),
+    ),
+    minItems: rule(ofList(size(true, 'items', itemsIn))),
+    maxItems: rule(ofList(size(false, 'items', itemsIn))),
+    uniqueItems: rule(
+      ofList<boolean>(
+        (by, isAsked, list, { at }) =>
+          !isAsked ||
+          new Set(list.map((item) => by.digestOf(item))).size === list.length ||
+          by.fail(at, 'must not have the same item twice'),
+      ),
+    ),
+    prefixItems: rule(
+      ofList<Schema[]>((by, schemas, list, asked) =>
+        items(by, list.slice(0, schemas.length), asked, (index) => schemas[index]),
+      ),
+    ),
+    items: rule(
+      ofList<Schema>((by, schema, list, asked) => {
+        const from = prefixOf(asked.schema).length
+        if (schema === false) return list.length <= from || by.fail(asked.at, `must not have more than ${from} items`)
+        return items(by, list, asked, (index) => (index < from ? undefined : schema))
+      }),
+    ),
+    contains: rule(
+      ofList<Schema>(
+        (by, schema, list, { at, seen, schema: { minContains = 1, maxContains = Number.POSITIVE_INFINITY } }) => {
+          const [least, most] = [minContains as number, maxContains as number]
+          let found = 0
+          for (const [index, item] of list.entries()) {
+            if (!by.asks(schema, item, at)) continue
+            found += 1
+            seen?.items.add(index)
+            if (seen === undefined && found >= least && (found > most || most === Number.POSITIVE_INFINITY)) break
+          }
+          const range = most === Number.POSITIVE_INFINITY ? `at least ${least}` : `${least} to ${most}`
+          return (found >= least && found <= most) || by.fail(at, `must contain ${range} valid items`)
+        },
+      ),
+    ),
+    minProperties: rule(ofObject(size(true, 'properties', membersIn))),
+    maxProperties: rule(ofObject(size(false, 'properties', membersIn))),
+    required: rule(
+      ofObject<string[]>((by, names, object, { at }) => {
+        const missing = requires(by, names, object)
+        for (const name of missing) by.fail(at, `must have required property '${name}'`)
+        return missing.length === 0
+      }),
+    ),
+    dependentRequired: rule(
+      ofObject<Named<string[]>>((by, given, object, { at }) =>
+        Object.entries(given).every(([name, others]) => {
+          by.spend(1)
+          const missing = Object.hasOwn(object, name) ? requires(by, others, object) : []
+          return (
+            missing.length === 0 ||
+            by.fail(at, `must have property ${missing.join(', ')} when property ${name} is present`)
+          )
+        }),
+      ),
+    ),
+    dependentSchemas: rule(
+      ofObject<Named>((by, given, object, { at, seen }) =>
+        Object.entries(given).every(([name, schema]) => {
+          by.spend(1)
+          return !Object.hasOwn(object, name) || by.check(schema, object, at, seen)
+        }),
+      ),
+    ),
+    dependencies: rule<Named<Schema | string[]>>((by, given, value, asked) =>
+      Object.entries(given).every(([name, part]) => {
+        const keyword = Array.isArray(part) ? 'dependentRequired' : 'dependentSchemas'
+        return rules.get(keyword)?.(by, { [name]: part } as never, value, asked) !== false
+      }),
+    ),
+    propertyNames: rule(
+      ofObject<Schema>((by, schema, object, { at }) =>
+        Object.keys(object).every((name) => by.check(schema, name, at) || by.fail(at, 'property name must be valid')),
+      ),
+    ),
+    properties: rule(
+      ofObject<Named>((by, schemas, object, asked) => {
+        let fits = true
+        for (const [name, schema] of Object.entries(schemas)) {
+          by.spend(1)
+          if (!Object.hasOwn(object, name)) continue
+          asked.seen?.names.add(name)
+          if (!by.check(schema, object[name], { up: asked.at, key: name })) fits = false
+        }
+        return fits
+      }),
+    ),
+    patternProperties: rule(
+      ofObject<Named>((by, schemas, object, asked) =>
+        Object.entries(schemas).every(([pattern, schema]) =>
+          members(by, object, asked, (name) => (by.matches(pattern, name) ? schema : undefined)),
+        ),
+      ),
+    ),
+    additionalProperties: rule(
+      ofObject<Schema>((by, schema, object, asked) =>
+        members(by, object, asked, (name) => (isDeclared(by, asked.schema, name) ? undefined : schema)),
+      ),
+    ),
+    $ref: rule<string>((by, reference, value, { at, seen }) => by.check(by.target(reference), value, at, seen)),
+    $dynamicRef: rule<string>((by, reference, value, { at, seen }) => by.check(by.target(reference), value, at, seen)),
+    allOf: rule<Schema[]>((by, schemas, value, { at, seen }) => {
+      let fits = true
+      for (const schema of schemas) if (!by.check(schema, value, at, seen)) fits = false
+      return fits
+    }),
+    anyOf: rule<Schema[]>(
+      (by, schemas, _, asked) => by.counts(schemas, asked, 1) > 0 || by.fail(asked.at, 'must match a schema in anyOf'),
+    ),
+    oneOf: rule<Schema[]>(
+      (by, schemas, _, asked) =>
+        by.counts(schemas, asked, 2) === 1 || by.fail(asked.at, 'must match exactly one schema in oneOf'),
+    ),
+    not: rule<Schema>((by, schema, value, { at }) => !by.asks(schema, value, at) || by.fail(at, 'must not be valid')),
+    if: rule<Schema>((by, schema, value, { at, seen, schema: { then: yes = true, else: no = true } }) => {
+      const holds = by.asks(schema, value, at, seen)
+      return (
+        by.check((holds ? yes : no) as Schema, value, at, seen) ||
+        by.fail(at, `must match "${holds ? 'then' : 'else'}" schema`)
+      )
+    }),
+    // Last: they ask what the others have evaluated.
+    unevaluatedItems: rule(
+      ofList<Schema>((by, schema, list, { at, seen }) =>
+        list.every((item, index) => {
+          by.spend(1)
+          if (seen?.items.has(index)) return true
+          seen?.items.add(index)
+          return by.check(schema, item, { up: at, key: index })
+        }),
+      ),
+    ),
+    unevaluatedProperties: rule(
+      ofObject<Schema>((by, schema, object, asked) => {
+        const known = new Set(asked.seen?.names)
+        by.spend(known.size)
+        return members(by, object, asked, (name) => (known.has(name) ? undefined : schema))
+      }),
+    ),
+  }),
+)
