@@ -54,9 +54,9 @@ export const serversPageMax = 100
 export const serversPageDefault = 10
 /** Ours: different words of a server that postern indexes, those of its name first and those of its description last. Past it: a search does not find the server by its other words. */
 export const searchedWordsMax = 2000
-/** Ours: different words of all servers of a namespace that are indexed; each takes about 300 bytes of memory. Past it: a search finds further servers of the namespace by their names. */
+/** Ours: different words of all servers of a namespace that are indexed; each takes 300 to 500 bytes of memory. Past it: a search finds further servers of the namespace by their names. */
 export const namespaceSearchedWordsMax = 50_000
-/** Ours: different words of all servers that postern indexes, which take about 100 MB; an owner has at most half of what the other owners leave, and a namespace half of its owner's part. Past it: a search finds further servers by their names. */
+/** Ours: different words of all servers that postern indexes, which take 100 to 160 MB; an owner has at most half of what the other owners leave, and a namespace half of its owner's part. Past it: a search finds further servers by their names. */
 export const allSearchedWordsMax = 330_000
 /** Ours: characters that postern indexes of each field of a server; the names of all its tools together are one field. Past it: a search does not find the rest of the field. */
 export const searchedCharsMax = 16 * kB

@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs'
 
 /** Ours: memory that the process may gain before garbage is collected and memory returned. Past it: a collection begins beside the other work. */
 export const garbageBytesMax = 64 * 1024 * 1024
-/** Ours: memory that the process may gain while garbage is collected beside the other work. Past it: if the process has also gained `garbageBytesMax` since the last stop, and half of its memory then or 400 MB since the start, everything stops for 10 to 120 ms (twice that on cores that others use), until the garbage is collected. */
+/** Ours: memory that the process may gain while garbage is collected beside the other work. Past it: if the process has also gained `garbageBytesMax` and a quarter of its memory since the last stop, and half of that memory or 400 MB since the start, everything stops for 10 to 120 ms (twice that on cores that others use), until the garbage is collected. */
 export const garbageUrgentBytes = 300 * 1024 * 1024
 
 /** Bytes that one owner may add to the memory of the process. Past it: a stop waits for `garbageBytesMax` alone. */
@@ -44,7 +44,8 @@ export function createGarbageCheck(
     // A stop takes longer where more memory is in use, and gives none of that back. Then the next one comes later, up
     // to the memory that one owner may add.
     const later = Math.min(least * 1.5, first + ownerBytesMax)
-    if (bytes > Math.max(first + garbageUrgentBytes, least + garbageBytesMax, later)) {
+    const room = Math.max(garbageBytesMax, least / 4)
+    if (bytes > Math.max(first + garbageUrgentBytes, least + room, later)) {
       collect(true)
       least = Number.POSITIVE_INFINITY
     } else if (bytes > next) {

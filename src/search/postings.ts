@@ -116,7 +116,8 @@ class Words {
   /** By the number of a word: its one entry, as most words have, or all. */
   readonly #entries: (Entry | Entry[])[] = []
   readonly #publicCounts: number[] = []
-  readonly #byBeginning = new Map<string, Set<string>>()
+  /** By their first letters: the one word, as most beginnings have, or all. */
+  readonly #byBeginning = new Map<string, string | Set<string>>()
 
   /** Returns the number of the word. */
   note(given: string, entry: Entry, isPublic: boolean): number {
@@ -129,7 +130,9 @@ class Words {
       this.#words[word] = text
       this.#entries[word] = entry
       this.#publicCounts[word] = 0
-      this.#byBeginning.getOrInsertComputed(beginningOf(text), () => new Set()).add(text)
+      const same = this.#byBeginning.get(beginningOf(text))
+      if (typeof same === 'object') same.add(text)
+      else this.#byBeginning.set(beginningOf(text), same === undefined ? text : new Set([same, text]))
     } else {
       const others = this.#allOf(word)
       this.#entries[word] = others
@@ -151,8 +154,8 @@ class Words {
     this.#words[word] = ''
     this.#entries[word] = 0
     const same = this.#byBeginning.get(beginningOf(text))
-    same?.delete(text)
-    if (same?.size === 0) this.#byBeginning.delete(beginningOf(text))
+    if (typeof same === 'object') same.delete(text)
+    if (typeof same !== 'object' || same.size === 0) this.#byBeginning.delete(beginningOf(text))
   }
 
   of(text: string): Occurrences | undefined {
@@ -163,7 +166,8 @@ class Words {
 
   /** The words with the same first `searchBeginningCharsMin` letters; this one must have as many. */
   likeBeginning(word: string): Iterable<string> {
-    return this.#byBeginning.get(beginningOf(word)) ?? []
+    const found = this.#byBeginning.get(beginningOf(word)) ?? []
+    return typeof found === 'string' ? [found] : found
   }
 
   #allOf(word: number): Entry[] {

@@ -6,7 +6,7 @@
 /**
  * Characters of a word that is indexed or searched, which bounds the memory for one. Past it: the rest is another word.
  */
-const searchedWordCharsMax = 128
+const searchedWordCharsMax = 64
 
 const longestWords = new RegExp(`[\\p{L}\\p{N}]{1,${searchedWordCharsMax}}`, 'gu')
 

@@ -13,8 +13,6 @@ import { type Kept, readingRecord } from './kept-record.ts'
 const readBytesMax = 32 * 2 ** 20
 /** Bytes of memory for a definition besides its texts. */
 const keptDefinitionBytes = 300
-/** Times that its own name or URI is in memory: alone, and in its line. */
-const ownTimes = 2
 /** Bytes of memory for a byte of a record of lists in its parsed form, and for each definition. */
 const parsedBytesPerByte = 2
 const definitionBytes = 100
@@ -27,10 +25,7 @@ export class KeptMemory {
       1000 +
       Object.values(lists)
         .flat()
-        .reduce(
-          (sum, { own, rest }) => sum + bytesPerCharacter * (rest.length + ownTimes * own.length) + keptDefinitionBytes,
-          0,
-        ),
+        .reduce((sum, { own, rest }) => sum + bytesPerCharacter * (rest.length + own.length) + keptDefinitionBytes, 0),
   })
 
   constructor(store: Pick<Store, 'get'>) {

@@ -88,19 +88,21 @@ export function* readingRecord(record: Uint8Array): Generator<number, Kept> {
   let at = 0
   const nextLine = () => {
     const end = bytes.indexOf('\n', at)
-    const line = bytes.toString('utf8', at, end < 0 ? bytes.length : end)
+    const line = bytes.subarray(at, end < 0 ? bytes.length : end)
     at = end < 0 ? bytes.length : end + 1
     return line
   }
-  const { counts, ...told } = JSON.parse(nextLine()) as Head
+  const { counts, ...told } = JSON.parse(nextLine().toString()) as Head
   const lists: Partial<Record<ListKind, KeptDefinition[]>> = {}
   for (const kind of kinds) {
     const list: KeptDefinition[] = []
     while (list.length < counts[kind]) {
       const line = nextLine()
       yield line.length
-      const end = stringEnd(line, 0) + 1
-      list.push({ own: JSON.parse(line.slice(0, end)) as string, rest: line.slice(end) })
+      const text = line.toString()
+      const name = text.slice(0, stringEnd(text, 0) + 1)
+      // Not a part of the text: it would keep the whole, with two bytes for each character if one of them needs them.
+      list.push({ own: JSON.parse(name) as string, rest: line.toString('utf8', Buffer.byteLength(name)) })
     }
     lists[kind] = list
   }

@@ -2,6 +2,7 @@
 
 import { type Caller, canAccessNamespace } from '../../auth/authenticate.ts'
 import { type AuthorizedConnection, namespaceOf, type RequestContext, sees } from '../../auth/authorizer.ts'
+import { isGrantedForAnother, madeAtOf } from '../../auth/grants.ts'
 import { managesNamespace } from '../../auth/namespace-access.ts'
 import type { SharedParts } from '../../auth/shared-parts.ts'
 import { oneConnection } from '../../auth/stored-connections.ts'
@@ -44,7 +45,11 @@ export async function lookAt(
   const request = facts === undefined ? described.request : { ...described.request, metadata: facts }
   const isLed = found !== undefined && (await managesNamespace(subject.caller, found, context.directory))
   const outside: ExplainedOutside[] = []
-  if (subject.token !== undefined) outside.push(tokenVerdict(subject.token, request, { id, base }))
+  if (subject.token !== undefined) {
+    const isOld = found !== undefined && (await isForFormer(context, subject.token, { found, connection, base }))
+    const words = `${subject.token.claims.jti} was allowed for another endpoint that had this name`
+    outside.push(isOld ? verdictOn('token', false, words) : tokenVerdict(subject.token, request, { id, base }))
+  }
   const needsReach = resource !== 'servers' || operation !== 'read'
   const isList = resource === 'namespaces' && operation === 'read' && name === undefined
   const who = subject.caller.organizationId ?? subject.caller.userId
@@ -172,6 +177,19 @@ function factsOf(
   }
   if (resource !== undefined && resource !== 'connections') return 'none'
   return resource === 'connections' && operation === 'read' && connection === undefined ? 'narrowed' : undefined
+}
+
+/** Whether a client that signed in was allowed an endpoint that had this name before, as `authorizeCall` asks. */
+async function isForFormer(
+  { directory }: RequestContext,
+  { claims }: NonNullable<Explained['token']>,
+  { found, connection, base }: { found: Namespace; connection: AuthorizedConnection | undefined; base: string },
+): Promise<boolean> {
+  const [, , namespace = '', at, viewName = ''] = claims.aud.slice(base.length).split('/')
+  if (namespace !== found.namespace || (at !== 'mcp' && at !== connection?.connectionId)) return false
+  const view = at === 'mcp' && viewName !== '' ? await directory.view(namespace, viewName) : undefined
+  const made = at === 'mcp' ? view : connection?.stored.connection
+  return isGrantedForAnother(directory, claims, madeAtOf(found, made))
 }
 
 /**
