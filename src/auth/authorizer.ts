@@ -236,7 +236,8 @@ export function countedByOwner(authorizer: Authorizer): Authorizer {
   }
 }
 
-const notManaged = 'Only its user, an owner or admin of its organization, or an operator may change this namespace'
+const notManaged =
+  'Only its user, an owner, an admin or a key of its organization, or an operator may change this namespace'
 
 /**
  * The namespace, if it exists, is the one that the request found before, and the caller's user or organization may

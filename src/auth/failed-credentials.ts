@@ -15,15 +15,15 @@ export const refusalLogIntervalMs = 10_000
 const words = {
   missing: 'there is no Authorization header',
   not_bearer: 'the Authorization header is not "Bearer" followed by one key or token',
-  unknown: 'it is neither an API key nor a token of postern',
+  unknown: 'the credential is neither an API key nor a token of this postern',
   issuer: 'the token was issued under another base URL (--base-url)',
-  audience: 'the token is good at another URL only',
+  audience: 'the token is valid only at another URL',
   not_yet: 'the token was issued in the future: one of two clocks is wrong',
   expired: 'the token has expired',
   revoked: 'the key, the token, or a token that it was minted with is revoked or deleted',
   membership: 'the user of the token no longer manages its organization',
   policy: 'a constraint of the token cannot be read by this version',
-  limit: 'too many credentials from this address were not accepted (--failure-rate)',
+  limit: 'this address sent too many invalid credentials (--failure-rate)',
 } as const
 
 export type RefusalReason = keyof typeof words

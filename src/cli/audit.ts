@@ -21,8 +21,7 @@ export async function auditCommand(data: string, event: string, fields: AuditFie
   }
 }
 
-export const truncatedText = (place: string) =>
-  `${place}: was truncated by a crash; the entry after it is the next one\n`
+export const truncatedText = (place: string) => `${place}: a crash cut this line off; no entry is missing after it\n`
 
 /**
  * Checks the chains of logs: of one server, or of replicas, whose lines name them. The files of each are given from the
@@ -86,6 +85,6 @@ export async function verifyAudit(
     stdout(`${counted}, none changed, none missing between them. The last has the hash\n${last.hash}\n`)
   }
   stdout(
-    `Keep ${isOne ? 'it' : 'them'} elsewhere: given to --hash later, it shows whether the log was cut off before this entry.\n`,
+    `Keep ${isOne ? 'it' : 'them'} elsewhere: given to --hash later, they show whether the log was cut off before this entry.\n`,
   )
 }

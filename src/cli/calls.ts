@@ -30,7 +30,7 @@ const followPauseMs = 300
 export async function showCalls(flags: CallsFlags, terminal: Terminal): Promise<void> {
   const path = join(flags.data, 'calls.jsonl')
   if (!existsSync(path) && flags.follow !== true)
-    throw new CommandError(`${path}: no such file: no calls were recorded here; --data names another folder`)
+    throw new CommandError(`${path}: no such file: no calls were recorded in this folder; name another with --data`)
   const matches = filterOf(flags, new Date())
   const print = flags.json === true ? jsonLines : tablePrinter()
   const pause = async () => {

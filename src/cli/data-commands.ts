@@ -19,8 +19,8 @@ import {
 function refuseStore({ store }: { readonly store?: string }): void {
   if (store === undefined || store === '') return
   throw new CommandError(
-    'a database is backed up with its own tools (pg_dump, or what your provider has): back up the instance secret too, in ' +
-      'another place, or copy everything to a data folder with `postern store copy`',
+    'this command does not work with --store: back up a database with its own tools (pg_dump, or those of your provider) ' +
+      'and its instance secret in another place, or copy everything to a data folder with `postern store copy`',
   )
 }
 

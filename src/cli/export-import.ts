@@ -64,8 +64,8 @@ export async function exportCommand(file: string | undefined, place: Place, term
   await auditCommand(data, 'data.exported', { records })
   if (gone.length > 0) {
     terminal.stderr(
-      `connections of ${gone.map(oneLine).join(', ')} are in it, and no such namespace: an import wants it to be there. ` +
-        'To import the rest, delete their lines from the export\n',
+      `the export has connections of ${gone.map(oneLine).join(', ')}, but not the namespace: create it before you import, ` +
+        'or delete their lines from the export\n',
     )
   }
   if (file !== undefined) terminal.stdout(`wrote ${countText(records, 'record')} to ${file}\n`)

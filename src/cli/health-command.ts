@@ -33,7 +33,7 @@ export async function askHealth(given: string | undefined, address: Address, { s
   const answer = await ask(url, '/health').catch((error: NodeJS.ErrnoException) => error.code ?? error.name)
   if (typeof answer === 'string') throw new CommandError(unreachableText(url, answer))
   if (answer.status !== 200)
-    throw new CommandError(`${url} answers with status ${answer.status}: check the URL, and the log of the server`)
+    throw new CommandError(`${url} answers with status ${answer.status}: check the URL, and the log of postern`)
   const body = (await answer.json().catch(() => undefined)) as { status?: unknown } | null | undefined
   if (body?.status !== 'ok') throw new CommandError(notPostern(url))
   stdout(`${url} answers\n`)

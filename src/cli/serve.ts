@@ -262,7 +262,7 @@ function listen({ host, port }: ServeConfig, log: Log) {
       // Bodies are bounded where they are read, with an explanation; the runtime's own 413 has an empty body. This
       // bounds a body that arrives in chunks, and so announces no length.
       maxRequestBodySize: chunkedBodyBytesMax,
-      fetch: () => Response.json({ error: 'unavailable', message: 'The server is starting' }, { status: 503 }),
+      fetch: () => Response.json({ error: 'unavailable', message: 'postern is starting' }, { status: 503 }),
       // Only a bug outside the application gets here. Otherwise the runtime would respond with its own page.
       error: (thrown) => errorResponse(asPlatformError(thrown)),
     })

@@ -34,7 +34,7 @@ export async function loginLink(keyId: string, place: Place, { stdout, stderr }:
   if (key.revokedAt !== null) throw new CommandError(`${keyId} is revoked: create a key, or name another one`)
   // The command has no flags of the server: it uses the URL under which the last start served.
   const baseUrl = await storedBaseUrl(store)
-  if (baseUrl === undefined) throw new CommandError(`no server has used ${data} yet: run \`postern serve\` first`)
+  if (baseUrl === undefined) throw new CommandError(`postern has not served ${data} yet: run \`postern serve\` first`)
   const records = createExpiringRecords(store, secrets.signInKey, systemClock)
   const secret = await records.add('login link', { keyId } satisfies LoginLink, loginLinkSeconds)
   await auditCommand(data, 'signin.link_created', { keyId, userId: key.userId })

@@ -35,8 +35,10 @@ export async function storeStatus(place: Place, { stdout, stderr }: Terminal, se
   const { store, database, path } = folder
   const before = await storedBaseUrl(store)
   if (servedAs !== undefined && before !== servedAs) {
-    const other = before === undefined ? 'which no server has used yet' : `which was served as ${before}`
-    return stderr(`${oneLine(`this is not the store in ${place.data}, ${other}: see \`postern store status\``)}\n`)
+    const other = before === undefined ? 'which postern has not served yet' : `which was served as ${before}`
+    return stderr(
+      `${oneLine(`postern does not serve the store in ${place.data} here, ${other}: see \`postern store status\``)}\n`,
+    )
   }
   const { bytes, durability, primary, clockOffsetMs } = await store.health()
   const megabytes = `${Math.ceil(bytes / 2 ** 20)} MB`
@@ -62,7 +64,7 @@ export async function storeStatus(place: Place, { stdout, stderr }: Terminal, se
     ['durability', durability],
     ['schema', String((await database.instance()).schemaVersion)],
     ['size', megabytes],
-    ['clock', `${clockOffsetMs} ms ahead of this machine`],
+    ['clock', `${clockOffsetMs} ms from the clock of this machine`],
   ]
   stdout(`${table(facts)}\n${table([['REPLICA', 'STATE', 'VERSION', 'BASE URL'], ...rows])}`)
 }

@@ -42,7 +42,7 @@ export interface ExplainFlags extends Place {
 /** Of what should be a token. */
 export const notToken = 'this is not a service token of postern: give the whole text that `postern token mint` printed'
 
-const needsServer = 'needs a running server, and this command works on a data folder here: add --url with its base URL'
+const needsServer = 'needs a running postern: add --url with its base URL'
 
 /**
  * Resolves with 1 if the token, or a described request, is refused. Throws CommandError: for no token, and 2 for wrong
@@ -143,7 +143,7 @@ function signatureLines(data: string, known: Known): string[] {
   return [
     `signed by a key in ${data}`,
     ...revoked.map((id) => `REVOKED by ${id}: it is refused everywhere`),
-    ...(otherUrl === undefined ? [] : [`issued by another base URL than ${data} is served under: ${otherUrl}`]),
+    ...(otherUrl === undefined ? [] : [`issued under another base URL: ${data} is served under ${otherUrl}`]),
   ]
 }
 

@@ -26,7 +26,7 @@ export async function revokeTokenCommand(place: Place, { stdout, stderr }: Termi
     // By its own issuer: the base URL may have changed since.
     if (keys === undefined || issuedClaims(token, { keys, issuer: claims.iss }) === undefined)
       throw new CommandError(
-        `this token was not issued by ${data}: there is nothing to revoke; --data names another folder`,
+        `this token was not issued by ${data}: there is nothing to revoke; name another folder with --data`,
       )
   }
   const jti = claims?.jti ?? token

@@ -102,7 +102,7 @@ async function verifyRecords(flags: Flags, terminal: Terminal, sealingKey: Buffe
   const more = left.length > problemsShownMax ? [`and ${left.length - problemsShownMax} more`] : []
   const shown = (advice: string) => [...left.slice(0, problemsShownMax).map(oneLine), ...more, advice].join('\n')
   if (isRestored && damaged.length === 0 && problems.length > 0)
-    return terminal.stderr(`${shown('these were so when the backup was made: write them again')}\n`)
+    return terminal.stderr(`${shown('these records were already wrong in the backup: write them again')}\n`)
   if (left.length > 0) {
     const invalid =
       problems.length > 0 ? 'restore a backup, or write these records again' : 'run `postern verify --repair`'

@@ -24,7 +24,7 @@ export class Refused extends Error {
 
   constructor(status: number, body: unknown, requestId: string | null, path?: string) {
     const { error, message, setupUrl } = (body ?? {}) as Record<string, string | undefined>
-    super(message ?? (typeof error === 'string' ? error : `The server answered ${status}`))
+    super(message ?? (typeof error === 'string' ? error : `postern answered ${status}`))
     this.status = status
     this.code = error ?? ''
     this.requestId = requestId ?? undefined

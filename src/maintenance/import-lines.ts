@@ -35,7 +35,7 @@ export function* linesOf(file: string): Generator<{ readonly line: ExportLine; r
     if ('problem' in read) throw wrong(problemText(read.problem))
     if (endShape.isValid(read.value)) {
       if (read.value.records !== number - 2)
-        throw wrong(`is the end of ${read.value.records} records, and there are ${number - 2}`)
+        throw wrong(`says that the export has ${read.value.records} records, and it has ${number - 2}`)
       ended = true
       continue
     }

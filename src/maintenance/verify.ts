@@ -249,7 +249,7 @@ function usageProblems(stored: ReadonlyMap<string, string>, counted: readonly En
   const actual = new Map(counted.map(({ key, value }) => [latin1Key(key), textOf(value)]))
   return [...new Set([...stored.keys(), ...actual.keys()])].flatMap((key) => {
     const [says, is] = [stored.get(key) ?? '0 0 0', actual.get(key) ?? '0 0 0']
-    return says === is ? [] : [`${nameOf(key)}: is counted as ${says}, and is ${is}`]
+    return says === is ? [] : [`${nameOf(key)}: the stored count is ${says}, and the records give ${is}`]
   })
 }
 

@@ -38,7 +38,7 @@ export const OrganizationId = Type.String({
  */
 export const UserId = Type.String({
   pattern: `^(?!organization:)[^\\u0000-\\u001f\\u007f]{1,${userIdCharsMax}}$`,
-  errorMessage: `must be 1 to ${userIdCharsMax} characters, none of control, not beginning with "organization:"`,
+  errorMessage: `must be 1 to ${userIdCharsMax} characters without control characters, not beginning with "organization:"`,
 })
 
 /** The user that an organization's API keys act for (`sub` of their tokens): no person. */

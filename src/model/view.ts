@@ -20,7 +20,7 @@ const descriptionCharsMax = 500
 
 export const ViewName = Type.String({
   pattern: '^[a-z0-9](?:[a-z0-9-]{0,37}[a-z0-9])?$',
-  errorMessage: 'must be 1 to 39 small letters, digits or "-", beginning and ending with a letter or digit',
+  errorMessage: 'must be 1 to 39 characters (a-z, 0-9 and "-"), beginning and ending with a letter or digit',
 })
 const viewName = new RegExp(ViewName.pattern ?? '')
 export const isViewName = (text: string): boolean => viewName.test(text)

@@ -137,7 +137,7 @@ export class AuditVerifier {
 
 /** Said of a last line that ends too soon. */
 export const openEndText =
-  'ends in the middle of a line: a crash, or somebody cut it. Entries after this place may be missing'
+  'ends in the middle of a line, because of a crash, or because somebody cut the log. Later entries may be missing'
 
 /** Describes how an entry fails to follow the previous one. */
 function breakText(before: number, seq: number): string {

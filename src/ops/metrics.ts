@@ -43,7 +43,7 @@ export function createMetrics(store: Store, pageCache: PageCache) {
   })
   const upstream = new Histogram({
     name: 'postern_upstream_request_duration_seconds',
-    help: "Time to the head of an MCP server's answer, by its status, or: refused (no address we may go to), down, late",
+    help: "Time to the head of an MCP server's answer, by its status, or: refused (an address that postern may not contact), down, late",
     labelNames: ['outcome'],
     buckets: [...buckets, 10, 60],
     registers,
@@ -84,12 +84,12 @@ function readValuesOf(registers: Registry[], store: Store, pageCache: PageCache)
   const gauge = (name: string, help: string) => new Gauge({ name, help, registers })
   const ready = gauge('postern_store_ready', 'Whether the store works: 1, or 0')
   const bytes = gauge('postern_store_bytes', 'Size of the store on disk')
-  const help = 'Whether what is acknowledged is on another machine too: 1, or 0'
+  const help = 'Whether each acknowledged write is on another machine too: 1, or 0'
   const replicated = gauge('postern_store_replicated', help)
   const offset = gauge('postern_clock_offset_seconds', "How far the store's clock is ahead of this machine's")
   const counter = (name: string, help: string) => new Counter({ name, help, registers })
-  const hits = counter('postern_page_cache_hits_total', 'List pages that were answered ready')
-  const misses = counter('postern_page_cache_misses_total', 'List pages that were made')
+  const hits = counter('postern_page_cache_hits_total', 'List pages answered from the cache')
+  const misses = counter('postern_page_cache_misses_total', 'List pages that were not in the cache')
   const memory = gauge('process_resident_memory_bytes', 'Resident memory')
   const processor = counter('process_cpu_seconds_total', 'Processor time, user and system')
   return async () => {

@@ -111,7 +111,7 @@ function* onRule(rule: RpcRule, { rpc = [] }: Block, request: Described, body: R
   const { resource, operation, message } = request
   const must = `must contain a match of ${pattern}`
   const isOther = (resource ?? 'connections') !== 'connections' || (operation ?? 'execute') !== 'execute'
-  if (isOther) return allowed(`${path} of a message ${must}; this is no message`)
+  if (isOther) return allowed(`${path} of a message ${must}; the request is not a message`)
   const missing = [
     ...(resource === undefined ? ['resource'] : []),
     ...(operation === undefined ? ['operation'] : []),
@@ -120,9 +120,9 @@ function* onRule(rule: RpcRule, { rpc = [] }: Block, request: Described, body: R
   if (message === undefined || missing.length > 0) return depends(`${path} ${must}`, missing)
   const isReply = !Object.hasOwn(message.body as object, 'method')
   if (isReply && rpc.every(isParamsRule))
-    return depends(`${path} ${must}, unless this answers its session`, ['session'])
+    return depends(`${path} ${must}, unless the message answers a request of the server in this session`, ['session'])
   if (isParamsRule(rule) && isPreliminary(message.body))
-    return allowed(`${path} ${must}; the handshake and lists are let through`)
+    return allowed(`${path} ${must}; the rule does not apply to the handshake and lists`)
   if (!message.isKnown(path)) return depends(`${path} ${must}`, [path])
   if (yield* body.matches(rule)) return allowed(`${path} contains a match of ${pattern}`)
   const text = body.textAt(path)

@@ -35,7 +35,7 @@ export function* lintingPolicy(blocks: readonly Block[], hasTime = () => true): 
   const implied = yield* impliedFields(blocks)
   found.push(...(joined ?? []), ...implied)
   if (!canCall) {
-    const words = 'restricts nothing: no message can be sent with this policy, because it does not allow execute'
+    const words = 'restricts nothing: this policy does not allow execute on connections, so it lets no message through'
     return {
       found: [...found, ...rules.map(({ place }) => finding('dead-constraint', place, words))],
       isComplete: joined !== undefined,
@@ -141,7 +141,7 @@ function* disjointMetadata(blocks: readonly Block[]): Generator<number, Found[] 
     if (joined.length > 0) continue
     const before = all.slice(0, index)
     const other = before.find((one) => one.values.every((set) => values.every((mine) => join(set, mine) === undefined)))
-    const words = 'wants another value of the same metadata than the constraints before it'
+    const words = 'requires another value of the same metadata than the constraints before it'
     return [finding('contradiction', place, words, { other: other?.place ?? null })]
   }
   return []
@@ -222,7 +222,7 @@ function* lintingPatterns(rules: readonly PlacedRule[], hasTime: () => boolean):
     const last = here.at(-1) as PlacedRule
     if (yield* noneMatches(here.map(({ pattern }) => pattern))) {
       const pair = yield* firstPair(here, (own, other) => noneMatches([own.pattern, other.pattern]))
-      const words = `no tool can be called: no text at ${path} matches all patterns that are asked of it`
+      const words = `no tool can be called: no text at ${path} matches all its patterns`
       found.push(finding('contradiction', pair?.own.place ?? last.place, words, { other: pair?.other.place ?? null }))
       continue
     }

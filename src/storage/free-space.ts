@@ -8,7 +8,7 @@ import { statfsSync } from 'node:fs'
 import { freeBytesMin } from '../limits.ts'
 import { StoreError } from './store.ts'
 
-export const folderMovedAway = 'the data folder was moved away while the server runs: restart postern'
+export const folderMovedAway = 'the data folder was moved away while postern was running: restart postern'
 
 /** Bytes that an unprivileged user may still write to the file system of `folder`. Throws StoreError `unavailable`. */
 export function freeBytes(folder: string): number {
@@ -17,7 +17,8 @@ export function freeBytes(folder: string): number {
     return bavail * bsize
   } catch (cause) {
     const { code, message } = cause as NodeJS.ErrnoException
-    const problem = code === 'ENOENT' ? folderMovedAway : `the disk of ${folder} cannot be asked: ${message}`
+    const problem =
+      code === 'ENOENT' ? folderMovedAway : `cannot read the free space of the disk of ${folder}: ${message}`
     throw new StoreError('unavailable', problem, { cause })
   }
 }

@@ -104,7 +104,7 @@ class SocketConnection implements HttpConnection {
   #secure(socket: Bun.Socket, tls: Bun.TLSOptions): void {
     const bytes = new EncryptedBytes()
     const received = (_: Bun.Socket, { length }: Buffer) => {
-      if (!bytes.receive(length, this.#receiver)) this.#fail(new Error('it sends too much that carries nothing'))
+      if (!bytes.receive(length, this.#receiver)) this.#fail(new Error('it sends too many bytes without content'))
     }
     const data = (_: Bun.Socket, chunk: Buffer) => {
       bytes.carry(chunk.length)
@@ -222,7 +222,7 @@ class SocketConnection implements HttpConnection {
       return
     }
     if (!this.#hasBegun) {
-      this.#fail(new Error('it answers before it is asked'))
+      this.#fail(new Error('it sent data before the request'))
       return
     }
     const read = this.#parser.read(chunk)
@@ -239,7 +239,7 @@ class SocketConnection implements HttpConnection {
       return
     }
     if (this.#receiver !== undefined && this.#parser.isWholeAtEnd()) this.#end(false)
-    else this.#fail(new Error('it broke off'))
+    else this.#fail(new Error('it closed the connection before the end of its response'))
   }
 
   #end(isReusable: boolean): void {

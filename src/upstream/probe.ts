@@ -134,7 +134,7 @@ async function connectClient<T>(
     fetch: async (input, init) => {
       left.requests -= 1
       if (left.requests < 0) {
-        problem = 'The server cannot be used: it asks too much while it is initialized'
+        problem = 'The server cannot be used: postern would need too many requests to initialize it'
         enough.abort()
         throw new Error(problem)
       }

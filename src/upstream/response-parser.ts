@@ -59,7 +59,7 @@ export class ResponseParser {
     if (!this.#hasHead) this.#headBytes += chunk.length
     if (this.#headBytes > upstreamHeadBytesMax) return new Error('its head is too long')
     if (isBody) this.#emptyBytes = Math.max(0, this.#emptyBytes + chunk.length - this.#carriedBytes * chunkBytesPerByte)
-    if (this.#emptyBytes > emptyChunkBytesMax) return new Error('it sends too much that carries nothing')
+    if (this.#emptyBytes > emptyChunkBytesMax) return new Error('it sends too many bytes without content')
     if (!this.#isWhole) return typeof read === 'number' ? 'partial' : read
     if (read !== chunk.length) this.#isReusable = false
     return 'whole'

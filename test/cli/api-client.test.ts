@@ -66,7 +66,9 @@ test('an error that postern did not write says who may have, and a 404 below a n
     expect(await errorOf('/me')).toBe(text)
   }
   answer = () => Response.json({ error: 'not_found', message: 'The resource was not found' }, { status: 404 })
-  expect(await errorOf('/connect/acme%2Ftools/.tools')).toStartWith('there is no namespace acme/tools, or nothing of')
+  expect(await errorOf('/connect/acme%2Ftools/.tools')).toStartWith(
+    'there is no namespace acme/tools, or it does not have what you named',
+  )
   expect(await errorOf('/other')).toBe('The resource was not found')
   const named = { POSTERN_TOKEN: 'a-key', POSTERN_NAMESPACE: 'acme', XDG_CONFIG_HOME: '/nonexistent' }
   const request = openClient({ url, namespace: 'acme' }, named).request('GET', '/connect/acme/.tools')

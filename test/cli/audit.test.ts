@@ -34,7 +34,7 @@ test('one entry is one', async () => {
   const [hash] = hashesIn(file)
   expect(await verify([file])).toEqual({
     stderr: '',
-    stdout: `1 entry, none changed, none missing between them. The last has the hash\n${hash}\nKeep it elsewhere: given to --hash later, it shows whether the log was cut off before this entry.\n`,
+    stdout: `1 entry, none changed, none missing between them. The last has the hash\n${hash}\nKeep it elsewhere: given to --hash later, they show whether the log was cut off before this entry.\n`,
   })
 })
 
@@ -71,7 +71,7 @@ test('a log that was cut is not vouched for, unless it has the entry that was ke
   const lines = whole.split('\n')
   writeFileSync(file, `${lines[0]}\n${lines[1]?.slice(0, 60)}`)
   const [first, , last] = [...whole.matchAll(/"hash":"(\w+)"/g)].map(([, hash]) => hash)
-  const told = `${file}:2: ends in the middle of a line: a crash, or somebody cut it. Entries after this place may be missing`
+  const told = `${file}:2: ends in the middle of a line, because of a crash, or because somebody cut the log. Later entries may be missing`
   await expect(verify([file])).rejects.toThrow(expect.objectContaining({ message: told, exitCode: 1 }))
   await expect(verify([file], last)).rejects.toThrow('the log was truncated or rewritten, or an older file has it')
   await expect(verify([file], last?.slice(1))).rejects.toThrow('must be 64 hexadecimal digits')
@@ -91,7 +91,7 @@ test('a line that a crash cut, and that the log went on after, is told and no mo
   appendFileSync(file, '{"seq":2,')
   await logIn(place, 1)
   expect(await verify([file])).toMatchObject({
-    stderr: `${file}:2: was truncated by a crash; the entry after it is the next one\n`,
+    stderr: `${file}:2: a crash cut this line off; no entry is missing after it\n`,
     stdout: expect.stringMatching(/^2 entries, none changed/),
   })
 })

@@ -376,14 +376,16 @@ test('what is done on the server’s machine is done over HTTP by who is logged 
   expect((await as('nobody', ['keys', 'list'])).stdout).toContain('operator')
   expect((await as('bob', ['keys', 'list'])).stdout).not.toContain('operator')
   expect((await as('bob', ['server', 'import', file])).stderr).toEndWith(
-    'Only operators import servers; to work on the folder here, add --data ./postern-data\n',
+    'Only operators may import servers; to work on the data folder of this machine, add --data ./postern-data\n',
   )
   const away = { env: { POSTERN_URL: 'http://127.0.0.1:1', POSTERN_TOKEN: 'x' } }
-  expect((await as('bob', ['calls'], away)).stderr).toContain('; to work on the folder here, add --data')
+  expect((await as('bob', ['calls'], away)).stderr).toContain(
+    '; to work on the data folder of this machine, add --data',
+  )
   rmSync(join(place.folder, 'postern-data'))
   expect(await works('bob', `keys list --data ${place.data}`)).toContain('operator')
   expect((await as('bob', ['keys', 'list', '--data', place.data, '--json'])).stderr).toContain(
-    '--json: is for answers over HTTP',
+    '--json: works only over HTTP',
   )
   expect((await as('nobody', ['keys', 'create', '--data', place.data])).stderr).toContain('--user: name the user')
 })
@@ -455,7 +457,7 @@ test('a token that may call tools of one namespace needs no more to call them', 
   expect(await works('x', 'tool call one.get_forecast', holder)).toContain('get_forecast')
   expect(await works('x', 'tool list one', holder)).toContain('one.get_forecast')
   expect((await as('x', ['tool', 'list'], holder)).stderr).toBe(
-    'The token does not allow this: policy[0].operations. It may not list connections: name one, `postern tool list CONNECTION`\n',
+    'The token does not allow this: policy[0].operations; this credential may not list connections: name one, as in `postern tool list CONNECTION`\n',
   )
   const reader = (await works('op4', 'token mint --namespace narrow --operation read', { env })).trim()
   expect(await as('x', ['tool', 'list'], { env: { ...holder.env, POSTERN_TOKEN: reader } })).toMatchObject({
@@ -538,7 +540,7 @@ test('what is not there is named, with the command that lists what is', async ()
     ],
     [
       'org member add nope bob',
-      'there is no organization nope, or nothing of this name in it, or you have no access: see `postern org list`',
+      'there is no organization nope, or it does not have what you named, or you have no access: see `postern org list`',
     ],
     [
       'namespace rm nope --yes',

@@ -42,7 +42,7 @@ describe('commands', () => {
     expect(await run(place, ['health', `${server.url}/docs`])).toEqual({
       code: 1,
       stdout: '',
-      stderr: `${server.url}/docs answers with status 404: check the URL, and the log of the server\n`,
+      stderr: `${server.url}/docs answers with status 404: check the URL, and the log of postern\n`,
     })
     using other = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('<html>') })
     expect(await run(place, ['health', `http://127.0.0.1:${other.port}`])).toMatchObject({
@@ -72,7 +72,9 @@ describe('commands', () => {
     await run(other, ['keys', 'create', '--user', 'ada', '--data', other.data])
     const foreign = await run(other, ['status', '--data', other.data], { POSTERN_PORT: port })
     expect(foreign.stdout).not.toContain('durability')
-    expect(foreign.stderr).toContain(`this is not the store in ${other.data}, which no server has used yet`)
+    expect(foreign.stderr).toContain(
+      `postern does not serve the store in ${other.data} here, which postern has not served yet`,
+    )
     using empty = workplace()
     const asked = ['status', '--port', String(await freePort()), '--data', join(empty.folder, 'none')]
     // An empty setting is none.

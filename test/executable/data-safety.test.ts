@@ -156,7 +156,7 @@ describe('data is safe', () => {
         /names the namespace nowhere, which is neither/,
       ],
       ['cut at a line end', lines.slice(0, -1).join('\n'), /is cut off: its last line is missing/],
-      ['a line too few', lines.toSpliced(at, 1).join('\n'), /is the end of \d+ records, and there are \d+/],
+      ['a line too few', lines.toSpliced(at, 1).join('\n'), /says that the export has \d+ records, and it has \d+/],
       ['no head', lines.slice(1).join('\n'), /:1: is not the first line of an export/],
       ['nothing', '', /is empty/],
     ]
@@ -195,7 +195,7 @@ describe('data is safe', () => {
     const found = await verify()
     expect(found).toMatchObject({ code: 1, stdout: '' })
     expect(found.stderr).toMatch(
-      /^index entry of connection northwind\/\S+: is missing\nindex entry of connection northwind\/nobody: belongs to no record\nusage of namespace lumen: is counted as \d+ \d+ \d+, and is \d+ \d+ \d+\nrun `postern verify --repair`\n$/,
+      /^index entry of connection northwind\/\S+: is missing\nindex entry of connection northwind\/nobody: belongs to no record\nusage of namespace lumen: the stored count is \d+ \d+ \d+, and the records give \d+ \d+ \d+\nrun `postern verify --repair`\n$/,
     )
     expect(await verify('--repair')).toMatchObject({
       code: 0,

@@ -252,11 +252,11 @@ describe.skipIf(!isHere('PostgreSQL'))('three replicas on a database (needs Post
     [['serve', '--replica', 'x'], 2, '--replica x: works only with --store'],
     [['keys', 'list', '--store', 'postgres://a:hush@db:0/b'], 2, '--store its hosts must be like'],
     [['store', 'migrate'], 2, 'only a database is migrated: name it with --store'],
-    [['backup', 'file', '--store', 'postgres://a:hush@db/b'], 1, 'a database is backed up with its own tools'],
+    [['backup', 'file', '--store', 'postgres://a:hush@db/b'], 1, 'back up a database with its own tools'],
     [
       ['restore', 'file', '--data', 'x', '--store', 'postgres://a:hush@db/b'],
       1,
-      'a database is backed up with its own tools',
+      'back up a database with its own tools',
     ],
     [
       ['store', 'copy', '--from', 'postgres://a:hush@db/b', '--to', 'x'],

@@ -104,7 +104,7 @@ describe('the sample keys, on an address that is not loopback', () => {
     const unclear = await refusedStart(place, serve, { POSTERN_ALLOW_SAMPLE_KEYS: 'maybe' })
     expect(unclear).toMatchObject({
       code: 2,
-      stderr: 'POSTERN_ALLOW_SAMPLE_KEYS maybe: must be 1 for on, or 0 for off\n',
+      stderr: 'POSTERN_ALLOW_SAMPLE_KEYS=maybe: must be 1 for on, or 0 for off\n',
     })
     const byVariable = await startServer(place, open, { env: { POSTERN_ALLOW_SAMPLE_KEYS: '1' } })
     await byVariable.kill('SIGTERM')
@@ -147,7 +147,7 @@ describe('the log and token explain say why a credential is not accepted', () =>
     ])
     expect(second.stderr()).not.toContain(token.split('.')[2] ?? '')
     const plain = await explain()
-    expect(plain).toMatchObject({ code: 1, stdout: expect.stringContaining('served under: http://localhost:9001\n') })
+    expect(plain).toMatchObject({ code: 1, stdout: expect.stringContaining('is served under http://localhost:9001\n') })
     expect(await explain('--namespace', 'ada')).toMatchObject({
       code: 1,
       stdout: expect.stringContaining('Refused: the token was issued under another base URL, 401.\n'),

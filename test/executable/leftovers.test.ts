@@ -94,10 +94,12 @@ test('connections of a namespace that was lost are a problem', async () => {
   const found = await run(place, ['restore', backup, '--data', restored])
   expect(found).toMatchObject({ code: 0, stdout: expect.stringContaining('is as it was when the backup was made') })
   expect(found.stderr).toEndWith(
-    'connections of eva: there is no such namespace\nthese were so when the backup was made: write them again\n',
+    'connections of eva: there is no such namespace\nthese records were already wrong in the backup: write them again\n',
   )
   const file = join(place.folder, 'export.jsonl')
-  expect((await run(place, ['export', file, '--data', place.data])).stderr).toContain('connections of eva are in it')
+  expect((await run(place, ['export', file, '--data', place.data])).stderr).toContain(
+    'the export has connections of eva, but not the namespace',
+  )
 })
 
 test('where many records go with their fixtures, the log names some', async () => {

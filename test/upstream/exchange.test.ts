@@ -128,7 +128,10 @@ test('exchanges of one owner that end at the same moment end a few in each pass 
   const most = ownerRequestsPerPassMax
   const ends: [name: string, end: (receiver: ResponseHandler, body: ReadableStream) => void][] = [
     ['their client goes', (_, body) => void body.cancel()],
-    ['their server goes', (receiver) => receiver.onError(new Error('it broke off'))],
+    [
+      'their server goes',
+      (receiver) => receiver.onError(new Error('it closed the connection before the end of its response')),
+    ],
     ['they are whole', (receiver) => receiver.onEnd()],
   ]
   for (const [name, end] of ends) {

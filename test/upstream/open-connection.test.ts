@@ -156,7 +156,7 @@ test('an answer before the request is written is none, on a connection that is k
   const second = exchanged(() => isAllowed.promise)
   const socket = await server.promise
   socket.write(ok)
-  expect(await second).toBe('it answers before it is asked, 0 written')
+  expect(await second).toBe('it sent data before the request, 0 written')
   isAllowed.resolve()
   await left.promise
   expect(asked).toBe(1)

@@ -76,7 +76,9 @@ test('one that takes no greeting of the handshake is greeted in the words of the
 test('one that asks and asks is heard out for so many requests', async () => {
   const events = `data: ${JSON.stringify({ jsonrpc: '2.0', id: 7, method: 'ping' })}\n\n`.repeat(probeRequestsMax * 2)
   const { found, sent } = await probed(() => answer(200, events, { 'content-type': 'text/event-stream' }))
-  expect(found).toEqual(error('The server cannot be used: it asks too much while it is initialized') as never)
+  expect(found).toEqual(
+    error('The server cannot be used: postern would need too many requests to initialize it') as never,
+  )
   expect(sent).toHaveLength(probeRequestsMax)
   expect(sent[0]?.signal?.().aborted).toBe(true)
 })

@@ -15,7 +15,7 @@ function readUntilRefused(chunk: string): number {
   for (let bytes = piece.length; bytes < 64 * emptyChunkBytesMax; bytes += piece.length) {
     const read = parser.read(piece)
     if (read === 'partial') continue
-    expect(read).toEqual(new Error('it sends too much that carries nothing'))
+    expect(read).toEqual(new Error('it sends too many bytes without content'))
     return bytes
   }
   return Number.POSITIVE_INFINITY

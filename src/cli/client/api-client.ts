@@ -274,7 +274,7 @@ function missingAt(path: string, ofEnvironment: string | undefined): string | un
   if (place === undefined) return undefined
   const name = decodeURIComponent(segment)
   const [what, list] = place === 'connect' ? ['namespace', 'namespace list'] : ['organization', 'org list']
-  const found = `or nothing of this name in it, or you have no access: see \`postern ${list}\``
+  const found = `or it does not have what you named, or you have no access: see \`postern ${list}\``
   const from = place === 'connect' && name === ofEnvironment ? ` (POSTERN_NAMESPACE is ${name})` : ''
   return `there is no ${what} ${name}, ${found}${from}`
 }

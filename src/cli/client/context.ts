@@ -13,7 +13,9 @@ import { readHosts } from './hosts.ts'
 const urlOption = () =>
   new Option('--url <url>', 'base URL of postern (default: where you last logged in)').env('POSTERN_URL')
 const namespaceOption = () =>
-  new Option('-n, --namespace <name>', 'namespace (default: yours, if you have only one)').env('POSTERN_NAMESPACE')
+  new Option('-n, --namespace <name>', 'namespace (default: the one that you have access to, if it is only one)').env(
+    'POSTERN_NAMESPACE',
+  )
 export const jsonOption = () => new Option('--json', 'print what postern answered, as JSON')
 export const many = (flag: string, words: string, choices?: readonly string[]) =>
   new Option(flag, `${words}; repeatable`).argParser((value: string, previous?: readonly string[]) => {
@@ -62,7 +64,7 @@ export function either<Name extends string, Flags>(
       return done(code)
     }
     if (flags.json === true && !hasJson)
-      throw new CommandError('--json: is for answers over HTTP: name the base URL with --url, or log in', 2)
+      throw new CommandError('--json: works only over HTTP: name the base URL with --url, or log in', 2)
     return done(await (await onMachine())[name](flags as never, terminal, ...names))
   })
 }
@@ -87,7 +89,10 @@ function withFolder(thrown: unknown, data: string): unknown {
   if (!(thrown instanceof CommandError) || !existsSync(data)) return thrown
   const { message, exitCode, code, status } = thrown
   if (code !== 'unreachable' && status !== 403) return thrown
-  return new CommandError(`${message}; to work on the folder here, add --data ${data}`, exitCode, { code, status })
+  return new CommandError(`${message}; to work on the data folder of this machine, add --data ${data}`, exitCode, {
+    code,
+    status,
+  })
 }
 
 class RemoteCommand extends Command {

@@ -82,7 +82,7 @@ function addMemberCommands(org: Command, { remote }: RemoteCommands): void {
     )
     .run(async ({ flags, request, say }: CommandContext<{ role: string }>, organization: string, user: string) => {
       const made = await request('PUT', memberOf(organization, user), { body: { role: flags.role } })
-      say(made, `${user} is ${flags.role} of ${organization}`)
+      say(made, `${user} has the role ${flags.role} in ${organization}`)
     })
   remote(member, 'rm', 'remove a member')
     .argument('<organization>', 'the id of the organization')

@@ -33,9 +33,13 @@ const fileHelp = 'file with a policy as JSON, or with a token; - for stdin'
 export function addPolicyCommands(token: Command, { remote }: RemoteCommands): void {
   remote(token, 'lint', 'report mistakes in a policy, and parts of it that restrict nothing')
     .argument('<file>', fileHelp)
-    .option('--strict', 'exit with 1 for a warning, too')
+    .option('--strict', 'exit with code 1 for a warning, too')
     .run(lint)
-  remote(token, 'diff', 'find a request that a new policy allows and an old one refuses')
+  remote(
+    token,
+    'diff',
+    'find a request that a new policy allows and an old one refuses; exit with code 1 if there is one',
+  )
     .argument('<old>', fileHelp)
     .argument('<new>', 'the same for the new one')
     .run(diff)
@@ -73,7 +77,7 @@ export async function tellMistakes(
     for (const one of findings) if (mistakeCodes.has(one.code)) stderr(`${findingLine(one)}\n`)
   } catch (error) {
     if (!(error instanceof CommandError)) throw error
-    stderr(`The ${made} was not looked at for mistakes: ${error.message}\n`)
+    stderr(`could not check the ${made} for mistakes: ${error.message}\n`)
   }
 }
 
@@ -84,7 +88,7 @@ async function lint({ flags, request, say, stderr }: CommandContext<{ strict?: b
   const lines = findings.map(findingLine)
   if (lines.length === 0) lines.push('no findings')
   for (const line of flags.json === true ? [''] : lines) say(linted, line)
-  if (!searched.complete) stderr('Not everything was searched or decided.\n')
+  if (!searched.complete) stderr('the search did not finish, so there may be more findings\n')
   const isBad = (severity: string) => severity === 'error' || (flags.strict === true && severity === 'warning')
   return findings.some(({ severity }) => isBad(severity)) ? 1 : 0
 }

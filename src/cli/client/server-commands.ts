@@ -57,7 +57,7 @@ export function addServerActions(server: Command, { remote }: RemoteCommands): v
       const has = [count(made.tools, 'tool'), count(made.resources, 'resource'), count(made.prompts, 'prompt')]
       say(made, `${name} has ${has.join(', ')}`)
     })
-  remote(server, 'rm', 'delete a server from the registry')
+  remote(server, 'rm', 'delete a server from the catalogue')
     .argument('<name>', 'the name of the server: NAMESPACE/NAME')
     .run(async ({ request, say }, name: string) =>
       say(await request('DELETE', pathOf(name), noServer(name)), `${name} is deleted; connections to it stay`),

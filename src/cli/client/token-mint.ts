@@ -47,7 +47,9 @@ async function mintToken({ flags, request, say, stderr }: CommandContext<MintFla
   const body = { policy: isGiven ? policy : undefined, organizationId: organization }
   for (const path of Object.keys(rules.rpcReqMatch ?? {}))
     if (!/^(?:method$|params\.)/.test(path))
-      stderr(`warning: --rpc ${path}: MCP requests have this below params, like params.${path.replace(/^.*\./, '')}\n`)
+      stderr(
+        `warning: --rpc ${path}: no MCP request has this field at the top: did you mean params.${path.replace(/^.*\./, '')}?\n`,
+      )
   const minted = await request('POST', '/tokens', { body, reads: Minted }).catch((error) => {
     if (!(error instanceof CommandError)) throw error
     const { message, exitCode, code, status } = error
@@ -58,10 +60,12 @@ async function mintToken({ flags, request, say, stderr }: CommandContext<MintFla
   })
   say(minted, minted.token)
   if (rpc !== undefined && operation === undefined && file === undefined)
-    stderr('warning: --rpc narrows calls alone: without --operation execute, the token may also change connections\n')
+    stderr(
+      'warning: --rpc restricts only MCP requests: without --operation execute, the token may also change connections\n',
+    )
   if (isGiven) await tellMistakes({ request, stderr }, { token: minted.token }, 'token')
   if (!isGiven && organization === undefined)
     stderr(
-      'This token may do all that its minter may: you can narrow one with --namespace, --connection, --operation and --rpc.\n',
+      'This token may do all that your credential may: restrict it with --namespace, --connection, --operation and --rpc.\n',
     )
 }

@@ -58,7 +58,9 @@ export function Overview() {
             <h2>Calls in the last hour</h2>
             {data.calls === null ? (
               <p class="muted">
-                {data.store.ok ? 'This server does not record calls.' : 'The record of calls cannot be read.'}
+                {data.store.ok
+                  ? 'postern does not record calls here (--no-call-record).'
+                  : 'The record of calls cannot be read.'}
               </p>
             ) : (
               <p>

@@ -182,7 +182,7 @@ const advice = {
   announced:
     'Where postern has no access to the internet, start it with --no-public-upstream, so that clients register instead; then remove the server from the client, and add it again',
   remembered:
-    'This server asks for no document: the client remembers that it once did. Remove the server from the client, and add it again',
+    'postern no longer asks for a document, but the client remembers that it did: remove postern from the client, and add it again',
 }
 
 /** The client that a document describes, and the seconds for which it may be kept. Throws OAuthError. */

@@ -122,7 +122,9 @@ async function readRequest(deps: OAuthDeps, request: Request): Promise<Asked | R
   const named = resourceIn(deps, resource)
   if (named === undefined) {
     const like = resourceOf(deps, { namespace: 'NAMESPACE', connectionId: 'CONNECTION' })
-    throw invalidRequest(`resource: must be the URL of a connection or namespace here, like ${like}`)
+    throw invalidRequest(
+      `resource: must be the URL of a connection, a namespace or a view of this postern, like ${like}`,
+    )
   }
   const client = await findClient(deps, clientId, session.caller).catch((thrown) => {
     if (thrown instanceof OAuthError) throw invalidRequest(thrown.message)

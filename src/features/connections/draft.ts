@@ -145,7 +145,7 @@ function urlOf(server: ServerDetail | undefined, isMocked: boolean): string | nu
   if (server === undefined) return undefined
   const url = server.connections.find((option) => option.type === 'http')?.deploymentUrl
   if (url === undefined && !isMocked)
-    throw invalidRequest('server: has no HTTP URL: register one with the server, or send mcpUrl')
+    throw invalidRequest('server: has no HTTP URL: add a URL to the server, or connect to a URL instead')
   return url ?? null
 }
 

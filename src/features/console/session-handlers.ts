@@ -31,7 +31,7 @@ async function startConsoleSession(deps: ConsoleDeps, request: Request): Promise
   if (!isSecureUrl(deps.base))
     throw new PlatformError(
       'forbidden',
-      'The console works only over https or on the server’s own machine: set --base-url to a URL of https, or open it there',
+      'The console works only if the base URL is https, or names this machine (localhost): set --base-url to an https URL',
     )
   await allowanceOf(request).belongsToStranger() // 429
   const { key } = await readOptionalBody(request, startShape) // 400

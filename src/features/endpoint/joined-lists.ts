@@ -48,7 +48,7 @@ export async function withLists<T>(
   if (refs === undefined) {
     throw new PlatformError(
       'too_many_connections',
-      `One endpoint lists ${joinedConnectionsMax} connections at most, and this caller sees more: use a view, or a token whose policy allows fewer. Calls still work`,
+      `An endpoint lists at most ${joinedConnectionsMax} connections, and this caller has access to more: use a view, or a token whose policy allows fewer. Calls still work`,
     )
   }
   return kept.use(context, refs, mayAsk, async (listed) => {
@@ -126,7 +126,11 @@ export function* joining(shown: readonly Shown[], kind: ListKind): Work<JoinedLi
   }
   for (const name of collided) byName.delete(name)
   for (const [connectionId, name] of collisions)
-    skipped.push({ connectionId, error: 'name_collision', message: `Two have the name ${name}, and neither is listed` })
+    skipped.push({
+      connectionId,
+      error: 'name_collision',
+      message: `Two definitions would have the name ${name}, so neither is listed`,
+    })
   yield byName.size * sizeCost
   return { definitions: [...byName.values()], skipped, stale }
 }

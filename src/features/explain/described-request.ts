@@ -210,5 +210,5 @@ function tokenVerdict(
   const missing = parts.filter((part) => asked[part] === undefined)
   const isOther = parts.some((part) => asked[part] !== undefined && asked[part] !== good[part])
   const verdict: Verdict = isOther ? 'refuse' : missing.length > 0 ? 'depends' : 'allow'
-  return { place, verdict, missing: isOther ? [] : missing, words: `${jti} is good at ${aud} alone` }
+  return { place, verdict, missing: isOther ? [] : missing, words: `${jti} is valid only at ${aud}` }
 }

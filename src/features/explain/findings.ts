@@ -80,7 +80,7 @@ function lifetimeBeyondParent(
   return valuesIn(minted.blocks, 'ttlSeconds')
     .filter(({ block, values }) => block >= inherited && values > left)
     .map(({ place, values }) => {
-      const words = `${values} s is longer than the ${left} s that are left of the credential it is minted with`
+      const words = `${values} s is longer than the ${left} s that the minting credential has left`
       return finding('lifetime-beyond-parent', place, words)
     })
 }
@@ -110,7 +110,7 @@ async function emptyScope(
     const found = await store.getMany(ids.map((id) => keyOf('connection', name, id)))
     if (found.some((record) => record !== undefined)) return []
   }
-  return [finding('empty-scope', wanted.place, 'no connection that you reach has this metadata')]
+  return [finding('empty-scope', wanted.place, 'no connection that you have access to has this metadata')]
 }
 
 /** Patterns of a tool's name, compared with the tools that are known. */
@@ -127,7 +127,7 @@ function* lintingNames(blocks: readonly Block[], tools: ReadonlySet<string>, exa
     const meant = withoutAnchors(pattern)
     const others = matched.filter((tool) => tool !== meant)
     if (matched.length === 0) {
-      const words = `${pattern} matches none of the ${tools.size} tools that are known of the connections in scope`
+      const words = `${pattern} matches none of the ${tools.size} known tools of the connections in scope`
       found.push(finding('unknown-tool', place, words))
     } else if (tools.has(meant) && others.length > 0) {
       const words = `${pattern} matches ${meant}, and ${others.length} other tools as well`

@@ -28,18 +28,19 @@ export async function notesOn(
   const notes: Note[] = []
   const say = (code: Note['code'], words: string) => notes.push({ code, words: `${connectionId} ${words}` })
   if (status.state === 'auth_required') say('connection_state', `waits for somebody to sign in: ${url}`)
-  if (status.state === 'input_required') say('connection_state', `waits for values that somebody enters: ${url}`)
+  if (status.state === 'input_required') say('connection_state', `waits for somebody to enter values: ${url}`)
   const test = '`postern connection test` contacts its server'
   if (status.state === 'disconnected') say('connection_state', `is disconnected: ${test}`)
-  if (status.state === 'error') say('connection_state', `failed when it was last called (${status.message}): ${test}`)
+  if (status.state === 'error')
+    say('connection_state', `failed when postern last contacted it (${status.message}): ${test}`)
   if (tool === undefined) return notes
   const isBlocking = (await deps.pins.settingOf(context, connection)) === 'block'
   const pinned = isBlocking ? (await deps.pins.of(context, connection)).tools : undefined
   if (pinned?.has(tool) && !isUsable(pinned.get(tool)))
-    say('pin', `has changed ${tool}, and nobody has accepted that: see .pins`)
+    say('pin', `has a definition of ${tool} that nobody has accepted: see \`postern connection pins\``)
   else {
     const [known] = await withTools(deps, context, [connection])
-    if (known?.tools?.includes(tool) === false) say('unknown_tool', `has no tool ${tool} that is known`)
+    if (known?.tools?.includes(tool) === false) say('unknown_tool', `is not known to have a tool ${tool}`)
   }
   return notes
 }

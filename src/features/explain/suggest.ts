@@ -52,7 +52,10 @@ export async function suggestPolicy(
 
 type Note = Suggestion['notes'][number]
 const note = (code: Note['code'], words: string): Note => ({ code, words })
-const notRecorded = { policy: null, notes: [note('not-recorded', 'This server does not record calls.')] }
+const notRecorded = {
+  policy: null,
+  notes: [note('not-recorded', 'postern does not record calls here (--no-call-record).')],
+}
 
 /** The calls that were let through, and the number of those that were not. */
 class Used {

@@ -61,7 +61,7 @@ function usableResponse(
   const { 'content-type': type, 'content-encoding': encoding = 'identity' } = response.headers
   if (encoding !== 'identity') {
     discardBody(response)
-    throw unusableUpstream('sent a compressed response although none was requested', message)
+    throw unusableUpstream('sent a compressed response, which postern did not ask for', message)
   }
   if (status >= 300 && status < 400) {
     throw unusableUpstream(`answered with a redirect (${status}), which is not followed`, message)
@@ -178,7 +178,10 @@ async function errorOf(
   const error = isJson(headers['content-type']) ? await rpcErrorIn(asBuffer(bytes).toString(), allowance) : undefined
   if (error !== undefined) return sendWhole(Buffer.from((await call.rewrite?.(error)) ?? error), call, options, status)
   if (status === 404 && options.hasClientSession) throw sessionExpired(message)
-  throw unusableUpstream(`answered ${status} and no JSON-RPC: check the URL and the headers of the connection`, message)
+  throw unusableUpstream(
+    `answered ${status} without JSON-RPC: check the URL and the headers of the connection`,
+    message,
+  )
 }
 
 /** Responses above `responseInOnePieceBytesMax` are sent in pieces, so that we know when the client has read them. */

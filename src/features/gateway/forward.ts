@@ -305,7 +305,7 @@ async function sendUpstream(deps: GatewayDeps, call: AuthorizedCall, exchange: E
     throw new PlatformError(
       'upstream_error',
       connection.transport === 'uplink'
-        ? 'This connection waits for its server to connect to postern (uplink), which it has not done: start the server, or set `mcpUrl`'
+        ? 'This connection is an uplink, which postern does not support: use a connection with a URL'
         : 'The connection is disconnected: test it in the console or with `postern connection test`, which contacts its server',
       { id },
     )

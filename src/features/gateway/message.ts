@@ -146,8 +146,7 @@ const callMethod = 'tools/call'
 const mayBeCall = (method: string) => lettersIn(foldCase(method)) === lettersIn(callMethod)
 
 /** Said of a number that another parser, or the client itself, may read as another one. */
-const inexactId =
-  'the number has too many digits to be distinguished from its neighbours: send a string, or a smaller number'
+const inexactId = 'the number has more digits than postern keeps exactly: send a string, or a smaller number'
 
 /** The fields that determine what a message does. */
 const fieldsOfRpc = new Set(['jsonrpc', 'id', 'method', 'params', 'result', 'error'])

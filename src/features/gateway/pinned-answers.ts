@@ -156,7 +156,7 @@ function* readingMembers(data: string, rawId: string | undefined): Generator<num
     if (!(isTop || isOfResult) || !telling.has(member.toLowerCase())) return undefined
     const known = `${path.length} ${member.toLowerCase()}`
     if (seen.has(known) || (member !== member.toLowerCase() && member !== 'nextCursor'))
-      refuse('has a member twice, or in other letters')
+      refuse('has a JSON field twice, or with other capital letters')
     seen.add(known)
     if (!isTop) return undefined
     hasMethod ||= member === 'method'

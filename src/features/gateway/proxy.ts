@@ -47,7 +47,7 @@ export function createProxy(upstream: Upstream, sessions: Sessions, timeoutMs: n
     sessions.forget(holder.keyId, sessionOwner, session)
     const renewed = await platformSession(call)
     if (message.method === 'tools/call') {
-      throw unusableUpstream('had ended the session. A new one is open: call again', message)
+      throw unusableUpstream('had ended the session, and postern has opened a new one: call again', message)
     }
     return post(call, message.bytes, sessionHeaders(call, renewed))
   }

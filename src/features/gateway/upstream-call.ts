@@ -92,7 +92,7 @@ export function upstreamFailure(
   if (kind === 'busy') return tooMany(`The MCP server’s response was not read: ${what}`, message)
   if (kind === 'late') return new PlatformError('upstream_timeout', `The MCP server: ${what}`, { id })
   onStatus({ state: 'error', message: `The server could not be reached: ${what}` })
-  return new PlatformError('upstream_error', `The MCP server cannot be reached: ${what}`, { id })
+  return new PlatformError('upstream_error', `The MCP server cannot be used: ${what}`, { id })
 }
 
 /** The end of a message about a connection that a person must set up first: clients show the message alone. */

@@ -214,7 +214,7 @@ function resolveReference(root: JsonSchema, reference: string): JsonSchema {
     .slice(1)
     .map((part) => decodeURIComponent(part).replaceAll('~1', '/').replaceAll('~0', '~'))
     .reduce<unknown>((part, name) => (part as Record<string, unknown> | undefined)?.[name], root)
-  if (target === undefined) throw new Error(`${reference}: has no target here`)
+  if (target === undefined) throw new Error(`${reference}: refers to nothing in this schema`)
   return target as JsonSchema
 }
 

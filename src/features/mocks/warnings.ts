@@ -69,7 +69,8 @@ export function lintMocks({ servers, mocks, places }: MockFixtures): MockAdvice[
     if (Array.isArray(content) && odd >= 0) {
       const type = JSON.stringify(content[odd]?.type)
       say(`result.content[${odd}]`, `is content of type ${type}; MCP knows ${[...contentTypes].join(', ')}`)
-    } else for (const place of invalidResultPaths(result)) say(`result.${place}`, 'is not as MCP has it')
+    } else
+      for (const place of invalidResultPaths(result)) say(`result.${place}`, 'does not fit MCP’s schema of a result')
   }
   return advice
 }

@@ -96,7 +96,7 @@ async function deleteOrganization(deps: OrganizationDeps, request: Request): Pro
 
 /** The organization in the path. Throws 403, 404. */
 function organizationForOperator(context: RequestContext): string {
-  requireOperator(context, 'Only an operator makes and changes organizations', 'Organizations')
+  requireOperator(context, 'Only operators may create and change organizations', 'Organizations')
   return organizationIn(context.request)
 }
 

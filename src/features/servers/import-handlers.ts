@@ -16,7 +16,7 @@ import { serverBody } from './server-handlers.ts'
 const importShape = validatorOf(ServersImport)
 
 const mayImport = (context: RequestContext) =>
-  requireOperator(context, 'Only operators import servers', 'Imports of servers')
+  requireOperator(context, 'Only operators may import servers', 'Imports of servers')
 
 export const importHandlers = handlersOf({ importServers })
 

@@ -152,16 +152,17 @@ async function refusalOf(
   if (!isNew && wanted !== undefined && owner !== wanted)
     return `the namespace ${namespace} belongs to ${owner}: choose another --namespace, or name ${owner} as the --owner`
   const fixture = await store.get(placeKey(keyOf('server', qualifiedName)))
-  if (fixture !== undefined) return `a fixture brings it (${Buffer.from(fixture)})`
+  if (fixture !== undefined) return `a fixture defines ${qualifiedName} (${Buffer.from(fixture)}): change it there`
   if (stored !== undefined && kept?.serverJson === undefined)
-    return `${qualifiedName} was registered here: delete it first, or choose another --namespace`
+    return `${qualifiedName} exists and was not imported: delete it first, or choose another --namespace`
   if (kept?.serverJson !== undefined && kept.serverJson.name !== json.name)
-    return `${qualifiedName} is ${kept.serverJson.name} here: delete that first, or choose another --namespace`
+    return `${qualifiedName} was imported as ${kept.serverJson.name}: delete it first, or choose another --namespace`
   if (names.has(qualifiedName)) return `${qualifiedName} is the name of another server in the file`
   if ((await store.get(keyOf('deletingNamespace', namespace))) !== undefined)
     return `the namespace ${namespace} is being deleted`
   const like = isNew ? await nameLike(store, namespace, namespaces) : undefined
-  if (like !== undefined) return `the namespace ${namespace} would be too like ${like}: choose one with --namespace`
+  if (like !== undefined)
+    return `the name of the namespace ${namespace} differs too little from ${like}: choose another with --namespace`
   return undefined
 }
 

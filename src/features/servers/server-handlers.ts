@@ -104,7 +104,8 @@ async function introspectServer(deps: ServerDeps, request: Request): Promise<Res
   const { caller, allowed: qualifiedName } = write
   await refuseBody(request) // 400
   const url = (await storedServer(deps.store, request, qualifiedName))?.detail.deploymentUrl ?? null
-  if (url === null) throw invalidRequest('the server has no URL: send one as "mcpUrl" with PUT')
+  if (url === null)
+    throw invalidRequest('the server has no URL: give it one with `postern server add`, or over HTTP as "mcpUrl"')
   await refuseFixture(deps.store, keyOf('server', qualifiedName)) // 409
   // 400
   const found = await introspectFor(deps.upstream, { url, field: 'deploymentUrl' }, request, caller)

@@ -61,7 +61,7 @@ export async function claimsFor(
   const parent = caller.token
   const whole = [...(parent?.policy ?? []), ...policy]
   if ((parent?.par?.length ?? 0) >= tokenAncestorsMax) {
-    const message = `this token comes from ${tokenAncestorsMax} others: mint with one of those`
+    const message = `this token comes from a chain of ${tokenAncestorsMax} others, the most that are allowed: mint with one of those`
     throw new PlatformError('policy_too_large', message)
   }
   // A lower bound of the token's size: base64url of the policy alone. Checked before patterns are compiled or anything

@@ -100,7 +100,7 @@ export async function enterInput(
   const unsendable = sendingProblem(input, target)
   if (unsendable !== undefined) return again(unsendable, 400)
   const status = await keep(deps, visit, input, target)
-  if (status.state === 'error') return again(`Your values are stored, and were tried. ${status.message}`, 200)
+  if (status.state === 'error') return again(`postern stored your values, and tried them: ${status.message}`, 200)
   const wantsSignIn = status.state === 'auth_required'
   if (wantsSignIn && status.setupUrl === undefined) return again('The server refuses these values.', 200)
   return enteredPage(visit, wantsSignIn)

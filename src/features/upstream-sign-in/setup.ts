@@ -91,7 +91,7 @@ async function answerForm(deps: SetupDeps, visit: Visit, form: Form): Promise<Re
   // A ticket lets nobody replace what was given with the connection, only what was typed on this page.
   if ((oauth !== undefined && !isTyped) || tokens !== undefined) {
     throw conflict(
-      'This connection has an OAuth client already: change it with the connection’s field `oauth`, or sign out first',
+      'This connection already has an OAuth client: sign out first, or change the field `oauth` of the connection',
     ) // 409
   }
   return beginSignIn(deps, visit, request, { typed: readTypedClient(clientId, form.one('client_secret')) }) // 400

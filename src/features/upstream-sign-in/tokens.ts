@@ -119,7 +119,8 @@ async function readTokens(server: KeptServer, client: UpstreamClient, response: 
   const as = { client_id: client.clientId }
   const answer = await processRefreshTokenResponse(server, as, await withoutIdToken(response))
   // A header can carry no other characters (RFC 6750, 2.1).
-  if (!/^[\x21-\x7e]+$/.test(answer.access_token)) throw new Error('its token has characters that no token has')
+  if (!/^[\x21-\x7e]+$/.test(answer.access_token))
+    throw new Error('its token has characters that a token must not have')
   if (answer.token_type !== 'bearer') throw new Error(`its token has the type ${answer.token_type}, not Bearer`)
   return {
     accessToken: answer.access_token,

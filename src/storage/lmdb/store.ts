@@ -148,7 +148,7 @@ function bytesOnDisk(file: string, openedIno: number): number {
   const found = statSync(file, { throwIfNoEntry: false })
   if (found === undefined) throw new StoreError('unavailable', folderMovedAway)
   if (found.ino !== openedIno)
-    throw new StoreError('unavailable', 'the data folder was replaced while the server runs: restart postern')
+    throw new StoreError('unavailable', 'the data folder was replaced while postern was running: restart postern')
   return found.blocks * 512
 }
 

@@ -38,7 +38,7 @@ export function choosePrimary(looks: readonly (Look | undefined)[], { system, ti
   const answered = looks.filter((look) => look !== undefined)
   if (answered.length === 0) return 'no host of the database answers'
   const ours = answered.filter((look) => system === undefined || look.system === system)
-  if (ours.length === 0) return 'the database is another one than at the start'
+  if (ours.length === 0) return 'this is not the database that postern started with'
   const latest = ours.filter((look) => look.timeline !== null && look.timeline >= timeline)
   const highest = Math.max(...latest.map((look) => look.timeline ?? 0))
   const candidates = latest.filter((look) => look.timeline === highest)

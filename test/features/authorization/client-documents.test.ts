@@ -114,10 +114,7 @@ describe('are a page that says what is wrong, and no redirect', () => {
     platform = await createTestPlatform({ takesDocuments: false, upstream: { send } })
     cookie = await signedIn(platform)
     const { status, page } = await open()
-    expect([status, page]).toEqual([
-      400,
-      expect.stringContaining('Remove the server from the client, and add it again'),
-    ])
+    expect([status, page]).toEqual([400, expect.stringContaining('remove postern from the client, and add it again')])
     expect(page).not.toContain('--no-public-upstream')
   })
 

@@ -350,7 +350,7 @@ describe('a server that has nothing to connect to', () => {
     const made = await send('POST', '/connect/acme', { server: 'acme/local' }, key)
     expect([made.status, made.body['message']]).toEqual([
       400,
-      'server: has no HTTP URL: register one with the server, or send mcpUrl',
+      'server: has no HTTP URL: add a URL to the server, or connect to a URL instead',
     ])
   })
   test('can be mocked', async () => {

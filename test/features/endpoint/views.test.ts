@@ -91,7 +91,7 @@ describe('a view', () => {
       expect(await json('GET', `/namespaces/ada/views/${name}`)).toEqual(missing)
     expect(await json('PUT', '/namespaces/ada/views/a_b', { policy: [] })).toEqual({
       status: 400,
-      body: { error: expect.stringContaining('the name of a view must be 1 to 39 small letters, digits or "-"') },
+      body: { error: expect.stringContaining('the name of a view must be 1 to 39 characters (a-z, 0-9 and "-")') },
     })
     const linus = await json('GET', '/namespaces/ada/views', undefined, sampleKeys.linus)
     expect(linus).toEqual({ status: 404, body: { error: 'Namespace not found' } })

@@ -236,7 +236,7 @@ describe('nothing is sent', () => {
   const http = { headers: { 'X-Key': { label: 'Key' } } }
   const missing = { headers: ['X-Key'], query: [] }
   const notContacted = expect.stringContaining('test it in the console or with `postern connection test`')
-  const notDialled = expect.stringContaining('waits for its server to connect')
+  const notDialled = expect.stringContaining('is an uplink, which postern does not support')
   const rows: [what: string, status: ConnectionStatus, more: object, answered: number, error: object][] = [
     [
       'where the connection waits for input, and what it waits for is told',

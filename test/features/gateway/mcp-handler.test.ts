@@ -592,7 +592,7 @@ test('an error of megabytes is not looked into', async () => {
     const answer = await send('one', { jsonrpc: '2.0', id: 1, method: 'ping' })
     expect([answer.status, answer.body.error.message]).toEqual([
       502,
-      'The MCP server answered 400 and no JSON-RPC: check the URL and the headers of the connection',
+      'The MCP server answered 400 without JSON-RPC: check the URL and the headers of the connection',
     ])
   })
 })
@@ -687,7 +687,10 @@ describe('everything stays alive', () => {
       body: JSON.stringify({ mcpUrl: `http://127.0.0.1:${upstream.port}/asks` }),
     })
     expect(await made.json()).toMatchObject({
-      status: { state: 'error', message: 'The server cannot be used: it asks too much while it is initialized' },
+      status: {
+        state: 'error',
+        message: 'The server cannot be used: postern would need too many requests to initialize it',
+      },
     })
     expect(seen.length).toBeLessThanOrEqual(probeRequestsMax)
   })

@@ -76,13 +76,13 @@ describe('a message', () => {
     [
       'an id that parsers read differently',
       '{"jsonrpc":"2.0","id":12345678901234567890,"method":"ping"}',
-      'id: the number has too many digits to be distinguished from its neighbours: send a string, or a smaller number',
+      'id: the number has more digits than postern keeps exactly: send a string, or a smaller number',
       null,
     ],
     [
       'an id past the largest number',
       '{"jsonrpc":"2.0","id":1e999,"method":"ping"}',
-      'id: the number has too many digits',
+      'id: the number has more digits than postern keeps exactly',
       null,
     ],
     // It is not repeated: errors and notifications would repeat it again and again.

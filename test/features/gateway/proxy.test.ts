@@ -195,13 +195,7 @@ describe('an upstream that does not answer as it should is told, and what it say
     message: string,
     state: string | undefined,
   ][] = [
-    [
-      'it is down',
-      failing(new UpstreamError('down', 'no one')),
-      'upstream_error',
-      'cannot be reached: no one',
-      'error',
-    ],
+    ['it is down', failing(new UpstreamError('down', 'no one')), 'upstream_error', 'cannot be used: no one', 'error'],
     ['it is late', failing(late), 'upstream_timeout', 'The MCP server: no answer', undefined],
     ['there is no room', failing(new UpstreamError('busy', 'full')), 'rate_limited', 'full; try again', undefined],
     [
@@ -229,8 +223,8 @@ describe('an upstream that does not answer as it should is told, and what it say
       'The MCP server answered 500',
       undefined,
     ],
-    ['it knows no such page', answering(404, {}, 'no'), 'upstream_error', 'answered 404 and no JSON-RPC', undefined],
-    ['it refuses without an error', answering(400), 'upstream_error', 'answered 400 and no JSON-RPC', undefined],
+    ['it knows no such page', answering(404, {}, 'no'), 'upstream_error', 'answered 404 without JSON-RPC', undefined],
+    ['it refuses without an error', answering(400), 'upstream_error', 'answered 400 without JSON-RPC', undefined],
     [
       'it speaks HTML',
       answering(200, { 'content-type': 'text/html' }),
@@ -503,9 +497,9 @@ test('a client whose session the upstream has forgotten is told to begin anew, a
   reasons.push(await reasonOf(send(initialize)))
   expect(reasons).toEqual([
     'The session has ended: initialize again',
-    'The MCP server answered 403 and no JSON-RPC: check the URL and the headers of the connection',
-    'The MCP server answered 405 and no JSON-RPC: check the URL and the headers of the connection',
-    'The MCP server answered 404 and no JSON-RPC: check the URL and the headers of the connection',
+    'The MCP server answered 403 without JSON-RPC: check the URL and the headers of the connection',
+    'The MCP server answered 405 without JSON-RPC: check the URL and the headers of the connection',
+    'The MCP server answered 404 without JSON-RPC: check the URL and the headers of the connection',
   ])
 })
 
@@ -550,7 +544,7 @@ describe('a session that has ended', () => {
     const call = { method: 'tools/call', params: { name: 'a' } }
     const again = { sessionOwner: 'another' }
     expect(await reasonOf(send(call, again))).toBe(
-      'The MCP server had ended the session. A new one is open: call again',
+      'The MCP server had ended the session, and postern has opened a new one: call again',
     )
     expect(methods.splice(0)).toEqual([...opening, 'tools/call', ...opening])
     expect((await send(call, again)).status).toBe(200)

@@ -77,7 +77,7 @@ const rows: [what: string, tool: object, result: object | undefined, advice: str
     'content that lacks what its kind has',
     { inputSchema: plain },
     { content: [...text, { type: 'text', text: 5 }] },
-    'mocks[0].result.content[1] (n/s/t): is not as MCP has it',
+    'mocks[0].result.content[1] (n/s/t): does not fit MCP’s schema of a result',
   ],
 ]
 for (const [what, tool, result, advice] of rows) {

@@ -293,12 +293,17 @@ describe('an import', () => {
     expect(await load([named('io.Some/one'), named('io.some/two'), named('io.Some/three')])).toEqual({
       servers: ['io.Some/one', 'io.Some/three'],
       namespaces: ['io.Some'],
-      leftOut: ['io.some/two: the namespace io.some would be too like io.Some: choose one with --namespace'],
+      leftOut: [
+        'io.some/two: the name of the namespace io.some differs too little from io.Some: choose another with --namespace',
+      ],
     })
     expect(await load([named('io.SOME/one'), named('Northwind/one'), named('io.Some/four')])).toMatchObject({
       servers: ['io.Some/four'],
       namespaces: [],
-      leftOut: [expect.stringContaining('too like io.Some'), expect.stringContaining('too like northwind')],
+      leftOut: [
+        expect.stringContaining('too little from io.Some'),
+        expect.stringContaining('too little from northwind'),
+      ],
     })
   })
 
@@ -353,7 +358,7 @@ describe('an import', () => {
       servers: [],
       namespaces: [],
       leftOut: [
-        'app.vercel.foo/bar: mirror/app.vercel.foo.bar is app.vercel/foo.bar here: delete that first, or choose another --namespace',
+        'app.vercel.foo/bar: mirror/app.vercel.foo.bar was imported as app.vercel/foo.bar: delete it first, or choose another --namespace',
       ],
     })
     expect((await load([one], 'mirror')).servers).toEqual(['mirror/app.vercel.foo.bar'])
@@ -366,7 +371,7 @@ describe('an import', () => {
       servers: [],
       namespaces: [],
       leftOut: [
-        'io.github.someone/weather: lab-one/io.github.someone.weather was registered here: delete it first, or choose another --namespace',
+        'io.github.someone/weather: lab-one/io.github.someone.weather exists and was not imported: delete it first, or choose another --namespace',
       ],
     })
     await load([weather])
@@ -374,7 +379,7 @@ describe('an import', () => {
     await operator('PUT /servers/io.github.someone/weather', { deploymentUrl: 'https://here.example.com/mcp' })
     // The registry no longer says what was imported.
     expect((await page('?search=someone/weather')).servers[0]?.server).toMatchObject({ version: '1.0.0' })
-    expect(await load([weather])).toMatchObject({ servers: [], leftOut: [expect.stringContaining('registered here')] })
+    expect(await load([weather])).toMatchObject({ servers: [], leftOut: [expect.stringContaining('was not imported')] })
   })
 
   test('takes no time that others cannot read, and says of a name that it cannot be one', async () => {

@@ -27,7 +27,7 @@ test.each([
     known,
     'the database went back from timeline 3 to 2, so writes may be lost: check which server is right, then restart postern',
   ],
-  ['none of another cluster', [look(9, 'a', 'other')], known, 'the database is another one than at the start'],
+  ['none of another cluster', [look(9, 'a', 'other')], known, 'this is not the database that postern started with'],
   [
     'none of two of one timeline',
     [look(4, 'a'), look(4, 'b')],
