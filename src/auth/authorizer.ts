@@ -58,12 +58,16 @@ export interface Authorizer {
   /** Authenticates the request; see `Authenticator` for `isRepeated`. Throws 401 and 429. */
   authenticate(request: Request, isRepeated?: boolean): Promise<RequestContext>
   /** The namespace, if the caller may perform the operation on at least some of its connections. Throws 404 and 403. */
-  requireNamespace(context: RequestContext, name: string | undefined, operation: Access['operation']): Promise<string>
+  requireNamespace(
+    context: RequestContext,
+    name: string | undefined,
+    operation: Access['operation'],
+  ): Promise<Namespace>
   /**
    * The namespace, if the caller may read or call at least some of its connections, or the one of this id. Throws 404
    * and 403.
    */
-  requireReadOrCall(context: RequestContext, name: string | undefined, connectionId?: string): Promise<string>
+  requireReadOrCall(context: RequestContext, name: string | undefined, connectionId?: string): Promise<Namespace>
   /**
    * The namespace, for an operation on itself or on its servers (contract, 4.5). To write, the caller must be one of
    * its managers; to read, it needs access alone. Throws 404, then 403.
@@ -181,24 +185,26 @@ export function createAuthorizer(
       return contextOf(await authenticator.authenticate(request, isRepeated), request, clock)
     },
     async requireNamespace(context, name, operation) {
-      const { namespace } = await accessibleNamespace(context, name)
+      const found = await accessibleNamespace(context, name)
+      const { namespace } = found
       const access: Access = { namespace, resource: 'connections', operation, metadata: 'narrowed' }
       enforce(decide(context.caller.blocks, access), context, access)
-      return namespace
+      return found
     },
     // Only what neither of the two allows is a refusal, and so recorded.
     async requireReadOrCall(context, name, connectionId) {
-      const { namespace } = await accessibleNamespace(context, name)
+      const found = await accessibleNamespace(context, name)
+      const { namespace } = found
       const { blocks } = context.caller
       const calls: Access = { namespace, resource: 'connections', operation: 'execute', metadata: 'narrowed' }
       if (connectionId === undefined)
-        return decide(blocks, calls).allowed ? namespace : this.requireNamespace(context, name, 'read')
+        return decide(blocks, calls).allowed ? found : this.requireNamespace(context, name, 'read')
       const ref = { namespace, connectionId }
       const stored = isConnectionId(connectionId) ? await oneConnection(store, context.request, ref) : undefined
       if (stored === undefined) throw notFound()
       if (!decideOnConnection(blocks, accessTo(ref, stored, 'execute')).allowed)
         requireByPolicy(context, ref, stored, 'read')
-      return namespace
+      return found
     },
     async requireConnection(context, operation, named) {
       const [first, connectionId] =

@@ -15,9 +15,11 @@ export function asBuffer(bytes: Uint8Array): Buffer {
   return bytes instanceof Buffer ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
 }
 
+const utf8 = new TextDecoder('utf-8', { ignoreBOM: true })
+
 /** The UTF-8 text that they are. */
 export function textOf(bytes: Uint8Array): string {
-  return asBuffer(bytes).toString()
+  return utf8.decode(bytes)
 }
 
 /**

@@ -54,7 +54,7 @@ async function listConnections(deps: ConnectionDeps, request: Request): Promise<
   const { authorizer, lists } = deps
   const context = await authorizer.authenticate(request) // 401, 429
   const { now, list, page } = await whileAllowed(deps, context, async (now) => {
-    const namespace = await authorizer.requireNamespace(now, namesInPath(request.url)[0], 'read') // 404, 403
+    const { namespace } = await authorizer.requireNamespace(now, namesInPath(request.url)[0], 'read') // 404, 403
     const query = readListQuery(request.url) // 400
     const { blocks, metadataFingerprint } = now.caller
     const list = lists.prepare({ namespace, filters: query.filters, blocks }, query, metadataFingerprint) // 400
@@ -75,7 +75,7 @@ async function getConnection(deps: ConnectionDeps, request: Request): Promise<Re
 async function createConnection(deps: ConnectionDeps, request: Request): Promise<Response> {
   const { authorizer, writes } = deps
   const context = await writes.authenticate(request) // 401, 429
-  const namespace = await authorizer.requireNamespace(context, namesInPath(request.url)[0], 'write') // 404, 403
+  const { namespace } = await authorizer.requireNamespace(context, namesInPath(request.url)[0], 'write') // 404, 403
   refuseQuery(request.url) // 400
   const write = readWrite(await readJsonBody(request, connectionBody)) // 400
   const probing = createProbing(deps.upstream, context)
@@ -95,7 +95,7 @@ async function replaceConnection(deps: ConnectionDeps, request: Request): Promis
   const { authorizer, store, writes } = deps
   const context = await writes.authenticate(request) // 401, 429
   const [name, connectionId] = namesInPath(request.url)
-  const namespace = await authorizer.requireNamespace(context, name, 'write') // 404, 403
+  const { namespace } = await authorizer.requireNamespace(context, name, 'write') // 404, 403
   if (connectionId === undefined || !isConnectionId(connectionId)) throw notFound()
   refuseQuery(request.url) // 400
   const write = readWrite(await readJsonBody(request, connectionBody)) // 400

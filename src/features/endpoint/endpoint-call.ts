@@ -11,7 +11,7 @@ import { noStoreJson } from '../../http/respond.ts'
 import { headerText, statelessHeaders, statelessMeta } from '../../model/mcp.ts'
 import { type InsertMembers, type JsonPath, type ReplaceValue, replacingValues } from '../../schema/replace-values.ts'
 import { isObject } from '../../schema/schema-keywords.ts'
-import { asBuffer } from '../../storage/bytes.ts'
+import { textOf } from '../../storage/bytes.ts'
 import type { AuthorizedCall } from '../gateway/authorized-call.ts'
 import { askedAs } from '../gateway/connection-status.ts'
 import { forward, sessionOwnerOf } from '../gateway/forward.ts'
@@ -41,9 +41,7 @@ export interface Target {
 /** Sends a request or notification. Throws PlatformError; the state of a server is an answer (contract, 20.8). */
 export async function sendCall(deps: EndpointDeps, asked: EndpointRequest, target: Target): Promise<Response> {
   const { message, owner } = asked
-  const { namespace, connectionId } = target.connection
-  const ref = { namespace, connectionId }
-  const own = deps.underWay.send(owner, message.id, { ref, server: serverOf(target.connection) })
+  const own = deps.underWay.send(owner, message.id, target.connection)
   // Not when it is answered: a stream may still be cancelled.
   allowanceOf(asked.context.request).atEnd(() => deps.underWay.end(owner, message.id, own))
   const call = callOf(deps, asked, target, JSON.stringify(own))
@@ -82,9 +80,9 @@ export async function sendCancellation(deps: EndpointDeps, asked: EndpointReques
   const { requestId } = (message.body['params'] ?? {}) as { requestId?: string | number }
   const sent = requestId === undefined ? undefined : deps.underWay.sent(owner, requestId)
   if (sent === undefined) return accepted()
-  const connection = await deps.authorizer.requireConnection(asked.context, 'execute', sent.ref)
+  const connection = await deps.authorizer.requireConnection(asked.context, 'execute', sent.connection)
   // Another server has the connection's name by now.
-  if (serverOf(connection) !== sent.server) return accepted()
+  if (serverOf(connection) !== serverOf(sent.connection)) return accepted()
   const named = { path: ['params', 'requestId'], own: sent.id }
   await sendCall(deps, asked, { connection, era: message.era, named })
   return accepted()
@@ -150,10 +148,11 @@ interface HeaderOptions {
  * that repeat the body are ours: the body is another by now.
  */
 function headersFor(headers: Headers, { method, era, own, definition, params }: HeaderOptions): Headers {
-  const made = new Headers()
+  const given: [string, string][] = []
   headers.forEach((value, name) => {
-    if (isForwarded(name, 'handshake') && name !== 'mcp-protocol-version') made.set(name, value)
+    if (isForwarded(name, 'handshake') && name !== 'mcp-protocol-version') given.push([name, value])
   })
+  const made = new Headers(given)
   if (era === 'handshake') return made
   for (const [name, value] of Object.entries(statelessHeaders(method))) made.set(name, value)
   if (own !== undefined) made.set('mcp-name', headerText(own))
@@ -246,9 +245,10 @@ const listChanges: ReadonlySet<string> = new Set(
 
 /** Some clients take `ID` for `id`: then a server could answer the call of another one. */
 function isOtherSpelling(name: string): boolean {
-  const plain = name.toLowerCase()
-  return plain !== name && ['id', 'method', 'result', 'error'].includes(plain)
+  return !telling.has(name) && telling.has(name.toLowerCase())
 }
+
+const telling = new Set(['id', 'method', 'result', 'error'])
 
 /** The members that a result has in revision 2026-07-28 and lacked before. */
 function modernMembers({ method }: Message): string {
@@ -275,7 +275,7 @@ async function replaced(
   replace: ReplaceValue,
   insert?: InsertMembers,
 ): Promise<Uint8Array<ArrayBuffer>> {
-  return Buffer.from(await allowanceOf(request).run(replacingValues(asBuffer(bytes).toString(), replace, insert)))
+  return Buffer.from(await allowanceOf(request).run(replacingValues(textOf(bytes), replace, insert)))
 }
 
 export function isPath(path: JsonPath, wanted: JsonPath): boolean {

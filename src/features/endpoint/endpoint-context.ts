@@ -24,10 +24,10 @@ export async function enterEndpoint(
 ): Promise<EndpointContext> {
   const context = await deps.authorizer.authenticate(request, isRepeated)
   const [first, , viewName] = namesInPath(request.url)
-  const name = await deps.authorizer.requireNamespace(context, first, 'execute')
-  const namespace = await context.directory.namespace(name)
+  const namespace = await deps.authorizer.requireNamespace(context, first, 'execute')
+  const name = namespace.namespace
   const view = viewName === undefined ? undefined : await context.directory.view(name, viewName)
-  if (namespace === undefined || (viewName !== undefined && view === undefined)) throw notFound()
+  if (viewName !== undefined && view === undefined) throw notFound()
   if (await isGrantedForAnother(context.directory, context.caller.token, madeAtOf(namespace, view)))
     throw unauthorized()
   if (view === undefined) return { context, namespace, view }

@@ -14,7 +14,7 @@ export const listRecipes: Answer<EndpointDeps> = async ({ authorizer, base }, re
   const [first] = namesInPath(request.url)
   const query = readQuery(request.url, ['view', 'connection']) // 400
   const [view, connectionId] = [query.get('view'), query.get('connection')]
-  const namespace = await authorizer.requireReadOrCall(context, first, connectionId) // 404, 403, 429
+  const { namespace } = await authorizer.requireReadOrCall(context, first, connectionId) // 404, 403, 429
   if (connectionId !== undefined) {
     if (view !== undefined) throw invalidRequest('view: cannot be combined with connection: only a namespace has views')
     const url = [base, 'connect', namespace, connectionId, 'mcp'].join('/')

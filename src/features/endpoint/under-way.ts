@@ -5,6 +5,7 @@
 
 import { randomBytes } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
+import type { AuthorizedConnection } from '../../auth/authorizer.ts'
 import { openText, sealText } from '../../auth/secrets.ts'
 import type { RpcId } from '../../errors.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
@@ -16,9 +17,8 @@ const answeredKnownMax = 20_000
 
 /** A call of a client that a server has. */
 export interface SentCall {
-  readonly ref: ConnectionRef
-  /** A hash of how the server was asked, as of `AskedClient`. */
-  readonly server: string
+  /** As it was when the call was sent. */
+  readonly connection: AuthorizedConnection
   /** The id under which the server has it. */
   readonly id: string
 }
@@ -47,14 +47,13 @@ export function createUnderWay(key: Buffer) {
 
   return {
     /** A new id for a client's call. `owner`: the client's session, or else its caller. */
-    send(owner: string, id: RpcId, { ref, server }: Omit<SentCall, 'id'>): string {
+    send(owner: string, id: RpcId, connection: AuthorizedConnection): string {
       count += 1
       const own = `${beginning}.${count.toString(36)}`
       if (id === null) return own
-      calls.set(nameOf(owner, id), { ref, server, id: own })
+      calls.set(nameOf(owner, id), { connection, id: own })
       // A Map has its oldest key first.
-      const [oldest] = calls.keys()
-      if (calls.size > callsKnownMax && oldest !== undefined) calls.delete(oldest)
+      if (calls.size > callsKnownMax) calls.delete(calls.keys().next().value as string)
       return own
     },
     /** The call that a client cancels; undefined if no server has it. */

@@ -81,7 +81,7 @@ function usableResponse(
   // An array of messages is not a valid response to a single request.
   if (!startsAsObject(bytes)) throw unusableUpstream(notMcp, message)
   if (call.rewrite === undefined) return sendWhole(asBuffer(bytes), call, options)
-  return rewriteWhole(call.rewrite, bytes, call).then((text) => sendWhole(Buffer.from(text), call, options))
+  return rewriteWhole(call.rewrite, bytes, call).then((text) => sendWhole(text, call, options))
 }
 
 /** Bytes of a response whose text is not counted while it is rewritten: most have fewer. Past it: it counts. */
@@ -176,7 +176,7 @@ async function errorOf(
 ): Promise<Response> {
   const { message, allowance } = call
   const error = isJson(headers['content-type']) ? await rpcErrorIn(asBuffer(bytes).toString(), allowance) : undefined
-  if (error !== undefined) return sendWhole(Buffer.from((await call.rewrite?.(error)) ?? error), call, options, status)
+  if (error !== undefined) return sendWhole((await call.rewrite?.(error)) ?? error, call, options, status)
   if (status === 404 && options.hasClientSession) throw sessionExpired(message)
   throw unusableUpstream(
     `answered ${status} without JSON-RPC: check the URL and the headers of the connection`,
@@ -186,15 +186,17 @@ async function errorOf(
 
 /** Responses above `responseInOnePieceBytesMax` are sent in pieces, so that we know when the client has read them. */
 function sendWhole(
-  whole: Buffer,
+  answer: Buffer | string,
   { message, holder, memory, progress, restoreIdleTimeout }: UpstreamCall,
   { keepSlot }: ClientResponseOptions,
   status = 200,
 ): Response {
-  if (whole.length <= responseInOnePieceBytesMax) {
-    progress.body = whole
-    return new Response(whole as Uint8Array<ArrayBuffer>, { status, headers: jsonHeaders })
+  const bytes = typeof answer === 'string' ? Buffer.byteLength(answer) : answer.length
+  if (bytes <= responseInOnePieceBytesMax) {
+    progress.body = answer
+    return new Response(answer as Uint8Array<ArrayBuffer> | string, { status, headers: jsonHeaders })
   }
+  const whole = typeof answer === 'string' ? Buffer.from(answer) : answer
   if (!memory.take(holder, whole.length))
     throw tooMany('This caller has too many unread responses open: read or close some', message)
   const releaseSlot = keepSlot()

@@ -35,7 +35,7 @@ async function listHealth(deps: HealthDeps, request: Request): Promise<Response>
 async function healthPage(deps: HealthDeps, context: RequestContext): Promise<HealthPage> {
   const { authorizer, store, cursorKey } = deps
   const { request } = context
-  const namespace = await authorizer.requireNamespace(context, namesInPath(request.url)[0], 'read') // 404, 403
+  const { namespace } = await authorizer.requireNamespace(context, namesInPath(request.url)[0], 'read') // 404, 403
   const query = readQuery(request.url, ['ids', 'limit', 'cursor']) // 400
   const ids = query.get('ids')?.split(',')
   if (ids !== undefined && (query.size > 1 || ids.length > healthPageMax || !ids.every(isConnectionId)))
