@@ -3,8 +3,8 @@
 import { schemaStepsMax } from '../limits.ts'
 import { shorten } from './cut-text.ts'
 import { compile, isFound, patternProblem } from './patterns.ts'
-import type { Schema } from './schema-keywords.ts'
-import { type Asked, type Evaluated, type Evaluating, type Place, rules } from './schema-rules.ts'
+import type { JsonSchema, Schema } from './schema-keywords.ts'
+import type { Asked, Evaluated, Evaluating, KeywordRule, Place } from './schema-rules.ts'
 
 /** Ours: cost of all patterns of a schema on one value, in instructions times characters; about 40 ms. Past it: the arguments are refused. */
 export const mockPatternCostMax = 1_000_000
@@ -26,7 +26,8 @@ export class TooCostlyPatterns extends Error {}
 
 /** A schema that was read. */
 export interface ReadSchema {
-  readonly root: Schema
+  /** The rules of each schema in it by their keywords, in the order in which they are asked. */
+  readonly rules: ReadonlyMap<JsonSchema, readonly (readonly [keyword: string, rule: KeywordRule])[]>
   /** By the text of a reference. */
   readonly targets: ReadonlyMap<string, Schema>
   /** By their text. */
@@ -78,7 +79,9 @@ export class Evaluation implements Evaluating {
     const seen = this.#read.isEvaluated ? nothing() : undefined
     const asked: Asked = { schema, value, at, seen }
     let fits = true
-    for (const [keyword, rule] of this.#rulesOf(schema)) {
+    const own = this.#read.rules.get(schema) ?? []
+    this.spend(own.length)
+    for (const [keyword, rule] of own) {
       if (rule(this, schema[keyword] as never, value, asked)) continue
       fits = false
       // Other keywords say nothing of a value of another type, and nobody asks for more errors than these.
@@ -87,14 +90,6 @@ export class Evaluation implements Evaluating {
     if (fits && seen !== undefined && outer !== undefined) this.#merge(seen, outer)
     this.#depth -= 1
     return fits
-  }
-
-  /** The keywords of a schema with their rules, in the order of the rules. */
-  readonly #known = new Map<Schema, [string, NonNullable<ReturnType<typeof rules.get>>][]>()
-  #rulesOf(schema: Exclude<Schema, boolean>) {
-    const found = this.#known.getOrInsertComputed(schema, () => [...rules].filter(([keyword]) => keyword in schema))
-    this.spend(found.length)
-    return found
   }
 
   asks(schema: Schema, value: unknown, at: Place, outer?: Evaluated): boolean {

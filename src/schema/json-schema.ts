@@ -10,6 +10,7 @@ import { shorten } from './cut-text.ts'
 import { Evaluation, patternOf, type ReadSchema, TooCostly, TooCostlyPatterns } from './evaluation.ts'
 import { costToCompile } from './patterns.ts'
 import { type JsonSchema, keywordKinds, partsIn, type Schema } from './schema-keywords.ts'
+import { type KeywordRule, rules } from './schema-rules.ts'
 import { drained } from './steps.ts'
 
 /** Ours: keywords of somebody else's JSON Schema, with the names and values in them. Past it: a mock answers with an error, and a setup page cannot be used. */
@@ -64,7 +65,7 @@ export function* readingSchema(schema: JsonSchema, name: CheckedName): Generator
 }
 
 function* reading(root: JsonSchema): Generator<number, ReadSchema> {
-  const schemas = new Set<unknown>([root])
+  const rulesOf = new Map<unknown, [string, KeywordRule][]>()
   const anchors = new Map<unknown, Schema>()
   const references = new Set<string>()
   const patterns = new Map<string, ReturnType<typeof patternOf>>()
@@ -73,6 +74,10 @@ function* reading(root: JsonSchema): Generator<number, ReadSchema> {
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
     const { schema, place, level } = next
     if (level > levelsMax) throw new Error('its schemas are nested too deeply')
+    rulesOf.set(
+      schema,
+      [...rules].filter(([keyword]) => keyword in schema),
+    )
     if ('$id' in schema) throw new Error('it has an $id within: refer to $defs by #/$defs/NAME')
     for (const [keyword, given] of Object.entries(schema)) {
       const kind = keywordKinds.get(keyword)
@@ -94,20 +99,18 @@ function* reading(root: JsonSchema): Generator<number, ReadSchema> {
         if (programSize > schemaProgramSizeMax) throw new Error('its patterns are too large: shorten their repetitions')
       }
       for (const [name, part] of kind.schemasIn?.(given as never) ?? [])
-        if (typeof part !== 'boolean') {
-          schemas.add(part)
+        if (typeof part !== 'boolean')
           waiting.push({ schema: part, place: `${place}.${keyword}${name}`, level: level + 1 })
-        }
     }
   }
   const targets = new Map<string, Schema>()
   for (const reference of references) {
     const target = anchors.get(reference) ?? targetOf(root, reference)
-    if (typeof target !== 'boolean' && !schemas.has(target))
+    if (typeof target !== 'boolean' && !rulesOf.has(target))
       throw new Error(`its reference ${JSON.stringify(reference.slice(0, placeCharsMax))} leads to no schema within it`)
     targets.set(reference, target as Schema)
   }
-  return { root, targets, patterns, isEvaluated }
+  return { rules: rulesOf as ReadSchema['rules'], targets, patterns, isEvaluated }
 }
 
 function patternsIn(keyword: string, given: unknown): string[] {

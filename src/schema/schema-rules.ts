@@ -126,10 +126,11 @@ const isDeclared = (by: Evaluating, { properties = {}, patternProperties = {} }:
   Object.hasOwn(properties as object, name) ||
   Object.keys(patternProperties as object).some((one) => by.matches(one, name))
 
-const rule = <Given>(one: Rule<Given>) => one as Rule<never>
+export type KeywordRule = Rule<never>
+const rule = <Given>(one: Rule<Given>) => one as KeywordRule
 
 /** By keyword, in the order in which they are asked. `then` and `else` belong to `if`, and those without a rule to others. */
-export const rules: ReadonlyMap<string, Rule<never>> = new Map(
+export const rules: ReadonlyMap<string, KeywordRule> = new Map(
   Object.entries({
     type: rule<string | string[]>((by, given, value, { at, schema }) => {
       const isNull = value === null && schema['nullable'] === true
