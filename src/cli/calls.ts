@@ -10,13 +10,13 @@ import { parseLine } from '../ops/audit-chain.ts'
 import { matchesCall, type RecordedCall } from '../ops/call-filter.ts'
 import { argumentsHash } from '../ops/call-log.ts'
 import { followLines } from './growing-file.ts'
-import { readJsonFile } from './json-input.ts'
+import { readJson } from './json-input.ts'
 import { table } from './table.ts'
 import type { Terminal } from './terminal.ts'
 
 type Filter = 'since' | 'namespace' | 'connection' | 'tool' | 'user' | 'token' | 'outcome' | 'args'
 
-/** `args`: a file with arguments, for calls with the same ones. */
+/** `args`: arguments, for calls with the same ones: JSON, or a file with it. */
 export interface CallsFlags extends Readonly<Partial<Record<Filter, string>>> {
   readonly data: string
   readonly follow?: boolean
@@ -54,7 +54,7 @@ function filterOf({ data, since, args, ...names }: CallsFlags, now: Date): (call
   return matchesCall({
     ...names,
     since: sinceOf(since, now)?.getTime(),
-    ...(args !== undefined && { args: hashOfFile(data, args) }),
+    ...(args !== undefined && { args: hashIn(data, args) }),
   })
 }
 
@@ -68,14 +68,14 @@ export function sinceOf(duration: string | undefined, now: Date): Date | undefin
   return new Date(now.getTime() - Number(count) * unitMs)
 }
 
-function hashOfFile(data: string, file: string): string {
+function hashIn(data: string, args: string): string {
   const secret = join(data, 'instance-secret')
   if (!existsSync(secret))
     throw new CommandError(
       `${secret}: no such file: --args needs the instance secret; name the folder that has it with --data`,
     )
   const { callKey } = openSecrets(secret)
-  return argumentsHash(callKey, readJsonFile(file, rpcDepthMax))
+  return argumentsHash(callKey, readJson(args, '--args', rpcDepthMax))
 }
 
 const jsonLines = (calls: readonly RecordedCall[]) => calls.map((call) => `${JSON.stringify(call)}\n`).join('')

@@ -1,6 +1,6 @@
 /** `postern token explain`: its flags, and the way it takes. */
 
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import { either, many } from './client/context.ts'
 import { type Context, onData } from './options.ts'
 
@@ -18,12 +18,13 @@ export function addExplainCommand(token: Command, context: Context): void {
       'the namespace of the request (default: POSTERN_NAMESPACE, if another flag is given)',
     )
     .option('--resource <type>', 'connections, servers, namespaces or skills (default: connections)')
-    .option('--operation <kind>', 'read, write or execute (default: read; execute with --tool or --rpc)')
+    .option('--operation <kind>', 'read, write or execute (default: read; execute with --tool or --message)')
     .option('--connection <id>', 'the connection, with its real metadata')
     .addOption(many('--metadata <key=value>', 'metadata of the connection, or connectionId=ID'))
     .option('--tool <name>', 'a call of this tool, or CONNECTION.TOOL')
-    .option('--args <json>', 'the arguments of that call')
-    .option('--rpc <file>', 'a JSON-RPC request to match: a file, - for stdin, or the JSON itself')
+    .option('--args <json>', 'the arguments of that call: JSON, or a file with it; - for stdin')
+    .option('--message <json>', 'a JSON-RPC request: JSON, or a file with it; - for stdin')
+    .addOption(new Option('--rpc <json>', 'the same as --message').hideHelp())
     .addHelpText('after', explainHelp)
   either(explain, context, 'explainToken', {
     onMachine: () => import('./token-explain.ts'),

@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { CommandError } from '../errors.ts'
 import { jsonDepthMax } from '../limits.ts'
 import { problemText, type Validator } from '../schema/check.ts'
-import { readJson, readJsonBytes } from '../schema/json.ts'
+import { readJsonBytes, readJson as readStrictly } from '../schema/json.ts'
 
 /** The bytes of a file. `-` is stdin. Throws CommandError. */
 export function readInput(file: string): Buffer {
@@ -35,14 +35,19 @@ export function readJsonFile(file: string, depthMax = jsonDepthMax): unknown {
   return valueIn(readJsonBytes(readInput(file), { depthMax, numbers: 'exact' }), file === '-' ? 'stdin' : file)
 }
 
+/** The value of a flag: JSON itself, or a file with it; `-` is stdin. Throws CommandError as `parseJson` does. */
+export function readJson(given: string, flag: string, depthMax = jsonDepthMax): unknown {
+  return /^\s*[{[]/.test(given) ? parseJson(given, flag, depthMax) : readJsonFile(given, depthMax)
+}
+
 /**
  * `what`: what the text is, in errors. Throws CommandError for names given twice and numbers that would change, too.
  */
 export function parseJson(text: string, what: string, depthMax = jsonDepthMax): unknown {
-  return valueIn(readJson(text, { depthMax, numbers: 'exact' }), what)
+  return valueIn(readStrictly(text, { depthMax, numbers: 'exact' }), what)
 }
 
-function valueIn(read: ReturnType<typeof readJson>, what: string): unknown {
+function valueIn(read: ReturnType<typeof readStrictly>, what: string): unknown {
   if ('problem' in read) throw new CommandError(`${what}: ${problemText(read.problem)}`)
   return read.value
 }

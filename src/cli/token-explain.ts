@@ -23,7 +23,7 @@ import { explainingConstraints } from '../policy/explain.ts'
 import { problemText, validatorOf } from '../schema/check.ts'
 import { drained } from '../schema/steps.ts'
 import { storedBaseUrl } from './first-start.ts'
-import { parseJson, readInput, readPairs, readToken } from './json-input.ts'
+import { readJson, readPairs, readToken } from './json-input.ts'
 import type { Terminal } from './terminal.ts'
 
 /** All but the place and the policy describe the request. */
@@ -36,6 +36,8 @@ export interface ExplainFlags extends Place {
   readonly metadata?: readonly string[]
   readonly tool?: string
   readonly args?: string
+  readonly message?: string
+  /** The name of `message` in the contract. */
   readonly rpc?: string
 }
 
@@ -57,7 +59,8 @@ export async function explainToken(
     if (flags[flag] !== undefined) throw new CommandError(`--${flag}: ${needsServer}`, 2)
   if (given === undefined) throw new CommandError(`no token: give one; your own credential ${needsServer}`, 2)
   const now = new Date()
-  if (given === '-' && flags.rpc === '-') throw new CommandError('only one of the token and --rpc can be -, stdin', 2)
+  if (given === '-' && (flags.message ?? flags.rpc) === '-')
+    throw new CommandError('only one of the token and --message can be -, stdin', 2)
   const token = readToken(given)
   // Unverified, because an expired or foreign token is what people ask about. The lines below say what is wrong.
   const claims = unverifiedClaims(token)
@@ -201,8 +204,8 @@ function readRequest(described: DescribedRequest) {
 
 /** The request that the flags describe; undefined if they describe none. Throws CommandError 2 for a wrong flag. */
 export function describedBy(flags: Omit<ExplainFlags, 'data'>): DescribedRequest | undefined {
-  const { resource, operation, metadata, args, rpc } = flags
-  const all = [flags.namespace, resource, operation, flags.connection, metadata, flags.tool, args, rpc]
+  const { resource, operation, metadata, args, message = flags.rpc } = flags
+  const all = [flags.namespace, resource, operation, flags.connection, metadata, flags.tool, args, message]
   if (all.every((one) => one === undefined)) return undefined
   const namespace = flags.namespace ?? (process.env['POSTERN_NAMESPACE'] || undefined)
   // As `postern tool call` names a tool.
@@ -211,13 +214,13 @@ export function describedBy(flags: Omit<ExplainFlags, 'data'>): DescribedRequest
   const tool = own ?? flags.tool
   if (connection !== undefined && namespace === undefined)
     throw new CommandError('--connection: name its namespace too, with --namespace', 2)
-  const isCall = tool !== undefined || rpc !== undefined
+  const isCall = tool !== undefined || message !== undefined
   const given = {
     ...{ namespace, connection, tool, metadata: metadata && readPairs(metadata) },
     resource: resource ?? 'connections',
     operation: operation ?? (isCall ? 'execute' : 'read'),
-    arguments: args === undefined ? undefined : parseJson(args, '--args'),
-    message: rpc === undefined ? undefined : parseJson(bytesOf(rpc).toString(), `--rpc ${rpc}`),
+    arguments: args === undefined ? undefined : readJson(args, '--args'),
+    message: message === undefined ? undefined : readJson(message, '--message'),
   }
   const described = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined))
   const [problem] = describedShape.problems(described, 1)
@@ -226,5 +229,3 @@ export function describedBy(flags: Omit<ExplainFlags, 'data'>): DescribedRequest
 }
 
 const describedShape = validatorOf(DescribedRequest)
-
-const bytesOf = (file: string) => (file.trimStart().startsWith('{') ? Buffer.from(file) : readInput(file))

@@ -178,7 +178,7 @@ describe('commands', () => {
       '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"weather"}}',
     )
     for (const rpc of ['call.json', readFileSync(join(place.folder, 'call.json'), 'utf8')]) {
-      const call = await explain('--namespace', 'northwind', '--rpc', rpc)
+      const call = await explain('--namespace', 'northwind', '--message', rpc)
       expect(call.stdout).toContain('Refused by policy[0].rpcReqMatch.params.name: 403.')
     }
     const without = await explain('--namespace', 'northwind', '--operation', 'execute')

@@ -46,7 +46,7 @@ export function addPolicyCommands(token: Command, { remote }: RemoteCommands): v
   remote(token, 'suggest', 'print a policy that allows what was called, made from the record of calls')
     .option('--days <number>', 'calls of the last days, up to 30 (default: 7)')
     .option('-n, --namespace <name>', 'only calls in this namespace')
-    .option('--token <file>', 'calls of the token in this file and of those minted with it; - for stdin')
+    .option('--token-file <file>', 'only calls of the token in this file, and of those minted with it; - for stdin')
     .run(suggest)
 }
 
@@ -106,15 +106,15 @@ async function diff({ request, say }: CommandContext, old: string, newer: string
 interface SuggestFlags {
   readonly days?: string
   readonly namespace?: string
-  readonly token?: string
+  readonly tokenFile?: string
 }
 
 /** Prints the policy alone, so that a script can mint with it. Resolves with the exit code: 1 without a policy. */
 async function suggest({ flags, request, stdout, print, stderr }: CommandContext<SuggestFlags>) {
-  const { days, namespace, token, json } = flags as SuggestFlags & { json?: boolean }
+  const { days, namespace, tokenFile, json } = flags as SuggestFlags & { json?: boolean }
   if (days !== undefined && !(/^\d{1,2}$/.test(days) && Number(days) >= 1 && Number(days) <= suggestedDaysMax))
     throw new CommandError(`--days: must be a whole number from 1 to ${suggestedDaysMax}`, 2)
-  const subject = token === undefined ? undefined : readInput(token).toString().trim()
+  const subject = tokenFile === undefined ? undefined : readInput(tokenFile).toString().trim()
   const body = { days: days === undefined ? undefined : Number(days), namespace, token: subject }
   const suggested = await request('POST', '/tokens/suggest', { body, reads: Suggested })
   if (json === true) print(suggested)
