@@ -79,6 +79,7 @@ export function addConnectionCommands(postern: Command, { inNamespace }: RemoteC
     .option('--header-file <file>', 'file with headers to send, one "Name: value" a line; - for stdin')
     .addOption(many('--metadata <key=value>', 'metadata of the connection'))
     .option('--mock', 'answer from the server’s schemas and recorded answers, and contact nothing')
+    .addHelpText('after', addHelp)
     .run(addConnection)
   inNamespace(connection, 'list', 'list connections')
     .addOption(many('--metadata <key=value>', 'only connections with this metadata'))
@@ -125,6 +126,11 @@ export function addConnectionCommands(postern: Command, { inNamespace }: RemoteC
       context.say(removed, `${id} is deleted`)
     })
 }
+
+const addHelp = `
+Examples:
+  postern connection add crm https://mcp.example.com/mcp --header-file headers.txt
+  postern connection add weather acme/weather --mock`
 
 async function addConnection(context: CommandContext<ConnectionFlags>, id: string, target: string): Promise<void> {
   const { headerFile, metadata, mock } = context.flags

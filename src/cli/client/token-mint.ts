@@ -29,8 +29,14 @@ export function addMintCommand(token: Command, { remote }: RemoteCommands): void
     .addOption(many('--rpc <path=pattern>', 'only MCP requests that match, like params.name=^get_'))
     .option('--ttl <duration>', 'lifetime of the token, like 30m (default: 1h)')
     .option('--organization <id>', 'organization that the token acts for')
+    .addHelpText('after', mintHelp)
     .run(mintToken)
 }
+
+const mintHelp = `
+Examples:
+  TOKEN=$(postern token mint -n acme --operation execute --rpc 'params.name=^get_' --ttl 30m)
+  postern token mint --policy policy.json`
 
 /** Prints the token alone, so that a script can keep it. */
 async function mintToken({ flags, request, say, stderr }: CommandContext<MintFlags>): Promise<void> {

@@ -17,7 +17,8 @@ export function addViewCommands(postern: Command, { inNamespace }: RemoteCommand
   const view = group(postern, 'view').description('write, list and delete views, each a part of a namespace with a URL')
   inNamespace(view, 'put', 'create a view, or replace it')
     .argument('<name>', 'the name of the view: up to 39 characters from a-z, 0-9 and -')
-    .argument('<file>', 'JSON with the fields of the view, as over HTTP; - for stdin')
+    .argument('<file>', 'JSON file with the view, such as its title and policy; - for stdin')
+    .addHelpText('after', putHelp)
     .run(async (context, name: string, file: string) => {
       const body = readJsonFile(file)
       const path = pathOf(await context.namespace(), name)
@@ -48,6 +49,10 @@ export function addViewCommands(postern: Command, { inNamespace }: RemoteCommand
       context.say(removed, `the view ${name} is deleted`)
     })
 }
+
+const putHelp = `
+Example:
+  echo '{"title":"Reading","policy":[{"rpcReqMatch":{"params.name":"^get_"}}]}' | postern view put reading - -n acme`
 
 const pathOf = (namespace: string, name: string) => `/namespaces/${pathSegment(namespace)}/views/${pathSegment(name)}`
 
