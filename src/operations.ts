@@ -82,7 +82,7 @@ export const operations = {
   getTool: get('/connect/{namespace}/{connectionId}/.tools/{+tool}', small),
   callTool: post('/connect/{namespace}/{connectionId}/.tools/{+tool}', message),
   listPins: get('/connect/{namespace}/{connectionId}/.pins', many),
-  acceptPins: post('/connect/{namespace}/{connectionId}/.pins', json),
+  acceptPins: post('/connect/{namespace}/{connectionId}/.pins', { ...json, reads: 'many' }),
   setupPage: get('/connect/{namespace}/{connectionId}/setup', small, 'page'),
   startSetup: post('/connect/{namespace}/{connectionId}/setup', form, 'page'),
   listServers: get('/servers', many, 'text'),

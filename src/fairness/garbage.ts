@@ -7,11 +7,14 @@ import { readFileSync } from 'node:fs'
 
 /** Ours: memory that the process may gain before garbage is collected and memory returned. Past it: a collection begins beside the other work. */
 export const garbageBytesMax = 64 * 1024 * 1024
-/** Ours: memory that the process may gain while garbage is collected beside the other work. Past it: if the process has also gained `garbageBytesMax` and a quarter of its memory since the last stop, and half of that memory or 400 MB since the start, everything stops for 10 to 120 ms (twice that on cores that others use), until the garbage is collected. */
+/** Ours: memory that the process may gain while garbage is collected beside the other work. Past it: if the process has also gained `garbageBytesMax` since the last stop (a quarter of its memory, if that is past 350 MB), and half of that memory or 350 MB since the start, everything stops for 10 to 120 ms (twice that on cores that others use), until the garbage is collected. */
 export const garbageUrgentBytes = 300 * 1024 * 1024
 
-/** Bytes that one owner may add to the memory of the process. Past it: a stop waits for `garbageBytesMax` alone. */
-const ownerBytesMax = 400 * 1024 * 1024
+/**
+ * Bytes that the process may gain: one owner may add 400 MB, and some come between two looks. Past it: a stop waits for
+ * `garbageBytesMax` alone.
+ */
+const ownerBytesMax = 350 * 1024 * 1024
 
 /** Milliseconds between two looks at the memory of the process, of 12 microseconds each. Past it: the next look. */
 const garbageCheckMs = 20
@@ -42,9 +45,10 @@ export function createGarbageCheck(
     least = Math.min(least, bytes)
     if (bytes <= least + garbageBytesMax / 2) next = least + garbageBytesMax
     // A stop takes longer where more memory is in use, and gives none of that back. Then the next one comes later, up
-    // to the memory that one owner may add.
+    // to the memory that one owner may add, and later still where even more is in use.
     const later = Math.min(least * 1.5, first + ownerBytesMax)
-    const room = Math.max(garbageBytesMax, least / 4)
+    const isMoreThanOwners = least > first + ownerBytesMax
+    const room = Math.max(garbageBytesMax, isMoreThanOwners ? least / 4 : 0)
     if (bytes > Math.max(first + garbageUrgentBytes, least + room, later)) {
       collect(true)
       least = Number.POSITIVE_INFINITY

@@ -124,6 +124,7 @@ export class Evaluation implements Evaluating {
 
   matches(pattern: string, text: string): boolean {
     const known = this.#read.patterns.get(pattern)
+    this.spend(1)
     this.spendPattern(known?.costOf(text) ?? 0)
     return known?.test(text) ?? true
   }
@@ -142,14 +143,14 @@ export class Evaluation implements Evaluating {
     this.spend(text.length / charactersPerStep)
   }
 
-  fail(at: Place, words: string): false {
+  fail(at: Place, words: string | (() => string)): false {
     if (this.#quiet > 0 || this.errors.length >= errorsShownMax) return false
     const keys: (string | number)[] = []
     for (let place = at; place !== undefined; place = place.up) keys.push(place.key)
-    const text = [this.#name, ...keys.reverse()].join('.')
+    const place = [this.#name, ...keys.reverse()].join('.')
+    const text = `${place} ${typeof words === 'string' ? words : words()}`
     this.spendText(text)
-    this.spendText(words)
-    this.errors.push(shorten(`${text} ${words}`, errorCharsMax))
+    this.errors.push(shorten(text, errorCharsMax))
     return false
   }
 

@@ -1,13 +1,21 @@
 /** Whether texts and numbers are in a `format` of JSON Schema. */
 
-import { fastFormats } from 'ajv-formats/dist/formats.js'
+import { fastFormats, fullFormats } from 'ajv-formats/dist/formats.js'
 
 /** Ours: characters of a text that may fit a `format`; for some formats, the time grows with the square of the length. Past it: the text fits no `format`. */
 export const formatCharsMax = 2048
 /** Cost of a character that is held to a `format`, in the unit of patterns. Past it: as for `mockPatternCostMax`. */
 const formatCharacterCost = 10
-/** Characters of the text that make each of them cost one more: that of `url` takes the square of its length. */
+/** Characters of the text that make each of them cost one more: some formats take the square of its length. */
 const formatCharsPerCost = 64
+
+/** The pattern of `url` would take the third power of the length. The fast ones of dates accept a 39th day. */
+const formats: Readonly<Record<string, unknown>> = {
+  ...fastFormats,
+  date: fullFormats.date,
+  'date-time': fullFormats['date-time'],
+  url: (text: string) => /^(?:https?|ftp):\/\/\S+$/i.test(text) && URL.canParse(text),
+}
 
 interface Format {
   readonly type?: 'number' | 'string'
@@ -16,7 +24,7 @@ interface Format {
 
 /** A value fits a format that nobody knows, and one for another type. `spend`: counts the cost before a look. */
 export function isInFormat(format: string, value: unknown, spend: (cost: number) => void): boolean {
-  const known = Object.hasOwn(fastFormats, format) ? (fastFormats as Readonly<Record<string, unknown>>)[format] : true
+  const known = Object.hasOwn(formats, format) ? formats[format] : true
   const isDescribed = typeof known === 'object' && !(known instanceof RegExp)
   const { type = 'string', validate = known } = isDescribed ? (known as Format) : {}
   if (typeof value !== type || validate === true) return true

@@ -3,10 +3,10 @@
 /** Ours: characters of a number in JSON, more than any program writes. Past it: postern treats the number as one that two parsers may read differently. */
 const jsonNumberCharsMax = 400
 
-/** The end of a number that begins here. */
-export function numberEnd(text: string, start: number): number {
+/** The end of a number that begins here, or the place after `most` characters of it. */
+export function numberEnd(text: string, start: number, most = Number.POSITIVE_INFINITY): number {
   let end = start + 1
-  while (end < text.length && '0123456789.eE+-'.includes(text[end] as string)) end += 1
+  while (end < text.length && end - start < most && '0123456789.eE+-'.includes(text[end] as string)) end += 1
   return end
 }
 

@@ -98,9 +98,11 @@ function* reading(root: JsonSchema): Generator<number, ReadSchema> {
         programSize += pattern.size
         if (programSize > schemaProgramSizeMax) throw new Error('its patterns are too large: shorten their repetitions')
       }
-      for (const [name, part] of kind.schemasIn?.(given as never) ?? [])
+      kind.withSchemas?.(given as never, (part, name) => {
         if (typeof part !== 'boolean')
           waiting.push({ schema: part, place: `${place}.${keyword}${name}`, level: level + 1 })
+        return part
+      })
     }
   }
   const targets = new Map<string, Schema>()
@@ -119,7 +121,7 @@ function patternsIn(keyword: string, given: unknown): string[] {
 }
 
 /** The value at a JSON pointer in a URI fragment (RFC 6901, 6); undefined if there is none. */
-function targetOf(root: JsonSchema, reference: string): unknown {
+export function targetOf(root: JsonSchema, reference: string): unknown {
   if (reference !== '#' && !reference.startsWith('#/')) return undefined
   let target: unknown = root
   for (const part of reference.split('/').slice(1)) {

@@ -15,6 +15,8 @@ import { TextHashes } from './text-hashes.ts'
  * nothing but values. Past it: as for `sliceCost`.
  */
 const jsonCharacterCost = 1.2
+/** Bytes that take microseconds: an owner that has to wait can still revoke a token. Past it: the body waits for its owner's turn. */
+const parsedAtOnceMax = 1024
 /** Characters looked at in one step, which takes as long as that of `valuesPerStep`. Past it: the next step. */
 const charactersPerStep = 10_000
 /** An object takes as long as some values in a list: its members are hashed and sorted, each by its key. */
@@ -79,7 +81,7 @@ export function readJsonBytes(bytes: Uint8Array, bounds: JsonBounds): JsonResult
 
 /** Parses bytes, which must be UTF-8, as work in steps. */
 export function* parsing(bytes: Uint8Array, bounds: JsonBounds): Generator<number, JsonResult> {
-  yield bytes.length * jsonCharacterCost
+  if (bytes.length > parsedAtOnceMax) yield bytes.length * jsonCharacterCost
   const text = decodeUtf8(bytes)
   if (text === undefined) return { problem: { place: '', message: 'is not UTF-8, or begins with a byte order mark' } }
   return yield* parsingText(text, bounds)

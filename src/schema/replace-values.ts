@@ -15,6 +15,10 @@ const charactersPerReplacement = 200
 const grownTimesMax = 4
 /** Characters of a replaced text that is short. Past it: as for `grownTimesMax`. */
 const grownCharsMax = 2 ** 16
+/** Levels of objects and lists, of which the path of a value keeps a part each. Past it: as for `grownTimesMax`. */
+const levelsMax = 10_000
+/** Characters of a number, whose end is looked for in one step. Past it: as for `grownTimesMax`. */
+const numberCharsMax = 10_000
 
 // Codes of characters: the text has one compared for each, and makes no text of it.
 const [quote, comma, minus, zero, nine] = [0x22, 0x2c, 0x2d, 0x30, 0x39] as const
@@ -35,7 +39,7 @@ export type InsertMembers = (path: JsonPath) => string | undefined
 
 /**
  * The text with its replacements, as work in steps. Throws SyntaxError for a string without an end, and for a text that
- * would become too long.
+ * is nested too deeply, has too long a number, or would become too long.
  */
 export function* replacingValues(
   text: string,
@@ -76,6 +80,7 @@ export function* replacingValues(
     } else if (c === openBrace || c === openBracket) {
       const other = areLists.length < droppedFrom ? replace(path, '') : undefined
       areLists.push(c === openBracket)
+      if (areLists.length > levelsMax) throw new SyntaxError('it is nested too deeply')
       if (other !== undefined) {
         droppedFrom = areLists.length
         write(other, i, i)
@@ -105,7 +110,12 @@ export function* replacingValues(
 
 /** The end of a text, a number, `true`, `false` or `null`. `first`: its first character. */
 function scalarEnd(text: string, start: number, first: number): number {
-  if (first !== quote) return first >= a ? start + (first === f ? 5 : 4) : numberEnd(text, start)
+  if (first !== quote && first >= a) return start + (first === f ? 5 : 4)
+  if (first !== quote) {
+    const end = numberEnd(text, start, numberCharsMax + 1)
+    if (end - start > numberCharsMax) throw new SyntaxError('a number is too long')
+    return end
+  }
   const end = stringEnd(text, start)
   if (end < 0) throw new SyntaxError('a string has no end')
   return end + 1

@@ -24,32 +24,39 @@ const isNumber = (value: unknown): value is number => typeof value === 'number'
 const isCount = (value: unknown) => Number.isInteger(value) && (value as number) >= 0
 const areTexts = (value: unknown) => Array.isArray(value) && value.every(isText)
 const isType = (value: unknown) => isText(value) && Object.hasOwn(isOfType, value)
+const isTypes = (value: unknown) =>
+  Array.isArray(value) && value.length > 0 && value.every(isType) && new Set(value).size === value.length
 
 /** A kind of value that a keyword may have. */
 interface Kind {
   readonly words: string
   readonly holds: (value: unknown) => boolean
-  /** The schemas in it, each with its place behind the keyword; none in a value. */
-  readonly schemasIn?: (value: never) => Iterable<readonly [place: string, schema: Schema]>
+  /** The same with `change` of each schema in it, which has a place behind the keyword; undefined for plain values. */
+  readonly withSchemas?: (value: never, change: ChangeSchema) => unknown
 }
 
-const one: Kind = { words: 'a schema', holds: isSchema, schemasIn: (schema: Schema) => [['', schema]] }
+type ChangeSchema = (schema: Schema, place: string) => unknown
+
+const one: Kind = { words: 'a schema', holds: isSchema, withSchemas: (schema: Schema, change) => change(schema, '') }
 const list: Kind = {
   words: 'a list of schemas',
   holds: (value) => Array.isArray(value) && value.length > 0 && value.every(isSchema),
-  schemasIn: (schemas: readonly Schema[]) => schemas.map((schema, index) => [`.${index}`, schema] as const),
+  withSchemas: (schemas: readonly Schema[], change) => schemas.map((schema, index) => change(schema, `.${index}`)),
 }
 const named: Kind = {
   words: 'an object of schemas',
   holds: (value) => isObject(value) && Object.values(value).every(isSchema),
-  schemasIn: (schemas: Named) => Object.entries(schemas).map(([name, schema]) => [`.${name}`, schema] as const),
+  withSchemas: (schemas: Named, change) =>
+    Object.fromEntries(Object.entries(schemas).map(([name, schema]) => [name, change(schema, `.${name}`)])),
 }
 /** A schema, or the names of other members, by the name of a member. */
 const dependencies: Kind = {
   words: 'an object of schemas, or of lists of names',
   holds: (value) => isObject(value) && Object.values(value).every((part) => isSchema(part) || areTexts(part)),
-  schemasIn: (parts: Named<unknown>) =>
-    Object.entries(parts).flatMap(([name, part]) => (isSchema(part) ? [[`.${name}`, part] as const] : [])),
+  withSchemas: (parts: Named<unknown>, change) =>
+    Object.fromEntries(
+      Object.entries(parts).map(([name, part]) => [name, isSchema(part) ? change(part, `.${name}`) : part]),
+    ),
 }
 const texts: Kind = { words: 'a list of texts', holds: areTexts }
 const dependentTexts: Kind = {
@@ -82,8 +89,8 @@ export const keywordKinds: ReadonlyMap<string, Kind> = new Map([
   ...kindOf({ words: 'a value', holds: () => true }, 'const'),
   ...kindOf(
     {
-      words: `one of ${Object.keys(isOfType).join(', ')}, or a list of these`,
-      holds: (value) => isType(value) || (Array.isArray(value) && value.length > 0 && value.every(isType)),
+      words: `one of ${Object.keys(isOfType).join(', ')}, or a list of these, each once`,
+      holds: (value) => isType(value) || isTypes(value),
     },
     'type',
   ),
@@ -93,15 +100,16 @@ export const keywordKinds: ReadonlyMap<string, Kind> = new Map([
 const charactersPerPart = 50
 
 /** The parts of what a keyword has, without those of schemas in it: names, values, and pieces of long texts. */
-export function partsIn({ schemasIn }: Kind, given: unknown, most: number): number {
+export function partsIn(kind: Kind, given: unknown, most: number): number {
   let parts = 0
   const waiting: unknown[] = [given]
   while (waiting.length > 0 && parts <= most) {
     const value = waiting.pop()
     parts += 1 + (isText(value) ? Math.floor(value.length / charactersPerPart) : 0)
     if (typeof value !== 'object' || value === null) continue
-    const isInside = schemasIn !== undefined && value !== given
     // A schema counts by itself.
+    const isList = kind === dependencies && Array.isArray(value)
+    const isInside = kind.withSchemas !== undefined && value !== given && !isList
     for (const [name, part] of isInside ? [] : Object.entries(value).slice(0, most + 1)) {
       parts += Math.floor(name.length / charactersPerPart)
       waiting.push(part)

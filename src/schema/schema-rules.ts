@@ -38,8 +38,8 @@ export interface Evaluating {
   spendText(text: string): void
   /** Counts what a pattern or format takes, which is more than steps. */
   spendPattern(cost: number): void
-  /** Adds an error, unless nobody asks for it. */
-  fail(at: Place, words: string): false
+  /** Adds an error, unless nobody asks for it. A function makes words that take longer than a step. */
+  fail(at: Place, words: string | (() => string)): false
 }
 
 /** `given`: the keyword's value, whose kind was checked when the schema was read. */
@@ -58,6 +58,11 @@ const ofObject = only<Named<unknown>>((value) => isObject(value))
 
 const bound = (words: string, holds: (value: number, most: number) => boolean) =>
   ofNumber<number>((by, most, value, { at }) => holds(value, most) || by.fail(at, `must be ${words} ${most}`))
+/** 19.99 is a multiple of 0.01, though 19.99 / 0.01 is 1998.9999999999998: neither is exact in two's powers. */
+function isMultiple(value: number, of: number): boolean {
+  const times = value / of
+  return Number.isInteger(times) || Math.abs(times - Math.round(times)) <= 2 * Number.EPSILON * Math.abs(times)
+}
 const size =
   <Value>(isLeast: boolean, words: string, sizeOf: (by: Evaluating, value: Value) => number): Rule<number, Value> =>
   (by, most, value, { at }) => {
@@ -73,7 +78,15 @@ const charactersIn = (by: Evaluating, text: string) => {
     if ((text.charCodeAt(at) & 0xfc00) === 0xdc00 && (text.charCodeAt(at - 1) & 0xfc00) === 0xd800) count -= 1
   return count
 }
-const membersIn = (_: Evaluating, object: Named<unknown>) => Object.keys(object).length
+/** Names that take a step when they are listed. */
+const namesPerStep = 2
+/** Counts the list itself: the first name may end the look at the others. */
+const namesIn = (by: Evaluating, object: object) => {
+  const names = Object.keys(object)
+  by.spend(names.length / namesPerStep)
+  return names
+}
+const membersIn = (by: Evaluating, object: Named<unknown>) => namesIn(by, object).length
 const itemsIn = (_: Evaluating, list: readonly unknown[]) => list.length
 
 const typesOf = (given: string | readonly string[]) => [given].flat()
@@ -82,6 +95,16 @@ const requires = (by: Evaluating, names: readonly string[], object: Named<unknow
     by.spend(1)
     return !Object.hasOwn(object, name)
   })
+
+/** Whether an object with the member `name` has the others too. */
+function hasDependents(by: Evaluating, name: string, others: readonly string[], object: Named<unknown>, at: Place) {
+  by.spend(1)
+  const missing = Object.hasOwn(object, name) ? requires(by, others, object) : []
+  return (
+    missing.length === 0 ||
+    by.fail(at, () => `must have property ${missing.join(', ')} when property ${name} is present`)
+  )
+}
 
 /** Asks about the members that have a schema. */
 function members(
@@ -97,7 +120,7 @@ function members(
     const schema = schemaOf(name)
     if (schema === undefined) continue
     seen?.names.add(name)
-    if (schema === false) fits = by.fail(at, `has an unknown field ${JSON.stringify(name)}`)
+    if (schema === false) fits = by.fail(at, () => `has an unknown field ${JSON.stringify(name)}`)
     else if (!by.check(schema, object[name], { up: at, key: name })) fits = false
   }
   return fits
@@ -124,7 +147,7 @@ function items(
 const prefixOf = ({ prefixItems = [] }: JsonSchema) => prefixItems as readonly Schema[]
 const isDeclared = (by: Evaluating, { properties = {}, patternProperties = {} }: JsonSchema, name: string) =>
   Object.hasOwn(properties as object, name) ||
-  Object.keys(patternProperties as object).some((one) => by.matches(one, name))
+  namesIn(by, patternProperties as object).some((one) => by.matches(one, name))
 
 export type KeywordRule = Rule<never>
 const rule = <Given>(one: Rule<Given>) => one as KeywordRule
@@ -146,13 +169,14 @@ export const rules: ReadonlyMap<string, KeywordRule> = new Map(
     ),
     enum: rule<unknown[]>((by, given, value, { at }) => {
       const digest = by.digestOf(value)
-      return given.some((one) => by.digestOf(one) === digest) || by.fail(at, `must be one of ${JSON.stringify(given)}`)
+      const isOne = given.some((one) => by.digestOf(one) === digest)
+      return isOne || by.fail(at, () => `must be one of ${JSON.stringify(given)}`)
     }),
     minimum: rule(bound('>=', (value, least) => value >= least)),
     maximum: rule(bound('<=', (value, most) => value <= most)),
     exclusiveMinimum: rule(bound('>', (value, least) => value > least)),
     exclusiveMaximum: rule(bound('<', (value, most) => value < most)),
-    multipleOf: rule(bound('multiple of', (value, of) => Number.isInteger(value / of))),
+    multipleOf: rule(bound('multiple of', isMultiple)),
     minLength: rule(ofText(size(true, 'characters', charactersIn))),
     maxLength: rule(ofText(size(false, 'characters', charactersIn))),
     pattern: rule(
@@ -213,33 +237,30 @@ export const rules: ReadonlyMap<string, KeywordRule> = new Map(
     ),
     dependentRequired: rule(
       ofObject<Named<string[]>>((by, given, object, { at }) =>
-        Object.entries(given).every(([name, others]) => {
-          by.spend(1)
-          const missing = Object.hasOwn(object, name) ? requires(by, others, object) : []
-          return (
-            missing.length === 0 ||
-            by.fail(at, `must have property ${missing.join(', ')} when property ${name} is present`)
-          )
-        }),
+        namesIn(by, given).every((name) => hasDependents(by, name, given[name] as string[], object, at)),
       ),
     ),
     dependentSchemas: rule(
       ofObject<Named>((by, given, object, { at, seen }) =>
-        Object.entries(given).every(([name, schema]) => {
+        namesIn(by, given).every((name) => {
           by.spend(1)
-          return !Object.hasOwn(object, name) || by.check(schema, object, at, seen)
+          return !Object.hasOwn(object, name) || by.check(given[name] as Schema, object, at, seen)
         }),
       ),
     ),
-    dependencies: rule<Named<Schema | string[]>>((by, given, value, asked) =>
-      Object.entries(given).every(([name, part]) => {
-        const keyword = Array.isArray(part) ? 'dependentRequired' : 'dependentSchemas'
-        return rules.get(keyword)?.(by, { [name]: part } as never, value, asked) !== false
-      }),
+    dependencies: rule(
+      ofObject<Named<Schema | string[]>>((by, given, object, { at, seen }) =>
+        namesIn(by, given).every((name) => {
+          const part = given[name] as Schema | string[]
+          if (Array.isArray(part)) return hasDependents(by, name, part, object, at)
+          by.spend(1)
+          return !Object.hasOwn(object, name) || by.check(part as Schema, object, at, seen)
+        }),
+      ),
     ),
     propertyNames: rule(
       ofObject<Schema>((by, schema, object, { at }) =>
-        Object.keys(object).every((name) => by.check(schema, name, at) || by.fail(at, 'property name must be valid')),
+        namesIn(by, object).every((name) => by.check(schema, name, at) || by.fail(at, 'property name must be valid')),
       ),
     ),
     properties: rule(
@@ -256,8 +277,8 @@ export const rules: ReadonlyMap<string, KeywordRule> = new Map(
     ),
     patternProperties: rule(
       ofObject<Named>((by, schemas, object, asked) =>
-        Object.entries(schemas).every(([pattern, schema]) =>
-          members(by, object, asked, (name) => (by.matches(pattern, name) ? schema : undefined)),
+        namesIn(by, schemas).every((pattern) =>
+          members(by, object, asked, (name) => (by.matches(pattern, name) ? schemas[pattern] : undefined)),
         ),
       ),
     ),

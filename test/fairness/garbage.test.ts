@@ -29,8 +29,12 @@ test('garbage is collected past a bound, again as it grows, and urgently past an
   expect(after(1001 + garbageUrgentBytes)).toBe('urgently ')
   // What is in use then is no garbage: nothing stops again before half as much has come to it, or all of one owner's.
   expect(after(500 + garbageUrgentBytes)).toBe('')
-  expect(after(1000 + 400 * 2 ** 20)).not.toContain('urgently')
-  expect(after(1001 + 400 * 2 ** 20)).toBe('urgently ')
+  expect(after(500 + garbageUrgentBytes + garbageBytesMax)).not.toContain('urgently')
+  expect(after(501 + garbageUrgentBytes + garbageBytesMax)).toBe('urgently ')
+  // Of what is in use past the memory of one owner, a quarter comes first.
+  expect(after(900 * 2 ** 20)).toBe('')
+  expect(after(1125 * 2 ** 20)).not.toContain('urgently')
+  expect(after(1126 * 2 ** 20)).toBe('urgently ')
   expect(after(400)).toBe('')
   expect(after(401 + garbageBytesMax)).toBe('beside ')
 })

@@ -19,6 +19,7 @@ describe('a schema is counted while it is read', () => {
   const large: [what: string, schema: JsonSchema][] = [
     ['properties', { properties: named(schemaSizeMax, () => ({ type: 'string' })) }],
     ['names that are required', { required: times(schemaSizeMax, (index) => `p${index}`) }],
+    ['names in lists of dependencies', { dependencies: { a: times(schemaSizeMax, () => 'a') } }],
     ['names that depend', { dependentRequired: named(schemaSizeMax / 2, () => ['a']) }],
     ['alternatives', { anyOf: times(schemaSizeMax, () => true) }],
     ['values', { enum: times(schemaSizeMax, (index) => index) }],
@@ -49,6 +50,7 @@ describe('a schema is counted while it is read', () => {
   test.each<[what: string, schema: JsonSchema, problem: string]>([
     ['a type', { properties: { a: { type: 'strng' } } }, 'schema.properties.a.type must be one of null, boolean,'],
     ['a list of types', { type: [] }, 'schema.type must be one of null'],
+    ['a type twice', { type: ['null', 'null'] }, 'a list of these, each once'],
     ['a text for schemas', { properties: 'a'.repeat(100) }, 'schema.properties must be an object of schemas'],
     ['a list for a schema', { allOf: [{ not: [] }] }, 'schema.allOf.0.not must be a schema'],
     ['names', { required: 'a' }, 'schema.required must be a list of texts'],
@@ -134,6 +136,23 @@ describe('a value costs no more than a bound', () => {
     const choices = { additionalProperties: { anyOf: [...times(450, () => ({ type: 'string' })), {}] } }
     const slashes = Object.fromEntries(times(95, (index) => [`${'/'.repeat(2040)}${index}`, 1]))
     expect(checkOf(choices, 'arguments')(slashes)).toBeUndefined()
+  })
+
+  test.each<[keyword: string, schema: JsonSchema]>([
+    ['minProperties', { minProperties: 1 }],
+    ['maxProperties', { maxProperties: 20_000 }],
+    ['propertyNames', { not: { propertyNames: false } }],
+  ])('where the names of an object are listed again and again: %s', (_, inside) => {
+    const $defs = { a: { allOf: times(100, () => inside) }, b: { allOf: times(10, () => ({ $ref: '#/$defs/a' })) } }
+    const check = checkOf({ $ref: '#/$defs/b', $defs }, 'arguments')
+    expect(check(named(20_000, () => 1))).toBe(tooLarge)
+    expect(check(named(20, () => 1))).not.toBe(tooLarge)
+  })
+
+  test('where the names that depend are many', () => {
+    const of = (value: unknown) => checkOf({ items: { dependencies: named(400, () => true) } }, 'arguments')(value)
+    expect(of(times(10_000, () => ({})))).toBe(tooLarge)
+    expect(of(times(100_000, () => 0))).toBeUndefined()
   })
 
   test('where a text is looked at again and again', () => {
@@ -333,4 +352,21 @@ test('what others have evaluated is asked within a bound', () => {
   const all = { allOf: times(200, () => ({ items: true })), unevaluatedItems: false }
   expect(checkOf(all, 'arguments')(times(20, () => 1))).toBeUndefined()
   expect(checkOf(all, 'arguments')(times(20_000, () => 1))).toContain('too large to check')
+})
+
+test.each<[schema: JsonSchema, fitting: unknown[], others: unknown[]]>([
+  [{ multipleOf: 0.01 }, [19.99, 1.15, 0, -0.07, 1e15], [19.991, 0.005]],
+  [{ multipleOf: 0.1 }, [0.3, 0.7], [0.35]],
+  [{ multipleOf: 0.0001 }, [0.0075], [0.00751]],
+  [{ format: 'date' }, ['2026-02-28'], ['2026-19-39', '2026-02-30']],
+  [{ format: 'date-time' }, ['2026-02-28T10:00:00Z'], ['2026-02-31T29:00:00Z']],
+  [
+    { format: 'url' },
+    ['https://example.com/a?b#c', 'ftp://example.com'],
+    ['example.com', 'https://a b', 'mailto:a@b.cc'],
+  ],
+])('%j', (schema, fitting, others) => {
+  const check = checkOf(schema, 'arguments')
+  for (const value of fitting) expect({ value, problem: check(value) }).toEqual({ value, problem: undefined })
+  for (const value of others) expect({ value, fits: check(value) === undefined }).toEqual({ value, fits: false })
 })

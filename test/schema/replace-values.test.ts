@@ -98,3 +98,13 @@ test('a text does not become much longer than it was, and each replacement takes
   const steps = (length: number) => [...replacingValues(repeated, longer(length))].length
   expect(steps(1)).toBeGreaterThan(20 * steps(0))
 })
+
+test('a text that is nested too deeply, or has too long a number, is an error', () => {
+  const nested = (levels: number) => () => drained(replacingValues(`${'['.repeat(levels)}${']'.repeat(levels)}`, keep))
+  const keep = () => undefined
+  expect(nested(10_000)()).toHaveLength(20_000)
+  expect(nested(10_001)).toThrow('nested too deeply')
+  const number = (digits: number) => () => drained(replacingValues(`[${'1'.repeat(digits)}]`, keep))
+  expect(number(10_000)()).toHaveLength(10_002)
+  expect(number(10_001)).toThrow('a number is too long')
+})

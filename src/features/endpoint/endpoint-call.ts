@@ -219,8 +219,13 @@ function* rewriting(
   const { namespace, connectionId, stored } = connection
   const ref = { namespace, connectionId }
   const isMocked = stored.connection.mock?.enabled === true
+  let isNoted = false
   const replace: ReplaceValue = (path, raw) => {
-    if (path.length === 1 && path[0] === 'method' && listChanges.has(raw)) kept.noteChanged(context, { ref, stored })
+    // Once for each message, which may have the member many times.
+    if (!isNoted && path.length === 1 && path[0] === 'method' && listChanges.has(raw)) {
+      isNoted = true
+      kept.noteChanged(context, { ref, stored })
+    }
     if (path.length === 1 && isOtherSpelling(String(path[0])))
       throw new SyntaxError('An event must write id, method, result and error in lower case')
     if (path.length === 1 && path[0] === 'id') {
@@ -245,10 +250,11 @@ const listChanges: ReadonlySet<string> = new Set(
 
 /** Some clients take `ID` for `id`: then a server could answer the call of another one. */
 function isOtherSpelling(name: string): boolean {
-  return !telling.has(name) && telling.has(name.toLowerCase())
+  return name.length <= longestTelling && !telling.has(name) && telling.has(name.toLowerCase())
 }
 
 const telling = new Set(['id', 'method', 'result', 'error'])
+const longestTelling = 'method'.length
 
 /** The members that a result has in revision 2026-07-28 and lacked before. */
 function modernMembers({ method }: Message): string {

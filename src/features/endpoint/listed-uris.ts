@@ -3,6 +3,8 @@
 import type { JsonPath } from '../../schema/replace-values.ts'
 
 const [scheme, appScheme] = ['postern://', 'ui://']
+/** Parts of the longest path to a URI: messages[0].content[0].resource.uri. A server may send texts at any depth. */
+const partsMax = 6
 
 /** The URI that a list shows. MCP Apps refuse every scheme but `ui`, so theirs keep it. */
 export function listedUri(connectionId: string, uri: string): string {
@@ -30,6 +32,7 @@ export function isResourceUri(whole: JsonPath, from = 0): boolean {
   const last = whole.at(-1)
   // Most texts: they get no path of their own.
   if (last !== 'uri' && last !== 'resourceUri' && last !== 'ui/resourceUri') return false
+  if (whole.length - from > partsMax) return false
   const path = whole.slice(from)
   if (path[0] === '_meta') {
     return path.length === 2

@@ -65,7 +65,8 @@ export const tooLargeToParse = () =>
     'The MCP server’s response is too large or too deeply nested to be filtered: use a token without rpcReqMatch, or let the server list fewer tools',
   )
 
-const parsedResponseBounds = {
+/** The same, for the parser. */
+export const parsedResponseBounds = {
   keysMax: parsedResponseKeysMax,
   valuesMax: parsedResponseValuesMax,
   depthMax: parsedResponseDepthMax,

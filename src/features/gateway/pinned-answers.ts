@@ -15,7 +15,7 @@ import type { ConnectionPins, Seen } from '../pins/pin-record.ts'
 import { hashesByName, hashingDefinition, hashOf, type SeenDefinition } from '../pins/pinned-definitions.ts'
 import { isUsable, type Pins } from '../pins/pins.ts'
 import type { AuthorizedCall } from './authorized-call.ts'
-import { filterTools, parsedResponseDepthMax, parsingResponse, tooLargeToParse } from './filter-tools.ts'
+import { filterTools, parsedResponseBounds, parsingResponse, tooLargeToParse } from './filter-tools.ts'
 import type { Message } from './message.ts'
 import type { Rewrite } from './relayed-stream.ts'
 import { instructionsCharsMax } from './sessions.ts'
@@ -136,6 +136,7 @@ export async function requirePlain({ context }: AuthorizedCall, data: string, ra
 
 /** Names that readers may take for one another: some ignore case, or take the first of two. */
 const telling = new Set(['jsonrpc', 'id', 'method', 'params', 'result', 'error', 'tools', 'nextcursor', 'instructions'])
+const longestTelling = Math.max(...[...telling].map((name) => name.length))
 
 function* readingMembers(data: string, rawId: string | undefined): Generator<number, void> {
   const refuse = (why: string): never => {
@@ -149,11 +150,11 @@ function* readingMembers(data: string, rawId: string | undefined): Generator<num
   let [hasMethod, hasResult, hasError] = [false, false, false]
   let id = 'null'
   yield* replacingValues(data, (path, raw) => {
-    const [first, name, ...deeper] = path
+    const [first, name] = path
     const isTop = path.length === 1
-    const isOfResult = first === 'result' && typeof name === 'string' && deeper.length === 0
+    const isOfResult = path.length === 2 && first === 'result' && typeof name === 'string'
     const member = String(isTop ? first : name)
-    if (!(isTop || isOfResult) || !telling.has(member.toLowerCase())) return undefined
+    if (!(isTop || isOfResult) || member.length > longestTelling || !telling.has(member.toLowerCase())) return undefined
     const known = `${path.length} ${member.toLowerCase()}`
     if (seen.has(known) || (member !== member.toLowerCase() && member !== 'nextCursor'))
       refuse('has a JSON field twice, or with other capital letters')
@@ -175,7 +176,7 @@ function* readingMembers(data: string, rawId: string | undefined): Generator<num
 async function requireOneReading(context: RequestContext, data: string, id: Message['id']): Promise<void> {
   const allowance = allowanceOf(context.request)
   await allowance.run(readingMembers(data, JSON.stringify(id)))
-  const read = await allowance.parse(data.length, parsingText(data, { depthMax: parsedResponseDepthMax }))
+  const read = await allowance.parse(data.length, parsingText(data, parsedResponseBounds))
   if ('problem' in read) throw new SyntaxError(read.problem.message)
 }
 

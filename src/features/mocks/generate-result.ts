@@ -7,8 +7,8 @@ import { faker } from '@faker-js/faker/locale/en'
 import { generateSync, type Random } from 'json-schema-faker'
 import { sliceCost } from '../../limits.ts'
 import { cutText } from '../../schema/cut-text.ts'
-import type { Check } from '../../schema/json-schema.ts'
-import type { JsonSchema } from '../../schema/schema-keywords.ts'
+import { type Check, targetOf } from '../../schema/json-schema.ts'
+import { type JsonSchema, keywordKinds, type Schema } from '../../schema/schema-keywords.ts'
 import { capitalise, type Likeness, phrasesOf, textFor } from './field-values.ts'
 import { madeCharsOf } from './pattern-length.ts'
 
@@ -21,6 +21,10 @@ const madeUpStepsMax = 3000
 const madeUpCharsPerStep = 20
 /** The same of a value that a schema fixes, which is only written: 600 kB of them in all. */
 const fixedCharsPerStep = 200
+/** Characters of a schema that make each visit take a step more: the faker copies names, and compares the values of `enum`. */
+const visitedCharsPerStep = 20_000
+/** Characters of a schema that it merges in a step. */
+const mergedCharsPerStep = 4000
 /** The faker copies its state for each reference, and lists of references double. */
 const stepsPerReference = 5
 /** Characters of a made-up text whose schema allows more. Past it: it has fewer. */
@@ -93,7 +97,9 @@ function generateFrom({ schema, seed, given, scenarioText }: DesiredRecords, isP
   const texts = { phrases: phrasesOf(scenarioText), scenarioText: capitalise(scenarioText) }
   const fieldValue: Likeness = { step, faker, ...texts }
   try {
-    const root = prepareSchema(schema, isPlain) as JsonSchema
+    const prepared = new PreparedSchemas(schema, isPlain, step)
+    const root = prepared.prepare(schema) as JsonSchema
+    const stepsPerVisit = 1 + prepared.size / visitedCharsPerStep
     const value = generateSync(root, {
       seed,
       maxDepth: madeUpDepthMax,
@@ -102,13 +108,13 @@ function generateFrom({ schema, seed, given, scenarioText }: DesiredRecords, isP
       // The faker reads the aliases for each schema that it follows, and asks for each reference.
       propAliases: {
         get [stepKeyword]() {
-          step()
+          step(stepsPerVisit)
           return stepKeyword
         },
       },
       refResolver(reference) {
         step(stepsPerReference)
-        return resolveReference(root, reference)
+        return prepared.target(reference)
       },
       outputTransform(value, part, path) {
         if (typeof value === 'string') step(charactersMade(value, part) / madeUpCharsPerStep)
@@ -206,44 +212,90 @@ const formats: Record<string, (random: Random) => string> = {
   ipv4: (random) => `192.0.2.${random.int(1, 254)}`,
 }
 
-/** The target of a local reference, as `prepareSchema` writes it. Throws Error for any other, and if there is none. */
-function resolveReference(root: JsonSchema, reference: string): JsonSchema {
-  const [, path] = /^postern:((?:\/[^/]*)*)$/.exec(reference) ?? []
-  const target = path
-    ?.split('/')
-    .slice(1)
-    .map((part) => decodeURIComponent(part).replaceAll('~1', '/').replaceAll('~0', '~'))
-    .reduce<unknown>((part, name) => (part as Record<string, unknown> | undefined)?.[name], root)
-  if (target === undefined) throw new Error(`${reference}: refers to nothing in this schema`)
-  return target as JsonSchema
+/** Schemas as the faker is to read them. */
+class PreparedSchemas {
+  readonly #root: JsonSchema
+  readonly #isPlain: boolean
+  readonly #step: Step
+  readonly #known = new Map<unknown, unknown>()
+  /** Characters of all that was prepared. */
+  size = 0
+
+  constructor(root: JsonSchema, isPlain: boolean, step: Step) {
+    this.#root = root
+    this.#isPlain = isPlain
+    this.#step = step
+  }
+
+  /** The target of a local reference. Throws Error for any other, and if there is none. */
+  target(reference: string): JsonSchema {
+    const target = this.#known.get(targetOf(this.#root, `#${reference.slice(ownScheme.length)}`))
+    if (target === undefined) throw new Error(`${reference}: refers to nothing in this schema`)
+    return target as JsonSchema
+  }
+
+  /**
+   * Only keywords that a check knows: the faker knows others, which may write megabytes. Without `patternProperties`,
+   * whose patterns the faker would run in the runtime's RegExp, which can take exponential time, and without definitions,
+   * which it would look at again for each value. A list that may be empty gets at least one item, to be a useful example,
+   * unless its items contain references, which might recurse. Upper bounds are lowered: the faker would use all of them.
+   * References are written so that the faker asks for each. Throws Error for a lower bound past `leastPartsMax`, for a
+   * pattern whose texts are too long, and for long names.
+   */
+  prepare(schema: Schema): unknown {
+    if (typeof schema === 'boolean') return schema
+    const parts: Record<string, unknown> = {}
+    for (const [keyword, given] of Object.entries(schema)) {
+      const kind = keywordKinds.get(keyword)
+      if (kind === undefined || unread.has(keyword)) continue
+      const part = kind.withSchemas?.(given as never, (inner) => this.prepare(inner)) ?? given
+      if (definitions.has(keyword)) continue
+      if (namingMembers.has(keyword)) requireShortNames(given as object)
+      const own = kind.withSchemas === undefined ? given : Object.keys(given as object)
+      this.size += keyword.length + JSON.stringify(own).length
+      // The faker writes what a value must not be each time that it makes one.
+      if (keyword === 'not' && JSON.stringify(given).length > scenarioCharsMax) continue
+      if (keyword === 'pattern' && madeCharsOf(given as string) > madeUpPatternCharsMax)
+        throw new Error('pattern: its texts are too long')
+      if (Number(given) > (leastPartsMax[keyword] ?? Number.POSITIVE_INFINITY))
+        throw new Error(`${keyword}: is too large`)
+      parts[keyword] = keyword === '$ref' ? ownReference(given as string) : (lowered(schema, keyword) ?? part)
+    }
+    const { type, minItems, maxItems, items, allOf } = parts as { [name: string]: unknown; allOf?: unknown[] }
+    const isEmptyList = type === 'array' && minItems === undefined && maxItems !== 0 && items !== undefined
+    if (isEmptyList && !this.#isPlain && !hasReference(items)) parts['minItems'] = 1
+    if (allOf !== undefined) this.#countMerges(parts, allOf)
+    this.#known.set(schema, parts)
+    return parts
+  }
+
+  /** The faker copies all members so far for each schema of `allOf`, whenever it reads the keyword. */
+  #countMerges(parts: object, schemas: readonly unknown[]): void {
+    const read = () => {
+      this.#step(((schemas.length - 1) * this.size) / mergedCharsPerStep)
+      return schemas
+    }
+    Object.defineProperty(parts, 'allOf', { get: read, enumerable: true })
+  }
 }
 
-/**
- * The schema for the faker. `patternProperties` is removed: the faker would run its patterns in the runtime's RegExp,
- * which can take exponential time. A list that may be empty gets at least one item, to be a useful example, unless its
- * items contain references, which might recurse. Upper bounds are lowered: the faker would use all of them. References
- * are written so that the faker asks for each. Throws Error for a lower bound past `leastPartsMax`, and for a pattern
- * whose texts are too long.
- */
-function prepareSchema(schema: unknown, isPlain: boolean): unknown {
-  if (Array.isArray(schema)) return schema.map((part) => prepareSchema(part, isPlain))
-  if (typeof schema !== 'object' || schema === null) return schema
-  const { type, minItems, maxItems, items } = schema as { [name: string]: unknown }
-  const isEmptyList = type === 'array' && minItems === undefined && maxItems !== 0 && items !== undefined
-  const isEndless = isPlain || hasReference(items)
-  const own = Object.entries(schema).filter(([name]) => name !== 'patternProperties')
-  if (own.some(([name]) => name.length > madeUpNameCharsMax)) throw new Error('a name is too long')
-  const parts = own.map(([name, part]) => {
-    if (name === '$ref' && typeof part === 'string') return [name, `postern:${part.replace(/^#/, '')}`]
-    if (name === 'pattern' && typeof part === 'string' && madeCharsOf(part) > madeUpPatternCharsMax)
-      throw new Error('pattern: its texts are too long')
-    if (Number(part) > (leastPartsMax[name] ?? Number.POSITIVE_INFINITY)) throw new Error(`${name}: is too large`)
-    return [name, lowered(schema, name) ?? prepareSchema(part, isPlain)]
-  })
-  return { ...Object.fromEntries(parts), ...(isEmptyList && !isEndless && { minItems: 1 }) }
+/** The faker would run the patterns of the first, and takes the others for fields. */
+const unread = new Set(['patternProperties', 'nullable', 'unevaluatedProperties', 'unevaluatedItems'])
+const definitions = new Set(['$defs', 'definitions'])
+const namingMembers = new Set(['properties', 'required', 'dependentRequired', 'dependentSchemas', 'dependencies'])
+/** Instead of the `#` of each reference: the faker looks for those itself. */
+const ownScheme = 'postern:'
+const ownReference = (reference: string) => ownScheme + reference.replace(/^#/, '')
+
+/** Names of members, in a list or in lists by name. Throws Error. */
+function requireShortNames(names: object): void {
+  for (const [key, name] of Object.entries(names)) {
+    if (Array.isArray(name)) requireShortNames(name)
+    if (key.length > madeUpNameCharsMax || (typeof name === 'string' && name.length > madeUpNameCharsMax))
+      throw new Error('a name is too long')
+  }
 }
 
-/** Not by its text: a schema may describe each of its levels with a megabyte. */
 function hasReference(part: unknown): boolean {
   if (typeof part !== 'object' || part === null) return false
   return Object.entries(part).some(([name, value]) => name === '$ref' || hasReference(value))

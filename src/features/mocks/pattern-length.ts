@@ -5,9 +5,15 @@ const moreRepetitions = 5
 /** All but classes, whose end the faker finds by itself. */
 const token = /\\.|\((?:\?(?:[:=!]|<[^>]{0,100}>))?|\{(\d+)(?:,(\d*))?\}|./suy
 
+/** Characters of ranges in classes that take as long as one that it reads: it lists them all. */
+const rangeCharsPerChar = 50
+
 /** Characters that it reads and writes for one text: it parses the pattern each time. */
 export function madeCharsOf(pattern: string): number {
-  return pattern.length + longestMadeOf(pattern)
+  // It may take for a range what is none in the pattern, but no range for anything else.
+  const ranges = [...pattern.matchAll(/(?=(.)-(.))/gs)]
+  const widths = ranges.map(([, from = '', to = '']) => Math.max(0, to.charCodeAt(0) - from.charCodeAt(0)))
+  return pattern.length + longestMadeOf(pattern) + widths.reduce((sum, width) => sum + width, 0) / rangeCharsPerChar
 }
 
 /** Characters of the longest text. Lookarounds, which make none, count too. */

@@ -401,6 +401,16 @@ describe('an answer', () => {
     expect((await callTool(loose, 'ada/made', 'do', { a: 'zzz' })).body.error?.message).toContain(
       'RE2 does not know the pattern',
     )
+    // The faker has keywords of its own, one of which repeats other fields.
+    const repeating = { type: 'string', template: '#{b}'.repeat(1000) }
+    const repeated = {
+      type: 'object',
+      required: ['a', 'b'],
+      properties: { a: repeating, b: { type: 'string', pattern: '^b{9}$' } },
+    }
+    const { structuredContent } = (await callTool(await made({ outputSchema: repeated }), 'ada/made', 'do', {})).body
+      .result
+    expect(structuredContent).toMatchObject({ b: 'bbbbbbbbb', a: expect.not.stringContaining('bbb') })
     for (const schema of [
       { inputSchema: { type: 'object', $ref: 'https://example.com/x' } },
       { outputSchema: { type: 'object', $ref: 'https://example.com/x' } },

@@ -2,7 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import { generateSync } from 'json-schema-faker'
-import { longestMadeOf } from '../../../src/features/mocks/pattern-length.ts'
+import { longestMadeOf, madeCharsOf } from '../../../src/features/mocks/pattern-length.ts'
 import { patternProblem } from '../../../src/schema/patterns.ts'
 import { random } from '../../support/random.ts'
 
@@ -39,4 +39,10 @@ test('no text is longer, of patterns at random', () => {
     expect({ pattern, isLonger: most > longestMadeOf(pattern) }).toEqual({ pattern, isLonger: false })
   }
   expect(looked).toBeGreaterThan(500)
+})
+
+test('a wide range takes as long as many characters', () => {
+  expect(madeCharsOf('^[a-z]$')).toBeLessThan(10)
+  expect(madeCharsOf('^[\u4e00-\u9fff]$')).toBeWithin(300, 500)
+  expect(madeCharsOf('^[\u0000-\uffff]$')).toBeGreaterThan(1000)
 })
