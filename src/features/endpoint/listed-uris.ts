@@ -3,7 +3,7 @@
 import type { JsonPath } from '../../schema/replace-values.ts'
 
 const [scheme, appScheme] = ['postern://', 'ui://']
-/** Parts of the longest path to a URI: messages[0].content[0].resource.uri. A server may send texts at any depth. */
+/** Parts of the longest path to a URI: messages[0].content[0].resource.uri. Past it: a text is no URI of a resource. */
 const partsMax = 6
 
 /** The URI that a list shows. MCP Apps refuse every scheme but `ui`, so theirs keep it. */

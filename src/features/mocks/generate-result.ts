@@ -21,7 +21,7 @@ const madeUpStepsMax = 3000
 const madeUpCharsPerStep = 20
 /** The same of a value that a schema fixes, which is only written: 600 kB of them in all. */
 const fixedCharsPerStep = 200
-/** Characters of a schema that make each visit take a step more: the faker copies names, and compares the values of `enum`. */
+/** Characters of a schema for which each visit takes a step more: the faker copies names, and compares values. */
 const visitedCharsPerStep = 20_000
 /** Characters of a schema that it merges in a step. */
 const mergedCharsPerStep = 4000
@@ -236,11 +236,11 @@ class PreparedSchemas {
 
   /**
    * Only keywords that a check knows: the faker knows others, which may write megabytes. Without `patternProperties`,
-   * whose patterns the faker would run in the runtime's RegExp, which can take exponential time, and without definitions,
-   * which it would look at again for each value. A list that may be empty gets at least one item, to be a useful example,
-   * unless its items contain references, which might recurse. Upper bounds are lowered: the faker would use all of them.
-   * References are written so that the faker asks for each. Throws Error for a lower bound past `leastPartsMax`, for a
-   * pattern whose texts are too long, and for long names.
+   * whose patterns the faker would run in the runtime's RegExp, which can take exponential time, and without
+   * definitions, which it would look at again for each value. A list that may be empty gets at least one item, to be a
+   * useful example, unless its items contain references, which might recurse. Upper bounds are lowered: the faker would
+   * use all of them. References are written so that the faker asks for each. Throws Error for a lower bound past
+   * `leastPartsMax`, for a pattern whose texts are too long, and for long names.
    */
   prepare(schema: Schema): unknown {
     if (typeof schema === 'boolean') return schema
