@@ -217,7 +217,7 @@ class PreparedSchemas {
   readonly #root: JsonSchema
   readonly #isPlain: boolean
   readonly #step: Step
-  readonly #known = new Map<unknown, unknown>()
+  readonly #known = new Map<Schema, JsonSchema>()
   /** Characters of all that was prepared. */
   size = 0
 
@@ -229,9 +229,9 @@ class PreparedSchemas {
 
   /** The target of a local reference. Throws Error for any other, and if there is none. */
   target(reference: string): JsonSchema {
-    const target = this.#known.get(targetOf(this.#root, `#${reference.slice(ownScheme.length)}`))
+    const target = targetOf(this.#root, `#${reference.slice(ownScheme.length)}`) as Schema | undefined
     if (target === undefined) throw new Error(`${reference}: refers to nothing in this schema`)
-    return target as JsonSchema
+    return (this.#known.get(target) ?? this.prepare(target)) as JsonSchema
   }
 
   /**

@@ -411,6 +411,14 @@ describe('an answer', () => {
     const { structuredContent } = (await callTool(await made({ outputSchema: repeated }), 'ada/made', 'do', {})).body
       .result
     expect(structuredContent).toMatchObject({ b: 'bbbbbbbbb', a: expect.not.stringContaining('bbb') })
+    const anything = {
+      type: 'object',
+      required: ['a'],
+      properties: { a: { $ref: '#/$defs/any' } },
+      $defs: { any: true },
+    }
+    const any = (await callTool(await made({ outputSchema: anything }), 'ada/made', 'do', {})).body.result
+    expect(any['structuredContent']).toHaveProperty('a')
     for (const schema of [
       { inputSchema: { type: 'object', $ref: 'https://example.com/x' } },
       { outputSchema: { type: 'object', $ref: 'https://example.com/x' } },
