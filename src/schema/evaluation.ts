@@ -12,8 +12,9 @@ export const mockPatternCostMax = 1_000_000
 const depthMax = 2000
 /** Characters of a text that are looked at in a step. */
 const charactersPerStep = 50
-/** Steps of a digest of an object or list. */
+/** Steps of a digest of an object or list, and of any other value. */
 const digestSteps = 20
+const scalarDigestSteps = 3
 /** Errors in a value that a response lists. Past it: omitted. */
 const errorsShownMax = 10
 /** Characters of one of these errors. Past it: it is cut. */
@@ -41,9 +42,9 @@ type Pattern = ReturnType<typeof patternOf>
 /** A pattern that matches anywhere in the text, as JSON Schema requires. An unsupported pattern matches every text. */
 export function patternOf(pattern: string) {
   const isKnown = patternProblem(pattern) === undefined
-  const { program, size } = isKnown ? compile(pattern) : { program: undefined, size: 0 }
+  const { program, size, ranges } = isKnown ? compile(pattern) : { program: undefined, size: 0, ranges: 0 }
   return {
-    ...{ isKnown, size },
+    ...{ isKnown, size, ranges },
     /** The cost of asking about a text, in the unit of `mockPatternCostMax`. */
     costOf: (text: string) => size * (text.length + 1),
     test: (text: string) => program === undefined || isFound(program, text),
@@ -132,6 +133,8 @@ export class Evaluation implements Evaluating {
   spendPattern(cost: number): void {
     this.#patternCost -= cost
     if (this.#patternCost < 0) throw new TooCostlyPatterns()
+    // Both in one check would take as long as both bounds.
+    this.spend(cost / 2)
   }
 
   spend(steps: number): void {
@@ -146,7 +149,10 @@ export class Evaluation implements Evaluating {
   fail(at: Place, words: string | (() => string)): false {
     if (this.#quiet > 0 || this.errors.length >= errorsShownMax) return false
     const keys: (string | number)[] = []
-    for (let place = at; place !== undefined; place = place.up) keys.push(place.key)
+    for (let place = at; place !== undefined; place = place.up) {
+      this.spend(1)
+      keys.push(place.key)
+    }
     const place = [this.#name, ...keys.reverse()].join('.')
     const text = `${place} ${typeof words === 'string' ? words : words()}`
     this.spendText(text)
@@ -157,7 +163,7 @@ export class Evaluation implements Evaluating {
   /** The content of a short one is not hashed. */
   digestOf(value: unknown): string {
     if (typeof value !== 'object' || value === null) {
-      this.spend(1)
+      this.spend(scalarDigestSteps)
       if (typeof value === 'string') this.spendText(value)
       return JSON.stringify(value)
     }

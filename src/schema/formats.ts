@@ -9,11 +9,14 @@ const formatCharacterCost = 10
 /** Characters of the text that make each of them cost one more: some formats take the square of its length. */
 const formatCharsPerCost = 64
 
-/** The pattern of `url` would take the third power of the length. The fast ones of dates accept a 39th day. */
+/** The pattern of `url` would take the third power of the length. The fast ones of dates and times accept a 39th day. */
 const formats: Readonly<Record<string, unknown>> = {
   ...fastFormats,
   date: fullFormats.date,
+  time: fullFormats.time,
   'date-time': fullFormats['date-time'],
+  'iso-time': fullFormats['iso-time'],
+  'iso-date-time': fullFormats['iso-date-time'],
   url: (text: string) => /^(?:https?|ftp):\/\/\S+$/i.test(text) && URL.canParse(text),
 }
 

@@ -17,6 +17,8 @@ import { drained } from './steps.ts'
 export const schemaSizeMax = 1000
 /** Instructions of all patterns of a schema; compiling so many takes 40 ms. Past it: as for `schemaSizeMax`. */
 const schemaProgramSizeMax = 20_000
+/** Ranges of characters that take the memory of an instruction: a Unicode class has hundreds. */
+const rangesPerInstruction = 4
 /** Levels of schemas within a schema. Past it: as for `schemaSizeMax`. */
 const levelsMax = 128
 /** Cost of a part of a schema, in the unit of `sliceCost`. */
@@ -95,8 +97,9 @@ function* reading(root: JsonSchema): Generator<number, ReadSchema> {
         yield costToCompile(text)
         const pattern = patternOf(text)
         patterns.set(text, pattern)
-        programSize += pattern.size
-        if (programSize > schemaProgramSizeMax) throw new Error('its patterns are too large: shorten their repetitions')
+        programSize += pattern.size + pattern.ranges / rangesPerInstruction
+        if (programSize > schemaProgramSizeMax)
+          throw new Error('its patterns are too large: use fewer repetitions and Unicode classes')
       }
       kind.withSchemas?.(given as never, (part, name) => {
         if (typeof part !== 'boolean')

@@ -89,7 +89,10 @@ const namesIn = (by: Evaluating, object: object) => {
 const membersIn = (by: Evaluating, object: Named<unknown>) => namesIn(by, object).length
 const itemsIn = (_: Evaluating, list: readonly unknown[]) => list.length
 
-const typesOf = (given: string | readonly string[]) => [given].flat()
+const areUnique = (by: Evaluating, list: readonly unknown[]) => {
+  by.spend(list.length)
+  return new Set(list.map((item) => by.digestOf(item))).size === list.length
+}
 const requires = (by: Evaluating, names: readonly string[], object: Named<unknown>) =>
   names.filter((name) => {
     by.spend(1)
@@ -157,11 +160,10 @@ export const rules: ReadonlyMap<string, KeywordRule> = new Map(
   Object.entries({
     type: rule<string | string[]>((by, given, value, { at, schema }) => {
       const isNull = value === null && schema['nullable'] === true
-      return (
-        isNull ||
-        typesOf(given).some((type) => isOfType[type]?.(value)) ||
-        by.fail(at, `must be ${typesOf(given).join()}`)
-      )
+      if (typeof given === 'string')
+        return isNull || isOfType[given]?.(value) === true || by.fail(at, `must be ${given}`)
+      by.spend(given.length)
+      return isNull || given.some((type) => isOfType[type]?.(value)) || by.fail(at, () => `must be ${given.join()}`)
     }),
     const: rule<unknown>(
       (by, given, value, { at }) =>
@@ -193,9 +195,7 @@ export const rules: ReadonlyMap<string, KeywordRule> = new Map(
     uniqueItems: rule(
       ofList<boolean>(
         (by, isAsked, list, { at }) =>
-          !isAsked ||
-          new Set(list.map((item) => by.digestOf(item))).size === list.length ||
-          by.fail(at, 'must not have the same item twice'),
+          !isAsked || areUnique(by, list) || by.fail(at, 'must not have the same item twice'),
       ),
     ),
     prefixItems: rule(

@@ -101,7 +101,7 @@ describe('a value costs no more than a bound', () => {
     const schema = { type: 'array', items: { anyOf: times(300, (index) => ({ const: index })) } }
     const check = checkOf(schema, 'arguments')
     // Each item is held to all alternatives before the last.
-    const most = Math.floor(schemaStepsMax / 300 / 4)
+    const most = Math.floor(schemaStepsMax / 300 / 8)
     expect(check(times(most - 50, () => 299))).toBeUndefined()
     expect(check(times(most + 50, () => 299))).toBe(tooLarge)
   })
@@ -153,6 +153,25 @@ describe('a value costs no more than a bound', () => {
     const of = (value: unknown) => checkOf({ items: { dependencies: named(400, () => true) } }, 'arguments')(value)
     expect(of(times(10_000, () => ({})))).toBe(tooLarge)
     expect(of(times(100_000, () => 0))).toBeUndefined()
+  })
+
+  test('where an error that nobody reads would have a long way', () => {
+    const $defs = {
+      r: { additionalProperties: { $ref: '#/$defs/r' }, items: { anyOf: [...times(9, () => false), true] } },
+    }
+    const nested = (levels: number): unknown => (levels === 0 ? times(2000, () => 0) : { a: nested(levels - 1) })
+    const check = checkOf({ $ref: '#/$defs/r', $defs }, 'arguments')
+    expect(check(nested(1))).toBeUndefined()
+    expect(check(nested(60))).toBe(tooLarge)
+  })
+
+  test('where patterns and steps are many', () => {
+    const steps = { items: { anyOf: [...times(9, () => ({ type: 'string' })), true] } }
+    const check = checkOf({ properties: { a: { format: 'byte' }, b: steps } }, 'arguments')
+    const b = times(20_000, () => 0)
+    expect(check({ b })).toBeUndefined()
+    expect(check({ a: 'QUJD'.repeat(200_000) })).toBeUndefined()
+    expect(check({ a: 'QUJD'.repeat(200_000), b })).toBe(tooLarge)
   })
 
   test('where a text is looked at again and again', () => {
@@ -341,6 +360,8 @@ test('an address takes the square of its length, and is not looked at again wher
 test('patterns are counted by their instructions, too', () => {
   const patterns = Object.fromEntries(times(25, (index) => [`^p${index}[a-z]{1,410}$`, { type: 'string' }]))
   expect(() => checkOf({ patternProperties: patterns }, 'arguments')).toThrow('its patterns are too large')
+  const classes = named(40, (index) => ({ pattern: `^\\pL{27}${index}$` }))
+  expect(() => checkOf({ properties: classes }, 'arguments')).toThrow('its patterns are too large')
 })
 
 test('what others have evaluated is asked within a bound', () => {
@@ -358,6 +379,7 @@ test.each<[schema: JsonSchema, fitting: unknown[], others: unknown[]]>([
   [{ multipleOf: 0.01 }, [19.99, 1.15, 0, -0.07, 1e15], [19.991, 0.005]],
   [{ multipleOf: 0.1 }, [0.3, 0.7], [0.35]],
   [{ multipleOf: 0.0001 }, [0.0075], [0.00751]],
+  [{ format: 'time' }, ['23:00:00Z'], ['25:00:00Z']],
   [{ format: 'date' }, ['2026-02-28'], ['2026-19-39', '2026-02-30']],
   [{ format: 'date-time' }, ['2026-02-28T10:00:00Z'], ['2026-02-31T29:00:00Z']],
   [

@@ -146,7 +146,7 @@ function holdStream(response: UpstreamResponse, { holder, memory, message }: Ups
 /** Relays an event stream. A stream whose authorization ends is closed with an error event. */
 function streamResponse(
   body: ReadableStream<Uint8Array>,
-  { message: { id }, progress, holder, memory, rewrite, watchAccess, restoreIdleTimeout }: UpstreamCall,
+  { message: { id }, progress, allowance, holder, memory, rewrite, watchAccess, restoreIdleTimeout }: UpstreamCall,
   releaseSlot: () => void,
   releaseStream: () => void,
 ): Response {
@@ -162,7 +162,7 @@ function streamResponse(
         // The blank lines end an event that may have been cut off.
         end(`\n\n${messageEvent(rpcErrorText(why, id))}`)
       }),
-    ...(rewrite && { rewrite: errorsAsMessages(rewrite, id), owner: { holder, memory } }),
+    ...(rewrite && { rewrite: errorsAsMessages(rewrite, id), owner: { holder, memory, allowance } }),
   })
   return new Response(stream, { headers: streamHeaders })
 }

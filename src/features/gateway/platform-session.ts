@@ -73,7 +73,7 @@ async function resultIn(
     return result !== undefined
   }
   const read = async (text: string) => allowance.parse(text.length, parsingResponse(text))
-  await readMessages(toResponse(response), id, { take, read, owner: { holder, memory } })
+  await readMessages(toResponse(response), id, { take, read, owner: { holder, memory, allowance } })
   return found
 }
 

@@ -3,6 +3,7 @@
 import type { ReadableStreamDefaultReader } from 'node:stream/web'
 import { createParser, type EventSourceMessage, type EventSourceParser } from 'eventsource-parser'
 import { PlatformError, type RpcId } from '../../errors.ts'
+import type { Allowance } from '../../fairness/allowance.ts'
 import type { Holder } from '../../fairness/owner.ts'
 import type { Shares } from '../../fairness/shares.ts'
 import { mediaType } from '../../http/body.ts'
@@ -23,9 +24,14 @@ interface StreamOptions {
   readonly rewrite?: Rewrite
   /**
    * Large events that are rewritten count for its memory; the stream ends where it has no memory for one. Left out for
-   * an answer of ours that is counted already.
+   * an answer of ours that is counted already. `allowance`: pieces that were waiting are rewritten in its turns, and
+   * each event counts for its time.
    */
-  readonly owner?: { readonly holder: Holder; readonly memory: Shares }
+  readonly owner?: {
+    readonly holder: Holder
+    readonly memory: Shares
+    readonly allowance?: Pick<Allowance, 'run' | 'spend'>
+  }
   /** Called once when the stream ends, for whatever reason. */
   readonly onEnd?: () => void
   /** Receives a function that ends the stream after sending `finalEvent`. Returns a function that stops watching. */
@@ -153,6 +159,16 @@ export const eventMemoryFactor = 4
 
 const lineFeed = Buffer.from('\n')
 
+/** Bytes of a piece that may have waited for its client to read. Below it: the piece is rewritten as it arrives. */
+const waitingBytesMin = 4096
+/** Milliseconds of an event that is rewritten, besides what its text takes. A server may send a hundred thousand. */
+const eventMs = 0.004
+
+/** A whole slice of its owner: what awaits it runs alone in a turn of the event loop. */
+function* ownTurn(): Generator<number, void> {
+  yield limits.sliceCost
+}
+
 class Rewriter {
   readonly #rewrite: Rewrite
   readonly #owner: StreamOptions['owner']
@@ -193,12 +209,15 @@ class Rewriter {
     // Whole lines only: the parser rescans an unfinished line with every piece of it. In steps of `eventBytesAtOnce`: a
     // client that was slow can receive megabytes at once, with hundreds of thousands of events in them.
     for (let at = 0; at < end; ) {
+      // One that is small has just arrived.
+      if (bytes.length >= waitingBytesMin) await this.#owner?.allowance?.run(ownTurn())
       const next = lineEndFrom(bytes, at + limits.eventBytesAtOnce, end)
       this.#hold(bytes.subarray(at, next))
       at = next
       feed(this.#parser, this.#decoder.decode(this.#lines.flush(), { stream: true }))
       const complete = this.#parts
       this.#parts = []
+      this.#owner?.allowance?.spend(complete.length * eventMs)
       for (const part of complete) {
         if (typeof part === 'string') text += part
         else {

@@ -216,9 +216,9 @@ async function answerTo(
   // Nobody looks into the result of a tool: it is passed on with its digits.
   const isCall = message.method === 'tools/call'
   const parse = isCall ? parsingExactly : parsingWithin
-  const read = async (text: string) =>
-    allowanceOf(call.context.request).parse(text.length, parsingResponse(text, parse))
-  const owner = { holder: call.context.caller, memory: deps.fairness.memory }
+  const allowance = allowanceOf(call.context.request)
+  const read = async (text: string) => allowance.parse(text.length, parsingResponse(text, parse))
+  const owner = { holder: call.context.caller, memory: deps.fairness.memory, allowance }
   const timeoutMs = isCall ? deps.upstreamTimeoutMs : upstreamBodyTimeoutMs
   const characters = await readMessages(response, requestId, { take, read, owner, timeoutMs })
   if (answer === undefined) throw upstreamError(`The MCP server ${notMcp}`)

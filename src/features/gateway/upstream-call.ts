@@ -28,7 +28,7 @@ export interface CallProgress {
 
 export interface UpstreamCall {
   /** Of the client's request. */
-  readonly allowance: Pick<Allowance, 'hold' | 'parse' | 'takeAnswer'>
+  readonly allowance: Pick<Allowance, 'hold' | 'parse' | 'run' | 'spend' | 'takeAnswer'>
   readonly progress: CallProgress
   readonly connection: AuthorizedConnection
   /** The connection's URL, with what a person entered for its query. */

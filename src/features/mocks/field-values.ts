@@ -2,6 +2,7 @@
 
 import type { Faker } from '@faker-js/faker'
 import { patternOf } from '../../schema/evaluation.ts'
+import { costToCompile } from '../../schema/patterns.ts'
 import type { JsonSchema } from '../../schema/schema-keywords.ts'
 
 /** Cost of a pattern (`costOf`) that is a step of a try. */
@@ -89,6 +90,7 @@ export function textFor(name: string, schema: JsonSchema, fieldValue: Likeness):
   const cut = [...text].slice(0, maxLength).join('').trimEnd()
   if ([...cut].length < minLength) return undefined
   if (pattern === undefined) return cut
+  fieldValue.step(costToCompile(pattern) / patternCostPerStep)
   const { costOf, test } = patternOf(pattern)
   fieldValue.step(costOf(cut) / patternCostPerStep)
   return test(cut) ? cut : undefined

@@ -23,6 +23,8 @@ const madeUpCharsPerStep = 20
 const fixedCharsPerStep = 200
 /** Characters of a schema for which each visit takes a step more: the faker copies names, and compares values. */
 const visitedCharsPerStep = 20_000
+/** Characters of names that it looks through in a step, with or without making their values. */
+const listedCharsPerStep = 500
 /** Characters of a schema that it merges in a step. */
 const mergedCharsPerStep = 4000
 /** The faker copies its state for each reference, and lists of references double. */
@@ -248,34 +250,38 @@ class PreparedSchemas {
     for (const [keyword, given] of Object.entries(schema)) {
       const kind = keywordKinds.get(keyword)
       if (kind === undefined || unread.has(keyword)) continue
+      const before = this.size
       const part = kind.withSchemas?.(given as never, (inner) => this.prepare(inner)) ?? given
-      if (definitions.has(keyword)) continue
+      // The faker writes what a value must not be each time that it makes one.
+      if (definitions.has(keyword) || (keyword === 'not' && this.size - before > scenarioCharsMax)) continue
       if (namingMembers.has(keyword)) requireShortNames(given as object)
       const own = kind.withSchemas === undefined ? given : Object.keys(given as object)
-      this.size += keyword.length + JSON.stringify(own).length
-      // The faker writes what a value must not be each time that it makes one.
-      if (keyword === 'not' && JSON.stringify(given).length > scenarioCharsMax) continue
+      const chars = JSON.stringify(own).length
+      this.size += keyword.length + chars
       if (keyword === 'pattern' && madeCharsOf(given as string) > madeUpPatternCharsMax)
         throw new Error('pattern: its texts are too long')
       if (Number(given) > (leastPartsMax[keyword] ?? Number.POSITIVE_INFINITY))
         throw new Error(`${keyword}: is too large`)
       parts[keyword] = keyword === '$ref' ? ownReference(given as string) : (lowered(schema, keyword) ?? part)
+      if (namingMembers.has(keyword)) this.#count(parts, keyword, () => chars / listedCharsPerStep)
     }
     const { type, minItems, maxItems, items, allOf } = parts as { [name: string]: unknown; allOf?: unknown[] }
     const isEmptyList = type === 'array' && minItems === undefined && maxItems !== 0 && items !== undefined
     if (isEmptyList && !this.#isPlain && !hasReference(items)) parts['minItems'] = 1
-    if (allOf !== undefined) this.#countMerges(parts, allOf)
+    // The faker copies all members so far for each of these schemas.
+    if (allOf !== undefined) this.#count(parts, 'allOf', () => ((allOf.length - 1) * this.size) / mergedCharsPerStep)
     this.#known.set(schema, parts)
     return parts
   }
 
-  /** The faker copies all members so far for each schema of `allOf`, whenever it reads the keyword. */
-  #countMerges(parts: object, schemas: readonly unknown[]): void {
+  /** Counts steps whenever the faker reads a keyword. */
+  #count(parts: Record<string, unknown>, keyword: string, steps: () => number): void {
+    const { [keyword]: part } = parts
     const read = () => {
-      this.#step(((schemas.length - 1) * this.size) / mergedCharsPerStep)
-      return schemas
+      this.#step(steps())
+      return part
     }
-    Object.defineProperty(parts, 'allOf', { get: read, enumerable: true })
+    Object.defineProperty(parts, keyword, { get: read, enumerable: true })
   }
 }
 

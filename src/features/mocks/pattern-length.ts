@@ -7,13 +7,21 @@ const token = /\\.|\((?:\?(?:[:=!]|<[^>]{0,100}>))?|\{(\d+)(?:,(\d*))?\}|./suy
 
 /** Characters of ranges in classes that take as long as one that it reads: it lists them all. */
 const rangeCharsPerChar = 50
+/** Characters that it looks at to find one outside of a class. */
+const printableChars = 90
 
-/** Characters that it reads and writes for one text: it parses the pattern each time. */
+/**
+ * Characters that it reads and writes for one text: it parses the pattern each time, and lists those in a class again
+ * for each character outside of it.
+ */
 export function madeCharsOf(pattern: string): number {
   // It may take for a range what is none in the pattern, but no range for anything else.
   const ranges = [...pattern.matchAll(/(?=(.)-(.))/gs)]
   const widths = ranges.map(([, from = '', to = '']) => Math.max(0, to.charCodeAt(0) - from.charCodeAt(0)))
-  return pattern.length + longestMadeOf(pattern) + widths.reduce((sum, width) => sum + width, 0) / rangeCharsPerChar
+  const listed = widths.reduce((sum, width) => sum + width, 0)
+  const hasOutside = /\[\^|\\[DWS]/.test(pattern)
+  const charsPerMade = 1 + (hasOutside ? (listed + pattern.length + printableChars) / rangeCharsPerChar : 0)
+  return pattern.length + longestMadeOf(pattern) * charsPerMade + listed / rangeCharsPerChar
 }
 
 /** Characters of the longest text. Lookarounds, which make none, count too. */

@@ -151,7 +151,11 @@ function proxyTo(answer: (request: UpstreamRequest) => UpstreamResponse, memoryB
   const sendUpstream = createProxy(upstream, createSessions(seed('session key')), 1000)
   const send = (body: object, more: Partial<UpstreamCall> = {}) =>
     sendUpstream({
-      allowance: { hold: () => () => {}, parse: async (_, work) => drained(work), takeAnswer: () => () => {} },
+      allowance: {
+        ...{ hold: () => () => {}, takeAnswer: () => () => {}, spend: () => {} },
+        parse: async (_, work) => drained(work),
+        run: (work) => drained(work),
+      },
       progress: { isSent: false, isAnswered: false },
       connection: authorized(connection('one')),
       url: connection('one').mcpUrl ?? '',

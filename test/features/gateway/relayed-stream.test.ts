@@ -3,6 +3,7 @@
 import { afterEach, describe, expect, jest, test } from 'bun:test'
 import { PlatformError } from '../../../src/errors.ts'
 import { Shares } from '../../../src/fairness/shares.ts'
+import type { Work } from '../../../src/fairness/turns.ts'
 import {
   errorsAsMessages,
   messageEvent,
@@ -18,6 +19,8 @@ import {
   streamIdleTimeoutMs,
   streamLifetimeMs,
 } from '../../../src/limits.ts'
+import { nextTurn } from '../../../src/next-turn.ts'
+import { drained } from '../../../src/schema/steps.ts'
 import { random } from '../../support/random.ts'
 
 function streamInPieces(text: string, sizeOf: () => number): ReadableStream<Uint8Array> {
@@ -451,4 +454,35 @@ test('what is made of events counts for their owner too', async () => {
   // The stream ends where there is no memory for more.
   expect((await relayed(1000)).length).toBeLessThan(2 ** 20)
   expect(memory.take(owner.holder, 2 ** 20)).toBe(true)
+})
+
+test('pieces that waited for a slow client are rewritten in turns of their owner, and events take its time', async () => {
+  const events = 40_000
+  let [turns, spent] = [0, 0]
+  const allowance = {
+    async run<T>(work: Work<T>) {
+      turns += 1
+      await nextTurn()
+      return drained(work)
+    },
+    spend(milliseconds: number) {
+      spent += milliseconds
+    },
+  }
+  const owner = { holder: { keyId: 'k', family: 'k', userId: 'u' }, memory: new Shares(64 * 2 ** 20), allowance }
+  const relayed = (pieceBytes: number) => {
+    const text = 'data:x\n\n'.repeat(events)
+    return new Response(
+      relayStream(
+        streamInPieces(text, () => pieceBytes),
+        { rewrite: async (data) => data, owner },
+      ),
+    ).text()
+  }
+  expect(await relayed(eventBytesAtOnce)).toHaveLength(9 * events)
+  expect(turns).toBe(Math.ceil((8 * events) / eventBytesAtOnce))
+  expect(spent).toBeWithin(100, 1000)
+  turns = 0
+  expect(await relayed(1000)).toHaveLength(9 * events)
+  expect(turns).toBe(0)
 })

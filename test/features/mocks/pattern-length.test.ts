@@ -46,3 +46,9 @@ test('a wide range takes as long as many characters', () => {
   expect(madeCharsOf('^[\u4e00-\u9fff]$')).toBeWithin(300, 500)
   expect(madeCharsOf('^[\u0000-\uffff]$')).toBeGreaterThan(1000)
 })
+
+test('a character outside of a class takes as long as all in it', () => {
+  expect(madeCharsOf('^[^\\s]{10}$')).toBeWithin(20, 60)
+  expect(madeCharsOf('^\\W{790}$')).toBeGreaterThan(1600)
+  expect(madeCharsOf('^[^\u0100-\u5000]{350}$')).toBeGreaterThan(100_000)
+})
