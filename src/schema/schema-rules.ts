@@ -99,15 +99,20 @@ const requires = (by: Evaluating, names: readonly string[], object: Named<unknow
     return !Object.hasOwn(object, name)
   })
 
-/** Whether an object with the member `name` has the others too. */
-function hasDependents(by: Evaluating, name: string, others: readonly string[], object: Named<unknown>, at: Place) {
-  by.spend(1)
-  const missing = Object.hasOwn(object, name) ? requires(by, others, object) : []
-  return (
-    missing.length === 0 ||
-    by.fail(at, () => `must have property ${missing.join(', ')} when property ${name} is present`)
-  )
-}
+/** By the name of a member: the names that an object must have with it, or the schema that it must fit. */
+const dependents = ofObject<Named<Schema | string[]>>((by, given, object, { at, seen }) =>
+  namesIn(by, given).every((name) => {
+    by.spend(1)
+    if (!Object.hasOwn(object, name)) return true
+    const part = given[name] as Schema | string[]
+    if (!Array.isArray(part)) return by.check(part as Schema, object, at, seen)
+    const missing = requires(by, part, object)
+    return (
+      missing.length === 0 ||
+      by.fail(at, () => `must have property ${missing.join(', ')} when property ${name} is present`)
+    )
+  }),
+)
 
 /** Asks about the members that have a schema. */
 function members(
@@ -235,29 +240,9 @@ export const rules: ReadonlyMap<string, KeywordRule> = new Map(
         return missing.length === 0
       }),
     ),
-    dependentRequired: rule(
-      ofObject<Named<string[]>>((by, given, object, { at }) =>
-        namesIn(by, given).every((name) => hasDependents(by, name, given[name] as string[], object, at)),
-      ),
-    ),
-    dependentSchemas: rule(
-      ofObject<Named>((by, given, object, { at, seen }) =>
-        namesIn(by, given).every((name) => {
-          by.spend(1)
-          return !Object.hasOwn(object, name) || by.check(given[name] as Schema, object, at, seen)
-        }),
-      ),
-    ),
-    dependencies: rule(
-      ofObject<Named<Schema | string[]>>((by, given, object, { at, seen }) =>
-        namesIn(by, given).every((name) => {
-          const part = given[name] as Schema | string[]
-          if (Array.isArray(part)) return hasDependents(by, name, part, object, at)
-          by.spend(1)
-          return !Object.hasOwn(object, name) || by.check(part as Schema, object, at, seen)
-        }),
-      ),
-    ),
+    dependentRequired: rule(dependents),
+    dependentSchemas: rule(dependents),
+    dependencies: rule(dependents),
     propertyNames: rule(
       ofObject<Schema>((by, schema, object, { at }) =>
         namesIn(by, object).every((name) => by.check(schema, name, at) || by.fail(at, 'property name must be valid')),

@@ -210,7 +210,7 @@ class Rewriter {
     // client that was slow can receive megabytes at once, with hundreds of thousands of events in them.
     for (let at = 0; at < end; ) {
       // One that is small has just arrived.
-      if (bytes.length >= waitingBytesMin) await this.#owner?.allowance?.run(ownTurn())
+      if (bytes.length >= waitingBytesMin) await (this.#owner?.allowance?.run(ownTurn()) ?? nextTurn())
       const next = lineEndFrom(bytes, at + limits.eventBytesAtOnce, end)
       this.#hold(bytes.subarray(at, next))
       at = next
@@ -228,8 +228,6 @@ class Rewriter {
       }
       // An event that is rewritten may be longer, and so may the many errors in place of short ones.
       this.#takeFor(Math.max(text.length, this.#taken / eventMemoryFactor))
-      // Rewriting takes its owner's turns; what lies between events does not.
-      if (at < end) await nextTurn()
     }
     this.#hold(bytes.subarray(end))
     return Buffer.from(text)
