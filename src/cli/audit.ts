@@ -6,13 +6,14 @@ import { createInterface } from 'node:readline'
 import { systemClock } from '../clock.ts'
 import { CommandError } from '../errors.ts'
 import { problemsShownMax } from '../limits.ts'
+import type { AuditEvent } from '../model/audit-event.ts'
 import { type AuditFields, openAuditLog } from '../ops/audit-log.ts'
 import { AuditVerifier, openEndText } from '../ops/audit-verifier.ts'
 import { countText } from './count-text.ts'
 import type { Terminal } from './terminal.ts'
 
 /** Writes an audit entry, after the act and before the command reports success. Throws StoreError if it cannot. */
-export async function auditCommand(data: string, event: string, fields: AuditFields): Promise<void> {
+export async function auditCommand(data: string, event: AuditEvent, fields: AuditFields): Promise<void> {
   const audit = openAuditLog(data, { clock: systemClock, onFailure: () => {} })
   try {
     await audit.record(event, { ...fields, by: 'command line' })

@@ -65,6 +65,18 @@ export function readInteger(
   throw invalidRequest(`${name}: must be a whole number${range}`)
 }
 
+/** One of a few words. Throws `invalid_request`. Undefined if it is not given. */
+export function readWord<W extends string>(
+  query: ReadonlyMap<string, string>,
+  name: string,
+  words: readonly W[],
+): W | undefined {
+  const given = query.get(name)
+  const word = words.find((one) => one === given)
+  if (given !== undefined && word === undefined) throw invalidRequest(`${name}: must be one of ${words.join(', ')}`)
+  return word
+}
+
 /** Throws `invalid_request`. Undefined if it is not given. */
 export function readFlag(query: ReadonlyMap<string, string>, name: string): boolean | undefined {
   const text = query.get(name)

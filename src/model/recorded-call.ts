@@ -13,6 +13,9 @@ export const callOutcomes = [
 ] as const
 export type CallOutcome = (typeof callOutcomes)[number]
 
+/** Where a call came in: at a connection, at a namespace, at a namespace by its search of tools, or at `.tools`. */
+export const callEntrances = ['mcp', 'namespace', 'search', 'tools'] as const
+
 /** A line, without number and hashes. Times in milliseconds, sizes in bytes. */
 export const CallRecord = closedObject({
   requestId: Type.String(),
@@ -24,8 +27,7 @@ export const CallRecord = closedObject({
   connectionId: Type.String(),
   /** The tool's own name. */
   tool: Type.String(),
-  /** The endpoint of a connection, that of a namespace, a call found by a search there, or `.tools`. */
-  via: oneOf(['mcp', 'namespace', 'search', 'tools']),
+  via: oneOf(callEntrances),
   /** The view of the namespace, if the call came to one. */
   view: Type.Optional(Type.String()),
   outcome: oneOf(callOutcomes),

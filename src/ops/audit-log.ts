@@ -7,6 +7,7 @@
 
 import { join } from 'node:path'
 import { auditRefusalsPerCaller, auditRefusalsPerSecond } from '../limits.ts'
+import type { AuditEvent } from '../model/audit-event.ts'
 import type { Entry } from './audit-chain.ts'
 import { openAuditLock } from './audit-lock.ts'
 import { ChainedLog, type LogOptions } from './chained-log.ts'
@@ -45,7 +46,7 @@ export function openAuditLog(folder: string, options: LogOptions) {
     /** Asked before an act. Writes lines that are owed; throws StoreError `unavailable` while none can be written. */
     requireWritable,
     /** Before an act: resolves when the line is in the file. Refuse the act if it rejects: StoreError `unavailable`. */
-    record: (event: string, fields: AuditFields) =>
+    record: (event: AuditEvent, fields: AuditFields) =>
       log.add(event, fields).catch((error: unknown) => {
         throw log.error('unavailable', error)
       }),
@@ -53,14 +54,14 @@ export function openAuditLog(folder: string, options: LogOptions) {
      * After an act that is durable: as `record`, but rejects with StoreError `indeterminate`, so that no answer says
      * that nothing was done. A line that cannot be written is passed to `onFailure`, whole.
      */
-    recordDone: (event: string, fields: AuditFields) =>
+    recordDone: (event: AuditEvent, fields: AuditFields) =>
       log.add(event, fields).catch((error: unknown) => {
         owed.push({ event, fields })
         options.onFailure(error, { event, ...fields })
         throw log.error('indeterminate', error)
       }),
     /** Records a denial. They come in floods: past a bound only their number is written. The caller does not wait. */
-    recordBestEffort(event: string, caller: RefusedCaller, fields: AuditFields) {
+    recordBestEffort(event: AuditEvent, caller: RefusedCaller, fields: AuditFields) {
       if (!log.isWritten(caller)) return
       log.add(event, { userId: caller.userId, keyId: caller.keyId, ...fields }).catch(options.onFailure)
     },

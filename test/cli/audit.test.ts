@@ -10,7 +10,7 @@ import { type Workplace, workplace } from '../support/workplace.ts'
 
 async function logIn({ folder }: Workplace, entries: number, replica?: string): Promise<string> {
   const audit = openAuditLog(folder, { clock: clockOf(() => 0), ...(replica && { replica }), onFailure: () => {} })
-  for (let i = 0; i < entries; i += 1) await audit.record('thing.happened', { i })
+  for (let i = 0; i < entries; i += 1) await audit.record('view.changed', { i })
   audit.close()
   return join(folder, 'audit.jsonl')
 }

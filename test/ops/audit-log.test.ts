@@ -45,7 +45,7 @@ function verifyFiles(...files: (readonly string[])[]) {
 
 async function logOf(folder: string, count: number): Promise<string[]> {
   const audit = open(folder)
-  await Promise.all(Array.from({ length: count }, (_, i) => audit.record('thing.happened', { number: i })))
+  await Promise.all(Array.from({ length: count }, (_, i) => audit.record('view.changed', { number: i })))
   audit.close()
   return linesOf(folder)
 }
@@ -56,7 +56,7 @@ describe('the audit log', () => {
     const lines = await logOf(place.folder, 3)
     const entries = lines.map((line) => JSON.parse(line))
     expect(entries.map(({ seq, time, event, number }) => ({ seq, time, event, number }))).toEqual(
-      [0, 1, 2].map((number) => ({ seq: number + 1, time: timestampOf(clock), event: 'thing.happened', number })),
+      [0, 1, 2].map((number) => ({ seq: number + 1, time: timestampOf(clock), event: 'view.changed', number })),
     )
     expect(entries.map(({ prev }) => prev)).toEqual([firstHash, entries[0].hash, entries[1].hash])
     expect(verify(lines)).toMatchObject({
@@ -118,7 +118,7 @@ describe('the audit log', () => {
   test('is written by two at once, one line after the other', async () => {
     using place = workplace()
     const logs = [open(place.folder), open(place.folder)]
-    for (let i = 0; i < 50; i += 1) await Promise.all(logs.map((log) => log.record('thing.happened', { i })))
+    for (let i = 0; i < 50; i += 1) await Promise.all(logs.map((log) => log.record('view.changed', { i })))
     for (const log of logs) log.close()
     expect(verify(linesOf(place.folder))).toMatchObject({ entries: 100, problems: [], truncatedLines: [] })
   })
@@ -138,13 +138,13 @@ describe('the audit log', () => {
       },
     }
     for (const act of Object.values(away)) {
-      for (const log of logs) await log.record('thing.happened', {})
+      for (const log of logs) await log.record('view.changed', {})
       written.push(...linesOf(place.folder))
       act()
     }
     // One that was opened when there was nothing to see.
     const late = open(place.folder)
-    await late.record('thing.happened', {})
+    await late.record('view.changed', {})
     for (const log of [...logs, late]) log.close()
     written.push(...linesOf(place.folder))
     expect(verify(written)).toMatchObject({ entries: 13, problems: [], truncatedLines: [] })
@@ -172,11 +172,11 @@ describe('the audit log', () => {
     using place = workplace()
     const file = join(place.folder, 'audit.jsonl')
     const log = open(place.folder)
-    await log.record('thing.happened', {})
+    await log.record('view.changed', {})
     renameSync(file, `${file}.1`)
     log.reopen()
     expect(readFileSync(file, 'utf8')).toBe('')
-    await log.record('thing.happened', {})
+    await log.record('view.changed', {})
     log.close()
     expect(verify([...readFileSync(`${file}.1`, 'utf8').trim().split('\n'), ...linesOf(place.folder)])).toMatchObject({
       entries: 3,
@@ -199,11 +199,11 @@ describe('the audit log', () => {
     using place = workplace()
     const file = join(place.folder, 'audit.jsonl')
     const log = open(place.folder)
-    await log.record('thing.happened', {})
+    await log.record('view.changed', {})
     rmSync(file)
     writeFileSync(file, '', { mode: 0o666 })
     chmodSync(file, 0o666)
-    await expect(log.record('thing.happened', {})).rejects.toThrow('is accessible to other users')
+    await expect(log.record('view.changed', {})).rejects.toThrow('is accessible to other users')
     expect(readFileSync(file, 'utf8')).toBe('')
     log.close()
   })
@@ -298,7 +298,7 @@ test('what others wrote stands in it escaped: nothing that a viewer would act on
   using place = workplace()
   const hostile = '\u0007\u009b31m\u2028\u2029\u202e\u2066\n"\\'
   const audit = open(place.folder)
-  for (const character of hostile) await audit.record('thing.happened', { name: `a${character}b` })
+  for (const character of hostile) await audit.record('view.changed', { name: `a${character}b` })
   audit.close()
   const lines = linesOf(place.folder)
   expect(lines.map((line) => JSON.parse(line).name)).toEqual([...hostile].map((character) => `a${character}b`))
@@ -323,17 +323,17 @@ test('what was done and could not be recorded is written when the log is reopene
   for (const how of ['reopen', 'close'] as const) {
     using place = workplace()
     const audit = openAuditLog(place.folder, { clock, onFailure: () => {} })
-    await audit.record('thing.happened', {})
+    await audit.record('view.changed', {})
     const path = join(place.folder, 'audit.jsonl')
     rmSync(path)
     mkdirSync(path)
-    await expect(audit.recordDone('thing.done', { what: 'x' })).rejects.toThrow()
+    await expect(audit.recordDone('view.deleted', { what: 'x' })).rejects.toThrow()
     rmSync(path, { recursive: true })
     audit[how]()
     if (how === 'reopen') audit.close()
     expect(linesOf(place.folder).map((line) => JSON.parse(line))).toMatchObject([
       { event: 'log.continued' },
-      { event: 'thing.done', what: 'x' },
+      { event: 'view.deleted', what: 'x' },
       { event: 'log.failed' },
     ])
   }
@@ -343,24 +343,24 @@ test('what was done and cannot be recorded is not said to be undone, and nothing
   using place = workplace()
   const failures: unknown[] = []
   const audit = openAuditLog(place.folder, { clock, onFailure: (error, line) => void failures.push(line ?? error) })
-  await audit.record('thing.happened', {})
+  await audit.record('view.changed', {})
   audit.requireWritable()
   rmSync(join(place.folder, 'audit.jsonl'))
   mkdirSync(join(place.folder, 'audit.jsonl'))
-  await expect(audit.recordDone('thing.done', { what: 'x' })).rejects.toThrow(
+  await expect(audit.recordDone('view.deleted', { what: 'x' })).rejects.toThrow(
     expect.objectContaining({ kind: 'indeterminate' }),
   )
-  expect(failures).toEqual([{ event: 'thing.done', what: 'x' }])
+  expect(failures).toEqual([{ event: 'view.deleted', what: 'x' }])
   expect(() => audit.requireWritable()).toThrow(expect.objectContaining({ kind: 'unavailable' }))
   rmSync(join(place.folder, 'audit.jsonl'), { recursive: true })
   audit.requireWritable()
-  await audit.recordDone('thing.done', { what: 'y' })
+  await audit.recordDone('view.deleted', { what: 'y' })
   audit.close()
   expect(linesOf(place.folder).map((line) => JSON.parse(line))).toMatchObject([
     { event: 'log.continued' },
-    { event: 'thing.done', what: 'x' },
+    { event: 'view.deleted', what: 'x' },
     { event: 'log.failed' },
-    { event: 'thing.done', what: 'y' },
+    { event: 'view.deleted', what: 'y' },
   ])
 })
 
@@ -368,7 +368,7 @@ describe('logs of replicas', () => {
   /** The lines of a folder's log after `count` more of a replica, or of a command, which writes no name. */
   async function more(folder: string, count: number, replica?: string): Promise<string[]> {
     const audit = openAuditLog(folder, { clock, ...(replica && { replica }), onFailure: () => {} })
-    for (let i = 0; i < count; i += 1) await audit.record('thing.happened', { i })
+    for (let i = 0; i < count; i += 1) await audit.record('view.changed', { i })
     audit.close()
     return linesOf(folder)
   }
@@ -444,7 +444,7 @@ describe('logs of replicas', () => {
     expect(
       verifyFiles(
         [...one, cut],
-        third.map((line) => line.replace('thing', 'thong')),
+        third.map((line) => line.replace('view', 'vine')),
       ).problems,
     ).toHaveLength(2)
   })

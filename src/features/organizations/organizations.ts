@@ -8,6 +8,7 @@ import { readOptionalBody } from '../../http/body.ts'
 import { handlersOf } from '../../http/handler.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { doneResponse, wholeResponse } from '../../http/respond.ts'
+import type { AuditEvent } from '../../model/audit-event.ts'
 import { type OrganizationDetail, OrganizationWrite } from '../../model/organization.ts'
 import { validatorOf } from '../../schema/check.ts'
 import {
@@ -65,7 +66,8 @@ async function putOrganization(deps: OrganizationDeps, request: Request): Promis
     if (before !== undefined && before.name === after.name && isOwner) return { result: undefined }
     await refuseFixture(store, key) // 409
     const puts = [organizationEntry(after), ...withIndex(memberEntry(organizationId, owner, 'owner'))]
-    return { write: { puts }, result: before === undefined ? 'organization.created' : 'organization.changed' }
+    const result: AuditEvent = before === undefined ? 'organization.created' : 'organization.changed'
+    return { write: { puts }, result }
   })
   if (event !== undefined) await audit.recordDone(event, { ...auditedCaller(caller), organizationId, owner })
   return detailResponse(request, await readDetail(store, request), event === 'organization.created' ? 201 : 200)

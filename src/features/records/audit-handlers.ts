@@ -6,9 +6,10 @@ import { requireOperator } from '../../auth/authorizer.ts'
 import { invalidRequest } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { handlersOf } from '../../http/handler.ts'
-import { readQuery } from '../../http/query.ts'
+import { readQuery, readWord } from '../../http/query.ts'
 import { noStoreJson, wholeResponse } from '../../http/respond.ts'
 import { problemsShownMax } from '../../limits.ts'
+import { auditEvents } from '../../model/audit-event.ts'
 import type { AuditVerification } from '../../model/recorded-call.ts'
 import { AuditVerifier, openEndText } from '../../ops/audit-verifier.ts'
 import { fieldsOf, pageBack, readTime } from './page-back.ts'
@@ -23,7 +24,8 @@ async function listAudit(deps: RecordsDeps, request: Request): Promise<Response>
     readTime(query, 'since'), // 400
     readTime(query, 'until'), // 400
   ]
-  const [event, user] = [query.get('event'), query.get('user')]
+  const event = readWord(query, 'event', auditEvents) // 400
+  const user = query.get('user')
   const about = { path: deps.auditPath, query, key: deps.cursorKey }
   const { items, nextCursor, stopped } = await pageBack(request, about, (text) => {
     const entry = fieldsOf(text)

@@ -3,8 +3,9 @@
 import { whileAllowed } from '../../auth/while-allowed.ts'
 import { invalidRequest } from '../../errors.ts'
 import { handlersOf } from '../../http/handler.ts'
-import { readInteger, readQuery } from '../../http/query.ts'
+import { readInteger, readQuery, readWord } from '../../http/query.ts'
 import { noStoreJson, wholeResponse } from '../../http/respond.ts'
+import { callEntrances, callOutcomes } from '../../model/recorded-call.ts'
 import { type CallFilter, matchesCall, type RecordedCall } from '../../ops/call-filter.ts'
 import { seriesOf } from './call-series.ts'
 import { fieldsOf, pageBack, readTime } from './page-back.ts'
@@ -16,16 +17,24 @@ export const callHandlers = handlersOf({ listCalls, countCalls })
 /** Contract 18.5: steps of a series. Past it: 400. */
 const seriesStepsMax = 500
 
-const filters = ['namespace', 'connection', 'tool', 'user', 'token', 'outcome', 'via'] as const
+const freeFilters = ['namespace', 'connection', 'tool', 'user', 'token'] as const
+const filters = [...freeFilters, 'outcome', 'via'] as const
 const parameters = [...filters, 'since', 'until', 'limit', 'cursor']
-const filtersIn = (query: ReadonlyMap<string, string>): CallFilter =>
-  Object.fromEntries(filters.map((name) => [name, query.get(name)]))
+
+/** Throws `invalid_request`. */
+function filtersIn(query: ReadonlyMap<string, string>): CallFilter {
+  return {
+    ...Object.fromEntries(freeFilters.map((name) => [name, query.get(name)])),
+    outcome: readWord(query, 'outcome', callOutcomes),
+    via: readWord(query, 'via', callEntrances),
+  }
+}
 
 async function listCalls(deps: RecordsDeps, request: Request): Promise<Response> {
   const context = await deps.authorizer.authenticate(request) // 401, 429
   const query = readQuery(request.url, parameters) // 400
   const matches = matchesCall({
-    ...filtersIn(query),
+    ...filtersIn(query), // 400
     since: readTime(query, 'since'), // 400
     until: readTime(query, 'until'), // 400
   })
@@ -58,7 +67,7 @@ async function countCalls(deps: RecordsDeps, request: Request): Promise<Response
   const count = Math.ceil((until - since) / step)
   if (!(count >= 1 && count <= seriesStepsMax))
     throw invalidRequest(`step: must divide the time between since and until into 1 to ${seriesStepsMax} steps`)
-  const filter = { ...filtersIn(query), since, until }
+  const filter = { ...filtersIn(query), since, until } // 400
   const series = await whileAllowed(deps, context, (now) =>
     seriesOf(recentCalls(deps, now, filter), { since, step, count }),
   ) // 401, 429

@@ -1,6 +1,7 @@
 /** The OpenAPI words for health, records, events and the console's session. */
 
 import { listPageMax } from '../../limits.ts'
+import { auditEvents } from '../../model/audit-event.ts'
 import { Deleted } from '../../model/connection.ts'
 import { ConsoleSessionBody, StartConsoleSession } from '../../model/console.ts'
 import { CallStory, Health, HealthPage, Overview } from '../../model/health.ts'
@@ -16,7 +17,10 @@ const callFilters = [
   query('user', 'Calls by this user'),
   query('token', 'Calls with the token of this id, or with a token minted with it'),
   query('outcome', 'Calls with this outcome', { type: 'string', enum: [...model.callOutcomes] }),
-  query('via', 'Calls over MCP, or with `.tools`', { type: 'string', enum: ['mcp', 'tools'] }),
+  query('via', 'Calls that came in at a connection, at a namespace, by its search, or with `.tools`', {
+    type: 'string',
+    enum: [...model.callEntrances],
+  }),
 ]
 const page = [
   query('since', 'Not before this time', time),
@@ -148,7 +152,7 @@ export const recordWords: Readonly<Partial<Record<OperationId, Words>>> = {
     summary: 'List the audit log',
     description: `Operators only. Lists the newest entries first. ${narrowed}`,
     parameters: [
-      query('event', 'Entries of this event, like `key.created`'),
+      query('event', 'Entries of this event', { type: 'string', enum: [...auditEvents] }),
       query('user', 'Entries of this user'),
       ...page,
     ],

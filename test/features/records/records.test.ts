@@ -172,7 +172,17 @@ describe('recorded calls', () => {
       expect({ query, tools: await toolsOf(api.ada, `?${query}`) }).toEqual({ query, tools: ['b'] })
     expect(await toolsOf(api.ada, '?until=2026-03-02T09:00:01.999Z')).toEqual(['a'])
     expect(await toolsOf(api.ada, '?namespace=other')).toEqual([])
-    for (const query of ['since=yesterday', 'limit=0', 'limit=101', 'cursor=x', 'cursor=', 'nope=1', 'since=1&since=2'])
+    const others = ['outcome=failed', 'outcome=', 'via=console']
+    for (const query of [
+      ...others,
+      'since=yesterday',
+      'limit=0',
+      'limit=101',
+      'cursor=x',
+      'cursor=',
+      'nope=1',
+      'since=1&since=2',
+    ])
       expect({ query, tools: await toolsOf(api.ada, `?${query}`) }).toEqual({ query, tools: 400 })
   })
 
@@ -259,6 +269,7 @@ describe('the audit log', () => {
     expect(rest.body).toMatchObject({ entries: [{ seq: 1 }], nextCursor: null })
     expect((await api.operator('GET /audit?user=grace')).body.entries).toMatchObject([{ seq: 2 }])
     expect((await api.operator('GET /audit?event=key.created')).body.entries).toEqual([])
+    expect((await api.operator('GET /audit?event=key.create')).status).toBe(400)
     const { hash } = body.entries[0]
     const log = { replica: null, entries: 3, first: 1, last: 3, hash }
     const good = { ok: true, problems: [], truncatedLines: [], logs: [log] }
