@@ -30,12 +30,11 @@ import { type ConnectionLists, createConnectionLists } from './features/connecti
 import { consolePageHandlers } from './features/console/page-handlers.ts'
 import { ServedFiles } from './features/console/served-files.ts'
 import { consoleSessionHandlers } from './features/console/session-handlers.ts'
+import { createEndpointParts } from './features/endpoint/endpoint-deps.ts'
 import { endpointHandlers } from './features/endpoint/endpoint-handler.ts'
-import { createEndpointParts } from './features/endpoint/endpoint-parts.ts'
 import { endpointTools } from './features/endpoint/endpoint-tools.ts'
 import type { KeptListsDeps } from './features/endpoint/kept-lists.ts'
 import { pinHandlers } from './features/endpoint/pin-handlers.ts'
-import { createUnderWay } from './features/endpoint/under-way.ts'
 import { eventHandlers } from './features/events/event-handlers.ts'
 import { EventLog } from './features/events/event-log.ts'
 import { publishingAudit, publishingStore } from './features/events/sources.ts'
@@ -280,7 +279,7 @@ function createGateway(deps: AppDeps, { requestId }: Middleware, parts: Parts, e
     recordCall: isRecorded ? createCallRecorder(recording) : undefined,
     calls: createRateLimit({ perSecond: rates.calls, burst: rates.calls * callBurstSeconds, clock }),
   }
-  const endpoint = createEndpointParts(gateway, deps.every ?? everyMoment)
+  const endpoint = createEndpointParts(gateway, deps.every ?? everyMoment, secrets.sessionKey)
   return { ...parts, ...gateway, ...endpoint }
 }
 
@@ -300,10 +299,7 @@ function createHandlers(deps: AppDeps, parts: HandlerParts): Handlers {
       challenge: challengeOf(base, settings),
       noteClient: (ref, userId, client) => parts.events.noteClient(ref, userId, client),
     }),
-    ...endpointHandlers({
-      ...{ ...gateway, underWay: createUnderWay(secrets.sessionKey) },
-      ...{ sessionKey: secrets.sessionKey, challenge: challengeOf(base, settings) },
-    }),
+    ...endpointHandlers({ ...gateway, challenge: challengeOf(base, settings) }),
     ...toolHandlers(gateway),
     ...pinHandlers(gateway),
     ...registryReadHandlers(servers),

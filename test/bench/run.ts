@@ -16,7 +16,7 @@ import { systemClock } from '../../src/clock.ts'
 import { Slices } from '../../src/fairness/slices.ts'
 import { Turns } from '../../src/fairness/turns.ts'
 import { createConnectionLists } from '../../src/features/connections/connection-lists.ts'
-import { createCursors } from '../../src/features/connections/cursor.ts'
+import { sealCursor } from '../../src/features/connections/cursor.ts'
 import type { Filter } from '../../src/features/connections/list-query.ts'
 import { openDataFolder } from '../../src/maintenance/data-folder.ts'
 import type { Block } from '../../src/policy/block.ts'
@@ -273,7 +273,7 @@ async function inProcess(): Promise<void> {
   const page = (namespace: string, filters: readonly Filter[] = [], blocks: readonly Block[] = [], from?: string) => {
     const scope = { namespace, filters, blocks }
     const { binding } = lists.prepare(scope, { limit: 100, filters, cursor: undefined }, '')
-    const cursor = from === undefined ? undefined : createCursors(secrets.cursorKey).seal(binding, from)
+    const cursor = from === undefined ? undefined : sealCursor(secrets.cursorKey, binding, from)
     // Made each time, its cursor opened, as for a URL that nobody has asked before.
     return () =>
       lists.readPage(

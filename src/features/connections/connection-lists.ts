@@ -3,6 +3,7 @@
  * so a page is a concatenation of stored bytes; no record is parsed.
  */
 
+import { openText } from '../../auth/secrets.ts'
 import { invalidRequest } from '../../errors.ts'
 import type { Slices } from '../../fairness/slices.ts'
 import { concatenate } from '../../storage/concatenated.ts'
@@ -10,7 +11,7 @@ import { readConnection } from '../../storage/connections.ts'
 import { idOfKey, keyOf, prefixOf, prefixRange } from '../../storage/keys.ts'
 import type { ConcatenatedValues, Store } from '../../storage/store.ts'
 import { readVersion, versionText } from '../../storage/versions.ts'
-import { type Cursors, createCursors } from './cursor.ts'
+import { sealCursor } from './cursor.ts'
 import { type PlanWork, successor } from './id-stream.ts'
 import { canonicalFilters, type ListQuery } from './list-query.ts'
 import { inScope, isNarrowed, planOf, type RowScope } from './plan.ts'
@@ -38,10 +39,10 @@ interface Rows {
 /** An authorized request for a page, with everything that is computed from it once and can be reused. */
 export type PreparedList = ReturnType<typeof prepareList>
 
-function prepareList(cursors: Cursors, scope: RowScope, query: ListQuery, metadataFingerprint: string) {
+function prepareList(cursorKey: Buffer, scope: RowScope, query: ListQuery, metadataFingerprint: string) {
   /** A cursor is bound to this text: the namespace and the filters in canonical form. */
   const binding = JSON.stringify([scope.namespace, canonicalFilters(query.filters)])
-  const from = query.cursor === undefined ? '' : cursors.open(binding, query.cursor)
+  const from = query.cursor === undefined ? '' : openText(cursorKey, query.cursor, binding)
   if (from === undefined) {
     throw invalidRequest('cursor: not valid for this namespace and these filters; start again without it')
   }
@@ -74,10 +75,8 @@ function prepareList(cursors: Cursors, scope: RowScope, query: ListQuery, metada
 export type ConnectionLists = ReturnType<typeof createConnectionLists>
 
 export function createConnectionLists(store: Store, cursorKey: Buffer) {
-  const cursors = createCursors(cursorKey)
-
   function bodyOf({ binding }: PreparedList, { values, resumeFrom }: Rows): Uint8Array<ArrayBuffer> {
-    const cursor = resumeFrom === undefined ? 'null' : `"${cursors.seal(binding, resumeFrom)}"`
+    const cursor = resumeFrom === undefined ? 'null' : `"${sealCursor(cursorKey, binding, resumeFrom)}"`
     return values.wrap('{"connections":[', `],"nextCursor":${cursor}}`)
   }
 
@@ -96,7 +95,7 @@ export function createConnectionLists(store: Store, cursorKey: Buffer) {
      * Throws `invalid_request` for an invalid cursor.
      */
     prepare: (scope: RowScope, query: ListQuery, metadataFingerprint: string) =>
-      prepareList(cursors, scope, query, metadataFingerprint),
+      prepareList(cursorKey, scope, query, metadataFingerprint),
     /** Reads a page from the store, in slices. Rejects as `Slices.next`. */
     async readPage(list: PreparedList, slices: Slices): Promise<Page> {
       const { namespace } = list.scope

@@ -30,34 +30,24 @@ export async function targetOfName(
   { kind, name, path }: { readonly kind: 'tools' | 'prompts'; readonly name: string; readonly path: Path },
 ): Promise<Target | Response | undefined> {
   const called = readCalledName(name)
-  if (called.kind === 'bare')
-    return asked.view?.bareNames === true ? targetOfBare(deps, asked, { kind, name, path }) : undefined
   if (called.kind === 'joined') return targetIn(deps, asked, called.connectionId, { kind, own: called.own, path })
+  // Pages of MCP Apps call tools by their own names.
+  const isBare = called.kind === 'bare'
+  if (isBare && asked.view?.bareNames !== true) return undefined
+  const lengths = isBare ? [asked.options.length] : nameLengths
+  const isMeant = (one: ListedDefinition) => (isBare ? one.own : one.listed) === name
   // Servers that were never seen are waited for only for a name that no known list has.
-  for (const mayAsk of [false, true]) {
-    const [found] = await listed(deps, asked, kind, {
-      ...{ lengths: nameLengths, mayAsk },
-      isMeant: (one) => one.listed === name,
-    })
-    if (found !== undefined) return targetIn(deps, asked, found.connectionId, { kind, own: found.own, path })
+  for (const mayAsk of isBare ? [true] : [false, true]) {
+    const found = await listed(deps, asked, kind, { lengths, mayAsk, isMeant })
+    if (found.length > 1) {
+      const names = found.map((one) => one.listed).join(', ')
+      const text = `Ambiguous ${kind === 'tools' ? 'tool' : 'prompt'}: ${name}. Use one of: ${names}`
+      return rpcError(asked, rpcCodes.invalidParams, text)
+    }
+    const [only] = found
+    if (only !== undefined) return targetIn(deps, asked, only.connectionId, { kind, own: only.own, path })
   }
   return undefined
-}
-
-/** The one tool or prompt of this own name that the caller's list shows: pages of MCP Apps call tools so. */
-async function targetOfBare(
-  deps: EndpointDeps,
-  asked: EndpointRequest,
-  { kind, name, path }: { readonly kind: 'tools' | 'prompts'; readonly name: string; readonly path: Path },
-): Promise<Target | Response | undefined> {
-  const isMeant = ({ own }: ListedDefinition) => own === name
-  const found = await listed(deps, asked, kind, { lengths: [asked.options.length], mayAsk: true, isMeant })
-  const [only] = found
-  if (only === undefined) return undefined
-  if (found.length === 1) return targetIn(deps, asked, only.connectionId, { kind, own: name, path })
-  const word = kind === 'tools' ? 'tool' : 'prompt'
-  const names = found.map((one) => one.listed).join(', ')
-  return rpcError(asked, rpcCodes.invalidParams, `Ambiguous ${word}: ${name}. Use one of: ${names}`)
 }
 
 /** The resource of a URI; undefined if the caller sees no such connection. */

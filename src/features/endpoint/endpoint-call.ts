@@ -192,8 +192,16 @@ function callOf(deps: EndpointDeps, asked: EndpointRequest, target: Target, rawI
       ...{ via: asked.via, view: asked.view, ...(rawId !== '' && { rawId }) },
       // Across eras a server hears of no capabilities, so that it asks for nothing.
       client: era === message.era ? client : { ...nobody, sessionId: client.sessionId },
-      rewrite: (progress) => async (data) =>
-        allowanceOf(context.request).parse(data.length, rewriting(deps, asked, target, { data, rawId, progress })),
+      rewrite(progress) {
+        // Hashed once for all requests of a stream: a connection may have 64 kB of headers.
+        let hash: string | undefined
+        const server = () => (hash ??= serverOf(connection))
+        return async (data) =>
+          allowanceOf(context.request).parse(
+            data.length,
+            rewriting(deps, asked, target, { data, rawId, progress, server }),
+          )
+      },
     },
     async renew() {
       const again = { ...asked, ...(await enterEndpoint(deps, context.request, true)) }
@@ -205,12 +213,21 @@ function callOf(deps: EndpointDeps, asked: EndpointRequest, target: Target, rawI
 
 const serverOf = ({ stored }: AuthorizedConnection) => hashOf(askedAs(stored))
 
+/** A message of a server, or an event without one. */
+interface Received {
+  readonly data: string
+  /** The JSON of the id under which the server has the client's message. */
+  readonly rawId: string
+  readonly progress: CallProgress
+  readonly server: () => string
+}
+
 /** One message of a server as its client sees it, as work in steps. */
 function* rewriting(
   { underWay, kept }: EndpointDeps,
   { context, message, owner }: EndpointRequest,
   { connection, era }: Target,
-  { data, rawId, progress }: { readonly data: string; readonly rawId: string; readonly progress: CallProgress },
+  { data, rawId, progress, server }: Received,
 ): Generator<number, string> {
   // An event may carry only an id, without data.
   if (data === '') return data
@@ -231,9 +248,8 @@ function* rewriting(
     if (path.length === 1 && path[0] === 'id') {
       // A mock asks for nothing, and answers the client's own id.
       if (raw === 'null' || raw === rawId || isMocked) return JSON.stringify(message.id)
-      return JSON.stringify(
-        underWay.ask(owner, { ref, server: serverOf(connection), rawId: raw, sessionId: progress.sessionId }),
-      )
+      const { sessionId } = progress
+      return JSON.stringify(underWay.ask(owner, { ref, server: server(), rawId: raw, sessionId }))
     }
     if (path[0] !== 'result' || !raw.startsWith('"') || !isResourceUri(path, 1)) return undefined
     return JSON.stringify(listedUri(connectionId, JSON.parse(raw) as string))

@@ -1,23 +1,30 @@
-/** The parts that the endpoint of a namespace is made of. `app.ts` makes them. */
+/** The parts that the endpoint of a namespace is made of, besides those of the gateway. */
 
-import type { JoinedAnswers } from './joined-answers.ts'
-import type { KeptLists, KeptListsDeps } from './kept-lists.ts'
-import type { ListChanges } from './list-changes.ts'
-import type { NarrowedCallers } from './narrowed-callers.ts'
-import type { ToolIndexes } from './tool-search.ts'
-import type { UnderWay } from './under-way.ts'
+import type { Every } from '../gateway/open-streams.ts'
+import { JoinedAnswers } from './joined-answers.ts'
+import { KeptLists, type KeptListsDeps } from './kept-lists.ts'
+import { ListChanges } from './list-changes.ts'
+import { NarrowedCallers } from './narrowed-callers.ts'
+import { ToolIndexes } from './tool-search.ts'
+import { createUnderWay } from './under-way.ts'
 
-export interface EndpointDeps extends KeptListsDeps {
-  readonly kept: KeptLists
-  readonly underWay: UnderWay
+export interface EndpointDeps extends KeptListsDeps, ReturnType<typeof createEndpointParts> {
   /** The base URL, without a slash at its end. */
   readonly base: string
-  readonly changes: ListChanges
-  readonly answers: JoinedAnswers
-  readonly indexes: ToolIndexes
-  readonly narrowing: NarrowedCallers
-  /** Seals what the platform gives to clients: session ids, and the ids of servers' requests. */
-  readonly sessionKey: Buffer
   /** The `WWW-Authenticate` of a 401; undefined if clients cannot sign in here. */
   readonly challenge: ((request: Request) => string) | undefined
+}
+
+/** `sessionKey` seals what the platform gives to clients: session ids, and the ids of servers' requests. */
+export function createEndpointParts(gateway: KeptListsDeps, every: Every, sessionKey: Buffer) {
+  const { store, clock } = gateway
+  const kept = new KeptLists(gateway)
+  return {
+    ...{ kept, sessionKey },
+    underWay: createUnderWay(sessionKey),
+    changes: new ListChanges(store, every),
+    answers: new JoinedAnswers(store, kept, clock),
+    indexes: new ToolIndexes(),
+    narrowing: new NarrowedCallers(),
+  }
 }
