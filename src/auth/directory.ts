@@ -12,8 +12,9 @@ import { type Block, policyBytes } from '../policy/block.ts'
 import { viewBlocks } from '../policy/view-policy.ts'
 import { bytesPerCharacter } from '../storage/bytes.ts'
 import { readApiKey, readKeyId, readNamespace, readRole, readView } from '../storage/directory-records.ts'
-import { directoryVersionKey, keyOf, prefixOf, prefixRange, signingKeysKey } from '../storage/keys.ts'
-import type { Key, Store } from '../storage/store.ts'
+import { directoryVersionKey, keyOf, prefixOf, prefixRange } from '../storage/keys.ts'
+import type { PartsOf, RecordKind } from '../storage/record-kinds.ts'
+import type { Store } from '../storage/store.ts'
 import { readVersion } from '../storage/versions.ts'
 import { readGrant } from './grants.ts'
 import { keyRing, readSigningKeys } from './signing-keys.ts'
@@ -84,29 +85,28 @@ function createSnapshot(
 ) {
   const keyIn = (name: string) => `${version}\0${name}`
 
-  /**
-   * `name`: the key in the cache. Its parts are separated by NUL, which no part can contain, so names are unambiguous.
-   * `furtherBytes`: bytes of memory that it takes besides those of its texts.
-   */
-  async function read<T>(
-    name: string,
-    key: () => Key,
+  /** Of the record of this kind and name. `furtherBytes`: bytes of memory that it takes besides those of its texts. */
+  async function read<K extends RecordKind, T>(
+    kind: K,
+    parts: PartsOf<K>,
     decode: (bytes: Uint8Array) => T,
     furtherBytes: (value: T) => number = () => 0,
   ): Promise<T | undefined> {
-    const kept = records.get(keyIn(name))
+    // No part of a name can contain NUL, so these are unambiguous.
+    const name = keyIn([kind, ...parts].join('\0'))
+    const kept = records.get(name)
     if (kept !== undefined) return kept.value as T
-    const bytes = await store.get(key())
+    const bytes = await store.get(keyOf(kind, ...parts))
     // Absence is not cached, or requests for invented names would evict existing records.
     if (bytes === undefined) return undefined
     const value = decode(bytes)
     const size =
       recordBytes + bytes.length * (value instanceof Uint8Array ? 1 : bytesPerCharacter) + furtherBytes(value)
-    if (version !== '') records.set(keyIn(name), { value }, { size })
+    if (version !== '') records.set(name, { value }, { size })
     return value
   }
   const present = () => true
-  const apiKey = (keyId: string) => read(`key\0${keyId}`, () => keyOf('apiKey', keyId), readApiKey)
+  const apiKey = (keyId: string) => read('apiKey', [keyId], readApiKey)
 
   return {
     /** '' for a directory that was never written. */
@@ -118,18 +118,16 @@ function createSnapshot(
       if (version !== '') names.set(keyIn(question), found)
     },
     async apiKeyByDigest(digest: string): Promise<ApiKey | undefined> {
-      const keyId = await read(`digest\0${digest}`, () => keyOf('apiKeyDigest', digest), readKeyId)
+      const keyId = await read('apiKeyDigest', [digest], readKeyId)
       return keyId === undefined ? undefined : apiKey(keyId)
     },
-    hasOrganization: async (organizationId: string) =>
-      (await read(`organization\0${organizationId}`, () => keyOf('organization', organizationId), present)) === true,
-    role: (organizationId: string, userId: string) =>
-      read(`member\0${organizationId}\0${userId}`, () => keyOf('member', organizationId, userId), readRole),
+    hasOrganization: async (organizationId: string) => (await read('organization', [organizationId], present)) === true,
+    role: (organizationId: string, userId: string) => read('member', [organizationId, userId], readRole),
     /** The signing keys, opened with the key that seals them. */
     signingKeys: (sealingKey: Buffer) =>
       read(
-        'signing keys',
-        () => signingKeysKey,
+        'signingKeys',
+        [],
         (sealed) => keyRing(readSigningKeys(sealed, sealingKey)),
         ({ all }) => signingKeyBytes * all.length,
       ),
@@ -146,20 +144,10 @@ function createSnapshot(
       return false
     },
     view: (namespace: string, name: string) =>
-      read(
-        `view\0${namespace}\0${name}`,
-        () => keyOf('view', namespace, name),
-        directoryView,
-        ({ policy }) => policyBytes(policy),
-      ),
+      read('view', [namespace, name], directoryView, ({ policy }) => policyBytes(policy)),
     /** When the thing was made that a grant is for; it never changes. */
-    grantMadeAt: (grantId: string) =>
-      read(
-        `grant\0${grantId}`,
-        () => keyOf('grant', grantId),
-        (bytes) => readGrant(bytes).madeAt,
-      ),
-    namespace: (name: string) => read(`namespace\0${name}`, () => keyOf('namespace', name), readNamespace),
+    grantMadeAt: (grantId: string) => read('grant', [grantId], (bytes) => readGrant(bytes).madeAt),
+    namespace: (name: string) => read('namespace', [name], readNamespace),
     /** Whether there is a server, without reading it. */
     async hasServer(name: string): Promise<boolean> {
       const key = keyOf('server', name)
@@ -167,12 +155,7 @@ function createSnapshot(
       return keys.length > 0
     },
     /** The server's details as JSON: the body of a response. They may have a megabyte (`stored-servers.ts`). */
-    serverJson: (name: string) =>
-      read(
-        `server\0${name}`,
-        () => keyOf('server', name),
-        (bytes) => bytes,
-      ),
+    serverJson: (name: string) => read('server', [name], (bytes) => bytes),
     /** Records of answers for mocks of the server, in fixture order; at most `recordedAnswersMax`. Not cached. */
     async recordedAnswers(qualifiedName: string): Promise<Uint8Array[]> {
       const range = { ...prefixRange(prefixOf('mock', qualifiedName)), limit: recordedAnswersMax }

@@ -45,7 +45,7 @@ export const Resource = closedObject({
   mimeType: OptionalText,
 })
 
-const PromptArgument = closedObject({
+export const PromptArgument = closedObject({
   name: Type.String(),
   description: OptionalText,
   required: Type.Optional(Type.Boolean()),

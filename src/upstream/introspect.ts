@@ -3,7 +3,16 @@
 import type { Client, RequestOptions } from '@modelcontextprotocol/client'
 import { type Static, Type } from '@sinclair/typebox'
 import { introspectionPagesMax, jsonDepthMax } from '../limits.ts'
-import { ServerChange, ServerDetail, sameNameProblem } from '../model/server.ts'
+import {
+  fieldsOf,
+  Prompt,
+  PromptArgument,
+  Resource,
+  ServerChange,
+  ServerDetail,
+  sameNameProblem,
+  Tool,
+} from '../model/server.ts'
 import { problemText, validatorOf } from '../schema/check.ts'
 import { readJson } from '../schema/json.ts'
 import { type Initialization, IntrospectionError, initializeServer, readServerInfo, shortened } from './probe.ts'
@@ -60,34 +69,22 @@ export async function introspectServer(
  * Each walks all pages, and throws past `introspectionPagesMax`. Without what the registry does not show (spec 2.9 to
  * 2.11).
  */
-const lists: {
-  readonly [K in keyof Definitions]: (client: Client, options: RequestOptions) => Promise<Definitions[K]>
-} = {
-  tools: async (client, options) =>
-    (await client.listTools(undefined, options)).tools.map(({ name, description, inputSchema, outputSchema }) =>
-      present({
-        name,
-        description: description ?? null,
-        inputSchema: inputSchema as { type: 'object' },
-        outputSchema: outputSchema as { type: 'object' } | undefined,
-      }),
-    ),
-  resources: async (client, options) =>
-    (await client.listResources(undefined, options)).resources.map(({ name, uri, description, mimeType }) =>
-      present({ name, uri, description, mimeType }),
-    ),
-  prompts: async (client, options) =>
-    (await client.listPrompts(undefined, options)).prompts.map(({ name, description, arguments: given }) => {
-      const list = given?.map((one) =>
-        present({ name: one.name, description: one.description, required: one.required }),
-      )
-      return present({ name, description, arguments: list })
-    }),
-}
-
-/** Without the members that are undefined. */
-function present<T extends object>(members: T): { [K in keyof T]: Exclude<T[K], undefined> } {
-  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as never
+const lists = {
+  async tools(client: Client, options: RequestOptions): Promise<object[]> {
+    const { tools } = await client.listTools(undefined, options)
+    return tools.map((one) => fieldsOf(Tool, { ...one, description: one.description ?? null }))
+  },
+  async resources(client: Client, options: RequestOptions): Promise<object[]> {
+    const { resources } = await client.listResources(undefined, options)
+    return resources.map((one) => fieldsOf(Resource, one))
+  },
+  async prompts(client: Client, options: RequestOptions): Promise<object[]> {
+    const { prompts } = await client.listPrompts(undefined, options)
+    return prompts.map((one) => {
+      const list = one.arguments?.map((argument) => fieldsOf(PromptArgument, argument))
+      return fieldsOf(Prompt, { ...one, arguments: list })
+    })
+  },
 }
 
 /** A list that the server does not give leaves the others. Throws where it cannot be asked any more. */
@@ -126,7 +123,7 @@ function couldBeWritten(about: Introspection['about']): boolean {
  * Leaves out definitions that a write of a server would refuse (`features/servers/server-handlers.ts`), too. Throws
  * IntrospectionError.
  */
-function checked(what: keyof Definitions, list: Definitions[keyof Definitions]): Partial<Definitions> {
+function checked(what: keyof Definitions, list: readonly object[] | null): Partial<Definitions> {
   if (list !== null && list.length > introspectionItemsMax)
     throw new IntrospectionError(`The server has ${list.length} ${what}; at most ${introspectionItemsMax} are kept`)
   const found = { [what]: list } as Partial<Definitions>

@@ -2,21 +2,13 @@
 
 import type { RpcId } from '../../errors.ts'
 import type { Allowance } from '../../fairness/allowance.ts'
-import { inSlices, type Work } from '../../fairness/turns.ts'
 import { mediaType } from '../../http/body.ts'
 import { eventBytesAtOnce } from '../../limits.ts'
 import { nextTurn } from '../../next-turn.ts'
-import { parseForeign } from '../../schema/json.ts'
-import { asBuffer, textOf } from '../../storage/bytes.ts'
+import { asBuffer } from '../../storage/bytes.ts'
 import { OutcomeSearch, type Stated } from './outcome-search.ts'
 import { openSink } from './relayed-stream.ts'
 
-/**
- * Bytes of an answer that is parsed for its outcome: most are so small, and take 0.2 ms at most. Past it: it is
- * searched, which waits for nothing of its owner. A server could otherwise let calls end that nobody records before a
- * stop.
- */
-const parsedBytesMax = 4096
 /**
  * Bytes of an event that are kept: thousands of streams may have one that is not complete. Past it: they are searched
  * as they arrive.
@@ -25,8 +17,6 @@ const eventOutcomeBytesMax = 64 * 1024
 
 /** Milliseconds for a megabyte that is searched. Counted against `ownerTimeShare`. Past it: the owner waits. */
 const searchMsPerMegabyte = 8
-/** The same of a byte, in the unit of `sliceCost`. */
-const searchedByteCost = 0.2
 
 /** Bytes of a line that tells the type of an event. Past it: the event is no message. */
 const typeBytesMax = 100
@@ -43,8 +33,6 @@ export interface OutcomeReader {
 /** A call that nothing answered. */
 export const unanswered: Stated = { outcome: 'upstream_error' }
 
-const ok: Stated = { outcome: 'ok' }
-
 /** Counts what is searched in the time of its owner. */
 type Spender = Pick<Allowance, 'spend'>
 
@@ -55,8 +43,7 @@ export function createOutcomeReader(id: RpcId, contentType: string | null, owner
 
 /**
  * Reads only what tells the outcome, because every call whose answer is a stream passes here: lines of `data` until an
- * empty line ends the event (WHATWG HTML, 9.2.6). Of an event that is too large to be parsed no more than its beginning
- * is kept.
+ * empty line ends the event (WHATWG HTML, 9.2.6). A large event is searched as it arrives, and not kept.
  */
 class EventsReader implements OutcomeReader {
   readonly #id: RpcId
@@ -180,9 +167,23 @@ function ofWhole(id: RpcId, owner: Spender): OutcomeReader {
   }
 }
 
-/** The outcome that a JSON-RPC response to the request with this id states. */
+/**
+ * The outcome that a JSON-RPC response to the request with this id states. Not in turns of its owner, where it could be
+ * refused: a call that has ended is recorded.
+ */
 export async function statedIn(owner: Spender, body: Uint8Array | string, id: RpcId): Promise<Stated> {
-  return (await statedInMessage(owner, body, id)) ?? unanswered
+  return (await searched(owner, body, id)) ?? unanswered
+}
+
+async function searched(owner: Spender, text: Uint8Array | string, id: RpcId): Promise<Stated | undefined> {
+  const bytes = typeof text === 'string' ? Buffer.from(text) : text
+  owner.spend((bytes.length / 2 ** 20) * searchMsPerMegabyte)
+  const search = new OutcomeSearch()
+  for (let at = 0; at < bytes.length; at += eventBytesAtOnce) {
+    if (at > 0) await nextTurn()
+    search.add(bytes.subarray(at, at + eventBytesAtOnce))
+  }
+  return search.stated(id)
 }
 
 /** A JSON name may have escapes; those of ASCII letters all begin so. */
@@ -191,36 +192,7 @@ const escaped = '\\u00'
 /** Most events before the answer are notifications, and need not be parsed. */
 async function statedInEvent(owner: Spender, text: string, id: RpcId): Promise<Stated | undefined> {
   const mayBeAnswer = text.includes('"result"') || text.includes('"error"') || text.includes(escaped)
-  return mayBeAnswer ? statedInMessage(owner, text, id) : undefined
-}
-
-/** A parsed text that may be a JSON-RPC response. */
-interface Received {
-  readonly id?: unknown
-  readonly method?: unknown
-  readonly error?: { readonly code?: unknown } | null
-  readonly result?: { readonly isError?: unknown } | null
-}
-
-/** Undefined for text that is not a JSON-RPC response, or not one to this request. */
-async function statedInMessage(owner: Spender, text: Uint8Array | string, id: RpcId): Promise<Stated | undefined> {
-  if (text.length > parsedBytesMax)
-    return searched(owner, asBuffer(typeof text === 'string' ? Buffer.from(text) : text), id)
-  let message: Received | null
-  try {
-    message = parseForeign(typeof text === 'string' ? text : textOf(text)) as Received | null
-  } catch {
-    return undefined
-  }
-  if (typeof message !== 'object' || message === null) return undefined
-  const { error, result, method } = message
-  if (method !== undefined || !isAnswerTo(id, message)) return undefined
-  if (error !== undefined && error !== null) {
-    const { code } = error
-    return { outcome: 'rpc_error', ...(typeof code === 'number' && { code }) }
-  }
-  if (result === undefined) return undefined
-  return result?.isError === true ? { outcome: 'tool_error' } : ok
+  return mayBeAnswer ? searched(owner, text, id) : undefined
 }
 
 /**
@@ -241,19 +213,4 @@ function searchOf(beginnings: readonly (string | Uint8Array)[]): OutcomeSearch {
   const search = new OutcomeSearch()
   for (const one of beginnings) search.add(typeof one === 'string' ? Buffer.from(one) : one)
   return search
-}
-
-/** The outcome that a large text states. In slices, and not in turns of its owner, where it could be refused. */
-function searched(owner: Spender, bytes: Buffer, id: RpcId): Promise<Stated | undefined> {
-  owner.spend((bytes.length / 2 ** 20) * searchMsPerMegabyte)
-  return inSlices(searching(bytes, id))
-}
-
-function* searching(bytes: Buffer, id: RpcId): Work<Stated | undefined> {
-  const search = new OutcomeSearch()
-  for (let at = 0; at < bytes.length; at += eventBytesAtOnce) {
-    yield eventBytesAtOnce * searchedByteCost
-    search.add(bytes.subarray(at, at + eventBytesAtOnce))
-  }
-  return search.stated(id)
 }

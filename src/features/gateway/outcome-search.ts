@@ -1,4 +1,4 @@
-/** Finds the outcome of a call in an answer that is too large to be parsed, as its bytes pass (contract, 18.1). */
+/** Finds the outcome of a call in its answer, as its bytes pass (contract, 18.1). */
 
 import type { RpcId } from '../../errors.ts'
 import { rpcIdCharsMax } from '../../limits.ts'
