@@ -14,9 +14,7 @@ export function keyRow({ id, userId, operator, createdAt, revokedAt, name }: Sho
 
 export const grantHeading = ['ID', 'USER', 'CLIENT', 'ENDPOINT', 'TOOLS', 'EXPIRES']
 
-type ShownGrant = Omit<GrantPage['grants'][number], 'createdAt'>
-
-export function grantRow(grant: ShownGrant): string[] {
+export function grantRow(grant: GrantPage['grants'][number]): string[] {
   const { id, userId, client, namespace, connectionId, view, tools, expiresAt } = grant
   const endpoint = [namespace, connectionId ?? 'mcp', view].filter((part) => part !== null).join('/')
   return [id, userId, client, endpoint, tools === null ? 'all' : tools.join(','), expiresAt]

@@ -15,11 +15,13 @@ export function openObject<P extends TProperties>(properties: P): TObject<P> {
   return Type.Object(properties, { additionalProperties: true })
 }
 
-/** The schema with every object in it open: for a reader whose writer may be of a later version. */
+/** The schema with every object and every list of words in it open: its writer may be of a later version. */
 export function opened<S extends TSchema>(schema: S): S {
   const copyOf = (part: unknown): unknown => {
     if (Array.isArray(part)) return part.map(copyOf)
     if (typeof part !== 'object' || part === null) return part
+    const { anyOf = [] } = part as { anyOf?: readonly { const?: unknown }[] }
+    if (anyOf.length > 0 && anyOf.every((one) => typeof one.const === 'string')) return Type.String()
     // Spread for the symbols by which TypeBox knows a schema.
     const copy: Record<string, unknown> = { ...part }
     for (const [key, value] of Object.entries(copy)) copy[key] = copyOf(value)

@@ -5,6 +5,7 @@ import { Type } from '@sinclair/typebox'
 import { allConnections, allPages, cleanUrl, openClient, pathSegment } from '../../src/cli/client/api-client.ts'
 import { parseJson } from '../../src/cli/json-input.ts'
 import { createProgram } from '../../src/cli/program.ts'
+import { LintAnswer } from '../../src/model/explain.ts'
 import { PinList } from '../../src/model/pins.ts'
 
 describe('a name in a path', () => {
@@ -174,16 +175,36 @@ describe('a platform that means harm', () => {
     }
     using odd = opened(() => Response.json({ message: 5 }, { status: 400 }))
     await expect(odd.client().request('GET', '/me')).rejects.toThrow('status 400')
-    const may: string[] = []
     const me = {
-      ...{ userId: 'ada', operator: false, key: { id: 'k', name: null }, token: null, organizations: [], more: false },
-      namespaces: [
-        { name: message, may },
-        { name: 'acme', may },
-      ],
+      ...{ userId: 'ada', operator: false, organizationId: null, key: { id: 'k', name: null }, token: null },
+      ...{ organizations: [], more: false, baseUrl: 'http://localhost', console: true, version: '1' },
     }
-    using platform = opened(() => Response.json(me))
-    await expect(platform.client().namespace()).rejects.toThrow(`several namespaces (${shown}, acme)`)
+    const names = ['acme', 'other']
+    using platform = opened(() =>
+      Response.json({ ...me, namespaces: names.map((name) => ({ name, leads: true, may: ['read'] })) }),
+    )
+    await expect(platform.client().namespace()).rejects.toThrow('several namespaces (acme, other)')
+    names.push(message)
+    await expect(platform.client().namespace()).rejects.toThrow('does not answer as postern does')
+  })
+
+  test('may be of a later version, which knows more fields and words', async () => {
+    const finding = {
+      ...{
+        code: 'new-finding',
+        severity: 'grave',
+        place: 'policy[0]',
+        other: null,
+        words: 'New',
+        examples: [],
+        docs: '',
+      },
+      more: 1,
+    }
+    const searched = { connections: 0, tools: 0, calls: 0, complete: true, more: {} }
+    using platform = opened(() => Response.json({ findings: [finding], searched, more: [] }))
+    const { findings } = await platform.client().request('POST', '/tokens/lint', { reads: LintAnswer })
+    expect(findings).toMatchObject([finding])
   })
 
   test('gets nobody to follow a redirect', async () => {

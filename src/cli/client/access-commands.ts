@@ -1,30 +1,14 @@
 /** Keys, grants and tokens of a running platform: an operator's commands reach everybody's, others their own. */
 
-import { Type } from '@sinclair/typebox'
 import { unverifiedClaims } from '../../auth/service-token.ts'
 import { CommandError } from '../../errors.ts'
-import { tokenIdShape } from '../../model/token.ts'
+import { ApiKeyList, ApiKeyMade, ApiKeyPage, GrantPage, Me } from '../../model/organization.ts'
+import { TokenRevoked, tokenIdShape } from '../../model/token.ts'
 import { oneLine } from '../../ops/escape-control.ts'
-import { nullable, OptionalText } from '../../schema/shapes.ts'
 import { grantHeading, grantRow, keyHeading, keyRow } from '../access-rows.ts'
 import { noToken, readToken, revokedToken } from '../json-input.ts'
-import { allPages, Me, pathSegment } from './api-client.ts'
+import { allPages, pathSegment } from './api-client.ts'
 import type { CommandContext } from './context.ts'
-
-// The fields that the commands read of answers.
-const Key = Type.Object({
-  ...{ id: Type.String(), name: Type.String(), createdAt: Type.String(), userId: OptionalText },
-  operator: Type.Optional(Type.Boolean()),
-  revokedAt: Type.Optional(nullable(Type.String())),
-})
-const KeyList = Type.Object({ apiKeys: Type.Array(Key) })
-const KeyMade = Type.Object({ id: Type.String(), key: Type.String() })
-const Grant = Type.Object({
-  ...{ id: Type.String(), userId: Type.String(), client: Type.String(), namespace: Type.String() },
-  ...{ connectionId: nullable(Type.String()), view: nullable(Type.String()) },
-  ...{ tools: nullable(Type.Array(Type.String())), expiresAt: Type.String() },
-})
-const Revoked = Type.Object({ tokenId: Type.String() })
 
 /** The user, and the beginning of the paths of everybody's things for an operator, and of the own ones for others. */
 async function scopeOf({ request }: Pick<CommandContext, 'request'>) {
@@ -44,7 +28,7 @@ export async function createKey(context: CommandContext<CreateKeyFlags>): Promis
   const { user, name, operator } = flags
   const isOwn = user === undefined && operator !== true
   const body = isOwn ? { name: name ?? 'command line' } : { userId: user, name, operator }
-  const made = await request('POST', isOwn ? '/me/api-keys' : '/api-keys', { body, reads: KeyMade })
+  const made = await request('POST', isOwn ? '/me/api-keys' : '/api-keys', { body, reads: ApiKeyMade })
   say(made, made.key)
   const holder = `${user ?? 'you'}${operator === true ? ', an operator' : ''}`
   stderr(`${oneLine(made.id)} belongs to ${oneLine(holder)}. The key is not shown again.\n`)
@@ -54,8 +38,8 @@ export async function listKeys(context: CommandContext): Promise<void> {
   const { userId, scope } = await scopeOf(context)
   const found =
     scope === ''
-      ? await allPages(context, '/api-keys?', ['apiKeys', Key], 100)
-      : await context.request('GET', '/me/api-keys', { reads: KeyList })
+      ? await allPages(context, '/api-keys?', ['apiKeys', ApiKeyPage.properties.apiKeys.items], 100)
+      : await context.request('GET', '/me/api-keys', { reads: ApiKeyList })
   const own = { userId, operator: false, revokedAt: null }
   const rows = found.apiKeys.map((key) => keyRow({ ...own, ...key }))
   context.show(found, keyHeading, rows)
@@ -70,7 +54,7 @@ export async function revokeKey(context: CommandContext, id: string): Promise<vo
 
 export async function listGrantsCommand(context: CommandContext): Promise<void> {
   const { scope } = await scopeOf(context)
-  const found = await allPages(context, `${scope}/grants?`, ['grants', Grant], 100)
+  const found = await allPages(context, `${scope}/grants?`, ['grants', GrantPage.properties.grants.items], 100)
   context.show(found, grantHeading, found.grants.map(grantRow))
 }
 
@@ -87,6 +71,6 @@ export async function revokeTokenCommand({ request, say }: CommandContext, named
   if (unverifiedClaims(token) === undefined && !tokenIdShape.test(token)) throw new CommandError(noToken, 2)
   const isId = tokenIdShape.test(token)
   const body = isId ? { tokenId: token } : { token }
-  const revoked = await request('POST', '/tokens/revoke', { body, reads: Revoked })
+  const revoked = await request('POST', '/tokens/revoke', { body, reads: TokenRevoked })
   say(revoked, revokedToken(revoked.tokenId, isId))
 }

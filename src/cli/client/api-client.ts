@@ -3,6 +3,7 @@
 import { existsSync } from 'node:fs'
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { CommandError, errorTable } from '../../errors.ts'
+import { Me } from '../../model/organization.ts'
 import { oneLine } from '../../ops/escape-control.ts'
 import { validatorOf } from '../../schema/check.ts'
 import { nullable, OptionalText, opened } from '../../schema/shapes.ts'
@@ -31,16 +32,6 @@ export interface RequestOptions<S extends TSchema = TSchema> {
 
 type Client = Pick<ReturnType<typeof openClient>, 'request' | 'notOfPostern'>
 
-/** The fields that commands read of the answer of `GET /me`. */
-export const Me = Type.Object({
-  userId: Type.String(),
-  operator: Type.Boolean(),
-  key: Type.Object({ id: Type.String(), name: nullable(Type.String()) }),
-  token: nullable(Type.Object({ jti: Type.String(), expiresAt: Type.String() })),
-  organizations: Type.Array(Type.Object({ organizationId: Type.String(), role: Type.String() })),
-  namespaces: Type.Array(Type.Object({ name: Type.String(), may: Type.Array(Type.String()) })),
-  more: Type.Boolean(),
-})
 const Paged = Type.Object({ pagination: Type.Object({ totalPages: Type.Integer() }) })
 const ErrorAnswer = Type.Object({ error: OptionalText, message: OptionalText })
 /** The fields that commands read of a connection. */
@@ -171,7 +162,7 @@ export function openClient(
       if (others.length === 0) return only
       const names = [only, ...others]
       const some = names.length > namesShown || more ? `${names.slice(0, namesShown).join(', ')}, …` : names.join(', ')
-      throw new CommandError(`you have access to several namespaces (${oneLine(some)}): choose one with -n`)
+      throw new CommandError(`you have access to several namespaces (${some}): choose one with -n`)
     },
   }
 }

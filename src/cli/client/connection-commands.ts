@@ -1,9 +1,9 @@
 /** `postern connection`: the connections of a namespace. */
 
-import { type Static, Type } from '@sinclair/typebox'
+import { Type } from '@sinclair/typebox'
 import type { Command } from 'commander'
 import { CommandError } from '../../errors.ts'
-import { Health } from '../../model/health.ts'
+import { Health, HealthPage } from '../../model/health.ts'
 import { ConnectionId, isConnectionId } from '../../model/names.ts'
 import { PinList } from '../../model/pins.ts'
 import { oneLine } from '../../ops/escape-control.ts'
@@ -20,9 +20,6 @@ interface ConnectionFlags {
   readonly mock?: boolean
 }
 
-const Healths = Type.Object({
-  connections: Type.Array(Type.Object({ connectionId: Type.String(), level: Type.String(), summary: Type.String() })),
-})
 const Tools = Type.Object({ tools: Type.Array(Type.Unknown()) })
 
 const states: Readonly<Record<string, string>> = {
@@ -195,11 +192,11 @@ const healthIdsMax = 100
 
 /** The health of these connections, by id. */
 async function healthOf({ request }: CommandContext, namespace: string, ids: readonly string[]) {
-  const found = new Map<string, Static<typeof Healths>['connections'][number]>()
+  const found = new Map<string, Health>()
   for (let at = 0; at < ids.length; at += healthIdsMax) {
     const asked = ids.slice(at, at + healthIdsMax).join()
     const path = `/connect/${pathSegment(namespace)}/.health?ids=${asked}`
-    const { connections } = await request('GET', path, { reads: Healths })
+    const { connections } = await request('GET', path, { reads: HealthPage })
     for (const one of connections) found.set(one.connectionId, one)
   }
   return found

@@ -1,25 +1,12 @@
 /** `postern token explain` over HTTP: what the platform says about a token, a policy or the own credential. */
 
-import { Type } from '@sinclair/typebox'
 import { unverifiedClaims } from '../../auth/service-token.ts'
 import { CommandError } from '../../errors.ts'
 import { rpcDepthMax } from '../../limits.ts'
-import { nullable } from '../../schema/shapes.ts'
+import { Explanation } from '../../model/explain.ts'
 import { readJsonFile, readToken } from '../json-input.ts'
 import { describedBy, type ExplainFlags, notToken } from '../token-explain.ts'
 import type { CommandContext } from './context.ts'
-
-const Decided = Type.Object({ place: Type.String(), verdict: Type.String(), words: Type.String() })
-const Explained = Type.Object({
-  verdict: Type.String(),
-  words: Type.String(),
-  outside: Type.Array(Decided),
-  blocks: Type.Array(Type.Object({ constraints: Type.Array(Decided) })),
-  token: nullable(
-    Type.Object({ jti: Type.String(), userId: Type.String(), keyId: Type.String(), state: Type.String() }),
-  ),
-  notes: Type.Array(Type.Object({ words: Type.String() })),
-})
 
 const nothingNamed = 'This is your own credential. Name a request to explain, like: -n NAMESPACE --tool CONNECTION.TOOL'
 
@@ -37,7 +24,7 @@ export async function explainToken(
     policy: policy === undefined ? undefined : [readJsonFile(policy, rpcDepthMax)].flat(),
     request: described,
   }
-  const explained = await request('POST', '/tokens/explain', { body, reads: Explained })
+  const explained = await request('POST', '/tokens/explain', { body, reads: Explanation })
   const { verdict, words, outside, blocks, token, notes } = explained
   const decided = [...outside, ...blocks.flatMap(({ constraints }) => constraints)]
   const lines = [

@@ -1,7 +1,7 @@
 /** `postern namespace`: the namespaces of the caller. */
 
-import { Type } from '@sinclair/typebox'
 import { type Command, Option } from 'commander'
+import { NamespaceItem } from '../../model/organization.ts'
 import { group } from '../options.ts'
 import { allPages, noNamespace, pathSegment } from './api-client.ts'
 import { type CommandContext, confirmDeletion, type RemoteCommands } from './context.ts'
@@ -22,8 +22,7 @@ export function addNamespaceCommands(postern: Command, { remote }: RemoteCommand
       )
     })
   remote(namespace, 'list', 'list the namespaces that you may access').run(async (context) => {
-    const item = Type.Object({ name: Type.String() })
-    const found = await allPages(context, '/namespaces', ['namespaces', item], 50)
+    const found = await allPages(context, '/namespaces', ['namespaces', NamespaceItem], 50)
     const rows = found.namespaces.map(({ name }) => [name])
     context.show(found, ['NAMESPACE'], rows)
   })

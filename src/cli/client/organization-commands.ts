@@ -1,21 +1,12 @@
 /** `postern org`: organizations, their members and API keys. */
 
-import { Type } from '@sinclair/typebox'
 import { type Command, Option } from 'commander'
 import { CommandError } from '../../errors.ts'
+import { ApiKeyList, ApiKeyMade, Me, OrganizationDetail } from '../../model/organization.ts'
 import { oneLine } from '../../ops/escape-control.ts'
 import { group, keyId } from '../options.ts'
-import { Me, pathSegment } from './api-client.ts'
+import { pathSegment } from './api-client.ts'
 import { type CommandContext, confirmDeletion, type RemoteCommands } from './context.ts'
-
-// The fields that the commands read of answers.
-const OrganizationDetail = Type.Object({
-  members: Type.Array(Type.Object({ userId: Type.String(), role: Type.String() })),
-})
-const ApiKeyMade = Type.Object({ id: Type.String(), key: Type.String() })
-const ApiKeyList = Type.Object({
-  apiKeys: Type.Array(Type.Object({ id: Type.String(), name: Type.String(), createdAt: Type.String() })),
-})
 
 const pathOf = (id: string) => `/organizations/${pathSegment(id)}`
 

@@ -1,32 +1,11 @@
 /** `postern token lint`, `diff` and `suggest`: questions about policies, which the platform answers. */
 
-import { type Static, Type } from '@sinclair/typebox'
 import type { Command } from 'commander'
 import { CommandError } from '../../errors.ts'
 import { rpcDepthMax } from '../../limits.ts'
-import { suggestedDaysMax } from '../../model/explain.ts'
-import { nullable } from '../../schema/shapes.ts'
+import { Diff, type Finding, LintAnswer, Suggestion, suggestedDaysMax } from '../../model/explain.ts'
 import { parseJson, readInput } from '../json-input.ts'
 import type { CommandContext, RemoteCommands } from './context.ts'
-
-// The fields that the commands read of answers.
-const Found = Type.Object({
-  code: Type.String(),
-  severity: Type.String(),
-  place: Type.String(),
-  other: nullable(Type.String()),
-  words: Type.String(),
-  examples: Type.Array(Type.String()),
-})
-const Linted = Type.Object({
-  findings: Type.Array(Found),
-  searched: Type.Object({ complete: Type.Boolean() }),
-})
-const Diffed = Type.Object({ verdict: Type.String(), refusedBy: nullable(Type.String()), words: Type.String() })
-const Suggested = Type.Object({
-  policy: nullable(Type.Array(Type.Object({}))),
-  notes: Type.Array(Type.Object({ words: Type.String() })),
-})
 
 const fileHelp = 'file with a policy as JSON, or with a token; - for stdin'
 
@@ -57,14 +36,14 @@ function readSubject(file: string): { readonly policy: unknown } | { readonly to
   return { policy: [parseJson(text, file === '-' ? 'stdin' : file, rpcDepthMax)].flat() }
 }
 
-function findingLine({ severity, code, place, other, words, examples }: Static<typeof Found>): string {
+function findingLine({ severity, code, place, other, words, examples }: Finding): string {
   const beside = other === null ? '' : ` (${other})`
   const some = examples.length === 0 ? '' : `: ${examples.join(', ')}`
   return `${severity.padEnd(7)} ${code} at ${place}${beside}: ${words}${some}`
 }
 
 /** Findings of a policy with which a token or a view cannot be used as it was meant. */
-const mistakeCodes = new Set(['contradiction', 'empty-scope', 'handshake-refused', 'unknown-tool'])
+const mistakeCodes: ReadonlySet<string> = new Set(['contradiction', 'empty-scope', 'handshake-refused', 'unknown-tool'])
 
 /** Prints the mistakes in the policy of what was just made, which is there all the same. */
 export async function tellMistakes(
@@ -73,7 +52,7 @@ export async function tellMistakes(
   made: string,
 ): Promise<void> {
   try {
-    const { findings } = await request('POST', '/tokens/lint', { body: subject, reads: Linted })
+    const { findings } = await request('POST', '/tokens/lint', { body: subject, reads: LintAnswer })
     for (const one of findings) if (mistakeCodes.has(one.code)) stderr(`${findingLine(one)}\n`)
   } catch (error) {
     if (!(error instanceof CommandError)) throw error
@@ -83,7 +62,7 @@ export async function tellMistakes(
 
 /** Resolves with the exit code: 1 for an error, with `--strict` for a warning, too. */
 async function lint({ flags, request, say, stderr }: CommandContext<{ strict?: boolean }>, file: string) {
-  const linted = await request('POST', '/tokens/lint', { body: readSubject(file), reads: Linted })
+  const linted = await request('POST', '/tokens/lint', { body: readSubject(file), reads: LintAnswer })
   const { findings, searched } = linted
   const lines = findings.map(findingLine)
   if (lines.length === 0) lines.push('no findings')
@@ -97,7 +76,7 @@ async function lint({ flags, request, say, stderr }: CommandContext<{ strict?: b
 async function diff({ request, say }: CommandContext, old: string, newer: string) {
   if (old === '-' && newer === '-') throw new CommandError('only one of the files can be -, stdin', 2)
   const body = { old: readSubject(old), new: readSubject(newer) }
-  const diffed = await request('POST', '/tokens/diff', { body, reads: Diffed })
+  const diffed = await request('POST', '/tokens/diff', { body, reads: Diff })
   const { verdict, refusedBy, words } = diffed
   say(diffed, refusedBy === null ? words : `${words} The old one refuses it by ${refusedBy}.`)
   return verdict === 'wider' ? 1 : 0
@@ -116,7 +95,7 @@ async function suggest({ flags, request, stdout, print, stderr }: CommandContext
     throw new CommandError(`--days: must be a whole number from 1 to ${suggestedDaysMax}`, 2)
   const subject = tokenFile === undefined ? undefined : readInput(tokenFile).toString().trim()
   const body = { days: days === undefined ? undefined : Number(days), namespace, token: subject }
-  const suggested = await request('POST', '/tokens/suggest', { body, reads: Suggested })
+  const suggested = await request('POST', '/tokens/suggest', { body, reads: Suggestion })
   if (json === true) print(suggested)
   else if (suggested.policy !== null) stdout(`${JSON.stringify(suggested.policy, null, 2)}\n`)
   for (const { words } of suggested.notes) stderr(`${words}\n`)

@@ -2,6 +2,7 @@
 
 import { Type } from '@sinclair/typebox'
 import { CommandError } from '../../errors.ts'
+import { AuditPage, AuditVerification } from '../../model/recorded-call.ts'
 import { oneLine } from '../../ops/escape-control.ts'
 import { nullable } from '../../schema/shapes.ts'
 import { truncatedText } from '../audit.ts'
@@ -12,16 +13,8 @@ import type { CommandContext } from './context.ts'
 /** Ours: calls that one command fetches. Past it: older ones are left out, and the command says so. */
 const callsMax = 1000
 
-// The fields that the commands read of answers.
+/** Another version may have written a line of the record. */
 const CallPage = Type.Object({ calls: Type.Array(Type.Object({})), nextCursor: nullable(Type.String()) })
-const AuditPage = Type.Object({ entries: Type.Array(Type.Object({})), nextCursor: nullable(Type.String()) })
-const Verification = Type.Object({
-  ok: Type.Boolean(),
-  problems: Type.Array(Type.String()),
-  truncatedLines: Type.Array(Type.String()),
-  logs: Type.Array(Type.Object({ replica: nullable(Type.String()), entries: Type.Integer(), hash: Type.String() })),
-})
-
 /** A query of the parameters that have a value. */
 function queryOf(parameters: Readonly<Record<string, string | undefined>>): URLSearchParams {
   return new URLSearchParams(
@@ -69,7 +62,7 @@ export async function listAudit(
 export async function verifyAudit({ flags, request, say, stderr }: CommandContext<{ hash?: string }>): Promise<void> {
   const { hash } = flags
   const path = `/audit/verification${hash === undefined ? '' : `?hash=${encodeURIComponent(hash)}`}`
-  const found = await request('GET', path, { reads: Verification })
+  const found = await request('GET', path, { reads: AuditVerification })
   for (const place of found.truncatedLines) stderr(truncatedText(oneLine(place)))
   if (!found.ok) throw new CommandError(found.problems.map(oneLine).join('\n'))
   const lines = found.logs.map(({ replica, entries, hash }) => {

@@ -1,26 +1,14 @@
 /** `postern server`: the servers that are registered with a platform. */
 
-import { Type } from '@sinclair/typebox'
 import type { Command } from 'commander'
 import { CommandError } from '../../errors.ts'
 import { namespaceOf } from '../../model/names.ts'
+import { ServerDetail, ServerItem, ServerMade } from '../../model/server.ts'
 import { oneLine } from '../../ops/escape-control.ts'
-import { nullable } from '../../schema/shapes.ts'
 import { countText } from '../count-text.ts'
 import { readJsonFile } from '../json-input.ts'
 import { allPages, type ClientFlags, noNamespace, noServer, pathSegment } from './api-client.ts'
 import type { CommandContext, RemoteCommands } from './context.ts'
-
-// The fields that the commands read of answers.
-const ServerMade = Type.Object({ warnings: Type.Optional(Type.Array(Type.String())) })
-const ServerItem = Type.Object({
-  qualifiedName: Type.String(),
-  displayName: Type.String(),
-  isDeployed: Type.Boolean(),
-  description: Type.String(),
-})
-const items = nullable(Type.Array(Type.Unknown()))
-const ServerDetail = Type.Object({ tools: items, resources: items, prompts: items })
 
 const pathOf = (name: string) => `/servers/${pathSegment(name)}`
 

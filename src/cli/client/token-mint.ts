@@ -1,9 +1,9 @@
 /** `postern token mint`. */
 
-import { Type } from '@sinclair/typebox'
 import type { Command } from 'commander'
 import { CommandError } from '../../errors.ts'
 import { operationKinds, resourceTypes } from '../../model/constraint.ts'
+import { CreateTokenResponse } from '../../model/token.ts'
 import { readJsonFile, readPairs } from '../json-input.ts'
 import { type CommandContext, many, type RemoteCommands } from './context.ts'
 import { tellMistakes } from './policy-commands.ts'
@@ -15,8 +15,6 @@ interface MintFlags extends Readonly<Partial<Record<Rule, readonly string[]>>> {
   readonly organization?: string
   readonly ttl?: string
 }
-
-const Minted = Type.Object({ token: Type.String() })
 
 export function addMintCommand(token: Command, { remote }: RemoteCommands): void {
   remote(token, 'mint', 'mint a service token and print it')
@@ -56,7 +54,7 @@ async function mintToken({ flags, request, say, stderr }: CommandContext<MintFla
       stderr(
         `warning: --rpc ${path}: no MCP request has this field at the top: did you mean params.${path.replace(/^.*\./, '')}?\n`,
       )
-  const minted = await request('POST', '/tokens', { body, reads: Minted }).catch((error) => {
+  const minted = await request('POST', '/tokens', { body, reads: CreateTokenResponse }).catch((error) => {
     if (!(error instanceof CommandError)) throw error
     const { message, exitCode, code, status } = error
     // As it was given.

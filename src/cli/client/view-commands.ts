@@ -1,17 +1,12 @@
 /** `postern view`: the views of a namespace, each with a URL. */
 
-import { Type } from '@sinclair/typebox'
 import type { Command } from 'commander'
-import { nullable } from '../../schema/shapes.ts'
+import { ViewDetail, ViewList } from '../../model/view.ts'
 import { readJsonFile } from '../json-input.ts'
 import { group } from '../options.ts'
 import { pathSegment, type RequestOptions } from './api-client.ts'
 import { type CommandContext, confirmDeletion, type RemoteCommands } from './context.ts'
 import { tellMistakes } from './policy-commands.ts'
-
-/** The fields that commands read of a view. */
-const View = Type.Object({ name: Type.String(), title: nullable(Type.String()), url: Type.String() })
-const Views = Type.Object({ views: Type.Array(View) })
 
 export function addViewCommands(postern: Command, { inNamespace }: RemoteCommands): void {
   const view = group(postern, 'view').description('write, list and delete views, each a part of a namespace with a URL')
@@ -22,14 +17,14 @@ export function addViewCommands(postern: Command, { inNamespace }: RemoteCommand
     .run(async (context, name: string, file: string) => {
       const body = readJsonFile(file)
       const path = pathOf(await context.namespace(), name)
-      const made = await context.request('PUT', path, { body, reads: View })
+      const made = await context.request('PUT', path, { body, reads: ViewDetail })
       context.say(made, made.url)
       const { policy } = body as { policy?: unknown }
       if (policy !== undefined) await tellMistakes(context, { policy }, 'view')
     })
   inNamespace(view, 'list', 'list views with their URLs').run(async (context) => {
     const path = `/namespaces/${pathSegment(await context.namespace())}/views`
-    const found = await context.request('GET', path, { reads: Views })
+    const found = await context.request('GET', path, { reads: ViewList })
     const rows = found.views.map(({ name, title, url }) => [name, title, url])
     context.show(found, ['VIEW', 'TITLE', 'URL'], rows)
   })
