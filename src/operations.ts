@@ -17,6 +17,8 @@ export interface Costs {
    * places to do so. `question`: the same for what policies allow. `log`: for the lines of a log, which takes longer.
    */
   readonly reads: 'few' | 'many' | 'question' | 'log'
+  /** Whether it takes access away, at its own rate: its body waits for nothing of its owner, who may be flooded. */
+  readonly isRemoval?: true
 }
 
 /** No body, and few records. */
@@ -58,7 +60,7 @@ const stream = (path: string, errors?: Operation['errors']) => ({ ...get(path, s
 /** A path belongs to the first row whose template it fits. */
 export const operations = {
   createToken: post('/tokens', json),
-  revokeToken: post('/tokens/revoke', json),
+  revokeToken: post('/tokens/revoke', { ...json, isRemoval: true }),
   explainToken: post('/tokens/explain', question),
   lintPolicy: post('/tokens/lint', question),
   coverTools: post('/tokens/coverage', question),

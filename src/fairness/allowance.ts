@@ -7,6 +7,7 @@
 import { rateLimited } from '../errors.ts'
 import { bodyMemoryFactor, chunkedBodyBytesMax, parsedResponseMemoryFactor } from '../limits.ts'
 import type { Costs, OperationId } from '../operations.ts'
+import { drained } from '../schema/steps.ts'
 import type { Fairness } from './fairness.ts'
 import { type Holder, ownerOf, strangerAt } from './owner.ts'
 import { parseMsOf, smallCharsMax, unqueuedCharsMax } from './parse-time.ts'
@@ -71,6 +72,7 @@ export class Allowance {
   #bodyHolder: Holder | undefined
   /** Leaves the place for reads of many records. */
   #leave: (() => void) | undefined
+  #slices: Slices | undefined
   /** Answers that outlive their handler. */
   #holds = 0
   #hasEnded = false
@@ -163,9 +165,9 @@ export class Allowance {
     this.#bodyBytes += bytes
   }
 
-  /** Waits until the owner may have a body of so many bytes handled. */
-  paceBody(bytes: number): Promise<void> {
-    return this.pace((bytes / 2 ** 20) * this.costs.bodyMsPerMegabyte)
+  /** Waits until the owner may have a body of so many bytes handled; undefined for one that waits for nothing. */
+  paceBody(bytes: number): Promise<void> | undefined {
+    return this.costs.isRemoval === true ? undefined : this.pace((bytes / 2 ** 20) * this.costs.bodyMsPerMegabyte)
   }
 
   /** Waits until the owner may have work of so many milliseconds done, and counts it. Rejects as `requireClient`. */
@@ -218,9 +220,18 @@ export class Allowance {
     if (!shares.take(holder, bytes)) throw rateLimited(refusal, 1)
   }
 
-  /** Slices of the event loop, for work that waits in between. */
+  /**
+   * Slices of the event loop, for work that waits in between: the same for all parts of the request, as each of a
+   * thousand may be shorter than a slice.
+   */
   slices(): Slices {
-    return new Slices(this.#fairness.turns, this.holder)
+    this.#slices ??= new Slices(this.#fairness.turns, this.holder)
+    return this.#slices
+  }
+
+  /** Parses a body in the owner's turns, as `Turns.run`, or at once where it takes access away. */
+  parseBody<T>(work: Work<T>): Promise<T> | T {
+    return this.costs.isRemoval === true ? drained(work) : this.run(work)
   }
 
   /** Runs work in the owner's turns, as `Turns.run`. */

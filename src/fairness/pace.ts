@@ -10,6 +10,12 @@ import { ownerTimeShare } from '../limits.ts'
 /** Milliseconds of an owner's work before it waits for its part of the time. Past it: as for `ownerTimeShare`. */
 export const ownerBurstMs = 6
 
+/**
+ * Milliseconds that an owner waits at most for work that was done without waiting: whoever has one narrow token of an
+ * owner could otherwise lock out its other requests for an hour. Past it: such work counts no more.
+ */
+export const owedMsMax = 5000
+
 /** By the name of the owner (`ownerOf`). */
 export class Paces {
   readonly #clock: Clock
@@ -33,7 +39,8 @@ export class Paces {
     const paidAt = this.#paidAt.get(owner)
     if (paidAt === undefined && this.#paidAt.size >= 1000)
       for (const [other, paid] of this.#paidAt) if (paid <= at) this.#paidAt.delete(other)
-    this.#paidAt.set(owner, Math.max(paidAt ?? 0, at) + milliseconds / ownerTimeShare)
+    const owed = Math.max(paidAt ?? 0, at) + milliseconds / ownerTimeShare
+    this.#paidAt.set(owner, Math.min(owed, at + ownerBurstMs / ownerTimeShare + owedMsMax))
   }
 
   /**

@@ -15,6 +15,7 @@ import {
 } from '../auth/authorizer.ts'
 import type { Clock } from '../clock.ts'
 import type { Page, PreparedList } from '../features/connections/connection-lists.ts'
+import { pathOf } from '../http/path.ts'
 import { privateJson } from '../http/respond.ts'
 import { responseInOnePieceBytesMax } from '../limits.ts'
 import { policyBytes } from '../policy/block.ts'
@@ -121,7 +122,8 @@ function createKnownConnections(local: LocalReads, versionOf: (namespace: string
   return (ordinary: Authorizer): Authorizer['requireConnection'] =>
     async (context, operation, named) => {
       const { caller, request } = context
-      const name = `${operation} ${named === undefined ? request.url : `${named.namespace} ${named.connectionId}`}`
+      // Without its query, which may be another one each time.
+      const name = `${operation} ${named === undefined ? pathOf(request.url) : `${named.namespace} ${named.connectionId}`}`
       const before = allowed.find(caller, name)
       if (before !== undefined && before.version === versionOf(before.connection.namespace)) {
         noteTold(context, before.connection.namespace)

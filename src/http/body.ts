@@ -59,7 +59,7 @@ export async function parseJson(
 ): Promise<JsonResult> {
   const owner = allowanceOf(request)
   const bounds = { depthMax, keysMax: rpcKeysMax, valuesMax, hashedTextsMin, numbers: 'exact', owner } as const
-  return owner.run(parsing(bytes, bounds))
+  return owner.parseBody(parsing(bytes, bounds))
 }
 
 /** The body of a request that needs none: no body and `null` are `{}`. Throws what `readJsonBody` throws. */

@@ -9,7 +9,7 @@ import { findingText, isAnchored } from '../schema/pattern-search.ts'
 import { costToCompile } from '../schema/patterns.ts'
 import type { Block, MetadataSet } from './block.ts'
 import { explainingRules } from './explain.ts'
-import { join, joiningSets } from './metadata.ts'
+import { join, joinCost, joiningSets } from './metadata.ts'
 
 export type Found = Pick<Finding, 'code' | 'place' | 'other' | 'words' | 'examples'>
 
@@ -139,45 +139,62 @@ function* disjointMetadata(blocks: readonly Block[]): Generator<number, Found[] 
     joined = yield* joiningSets(joined, values)
     if (joined === undefined) return undefined
     if (joined.length > 0) continue
-    const before = all.slice(0, index)
-    const other = before.find((one) => one.values.every((set) => values.every((mine) => join(set, mine) === undefined)))
+    let other: string | null = null
+    for (const before of all.slice(0, index))
+      if (other === null && (yield* areDisjoint(before.values, values))) other = before.place
     const words = 'requires another value of the same metadata than the constraints before it'
-    return [finding('contradiction', place, words, { other: other?.place ?? null })]
+    return [finding('contradiction', place, words, { other })]
   }
   return []
+}
+
+/** Whether no metadata has all pairs of a set of each side. */
+function* areDisjoint(sets: readonly MetadataSet[], others: readonly MetadataSet[]): Generator<number, boolean> {
+  for (const set of sets) {
+    yield joinCost * others.length
+    if (others.some((one) => join(one, set) !== undefined)) return false
+  }
+  return true
 }
 
 /** Fields that allow all that the same field of another block allows; of two that are equal, the later one. */
 function* impliedFields(blocks: readonly Block[]): Generator<number, Found[]> {
   const found: Found[] = []
   for (const field of valueFields) {
-    const wider = (own: readonly string[], other: readonly string[]) => {
+    const wider = function* (own: readonly string[], other: readonly string[]) {
+      yield compareCost * (own.length + other.length)
       const names = new Set(own)
       return other.every((one) => names.has(one))
     }
     found.push(...(yield* impliedIn(valuesIn(blocks, field), wider)))
   }
-  const widerSets = (own: readonly MetadataSet[], other: readonly MetadataSet[]) =>
-    other.every((set) =>
-      own.some((mine) => mine.every(([key, value]) => set.some(([k, v]) => k === key && v === value))),
-    )
+  const widerSets = function* (own: readonly MetadataSet[], other: readonly MetadataSet[]) {
+    for (const set of other) {
+      yield compareCost * own.length * set.length
+      if (!own.some((mine) => mine.every(([key, value]) => set.some(([k, v]) => k === key && v === value))))
+        return false
+    }
+    return true
+  }
   found.push(...(yield* impliedIn(valuesIn(blocks, 'metadata'), widerSets)))
-  found.push(...(yield* impliedIn(valuesIn(blocks, 'ttlSeconds'), (own, other) => own >= other)))
+  const longer = function* (own: number, other: number) {
+    yield compareCost
+    return own >= other
+  }
+  found.push(...(yield* impliedIn(valuesIn(blocks, 'ttlSeconds'), longer)))
   return found
 }
 
 function* impliedIn<V>(
   all: readonly { readonly block: number; readonly place: string; readonly values: V }[],
-  isWider: (own: V, other: V) => boolean,
+  isWider: (own: V, other: V) => Generator<number, boolean>,
 ): Generator<number, Found[]> {
   const found: Found[] = []
-  const sizeOf = (values: V) => (Array.isArray(values) ? values.length : 1)
   for (const own of all)
     for (const other of all) {
       if (own === other) continue
-      yield compareCost * sizeOf(own.values) * sizeOf(other.values)
-      if (!isWider(own.values, other.values)) continue
-      if (own.block < other.block && isWider(other.values, own.values)) continue
+      if (!(yield* isWider(own.values, other.values))) continue
+      if (own.block < other.block && (yield* isWider(other.values, own.values))) continue
       const words = `restricts nothing: ${other.place} allows no more`
       found.push(finding('dead-constraint', own.place, words, { other: other.place }))
       break

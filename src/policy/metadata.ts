@@ -30,7 +30,7 @@ export function filterAllows(facts: MetadataFacts, key: string, value: string): 
 /** Ours: sets of metadata of several constraints together. Past it: they are not known. */
 const joinedSetsMax = 1000
 /** Cost of joining two sets, in the unit of `sliceCost`. */
-const joinCost = 10
+export const joinCost = 10
 
 /** The pairs of both sets; undefined if they want two values of one key. */
 export function join(one: MetadataSet, other: MetadataSet): MetadataSet | undefined {

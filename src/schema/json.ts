@@ -15,7 +15,7 @@ import { TextHashes } from './text-hashes.ts'
  * nothing but values. Past it: as for `sliceCost`.
  */
 const jsonCharacterCost = 1.2
-/** Bytes that take microseconds: an owner that has to wait can still revoke a token. Past it: the body waits, too. */
+/** Bytes that take microseconds. Past it: they wait for a turn of their owner. */
 const parsedAtOnceMax = 1024
 /** Characters looked at in one step, which takes as long as that of `valuesPerStep`. Past it: the next step. */
 const charactersPerStep = 10_000

@@ -21,8 +21,8 @@ const levelsMax = 10_000
 const numberCharsMax = 10_000
 
 // Codes of characters: the text has one compared for each, and makes no text of it.
-const [quote, comma, minus, zero, nine] = [0x22, 0x2c, 0x2d, 0x30, 0x39] as const
-const [a, f, z] = [0x61, 0x66, 0x7a] as const
+const [quote, comma, minus, zero, nine, colon] = [0x22, 0x2c, 0x2d, 0x30, 0x39, 0x3a] as const
+const [a, f, t, z] = [0x61, 0x66, 0x74, 0x7a] as const
 const [openBracket, closeBracket, openBrace, closeBrace] = [0x5b, 0x5d, 0x7b, 0x7d] as const
 
 /** Keys and indexes from the whole text to a value. The same array is changed and given again. */
@@ -38,8 +38,9 @@ export type ReplaceValue = (path: JsonPath, raw: string) => string | undefined
 export type InsertMembers = (path: JsonPath) => string | undefined
 
 /**
- * The text with its replacements, as work in steps. Throws SyntaxError for a string without an end, and for a text that
- * is nested too deeply, has too long a number, or would become too long.
+ * The text with its replacements, as work in steps. Throws SyntaxError for a string without an end, for what only some
+ * parsers read between values (`NaN`, a comment), where another member could hide, and for a text that is nested too
+ * deeply, has too long a number, or would become too long.
  */
 export function* replacingValues(
   text: string,
@@ -58,7 +59,7 @@ export function* replacingValues(
   const write = (other: string, start: number, end: number) => {
     out += text.slice(kept, start) + other
     kept = end
-    looked += charactersPerReplacement
+    looked += charactersPerReplacement + other.length
     if (out.length > grownTimesMax * text.length + grownCharsMax) throw new SyntaxError('it repeats too much')
   }
   for (let i = 0; i < text.length; i += 1) {
@@ -70,6 +71,7 @@ export function* replacingValues(
     const c = text.charCodeAt(i)
     if (c === quote || c === minus || (c >= zero && c <= nine) || (c >= a && c <= z)) {
       const end = scalarEnd(text, i, c)
+      if (isKeyNext && c !== quote) throw new SyntaxError('a name is no string')
       if (isKeyNext) path[path.length - 1] = unescaped(text.slice(i + 1, end - 1))
       else if (areLists.length < droppedFrom) {
         const other = replace(path, text.slice(i, end))
@@ -103,14 +105,20 @@ export function* replacingValues(
     } else if (c === comma) {
       if (areLists.at(-1) === true) path[path.length - 1] = (path.at(-1) as number) + 1
       else isKeyNext = true
-    }
+    } else if (c !== colon && !isSpace(c)) throw new SyntaxError('it is not JSON')
   }
   return out + text.slice(kept)
 }
 
+const isSpace = (c: number) => c === 0x20 || c === 0x0a || c === 0x0d || c === 0x09
+
 /** The end of a text, a number, `true`, `false` or `null`. `first`: its first character. */
 function scalarEnd(text: string, start: number, first: number): number {
-  if (first !== quote && first >= a) return start + (first === f ? 5 : 4)
+  if (first !== quote && first >= a) {
+    const word = first === t ? 'true' : first === f ? 'false' : 'null'
+    if (!text.startsWith(word, start)) throw new SyntaxError('it is not JSON')
+    return start + word.length
+  }
   if (first !== quote) {
     const end = numberEnd(text, start, numberCharsMax + 1)
     if (end - start > numberCharsMax) throw new SyntaxError('a number is too long')

@@ -7,12 +7,13 @@ import { ownerOf, strangerAt, ticketHolder } from '../../src/fairness/owner.ts'
 import { Paces } from '../../src/fairness/pace.ts'
 import { ownerRequestsPerPassMax } from '../../src/fairness/passes.ts'
 import { Shares } from '../../src/fairness/shares.ts'
-import type { Work } from '../../src/fairness/turns.ts'
+import { Turns, type Work } from '../../src/fairness/turns.ts'
 import { bodyMemoryFactor, parsedResponseMemoryFactor, pendingBytesMax, sliceCost } from '../../src/limits.ts'
 import { type OperationId, operationEntries } from '../../src/operations.ts'
 import type { Upstream } from '../../src/upstream/upstream.ts'
 import { withAllowance } from '../support/allowance.ts'
-import { apiOf } from '../support/api.ts'
+import { apiOf, sampleApis } from '../support/api.ts'
+import { clockOf } from '../support/clock.ts'
 import { createTestPlatform, keyIdOf } from '../support/platform.ts'
 import { sampleKeys } from '../support/sample.ts'
 import { until } from '../support/until.ts'
@@ -454,4 +455,22 @@ test('an owner whose places for writes are taken holds up nobody else', async ()
   release.resolve()
   await Promise.all([waiting, ...held])
   expect(done).toContain('mallory')
+})
+
+test('all parts of a request have the same slices', () => {
+  const allowance = open(createFairness())
+  expect(allowance.slices()).toBe(allowance.slices())
+  expect(open(createFairness()).slices()).not.toBe(allowance.slices())
+})
+
+test('an owner whose time is used up can revoke a token at once, however long its text is', async () => {
+  const time = new Paces(clockOf(() => 0))
+  const fairness = { ...createFairness(), time, turns: new Turns(time) }
+  const platform = await createTestPlatform({ fairness })
+  const { ada: api } = sampleApis(platform.fetch)
+  const policy = [{ metadata: Array.from({ length: 200 }, (_, i) => ({ team: `team ${i}` })) }]
+  const { token } = (await api('POST /tokens', { policy })).body
+  expect(token.length).toBeGreaterThan(4100)
+  time.spend('ada', 1e6)
+  expect((await api('POST /tokens/revoke', { token })).status).toBe(200)
 })

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { ownerBurstMs, Paces } from '../../src/fairness/pace.ts'
+import { owedMsMax, ownerBurstMs, Paces } from '../../src/fairness/pace.ts'
 import { ownerTimeShare } from '../../src/limits.ts'
 import { clockOf } from '../support/clock.ts'
 import { until } from '../support/until.ts'
@@ -41,4 +41,13 @@ test('of many who wait together, each goes on when those before have paid', asyn
   await until(() => gone > 0)
   for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve))
   expect(gone).toBe(1)
+})
+
+test('an owner owes so much and no more, however much was done for it without waiting', () => {
+  let now = 0
+  const paces = new Paces(clockOf(() => now))
+  for (let i = 0; i < 1000; i += 1) paces.spend('mallory', 100)
+  expect(paces.wait('mallory')).toBeCloseTo(owedMsMax)
+  now += owedMsMax
+  expect(paces.wait('mallory')).toBeCloseTo(0)
 })

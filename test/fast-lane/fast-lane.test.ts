@@ -48,3 +48,24 @@ test('a connection that goes while it is read is answered once, and not remember
   goes = true
   expect([await status(), await status()]).toEqual([200, 404])
 })
+
+test('a connection is remembered whatever query its requests have', async () => {
+  const memory = openMemoryStore()
+  let reads = 0
+  const store: Store = {
+    ...memory,
+    getMany(keys) {
+      if (keys.some((key) => key.toString().startsWith('cada'))) reads += 1
+      return memory.getMany(keys)
+    },
+  }
+  const platform = await createTestPlatform({ store, fastLane: true })
+  const stored = { connection: connection('one'), privatePart: {} }
+  await memory.commit(connectionChange({ namespace: 'ada', connectionId: 'one' }, undefined, stored))
+  const ask = async (query: string) =>
+    (await platform.fetch(`/connect/ada/one${query}`, { headers: { authorization } })).status
+  expect(await ask('?a=1')).toBe(400)
+  const first = reads
+  expect([await ask('?a=2'), await ask('?a=3'), await ask('')]).toEqual([400, 400, 200])
+  expect([first > 0, reads]).toEqual([true, first])
+})

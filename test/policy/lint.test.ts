@@ -1,6 +1,7 @@
 /** What `lintingPolicy` says of policies, and that it is true. */
 
 import { describe, expect, test } from 'bun:test'
+import { sliceCost } from '../../src/limits.ts'
 import type { Constraint } from '../../src/model/constraint.ts'
 import { readPolicy } from '../../src/policy/block.ts'
 import { lintingPolicy } from '../../src/policy/lint.ts'
@@ -14,6 +15,23 @@ function lint(policy: Constraint[]): string[] {
   expect(isComplete).toBe(true)
   return found.map(({ code, place, other }) => [code, place, ...(other === null ? [] : [other])].join(' ')).sort()
 }
+
+test('metadata of many sets is compared in steps', () => {
+  const sets = (count: number, of: (index: number) => object) => ({
+    metadata: Array.from({ length: count }, (_, i) => of(i)),
+  })
+  for (const other of [
+    (i: number) => ({ a: String(i) }),
+    (i: number) => ({ a: `${i}-` }),
+    (i: number) => ({ b: String(i) }),
+  ]) {
+    const read = readPolicy([sets(1000, (i) => ({ a: String(i) })), sets(1000, other)] as Constraint[])
+    if ('problem' in read) throw new Error(read.problem.message)
+    let most = 0
+    for (const cost of lintingPolicy(read.blocks)) most = Math.max(most, cost)
+    expect(most).toBeLessThan(sliceCost)
+  }
+})
 
 const name = (pattern: string) => ({ rpcReqMatch: { 'params.name': pattern } })
 

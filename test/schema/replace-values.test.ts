@@ -108,3 +108,17 @@ test('a text that is nested too deeply, or has too long a number, is an error', 
   expect(number(10_000)()).toHaveLength(10_002)
   expect(number(10_001)).toThrow('a number is too long')
 })
+
+test('what only some parsers read between values is an error: another member could hide in it', () => {
+  for (const odd of ['NaN', 'nan', '-Infinity', 'Infinity', '/* */ 1', "'a'", 'nul', 'truey', '1 // no', '\u00a01'])
+    for (const text of [`{"a":${odd},"id":1}`, `[${odd}]`])
+      expect(() => drained(replacingValues(text, () => undefined))).toThrow(SyntaxError)
+  for (const text of ['{id:1}', '{1:1}', '{true:1}', '{"a":1;"b":2}'])
+    expect(() => drained(replacingValues(text, () => undefined))).toThrow(SyntaxError)
+})
+
+test('a replacement takes as long as it is', () => {
+  const list = `[${Array.from({ length: 20 }, () => `"${'x'.repeat(2000)}"`).join()}]`
+  const all = (length: number) => [...replacingValues(list, (_, raw) => (raw === '' ? undefined : 'x'.repeat(length)))]
+  expect(all(6000).length).toBeGreaterThan(all(10).length + 5)
+})

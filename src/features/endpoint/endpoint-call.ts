@@ -9,6 +9,7 @@ import { allowanceOf } from '../../fairness/allowance.ts'
 import { rpcErrorText } from '../../http/error-response.ts'
 import { noStoreJson } from '../../http/respond.ts'
 import { headerText, statelessHeaders, statelessMeta } from '../../model/mcp.ts'
+import { foldCase } from '../../policy/rpc-match.ts'
 import { type InsertMembers, type JsonPath, type ReplaceValue, replacingValues } from '../../schema/replace-values.ts'
 import { isObject } from '../../schema/schema-keywords.ts'
 import { textOf } from '../../storage/bytes.ts'
@@ -248,10 +249,12 @@ function* rewriting(
     if (path.length === 1 && path[0] === 'id') {
       // A mock asks for nothing, and answers the client's own id.
       if (raw === 'null' || raw === rawId || isMocked) return JSON.stringify(message.id)
+      if (raw.length > askedIdCharsMax) throw new SyntaxError(`An id must have at most ${askedIdCharsMax} characters`)
       const { sessionId } = progress
       return JSON.stringify(underWay.ask(owner, { ref, server: server(), rawId: raw, sessionId }))
     }
-    if (path[0] !== 'result' || !raw.startsWith('"') || !isResourceUri(path, 1)) return undefined
+    if (path[0] !== 'result' || !raw.startsWith('"') || raw.length > resultUriCharsMax) return undefined
+    if (!isResourceUri(path, 1)) return undefined
     return JSON.stringify(listedUri(connectionId, JSON.parse(raw) as string))
   }
   const isTranslated = era === 'handshake' && message.era === 'stateless'
@@ -264,13 +267,19 @@ const listChanges: ReadonlySet<string> = new Set(
   changedKinds.map((kind) => JSON.stringify(`notifications/${kind}/list_changed`)),
 )
 
-/** Some clients take `ID` for `id`: then a server could answer the call of another one. */
+/** Some clients take `ID` for `id`, or `ſ` for `s`: then a server could answer the call of another one. */
 function isOtherSpelling(name: string): boolean {
-  return name.length <= longestTelling && !telling.has(name) && telling.has(name.toLowerCase())
+  return name.length <= longestTelling && !telling.has(name) && telling.has(foldCase(name))
 }
 
 const telling = new Set(['id', 'method', 'result', 'error'])
-const longestTelling = 'method'.length
+/** Each letter may have two UTF-16 code units. */
+const longestTelling = 2 * 'method'.length
+
+/** Ours: characters of the JSON of a server's id, which clients reply to: the sealed id must fit into a reply's. Past it: the answer is an error. */
+const askedIdCharsMax = 600
+/** Ours: characters of the JSON of a URI in a result. Past it: it is left as the server gave it, and cannot be read here. */
+const resultUriCharsMax = 10_000
 
 /** The members that a result has in revision 2026-07-28 and lacked before. */
 function modernMembers({ method }: Message): string {

@@ -31,17 +31,19 @@ export async function connectionIds(
   { from, most }: { readonly from: string; readonly most: number },
 ): Promise<string[]> {
   const scope = { namespace, filters: [], blocks: caller.blocks }
+  const slices = allowanceOf(request).slices()
+  while (slices.isOver) await slices.next()
   if (!isNarrowed(scope)) {
     const prefix = prefixOf('connection', namespace)
     const range = { ...prefixRange(prefix), gte: Buffer.concat([prefix, Buffer.from(from)]) }
     const { keys } = await store.keys({ ...range, limit: most })
     return keys.map((key) => idOfKey(prefix, key))
   }
-  const work: PlanWork = { examined: 0, slices: allowanceOf(request).slices() }
+  const work: PlanWork = { examined: 0, slices }
   const plan = planOf(store, scope, work)
   const ids: string[] = []
   for (let at = from; ids.length < most; ) {
-    if (work.slices.isOver) await work.slices.next()
+    while (slices.isOver) await slices.next()
     const step = await plan(at)
     if (step === undefined) break
     if (step.found) ids.push(step.at)

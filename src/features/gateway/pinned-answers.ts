@@ -8,6 +8,7 @@ import { PlatformError } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { parsedResponseCharsMax } from '../../limits.ts'
 import type { PinsSetting } from '../../model/pins.ts'
+import { foldCase } from '../../policy/rpc-match.ts'
 import { cutText } from '../../schema/cut-text.ts'
 import { parsingText } from '../../schema/json.ts'
 import { replacingValues } from '../../schema/replace-values.ts'
@@ -136,7 +137,8 @@ export async function requirePlain({ context }: AuthorizedCall, data: string, ra
 
 /** Names that readers may take for one another: some ignore case, or take the first of two. */
 const telling = new Set(['jsonrpc', 'id', 'method', 'params', 'result', 'error', 'tools', 'nextcursor', 'instructions'])
-const longestTelling = Math.max(...[...telling].map((name) => name.length))
+/** No longer name is taken for one of them: a letter has two UTF-16 code units at most. */
+const longestTelling = 2 * Math.max(...[...telling].map((name) => name.length))
 
 function* readingMembers(data: string, rawId: string | undefined): Generator<number, void> {
   const refuse = (why: string): never => {
@@ -154,9 +156,11 @@ function* readingMembers(data: string, rawId: string | undefined): Generator<num
     const isTop = path.length === 1
     const isOfResult = path.length === 2 && first === 'result' && typeof name === 'string'
     const member = String(isTop ? first : name)
-    if (!(isTop || isOfResult) || member.length > longestTelling || !telling.has(member.toLowerCase())) return undefined
-    const known = `${path.length} ${member.toLowerCase()}`
-    if (seen.has(known) || (member !== member.toLowerCase() && member !== 'nextCursor'))
+    if (!(isTop || isOfResult) || member.length > longestTelling) return undefined
+    const folded = foldCase(member)
+    if (!telling.has(folded)) return undefined
+    const known = `${path.length} ${folded}`
+    if (seen.has(known) || (member !== folded && member !== 'nextCursor'))
       refuse('has a JSON field twice, or with other capital letters')
     seen.add(known)
     if (!isTop) return undefined

@@ -478,6 +478,7 @@ for (const [what, method, padded] of [
 for (const [what, text] of [
   ['a name twice', '{"jsonrpc":"2.0","id":ID,"result":{"tools":[],"tools":[{"name":"search","description":"Evil"}]}}'],
   ['other letters', '{"jsonrpc":"2.0","id":ID,"result":{"Tools":[{"name":"search","description":"Evil"}]}}'],
+  ['a long s', '{"jsonrpc":"2.0","id":ID,"result":{"tool\u017f":[{"name":"search","description":"Evil"}]}}'],
   [
     'a description twice',
     '{"jsonrpc":"2.0","id":ID,"result":{"tools":[{"name":"search","description":"Evil","description":"Good"}]}}',
@@ -897,6 +898,14 @@ const odd: readonly [what: string, method: string, answer: string][] = [
   ['tools in both cases', 'tools/list', `${start}"result":{"tools":[],"Tools":[${evil}]}}`],
   ['two lists', 'tools/list', `${start}"result":{"tools":[${evil}],"tools":[]}}`],
   ['an escaped name', 'tools/list', `${start}"result":{"tools":[${evil}],"\\u0074ools":[]}}`],
+  ['a long s', 'tools/list', `${start}"result":{"tools":[]},"re\u017fult":{"tools":[${evil}]}}`],
+  ['tools with a long s', 'tools/list', `${start}"result":{"tools":[],"tool\u017f":[${evil}]}}`],
+  ['instructions with a long s', 'initialize', `${start}"result":{${greeted},"in\u017ftructions":"EVIL"}}`],
+  [
+    'an answer behind what is no JSON',
+    'tools/call',
+    `{"jsonrpc":"2.0","a":NaN,"id":6,"b":NaN,"result":{"tools":[${evil}]}}`,
+  ],
   ['a list of messages', 'tools/list', `[${start}"result":{"tools":[${evil}]}}]`],
   ['instructions in other case', 'initialize', `${start}"result":{${greeted},"Instructions":"EVIL"}}`],
   ['instructions twice', 'initialize', `${start}"result":{${greeted},"instructions":"EVIL","instructions":"Fine"}}`],
