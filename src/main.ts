@@ -1,6 +1,7 @@
 /** The entry point of the command line. Exit codes: 0 success, 1 the command failed, 2 wrong usage. */
 
 import { type Command, CommanderError } from 'commander'
+import { commandsNamed } from './cli/options.ts'
 import { createProgram } from './cli/program.ts'
 import { StandardOutput } from './cli/terminal.ts'
 import { CommandError } from './errors.ts'
@@ -45,27 +46,21 @@ async function main(argv: readonly string[]): Promise<number> {
 
 /** The command that `argv` ends at, if it is one that only has others: its help says which. */
 function groupOf(argv: readonly string[], postern: Command): Command | undefined {
-  let group: Command | undefined = postern
-  for (const word of argv) group = group?.commands.find((one) => one.name() === word)
-  return group !== undefined && group.commands.length > 0 ? group : undefined
+  const path = commandsNamed(argv, postern)
+  const last = path.at(-1) ?? postern
+  return path.length === argv.length && last.commands.length > 0 ? last : undefined
 }
 
 /** Throws CommandError for a flag of a command that was given before it, and says where it belongs. */
-function requireCommandFirst(argv: readonly string[], { commands, options }: Command): void {
+function requireCommandFirst(argv: readonly string[], postern: Command): void {
+  const { commands, options } = postern
   const [flag = ''] = argv
   const name = flag.replace(/=.*/, '')
   if (!flag.startsWith('-') || flag === '-h' || flag === '--help') return
   if (options.some(({ short, long }) => short === name || long === name)) return
   const command = argv.find((word) => commands.some((one) => one.name() === word))
   if (command === undefined) return
-  const names: string[] = []
-  let among = commands
-  for (const word of argv.slice(argv.indexOf(command))) {
-    const found = among.find((one) => one.name() === word)
-    if (found === undefined) break
-    names.push(word)
-    among = found.commands
-  }
+  const names = commandsNamed(argv.slice(argv.indexOf(command)), postern).map((one) => one.name())
   throw new CommandError(`flags come after the command: \`postern ${names.join(' ')} ${flag} …\``, 2)
 }
 

@@ -40,11 +40,15 @@ export async function exportCommand(file: string | undefined, place: Place, term
   const draft = `${file}.part`
   const output = file === undefined ? 1 : openSync(draft, 'wx', 0o600)
   const progress = commandProgress(terminal)
-  const writer = lineWriter(output, (lines) => progress.step('exporting', lines))
+  let lines = 0
+  const write = (some: readonly string[]) => {
+    writeWhole(output, Buffer.from(`${some.join('\n')}\n`))
+    lines += some.length
+    progress.step('exporting', lines)
+  }
   let gone: string[] = []
   try {
-    gone = await exportLines(scan, secretName(secrets.apiKeyPepper), writer.write)
-    writer.flush()
+    gone = await exportLines(scan, secretName(secrets.apiKeyPepper), write)
     if (file !== undefined) {
       closeSync(output)
       renameSync(draft, file)
@@ -60,7 +64,7 @@ export async function exportCommand(file: string | undefined, place: Place, term
   }
   progress.end()
   // Two lines are not records: the head and the end.
-  const records = writer.lines() - 2
+  const records = lines - 2
   await auditCommand(data, 'data.exported', { records })
   if (gone.length > 0) {
     terminal.stderr(
@@ -69,28 +73,6 @@ export async function exportCommand(file: string | undefined, place: Place, term
     )
   }
   if (file !== undefined) terminal.stdout(`wrote ${countText(records, 'record')} to ${file}\n`)
-}
-
-/** Writes lines a thousand at once: a write for each would be a system call for each record. */
-function lineWriter(output: number, onWritten: (lines: number) => void) {
-  let lines = 0
-  let waiting: string[] = []
-  const flush = () => {
-    const bytes = Buffer.from(waiting.join(''))
-    waiting = []
-    writeWhole(output, bytes)
-  }
-  return {
-    lines: () => lines,
-    flush,
-    write(line: string) {
-      waiting.push(`${line}\n`)
-      lines += 1
-      if (waiting.length < 1000) return
-      flush()
-      onWritten(lines)
-    },
-  }
 }
 
 /**

@@ -10,6 +10,7 @@ import { ServersImported } from '../model/server-json.ts'
 import { oneLine } from '../ops/escape-control.ts'
 import { problemText, validatorOf } from '../schema/check.ts'
 import { readJsonBytes } from '../schema/json.ts'
+import { piecesOf } from '../storage/pieces.ts'
 import { auditCommand } from './audit.ts'
 import type { CommandContext } from './client/context.ts'
 import { countText } from './count-text.ts'
@@ -23,7 +24,7 @@ export interface ImportServersFlags {
   readonly owner?: string
 }
 
-/** Ours: bytes of servers that a command imports with one request; postern accepts a little more. Past it: the command sends several requests. */
+/** Ours: bytes of servers that a command imports with one request, with the last one perhaps more; postern accepts a megabyte. Past it: the command sends several requests. */
 const batchBytes = 900_000
 
 const ownerShape = validatorOf(UserId)
@@ -55,7 +56,8 @@ export async function importOverHttp(context: CommandContext<ImportServersFlags>
   const { namespace, owner } = flags
   const imported: Imported = { servers: [], namespaces: [], leftOut: [] }
   const documents = await withInputFile(file, 'servers', readDocuments)
-  for (const servers of batchesOf(serversIn(documents))) {
+  const bytesOf = (server: unknown) => Buffer.byteLength(JSON.stringify(server))
+  for (const servers of piecesOf(serversIn(documents), { most: importedServersMax, bytes: batchBytes, bytesOf })) {
     const body = { servers, namespace, owner }
     const part = await request('POST', '/servers/.import', { body, reads: ServersImported })
     for (const name of ['servers', 'namespaces', 'leftOut'] as const) imported[name].push(...part[name])
@@ -67,23 +69,6 @@ function requireFlags({ namespace, owner }: ImportServersFlags): void {
   if (namespace !== undefined && !isSlug(namespace))
     throw new CommandError(`--namespace ${namespace}: must be 1 to 64 letters, digits, ".", "_" or "-"`, 2)
   if (owner !== undefined) requireShape('--owner', ownerShape, owner)
-}
-
-/** Versions of one server stay together where the file has them one after another, as registries do. */
-function* batchesOf(servers: readonly unknown[]): Generator<unknown[]> {
-  let batch: unknown[] = []
-  let bytes = 0
-  for (const server of servers) {
-    const size = Buffer.byteLength(JSON.stringify(server))
-    if ((bytes + size > batchBytes && batch.length > 0) || batch.length === importedServersMax) {
-      yield batch
-      batch = []
-      bytes = 0
-    }
-    batch.push(server)
-    bytes += size
-  }
-  if (batch.length > 0) yield batch
 }
 
 function report(imported: Imported, owner: string, { stdout, stderr }: Pick<Terminal, 'stdout' | 'stderr'>): void {

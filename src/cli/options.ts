@@ -64,11 +64,17 @@ export function onNamedData(parent: Command, name: string, description: string):
   })
 }
 
-/** Collects the values of a repeatable flag. */
+/** The commands that words name, each below the one before, as far as there are such. */
+export function commandsNamed([word, ...rest]: readonly string[], { commands }: Command): Command[] {
+  const named = commands.find((one) => one.name() === word)
+  return named === undefined ? [] : [named, ...commandsNamed(rest, named)]
+}
+
 /** The id of a key as an argument. Throws CommandError for the key itself, which must be neither sent nor shown. */
 export function keyId(value: string): string {
   if (value.startsWith('pst_')) throw new CommandError('that is a key: name its id, which `postern keys list` shows', 2)
   return value
 }
 
+/** Collects the values of a repeatable flag. */
 export const collect = (value: string, previous: readonly string[] = []) => [...previous, value]

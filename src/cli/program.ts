@@ -25,7 +25,7 @@ import { addViewCommands } from './client/view-commands.ts'
 import { readServeConfig, type ServeFlags, unknownSettings, withServeOptions } from './config.ts'
 import { addCallCommands, addDataCommands, addServerCommands, addStoreCommands } from './data-commands.ts'
 import { addExplainCommand } from './explain-options.ts'
-import { type Context, dataOption, group, keyId, onData, onNamedData } from './options.ts'
+import { type Context, commandsNamed, dataOption, group, keyId, onData, onNamedData } from './options.ts'
 
 /** All commands. Parsing never exits; it throws CommanderError for wrong usage and after help, and CommandError. */
 export function createProgram(context: Context): Command {
@@ -308,14 +308,11 @@ function addHelpCommands(postern: Command, { terminal }: Context): void {
     .argument('[command...]', 'the command, like: keys create')
     .description('print the help of a command')
     .action((names: string[]) => {
-      let command = postern
-      for (const name of names) {
-        const next = command.commands.find((one) => one.name() === name)
-        if (next === undefined)
-          throw new CommandError(`unknown command '${names.join(' ')}'; run \`postern --help\` for usage`, 2)
-        command = next
-      }
-      command.outputHelp()
+      const path = commandsNamed(names, postern)
+      if (path.length < names.length)
+        throw new CommandError(`unknown command '${names.join(' ')}'; run \`postern --help\` for usage`, 2)
+      const last = path.at(-1) ?? postern
+      last.outputHelp()
     })
 }
 

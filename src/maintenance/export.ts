@@ -8,24 +8,25 @@ import { parseKey } from '../storage/record-kinds.ts'
 import type { Entry } from '../storage/store.ts'
 
 /**
- * Passes each line (without a newline) to `give`. Resolves with the namespaces that have connections but do not exist;
+ * Passes the lines, without newlines, to `give`, those of one read at once. Resolves with the namespaces that have connections but do not exist;
  * an import requires them. Throws StoreError `damaged` at the first damaged record.
  */
-export async function exportLines(scan: Scan, secret: string, give: (line: string) => void): Promise<string[]> {
+export async function exportLines(
+  scan: Scan,
+  secret: string,
+  give: (lines: readonly string[]) => void,
+): Promise<string[]> {
   const known = newKnown()
   let records = 0
   // Control characters occur only inside JSON strings, where their escapes are valid JSON.
-  const write = (line: string) => give(escapeControlCharacters(line))
-  write(JSON.stringify({ postern: 'export', version: 1, secret }))
+  const write = (lines: readonly string[]) => give(lines.map(escapeControlCharacters))
+  write([JSON.stringify({ postern: 'export', version: 1, secret })])
   await scan((scanned) => {
-    for (const entry of intact(scanned)) {
-      const line = lineOf(entry, known)
-      if (line === undefined) continue
-      write(line)
-      records += 1
-    }
+    const lines = intact(scanned).flatMap((entry) => lineOf(entry, known) ?? [])
+    records += lines.length
+    if (lines.length > 0) write(lines)
   })
-  write(JSON.stringify({ postern: 'end', records }))
+  write([JSON.stringify({ postern: 'end', records })])
   return [...known.named].filter((namespace) => !known.there.has(namespace))
 }
 

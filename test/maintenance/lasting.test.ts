@@ -40,7 +40,7 @@ async function move(store: Store, other: Store): Promise<number> {
     await exportLines(
       async (take) => take(entries),
       'mine',
-      (line) => lines.push(line),
+      (some) => lines.push(...some),
     ),
   ).toEqual([])
   writeFileSync(file, `${lines.join('\n')}\n`)

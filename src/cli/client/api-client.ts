@@ -120,7 +120,6 @@ export function openClient(
     if (elsewhere !== null)
       throw new CommandError(`${url} redirects to ${oneLine(elsewhere)}: name that address with --url if you trust it`)
     const answer = await readAnswer(response, url)
-    if (ok && answer === undefined) throw notOfPostern()
     if (ok && validatorOf(opened(reads ?? Type.Object({}))).isValid(answer)) return answer
     if (ok) throw notOfPostern()
     // Some operations have the message alone, as `error`.

@@ -1,27 +1,15 @@
 /** Defaults for the fields that a fixture may leave out, as the contract defines them (11.1). */
 
 import type { Connection } from '../../model/connection.ts'
-import type { ServerDetail } from '../../model/server.ts'
+import { fieldsOf, ServerDetail } from '../../model/server.ts'
 import type { FixtureConnection, FixtureFile } from './fixture-schema.ts'
+
+const absent = { iconUrl: null, deploymentUrl: null, security: null, resources: null, prompts: null }
 
 /** The full server record. The order of fields is the order in responses. */
 export function completeServer(server: NonNullable<FixtureFile['servers']>[number]): ServerDetail {
-  const { qualifiedName, displayName, description, remote, connections } = server
-  return {
-    qualifiedName,
-    displayName,
-    description,
-    iconUrl: server.iconUrl ?? null,
-    remote,
-    deploymentUrl: server.deploymentUrl ?? null,
-    connections,
-    security: server.security ?? null,
-    tools:
-      server.tools?.map(({ description: text = null, name, ...rest }) => ({ name, description: text, ...rest })) ??
-      null,
-    resources: server.resources ?? null,
-    prompts: server.prompts ?? null,
-  }
+  const tools = server.tools?.map(({ description = null, name, ...rest }) => ({ name, description, ...rest })) ?? null
+  return fieldsOf(ServerDetail, { ...absent, ...server, tools })
 }
 
 /** The problem with `mcpUrl`, given the transport, or undefined. The schema cannot express this. */

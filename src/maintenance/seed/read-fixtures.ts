@@ -102,12 +102,6 @@ export async function readFixtures(
   return reader.end()
 }
 
-/**
- * The place of something, such as `servers[2].url`. A function, because it is needed only for a problem and a large set
- * has a million places.
- */
-type Path = () => string
-
 /** The state of reading one set of files. */
 class FixtureReader {
   readonly #problems: FixtureProblem[] = []
@@ -126,8 +120,9 @@ class FixtureReader {
   readonly #keyTexts = new Set<string>()
   readonly #serverNames = new Set<string>()
   readonly #toolNames = new Set<string>()
-  /** The current file. */
+  /** The current file, and the place in it of the entry that is being read, such as `servers[2]`. */
   #file = ''
+  #place = ''
   #document: unknown
   /** How many more of its problems with schemas are reported. */
   #left = 0
@@ -139,24 +134,25 @@ class FixtureReader {
 
   read({ file, read }: SourceFile): void {
     this.#file = file
+    this.#place = ''
     this.#left = problemsPerFileMax
     // Ambiguous JSON is refused, too: keys that are there twice, and numbers that would lose digits.
     const parsed = readJsonBytes(read(), { depthMax: fixtureDepthMax, numbers: 'exact' })
     this.#document = 'problem' in parsed ? undefined : parsed.value
     if ('problem' in parsed) this.#report(parsed.problem.place, parsed.problem.message)
-    else if (!fileShape.isValid(parsed.value)) this.#reportAll('', fileShape.problems(parsed.value))
+    else if (!fileShape.isValid(parsed.value)) this.#reportAll(fileShape.problems(parsed.value))
     if (typeof this.#document !== 'object' || this.#document === null || Array.isArray(this.#document)) {
       this.#unreadable.add(file)
       return
     }
     const { organizations, namespaces, views, apiKeys, servers, mocks } = this.#fixtures
-    this.#each('organizations', organizations, (i, organization) => this.#readOrganization(i, organization))
-    this.#each('namespaces', namespaces, (i, namespace) => this.#readNamespace(i, namespace))
-    this.#each('views', views, (i, view) => this.#readView(i, view))
-    this.#each('apiKeys', apiKeys, (i, apiKey) => this.#readApiKey(i, apiKey))
-    this.#each('servers', servers, (i, server) => this.#readServer(i, server))
-    this.#each('connections', [], (i, connection) => this.#addConnection(i, connection))
-    this.#each('mocks', mocks, (i, mock) => this.#readMock(i, mock))
+    this.#each('organizations', organizations, (organization) => this.#readOrganization(organization))
+    this.#each('namespaces', namespaces, (namespace) => this.#readNamespace(namespace))
+    this.#each('views', views, (view) => this.#readView(view))
+    this.#each('apiKeys', apiKeys, (apiKey) => this.#readApiKey(apiKey))
+    this.#each('servers', servers, (server) => this.#readServer(server))
+    this.#each('connections', [], (connection) => this.#addConnection(connection))
+    this.#each('mocks', mocks, (mock) => this.#readMock(mock))
   }
 
   /**
@@ -166,30 +162,28 @@ class FixtureReader {
   #each<K extends keyof typeof entryShapes, T extends object>(
     kind: K,
     all: T[],
-    read: (index: number, entry: EntryOf<K>) => T | undefined,
+    read: (entry: EntryOf<K>) => T | undefined,
   ): void {
     const shape: Validator<unknown> = entryShapes[kind]
     const entries = (this.#document as Readonly<Record<string, unknown>>)[kind]
     for (const [index, entry] of (Array.isArray(entries) ? (entries as unknown[]) : []).entries()) {
-      const place = `${kind}[${index}]`
+      this.#place = `${kind}[${index}]`
       if (shape.isValid(entry)) {
-        const kept = read(index, entry as EntryOf<K>)
+        const kept = read(entry as EntryOf<K>)
         if (kept === undefined) continue
         all.push(kept)
-        this.#fixtures.places.set(kept, `${this.#file}: ${place}`)
+        this.#fixtures.places.set(kept, `${this.#file}: ${this.#place}`)
         continue
       }
-      if (this.#left > 0) this.#reportAll(place, shape.problems(entry, this.#left))
-      if (typeof entry === 'object' && entry !== null)
-        this.#registerInvalid(kind, entry as Record<string, unknown>, index)
+      if (this.#left > 0) this.#reportAll(shape.problems(entry, this.#left))
+      if (typeof entry === 'object' && entry !== null) this.#registerInvalid(kind, entry as Record<string, unknown>)
     }
   }
 
-  /** `at`: the place of the value that was checked. */
-  #reportAll(at: string, problems: readonly Problem[]): void {
+  #reportAll(problems: readonly Problem[]): void {
     this.#left -= problems.length
     for (const { place, message } of problems)
-      this.#report(at === '' || place === '' || place.startsWith('[') ? at + place : `${at}.${place}`, message)
+      this.#report(this.#place === '' || place === '' || place.startsWith('[') ? place : `.${place}`, message)
   }
 
   end(): { fixtures: Fixtures; problems: FixtureProblem[] } {
@@ -201,81 +195,79 @@ class FixtureReader {
     return { fixtures: this.#fixtures, problems }
   }
 
-  #readOrganization(i: number, organization: Of<'organizations'>): Of<'organizations'> {
-    this.#declareUnique(this.#organizationIds, organization.organizationId, () => `organizations[${i}].organizationId`)
+  #readOrganization(organization: Of<'organizations'>): Of<'organizations'> {
+    this.#declareUnique(this.#organizationIds, organization.organizationId, '.organizationId')
     const members = new Set<string>()
     for (const [j, { userId }] of organization.members.entries()) {
-      this.#declareUnique(members, userId, () => `organizations[${i}].members[${j}].userId`)
+      this.#declareUnique(members, userId, `.members[${j}].userId`)
     }
     return organization
   }
 
-  #readNamespace(i: number, namespace: Static<typeof OwnedNamespace>): Namespace | undefined {
-    this.#declareUnique(this.#namespaceNames, namespace.namespace, () => `namespaces[${i}].namespace`)
+  #readNamespace(namespace: Static<typeof OwnedNamespace>): Namespace | undefined {
+    this.#declareUnique(this.#namespaceNames, namespace.namespace, '.namespace')
     const { organizationId, userId } = namespace
     if ((organizationId === undefined) === (userId === undefined)) {
       const which =
         userId === undefined ? 'has no organizationId and no userId' : 'has both an organizationId and a userId'
-      this.#report(`namespaces[${i}]`, `${which}: a namespace belongs to an organization or to a user`)
+      this.#report('', `${which}: a namespace belongs to an organization or to a user`)
       return undefined
     }
     if (organizationId !== undefined) {
-      const path = () => `namespaces[${i}].organizationId`
-      this.#requireReference('organization', this.#organizationIds, organizationId, path)
+      this.#requireReference('organization', this.#organizationIds, organizationId, '.organizationId')
     }
     return namespace as Namespace
   }
 
-  #readView(i: number, view: Of<'views'>): Of<'views'> {
+  #readView(view: Of<'views'>): Of<'views'> {
     const { namespace, name, policy } = view
-    this.#declareUnique(this.#viewNames, `${namespace}/${name}`, () => `views[${i}].name`)
-    this.#requireReference('namespace', this.#namespaceNames, namespace, () => `views[${i}].namespace`)
+    this.#declareUnique(this.#viewNames, `${namespace}/${name}`, '.name')
+    this.#requireReference('namespace', this.#namespaceNames, namespace, '.namespace')
     const problem = drained(viewPolicyProblem(policy))
-    if (problem !== undefined) this.#report(`views[${i}].${problem.place}`, problem.message)
+    if (problem !== undefined) this.#report(`.${problem.place}`, problem.message)
     return view
   }
 
-  #readApiKey(i: number, apiKey: Of<'apiKeys'>): Of<'apiKeys'> {
+  #readApiKey(apiKey: Of<'apiKeys'>): Of<'apiKeys'> {
     const message = chosenKeyProblem(apiKey.key)
-    if (message !== undefined) this.#report(`apiKeys[${i}].key`, message)
-    if (this.#keyTexts.has(apiKey.key)) this.#report(`apiKeys[${i}].key`, 'is given twice')
+    if (message !== undefined) this.#report('.key', message)
+    if (this.#keyTexts.has(apiKey.key)) this.#report('.key', 'is given twice')
     this.#keyTexts.add(apiKey.key)
     return apiKey
   }
 
-  #readServer(i: number, server: Of<'servers'>): ServerDetail {
+  #readServer(server: Of<'servers'>): ServerDetail {
     const { qualifiedName } = server
-    const path = () => `servers[${i}].qualifiedName`
-    this.#declareUnique(this.#serverNames, qualifiedName, path)
-    this.#requireReference('namespace', this.#namespaceNames, namespaceOf(qualifiedName), path)
+    this.#declareUnique(this.#serverNames, qualifiedName, '.qualifiedName')
+    this.#requireReference('namespace', this.#namespaceNames, namespaceOf(qualifiedName), '.qualifiedName')
     const detail = completeServer(server)
     const size = Buffer.byteLength(JSON.stringify(detail))
-    if (size > serverBytesMax) this.#report(`servers[${i}]`, `has ${size} bytes; at most ${serverBytesMax} are kept`)
+    if (size > serverBytesMax) this.#report('', `has ${size} bytes; at most ${serverBytesMax} are kept`)
     const tools = new Set<string>()
     for (const [j, { name }] of (detail.tools ?? []).entries()) {
-      this.#declareUnique(tools, name, () => `servers[${i}].tools[${j}].name`)
+      this.#declareUnique(tools, name, `.tools[${j}].name`)
       this.#toolNames.add(`${detail.qualifiedName}\0${name}`)
     }
     return detail
   }
 
-  #addConnection(i: number, connection: Of<'connections'>): undefined {
+  #addConnection(connection: Of<'connections'>): undefined {
     const { namespace, connectionId, server } = connection
     const { connections, connectionIds, examples } = this.#fixtures
     const ids = connectionIds.getOrInsertComputed(namespace, () => new Set())
-    this.#declareUnique(ids, connectionId, () => `connections[${i}].connectionId`)
-    this.#requireReference('namespace', this.#namespaceNames, namespace, () => `connections[${i}].namespace`)
+    this.#declareUnique(ids, connectionId, '.connectionId')
+    this.#requireReference('namespace', this.#namespaceNames, namespace, '.namespace')
     if (server !== undefined) {
-      this.#requireReference('server', this.#serverNames, server, () => `connections[${i}].server`)
+      this.#requireReference('server', this.#serverNames, server, '.server')
     }
     const message = connectionProblem(connection)
-    if (message !== undefined) this.#report(`connections[${i}].mcpUrl`, message)
+    if (message !== undefined) this.#report('.mcpUrl', message)
     if (connection.mock?.enabled === true && server === undefined) {
-      this.#report(`connections[${i}].mock`, 'needs a server: the registered one that it answers for')
+      this.#report('.mock', 'needs a server: the registered one that it answers for')
     }
     const size = connectionBytes(completeConnection(connection, '')).length
     if (size > connectionBytesMax) {
-      this.#report(`connections[${i}]`, `has ${size} bytes; at most ${connectionBytesMax} are kept`)
+      this.#report('', `has ${size} bytes; at most ${connectionBytesMax} are kept`)
     }
     connections.add(keyOf('connection', namespace, connectionId), Buffer.from(JSON.stringify(connection)))
     examples.first ??= { namespace, connectionId }
@@ -283,24 +275,24 @@ class FixtureReader {
     if (connections.length % progressEvery === 0) this.#onProgress(connections.length)
   }
 
-  #readMock(i: number, mock: Of<'mocks'>): Of<'mocks'> {
-    this.#requireReference('server', this.#serverNames, mock.server, () => `mocks[${i}].server`)
+  #readMock(mock: Of<'mocks'>): Of<'mocks'> {
+    this.#requireReference('server', this.#serverNames, mock.server, '.server')
     if ((mock.result === undefined) === (mock.error === undefined)) {
-      this.#report(`mocks[${i}]`, 'must have a result or an error, and not both')
+      this.#report('', 'must have a result or an error, and not both')
     }
-    this.#requireReference('tool', this.#toolNames, `${mock.server}\0${mock.tool}`, () => `mocks[${i}].tool`)
+    this.#requireReference('tool', this.#toolNames, `${mock.server}\0${mock.tool}`, '.tool')
     return mock
   }
 
   /** Registers the names of an invalid entry, so that references to it are not reported as missing as well. */
-  #registerInvalid(kind: string, entry: Readonly<Record<string, unknown>>, index: number): void {
+  #registerInvalid(kind: string, entry: Readonly<Record<string, unknown>>): void {
     const { organizationId, namespace, qualifiedName, server, tools } = entry
     // References in an invalid entry are checked nevertheless.
     if (kind === 'connections' && typeof namespace === 'string') {
-      this.#requireReference('namespace', this.#namespaceNames, namespace, () => `connections[${index}].namespace`)
+      this.#requireReference('namespace', this.#namespaceNames, namespace, '.namespace')
     }
     if ((kind === 'connections' || kind === 'mocks') && typeof server === 'string') {
-      this.#requireReference('server', this.#serverNames, server, () => `${kind}[${index}].server`)
+      this.#requireReference('server', this.#serverNames, server, '.server')
     }
     if (kind === 'organizations') this.#organizationIds.add(String(organizationId))
     if (kind === 'namespaces') this.#namespaceNames.add(String(namespace))
@@ -311,22 +303,22 @@ class FixtureReader {
     }
   }
 
-  /** Registers a name; reports a duplicate. */
-  #declareUnique(names: Set<string>, name: string, path: Path): void {
-    if (names.has(name)) this.#report(path(), `${JSON.stringify(name)} is given twice`)
+  /** Registers a name; reports a duplicate. `within`: the place of the name in the entry. */
+  #declareUnique(names: Set<string>, name: string, within: string): void {
+    if (names.has(name)) this.#report(within, `${JSON.stringify(name)} is given twice`)
     names.add(name)
   }
 
   /** Checks that a name exists, now or by the end of the last file. */
-  #requireReference(kind: string, names: ReadonlySet<string>, name: string, path: Path): void {
+  #requireReference(kind: string, names: ReadonlySet<string>, name: string, within: string): void {
     if (names.has(name)) return
-    // Capture both: they will have changed when the place is needed.
-    const [file, document] = [this.#file, this.#document]
-    this.#references.add(kind, names, name, () => positionIn(file, document, path()))
+    // Captured: they will have changed when the place is needed.
+    const [file, document, place] = [this.#file, this.#document, this.#place]
+    this.#references.add(kind, names, name, () => positionIn(file, document, place + within))
   }
 
-  #report(place: string, message: string): void {
-    this.#problems.push({ ...positionIn(this.#file, this.#document, place), message })
+  #report(within: string, message: string): void {
+    this.#problems.push({ ...positionIn(this.#file, this.#document, this.#place + within), message })
   }
 }
 
