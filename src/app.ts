@@ -28,7 +28,6 @@ import { type AuthorizationSettings, challengeOf, isSignInPossible } from './fea
 import { connectionHandlers } from './features/connections/connection-handlers.ts'
 import { type ConnectionLists, createConnectionLists } from './features/connections/connection-lists.ts'
 import { consolePageHandlers } from './features/console/page-handlers.ts'
-import { ServedFiles } from './features/console/served-files.ts'
 import { consoleSessionHandlers } from './features/console/session-handlers.ts'
 import { createEndpointParts } from './features/endpoint/endpoint-deps.ts'
 import { endpointHandlers } from './features/endpoint/endpoint-handler.ts'
@@ -51,7 +50,7 @@ import { callStoryHandlers } from './features/health/call-story.ts'
 import { healthHandlers } from './features/health/health-handlers.ts'
 import { createMocks } from './features/mocks/mocks.ts'
 import { apiKeyHandlers } from './features/organizations/api-keys.ts'
-import { Deletions } from './features/organizations/deletions.ts'
+import { createDeletions } from './features/organizations/deletions.ts'
 import { meHandlers } from './features/organizations/me.ts'
 import { memberHandlers } from './features/organizations/members.ts'
 import { namespaceHandlers } from './features/organizations/namespaces.ts'
@@ -250,7 +249,7 @@ function createParts(deps: AppDeps, middleware: Middleware, lists: ConnectionLis
     catalogue: new Catalogue(store),
   }
   const credentials = createUpstreamCredentials(parts)
-  return { ...parts, credentials, deletions: new Deletions({ ...parts, credentials }) }
+  return { ...parts, credentials, deletions: createDeletions({ ...parts, credentials }) }
 }
 
 function createGateway(deps: AppDeps, { requestId }: Middleware, parts: Parts, events: EventLog) {
@@ -344,7 +343,7 @@ function createSignInHandlers(deps: AppDeps, parts: HandlerParts) {
   return {
     ...signInHandlers({ ...parts, signIns }),
     ...consoleSessionHandlers({ ...parts, signIns }),
-    ...consolePageHandlers({ ...parts, consoleFiles: new ServedFiles() }),
+    ...consolePageHandlers(parts),
     ...cliLoginHandlers({
       ...parts,
       mintForDay: async (of, requireAllowed) => (await mint({ policy: [{ ttl: '24h' }] }, of, requireAllowed)).token,

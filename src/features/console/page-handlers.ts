@@ -1,21 +1,43 @@
 /** `/console` and everything below it: one document for all rooms, and its files (contract, 23.3). */
 
 import { notFound } from '../../errors.ts'
-import { handlersOf } from '../../http/handler.ts'
+import type { Handlers } from '../../http/handler.ts'
 import { lastNameInPath } from '../../http/path.ts'
 import { wholeResponse } from '../../http/respond.ts'
-import type { ServedFiles } from './served-files.ts'
+import { bundleConsole } from './bundle.ts'
 import type { ConsoleDeps } from './session-handlers.ts'
 
-interface PageDeps extends Pick<ConsoleDeps, 'consoleSessions' | 'base'> {
-  readonly consoleFiles: ServedFiles
+type PageHandlers = Pick<Handlers, 'consolePage' | 'consoleRoom' | 'consoleAsset'>
+
+export function consolePageHandlers({
+  consoleSessions,
+  base,
+}: Pick<ConsoleDeps, 'consoleSessions' | 'base'>): PageHandlers {
+  // Made when somebody first asks, since most processes never show a console.
+  let made: ReturnType<typeof makeFiles> | undefined
+  const files = () => {
+    if (consoleSessions === undefined) throw notFound()
+    made ??= makeFiles()
+    return made
+  }
+  const showDocument = async (request: Request) => documentResponse(request, base, await files())
+  return {
+    consolePage: showDocument,
+    consoleRoom: showDocument,
+    consoleAsset: async (request) => assetResponse(request, await files()),
+  }
 }
 
-export const consolePageHandlers = handlersOf<PageDeps, 'consolePage' | 'consoleRoom' | 'consoleAsset'>({
-  consolePage: showDocument,
-  consoleRoom: showDocument,
-  consoleAsset: showAsset,
-})
+type ConsoleFiles = Awaited<ReturnType<typeof makeFiles>>
+
+/** As Blobs, because a Response does not copy them, and a stranger may ask again and again. */
+async function makeFiles() {
+  const { assets, ...rest } = await bundleConsole()
+  const served = assets.map(({ name, type, gzip }) => {
+    return { name, type, gzip: new Blob([gzip]), plain: new Blob([Bun.gunzipSync(gzip)]) }
+  })
+  return { ...rest, assets: served }
+}
 
 const headers = {
   'content-security-policy':
@@ -27,9 +49,7 @@ const headers = {
   'cross-origin-resource-policy': 'same-origin',
 }
 
-async function showDocument({ consoleSessions, consoleFiles, base }: PageDeps, request: Request): Promise<Response> {
-  if (consoleSessions === undefined) throw notFound()
-  const { script, style } = await consoleFiles.all()
+function documentResponse(request: Request, base: string, { script, style }: ConsoleFiles): Response {
   const below = new URL(base).pathname.replace(/\/$/, '')
   const files = `${below}/console/assets`
   const text = `<!doctype html>
@@ -47,9 +67,9 @@ see <a href="${below}/docs">the documentation</a>.</noscript></body>
   return wholeResponse(request, text, { headers: all, etag })
 }
 
-async function showAsset({ consoleSessions, consoleFiles }: PageDeps, request: Request): Promise<Response> {
+function assetResponse(request: Request, { assets }: ConsoleFiles): Response {
   const name = lastNameInPath(request.url)
-  const asset = consoleSessions && (await consoleFiles.all()).assets.find((one) => one.name === name)
+  const asset = assets.find((one) => one.name === name)
   if (asset === undefined) throw notFound()
   const isZipped = /\bgzip\b/.test(request.headers.get('accept-encoding') ?? '')
   const encoding = isZipped ? { 'content-encoding': 'gzip' } : {}

@@ -21,7 +21,36 @@ const cached = { 'cache-control': 'public, max-age=300' }
 export function referenceHandlers(baseUrl: string): ReferenceHandlers {
   // A proxy may publish the platform under a path, and strip that path from requests; links must contain it.
   const basePath = new URL(baseUrl).pathname.replace(/\/$/, '')
-  const pages = new Pages(basePath)
+  /**
+   * Pages by path, made at the first request: most processes never need them, and a stranger may ask for one again and
+   * again. As Blobs, because a Response does not copy them.
+   */
+  const made = new Map<string, Blob>()
+  function kept(path: string, make: () => string | Buffer<ArrayBuffer>): Blob {
+    const page = made.get(path) ?? new Blob([make()])
+    made.set(path, page)
+    return page
+  }
+
+  /** Undefined for a document that does not exist. */
+  async function pageOf(name: string | undefined): Promise<Blob | undefined> {
+    const { documents, pageList: pages, pictures } = await import('./documents.ts')
+    const markdown = name === 'README' ? undefined : documents.get(name ?? 'README')
+    if (markdown === undefined) return undefined
+    const { documentPage } = await import('./document-page.ts')
+    const shared = { pages, basePath: escapeHtml(basePath) }
+    const site = { names: new Set(documents.keys()), pictures: new Set(pictures.keys()), ...shared }
+    const path = name === undefined ? '/docs' : `/docs/${name}`
+    return kept(path, () => documentPage(markdown, path, site))
+  }
+
+  /** The index of the pages' search: the documents, and the operations of the API. */
+  async function searchResponse(): Promise<Response> {
+    const { searchIndex } = await import('./documents.ts')
+    const entries = () => [...searchIndex(), ...apiIndex(openApiDocument(baseUrl))]
+    const index = kept('/docs/index.json', () => JSON.stringify(entries()))
+    return new Response(index, { headers: { ...cached, 'content-type': json } })
+  }
 
   return {
     home(request) {
@@ -30,17 +59,17 @@ export function referenceHandlers(baseUrl: string): ReferenceHandlers {
     },
     openApi(request) {
       refuseQuery(request.url)
-      const document = pages.kept('/openapi.json', () => JSON.stringify(openApiDocument(baseUrl)))
+      const document = kept('/openapi.json', () => JSON.stringify(openApiDocument(baseUrl)))
       return new Response(document, { headers: { ...cached, 'content-type': json } })
     },
     async docs(request) {
       refuseQuery(request.url)
-      return pageResponse(await pages.of(undefined))
+      return pageResponse(await pageOf(undefined))
     },
     async apiReference(request) {
       refuseQuery(request.url)
       const { pageList } = await import('./documents.ts')
-      return pageResponse(pages.kept('/docs/api', () => apiPage(openApiDocument(baseUrl), basePath, pageList)))
+      return pageResponse(kept('/docs/api', () => apiPage(openApiDocument(baseUrl), basePath, pageList)))
     },
     async document(request) {
       const [page = ''] = namesInPath(request.url)
@@ -50,55 +79,15 @@ export function referenceHandlers(baseUrl: string): ReferenceHandlers {
         refuseQuery(request.url) // 400
         return pictureResponse(
           picture,
-          pages.kept(page, () => Buffer.from(picture.content, 'base64')),
+          kept(page, () => Buffer.from(picture.content, 'base64')),
         )
       }
       const isSearch = page === 'index.json'
-      const html = isSearch ? undefined : await pages.of(page) // 404
+      const html = isSearch ? undefined : await pageOf(page) // 404
       refuseQuery(request.url) // 400
-      return isSearch ? pages.searchResponse(baseUrl) : pageResponse(html)
+      return isSearch ? searchResponse() : pageResponse(html)
     },
     icon: () => new Response(null, { status: 204, headers: cached }),
-  }
-}
-
-/**
- * Pages by path, made at the first request: most processes never need them, and a stranger may ask for one again and
- * again. As Blobs, because a Response does not copy them.
- */
-class Pages {
-  readonly #basePath: string
-  readonly #made = new Map<string, Blob>()
-
-  constructor(basePath: string) {
-    this.#basePath = basePath
-  }
-
-  kept(path: string, make: () => string | Buffer<ArrayBuffer>): Blob {
-    const page = this.#made.get(path) ?? new Blob([make()])
-    this.#made.set(path, page)
-    return page
-  }
-
-  /** Undefined for a document that does not exist. */
-  async of(name: string | undefined): Promise<Blob | undefined> {
-    const { documents, pageList: pages, pictures } = await import('./documents.ts')
-    const markdown = name === 'README' ? undefined : documents.get(name ?? 'README')
-    if (markdown === undefined) return undefined
-    const { documentPage } = await import('./document-page.ts')
-    const shared = { pages, basePath: escapeHtml(this.#basePath) }
-    const site = { names: new Set(documents.keys()), pictures: new Set(pictures.keys()), ...shared }
-    const path = name === undefined ? '/docs' : `/docs/${name}`
-    return this.kept(path, () => documentPage(markdown, path, site))
-  }
-
-  /** The index of the pages' search: the documents, and the operations of the API. */
-  async searchResponse(baseUrl: string): Promise<Response> {
-    const { searchIndex } = await import('./documents.ts')
-    const index = this.kept('/docs/index.json', () =>
-      JSON.stringify([...searchIndex(), ...apiIndex(openApiDocument(baseUrl))]),
-    )
-    return new Response(index, { headers: { ...cached, 'content-type': json } })
   }
 }
 

@@ -9,7 +9,7 @@ import {
   eventListenersOfKeyMax,
   KeptEvent,
 } from '../../../src/features/events/event-log.ts'
-import { Visible } from '../../../src/features/events/visible-events.ts'
+import { visibleEvents } from '../../../src/features/events/visible-events.ts'
 import { CallLog } from '../../../src/ops/call-log.ts'
 import { mintToken } from '../../api/cases.ts'
 import { sampleApis } from '../../support/api.ts'
@@ -325,7 +325,7 @@ test('an event that a listener surely sees nothing of does not wait to be looked
   }
   const caller = { userId: 'jonas', keyId: 'k', operator: false, blocks: [], metadataFingerprint: '', token: undefined }
   const wanted = { namespace: undefined, types: new Set(['call', 'audit'] as const) }
-  const visible = new Visible({} as never, { caller, directory } as never, wanted)
+  const visible = visibleEvents({} as never, { caller, directory } as never, wanted)
   const callBy = (userId: string, namespace: string) =>
     new KeptEvent(0, { type: 'call', call: { userId, namespace, time: '2026-01-02T00:00:00.000Z' } })
   expect(visible.isHidden(new KeptEvent(0, { type: 'audit', entry: {} }))).toBe(true)
