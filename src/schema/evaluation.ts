@@ -4,7 +4,6 @@ import { schemaStepsMax } from '../limits.ts'
 import { shorten } from './cut-text.ts'
 import { compile, isFound, patternProblem } from './patterns.ts'
 import type { JsonSchema, Schema } from './schema-keywords.ts'
-import type { Asked, Evaluated, Evaluating, KeywordRule, Place } from './schema-rules.ts'
 
 /** Ours: cost of all patterns of a schema on one value, in instructions times characters; about 40 ms. Past it: the arguments are refused. */
 export const mockPatternCostMax = 1_000_000
@@ -24,6 +23,29 @@ const errorCharsMax = 400
 export class TooCostly extends Error {}
 /** The patterns of a schema would take too long on a value. */
 export class TooCostlyPatterns extends Error {}
+
+/** The way to a value; undefined for the whole. It becomes a text only in an error. */
+type Place = { readonly up: Place; readonly key: string | number } | undefined
+
+/** The members and items of one value that were evaluated. */
+interface Evaluated {
+  readonly names: Set<string>
+  readonly items: Set<number>
+}
+
+/** A keyword that is asked about a value. */
+export interface Asked {
+  /** The schema that has it. */
+  readonly schema: JsonSchema
+  readonly value: unknown
+  readonly at: Place
+  /** Receives what was evaluated; undefined if nobody asks. */
+  readonly seen: Evaluated | undefined
+}
+
+/** `given`: the keyword's value, whose kind was checked when the schema was read. */
+export type Rule<Given, Value = unknown> = (by: Evaluation, given: Given, value: Value, asked: Asked) => boolean
+export type KeywordRule = Rule<never>
 
 /** A schema that was read. */
 export interface ReadSchema {
@@ -53,8 +75,8 @@ export function patternOf(pattern: string) {
 
 const nothing = (): Evaluated => ({ names: new Set(), items: new Set() })
 
-/** Its methods throw TooCostly and TooCostlyPatterns. */
-export class Evaluation implements Evaluating {
+/** All methods but `fail` count what they do, and throw TooCostly and TooCostlyPatterns past a bound. */
+export class Evaluation {
   readonly errors: string[] = []
   readonly #read: ReadSchema
   readonly #name: string
@@ -72,6 +94,7 @@ export class Evaluation implements Evaluating {
     this.#name = name
   }
 
+  /** Whether a value fits. `outer`: receives what was evaluated, for a schema around this one. */
   check(schema: Schema, value: unknown, at: Place, outer?: Evaluated): boolean {
     this.spend(1)
     if (typeof schema === 'boolean') return schema || this.fail(at, 'is not allowed')
@@ -93,6 +116,7 @@ export class Evaluation implements Evaluating {
     return fits
   }
 
+  /** The same of a value that may fit or not: its errors are none of the whole. */
   asks(schema: Schema, value: unknown, at: Place, outer?: Evaluated): boolean {
     this.#quiet += 1
     const fits = this.check(schema, value, at, outer)
@@ -100,6 +124,7 @@ export class Evaluation implements Evaluating {
     return fits
   }
 
+  /** How many of the schemas fit, up to `enough`. Errors of the others are none of the value if one does. */
   counts(schemas: readonly Schema[], { value, at, seen }: Asked, enough: number): number {
     const before = this.errors.length
     let count = 0
@@ -130,6 +155,7 @@ export class Evaluation implements Evaluating {
     return known?.test(text) ?? true
   }
 
+  /** Counts what a pattern or format takes, which is more than steps. */
   spendPattern(cost: number): void {
     this.#patternCost -= cost
     if (this.#patternCost < 0) throw new TooCostlyPatterns()
@@ -146,6 +172,7 @@ export class Evaluation implements Evaluating {
     this.spend(text.length / charactersPerStep)
   }
 
+  /** Adds an error, unless nobody asks for it. A function makes words that take longer than a step. */
   fail(at: Place, words: string | (() => string)): false {
     if (this.#quiet > 0 || this.errors.length >= errorsShownMax) return false
     const keys: (string | number)[] = []
@@ -160,7 +187,7 @@ export class Evaluation implements Evaluating {
     return false
   }
 
-  /** The content of a short one is not hashed. */
+  /** Equal for values that are equal as JSON, regardless of key order. The content of a short one is not hashed. */
   digestOf(value: unknown): string {
     if (typeof value !== 'object' || value === null) {
       this.spend(scalarDigestSteps)

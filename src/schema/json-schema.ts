@@ -7,10 +7,10 @@
  */
 
 import { shorten } from './cut-text.ts'
-import { Evaluation, patternOf, type ReadSchema, TooCostly, TooCostlyPatterns } from './evaluation.ts'
+import { Evaluation, type KeywordRule, patternOf, type ReadSchema, TooCostly, TooCostlyPatterns } from './evaluation.ts'
 import { costToCompile } from './patterns.ts'
 import { type JsonSchema, keywordKinds, partsIn, type Schema } from './schema-keywords.ts'
-import { type KeywordRule, rules } from './schema-rules.ts'
+import { rules } from './schema-rules.ts'
 import { drained } from './steps.ts'
 
 /** Ours: keywords of somebody else's JSON Schema, with the names and values in them. Past it: a mock answers with an error, and a setup page cannot be used. */

@@ -1,49 +1,8 @@
 /** The rule of each keyword of JSON Schema (2020-12: core 10 and 11, validation 6). */
 
+import type { Asked, Evaluation, KeywordRule, Rule } from './evaluation.ts'
 import { isInFormat } from './formats.ts'
 import { isObject, isOfType, type JsonSchema, type Named, type Schema } from './schema-keywords.ts'
-
-/** The way to a value; undefined for the whole. It becomes a text only in an error. */
-export type Place = { readonly up: Place; readonly key: string | number } | undefined
-
-/** The members and items of one value that were evaluated. */
-export interface Evaluated {
-  readonly names: Set<string>
-  readonly items: Set<number>
-}
-
-/** A keyword that is asked about a value. */
-export interface Asked {
-  /** The schema that has it. */
-  readonly schema: JsonSchema
-  readonly value: unknown
-  readonly at: Place
-  /** Receives what was evaluated; undefined if nobody asks. */
-  readonly seen: Evaluated | undefined
-}
-
-/** The evaluation that asks. All but `fail` count what they do, and throw past a bound. */
-export interface Evaluating {
-  /** Whether a value fits. `outer`: receives what was evaluated, for a schema around this one. */
-  check(schema: Schema, value: unknown, at: Place, outer?: Evaluated): boolean
-  /** The same of a value that may fit or not: its errors are none of the whole. */
-  asks(schema: Schema, value: unknown, at: Place, outer?: Evaluated): boolean
-  /** How many of the schemas fit, up to `enough`. Errors of the others are none of the value if one does. */
-  counts(schemas: readonly Schema[], asked: Asked, enough: number): number
-  target(reference: string): Schema
-  matches(pattern: string, text: string): boolean
-  /** Equal for values that are equal as JSON, regardless of key order. */
-  digestOf(value: unknown): string
-  spend(steps: number): void
-  spendText(text: string): void
-  /** Counts what a pattern or format takes, which is more than steps. */
-  spendPattern(cost: number): void
-  /** Adds an error, unless nobody asks for it. A function makes words that take longer than a step. */
-  fail(at: Place, words: string | (() => string)): false
-}
-
-/** `given`: the keyword's value, whose kind was checked when the schema was read. */
-type Rule<Given, Value = unknown> = (by: Evaluating, given: Given, value: Value, asked: Asked) => boolean
 
 /** Values of another type fit. */
 const only =
@@ -64,14 +23,14 @@ function isMultiple(value: number, of: number): boolean {
   return Number.isInteger(times) || Math.abs(times - Math.round(times)) <= 2 * Number.EPSILON * Math.abs(times)
 }
 const size =
-  <Value>(isLeast: boolean, words: string, sizeOf: (by: Evaluating, value: Value) => number): Rule<number, Value> =>
+  <Value>(isLeast: boolean, words: string, sizeOf: (by: Evaluation, value: Value) => number): Rule<number, Value> =>
   (by, most, value, { at }) => {
     const found = sizeOf(by, value)
     const fits = isLeast ? found >= most : found <= most
     return fits || by.fail(at, `must not have ${isLeast ? 'fewer' : 'more'} than ${most} ${words}`)
   }
 /** As Unicode has them: two units of UTF-16 may be one character. */
-const charactersIn = (by: Evaluating, text: string) => {
+const charactersIn = (by: Evaluation, text: string) => {
   by.spendText(text)
   let count = text.length
   for (let at = 1; at < text.length; at += 1)
@@ -81,19 +40,19 @@ const charactersIn = (by: Evaluating, text: string) => {
 /** Names that take a step when they are listed. */
 const namesPerStep = 2
 /** Counts the list itself: the first name may end the look at the others. */
-const namesIn = (by: Evaluating, object: object) => {
+const namesIn = (by: Evaluation, object: object) => {
   const names = Object.keys(object)
   by.spend(names.length / namesPerStep)
   return names
 }
-const membersIn = (by: Evaluating, object: Named<unknown>) => namesIn(by, object).length
-const itemsIn = (_: Evaluating, list: readonly unknown[]) => list.length
+const membersIn = (by: Evaluation, object: Named<unknown>) => namesIn(by, object).length
+const itemsIn = (_: Evaluation, list: readonly unknown[]) => list.length
 
-const areUnique = (by: Evaluating, list: readonly unknown[]) => {
+const areUnique = (by: Evaluation, list: readonly unknown[]) => {
   by.spend(list.length)
   return new Set(list.map((item) => by.digestOf(item))).size === list.length
 }
-const requires = (by: Evaluating, names: readonly string[], object: Named<unknown>) =>
+const requires = (by: Evaluation, names: readonly string[], object: Named<unknown>) =>
   names.filter((name) => {
     by.spend(1)
     return !Object.hasOwn(object, name)
@@ -116,7 +75,7 @@ const dependents = ofObject<Named<Schema | string[]>>((by, given, object, { at, 
 
 /** Asks about the members that have a schema. */
 function members(
-  by: Evaluating,
+  by: Evaluation,
   object: Named<unknown>,
   { at, seen }: Asked,
   schemaOf: (name: string) => Schema | undefined,
@@ -136,7 +95,7 @@ function members(
 
 /** Asks about the items that have a schema. */
 function items(
-  by: Evaluating,
+  by: Evaluation,
   list: readonly unknown[],
   { at, seen }: Asked,
   schemaOf: (index: number) => Schema | undefined,
@@ -153,11 +112,10 @@ function items(
 }
 
 const prefixOf = ({ prefixItems = [] }: JsonSchema) => prefixItems as readonly Schema[]
-const isDeclared = (by: Evaluating, { properties = {}, patternProperties = {} }: JsonSchema, name: string) =>
+const isDeclared = (by: Evaluation, { properties = {}, patternProperties = {} }: JsonSchema, name: string) =>
   Object.hasOwn(properties as object, name) ||
   namesIn(by, patternProperties as object).some((one) => by.matches(one, name))
 
-export type KeywordRule = Rule<never>
 const rule = <Given>(one: Rule<Given>) => one as KeywordRule
 
 /** By keyword, in the order in which they are asked. `then` and `else` belong to `if`, and those without a rule to others. */

@@ -261,7 +261,7 @@ async function compareGreeting(
   const answer = hashOf(withoutId(data, JSON.stringify(id)))
   if (setting === 'warn' && pins.isCompared(connection, answer, known)) return data
   if (setting === 'warn') await requireOneReading(context, data, id)
-  const read = isPlain(data) ? null : await allowance.parse(data.length, readingInstructions(data))
+  const read = await allowance.parse(data.length, readingInstructions(data))
   if (read === undefined) return data
   const after = await pins.see(context, connection, { instructions: read })
   if (after === known) pins.noteCompared(connection, answer, known)
@@ -269,15 +269,6 @@ async function compareGreeting(
   // Written again also where all is accepted: a client’s parser might find other instructions than ours did.
   const isAccepted = read !== null && after.instructions?.accepted === read.hash
   return allowance.parse(data.length, writingGreeting(data, isAccepted))
-}
-
-/**
- * Whether an answer is a greeting without instructions, which need not wait for its turn to be parsed. Names of members
- * may be written with `\u`.
- */
-function isPlain(data: string): boolean {
-  const has = (text: string) => data.includes(text)
-  return has('"protocolVersion"') && !has('instructions') && !has('"error"') && !has('\\u')
 }
 
 /** The instructions of a greeting, as work in steps: null without any, undefined if it is no greeting. */

@@ -39,12 +39,7 @@ export const bytesOf = (values: Values): number => values.reduce((sum, value) =>
 /** Reads a server in the request's owner's time. Rejects with `rate_limited`. */
 export async function storedServer(store: Pick<Store, 'getMany'>, request: Request, qualifiedName: string) {
   const allowance = allowanceOf(request)
-  const values = await allowance.readRecords(() => store.getMany(keysOf(qualifiedName)), bytesOf)
-  const size = values[0]?.length ?? 0
-  return allowance.parse(
-    size,
-    reading(size, () => storedIn(values)),
-  )
+  return parsed(allowance, await allowance.readRecords(() => store.getMany(keysOf(qualifiedName)), bytesOf))
 }
 
 /**
@@ -104,14 +99,13 @@ async function made(
   merge: (before: StoredServer | undefined) => StoredServer,
 ) {
   const allowance = allowanceOf(request)
-  const size = values[0]?.length ?? 0
-  const before = await allowance.parse(
-    size,
-    reading(size, () => storedIn(values)),
-  )
+  const before = await parsed(allowance, values)
   const merged = merge(before)
   if (before === undefined) await catalogue.refresh()
-  const detail = await withSecurity(allowance, merged.detail, before?.detail)
+  // A fixture states `security` itself. It stays as long as the tools are these.
+  const isScanned = merged.detail.tools === before?.detail.tools
+  const security = isScanned ? before.detail.security : await allowance.run(scanning(merged.detail))
+  const detail = { ...merged.detail, security }
   const createdAt = before === undefined ? timestampOf(clock) : before.extras.createdAt
   const dated = { ...merged.extras, ...(createdAt !== undefined && { createdAt }) }
   const entry = serverEntry(detail)
@@ -138,26 +132,19 @@ function keysOf(qualifiedName: string): [Key, Key] {
   return [keyOf('server', qualifiedName), listingKey(qualifiedName)]
 }
 
-/** `values`: as stored under `keysOf`. */
-function storedIn([server, listing]: Values): StoredServer | undefined {
+/** `values`: as stored under `keysOf`. Rejects with `rate_limited`. */
+async function parsed(allowance: Allowance, [server, listing]: Values): Promise<StoredServer | undefined> {
   if (server === undefined) return undefined
-  return { detail: readServer(server), extras: listing === undefined ? noExtras : extrasOf(readListing(listing)) }
+  const read = () => {
+    return { detail: readServer(server), extras: listing === undefined ? noExtras : extrasOf(readListing(listing)) }
+  }
+  return allowance.parse(server.length, reading(server.length, read))
 }
 
 function usagesWithout(keys: readonly Key[], values: Values): Usages {
   const usages = createUsages()
   for (const [index, key] of keys.entries()) usages.remove(key, values[index])
   return usages
-}
-
-/** A fixture states `security` itself. It stays as long as the tools are these. */
-async function withSecurity(
-  allowance: Allowance,
-  detail: ServerDetail,
-  before: ServerDetail | undefined,
-): Promise<ServerDetail> {
-  const security = detail.tools === before?.tools ? before.security : await allowance.run(scanning(detail))
-  return { ...detail, security }
 }
 
 /** Whether nothing suspicious was found in its tools; null without tools (contract, 9.9). As work in steps. */
