@@ -4,7 +4,14 @@ import { createHash, createHmac, randomBytes } from 'node:crypto'
 import { olderFirst } from '../clock.ts'
 import type { ApiKey } from '../model/organization.ts'
 import { decideAgain } from '../storage/decide-again.ts'
-import { apiKeyEntries, apiKeyEntry, indexKeysOf, readApiKey, withIndex } from '../storage/directory-records.ts'
+import {
+  apiKeyEntries,
+  apiKeyEntry,
+  indexKeysOf,
+  readApiKey,
+  readKeyId,
+  withIndex,
+} from '../storage/directory-records.ts'
 import { everyEntry } from '../storage/every-entry.ts'
 import { directoryVersionKey, keyOf, prefixOf } from '../storage/keys.ts'
 import type { Entry, Key, Store } from '../storage/store.ts'
@@ -53,6 +60,13 @@ export async function createApiKey(store: Store, pepper: Buffer, wanted: NewApiK
   const { key, record, puts } = makeApiKey(pepper, wanted)
   await store.commit({ puts: [...puts, newVersion(directoryVersionKey)] })
   return { key, record }
+}
+
+/** The key of this hash, revoked or not; undefined if there is none. */
+export async function findApiKey(store: Pick<Store, 'get'>, digest: string): Promise<ApiKey | undefined> {
+  const keyId = await store.get(keyOf('apiKeyDigest', digest))
+  const record = keyId && (await store.get(keyOf('apiKey', readKeyId(keyId))))
+  return record && readApiKey(record)
 }
 
 /** All keys, revoked ones included, oldest first. */

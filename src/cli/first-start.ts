@@ -1,11 +1,11 @@
 /** The records that a start stores for later starts: the operator key and the base URL. */
 
-import { apiKeyDigest, fixtureKeyId, makeApiKey } from '../auth/api-key.ts'
+import { apiKeyDigest, findApiKey, fixtureKeyId, makeApiKey } from '../auth/api-key.ts'
 import { CommandError } from '../errors.ts'
 import type { DataFolder } from '../maintenance/data-folder.ts'
+import type { ApiKey } from '../model/organization.ts'
 import type { Log } from '../ops/log.ts'
 import { textOf } from '../storage/bytes.ts'
-import { readApiKey } from '../storage/directory-records.ts'
 import { directoryVersionKey, keyOf } from '../storage/keys.ts'
 import type { Store } from '../storage/store.ts'
 import { newVersion } from '../storage/versions.ts'
@@ -27,12 +27,12 @@ export async function firstStart(
     return undefined
   }
   const digest = operatorKey === undefined ? undefined : apiKeyDigest(secrets.apiKeyPepper, operatorKey)
-  const holder = digest === undefined ? undefined : await store.get(keyOf('apiKeyDigest', digest))
-  const isThere = digest !== undefined && holder !== undefined && (await requireOperator(store, textOf(holder), digest))
+  const known = digest === undefined ? undefined : await findApiKey(store, digest)
+  if (digest !== undefined && known !== undefined) requireOperator(known, digest)
   const now = new Date()
   const given = operatorKey === undefined ? {} : { key: operatorKey }
   const wanted = { userId: 'operator', name: 'first start', operator: true, now, ...given }
-  const { key, puts } = isThere ? { key: undefined, puts: [] } : makeApiKey(secrets.apiKeyPepper, wanted)
+  const { key, puts } = known !== undefined ? { key: undefined, puts: [] } : makeApiKey(secrets.apiKeyPepper, wanted)
   // One commit, so that of several starts at once, or after one that was killed, one alone makes a key.
   const committed = await store.commit({
     checks: [{ key: keyOf('started'), value: null }],
@@ -46,12 +46,9 @@ export async function hasStarted(store: Pick<Store, 'get'>): Promise<boolean> {
   return (await store.get(keyOf('started'))) !== undefined
 }
 
-/** Resolves with true. Throws CommandError for a key of fixtures, and for one that opens nothing for an operator. */
-async function requireOperator(store: Store, keyId: string, digest: string): Promise<true> {
-  const stored = await store.get(keyOf('apiKey', keyId))
-  const key = stored === undefined ? undefined : readApiKey(stored)
-  const { operator, revokedAt } = key ?? { operator: false, revokedAt: null }
-  const isFixture = key !== undefined && keyId === fixtureKeyId(digest, key.userId)
+/** Throws CommandError for a key of fixtures, and for one that opens nothing for an operator. */
+function requireOperator({ keyId, userId, operator, revokedAt }: ApiKey, digest: string): void {
+  const isFixture = keyId === fixtureKeyId(digest, userId)
   const what = isFixture
     ? 'of the fixtures'
     : revokedAt !== null
@@ -59,7 +56,6 @@ async function requireOperator(store: Store, keyId: string, digest: string): Pro
       : 'of somebody who is no operator'
   if (isFixture || revokedAt !== null || !operator)
     throw new CommandError(`POSTERN_API_KEY is also an API key ${what} (${keyId}): choose another`)
-  return true
 }
 
 /** The base URL of the last start; undefined if the store has never been served. */

@@ -1,7 +1,6 @@
 /** The end of the output of `postern dev` and `make run`: commands to paste, and where console and documentation are. */
 
-import { apiKeyDigest } from '../auth/api-key.ts'
-import { createDirectory } from '../auth/directory.ts'
+import { apiKeyDigest, findApiKey } from '../auth/api-key.ts'
 import { createExpiringRecords } from '../auth/expiring-records.ts'
 import { systemClock } from '../clock.ts'
 import type { LoginLink } from '../features/sign-in/sign-in-handlers.ts'
@@ -59,8 +58,7 @@ export async function greeting(greeted: Greeted, fixtures: Fixtures, otherKey?: 
  */
 async function consoleLink({ url, folder: { store, secrets }, hasConsole }: Greeted, key: string) {
   if (!hasConsole || !isSecureUrl(url)) return undefined
-  const directory = await createDirectory(store).current()
-  const record = await directory.apiKeyByDigest(apiKeyDigest(secrets.apiKeyPepper, key))
+  const record = await findApiKey(store, apiKeyDigest(secrets.apiKeyPepper, key))
   if (record === undefined || record.revokedAt !== null) return undefined
   const records = createExpiringRecords(store, secrets.signInKey, systemClock)
   const secret = await records.add('login link', { keyId: record.keyId } satisfies LoginLink, loginLinkSeconds)

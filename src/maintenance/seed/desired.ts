@@ -1,6 +1,6 @@
 /** The entries that fixtures bring, apart from connections: records of the directory with their index entries. */
 
-import { apiKeyDigest, fixtureKeyId } from '../../auth/api-key.ts'
+import { apiKeyDigest, findApiKey, fixtureKeyId } from '../../auth/api-key.ts'
 import { CommandError } from '../../errors.ts'
 import { namespacesPerRead } from '../../limits.ts'
 import {
@@ -12,7 +12,7 @@ import {
 } from '../../model/organization.ts'
 import { isSamePlace, listingOf, noExtras, type ServerDetail } from '../../model/server.ts'
 import { viewOf } from '../../model/view.ts'
-import { equalBytes, textOf } from '../../storage/bytes.ts'
+import { equalBytes } from '../../storage/bytes.ts'
 import {
   apiKeyEntries,
   listingEntry,
@@ -20,7 +20,6 @@ import {
   mockEntry,
   namespaceEntry,
   organizationEntry,
-  readApiKey,
   readListing,
   readNamespace,
   readServer,
@@ -207,9 +206,7 @@ async function keyEntries(
   const { key, userId, operator = false } = apiKey
   const digest = apiKeyDigest(pepper, key)
   const keyId = fixtureKeyId(digest, userId)
-  const holder = await store.get(keyOf('apiKeyDigest', digest))
-  const stored = holder && (await store.get(keyOf('apiKey', textOf(holder))))
-  const known = stored === undefined ? undefined : readApiKey(stored)
+  const known = await findApiKey(store, digest)
   if (known !== undefined && known.keyId !== fixtureKeyId(digest, known.userId))
     throw new CommandError(
       `${place}: this API key already exists (${known.keyId}, made with \`keys create\`): use another key`,

@@ -1,11 +1,8 @@
 /** API keys that are publicly known: those of the sample fixtures, and of an example in the documentation. */
 
 import keys from '../../../fixtures/keys.json' with { type: 'json' }
-import { apiKeyDigest } from '../../auth/api-key.ts'
+import { apiKeyDigest, findApiKey } from '../../auth/api-key.ts'
 import { isLive } from '../../auth/authenticate.ts'
-import { textOf } from '../../storage/bytes.ts'
-import { readApiKey } from '../../storage/directory-records.ts'
-import { keyOf } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
 
 const sampleKeys: readonly string[] = keys.apiKeys.map(({ key }) => key)
@@ -27,9 +24,8 @@ export const acceptsKnownKey = (store: Store, pepper: Buffer) =>
 
 async function acceptsOneOf(known: readonly string[], store: Store, pepper: Buffer): Promise<boolean> {
   for (const key of known) {
-    const keyId = await store.get(keyOf('apiKeyDigest', apiKeyDigest(pepper, key)))
-    const record = keyId === undefined ? undefined : await store.get(keyOf('apiKey', textOf(keyId)))
-    if (record !== undefined && isLive(readApiKey(record))) return true
+    const found = await findApiKey(store, apiKeyDigest(pepper, key))
+    if (found !== undefined && isLive(found)) return true
   }
   return false
 }
