@@ -115,20 +115,10 @@ function Group({ at, label, schema, children }: GroupProps) {
   if (at === '') return <div>{children}</div>
   return (
     <fieldset>
-      <legend>
-        <Foreign text={label} />
-      </legend>
-      {schema.description !== undefined && <Hint text={schema.description} />}
+      <Foreign as="legend" text={label} />
+      {schema.description !== undefined && <Foreign as="small" class="muted" text={schema.description} />}
       {children}
     </fieldset>
-  )
-}
-
-function Hint({ text }: { readonly text: string }) {
-  return (
-    <small class="muted">
-      <Foreign text={text} />
-    </small>
   )
 }
 
@@ -327,7 +317,7 @@ function Items({ form, schema, value, onChange, at, label, inside }: PartProps) 
           label="Add"
         />
       )}
-      {boundsOf(schema) !== '' && <Hint text={boundsOf(schema)} />}
+      {boundsOf(schema) !== '' && <Foreign as="small" class="muted" text={boundsOf(schema)} />}
     </Group>
   )
 }

@@ -1,6 +1,7 @@
 /** A list of API keys: each can be revoked, and a new one is shown once. */
 
 import { useState } from 'preact/hooks'
+import type { ApiKeyList } from '../../model/organization.ts'
 import { ask, session } from '../interface.ts'
 import { type Resource, useAction } from '../resource.ts'
 import { DangerousAction } from './dialog.tsx'
@@ -8,12 +9,8 @@ import { Field, Form } from './field.tsx'
 import { Foreign } from './foreign.tsx'
 import { Action, Copied, When, Wrong } from './parts.tsx'
 
-export interface ListedKeys {
-  readonly apiKeys: readonly { readonly id: string; readonly name: string | null; readonly createdAt: string }[]
-}
-
 /** `path`: of the list, whose keys are below it. */
-export function ApiKeys({ path, keys }: { readonly path: string; readonly keys: Resource<ListedKeys> }) {
+export function ApiKeys({ path, keys }: { readonly path: string; readonly keys: Resource<ApiKeyList> }) {
   const [name, setName] = useState('')
   const create = useAction(async () => {
     const made = await ask<{ key: string }>('POST', path, { body: { name } })
@@ -22,7 +19,7 @@ export function ApiKeys({ path, keys }: { readonly path: string; readonly keys: 
     return made.key
   })
   const own = session.value?.key.id
-  const named = (one: string | null) => (one === null || one === '' ? 'without a name' : one)
+  const named = (one: string) => (one === '' ? 'without a name' : one)
   return (
     <>
       <ul class="rows" data-part="rows" data-end="true">

@@ -26,9 +26,19 @@ interface ForeignProps {
   readonly strong?: boolean
   /** Characters that are shown at first. */
   readonly most?: number
+  /** The element around it, with its class. */
+  readonly as?: 'p' | 'pre' | 'small' | 'span' | 'dt' | 'legend' | 'del' | 'ins'
+  readonly class?: string
 }
 
-export function Foreign({ text, code = false, strong = false, most = shownCharsMax }: ForeignProps) {
+export function Foreign({
+  text,
+  code = false,
+  strong = false,
+  most = shownCharsMax,
+  as: Around,
+  ...props
+}: ForeignProps) {
   const [isWhole, setWhole] = useState(false)
   const shown = isWhole ? text : text.slice(0, most)
   const parts = []
@@ -41,7 +51,7 @@ export function Foreign({ text, code = false, strong = false, most = shownCharsM
   // A text of nothing else would be as many elements.
   parts.push(parts.length > 2 * marksMax ? shown.slice(from).replace(unseen, '') : shown.slice(from))
   const isCut = shown.length < text.length
-  return (
+  const inside = (
     <bdi class={`foreign${code ? ' code' : ''}${strong ? ' strong' : ''}`}>
       {parts}
       {isCut && (
@@ -51,4 +61,5 @@ export function Foreign({ text, code = false, strong = false, most = shownCharsM
       )}
     </bdi>
   )
+  return Around === undefined ? inside : <Around class={props.class}>{inside}</Around>
 }

@@ -4,7 +4,6 @@ import type { Health, HealthAction } from '../../model/health.ts'
 import { hrefOf } from '../address.ts'
 import { ask } from '../interface.ts'
 import { useAction } from '../resource.ts'
-import { Foreign } from './foreign.tsx'
 import { Action, Elsewhere, State, When, Wrong } from './parts.tsx'
 
 interface HealthProps {
@@ -18,9 +17,7 @@ export function HealthLine({ health, namespace, onChange }: HealthProps) {
   return (
     <div class="health">
       <span>
-        <State level={health.level}>
-          <Foreign text={health.summary} />
-        </State>
+        <State level={health.level} text={health.summary} />
         {health.since !== null && (
           <small class="muted">
             {' '}

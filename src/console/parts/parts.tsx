@@ -10,11 +10,18 @@ const shapes: Readonly<Record<string, string>> = {
   ...{ allow: '●', depends: '▲', refuse: '■', error: '■', warning: '▲', info: '○' },
 }
 
+interface StateProps {
+  readonly level: string
+  readonly children?: ComponentChildren
+  /** A stranger's, in place of children. */
+  readonly text?: string
+}
+
 /** A state as a shape, a word and a colour. */
-export function State({ level, children }: { readonly level: string; readonly children: ComponentChildren }) {
+export function State({ level, children, text }: StateProps) {
   return (
     <span class={`state ${level}`}>
-      <span aria-hidden="true">{shapes[level] ?? '○'}</span> {children}
+      <span aria-hidden="true">{shapes[level] ?? '○'}</span> {text === undefined ? children : <Foreign text={text} />}
     </span>
   )
 }
@@ -80,11 +87,7 @@ export function Busy() {
 
 /** The words of what went wrong with an action. */
 export function Wrong({ error }: { readonly error: Error | undefined }) {
-  return error === undefined ? null : (
-    <p class="wrong">
-      <Foreign text={error.message} />
-    </p>
-  )
+  return error === undefined ? null : <Foreign as="p" class="wrong" text={error.message} />
 }
 
 /** Names of a record's members, and what stands for each. */

@@ -77,20 +77,10 @@ const written = (value: unknown) => (typeof value === 'string' ? value : JSON.st
 function Difference({ difference: { path, before, after } }: { readonly difference: PinDifference }) {
   return (
     <dl class="difference">
-      <dt>
-        <Foreign text={path === '' ? 'the text' : path} code />
-      </dt>
+      <Foreign as="dt" text={path === '' ? 'the text' : path} code />
       <dd>
-        {before !== undefined && (
-          <del>
-            <Foreign text={written(before)} code />
-          </del>
-        )}
-        {after !== undefined && (
-          <ins>
-            <Foreign text={written(after)} code />
-          </ins>
-        )}
+        {before !== undefined && <Foreign as="del" text={written(before)} code />}
+        {after !== undefined && <Foreign as="ins" text={written(after)} code />}
       </dd>
     </dl>
   )

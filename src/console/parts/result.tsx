@@ -65,21 +65,13 @@ function partOf(part: unknown): Part {
 }
 
 function PartOf({ part, most }: { readonly part: Part; readonly most: number }) {
-  if (part.type === 'text')
-    return (
-      <pre>
-        <Foreign text={part.text ?? ''} most={most} />
-      </pre>
-    )
+  if (part.type === 'text') return <Foreign as="pre" text={part.text ?? ''} most={most} />
   if (part.type === 'image' && pictures.has(part.mimeType ?? '')) return <Picture part={part} />
   const within = part.resource?.text ?? part.uri ?? part.resource?.uri
   const text = typeof within === 'string' ? within : JSON.stringify(part)
   return (
     <pre>
-      <small class="muted">
-        <Foreign text={part.type} />
-      </small>{' '}
-      <Foreign text={text} most={most} />
+      <Foreign as="small" class="muted" text={part.type} /> <Foreign text={text} most={most} />
     </pre>
   )
 }

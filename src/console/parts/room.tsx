@@ -14,9 +14,7 @@ export function Problem({ error, again }: { readonly error: Error; readonly agai
   const { message } = error
   return (
     <div data-part="error" class="problem" role="alert">
-      <p>
-        <Foreign text={message} />
-      </p>
+      <Foreign as="p" text={message} />
       {refused?.requestId !== undefined && (
         <p class="muted">
           Request <Copied text={refused.requestId} />

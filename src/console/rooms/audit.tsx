@@ -1,10 +1,10 @@
 /** The audit log, and whether its chain holds. */
 
 import type { AuditVerification } from '../../model/recorded-call.ts'
-import { address, filter } from '../address.ts'
+import { address } from '../address.ts'
 import { ask, session } from '../interface.ts'
 import { after, stateOf, usePages } from '../pages.ts'
-import { Field } from '../parts/field.tsx'
+import { Filter } from '../parts/field.tsx'
 import { Foreign } from '../parts/foreign.tsx'
 import { State, When } from '../parts/parts.tsx'
 import { Room } from '../parts/room.tsx'
@@ -58,23 +58,16 @@ export function Audit() {
       resource={list}
       request={{ path: `/audit?limit=100${wanted}`, command: event === '' ? { words: ['audit', 'list'] } : undefined }}
       isEmpty={list.isEmpty}
-      filters={
-        <Field
-          name="q"
-          label="Event"
-          value={event}
-          onInput={(value) => filter({ event: value })}
-          hint="like key.created"
-        />
-      }
+      filters={<Filter of="event" name="q" label="Event" hint="like key.created" />}
     >
       <p data-part="verdict">
         {verified.data === undefined ? (
           <span class="muted">checking its chain…</span>
         ) : (
-          <State level={verified.data.ok ? 'ok' : 'down'}>
-            {verified.data.ok ? 'the chain holds' : <Foreign text={verified.data.problems.join('; ')} />}
-          </State>
+          <State
+            level={verified.data.ok ? 'ok' : 'down'}
+            text={verified.data.ok ? 'the chain holds' : verified.data.problems.join('; ')}
+          />
         )}
       </p>
       {pages !== undefined && (

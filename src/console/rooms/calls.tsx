@@ -9,7 +9,7 @@ import { ask } from '../interface.ts'
 import { after, type Pages, stateOf, usePages } from '../pages.ts'
 import { CallCharts } from '../parts/call-charts.tsx'
 import { DangerousAction } from '../parts/dialog.tsx'
-import { Field } from '../parts/field.tsx'
+import { Filter } from '../parts/field.tsx'
 import { Foreign } from '../parts/foreign.tsx'
 import { HealthLine } from '../parts/health-line.tsx'
 import { NamespaceChoice, useMe } from '../parts/me.tsx'
@@ -166,28 +166,9 @@ export function Calls() {
             value={of('namespace')}
             onChange={(namespace) => filter({ namespace })}
           />
-          <Field
-            name="connection"
-            label="Connection"
-            value={of('connection')}
-            onInput={(connection) => filter({ connection })}
-            placeholder="its id"
-          />
-          <Field
-            name="q"
-            label="Tool"
-            value={of('tool')}
-            onInput={(tool) => filter({ tool })}
-            placeholder="its exact name"
-          />
-          <Field
-            name="outcome"
-            label="Outcome"
-            value={of('outcome')}
-            onInput={(outcome) => filter({ outcome })}
-            options={outcomes}
-            names={outcomes.map(wordsOf)}
-          />
+          <Filter of="connection" label="Connection" placeholder="its id" />
+          <Filter of="tool" name="q" label="Tool" placeholder="its exact name" />
+          <Filter of="outcome" label="Outcome" options={outcomes} names={outcomes.map(wordsOf)} />
           {others.map((name) => (
             <Action key={name} name="remove" for={name} isSmall onClick={() => filter({ [name]: '' })}>
               {name}: <Foreign text={of(name)} /> ×
@@ -322,9 +303,7 @@ export function Call() {
           {(story.data?.audit.length ?? 0) > 0 && (
             <section>
               <h2>Audit log</h2>
-              <pre>
-                <Foreign text={story.data?.audit.map((entry) => JSON.stringify(entry)).join('\n') ?? ''} />
-              </pre>
+              <Foreign as="pre" text={story.data?.audit.map((entry) => JSON.stringify(entry)).join('\n') ?? ''} />
             </section>
           )}
         </>

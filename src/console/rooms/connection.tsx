@@ -151,9 +151,7 @@ function Tools({ namespace, id, path, health: { now, isRead } }: PartProps & { r
               <a href={hrefOf('connections', namespace, id, 'tools', tool.name)}>
                 <Foreign text={tool.name} code />
               </a>
-              <span class="muted">
-                <Foreign text={tool.description ?? ''} />
-              </span>
+              <Foreign as="span" class="muted" text={tool.description ?? ''} />
             </li>
           ))}
           {(tools.data?.tools.length ?? 0) > shown && (

@@ -7,7 +7,7 @@ import { address, filter, hrefOf } from '../address.ts'
 import { useEvents } from '../events.ts'
 import { ask } from '../interface.ts'
 import { after, type Page, stateOf, usePages } from '../pages.ts'
-import { Field, Form, useDraft } from '../parts/field.tsx'
+import { Field, Filter, Form, useDraft } from '../parts/field.tsx'
 import { Foreign } from '../parts/foreign.tsx'
 import { HealthLine } from '../parts/health-line.tsx'
 import { NamespaceChoice, NewNamespaceLink, reasonIn, useMe } from '../parts/me.tsx'
@@ -120,23 +120,10 @@ export function Connections() {
       filters={
         <>
           <NamespaceChoice me={me.data} value={namespace ?? ''} onChange={(chosen) => filter({ namespace: chosen })} />
-          <Field
-            name="level"
-            label="Health"
-            value={of('level')}
-            options={['', 'attention']}
-            names={['any', 'down or needs attention']}
-            onInput={(level) => filter({ level })}
-          />
+          <Filter of="level" label="Health" options={['', 'attention']} names={['any', 'down or needs attention']} />
           {!isUnwell && (
             <>
-              <Field
-                name="q"
-                label="Name"
-                value={of('name')}
-                onInput={(name) => filter({ name })}
-                placeholder="its exact name"
-              />
+              <Filter of="name" name="q" label="Name" placeholder="its exact name" />
               <Field
                 name="metadata"
                 label="Metadata"

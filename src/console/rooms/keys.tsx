@@ -1,9 +1,9 @@
 /** API keys of the user, clients that the user allowed, and for operators the keys that sign tokens. */
 
-import type { GrantPage } from '../../model/organization.ts'
+import type { ApiKeyList, GrantPage } from '../../model/organization.ts'
 import type { SigningKeyList } from '../../model/token.ts'
 import { ask, session } from '../interface.ts'
-import { ApiKeys, type ListedKeys } from '../parts/api-keys.tsx'
+import { ApiKeys } from '../parts/api-keys.tsx'
 import { DangerousAction } from '../parts/dialog.tsx'
 import { Foreign } from '../parts/foreign.tsx'
 import { Action, When, Wrong } from '../parts/parts.tsx'
@@ -13,7 +13,7 @@ import { useAction, useResource } from '../resource.ts'
 const path = '/me/api-keys'
 
 export function Keys() {
-  const keys = useResource<ListedKeys>(path)
+  const keys = useResource<ApiKeyList>(path)
   return (
     <Room name="keys" title="API keys" request={{ path, command: { words: ['keys', 'list'] } }} resource={keys}>
       <ApiKeys path={path} keys={keys} />

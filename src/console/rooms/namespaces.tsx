@@ -1,10 +1,11 @@
 /** Namespaces and organizations, and one namespace with its settings. */
 
 import { useState } from 'preact/hooks'
+import type { NamespaceDetail } from '../../model/organization.ts'
 import { address, filter, go, hrefOf } from '../address.ts'
 import { ask } from '../interface.ts'
 import { numbered, stateOf, usePages } from '../pages.ts'
-import { Field, Form, useDraft } from '../parts/field.tsx'
+import { Field, Filter, Form, useDraft } from '../parts/field.tsx'
 import { Foreign } from '../parts/foreign.tsx'
 import { useMe } from '../parts/me.tsx'
 import { Action, Facts, When, Wrong } from '../parts/parts.tsx'
@@ -46,7 +47,7 @@ export function Namespaces() {
       actions={
         <Action name="create" isMain onClick={() => filter({ new: isNew ? '' : 'yes' })} label="New namespace" />
       }
-      filters={<Field name="q" label="Begins with" value={q} onInput={(value) => filter({ q: value })} />}
+      filters={<Filter of="q" label="Begins with" />}
     >
       {isNew && <NewNamespace />}
       {list.isEmpty && <p>There are no namespaces here yet. Connections are made in one: begin with it.</p>}
@@ -93,19 +94,10 @@ function NewNamespace() {
   )
 }
 
-interface NamespaceBody {
-  readonly name: string
-  readonly createdAt: string
-  readonly pins: string
-  readonly title?: string | null
-  readonly description?: string | null
-  readonly instructions?: string | null
-}
-
 export function Namespace() {
   const [, name = ''] = address.value.path
   const path = `/namespaces/${encodeURIComponent(name)}`
-  const namespace = useResource<NamespaceBody>(path)
+  const namespace = useResource<NamespaceDetail>(path)
   const me = useMe()
   const leads = me.data?.namespaces.find((one) => one.name === name)?.leads === true
   const reason = leads ? undefined : 'Only its user, or an owner or admin of its organization, may do this'
@@ -131,7 +123,7 @@ export function Namespace() {
 
 interface SettingsProps {
   readonly path: string
-  readonly namespace: NamespaceBody
+  readonly namespace: NamespaceDetail
   readonly reason: string | undefined
   readonly onSaved: () => void
 }
@@ -143,7 +135,7 @@ const texts = [
 ] as const
 
 function Settings({ path, namespace, reason, onSaved }: SettingsProps) {
-  const [pins, setPins] = useState(namespace.pins)
+  const [pins, setPins] = useState<string>(namespace.pins)
   const [typed, setTyped] = useState<Record<string, string>>(
     Object.fromEntries(texts.map(([name]) => [name, namespace[name] ?? ''])),
   )

@@ -1,10 +1,10 @@
 /** An organization: its members with their roles, and its API keys. */
 
 import { useState } from 'preact/hooks'
-import type { OrganizationDetail } from '../../model/organization.ts'
+import type { ApiKeyList, OrganizationDetail } from '../../model/organization.ts'
 import { address } from '../address.ts'
 import { ask } from '../interface.ts'
-import { ApiKeys, type ListedKeys } from '../parts/api-keys.tsx'
+import { ApiKeys } from '../parts/api-keys.tsx'
 import { DangerousAction } from '../parts/dialog.tsx'
 import { Field, Form } from '../parts/field.tsx'
 import { Foreign } from '../parts/foreign.tsx'
@@ -75,7 +75,7 @@ export function Organization() {
 }
 
 function OrganizationKeys({ path }: { readonly path: string }) {
-  const keys = useResource<ListedKeys>(`${path}/api-keys`)
+  const keys = useResource<ApiKeyList>(`${path}/api-keys`)
   return (
     <section>
       <h2>API keys of the organization</h2>

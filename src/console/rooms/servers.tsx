@@ -2,12 +2,13 @@
 
 import { useState } from 'preact/hooks'
 import type { Me } from '../../model/organization.ts'
+import type { ServerDetail, ServerItem } from '../../model/server.ts'
 import { address, filter, go, hrefOf } from '../address.ts'
 import { ask } from '../interface.ts'
 import { parseJson } from '../json.ts'
 import { numbered, stateOf, usePages } from '../pages.ts'
 import { DangerousAction } from '../parts/dialog.tsx'
-import { Field, Form, useDraft } from '../parts/field.tsx'
+import { Field, Filter, Form, useDraft } from '../parts/field.tsx'
 import { Foreign, visible } from '../parts/foreign.tsx'
 import { NamespaceChoice, reasonIn, useMe } from '../parts/me.tsx'
 import { ConnectionId, createConnection } from '../parts/new-connection.tsx'
@@ -16,11 +17,7 @@ import { Room } from '../parts/room.tsx'
 import { type Column, Table } from '../parts/table.tsx'
 import { useAction, useResource } from '../resource.ts'
 
-interface Listed {
-  readonly qualifiedName: string
-  readonly displayName: string
-  readonly description?: string
-}
+type Listed = Pick<ServerItem, 'qualifiedName' | 'displayName' | 'description'>
 
 const columns: readonly Column<Listed>[] = [
   {
@@ -37,7 +34,7 @@ const columns: readonly Column<Listed>[] = [
     ),
   },
   { title: 'Name', cell: ({ qualifiedName }) => <code>{qualifiedName}</code> },
-  { title: 'Description', cell: ({ description = '' }) => <Foreign text={description} /> },
+  { title: 'Description', cell: ({ description }) => <Foreign text={description} /> },
 ]
 
 const pathOf = (q: string, page: string) =>
@@ -67,7 +64,7 @@ export function Servers() {
           label="Register a server"
         />
       }
-      filters={<Field name="q" label="Search" value={q} onInput={(value) => filter({ q: value })} />}
+      filters={<Filter of="q" label="Search" />}
     >
       {address.value.query.get('new') !== null && <NewServer />}
       {list.isEmpty && <p>{q === '' ? 'No server is registered here yet.' : 'No server fits.'}</p>}
@@ -121,15 +118,10 @@ function NewServer() {
   )
 }
 
-interface Detail extends Listed {
-  readonly deploymentUrl: string | null
-  readonly tools?: readonly { readonly name: string; readonly description?: string }[] | null
-}
-
 export function Server() {
   const name = address.value.path.slice(1).join('/')
   const path = `/servers/${name.split('/').map(encodeURIComponent).join('/')}`
-  const server = useResource<Detail>(path)
+  const server = useResource<ServerDetail>(path)
   const me = useMe()
   const { data } = server
   const reason = reasonIn(me.data, name.split('/')[0], 'servers:write', 'change servers of its namespace')
@@ -155,9 +147,7 @@ export function Server() {
         </DangerousAction>
       }
     >
-      <p>
-        <Foreign text={data?.description ?? ''} />
-      </p>
+      <Foreign as="p" text={data?.description ?? ''} />
       <Facts of={{ Name: name, URL: <Foreign text={data?.deploymentUrl ?? 'none'} code /> }} />
       <ConnectTo name={name} me={me.data} />
       <section data-part="tools">
@@ -169,9 +159,7 @@ export function Server() {
             {data.tools.map((tool) => (
               <li key={tool.name} data-id={tool.name}>
                 <Foreign text={tool.name} code />
-                <span class="muted">
-                  <Foreign text={tool.description ?? ''} />
-                </span>
+                <Foreign as="span" class="muted" text={tool.description ?? ''} />
               </li>
             ))}
           </ul>

@@ -2,10 +2,10 @@
 
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Coverage, Diff, Explanation, LintAnswer, Suggestion } from '../../model/explain.ts'
-import { address, filter, hrefOf } from '../address.ts'
+import { address, hrefOf } from '../address.ts'
 import { ask, Refused } from '../interface.ts'
 import { parseJson, readJson } from '../json.ts'
-import { Field, Form, showWrong, useDraft } from '../parts/field.tsx'
+import { Field, Filter, Form, showWrong, useDraft } from '../parts/field.tsx'
 import { Foreign } from '../parts/foreign.tsx'
 import { Action, Copied, CopyButton, State, When, Wrong } from '../parts/parts.tsx'
 import { PolicyForm, policyText } from '../parts/policy-form.tsx'
@@ -170,9 +170,7 @@ function Suggested({ suggestion }: { readonly suggestion: Suggestion }) {
         calls since <When at={from.since} />, of {from.tools} tools on {from.connections} connections.
       </p>
       {notes.map(({ code, words }) => (
-        <p key={code} class="muted">
-          <Foreign text={words} />
-        </p>
+        <Foreign key={code} as="p" class="muted" text={words} />
       ))}
     </div>
   )
@@ -195,9 +193,7 @@ function Allowed({ lint, coverage }: ReturnType<typeof useAnswers>) {
       <ul class="rows" data-part="findings">
         {lint?.findings.map((one) => (
           <li key={`${one.code} ${one.place}`}>
-            <State level={one.severity}>
-              <Foreign text={one.words} />
-            </State>
+            <State level={one.severity} text={one.words} />
             <div>
               <code class="muted">
                 {one.code} {one.place}
@@ -222,9 +218,7 @@ function Allowed({ lint, coverage }: ReturnType<typeof useAnswers>) {
                   {tools
                     ?.filter((tool) => tool.verdict !== 'refuse')
                     .map((tool) => (
-                      <State key={tool.name} level={tool.verdict}>
-                        <Foreign text={tool.name} />
-                      </State>
+                      <State key={tool.name} level={tool.verdict} text={tool.name} />
                     ))}
                   {(tools ?? []).some((tool) => tool.verdict === 'refuse') && (
                     <span class="muted">{tools?.filter((tool) => tool.verdict === 'refuse').length} refused</span>
@@ -271,13 +265,12 @@ function Explain({ policy }: { readonly policy: string }) {
     <Form title="Would it allow a call?" onSend={() => void explain.run()}>
       <div class="filters">
         {parts.map((name) => (
-          <Field
+          <Filter
             key={name}
+            of={name}
             name={`request.${name}`}
             label={name.replace(/^./, (first) => first.toUpperCase())}
-            value={query.get(name) ?? ''}
             {...(name === 'operation' && { options: operations, nothing: 'execute, if it is a call' })}
-            onInput={(value) => filter({ [name]: value })}
           />
         ))}
       </div>
@@ -310,9 +303,7 @@ function Verdict({ explanation }: { readonly explanation: Explanation }) {
   return (
     <div data-part="verdict" data-verdict={verdict} role="status">
       <p>
-        <State level={verdict}>
-          <Foreign text={words} />
-        </State>
+        <State level={verdict} text={words} />
       </p>
       {token !== null && (
         <p class="muted">
@@ -327,9 +318,7 @@ function Verdict({ explanation }: { readonly explanation: Explanation }) {
         ))}
       </ul>
       {notes.map(({ code, words: note }) => (
-        <p key={code}>
-          <Foreign text={note} />
-        </p>
+        <Foreign key={code} as="p" text={note} />
       ))}
     </div>
   )
@@ -359,15 +348,9 @@ function Compare({ policy }: { readonly policy: string }) {
       {done !== undefined && (
         <div data-part="difference" role="status">
           <p>
-            <State level={done.verdict === 'wider' ? 'warning' : 'ok'}>
-              <Foreign text={done.words} />
-            </State>
+            <State level={done.verdict === 'wider' ? 'warning' : 'ok'} text={done.words} />
           </p>
-          {done.example !== null && (
-            <pre>
-              <Foreign text={JSON.stringify(done.example, null, 2)} />
-            </pre>
-          )}
+          {done.example !== null && <Foreign as="pre" text={JSON.stringify(done.example, null, 2)} />}
         </div>
       )}
     </Form>

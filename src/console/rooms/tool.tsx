@@ -32,9 +32,7 @@ export function Tool() {
           {namespace}/{id}
         </a>
       </p>
-      <p>
-        <Foreign text={tool.data?.description ?? ''} />
-      </p>
+      <Foreign as="p" text={tool.data?.description ?? ''} />
       {tool.data !== undefined && <Call {...{ namespace, id, name, path }} schema={tool.data.inputSchema ?? {}} />}
     </Room>
   )
