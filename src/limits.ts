@@ -218,6 +218,8 @@ export const eventLoopSliceMs = 2
 
 /** Ours: bytes of the JSON body of most operations: that of `POST /tokens` holds a policy, which must fit a token of 6,144 characters. Past it: 400, and the connection is closed. */
 export const requestBodyBytesMax = 64 * kB
+/** Ours: bytes of the body of a revocation, which has a token of 6,144 characters and waits for nothing. Past it: 400, and the connection is closed. */
+export const revocationBytesMax = 8 * kB
 /** Ours: nesting of a JSON body; deeper JSON is an attack on the parsers that read it later. Past it: 400. */
 export const jsonDepthMax = 32
 /** Ours: tokens a second that one API key may mint; each signature takes 1.5 ms of a thread. At that rate, its lines in the audit log take up to 6 GB a day. Change this with `--mint-rate`. Past it: 429. */

@@ -4,7 +4,7 @@
  * for each.
  */
 
-import { formBytesMax, requestBodyBytesMax, rpcBodyBytesMax, serverBodyBytesMax } from './limits.ts'
+import { formBytesMax, requestBodyBytesMax, revocationBytesMax, rpcBodyBytesMax, serverBodyBytesMax } from './limits.ts'
 
 /** The most that a request of an operation may take of its owner's allowances (`fairness/allowance.ts`). */
 export interface Costs {
@@ -29,7 +29,9 @@ const many: Costs = { bodyBytesMax: 0, bodyMsPerMegabyte: 0, reads: 'many' }
 const log: Costs = { bodyBytesMax: 0, bodyMsPerMegabyte: 0, reads: 'log' }
 /** A small JSON body, which may have to be empty. */
 const json: Costs = { bodyBytesMax: requestBodyBytesMax, bodyMsPerMegabyte: 50, reads: 'few' }
-/** The same, about what policies allow. */
+/** A body that waits for nothing of its owner, whom somebody else may flood, and is so small that it may. */
+const revocation: Costs = { ...json, bodyBytesMax: revocationBytesMax, isRemoval: true }
+/** As `json`, about what policies allow. */
 const question: Costs = { ...json, reads: 'question' }
 const form: Costs = { bodyBytesMax: formBytesMax, bodyMsPerMegabyte: 50, reads: 'few' }
 const message: Costs = { bodyBytesMax: rpcBodyBytesMax, bodyMsPerMegabyte: 10, reads: 'few' }
@@ -60,7 +62,7 @@ const stream = (path: string, errors?: Operation['errors']) => ({ ...get(path, s
 /** A path belongs to the first row whose template it fits. */
 export const operations = {
   createToken: post('/tokens', json),
-  revokeToken: post('/tokens/revoke', { ...json, isRemoval: true }),
+  revokeToken: post('/tokens/revoke', revocation),
   explainToken: post('/tokens/explain', question),
   lintPolicy: post('/tokens/lint', question),
   coverTools: post('/tokens/coverage', question),

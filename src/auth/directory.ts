@@ -71,6 +71,8 @@ function createKept() {
   return {
     records: new LRUCache<string, { value: unknown }>({ maxSize: directoryCacheBytesMax }),
     names: new LRUCache<string, ReadonlySet<string>>({ maxSize: keptNamesMax, sizeCalculation: ({ size }) => size }),
+    /** Names that are being read. */
+    reading: new Map<string, Promise<ReadonlySet<string>>>(),
   }
 }
 
@@ -80,7 +82,7 @@ function createKept() {
  */
 function createSnapshot(
   store: Pick<Store, 'get' | 'getMany' | 'range' | 'keys'>,
-  { records, names }: Kept,
+  { records, names, reading }: Kept,
   version: string,
 ) {
   const keyIn = (name: string) => `${version}\0${name}`
@@ -112,10 +114,25 @@ function createSnapshot(
     /** '' for a directory that was never written. */
     version,
     apiKey,
-    /** A set of names that `namespace-access.ts` read, by its question. It may be newer than this version, never older. */
-    keptNames: (question: string) => names.get(keyIn(question)),
-    keepNames(question: string, found: ReadonlySet<string>): void {
-      if (version !== '') names.set(keyIn(question), found)
+    /**
+     * The names that answer a question of `namespace-access.ts`, read once for all who ask. They may be newer than this
+     * version, never older.
+     */
+    async names(question: string, read: () => Promise<readonly string[]>): Promise<ReadonlySet<string>> {
+      if (version === '') return new Set(await read())
+      const name = keyIn(question)
+      const known = names.get(name) ?? reading.get(name)
+      if (known !== undefined) return known
+      const found = read().then((all): ReadonlySet<string> => new Set(all))
+      reading.set(name, found)
+      try {
+        const all = await found
+        // Absence is not kept: invented owners would take the place of others.
+        if (all.size > 0) names.set(name, all)
+        return all
+      } finally {
+        reading.delete(name)
+      }
     },
     async apiKeyByDigest(digest: string): Promise<ApiKey | undefined> {
       const keyId = await read('apiKeyDigest', [digest], readKeyId)

@@ -2,6 +2,7 @@
  * Which namespaces a caller may access, and which it manages (contract, 2.6). Policies are evaluated elsewhere.
  */
 
+import { type Allowance, allowanceOf } from '../fairness/allowance.ts'
 import { namespacesPerRead } from '../limits.ts'
 import type { Namespace } from '../model/organization.ts'
 import { everyKey } from '../storage/every-entry.ts'
@@ -9,6 +10,9 @@ import { idOfKey, ownedBy, prefixOf } from '../storage/keys.ts'
 import type { Store } from '../storage/store.ts'
 import { type Authenticated, type Caller, isOrganizationAdmin } from './authenticate.ts'
 import type { DirectorySnapshot } from './directory.ts'
+
+/** A request that asks for what its caller may access. */
+type Asking = Authenticated & { readonly request: Request }
 
 /** Whether a caller that may access the namespace also manages it, that is, may change it and its servers. */
 export async function managesNamespace(caller: Caller, namespace: Namespace, directory: DirectorySnapshot) {
@@ -19,17 +23,23 @@ export async function managesNamespace(caller: Caller, namespace: Namespace, dir
 
 /**
  * The names of all namespaces that the caller may access, in order. An operator may access all there are. They are read
- * once for a version of the directory.
+ * once for a version of the directory. Rejects as `Slices.next`.
  */
-export async function accessibleNamespaces(store: Pick<Store, 'keys'>, asking: Authenticated) {
-  const { operator, userId, organizationId } = asking.caller
+export async function accessibleNamespaces(store: Pick<Store, 'keys'>, { caller, directory, request }: Asking) {
+  const { operator, userId, organizationId } = caller
+  const allowance = allowanceOf(request)
   if (organizationId !== undefined)
-    return namesKept(asking, `organization ${organizationId}`, () => namesUnder(store, ownedBy({ organizationId })))
-  if (operator) return namesKept(asking, 'all', () => namesUnder(store, prefixOf('namespace')))
-  return namesKept(asking, `user ${userId}`, async () => {
-    const names = await namesUnder(store, ownedBy({ userId }))
+    return directory.names(`organization ${organizationId}`, () =>
+      namesUnder(store, ownedBy({ organizationId }), allowance),
+    )
+  if (operator) return directory.names('all', () => namesUnder(store, prefixOf('namespace'), allowance))
+  return directory.names(`user ${userId}`, async () => {
+    const names = await namesUnder(store, ownedBy({ userId }), allowance)
     for (const organization of await organizationsOf(store, userId)) {
-      for (const name of await namesUnder(store, ownedBy({ organizationId: organization }))) names.push(name)
+      // Each has a thousand names, and a user may be in dozens.
+      while (allowance.slices().isOver) await allowance.slices().next()
+      const own = await namesUnder(store, ownedBy({ organizationId: organization }), allowance)
+      for (const name of own) names.push(name)
     }
     // By code units, which is the order of the bytes of ASCII names.
     return names.sort()
@@ -58,8 +68,8 @@ export function* firstNames(
 }
 
 /** The names of all namespaces of a user or an organization: an id does not tell which. */
-export function namespacesOf(store: Pick<Store, 'keys'>, asking: Authenticated, id: string) {
-  return namesKept(asking, `owner ${id}`, async () => [
+export function namespacesOf(store: Pick<Store, 'keys'>, { directory }: Asking, id: string) {
+  return directory.names(`owner ${id}`, async () => [
     ...(await namesUnder(store, ownedBy({ userId: id }))),
     ...(await namesUnder(store, ownedBy({ organizationId: id }))),
   ])
@@ -69,19 +79,10 @@ export function namespacesOf(store: Pick<Store, 'keys'>, asking: Authenticated, 
  * Whether the caller may access a namespace of a registered server. Build it once per request and call it for each
  * namespace.
  */
-export async function accessOf(store: Pick<Store, 'keys'>, asking: Authenticated) {
+export async function accessOf(store: Pick<Store, 'keys'>, asking: Asking) {
   if (asking.caller.operator && asking.caller.organizationId === undefined) return () => true
   const accessible = await accessibleNamespaces(store, asking)
   return (namespace: string) => accessible.has(namespace)
-}
-
-async function namesKept({ directory }: Authenticated, what: string, read: () => Promise<readonly string[]>) {
-  const kept = directory.keptNames(what)
-  if (kept !== undefined) return kept
-  const names: ReadonlySet<string> = new Set(await read())
-  // Absence is not kept: invented owners would take the place of others.
-  if (names.size > 0) directory.keepNames(what, names)
-  return names
 }
 
 /** The ids of the organizations that a user is a member of, in order. */
@@ -89,9 +90,18 @@ export function organizationsOf(store: Pick<Store, 'keys'>, userId: string): Pro
   return namesUnder(store, prefixOf('membership', userId))
 }
 
-/** The last parts of the keys under a prefix. */
-export async function namesUnder(store: Pick<Store, 'keys'>, prefix: Uint8Array): Promise<string[]> {
+/** A name takes as long as so many bytes of a large record: the time is that of the garbage it leaves. */
+const nameReadBytes = 500
+
+/** The last parts of the keys under a prefix, in the slices and the time of a request. */
+export async function namesUnder(
+  store: Pick<Store, 'keys'>,
+  prefix: Uint8Array,
+  allowance?: Allowance,
+): Promise<string[]> {
   const names: string[] = []
-  for await (const key of everyKey(store, prefix, namespacesPerRead)) names.push(idOfKey(prefix, key))
+  const slices = allowance?.slices()
+  for await (const key of everyKey(store, prefix, namespacesPerRead, slices)) names.push(idOfKey(prefix, key))
+  allowance?.spendRead(nameReadBytes * names.length)
   return names
 }

@@ -160,7 +160,8 @@ const manyMarks = /[\p{M}\uff9e\uff9f]{31}/u
  * normalized; no rule has such a name.
  */
 export function foldCase(key: string): string {
-  return (isNormalized(key) ? key.normalize('NFKC') : key).toLowerCase()
+  // By way of capital letters: some small ones share one, like the two forms of sigma.
+  return (isNormalized(key) ? key.normalize('NFKC').toUpperCase() : key).toLowerCase()
 }
 
 const isNormalized = (key: string) => !/^[\x00-\x7f]*$/.test(key) && !manyMarks.test(key)

@@ -2,6 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import { createDirectory } from '../../src/auth/directory.ts'
+import { nextTurn } from '../../src/next-turn.ts'
 import { directoryVersionKey, keyOf } from '../../src/storage/keys.ts'
 import type { Key, Store } from '../../src/storage/store.ts'
 import { newVersion } from '../../src/storage/versions.ts'
@@ -115,4 +116,24 @@ test('records of a version that an open stream still has take no memory of their
   for (let i = 1; i < 200; i += 1) await now.view('acme', `v${i}`)
   await before.view('acme', 'v0')
   expect(reads(view(0))).toBe(2)
+})
+
+test('names are read once for all who ask at once, and again for the next version', async () => {
+  const { directory, put } = await counted()
+  let reads = 0
+  const ask = async () =>
+    (await directory.current()).names('user ada', async () => {
+      reads += 1
+      await nextTurn()
+      return ['a', 'b']
+    })
+  const both = await Promise.all([ask(), ask()])
+  expect([both, await ask(), reads]).toEqual([[new Set(['a', 'b']), new Set(['a', 'b'])], new Set(['a', 'b']), 1])
+  await put(keyOf('member', 'o', 'ada'), 'owner')
+  await ask()
+  expect(reads).toBe(2)
+  // A read that fails is none.
+  const failing = async () => (await directory.current()).names('other', () => Promise.reject(new Error('no')))
+  await expect(failing()).rejects.toThrow('no')
+  await expect(failing()).rejects.toThrow('no')
 })

@@ -365,6 +365,22 @@ describe.skipIf(!isHere('Chromium'))('in a browser', () => {
     await context.close()
   })
 
+  test('the audit log is asked for events that there are, while somebody still types (needs Chromium)', async () => {
+    const { context, page, faults } = await openPage(browser, shared.server.url)
+    await signInAt(page, at('/audit'), sampleKeys.operator)
+    await room(page, 'audit', 'ready')
+    await page.locator('[data-field="q"]').pressSequentially('signin.')
+    await room(page, 'audit', 'empty')
+    expect(await page.locator('[data-room="audit"]').textContent()).toContain('No event has this name.')
+    await page.locator('[data-field="q"]').pressSequentially('session')
+    await room(page, 'audit', 'ready')
+    const events = await page.$$eval('[data-part="rows"] code:first-child', (all) => all.map((one) => one.textContent))
+    expect(events.length).toBeGreaterThan(0)
+    expect(events).toEqual(events.map(() => 'signin.session'))
+    expect(faults).toEqual([])
+    await context.close()
+  })
+
   test('the search of the documents finds a message as it was printed, and an operation (needs Chromium)', async () => {
     const { context, page, faults } = await openPage(browser, shared.server.url)
     await page.goto(`${shared.server.url}/docs`)

@@ -474,3 +474,16 @@ test('an owner whose time is used up can revoke a token at once, however long it
   time.spend('ada', 1e6)
   expect((await api('POST /tokens/revoke', { token })).status).toBe(200)
 })
+
+test('an owner whose time is used up can remove another owner of its organization', async () => {
+  const time = new Paces(clockOf(() => 0))
+  const platform = await createTestPlatform({ fairness: { ...createFairness(), time, turns: new Turns(time) } })
+  const { ada: api, operator } = sampleApis(platform.fetch)
+  expect((await operator('PUT /organizations/org_new', { owner: 'ada' })).status).toBe(201)
+  const member = '/organizations/org_new/members/mallory'
+  expect((await api(`PUT ${member}`, { role: 'owner' })).status).toBe(200)
+  time.spend('ada', 1e6)
+  expect((await api(`PUT ${member}`, { role: 'member' })).status).toBe(200)
+  expect((await api(`PUT ${member}`, { role: 'owner' })).status).toBe(200)
+  expect((await api(`DELETE ${member}`)).status).toBe(200)
+})

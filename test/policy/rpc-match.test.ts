@@ -37,6 +37,24 @@ describe('ruleMatches() finds', () => {
   }
 })
 
+test('ruleMatches() does not find a key beside one that some reader takes for the same', () => {
+  for (const [key, twin] of [
+    ['id', 'ID'],
+    ['id', '\u0131d'],
+    ['skip', '\u017fkip'],
+    ['\u03c3\u03b1\u03c2', '\u03c3\u03b1\u03c3'],
+    ['\u0432\u043b', '\u1c80\u043b'],
+    ['id', '\uff49\uff44'],
+  ] as const) {
+    const rule = { path: `params.${key}`, pattern: '^safe$' }
+    expect({ twin, found: ruleMatches(rule, { params: { [key]: 'safe' } }) }).toEqual({ twin, found: true })
+    expect({ twin, found: ruleMatches(rule, { params: { [key]: 'safe', [twin]: 'evil' } }) }).toEqual({
+      twin,
+      found: false,
+    })
+  }
+})
+
 describe('ruleMatches() does not find', () => {
   const missed: [path: string, because: string][] = [
     ['nope', 'a missing key'],

@@ -27,6 +27,8 @@ interface FieldProps {
   readonly options?: readonly string[]
   /** As they are shown; left out: as they are. */
   readonly names?: readonly string[]
+  /** Words that may be typed. */
+  readonly suggestions?: readonly string[]
   /** Shown for the option ''. */
   readonly nothing?: string
   readonly isRequired?: boolean
@@ -68,7 +70,14 @@ export function Field(props: FieldProps) {
       ) : type === 'json' || type === 'lines' ? (
         <Lines shared={shared} isJson={type === 'json'} />
       ) : (
-        <input {...shared} {...inputs[type]} spellcheck={false} />
+        <input {...shared} {...inputs[type]} list={props.suggestions && `${id}-list`} spellcheck={false} />
+      )}
+      {props.suggestions !== undefined && (
+        <datalist id={`${id}-list`}>
+          {props.suggestions.map((word) => (
+            <option key={word} value={word} />
+          ))}
+        </datalist>
       )}
       <span id={`${id}-more`}>
         <small class="muted">

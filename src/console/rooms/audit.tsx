@@ -1,5 +1,6 @@
 /** The audit log, and whether its chain holds. */
 
+import { auditEvents } from '../../model/audit-event.ts'
 import type { AuditVerification } from '../../model/recorded-call.ts'
 import { address } from '../address.ts'
 import { ask, session } from '../interface.ts'
@@ -37,11 +38,13 @@ export function Audit() {
   const { query } = address.value
   const event = query.get('event') ?? ''
   const wanted = event === '' ? '' : `&event=${encodeURIComponent(event)}`
-  const pages = usePages<Entry>(isOperator ? `audit ${wanted}` : null, async (cursor, signal) => {
+  // Somebody is still typing, or it is a slip.
+  const isKnown = event === '' || (auditEvents as readonly string[]).includes(event)
+  const pages = usePages<Entry>(isOperator && isKnown ? `audit ${wanted}` : null, async (cursor, signal) => {
     const { entries, nextCursor } = await ask<AuditBody>('GET', `/audit?limit=100${wanted}${after(cursor)}`, { signal })
     return { items: entries, nextCursor }
   })
-  const list = stateOf(pages)
+  const list = isKnown ? stateOf(pages) : { isLoading: false, error: undefined, isEmpty: true, again() {} }
   const verified = useResource<AuditVerification>(isOperator ? '/audit/verification' : null)
   if (!isOperator)
     return (
@@ -58,7 +61,7 @@ export function Audit() {
       resource={list}
       request={{ path: `/audit?limit=100${wanted}`, command: event === '' ? { words: ['audit', 'list'] } : undefined }}
       isEmpty={list.isEmpty}
-      filters={<Filter of="event" name="q" label="Event" hint="like key.created" />}
+      filters={<Filter of="event" name="q" label="Event" hint="like key.created" suggestions={auditEvents} />}
     >
       <p data-part="verdict">
         {verified.data === undefined ? (
@@ -70,7 +73,8 @@ export function Audit() {
           />
         )}
       </p>
-      {pages !== undefined && (
+      {list.isEmpty && <p>{isKnown ? 'No entry fits.' : 'No event has this name.'}</p>}
+      {!list.isEmpty && pages !== undefined && (
         <Table label="Audit log" columns={columns} pages={pages} hooks={({ seq }) => ({ 'data-id': String(seq) })} />
       )}
     </Room>

@@ -7,7 +7,7 @@ import { eventBytesAtOnce } from '../../limits.ts'
 import { nextTurn } from '../../next-turn.ts'
 import { asBuffer } from '../../storage/bytes.ts'
 import { OutcomeSearch, type Stated } from './outcome-search.ts'
-import { openSink } from './relayed-stream.ts'
+import { openSink, ownTurn, waitingBytesMin } from './relayed-stream.ts'
 
 /**
  * Bytes of an event that are kept: thousands of streams may have one that is not complete. Past it: they are searched
@@ -33,11 +33,19 @@ export interface OutcomeReader {
 /** A call that nothing answered. */
 export const unanswered: Stated = { outcome: 'upstream_error' }
 
-/** Counts what is searched in the time of its owner. */
-type Spender = Pick<Allowance, 'spend'>
+/** The owner in whose time and turns an answer is searched. */
+type Owner = Pick<Allowance, 'spend' | 'run'>
+
+/** The parts of a piece, each in a turn of its owner: a client that was slow may receive megabytes at once. */
+async function* partsOf(piece: Uint8Array, owner: Owner): AsyncGenerator<Uint8Array> {
+  for (let at = 0; at < piece.length; at += eventBytesAtOnce) {
+    if (piece.length >= waitingBytesMin) await owner.run(ownTurn())
+    yield piece.subarray(at, at + eventBytesAtOnce)
+  }
+}
 
 /** Reads the answer to the request with this id. Other messages of an event stream say nothing about it. */
-export function createOutcomeReader(id: RpcId, contentType: string | null, owner: Spender): OutcomeReader {
+export function createOutcomeReader(id: RpcId, contentType: string | null, owner: Owner): OutcomeReader {
   return mediaType(contentType) === 'text/event-stream' ? new EventsReader(id, owner) : ofWhole(id, owner)
 }
 
@@ -47,7 +55,7 @@ export function createOutcomeReader(id: RpcId, contentType: string | null, owner
  */
 class EventsReader implements OutcomeReader {
   readonly #id: RpcId
-  readonly #owner: Spender
+  readonly #owner: Owner
   #found: Stated | undefined
   /** The line that is not complete. */
   readonly #line = openSink()
@@ -62,16 +70,16 @@ class EventsReader implements OutcomeReader {
   /** Of a line that is searched in parts. */
   #isData = false
 
-  constructor(id: RpcId, owner: Spender) {
+  constructor(id: RpcId, owner: Owner) {
     this.#id = id
     this.#owner = owner
   }
 
   async add(piece: Uint8Array): Promise<void> {
-    for (let at = 0; at < piece.length && this.#found === undefined; at += eventBytesAtOnce) {
-      // A piece may have hundreds of thousands of events.
-      if (at > 0) await nextTurn()
-      await this.#add(piece.subarray(at, at + eventBytesAtOnce))
+    if (this.#found !== undefined) return
+    for await (const part of partsOf(piece, this.#owner)) {
+      await this.#add(part)
+      if (this.#found !== undefined) return
     }
   }
 
@@ -155,12 +163,12 @@ const [dataName, typeName] = [Buffer.from('data:'), Buffer.from('event:')]
 const lineFeed = 0x0a
 const carriageReturn = 0x0d
 
-function ofWhole(id: RpcId, owner: Spender): OutcomeReader {
+function ofWhole(id: RpcId, owner: Owner): OutcomeReader {
   const search = new OutcomeSearch()
   return {
     async add(piece) {
       owner.spend((piece.length / 2 ** 20) * searchMsPerMegabyte)
-      search.add(piece)
+      for await (const part of partsOf(piece, owner)) search.add(part)
     },
     found: () => undefined,
     stated: async () => search.stated(id) ?? unanswered,
@@ -171,11 +179,11 @@ function ofWhole(id: RpcId, owner: Spender): OutcomeReader {
  * The outcome that a JSON-RPC response to the request with this id states. Not in turns of its owner, where it could be
  * refused: a call that has ended is recorded.
  */
-export async function statedIn(owner: Spender, body: Uint8Array | string, id: RpcId): Promise<Stated> {
+export async function statedIn(owner: Owner, body: Uint8Array | string, id: RpcId): Promise<Stated> {
   return (await searched(owner, body, id)) ?? unanswered
 }
 
-async function searched(owner: Spender, text: Uint8Array | string, id: RpcId): Promise<Stated | undefined> {
+async function searched(owner: Owner, text: Uint8Array | string, id: RpcId): Promise<Stated | undefined> {
   const bytes = typeof text === 'string' ? Buffer.from(text) : text
   owner.spend((bytes.length / 2 ** 20) * searchMsPerMegabyte)
   const search = new OutcomeSearch()
@@ -190,7 +198,7 @@ async function searched(owner: Spender, text: Uint8Array | string, id: RpcId): P
 const escaped = '\\u00'
 
 /** Most events before the answer are notifications, and need not be parsed. */
-async function statedInEvent(owner: Spender, text: string, id: RpcId): Promise<Stated | undefined> {
+async function statedInEvent(owner: Owner, text: string, id: RpcId): Promise<Stated | undefined> {
   const mayBeAnswer = text.includes('"result"') || text.includes('"error"') || text.includes(escaped)
   return mayBeAnswer ? searched(owner, text, id) : undefined
 }

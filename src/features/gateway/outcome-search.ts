@@ -12,8 +12,10 @@ export interface Stated {
   readonly code?: number
 }
 
-/** Bytes of a name or id as it is written; each character may be an escape of six. Past it: it is none of ours. */
+/** Bytes of an id as it is written; each character may be an escape of six. Past it: it is none of ours. */
 const textBytesMax = 6 * rpcIdCharsMax
+/** The same of the name of a member. Past it: as for an id. */
+const nameBytesMax = 6 * 'isError'.length
 
 const [quote, backslash, colon, comma] = Buffer.from('"\\:,')
 const [openBrace, openBracket, closeBrace, closeBracket] = Buffer.from('{[}]')
@@ -36,9 +38,11 @@ export class OutcomeSearch {
   #isBroken = false
   #isInString = false
   #isEscaped = false
-  /** The first bytes of the last string, and how many it has. */
-  readonly #string = Buffer.alloc(textBytesMax)
+  /** The first bytes of the last string, and how many it has. Few: a stream may have 100,000 messages. */
+  #string = Buffer.alloc(nameBytesMax)
   #length = 0
+  /** The last byte ended a string, or is a space after one: a colon makes it a name. */
+  #isAfterString = false
   /** The member of the message that is being read. */
   #member = ''
   /** The member of the message whose value begins next, `isError` of the result, or `code` of the error. */
@@ -77,6 +81,7 @@ export class OutcomeSearch {
       const byte = buffer[at] as number
       if (!this.#isEscaped && byte === quote) {
         this.#isInString = false
+        this.#isAfterString = true
         if (this.#taking?.kind === 'text') this.#endTaking(this.#taking)
         return at
       }
@@ -87,12 +92,12 @@ export class OutcomeSearch {
   }
 
   #keep(byte: number): void {
-    if (this.#length < textBytesMax) this.#string[this.#length] = byte
+    if (this.#length < this.#string.length) this.#string[this.#length] = byte
     this.#length += 1
   }
 
   #text(): string {
-    return this.#length > textBytesMax ? '' : textIn(this.#string.subarray(0, this.#length))
+    return this.#length > this.#string.length ? '' : textIn(this.#string.subarray(0, this.#length))
   }
 
   #endTaking({ name }: Taking): void {
@@ -108,19 +113,20 @@ export class OutcomeSearch {
     if (this.#depth === 0) [this.#isBroken, this.#hasBegun] = [this.#hasBegun, true]
     if (this.#awaited !== '' && byte !== colon) this.#readValue(byte)
     if (byte === quote) [this.#isInString, this.#length] = [true, 0]
-    else if (byte === colon) this.#readName()
+    else if (byte === colon && this.#isAfterString) this.#readName(this.#length > nameBytesMax ? '' : this.#text())
     else if (byte === openBrace || byte === openBracket) this.#depth += 1
     else if (byte === closeBrace || byte === closeBracket) this.#depth -= 1
+    this.#isAfterString = false
     if (byte === comma || byte === openBrace || byte === openBracket) this.#length = 0
   }
 
-  #readName(): void {
+  #readName(name: string): void {
     if (this.#depth === 1) {
-      this.#member = this.#text()
+      this.#member = name
       this.#awaited = ['id', 'method', 'error', 'result'].includes(this.#member) ? this.#member : ''
     } else if (this.#depth === 2 && (this.#member === 'result' || this.#member === 'error')) {
       const wanted = this.#member === 'result' ? 'isError' : 'code'
-      this.#awaited = this.#text() === wanted ? wanted : ''
+      this.#awaited = name === wanted ? wanted : ''
     }
   }
 
@@ -142,6 +148,7 @@ export class OutcomeSearch {
     // The code of an error is a number.
     if (isOther || (name === 'code' && kind === 'text')) return
     this.#taking = { name, kind }
+    if (this.#string.length < textBytesMax) this.#string = Buffer.alloc(textBytesMax)
     this.#length = 0
     if (kind === 'number') this.#keep(firstByte)
   }

@@ -159,13 +159,17 @@ export const eventMemoryFactor = 4
 
 const lineFeed = Buffer.from('\n')
 
-/** Bytes of a piece that may have waited for its client to read. Below it: the piece is rewritten as it arrives. */
-const waitingBytesMin = 4096
+/** Bytes of a piece that may have waited for its client to read. Below it: the piece is read as it arrives. */
+export const waitingBytesMin = 4096
 /** Milliseconds of an event that is rewritten, besides what its text takes. A server may send a hundred thousand. */
 const eventMs = 0.004
 
-/** A whole slice of its owner: what awaits it runs alone in a turn of the event loop. */
-function* ownTurn(): Generator<number, void> {
+/**
+ * A whole slice of its owner: what awaits it runs alone in a turn of the event loop. The first step is small, so that
+ * it is not refused.
+ */
+export function* ownTurn(): Generator<number, void> {
+  yield 1
   yield limits.sliceCost
 }
 

@@ -131,20 +131,20 @@ function rolesThatMayChange(...touched: readonly (Role | undefined)[]): Role[] {
 }
 
 /**
- * An owner beside this one. It is looked for in the caller's time, before the change, for which everybody waits, and is
- * looked at again there. Rejects with `rate_limited`.
+ * An owner beside this one. It is looked for before the change, for which everybody waits, and is looked at again
+ * there. Not in the caller's time, which somebody else may use up who has a token of the caller: for one member of an
+ * organization at a time. Rejects with `rate_limited`.
  */
 function otherOwnerOf(store: Store, request: Request, organizationId: string, userId: string) {
   const allowance = allowanceOf(request)
-  let looked = 0
   const find = async () => {
-    for await (const one of everyMember(store, organizationId, allowance.slices())) {
-      looked += 1
+    for await (const one of everyMember(store, organizationId)) {
+      allowance.spendRead(bytesOfMembers(1))
       if (one.role === 'owner' && one.userId !== userId) return one.userId
     }
     return undefined
   }
-  return allowance.readRecords(find, () => bytesOfMembers(looked))
+  return allowance.write(`the owners of ${organizationId}`, find, 'removal')
 }
 
 /** Throws 409 if this user is no owner. */

@@ -8,7 +8,9 @@ import { join } from 'node:path'
 import { createFairness } from '../../../src/fairness/fairness.ts'
 import { createOwnerPasses, ownerRequestsPerPassMax } from '../../../src/fairness/passes.ts'
 import { Shares } from '../../../src/fairness/shares.ts'
+import type { Work } from '../../../src/fairness/turns.ts'
 import { createOutcomeReader, statedIn } from '../../../src/features/gateway/call-outcome.ts'
+import { eventBytesAtOnce } from '../../../src/limits.ts'
 import { AuditVerifier } from '../../../src/ops/audit-verifier.ts'
 import { CallLog } from '../../../src/ops/call-log.ts'
 import { writingCanonical } from '../../../src/schema/canonical-json.ts'
@@ -66,7 +68,7 @@ const upstream: Upstream = {
 
 let platform: TestPlatform
 let ada: Api
-const atOnce = { spend: () => {} }
+const atOnce = { spend: () => {}, run: <T>(work: Work<T>) => drained(work) }
 beforeEach(async () => {
   files += 1
   path = join(folder, `${files}.jsonl`)
@@ -745,6 +747,7 @@ test('bytes that come one at a time take no memory of their own', async () => {
 test('answers are searched, which counts for their owner and waits for nothing of it', async () => {
   let spent = 0
   const counted = {
+    ...atOnce,
     spend(milliseconds: number) {
       spent += milliseconds
     },
@@ -761,4 +764,25 @@ test('answers are searched, which counts for their owner and waits for nothing o
   expect([ofEvents > 3, spent - ofEvents > 3, await events.stated()]).toEqual([true, true, { outcome: 'ok' }])
   const padded = JSON.stringify({ jsonrpc: '2.0', id: 1, error: { code: -32_602, message: 'x'.repeat(10_000) } })
   expect(await statedIn(counted, padded, 1)).toEqual({ outcome: 'rpc_error', code: -32_602 })
+})
+
+test('what may have waited for its client is searched in turns of its owner', async () => {
+  let turns = 0
+  const counted = {
+    ...atOnce,
+    run<T>(work: Work<T>) {
+      turns += 1
+      return drained(work)
+    },
+  }
+  const events = 'data:"error"\n\n'.repeat(Math.ceil(eventBytesAtOnce / 14))
+  for (const type of ['text/event-stream', 'application/json']) {
+    turns = 0
+    const reader = createOutcomeReader(1, type, counted)
+    // As the pile of a slow reader gives them, and as they arrive.
+    for (let i = 0; i < 10; i += 1) await reader.add(Buffer.from(events).subarray(0, eventBytesAtOnce))
+    expect(turns).toBe(10)
+    for (let i = 0; i < 10; i += 1) await reader.add(Buffer.from('data:"error"\n\n'))
+    expect(turns).toBe(10)
+  }
 })
