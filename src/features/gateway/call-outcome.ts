@@ -6,14 +6,8 @@ import { mediaType } from '../../http/body.ts'
 import { eventBytesAtOnce } from '../../limits.ts'
 import { nextTurn } from '../../next-turn.ts'
 import { asBuffer } from '../../storage/bytes.ts'
-import { OutcomeSearch, type Stated } from './outcome-search.ts'
-import { openSink, ownTurn, waitingBytesMin } from './relayed-stream.ts'
-
-/**
- * Bytes of an event that are kept: thousands of streams may have one that is not complete. Past it: they are searched
- * as they arrive.
- */
-const eventOutcomeBytesMax = 64 * 1024
+import { OutcomeSearch, placeOf, type Stated } from './outcome-search.ts'
+import { ownTurn, waitingBytesMin } from './relayed-stream.ts'
 
 /** Milliseconds for a megabyte that is searched. Counted against `ownerTimeShare`. Past it: the owner waits. */
 const searchMsPerMegabyte = 8
@@ -49,26 +43,29 @@ export function createOutcomeReader(id: RpcId, contentType: string | null, owner
   return mediaType(contentType) === 'text/event-stream' ? new EventsReader(id, owner) : ofWhole(id, owner)
 }
 
+const [lineFeed, carriageReturn] = [0x0a, 0x0d]
+const [byteOrderMark, lineEnd, nothing] = [Buffer.of(0xef, 0xbb, 0xbf), Buffer.from('\n'), Buffer.alloc(0)]
+/** Bytes that tell what a line is, after a byte order mark of three bytes. */
+const headBytes = 3 + 'event:'.length
+
 /**
  * Reads only what tells the outcome, because every call whose answer is a stream passes here: lines of `data` until an
- * empty line ends the event (WHATWG HTML, 9.2.6). A large event is searched as it arrives, and not kept.
+ * empty line ends the event (WHATWG HTML, 9.2.6). Nothing is kept but the beginnings of lines.
  */
 class EventsReader implements OutcomeReader {
   readonly #id: RpcId
   readonly #owner: Owner
   #found: Stated | undefined
-  /** The line that is not complete. */
-  readonly #line = openSink()
-  #bytes = 0
-  #data: string[] = []
-  #large: OutcomeSearch | undefined
+  /** Of the data of the event; undefined before there is some. */
+  #search: OutcomeSearch | undefined
   /** Of the event: clients of MCP leave one alone that has another than `message`. */
   #type = ''
+  /** The beginning of the line, until it is known what the line is. */
+  #head = nothing
+  #line: 'unknown' | 'data' | 'type' | 'other' = 'unknown'
   #isFirst = true
-  /** The beginning of the next line was searched already. */
-  #isContinued = false
-  /** Of a line that is searched in parts. */
-  #isData = false
+  /** The last byte was a carriage return: a line feed belongs to it. */
+  #isAfterReturn = false
 
   constructor(id: RpcId, owner: Owner) {
     this.#id = id
@@ -77,10 +74,8 @@ class EventsReader implements OutcomeReader {
 
   async add(piece: Uint8Array): Promise<void> {
     if (this.#found !== undefined) return
-    for await (const part of partsOf(piece, this.#owner)) {
-      await this.#add(part)
-      if (this.#found !== undefined) return
-    }
+    this.#owner.spend((piece.length / 2 ** 20) * searchMsPerMegabyte)
+    for await (const part of partsOf(piece, this.#owner)) this.#readLines(asBuffer(part))
   }
 
   found(): Stated | undefined {
@@ -88,80 +83,70 @@ class EventsReader implements OutcomeReader {
   }
 
   async stated(): Promise<Stated | undefined> {
-    const rest = this.#line.flush()
-    // At the end of the stream no line feed follows.
-    if (this.#found === undefined && rest.at(-1) === carriageReturn) await this.#read(asBuffer(rest).toString())
     return this.#found
   }
 
-  async #add(piece: Uint8Array): Promise<void> {
-    const line = this.#line
-    line.write(piece)
-    this.#bytes += piece.length
-    if (piece.includes(lineFeed) || piece.includes(carriageReturn)) {
-      const whole = line.flush()
-      // A carriage return at the end may be half of a line break.
-      const last = whole.at(-1) === carriageReturn ? whole.length - 2 : whole.length - 1
-      const end = Math.max(whole.lastIndexOf(lineFeed, last), whole.lastIndexOf(carriageReturn, last)) + 1
-      line.write(whole.subarray(end))
-      await this.#read(Buffer.from(whole.buffer, whole.byteOffset, end).toString())
+  #readLines(part: Buffer): void {
+    // Looked for once each, as a part may have thousands of either.
+    let [feed, carriage] = [-1, -1]
+    for (let at = 0; at < part.length; ) {
+      if (feed < at) feed = placeOf(part, lineFeed, at)
+      if (carriage < at) carriage = placeOf(part, carriageReturn, at)
+      const end = Math.min(feed, carriage)
+      if (end > at) this.#readInLine(part.subarray(at, end))
+      if (end === feed && end < part.length && !(this.#isAfterReturn && end === at)) this.#endLine()
+      if (end === carriage && end < part.length) this.#endLine()
+      if (end < part.length) this.#isAfterReturn = end === carriage
+      at = end + 1
     }
-    if (this.#bytes <= eventOutcomeBytesMax) return
-    this.#large ??= searchOf(this.#data)
-    this.#data = []
-    const rest = line.flush()
-    // The next byte may tell what the line is.
-    const isShort = !this.#isContinued && rest.length <= 6
-    const mayBeType = isShort || (!this.#isContinued && asBuffer(rest).subarray(0, 6).equals(typeName))
-    // No event of such a type is a message.
-    if (mayBeType && rest.length > typeBytesMax) this.#type = 'long'
-    else if (mayBeType) return line.write(rest)
-    // A byte stays: a line break that follows ends this line, and is no empty line.
-    this.#search(rest.subarray(0, -1), !this.#isContinued)
-    this.#isContinued = true
-    line.write(rest.subarray(-1))
   }
 
-  /** Whole lines. */
-  async #read(text: string): Promise<void> {
-    // A stream may begin with a byte order mark.
-    const lines = (this.#isFirst ? text.replace(/^\ufeff/, '') : text).split(/\r\n|\n|\r/)
+  #readInLine(bytes: Buffer): void {
+    this.#isAfterReturn = false
+    let rest = bytes
+    if (this.#line === 'unknown') {
+      const missing = headBytes - this.#head.length
+      this.#head = Buffer.concat([this.#head, bytes.subarray(0, missing)])
+      rest = bytes.subarray(missing)
+      if (this.#head.length === headBytes) this.#beginLine()
+    }
+    this.#readRest(rest)
+  }
+
+  #beginLine(): void {
+    const marked = this.#isFirst && this.#head.subarray(0, 3).equals(byteOrderMark)
+    const head = marked ? this.#head.subarray(3) : this.#head
+    const name = /^(?:data:|event(?::|$))/.exec(head.toString('latin1'))?.[0] ?? ''
+    this.#line = name === '' ? 'other' : name === 'data:' ? 'data' : 'type'
+    if (this.#line === 'type') this.#type = ''
+    // Lines of one event are joined with a line feed, which is a space in JSON.
+    if (this.#line === 'data') this.#search ??= new OutcomeSearch()
+    this.#readRest(head.subarray(name.length))
+  }
+
+  #readRest(bytes: Buffer): void {
+    if (this.#line === 'data') this.#search?.add(bytes)
+    else if (this.#line === 'type' && this.#type.length <= typeBytesMax)
+      this.#type += bytes.toString('latin1', 0, typeBytesMax + 1)
+  }
+
+  #endLine(): void {
+    const marked = this.#isFirst && this.#head.equals(byteOrderMark)
+    const isEmpty = this.#line === 'unknown' && (this.#head.length === 0 || marked)
+    if (this.#line === 'unknown' && !isEmpty) this.#beginLine()
+    if (this.#line === 'data') this.#search?.add(lineEnd)
+    if (isEmpty) this.#endEvent()
+    this.#line = 'unknown'
+    this.#head = nothing
     this.#isFirst = false
-    // The text ends with a line break, so the last part is empty.
-    lines.pop()
-    for (const line of lines) {
-      const isBeginning = !this.#isContinued
-      const isType = (line === 'event' || line.startsWith('event:')) && isBeginning
-      this.#isContinued = false
-      if (line === '') await this.#endEvent()
-      else if (isType) this.#type = line.slice(line[6] === ' ' ? 7 : 6)
-      else if (this.#large !== undefined) this.#search(Buffer.from(line), isBeginning)
-      else if (line.startsWith('data:')) this.#data.push(line.slice(line[5] === ' ' ? 6 : 5))
-    }
   }
 
-  async #endEvent(): Promise<void> {
-    const isMessage = this.#type === '' || this.#type === 'message'
-    if (isMessage && this.#large !== undefined) this.#found ??= this.#large.stated(this.#id)
-    else if (isMessage && this.#data.length > 0)
-      this.#found ??= await statedInEvent(this.#owner, this.#data.join('\n'), this.#id)
-    this.#data = []
-    this.#bytes = 0
-    this.#large = undefined
+  #endEvent(): void {
+    if (['', 'message'].includes(this.#type.replace(/^ /, ''))) this.#found ??= this.#search?.stated(this.#id)
+    this.#search = undefined
     this.#type = ''
   }
-
-  #search(part: Uint8Array, isBeginning: boolean): void {
-    if (isBeginning) this.#isData = asBuffer(part).subarray(0, 5).equals(dataName)
-    if (!this.#isData) return
-    this.#owner.spend((part.length / 2 ** 20) * searchMsPerMegabyte)
-    this.#large?.add(isBeginning ? part.subarray(5) : part)
-  }
 }
-
-const [dataName, typeName] = [Buffer.from('data:'), Buffer.from('event:')]
-const lineFeed = 0x0a
-const carriageReturn = 0x0d
 
 function ofWhole(id: RpcId, owner: Owner): OutcomeReader {
   const search = new OutcomeSearch()
@@ -180,27 +165,14 @@ function ofWhole(id: RpcId, owner: Owner): OutcomeReader {
  * refused: a call that has ended is recorded.
  */
 export async function statedIn(owner: Owner, body: Uint8Array | string, id: RpcId): Promise<Stated> {
-  return (await searched(owner, body, id)) ?? unanswered
-}
-
-async function searched(owner: Owner, text: Uint8Array | string, id: RpcId): Promise<Stated | undefined> {
-  const bytes = typeof text === 'string' ? Buffer.from(text) : text
+  const bytes = typeof body === 'string' ? Buffer.from(body) : body
   owner.spend((bytes.length / 2 ** 20) * searchMsPerMegabyte)
   const search = new OutcomeSearch()
   for (let at = 0; at < bytes.length; at += eventBytesAtOnce) {
     if (at > 0) await nextTurn()
     search.add(bytes.subarray(at, at + eventBytesAtOnce))
   }
-  return search.stated(id)
-}
-
-/** A JSON name may have escapes; those of ASCII letters all begin so. */
-const escaped = '\\u00'
-
-/** Most events before the answer are notifications, and need not be parsed. */
-async function statedInEvent(owner: Owner, text: string, id: RpcId): Promise<Stated | undefined> {
-  const mayBeAnswer = text.includes('"result"') || text.includes('"error"') || text.includes(escaped)
-  return mayBeAnswer ? searched(owner, text, id) : undefined
+  return search.stated(id) ?? unanswered
 }
 
 /**
@@ -215,10 +187,4 @@ export function isAnswerTo(
   if (id === null) return true
   if (given === null || given === undefined) return error !== undefined && error !== null
   return typeof given !== 'object' && String(given) === String(id)
-}
-
-function searchOf(beginnings: readonly (string | Uint8Array)[]): OutcomeSearch {
-  const search = new OutcomeSearch()
-  for (const one of beginnings) search.add(typeof one === 'string' ? Buffer.from(one) : one)
-  return search
 }

@@ -17,8 +17,11 @@ const textBytesMax = 6 * rpcIdCharsMax
 /** The same of the name of a member. Past it: as for an id. */
 const nameBytesMax = 6 * 'isError'.length
 
-const [quote, backslash, colon, comma] = Buffer.from('"\\:,')
+const [quote = 0, backslash = 0, colon, comma] = Buffer.from('"\\:,')
 const [openBrace, openBracket, closeBrace, closeBracket] = Buffer.from('{[}]')
+
+/** Bytes of a string without an escape, after which it is looked for its end. More than those of an id. */
+const plainBytes = textBytesMax + 1
 
 /** The id of a message, or the code of its error, while it is read. */
 interface Taking {
@@ -77,7 +80,7 @@ export class OutcomeSearch {
 
   /** Reads on in a string. Returns the place of the last byte that was read. */
   #readString(buffer: Buffer, from: number): number {
-    for (let at = from; at < buffer.length; at += 1) {
+    for (let at = from, plain = from; at < buffer.length; at += 1) {
       const byte = buffer[at] as number
       if (!this.#isEscaped && byte === quote) {
         this.#isInString = false
@@ -87,6 +90,13 @@ export class OutcomeSearch {
       }
       this.#isEscaped = !this.#isEscaped && byte === backslash
       this.#keep(byte)
+      if (byte === backslash) plain = at
+      if (at - plain < plainBytes || this.#isEscaped) continue
+      // Most of a long text has neither, and the runtime finds them a hundred times faster.
+      const next = Math.min(placeOf(buffer, quote, at + 1), placeOf(buffer, backslash, at + 1)) - 1
+      this.#length += next - at
+      plain = next
+      at = next
     }
     return buffer.length
   }
@@ -152,6 +162,12 @@ export class OutcomeSearch {
     this.#length = 0
     if (kind === 'number') this.#keep(firstByte)
   }
+}
+
+/** The place of a byte at or after another place; the length if there is none. */
+export function placeOf(bytes: Buffer, byte: number, from: number): number {
+  const at = bytes.indexOf(byte, from)
+  return at < 0 ? bytes.length : at
 }
 
 function textIn(bytes: Buffer): string {
