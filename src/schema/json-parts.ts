@@ -16,9 +16,7 @@ export interface ValuesOfAll {
   values: number
 }
 
-interface CountedLines extends Counted {
-  /** Lines outside of strings, of which each event of a stream has some; as many as values if left out. */
-  readonly linesMax?: number
+interface CountedParts extends Counted {
   /** Counts the values of several texts together. */
   readonly all?: ValuesOfAll
 }
@@ -26,9 +24,10 @@ interface CountedLines extends Counted {
 /**
  * For JSON, and for event streams whose data is JSON. Keys and values are counted by colons, commas and brackets
  * outside of strings. A line end is in no string, so that a quote elsewhere in an event stream hides one line at most.
- * The function adds bytes, and says in words that continue a sentence which bound is exceeded; undefined while none is.
+ * Lines outside of strings, of which each event has some, may be as many as values. The function adds bytes, and says in
+ * words that continue a sentence which bound is exceeded; undefined while none is.
  */
-export function createPartsCounter({ depthMax, keysMax, valuesMax, linesMax = valuesMax, all }: CountedLines) {
+export function createPartsCounter({ depthMax, keysMax, valuesMax, all }: CountedParts) {
   let [keys, values, depth, lines] = [0, 0, 0, 0]
   let isInString = false
   let isEscaped = false
@@ -68,7 +67,7 @@ export function createPartsCounter({ depthMax, keysMax, valuesMax, linesMax = va
       if (depth > depthMax) return `is nested deeper than ${depthMax}`
       if (haveOneHash) return 'has too many texts that share one hash'
     }
-    if (lines > linesMax) return `has more than ${linesMax} lines`
+    if (lines > valuesMax) return `has more than ${valuesMax} lines`
     if (keys > keysMax) return `has more than ${keysMax} keys`
     if (values > valuesMax) return `has more than ${valuesMax} values`
     if (all === undefined) return undefined

@@ -155,16 +155,13 @@ async function callerOf({ directory, store }: OAuthDeps, allowed: Allowed): Prom
   const live = await liveCaller(directory, keyId)
   const found = await live?.directory.namespace(namespace)
   if (live === undefined || found === undefined || !(await canAccessNamespace(live.caller, found, live.directory))) {
-    throw new OAuthError(
-      'invalid_grant',
-      'the user no longer has access to the namespace: ask its owner, then sign in again',
-    )
+    throw invalidGrant('the user no longer has access to the namespace: ask its owner, then sign in again')
   }
   const stored = connectionId === undefined ? undefined : await findConnection(store, namespace, connectionId)
   const isGone = connectionId !== undefined && stored === undefined
   if (isGone || (await resourceMadeAt(live, { namespace, view }, stored && { stored })) !== madeAt) {
     const what = connectionId !== undefined ? 'connection' : view === undefined ? 'namespace' : 'view'
-    throw new OAuthError('invalid_grant', `the ${what} that the user allowed was deleted: sign in again`)
+    throw invalidGrant(`the ${what} that the user allowed was deleted: sign in again`)
   }
   return live.caller
 }

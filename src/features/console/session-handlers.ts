@@ -1,6 +1,6 @@
 /** `/console/session`: the session of a browser at the console (contract, 23.2). */
 
-import { type BrowserSessions, withCookies } from '../../auth/browser-sessions.ts'
+import { withCookies } from '../../auth/browser-sessions.ts'
 import type { ConsoleSession, ConsoleSessions } from '../../auth/console-sessions.ts'
 import type { SharedParts } from '../../auth/shared-parts.ts'
 import { notFound, PlatformError, unauthorized } from '../../errors.ts'
@@ -14,9 +14,8 @@ import { noStoreJson } from '../../http/respond.ts'
 import { type ConsoleSessionBody, StartConsoleSession } from '../../model/console.ts'
 import { validatorOf } from '../../schema/check.ts'
 
+/** A user signs in once for the console and for the other pages, such as those that set connections up. */
 export interface ConsoleDeps extends SharedParts {
-  /** Sessions of the other pages, such as those that set connections up: a user signs in once for both. */
-  readonly sessions: BrowserSessions
   /** Limits sessions that a user begins. */
   readonly signIns: RateLimit
 }
