@@ -24,8 +24,8 @@ interface CountedParts extends Counted {
 /**
  * For JSON, and for event streams whose data is JSON. Keys and values are counted by colons, commas and brackets
  * outside of strings. A line end is in no string, so that a quote elsewhere in an event stream hides one line at most.
- * Lines outside of strings, of which each event has some, may be as many as values. The function adds bytes, and says in
- * words that continue a sentence which bound is exceeded; undefined while none is.
+ * Lines outside of strings, of which each event has some, may be as many as values. The function adds bytes, and says
+ * in words that continue a sentence which bound is exceeded; undefined while none is.
  */
 export function createPartsCounter({ depthMax, keysMax, valuesMax, all }: CountedParts) {
   let [keys, values, depth, lines] = [0, 0, 0, 0]
