@@ -26,6 +26,8 @@ const receiveMsPerMegabyte = 4
 /** The same for a response that is parsed and checked here, and for its request: a page of fifty tools takes 0.9 ms. */
 const documentMs = 0.5
 const documentMsPerMegabyte = 200
+/** The same for the parts of a stream's lines, which are counted as they arrive. */
+const partsMsPerMegabyte = 50
 /** The same for a line of a stream that is parsed here, which may be an event that is wrong. */
 const documentLineMs = 0.02
 /** The same for a stream, whose bytes are passed on in small pieces and copied twice. Counted as `streamLineMs`. */
@@ -224,6 +226,7 @@ export class Exchange implements ResponseHandler {
   /** Counts bytes that are parsed here: when they are, which is at the end of a line, or of a whole response. */
   #count(chunk: Buffer): void {
     this.#unparsed += chunk.length
+    if (this.#stream !== undefined) this.spend((chunk.length / 2 ** 20) * partsMsPerMegabyte)
     const lines = this.#stream === undefined ? 0 : lineEndsIn(chunk)
     if (lines > 0) this.#pay(lines)
   }

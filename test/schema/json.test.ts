@@ -9,6 +9,7 @@ import {
   parsingExactly,
   parsingWithin,
   readJson,
+  unescaped,
 } from '../../src/schema/json.ts'
 import { drained } from '../../src/schema/steps.ts'
 
@@ -231,4 +232,39 @@ describe('decodeUtf8()', () => {
   const bad = ['ff', 'c0af', 'eda080', 'f5808080', '80', 'e282', 'efbbbf7b7d']
   for (const hex of bad) test(`refuses ${hex}`, () => expect(decodeUtf8(Buffer.from(hex, 'hex'))).toBeUndefined())
   test('takes all else', () => expect(decodeUtf8(Buffer.from('aß漢😀'))).toBe('aß漢😀'))
+})
+
+test('unescaped() gives the string that the runtime reads, and all else as it is', () => {
+  const parts = [
+    'a',
+    'é',
+    '\\n',
+    '\\"',
+    '\\\\',
+    '\\u0061',
+    '\\uD83D',
+    '\\a',
+    '\\u00',
+    '\\',
+    '"',
+    '\u0001',
+    '\u2028',
+    '/',
+    '\\/',
+    '\ud800',
+  ]
+  fc.assert(
+    fc.property(fc.array(fc.constantFrom(...parts), { maxLength: 6 }), (given) => {
+      const raw = given.join('')
+      const read = () => {
+        try {
+          return raw.includes('\\') ? JSON.parse(`"${raw}"`) : raw
+        } catch {
+          return raw
+        }
+      }
+      expect(unescaped(raw)).toBe(read())
+    }),
+    { numRuns: 5000 },
+  )
 })

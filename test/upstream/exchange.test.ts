@@ -105,6 +105,18 @@ test('a document that is parsed here takes its owner more time than an answer th
   expect(spent).toEqual([4, 0.5, 200, 0.5, 200])
 })
 
+test('a stream that is parsed here takes time as it arrives, and at the end of each line', async () => {
+  const time = new Paces(clockOf(() => 0))
+  const waited = () => time.wait(ownerOf(holder))
+  const { receiver } = await exchange({ isParsed: true }, { fairness: { ...createFairness(), time } })
+  receiver.onHead(200, events)
+  receiver.onData(bytes(2 ** 18))
+  const unfinished = waited()
+  receiver.onData(bytes('\n'))
+  expect(unfinished).toBeGreaterThan(0)
+  expect(waited()).toBeGreaterThan(unfinished + 200)
+})
+
 test('documents that are complete at the same moment are parsed one after another, as their owner has time', async () => {
   let now = 0
   const fairness = { ...createFairness(), time: new Paces(clockOf(() => now)) }

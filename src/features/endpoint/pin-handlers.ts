@@ -52,8 +52,8 @@ async function acceptPins(deps: PinHandlerDeps, request: Request): Promise<Respo
   }
   const { context, connection } = await mayAccept()
   let isAccepted = false
-  const accepted = (before: PinRecord) => {
-    const tools = byOwnName(before, accept)
+  const accepted = function* (before: PinRecord) {
+    const tools = yield* byOwnName(before, accept)
     const after = tools && withAccepted(before, { tools, instructions })
     isAccepted = after !== undefined
     return after && { pins: after, changes: [] }
@@ -76,9 +76,13 @@ async function acceptPins(deps: PinHandlerDeps, request: Request): Promise<Respo
 }
 
 /** The hashes by the names that the server gives; undefined if a name is unknown. Names are given as they are shown. */
-function byOwnName({ tools }: PinRecord, accept: Readonly<Record<string, string>>): Map<string, string> | undefined {
+function* byOwnName({ tools }: PinRecord, accept: Readonly<Record<string, string>>) {
   const own = new Map<string, string>()
-  const shown = new Map([...(tools?.keys() ?? [])].map((name) => [shownText(name), name]))
+  const shown = new Map<string, string>()
+  for (const name of tools?.keys() ?? []) {
+    yield toolCost + nameCost * name.length
+    shown.set(shownText(name), name)
+  }
   for (const [name, hash] of Object.entries(accept)) {
     const known = tools?.has(name) === true ? name : shown.get(name)
     if (known === undefined) return undefined
@@ -107,7 +111,7 @@ function* listing(record: PinRecord, others: ReadonlySet<string>, pins: PinList[
   const tools: PinList['tools'] = []
   const about = { record, others, room: new DifferenceRoom() }
   for (const [name, pin] of record.tools ?? []) {
-    yield toolCost
+    yield toolCost + nameCost * name.length
     tools.push({ name: shownText(name), ...(yield* shown(about, pin, (text) => JSON.parse(text))) })
   }
   const { instructions } = record
@@ -117,6 +121,8 @@ function* listing(record: PinRecord, others: ReadonlySet<string>, pins: PinList[
 
 /** Cost of a tool beside that of its definitions, in the unit of `sliceCost`. */
 const toolCost = 50
+/** Cost of a character of its name, which may be invisible, and is written out then. */
+const nameCost = 5
 
 interface About {
   readonly record: PinRecord

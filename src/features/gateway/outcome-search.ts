@@ -3,7 +3,7 @@
 import type { RpcId } from '../../errors.ts'
 import { rpcIdCharsMax } from '../../limits.ts'
 import type { CallOutcome } from '../../model/recorded-call.ts'
-import { parseForeign } from '../../schema/json.ts'
+import { unescaped } from '../../schema/json.ts'
 import { asBuffer } from '../../storage/bytes.ts'
 
 export interface Stated {
@@ -51,7 +51,9 @@ export class OutcomeSearch {
   /** The member of the message whose value begins next, `isError` of the result, or `code` of the error. */
   #awaited = ''
   #taking: Taking | undefined
+  /** As they are written. */
   readonly #taken = { id: '', code: '' }
+  #isIdText = false
   #hasMethod = false
   #hasResult = false
   #hasError = false
@@ -70,7 +72,8 @@ export class OutcomeSearch {
     if (this.#depth !== 0 || this.#isBroken || this.#hasMethod) return undefined
     // A server that could not read the id sends none with its error.
     const taken = this.#taken
-    const isOurs = id === null || taken.id === String(id) || (this.#hasError && ['', 'null'].includes(taken.id))
+    const given = this.#isIdText ? unescaped(taken.id) : taken.id
+    const isOurs = id === null || given === String(id) || (this.#hasError && ['', 'null'].includes(given))
     if (!isOurs) return undefined
     const code = taken.code === '' ? Number.NaN : Number(taken.code)
     if (this.#hasError) return { outcome: 'rpc_error', ...(!Number.isNaN(code) && { code }) }
@@ -102,16 +105,16 @@ export class OutcomeSearch {
   }
 
   #keep(byte: number): void {
+    const { length } = this.#string
+    if (this.#length === length && length < textBytesMax && this.#taking !== undefined)
+      this.#string = Buffer.concat([this.#string], textBytesMax)
     if (this.#length < this.#string.length) this.#string[this.#length] = byte
     this.#length += 1
   }
 
-  #text(): string {
-    return this.#length > this.#string.length ? '' : textIn(this.#string.subarray(0, this.#length))
-  }
-
-  #endTaking({ name }: Taking): void {
-    this.#taken[name] = this.#text()
+  #endTaking({ name, kind }: Taking): void {
+    if (name === 'id') this.#isIdText = kind === 'text'
+    this.#taken[name] = this.#length > textBytesMax ? '' : this.#string.toString('utf8', 0, this.#length)
     this.#taking = undefined
   }
 
@@ -123,18 +126,22 @@ export class OutcomeSearch {
     if (this.#depth === 0) [this.#isBroken, this.#hasBegun] = [this.#hasBegun, true]
     if (this.#awaited !== '' && byte !== colon) this.#readValue(byte)
     if (byte === quote) [this.#isInString, this.#length] = [true, 0]
-    else if (byte === colon && this.#isAfterString) this.#readName(this.#length > nameBytesMax ? '' : this.#text())
+    else if (byte === colon && this.#isAfterString) this.#readName()
     else if (byte === openBrace || byte === openBracket) this.#depth += 1
     else if (byte === closeBrace || byte === closeBracket) this.#depth -= 1
     this.#isAfterString = false
     if (byte === comma || byte === openBrace || byte === openBracket) this.#length = 0
   }
 
-  #readName(name: string): void {
-    if (this.#depth === 1) {
+  /** Other names are not decoded: a text may have hundreds of thousands. */
+  #readName(): void {
+    const isOfMessage = this.#depth === 1
+    if (!isOfMessage && !(this.#depth === 2 && (this.#member === 'result' || this.#member === 'error'))) return
+    const name = this.#length > nameBytesMax ? '' : nameIn(this.#string.toString('latin1', 0, this.#length))
+    if (isOfMessage) {
       this.#member = name
-      this.#awaited = ['id', 'method', 'error', 'result'].includes(this.#member) ? this.#member : ''
-    } else if (this.#depth === 2 && (this.#member === 'result' || this.#member === 'error')) {
+      this.#awaited = ['id', 'method', 'error', 'result'].includes(name) ? name : ''
+    } else {
       const wanted = this.#member === 'result' ? 'isError' : 'code'
       this.#awaited = name === wanted ? wanted : ''
     }
@@ -158,7 +165,6 @@ export class OutcomeSearch {
     // The code of an error is a number.
     if (isOther || (name === 'code' && kind === 'text')) return
     this.#taking = { name, kind }
-    if (this.#string.length < textBytesMax) this.#string = Buffer.alloc(textBytesMax)
     this.#length = 0
     if (kind === 'number') this.#keep(firstByte)
   }
@@ -170,11 +176,8 @@ export function placeOf(bytes: Buffer, byte: number, from: number): number {
   return at < 0 ? bytes.length : at
 }
 
-function textIn(bytes: Buffer): string {
-  const text = bytes.toString()
-  try {
-    return text.includes('\\') ? String(parseForeign(`"${text}"`)) : text
-  } catch {
-    return ''
-  }
+/** A name with the escapes of ASCII letters decoded: no other makes one that is looked for. */
+function nameIn(raw: string): string {
+  if (!raw.includes('\\')) return raw
+  return raw.replace(/\\u00([0-9a-fA-F]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
 }

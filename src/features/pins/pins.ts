@@ -11,6 +11,7 @@ import { namespaceFull } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { ownerOf } from '../../fairness/owner.ts'
 import { createRateLimit, type RateLimit } from '../../fairness/rate-limit.ts'
+import type { Work } from '../../fairness/turns.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
 import type { PinsSetting } from '../../model/pins.ts'
 import { reading } from '../../schema/json.ts'
@@ -150,7 +151,7 @@ export class Pins {
     const underWay =
       current?.what === what
         ? current
-        : { what, done: this.change(context, connection, (record) => withSeen(record, seen, mayReport)) }
+        : { what, done: this.change(context, connection, (record) => seeing(record, seen, mayReport)) }
     this.#underWay.set(key, underWay)
     try {
       return await underWay.done
@@ -171,7 +172,7 @@ export class Pins {
   async change(
     context: RequestContext,
     connection: AuthorizedConnection,
-    make: (before: PinRecord) => Made | undefined,
+    make: (before: PinRecord) => Work<Made | undefined>,
     authorize: () => Promise<unknown> = async () => {},
   ): Promise<ConnectionPins> {
     const { store, quota, audit } = this.#deps
@@ -185,7 +186,7 @@ export class Pins {
         // Another connection by now: what was seen is not about it.
         if (stored === undefined || !isSameConnection(stored, connection.stored)) return noPins
         const before = await this.recordOf(context, { ...ref, stored })
-        const made = await allowance.run(reading((before.tools?.size ?? 0) * pinChars, () => make(before)))
+        const made = await allowance.run(make(before))
         if (made === undefined) return before
         const { id, text } = await allowance.run(writingPins(made.pins))
         if (id === before.id) return before
@@ -244,6 +245,11 @@ function hashOfSeen({ tools, instructions }: Seen): string {
 }
 
 const nameOf = ({ namespace, connectionId }: ConnectionRef) => `${namespace}/${connectionId}`
+
+/** As `withSeen`, as work in steps. */
+function* seeing(before: PinRecord, seen: Seen, mayReport: () => boolean): Work<Made> {
+  return yield* reading((before.tools?.size ?? 0) * pinChars, () => withSeen(before, seen, mayReport))
+}
 
 /**
  * How pins have changed: `kept` if the next request depends on it, because a definition is accepted for the first time,

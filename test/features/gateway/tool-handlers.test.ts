@@ -1,13 +1,20 @@
 /** `.tools`: a connection's tools by plain HTTP, enforced as the list or call that each request stands for. */
 
-import { beforeEach, describe, expect, test } from 'bun:test'
+import { beforeEach, describe, expect, spyOn, test } from 'bun:test'
 import { createMcpHandler, Server } from '@modelcontextprotocol/server'
 import { createFairness } from '../../../src/fairness/fairness.ts'
 import { Shares } from '../../../src/fairness/shares.ts'
+import type { Turns } from '../../../src/fairness/turns.ts'
 import { toolPagesMax, toolsListedMax } from '../../../src/features/gateway/tool-requests.ts'
-import { parsedResponseCharsMax, parsedResponseMemoryFactor, toolsCharsMax } from '../../../src/limits.ts'
+import {
+  eventLoopSliceMs,
+  parsedResponseCharsMax,
+  parsedResponseMemoryFactor,
+  toolsCharsMax,
+} from '../../../src/limits.ts'
 import { type Upstream, UpstreamError } from '../../../src/upstream/upstream.ts'
 import { mintToken } from '../../api/cases.ts'
+import { notedTurns } from '../../support/noted-turns.ts'
 import { createTestPlatform, type TestPlatform } from '../../support/platform.ts'
 import { sampleKeys } from '../../support/sample.ts'
 
@@ -428,4 +435,28 @@ test('a result with a key that is given twice is the one that the runtime reads'
   manner = answering('{"content":[],"a":{"x":9007199254740993},"a":1}')
   const { body } = await send(`${path}/any`, { method: 'POST', body: {} })
   expect(body).toEqual({ content: [], a: 1 })
+})
+
+test('a list is written in slices, however long each tool takes', async () => {
+  let turns = 0
+  const noted = notedTurns(() => {
+    turns += 1
+  }) as Turns
+  platform = await createTestPlatform({ upstream, fairness: { ...createFairness(), turns: noted } })
+  const path = await connected()
+  const tools = Array.from({ length: 50 }, (_, i) => ({ name: `t${i}`, inputSchema: { type: 'object' } }))
+  manner = ({ method, id }) => (method === 'tools/list' ? answer(id, { tools }) : answer(id, {}))
+  expect((await send(path)).body).toEqual({ tools })
+  const before = turns
+  let now = performance.now()
+  const clock = spyOn(performance, 'now').mockImplementation(() => {
+    now += eventLoopSliceMs / 2
+    return now
+  })
+  try {
+    expect((await send(path)).body).toEqual({ tools })
+  } finally {
+    clock.mockRestore()
+  }
+  expect(turns - before).toBeGreaterThan(20)
 })
