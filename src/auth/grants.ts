@@ -11,11 +11,12 @@ import { createdAtOf, type Namespace } from '../model/organization.ts'
 import type { ServiceTokenClaims } from '../model/token.ts'
 import { reading } from '../schema/json.ts'
 import { drained } from '../schema/steps.ts'
-import { asBuffer, textOf } from '../storage/bytes.ts'
+import { textOf } from '../storage/bytes.ts'
 import { decideAgain } from '../storage/decide-again.ts'
 import { revocationEntry } from '../storage/directory-records.ts'
-import { everyEntry } from '../storage/every-entry.ts'
+import { everyEntry, everyKey } from '../storage/every-entry.ts'
 import { directoryVersionKey, idOfKey, keyOf, prefixOf } from '../storage/keys.ts'
+import { piecesOf } from '../storage/pieces.ts'
 import type { Entry, Key, Store } from '../storage/store.ts'
 import { newVersion } from '../storage/versions.ts'
 
@@ -111,7 +112,7 @@ export function shownGrant(grant: Grant) {
 export function endOf({ grantId, userId }: Grant, nowSeconds: number) {
   return {
     owner: userId,
-    deletes: [keyOf('grant', grantId)],
+    deletes: [keyOf('grant', grantId), keyOf('heldGrant', userId, grantId)],
     // No access token of it lives longer.
     puts: [revocationEntry(grantId, nowSeconds + accessTokenSeconds)],
     fromReserve: 'revocation',
@@ -120,60 +121,89 @@ export function endOf({ grantId, userId }: Grant, nowSeconds: number) {
 
 /** Ends a grant, durably. False if there is no such grant: of several that end one at once, one has ended it. */
 export async function endGrant(store: Store, grantId: string, nowSeconds: number): Promise<boolean> {
-  const key = keyOf('grant', grantId)
-  return decideAgain(`the grant ${grantId}`, async () => {
-    const value = await store.get(key)
-    if (value === undefined) return false
-    const { puts, ...write } = endOf(readGrant(value), nowSeconds)
-    const end = { ...write, checks: [{ key, value }], puts: [...puts, newVersion(directoryVersionKey)] }
-    return (await store.commit(end)).ok || 'again'
+  return (await endGrants(store, [grantId], nowSeconds)).length > 0
+}
+
+/**
+ * Ends grants of one user, durably, and resolves with those that there were. Many in a write, and in the queue of the
+ * request's directory changes: while thousands were ended one by one, nobody else's revocation got through.
+ */
+async function endGrants(
+  store: Store,
+  grantIds: readonly string[],
+  nowSeconds: number,
+  allowance?: Allowance,
+): Promise<string[]> {
+  const ended: string[] = []
+  for (const some of piecesOf(grantIds, { most: grantsPerRead })) {
+    const end = () => endSome(store, some, nowSeconds)
+    ended.push(...(await (allowance?.changeDirectory(end, 'removal') ?? end())))
+  }
+  return ended
+}
+
+function endSome(store: Store, grantIds: readonly string[], nowSeconds: number): Promise<string[]> {
+  const keys = grantIds.map((grantId) => keyOf('grant', grantId))
+  return decideAgain(`grants like ${grantIds[0]}`, async () => {
+    const values = await store.getMany(keys)
+    const checks = keys.flatMap((key, index) => (values[index] === undefined ? [] : [{ key, value: values[index] }]))
+    const grants = checks.map(({ value }) => readGrant(value))
+    const ends = grants.map((grant) => endOf(grant, nowSeconds))
+    const [first] = ends
+    if (first === undefined) return []
+    const puts = [...ends.flatMap((end) => end.puts), newVersion(directoryVersionKey)]
+    const { ok } = await store.commit({ ...first, checks, puts, deletes: ends.flatMap((end) => end.deletes) })
+    return ok ? grants.map(({ grantId }) => grantId) : 'again'
   })
 }
 
 /**
- * Ends the grants that the sessions of keys gave, after the keys were revoked: none of them is good any more. Returns
- * their ids. Those of everybody are searched, in the slices of the request's owner. Rejects with `rate_limited`.
+ * Ends the grants that the sessions of a user's keys gave, after the keys were revoked: none of them is good any more.
+ * Returns their ids. Rejects with `rate_limited`.
  */
 export async function endGrantsOfKeys(
   store: Store,
-  keyIds: readonly string[],
+  { userId, keyIds }: { readonly userId: string; readonly keyIds: readonly string[] },
   nowSeconds: number,
   allowance?: Allowance,
 ): Promise<string[]> {
-  const grants = await listGrants(store, nowSeconds, { of: { keyIds }, ...(allowance && { allowance }) })
-  const ended: string[] = []
-  for (const grant of grants) if (await endGrant(store, grant.grantId, nowSeconds)) ended.push(grant.grantId)
-  return ended
-}
-
-/** Whether a record has one of these ids under the name. No text in it looks like that, because quotes are escaped. */
-function has(name: 'userId' | 'keyId', ids: readonly string[]) {
-  const before = `"${name}":`
-  const wanted = ids.map((id) => Buffer.from(JSON.stringify(id)))
-  return (record: Buffer): boolean => {
-    const start = record.indexOf(before) + before.length
-    return wanted.some((id) => record.subarray(start, start + id.length).equals(id))
-  }
+  const all = await listGrants(store, nowSeconds, { userId, ...(allowance && { allowance }) })
+  const ofKeys = all.filter(({ keyId }) => keyIds.includes(keyId)).map(({ grantId }) => grantId)
+  return endGrants(store, ofKeys, nowSeconds, allowance)
 }
 
 interface Listed {
-  /** The user or API keys whose grants are wanted: those of others are not parsed. */
-  readonly of?: { readonly userId: string } | { readonly keyIds: readonly string[] } | undefined
+  /** The user whose grants are wanted; everybody's if left out. */
+  readonly userId?: string | undefined
   /** That of a request: a user's grants may have 17 MB, which are parsed in their owner's time. */
   readonly allowance?: Allowance
 }
 
 /** All grants that have not expired, oldest first. Rejects with `rate_limited`. */
-export async function listGrants(store: Store, nowSeconds: number, { of, allowance }: Listed = {}): Promise<Grant[]> {
+export async function listGrants(
+  store: Store,
+  nowSeconds: number,
+  { userId, allowance }: Listed = {},
+): Promise<Grant[]> {
   const found: Grant[] = []
-  const isWanted = of === undefined ? () => true : 'userId' in of ? has('userId', [of.userId]) : has('keyId', of.keyIds)
-  for await (const { value } of everyEntry(store, prefixOf('grant'), grantsPerRead, allowance?.slices())) {
+  for await (const value of userId === undefined ? allGrants(store, allowance) : grantsOf(store, userId, allowance)) {
     allowance?.spendRead(value.length)
-    if (!isWanted(asBuffer(value))) continue
     const work = reading(value.length, () => readGrant(value))
     found.push(await (allowance?.parse(value.length, work) ?? drained(work)))
   }
   return found.filter(({ expires }) => expires > nowSeconds).sort(olderFirst)
+}
+
+async function* allGrants(store: Store, allowance: Allowance | undefined): AsyncGenerator<Uint8Array> {
+  for await (const { value } of everyEntry(store, prefixOf('grant'), grantsPerRead, allowance?.slices())) yield value
+}
+
+async function* grantsOf(store: Store, userId: string, allowance: Allowance | undefined): AsyncGenerator<Uint8Array> {
+  const prefix = prefixOf('heldGrant', userId)
+  for await (const key of everyKey(store, prefix, grantsPerRead, allowance?.slices())) {
+    const value = await store.get(keyOf('grant', idOfKey(prefix, key)))
+    if (value !== undefined) yield value
+  }
 }
 
 /**
@@ -187,7 +217,7 @@ export async function sweepGrants(store: Store, nowSeconds: number): Promise<str
   const liveClients: Dated[] = []
   for await (const { key, value } of everyEntry(store, prefixOf('grant'), grantsPerRead)) {
     const { grantId, userId, createdAt, expires } = readGrant(value)
-    if (expires <= nowSeconds) gone.push(key)
+    if (expires <= nowSeconds) gone.push(key, keyOf('heldGrant', userId, grantId))
     else liveGrants.push({ userId, id: grantId, time: Date.parse(createdAt) })
   }
   const clients = prefixOf('oauthClient')
@@ -196,10 +226,14 @@ export async function sweepGrants(store: Store, nowSeconds: number): Promise<str
     if (usedAt + usedClientSeconds <= nowSeconds) gone.push(key)
     else if (userId !== undefined) liveClients.push({ userId, id: idOfKey(clients, key), time: usedAt })
   }
-  gone.push(...olderThanLast(liveClients, userClientsMax).map((id) => keyOf('oauthClient', id)))
+  gone.push(
+    ...olderThanLast(liveClients, userClientsMax)
+      .flat()
+      .map((id) => keyOf('oauthClient', id)),
+  )
   while (gone.length > 0) await store.commit({ deletes: gone.splice(0, grantsPerRead), fromReserve: 'revocation' })
-  const ended = olderThanLast(liveGrants, userGrantsMax)
-  for (const grantId of ended) await endGrant(store, grantId, nowSeconds)
+  const ended: string[] = []
+  for (const ids of olderThanLast(liveGrants, userGrantsMax)) ended.push(...(await endGrants(store, ids, nowSeconds)))
   return ended
 }
 
@@ -210,12 +244,12 @@ interface Dated {
   readonly time: number
 }
 
-/** The ids beyond the last `most` of each user. */
-function olderThanLast(live: readonly Dated[], most: number): string[] {
+/** The ids beyond the last `most` of each user, a list for each. */
+function olderThanLast(live: readonly Dated[], most: number): string[][] {
   return [...Map.groupBy(live, ({ userId }) => userId).values()]
     .filter(({ length }) => length > most)
-    .flatMap((all) => all.toSorted((a, b) => b.time - a.time).slice(most))
-    .map(({ id }) => id)
+    .map((all) => all.toSorted((a, b) => b.time - a.time).slice(most))
+    .map((rest) => rest.map(({ id }) => id))
 }
 
 /** A client that was registered, as it is stored. */

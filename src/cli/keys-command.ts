@@ -13,6 +13,8 @@ import {
 import { UserId } from '../model/names.ts'
 import { ApiKey } from '../model/organization.ts'
 import { validatorOf } from '../schema/check.ts'
+import { readApiKey } from '../storage/directory-records.ts'
+import { keyOf } from '../storage/keys.ts'
 import { keyHeading, keyRow } from './access-rows.ts'
 import { auditCommand } from './audit.ts'
 import { requireShape } from './json-input.ts'
@@ -67,7 +69,8 @@ export async function revokeKey(place: Place, { stdout, stderr }: Terminal, keyI
   if (!(await revokeApiKey(store, keyId, now)))
     throw new CommandError(`there is no key ${JSON.stringify(keyId)}: see \`postern keys list\``)
   await auditCommand(place.data, 'key.revoked', { keyId })
-  for (const grantId of await endGrantsOfKeys(store, [keyId], now.getTime() / 1000))
+  const { userId } = readApiKey((await store.get(keyOf('apiKey', keyId))) as Uint8Array)
+  for (const grantId of await endGrantsOfKeys(store, { userId, keyIds: [keyId] }, now.getTime() / 1000))
     await auditCommand(place.data, 'grant.ended', { grantId, reason: 'its key was revoked' })
   stdout(`${keyId} is revoked, and every token minted with it\n`)
 }

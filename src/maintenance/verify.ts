@@ -309,7 +309,9 @@ function indexEntriesOf({ key, value }: Scanned): Entry[] {
 /** The entries of the directory's indexes for a readable record. */
 function directoryIndexOf(entry: Entry): Entry[] {
   const kind = parseKey(entry.key)?.kind
-  if ((kind !== 'namespace' && kind !== 'apiKey' && kind !== 'member') || !isReadable(kind, entry.value)) return []
+  const isGrant = kind === 'grant' && typeof (jsonOf(entry.value) as { userId?: unknown } | null)?.userId === 'string'
+  const isOther = (kind === 'namespace' || kind === 'apiKey' || kind === 'member') && isReadable(kind, entry.value)
+  if (!isGrant && !isOther) return []
   return indexKeysOf(entry).map((key) => ({ key, value: new Uint8Array(0) }))
 }
 

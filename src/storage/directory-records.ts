@@ -131,6 +131,8 @@ export function indexKeysOf({ key, value }: Entry): Key[] {
       const { userId, revokedAt } = readApiKey(value)
       return revokedAt === null ? [keyOf('heldApiKey', userId, parsed.keyId)] : []
     }
+    case 'grant':
+      return [keyOf('heldGrant', (JSON.parse(textOf(value)) as { userId: string }).userId, parsed.grantId)]
     default:
       return []
   }

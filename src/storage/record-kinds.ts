@@ -99,6 +99,7 @@ export const recordKinds = {
   revocation: small('r', 'jti', 'revocation of token {jti}'),
   expiring: large('e', 'expires digest', 'expiring record {digest}'),
   grant: large('w', 'grantId', 'grant {grantId}'),
+  heldGrant: index('Q', 'userId grantId', 'grant {grantId} of {userId}'),
   /** A client that registered itself here (RFC 7591). */
   oauthClient: large('j', 'clientId', 'registered client {clientId}'),
   /** A registered client that nobody has signed in with yet. Its id begins with a time, so the oldest come first. */

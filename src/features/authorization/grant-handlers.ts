@@ -46,8 +46,7 @@ async function grantsOf({ store, clock }: SharedParts, context: RequestContext, 
   const page = readPageNumber(query, { sizeDefault: listPageMax, sizeMax: listPageMax }) // 400
   const wanted = own ?? query.get('userId')
   const live: Grant[] = []
-  const of = wanted === undefined ? undefined : { userId: wanted }
-  const listed = { of, allowance: allowanceOf(request) }
+  const listed = { userId: wanted, allowance: allowanceOf(request) }
   // A grant ends when the API key of the user who allowed it is revoked.
   for (const grant of await listGrants(store, secondsOf(clock), listed))
     if (isLive(await context.directory.apiKey(grant.keyId))) live.push(grant)

@@ -21,6 +21,7 @@ import { jsonResponse, noStoreJson } from '../../http/respond.ts'
 import { accessTokenSeconds } from '../../limits.ts'
 import type { ServiceTokenClaims } from '../../model/token.ts'
 import { findConnection } from '../../storage/connections.ts'
+import { withIndex } from '../../storage/directory-records.ts'
 import { keyOf } from '../../storage/keys.ts'
 import { type Store, StoreError } from '../../storage/store.ts'
 import { resourceMadeAt } from './asked-resource.ts'
@@ -77,7 +78,7 @@ async function redeemCode(deps: OAuthDeps, form: Form, clientId: string): Promis
   const { puts, deletes } = usesOf(client, grant.userId, secondsOf(deps.clock))
   const { ok } = await deps.store.commit({
     checks: [{ key: found.key, value: found.bytes }],
-    puts: [grantEntry(grant), ...puts],
+    puts: [...withIndex(grantEntry(grant)), ...puts],
     deletes: [found.key, ...deletes],
   })
   // The same code was redeemed at the same time: the grant that the other request made ends too.

@@ -140,15 +140,15 @@ function revokeFor(holderOf: HolderOf<Holder | undefined>): Answer<OrganizationD
     const { caller, allowed: holder, change } = await writes.begin(request, holderOf, 'removal')
     const keyId = lastNameInPath(request.url)
     const now = new Date(clock.now())
-    await change(async () => {
+    const userId = await change(async () => {
       const stored = await store.get(keyOf('apiKey', keyId))
       const record = stored && readApiKey(stored)
       const isOthers = holder !== undefined && record?.userId !== holder.userId
       if (record === undefined || record.revokedAt !== null || isOthers) throw notFound('API key not found')
-      return { write: { ...revocationOf(record, now), fromReserve: 'revocation' }, result: undefined }
+      return { write: { ...revocationOf(record, now), fromReserve: 'revocation' }, result: record.userId }
     })
     const about = { ...auditedCaller(caller), organizationId: holder?.organizationId }
-    await recordRevoked(deps, request, [keyId], about)
+    await recordRevoked(deps, request, { userId, keyIds: [keyId] }, about)
     return doneResponse()
   }
 }
@@ -157,11 +157,11 @@ function revokeFor(holderOf: HolderOf<Holder | undefined>): Answer<OrganizationD
 export async function recordRevoked(
   { audit, store, clock }: OrganizationDeps,
   request: Request,
-  keyIds: readonly string[],
+  of: { readonly userId: string; readonly keyIds: readonly string[] },
   about: AuditFields,
 ): Promise<void> {
-  for (const revoked of keyIds) await audit.recordDone('key.revoked', { ...about, revoked })
-  for (const grantId of await endGrantsOfKeys(store, keyIds, secondsOf(clock), allowanceOf(request)))
+  for (const revoked of of.keyIds) await audit.recordDone('key.revoked', { ...about, revoked })
+  for (const grantId of await endGrantsOfKeys(store, of, secondsOf(clock), allowanceOf(request)))
     await audit.recordDone('grant.ended', { grantId, reason: 'its key was revoked' })
 }
 

@@ -9,6 +9,7 @@ import { handlersOf } from '../../http/handler.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { doneResponse, wholeResponse } from '../../http/respond.ts'
 import type { AuditEvent } from '../../model/audit-event.ts'
+import { organizationUserId } from '../../model/names.ts'
 import { type OrganizationDetail, OrganizationWrite } from '../../model/organization.ts'
 import { validatorOf } from '../../schema/check.ts'
 import {
@@ -92,7 +93,8 @@ async function deleteOrganization(deps: OrganizationDeps, request: Request): Pro
     return { write: { deletes: gone, puts, fromReserve: 'revocation' }, result: keyIds }
   })
   await audit.recordDone('organization.deleted', { ...auditedCaller(caller), organizationId })
-  await recordRevoked(deps, request, revoked, { ...auditedCaller(caller), organizationId })
+  const ofKeys = { userId: organizationUserId(organizationId), keyIds: revoked }
+  await recordRevoked(deps, request, ofKeys, { ...auditedCaller(caller), organizationId })
   return doneResponse()
 }
 

@@ -12,6 +12,7 @@ import {
   userClientsMax,
   userGrantsMax,
 } from '../../../src/limits.ts'
+import { withIndex } from '../../../src/storage/directory-records.ts'
 import { keyOf } from '../../../src/storage/keys.ts'
 import { StoreError, type Write } from '../../../src/storage/store.ts'
 import { mintToken } from '../../api/cases.ts'
@@ -997,14 +998,10 @@ describe('a user who lets clients in again and again', () => {
     expect(client).toMatchObject({ userId: 'ada' })
     const later = (i: number) => new Date(Date.parse(grant.createdAt) + i * 1000).toISOString()
     const grantsOf = (userId: string, count: number) =>
-      Array.from({ length: count }, (_, i) =>
-        grantEntry({
-          ...grant,
-          userId,
-          grantId: `grant_${userId}${String(i).padStart(18, '0')}`,
-          createdAt: later(i + 1),
-        }),
-      )
+      Array.from({ length: count }, (_, i) => {
+        const grantId = `grant_${userId}${String(i).padStart(18, '0')}`
+        return withIndex(grantEntry({ ...grant, userId, grantId, createdAt: later(i + 1) }))
+      }).flat()
     const clientsOf = (userId: string, count: number) =>
       Array.from({ length: count }, (_, i) => ({
         key: keyOf('oauthClient', `mcp_${userId}${i}`),
@@ -1022,7 +1019,7 @@ describe('a user who lets clients in again and again', () => {
     // One more of each: the first ones end.
     await store.commit({
       puts: [
-        grantEntry({ ...grant, grantId: `grant_ada${'9'.repeat(19)}`, createdAt: later(5000) }),
+        ...withIndex(grantEntry({ ...grant, grantId: `grant_ada${'9'.repeat(19)}`, createdAt: later(5000) })),
         { key: keyOf('oauthClient', 'mcp_ada-last'), value: Buffer.from(JSON.stringify({ ...client, usedAt: 1e10 })) },
       ],
     })

@@ -74,10 +74,10 @@ test('is that of the parsed answer, however it is written and cut', () => {
 
 test('a name is read once, however many colons follow it', () => {
   const name = '\\u0061'.repeat(500)
-  const odd = '"\\a":'.repeat(100_000)
+  const odd = '"\\a":'.repeat(400_000)
   for (const text of [
     `{"id":2,"result":{${odd}}}`,
-    `{${'"id":"\\a",'.repeat(50_000)}`,
+    `{${'"id":"\\a",'.repeat(200_000)}`,
     `{"${name}"${':'.repeat(200_000)}`,
     `{${`"${name}":`.repeat(60)}`,
     `{"id":"${name}"${':'.repeat(200_000)}`,

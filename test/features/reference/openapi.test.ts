@@ -10,6 +10,7 @@ import { referenceHandlers } from '../../../src/features/reference/reference-han
 import { operationOf } from '../../../src/http/route.ts'
 import { type Operation, type OperationId, operationEntries, operations } from '../../../src/operations.ts'
 import { CallLog } from '../../../src/ops/call-log.ts'
+import { withIndex } from '../../../src/storage/directory-records.ts'
 import { type Store, StoreError } from '../../../src/storage/store.ts'
 import { type Upstream, UpstreamError } from '../../../src/upstream/upstream.ts'
 import { mintToken, readCases, runCase, titleOf } from '../../api/cases.ts'
@@ -641,7 +642,7 @@ describe('every operation gives every status that the document names', () => {
     const times = { createdAt: new Date(startOfTime).toISOString(), expires: startOfTime / 1000 + 3600 }
     const keyId = await keyIdOf(platforms.usual, 'operator')
     const grant = { grantId: 'grant_made', userId: 'operator', keyId, ...made, ...times }
-    await platforms.usual.store.commit({ puts: [grantEntry(grant)] })
+    await platforms.usual.store.commit({ puts: withIndex(grantEntry(grant)) })
     await api('PATCH /namespaces/made', { registry: 'members' })
     const { links } = (await api('GET /namespaces/made/registry-links')).body
     for (const { id } of links) await api(`DELETE /namespaces/made/registry-links/${id}`)
