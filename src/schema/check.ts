@@ -31,6 +31,7 @@ export interface Validator<T> {
 }
 
 FormatRegistry.Set('date-time', isDateTime)
+FormatRegistry.Set('uuid', (text) => /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(text))
 
 /** A date and time of RFC 3339. The runtime takes the 30th of February for a day of March. */
 export function isDateTime(text: string): boolean {
