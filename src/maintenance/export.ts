@@ -8,8 +8,8 @@ import { parseKey } from '../storage/record-kinds.ts'
 import type { Entry } from '../storage/store.ts'
 
 /**
- * Passes the lines, without newlines, to `give`, those of one read at once. Resolves with the namespaces that have connections but do not exist;
- * an import requires them. Throws StoreError `damaged` at the first damaged record.
+ * Passes the lines, without newlines, to `give`, those of one read at once. Resolves with the namespaces that have
+ * connections but do not exist; an import requires them. Throws StoreError `damaged` at the first damaged record.
  */
 export async function exportLines(
   scan: Scan,

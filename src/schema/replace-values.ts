@@ -17,6 +17,8 @@ const grownTimesMax = 4
 const grownCharsMax = 2 ** 16
 /** Levels of objects and lists, of which the path of a value keeps a part each. Past it: as for `grownTimesMax`. */
 const levelsMax = 10_000
+/** Characters of a name as it is written. Past it: its escapes are not decoded, as nobody looks for such a name. */
+const nameCharsMax = 1000
 /** Characters of a number, whose end is looked for in one step. Past it: as for `grownTimesMax`. */
 const numberCharsMax = 10_000
 
@@ -72,7 +74,7 @@ export function* replacingValues(
     if (c === quote || c === minus || (c >= zero && c <= nine) || (c >= a && c <= z)) {
       const end = scalarEnd(text, i, c)
       if (isKeyNext && c !== quote) throw new SyntaxError('a name is no string')
-      if (isKeyNext) path[path.length - 1] = unescaped(text.slice(i + 1, end - 1))
+      if (isKeyNext) path[path.length - 1] = nameOf(text.slice(i + 1, end - 1))
       else if (areLists.length < droppedFrom) {
         const other = replace(path, text.slice(i, end))
         if (other !== undefined) write(other, i, end)
@@ -110,6 +112,7 @@ export function* replacingValues(
   return out + text.slice(kept)
 }
 
+const nameOf = (raw: string) => (raw.length > nameCharsMax ? raw : unescaped(raw))
 const isSpace = (c: number) => c === 0x20 || c === 0x0a || c === 0x0d || c === 0x09
 
 /** The end of a text, a number, `true`, `false` or `null`. `first`: its first character. */

@@ -267,4 +267,7 @@ test('unescaped() gives the string that the runtime reads, and all else as it is
     }),
     { numRuns: 5000 },
   )
+  // A pattern may give up on such a length.
+  const long = 'é\\n'.repeat(2_000_000)
+  expect(unescaped(long) === JSON.parse(`"${long}"`)).toBe(true)
 })

@@ -15,6 +15,7 @@ const callsMax = 1000
 
 /** Another version may have written a line of the record. */
 const CallPage = Type.Object({ calls: Type.Array(Type.Object({})), nextCursor: nullable(Type.String()) })
+
 /** A query of the parameters that have a value. */
 function queryOf(parameters: Readonly<Record<string, string | undefined>>): URLSearchParams {
   return new URLSearchParams(
