@@ -127,17 +127,23 @@ class Relay {
   }
 }
 
-/** Turns a PlatformError of one event into a JSON-RPC error event for this request id; the stream continues. */
+/**
+ * Turns a PlatformError of one event, or one that is no JSON-RPC message, into a JSON-RPC error event for this request
+ * id; the stream continues.
+ */
 export function errorsAsMessages(rewrite: Rewrite, id: RpcId): Rewrite {
   return async (data, type) => {
     try {
       return await rewrite(data, type)
     } catch (error) {
+      if (error instanceof SyntaxError) return rpcErrorText(notInMcp(id), id)
       if (error instanceof PlatformError) return rpcErrorText(error, id)
       throw error
     }
   }
 }
+
+const notInMcp = (id: RpcId) => new PlatformError('upstream_error', `The MCP server ${notMcp}`, { id })
 
 /** Whether a response is an event stream. */
 export function isEventStream(headers: Headers): boolean {
@@ -336,7 +342,7 @@ export async function readMessages(
       return text.length
     } catch (error) {
       if (!(error instanceof SyntaxError)) throw error
-      throw new PlatformError('upstream_error', `The MCP server ${notMcp}`, { id })
+      throw notInMcp(id)
     }
   }
   let isDone = false

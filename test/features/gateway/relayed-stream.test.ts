@@ -128,6 +128,9 @@ test('what cannot be rewritten is an error for the request that asked, and a bug
     throw new PlatformError('upstream_error', 'too much')
   }, 'mine')
   expect(JSON.parse(await refusing('x'))).toMatchObject({ id: 'mine', error: { message: 'too much' } })
+  const reading = errorsAsMessages(async (data) => JSON.parse(data), 'mine')
+  const notInMcp = 'The MCP server does not answer in MCP: check the URL of the connection'
+  expect(JSON.parse(await reading('{'))).toMatchObject({ id: 'mine', error: { message: notInMcp } })
   const broken = errorsAsMessages(() => Promise.reject(new TypeError('a bug')), 1)
   await expect(broken('x')).rejects.toThrow(TypeError)
 })
