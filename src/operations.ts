@@ -19,10 +19,14 @@ export interface Costs {
   readonly reads: 'few' | 'many' | 'question' | 'log'
   /** Whether it takes access away, at its own rate: its body waits for nothing of its owner, who may be flooded. */
   readonly isRemoval?: true
+  /** Whether it answers anybody alike, so that the request belongs to the network that it comes from. */
+  readonly isPublic?: true
 }
 
 /** No body, and few records. */
 const small: Costs = { bodyBytesMax: 0, bodyMsPerMegabyte: 0, reads: 'few' }
+/** The same for everybody. */
+const open: Costs = { ...small, isPublic: true }
 /** A list, or another answer that much is read for. */
 const many: Costs = { bodyBytesMax: 0, bodyMsPerMegabyte: 0, reads: 'many' }
 /** Lines of a log. */
@@ -148,36 +152,36 @@ export const operations = {
   startConsoleSession: post('/console/session', json),
   getConsoleSession: get('/console/session', small),
   endConsoleSession: remove('/console/session', small),
-  consoleAsset: get('/console/assets/{name}', small),
-  consolePage: get('/console', small, 'page'),
-  consoleRoom: get('/console/{+path}', small, 'page'),
+  consoleAsset: get('/console/assets/{name}', open),
+  consolePage: get('/console', open, 'page'),
+  consoleRoom: get('/console/{+path}', open, 'page'),
   signInPage: get('/signin', small, 'page'),
   signIn: post('/signin', form, 'page'),
   startCliLogin: post('/api/auth/cli/session', small, 'text'),
   pollCliLogin: get('/api/auth/cli/poll/{sessionId}', small, 'text'),
   cliLoginPage: get('/signin/cli', small, 'page'),
   decideCliLogin: post('/signin/cli', form, 'page'),
-  protectedResource: get('/.well-known/oauth-protected-resource/connect/{namespace}/{connectionId}/mcp', small),
-  protectedNamespace: get('/.well-known/oauth-protected-resource/connect/{namespace}/mcp', small),
-  protectedView: get('/.well-known/oauth-protected-resource/connect/{namespace}/mcp/{view}', small),
-  authorizationServer: get('/.well-known/oauth-authorization-server', small),
-  authorizationServerOfPath: get('/.well-known/oauth-authorization-server/{+path}', small),
+  protectedResource: get('/.well-known/oauth-protected-resource/connect/{namespace}/{connectionId}/mcp', open),
+  protectedNamespace: get('/.well-known/oauth-protected-resource/connect/{namespace}/mcp', open),
+  protectedView: get('/.well-known/oauth-protected-resource/connect/{namespace}/mcp/{view}', open),
+  authorizationServer: get('/.well-known/oauth-authorization-server', open),
+  authorizationServerOfPath: get('/.well-known/oauth-authorization-server/{+path}', open),
   oauthCallback: get('/oauth/callback', small, 'page'),
   oauthDone: get('/oauth/done', small, 'page'),
-  clientDocument: get('/oauth/client.json', small),
+  clientDocument: get('/oauth/client.json', open),
   authorizePage: get('/oauth/authorize', small, 'page'),
   decideConsent: post('/oauth/authorize', form, 'page'),
   exchangeToken: post('/oauth/token', form),
   registerClient: post('/oauth/register', json),
-  revokeGrant: post('/oauth/revoke', form),
+  revokeGrant: post('/oauth/revoke', { ...form, bodyBytesMax: revocationBytesMax, isRemoval: true }),
   health: get('/health', small),
   jwks: get('/.well-known/jwks.json', small),
-  openApi: get('/openapi.json', small),
-  docs: get('/docs', small),
-  apiReference: get('/docs/api', small),
-  document: get('/docs/{page}', small),
-  home: get('/', small),
-  icon: get('/favicon.ico', small),
+  openApi: get('/openapi.json', open),
+  docs: get('/docs', open),
+  apiReference: get('/docs/api', open),
+  document: get('/docs/{page}', open),
+  home: get('/', open),
+  icon: get('/favicon.ico', open),
 }
 
 export type OperationId = keyof typeof operations

@@ -160,7 +160,10 @@ export class Allowance {
   }
 
   #takeBodyMemory(bytes: number): void {
-    this.#bodyHolder ??= this.holder
+    const { holder } = this
+    // A revocation finds room beside all else of its key, token or network.
+    const isRemoval = this.costs.isRemoval === true
+    this.#bodyHolder ??= isRemoval ? { ...holder, family: `\0removals of ${holder.family}` } : holder
     this.#take(this.#bodyHolder, bytes, 'Too many request bodies of this caller are being read')
     this.#bodyBytes += bytes
   }

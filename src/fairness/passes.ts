@@ -6,6 +6,7 @@
  */
 
 import { type Holder, ownerOf } from './owner.ts'
+import { Rounds } from './rounds.ts'
 
 /** Ours: requests that postern answers in one pass of the event loop, each in ten microseconds or more; a client that waits for its answers has one request on each connection. Past it: postern answers further requests in the next pass, and a connection that has sent requests ahead is closed. */
 export const requestsPerPassMax = 100
@@ -32,7 +33,8 @@ export function inPasses(answer: Answer, atEnd: (run: () => void) => void = setI
 interface Part {
   /** Requests since the last pass that was ended. */
   count: number
-  readonly waiting: (() => void)[]
+  /** By family: behind thousands of one token the owner's own request would wait for a second. */
+  readonly waiting: Rounds<() => void>
 }
 
 /**
@@ -47,10 +49,12 @@ export function createOwnerPasses(atEnd: (run: () => void) => void = setImmediat
   function endPass(): void {
     isEnding = false
     for (const [owner, part] of parts) {
-      const next = part.waiting.splice(0, ownerRequestsPerPassMax)
-      part.count = next.length
-      if (part.count === 0) parts.delete(owner)
-      for (const resolve of next) resolve()
+      part.count = 0
+      if (part.waiting.isEmpty) parts.delete(owner)
+      while (!part.waiting.isEmpty && part.count < ownerRequestsPerPassMax) {
+        part.count += 1
+        part.waiting.next()?.job()
+      }
     }
     endLater()
   }
@@ -65,17 +69,18 @@ export function createOwnerPasses(atEnd: (run: () => void) => void = setImmediat
     /** Whether the holder's next request has to wait. */
     isFull: (holder: Holder) => (parts.get(ownerOf(holder))?.count ?? 0) >= ownerRequestsPerPassMax,
     /**
-     * Waits for the next pass in which the holder's owner has room; undefined in this one. In the order of the calls.
+     * Waits for the next pass in which the holder's owner has room; undefined in this one. In the order of the calls,
+     * in rounds of the owner's families.
      */
     enter(holder: Holder): Promise<void> | undefined {
       const owner = ownerOf(holder)
-      const part = parts.get(owner) ?? { count: 0, waiting: [] }
+      const part = parts.get(owner) ?? { count: 0, waiting: new Rounds<() => void>() }
       part.count += 1
       if (part.count === 1) parts.set(owner, part)
       // Not at the first: most passes have few requests, and would pay for a function at their end.
       if (part.count === ownerRequestsPerPassMax / 2 || parts.size > ownerRequestsPerPassMax) endLater()
       if (part.count <= ownerRequestsPerPassMax) return undefined
-      return new Promise((resolve) => void part.waiting.push(resolve))
+      return new Promise((resolve) => void part.waiting.add(holder, resolve, Number.POSITIVE_INFINITY))
     },
   }
 }

@@ -41,7 +41,7 @@ export function createRouter(parts: RouterParts): Handler {
   // Before the routes: it applies only to routes that are added after it.
   app.onError(({ request, error, code }) => {
     const path = pathOf(request.url)
-    return answerError(request, code === 'NOT_FOUND' ? unknownRoute(path) : error, errorsOf(path))
+    return code === 'NOT_FOUND' ? answerUnknown(parts, request, path) : answerError(request, error, errorsOf(path))
   })
   for (const [id, operation] of operationEntries) {
     if (id === 'createToken') continue
@@ -77,6 +77,20 @@ export function createRouter(parts: RouterParts): Handler {
   return app.compile().fetch
 }
 
+/** Thousands of connections may ask for such paths: their requests belong to the network that they come from. */
+async function answerUnknown(parts: RouterParts, request: Request, path: string): Promise<Response> {
+  const { fairness, sockets, answerError } = parts
+  const allowance = new Allowance(fairness, request, sockets.addressOf, { costs: operations.home.costs })
+  try {
+    await allowance.belongsToStranger() // 429
+    throw unknownRoute(path)
+  } catch (thrown) {
+    return answerError(request, thrown, errorsOf(path))
+  } finally {
+    allowance.end()
+  }
+}
+
 /** Runs a handler within the allowance of its operation. */
 function within(
   { handlers, fairness, sockets, answerError }: RouterParts,
@@ -91,6 +105,7 @@ function within(
     const allowance = new Allowance(fairness, request, sockets.addressOf, { id, costs })
     openAllowance(request, allowance)
     try {
+      if (costs.isPublic === true) await allowance.belongsToStranger() // 429
       return await handle(request)
     } catch (thrown) {
       return answerError(request, thrown, errors)

@@ -1,6 +1,7 @@
 /** Counts the parts of JSON while its bytes arrive, so that nothing is built of what has too many. */
 
-import { type Counted, unescaped } from './json.ts'
+import type { Counted } from './json.ts'
+import { unescaped } from './json-strings.ts'
 import { TextHashes } from './text-hashes.ts'
 
 /**

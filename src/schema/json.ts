@@ -7,6 +7,7 @@ import { sliceCost } from '../limits.ts'
 import { type Problem, placeOf } from './check.ts'
 import { jsonErrorPosition } from './json-error.ts'
 import { isExact, numberEnd } from './json-numbers.ts'
+import { stringEnd, unescaped } from './json-strings.ts'
 import { drained, valuesPerStep } from './steps.ts'
 import { TextHashes } from './text-hashes.ts'
 
@@ -19,6 +20,8 @@ const jsonCharacterCost = 1.2
 const parsedAtOnceMax = 1024
 /** Characters looked at in one step, which takes as long as that of `valuesPerStep`. Past it: the next step. */
 const charactersPerStep = 10_000
+/** Characters of a string that are looked at as one outside of strings: they are copied, decoded and hashed at most. */
+const stringCharactersPerLook = 10
 /** An object takes as long as some values in a list: its members are hashed and sorted, each by its key. */
 const valuesPerKey = 4
 /**
@@ -188,25 +191,19 @@ export function parseForeign(text: string): unknown {
 function* haveOneHash(text: string, strings: number, hashedFrom = hashedTextsMin): Generator<number, boolean> {
   if (strings < hashedFrom) return false
   const hashes = new TextHashes()
-  let hashed = 0
+  let looked = 0
   for (let i = text.indexOf('"'); i >= 0; i = text.indexOf('"', i + 1)) {
-    hashed += 1
-    if (hashed % valuesPerStep === 0) yield sliceCost
     const end = stringEnd(text, i)
     if (end < 0) return false
+    looked += charactersPerStep / valuesPerStep + (end - i) / stringCharactersPerLook
+    if (looked >= charactersPerStep) {
+      looked = 0
+      yield sliceCost
+    }
     if (!hashes.add(unescaped(text.slice(i + 1, end)))) return true
     i = end
   }
   return false
-}
-
-/** The string between two quotes of JSON; as it is, if it is none. */
-export function unescaped(raw: string): string {
-  if (!raw.includes('\\')) return raw
-  // Not by an exception, which takes ten times as long: a server may write thousands of such strings. Nor by one
-  // pattern for the whole, which takes a hundred times as long for a long one, and gives up past some megabytes.
-  const isString = !/["\\\u0000-\u001f]/.test(raw.replace(/\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/g, ''))
-  return isString ? (JSON.parse(`"${raw}"`) as string) : raw
 }
 
 /** Whether a text may have a number that changes when it is parsed: shorter ones never do. */
@@ -241,11 +238,16 @@ function* countingParts(text: string) {
   let looked = 0
   for (let i = 0; i < text.length; i += 1) {
     looked += 1
-    if (looked % charactersPerStep === 0) yield sliceCost
+    if (looked >= charactersPerStep) {
+      looked = 0
+      yield sliceCost
+    }
     const c = text.charCodeAt(i)
     if (c === 0x22) {
-      i = stringEnd(text, i)
-      if (i < 0) break
+      const end = stringEnd(text, i)
+      if (end < 0) break
+      looked += (end - i) / stringCharactersPerLook
+      i = end
       strings += 1
     } else if (c === 0x3a) keys += 1
     else if (c === 0x2c) values += 1
@@ -319,11 +321,15 @@ function* scanning(
   let looked = 0
   for (let i = 0; i < text.length; i += 1) {
     looked += 1
-    if (looked % charactersPerStep === 0) yield sliceCost
+    if (looked >= charactersPerStep) {
+      looked = 0
+      yield sliceCost
+    }
     const c = text.charCodeAt(i)
     const open = stack[stack.length - 1]
     if (c === 0x22) {
       const end = stringEnd(text, i)
+      looked += (end - i) / stringCharactersPerLook
       const isKey = keyNext && open?.keys !== undefined
       if (isKey || unicodeEscapes) {
         const raw = text.slice(i, end + 1)
@@ -355,6 +361,7 @@ function* scanning(
         if (numbers === 'exact' || (numbers === 'kept' && placed > keptPlacesMax)) return { place: here(), message }
         inexact.push({ place: stack.map(({ at }) => at), number })
       }
+      looked += end - i
       i = end - 1
     } else if (c === 0x2c && open !== undefined) {
       if (open.keys === undefined) open.at = (open.at as number) + 1
@@ -377,18 +384,4 @@ function addKey(open: Open, key: string): boolean {
   if (open.keys?.has(key) === true) return false
   open.keys?.add(key)
   return true
-}
-
-/** The index of the closing quote; negative if there is none. */
-export function stringEnd(text: string, start: number): number {
-  let end = text.indexOf('"', start + 1)
-  while (end >= 0 && isEscaped(text, end)) end = text.indexOf('"', end + 1)
-  return end
-}
-
-/** A quote after an odd number of backslashes is part of the string. */
-function isEscaped(text: string, quote: number): boolean {
-  let backslashes = 0
-  while (text.charCodeAt(quote - 1 - backslashes) === 0x5c) backslashes += 1
-  return backslashes % 2 === 1
 }

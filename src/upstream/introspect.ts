@@ -2,7 +2,9 @@
 
 import type { Client, RequestOptions } from '@modelcontextprotocol/client'
 import { type Static, Type } from '@sinclair/typebox'
-import { introspectionPagesMax, jsonDepthMax } from '../limits.ts'
+import type { Allowance } from '../fairness/allowance.ts'
+import type { Work } from '../fairness/turns.ts'
+import { introspectionPagesMax, jsonDepthMax, sliceCost } from '../limits.ts'
 import {
   fieldsOf,
   Prompt,
@@ -14,7 +16,7 @@ import {
   Tool,
 } from '../model/server.ts'
 import { problemText, validatorOf } from '../schema/check.ts'
-import { readJson } from '../schema/json.ts'
+import { parsingText, readJson } from '../schema/json.ts'
 import { type Initialization, IntrospectionError, initializeServer, readServerInfo, shortened } from './probe.ts'
 import type { Upstream } from './upstream.ts'
 
@@ -39,11 +41,12 @@ export interface Introspection {
   readonly problems: readonly string[]
 }
 
-/** Rejects only with UpstreamError `refused`. */
+/** Rejects only with UpstreamError `refused`, and `rate_limited`. `owner`: a megabyte is checked in its turns. */
 export async function introspectServer(
   upstream: Upstream,
   url: string,
   asking: Initialization<unknown>['asking'],
+  owner: Pick<Allowance, 'run'>,
 ): Promise<Introspection> {
   const initialized = await initializeServer(upstream, {
     url,
@@ -57,7 +60,7 @@ export async function introspectServer(
     },
     ask: readDefinitions,
   })
-  if ('result' in initialized) return initialized.result
+  if ('result' in initialized) return owner.run(checking(initialized.result))
   return {
     introspected: {},
     about: {},
@@ -87,16 +90,21 @@ const lists = {
   },
 }
 
+/** The answers of a server: the lists that it gave, or null for those that it does not have. */
+interface Said extends Pick<Introspection, 'about'> {
+  readonly given: Partial<Record<keyof Definitions, readonly object[] | null>>
+  readonly problems: string[]
+}
+
 /** A list that the server does not give leaves the others. Throws where it cannot be asked any more. */
-async function readDefinitions(client: Client, options: RequestOptions): Promise<Introspection> {
+async function readDefinitions(client: Client, options: RequestOptions): Promise<Said> {
   const { ProtocolError } = await import('@modelcontextprotocol/client')
   const has = client.getServerCapabilities() ?? {}
-  const introspected: Partial<Definitions> = {}
+  const given: Said['given'] = {}
   const problems: string[] = []
   for (const what of ['tools', 'resources', 'prompts'] as const) {
     try {
-      const list = has[what] === undefined ? null : await lists[what](client, options)
-      Object.assign(introspected, checked(what, list))
+      given[what] = has[what] === undefined ? null : await lists[what](client, options)
     } catch (error) {
       if (error instanceof IntrospectionError) problems.push(error.message)
       else if (error instanceof ProtocolError)
@@ -104,7 +112,18 @@ async function readDefinitions(client: Client, options: RequestOptions): Promise
       else throw error
     }
   }
-  return { introspected, about: aboutOf(client), problems }
+  return { given, about: aboutOf(client), problems }
+}
+
+/** A list that cannot be kept leaves the others. As work in steps. */
+function* checking({ given, about, problems }: Said): Work<Introspection> {
+  const introspected: Partial<Definitions> = {}
+  for (const [what, list] of Object.entries(given) as [keyof Definitions, readonly object[] | null][]) {
+    const { found, problem } = yield* checked(what, list)
+    if (problem === undefined) Object.assign(introspected, found)
+    else problems.push(problem)
+  }
+  return { introspected, about, problems }
 }
 
 /** The instructions of a server are no description: they are written for models. */
@@ -120,20 +139,22 @@ function couldBeWritten(about: Introspection['about']): boolean {
 }
 
 /**
- * Leaves out definitions that a write of a server would refuse (`features/servers/server-handlers.ts`), too. Throws
- * IntrospectionError.
+ * Leaves out definitions that a write of a server would refuse (`features/servers/server-handlers.ts`), too. As work
+ * in steps.
  */
-function checked(what: keyof Definitions, list: readonly object[] | null): Partial<Definitions> {
+function* checked(
+  what: keyof Definitions,
+  list: readonly object[] | null,
+): Work<{ readonly found?: Partial<Definitions>; readonly problem?: string }> {
   if (list !== null && list.length > introspectionItemsMax)
-    throw new IntrospectionError(`The server has ${list.length} ${what}; at most ${introspectionItemsMax} are kept`)
+    return { problem: `The server has ${list.length} ${what}; at most ${introspectionItemsMax} are kept` }
   const found = { [what]: list } as Partial<Definitions>
-  if (hasInexactNumber(list))
-    throw new IntrospectionError(`The server's ${what} have a number that cannot be kept exactly`)
-  const read = readJson(JSON.stringify(found), { depthMax: jsonDepthMax })
+  if (hasInexactNumber(list)) return { problem: `The server's ${what} have a number that cannot be kept exactly` }
+  const read = yield* parsingText(JSON.stringify(found), { depthMax: jsonDepthMax })
+  yield sliceCost
   const [problem] = 'problem' in read ? [read.problem] : shape.problems(found, 1)
   const wrong = problem ?? sameNameProblem(found.tools ?? null)
-  if (wrong !== undefined) throw new IntrospectionError(`The server's ${what} are wrong: ${problemText(wrong)}`)
-  return found
+  return wrong === undefined ? { found } : { problem: `The server's ${what} are wrong: ${problemText(wrong)}` }
 }
 
 /** Whether a number may be another than the server wrote: it was parsed with the precision of a double. */

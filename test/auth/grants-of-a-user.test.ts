@@ -2,6 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import { endGrant, endGrantsOfKeys, type Grant, grantEntry, listGrants } from '../../src/auth/grants.ts'
+import { systemClock } from '../../src/clock.ts'
 import { allowanceOf } from '../../src/fairness/allowance.ts'
 import { createFairness } from '../../src/fairness/fairness.ts'
 import { Paces } from '../../src/fairness/pace.ts'
@@ -69,6 +70,18 @@ test('grants end many in a write: each is a change of the directory', async () =
   const ended = await endGrantsOfKeys(store, { userId: 'ada', keyIds: ['key_ada'] }, 1)
   expect([ended.length, writes, await listGrants(memory, 1)]).toEqual([450, 3, []])
   expect(await problemsOf({ store: memory })).toEqual([])
+})
+
+test('those of a key end while somebody uses up the time of their user', async () => {
+  const store = openMemoryStore()
+  for (let i = 0; i < 10; i += 1) await store.commit({ puts: withIndex(grantEntry(grant('ada', i))) })
+  const time = new Paces(systemClock)
+  time.pause = () => Promise.reject(new Error('waits'))
+  time.spend('ada', 1e6)
+  const request = withAllowance(new Request('http://localhost/'), {}, { ...createFairness(), time })
+  void allowanceOf(request).belongsTo({ keyId: 'key', family: 'key', userId: 'ada' })
+  const ended = await endGrantsOfKeys(store, { userId: 'ada', keyIds: ['key_ada'] }, 1, allowanceOf(request))
+  expect(ended).toHaveLength(10)
 })
 
 test('those of a key end at any fraction of a second, and what that leaves is whole', async () => {

@@ -3,13 +3,13 @@
 import { describe, expect, test } from 'bun:test'
 import { Allowance, allowanceOf, answerMsPerMegabyte } from '../../src/fairness/allowance.ts'
 import { createFairness, type Fairness, readsAtOnceMax } from '../../src/fairness/fairness.ts'
-import { ownerOf, strangerAt, ticketHolder } from '../../src/fairness/owner.ts'
+import { type Holder, ownerOf, strangerAt, ticketHolder } from '../../src/fairness/owner.ts'
 import { Paces } from '../../src/fairness/pace.ts'
 import { ownerRequestsPerPassMax } from '../../src/fairness/passes.ts'
 import { Shares } from '../../src/fairness/shares.ts'
 import { Turns, type Work } from '../../src/fairness/turns.ts'
 import { bodyMemoryFactor, parsedResponseMemoryFactor, pendingBytesMax, sliceCost } from '../../src/limits.ts'
-import { type OperationId, operationEntries } from '../../src/operations.ts'
+import { type Costs, type OperationId, operationEntries, operations } from '../../src/operations.ts'
 import type { Upstream } from '../../src/upstream/upstream.ts'
 import { withAllowance } from '../support/allowance.ts'
 import { apiOf, sampleApis } from '../support/api.ts'
@@ -55,6 +55,27 @@ test('what was taken for a stranger is given back to the stranger, whoever it tu
   allowance.end()
   expect(fairness.memory.take(strangerAt('192.0.2.1'), 1000 * bodyMemoryFactor)).toBe(true)
   expect(fairness.memory.take(ada, 100)).toBe(true)
+})
+
+test('a revocation finds room for its body beside thousands of others of its network', () => {
+  const fairness = { ...createFairness(), memory: new Shares(1_000_000) }
+  while (fairness.memory.take(strangerAt('192.0.2.1'), 1000));
+  const requestOf = (costs: Costs) =>
+    new Allowance(fairness, new Request('http://localhost/'), () => '192.0.2.1', { costs })
+  expect(() => requestOf(operations.exchangeToken.costs).takeBody(100)).toThrow('Too many request bodies')
+  const revocation = requestOf(operations.revokeGrant.costs)
+  revocation.takeBody(100)
+  revocation.end()
+})
+
+test('what answers anybody belongs to the network that asks', async () => {
+  const fairness = createFairness()
+  const owners: string[] = []
+  const passes = { ...fairness.passes, enter: (holder: Holder) => void owners.push(ownerOf(holder)) }
+  const platform = await createTestPlatform({ fairness: { ...fairness, passes }, fastLane: false })
+  for (const path of ['/docs', '/docs/limits', '/openapi.json', '/console', '/', '/nowhere']) await platform.fetch(path)
+  expect([owners.length, new Set(owners).size]).toEqual([6, 1])
+  expect(owners[0]).toStartWith('\0network ')
 })
 
 test('a record is read when all that it takes is taken, one large one of an owner at a time', async () => {

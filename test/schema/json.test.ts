@@ -9,8 +9,8 @@ import {
   parsingExactly,
   parsingWithin,
   readJson,
-  unescaped,
 } from '../../src/schema/json.ts'
+import { unescaped } from '../../src/schema/json-strings.ts'
 import { drained } from '../../src/schema/steps.ts'
 
 const givenBy = (read: JsonResult) => ('value' in read ? read.value : read)

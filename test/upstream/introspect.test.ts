@@ -22,6 +22,7 @@ async function introspected(
   serverInfo: object = {},
 ) {
   const sent: string[] = []
+  let steps = 0
   const found = await introspectServer(
     {
       async send({ body, method }): Promise<UpstreamResponse> {
@@ -52,8 +53,17 @@ async function introspected(
     },
     'https://a.example.com/mcp',
     { holder, via: undefined },
+    {
+      async run(work) {
+        for (;;) {
+          const { done, value } = work.next()
+          if (done === true) return value
+          steps += 1
+        }
+      },
+    },
   )
-  return { found, sent }
+  return { found, sent, steps }
 }
 const resources = [{ name: 'one', uri: 'file:///one' }]
 const problemOf = async (list: Parameters<typeof introspected>[0]) => (await introspected(list)).found.problems.join()
@@ -128,4 +138,12 @@ test('a server that was greeted is not greeted again in another revision', async
     expect(
       (await introspected(list)).sent.filter((method) => method === 'initialize' || method.startsWith('server/')),
     ).toEqual(['initialize'])
+})
+
+test('what a server has is checked in steps: a megabyte of keys takes a tenth of a second', async () => {
+  const keys = (page: number) => Array.from({ length: 15_000 }, (_, i) => `"k\\n${page} ${i}":1`).join()
+  const tool = (page: number) => `{"name":"t${page}","inputSchema":{"type":"object","x":{${keys(page)}}}}`
+  const { found, steps } = await introspected([tool(0), tool(1)])
+  expect(found.problems).toEqual([])
+  expect(steps).toBeGreaterThan(30)
 })

@@ -3,7 +3,7 @@
 import type { RpcId } from '../../errors.ts'
 import { rpcIdCharsMax } from '../../limits.ts'
 import type { CallOutcome } from '../../model/recorded-call.ts'
-import { unescaped } from '../../schema/json.ts'
+import { unescaped } from '../../schema/json-strings.ts'
 import { asBuffer } from '../../storage/bytes.ts'
 
 export interface Stated {
@@ -70,11 +70,13 @@ export class OutcomeSearch {
   /** Undefined for bytes that are not the whole answer to the request with this id. */
   stated(id: RpcId): Stated | undefined {
     if (this.#depth !== 0 || this.#isBroken || this.#hasMethod) return undefined
-    // A server that could not read the id sends none with its error.
     const taken = this.#taken
-    const given = this.#isIdText ? unescaped(taken.id) : taken.id
-    const isOurs = id === null || given === String(id) || (this.#hasError && ['', 'null'].includes(given))
-    if (!isOurs) return undefined
+    const isNumber = !this.#isIdText && taken.id !== '' && Number.isFinite(Number(taken.id))
+    // A number may be written in several ways, like 1.0.
+    const given = isNumber ? String(Number(taken.id)) : this.#isIdText ? unescaped(taken.id) : taken.id
+    // A server that could not read the id sends none with its error.
+    const hasNone = !this.#isIdText && ['', 'null'].includes(given)
+    if (id !== null && given !== String(id) && !(this.#hasError && hasNone)) return undefined
     const code = taken.code === '' ? Number.NaN : Number(taken.code)
     if (this.#hasError) return { outcome: 'rpc_error', ...(!Number.isNaN(code) && { code }) }
     if (!this.#hasResult) return undefined

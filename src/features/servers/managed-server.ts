@@ -3,6 +3,7 @@
 import { auditedCaller, type Caller } from '../../auth/authenticate.ts'
 import type { Authorizer, RequestContext } from '../../auth/authorizer.ts'
 import { invalidRequest, notFound } from '../../errors.ts'
+import { allowanceOf } from '../../fairness/allowance.ts'
 import { nameAfter } from '../../http/path.ts'
 import { isQualifiedName, namespaceOf } from '../../model/names.ts'
 import { type Introspection, introspectServer } from '../../upstream/introspect.ts'
@@ -46,11 +47,12 @@ export function about(caller: Caller, qualifiedName: string) {
 export async function introspectFor(
   upstream: Upstream,
   { url, field }: { readonly url: string; readonly field: string },
-  { headers }: Request,
+  request: Request,
   caller: Caller,
 ): Promise<Introspection> {
   try {
-    return await introspectServer(upstream, url, { holder: caller, via: headers.get('via') ?? undefined })
+    const asking = { holder: caller, via: request.headers.get('via') ?? undefined }
+    return await introspectServer(upstream, url, asking, allowanceOf(request))
   } catch (error) {
     if (error instanceof UpstreamError) throw invalidRequest(`${field}: ${error.message}`)
     throw error

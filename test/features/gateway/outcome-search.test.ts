@@ -47,6 +47,22 @@ test('is that of a request whose id has letters of several bytes', () => {
   expect([search.stated('é🏕'), search.stated('e')]).toEqual([{ outcome: 'ok' }, undefined])
 })
 
+test('an id that is a number may be written in several ways, and a text is another one', () => {
+  const stated = (id: string, rest: string, asked: string | number) => {
+    const search = new OutcomeSearch()
+    search.add(Buffer.from(`{"id":${id},${rest}}`))
+    return search.stated(asked)?.outcome
+  }
+  for (const id of ['1', '1.0', '1e0', '10e-1']) expect(stated(id, '"result":{}', 1)).toBe('ok')
+  expect(stated('1e21', '"result":{}', 1e21)).toBe('ok')
+  expect(stated('"1.0"', '"result":{}', 1)).toBeUndefined()
+  expect(['null', '"null"', '""'].map((id) => stated(id, '"error":{"code":1}', 1))).toEqual([
+    'rpc_error',
+    undefined,
+    undefined,
+  ])
+})
+
 /** Characters as JSON may have them, too. */
 const escaped = (text: string) => text.replaceAll('E', String.raw`\u0045`)
 
