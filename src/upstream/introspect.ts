@@ -91,16 +91,16 @@ const lists = {
 }
 
 /** The answers of a server: the lists that it gave, or null for those that it does not have. */
-interface Said extends Pick<Introspection, 'about'> {
+interface Answers extends Pick<Introspection, 'about'> {
   readonly given: Partial<Record<keyof Definitions, readonly object[] | null>>
   readonly problems: string[]
 }
 
 /** A list that the server does not give leaves the others. Throws where it cannot be asked any more. */
-async function readDefinitions(client: Client, options: RequestOptions): Promise<Said> {
+async function readDefinitions(client: Client, options: RequestOptions): Promise<Answers> {
   const { ProtocolError } = await import('@modelcontextprotocol/client')
   const has = client.getServerCapabilities() ?? {}
-  const given: Said['given'] = {}
+  const given: Answers['given'] = {}
   const problems: string[] = []
   for (const what of ['tools', 'resources', 'prompts'] as const) {
     try {
@@ -116,7 +116,7 @@ async function readDefinitions(client: Client, options: RequestOptions): Promise
 }
 
 /** A list that cannot be kept leaves the others. As work in steps. */
-function* checking({ given, about, problems }: Said): Work<Introspection> {
+function* checking({ given, about, problems }: Answers): Work<Introspection> {
   const introspected: Partial<Definitions> = {}
   for (const [what, list] of Object.entries(given) as [keyof Definitions, readonly object[] | null][]) {
     const { found, problem } = yield* checked(what, list)
