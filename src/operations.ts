@@ -173,7 +173,7 @@ export const operations = {
   decideConsent: post('/oauth/authorize', form, 'page'),
   exchangeToken: post('/oauth/token', form),
   registerClient: post('/oauth/register', json),
-  revokeGrant: post('/oauth/revoke', { ...form, bodyBytesMax: revocationBytesMax, isRemoval: true }),
+  revokeGrant: post('/oauth/revoke', revocation),
   health: get('/health', small),
   jwks: get('/.well-known/jwks.json', small),
   openApi: get('/openapi.json', open),

@@ -11,8 +11,8 @@ import { ownerTimeShare } from '../limits.ts'
 export const ownerBurstMs = 6
 
 /**
- * Milliseconds that an owner waits at most for work that was done without waiting: whoever has one narrow token of an
- * owner could otherwise lock out its other requests for an hour. Past it: such work counts no more.
+ * Milliseconds that an owner waits at most for work that was done without waiting. The holder of one narrow token could
+ * otherwise lock out all other requests of its owner for an hour. Past it: such work counts no more.
  */
 export const owedMsMax = 5000
 

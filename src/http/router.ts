@@ -77,41 +77,45 @@ export function createRouter(parts: RouterParts): Handler {
   return app.compile().fetch
 }
 
-/** Thousands of connections may ask for such paths: their requests belong to the network that they come from. */
-async function answerUnknown(parts: RouterParts, request: Request, path: string): Promise<Response> {
-  const { fairness, sockets, answerError } = parts
-  const allowance = new Allowance(fairness, request, sockets.addressOf, { costs: operations.home.costs })
-  try {
-    await allowance.belongsToStranger() // 429
-    throw unknownRoute(path)
-  } catch (thrown) {
-    return answerError(request, thrown, errorsOf(path))
-  } finally {
-    allowance.end()
+/** Makes the answers of an operation. */
+function within(parts: RouterParts, id: OperationId, operation: Operation): Handler {
+  const handle = parts.handlers[id]
+  const { costs, errors, isStream } = operation
+  return (request) => {
+    // The framework takes `HEAD` for `GET`, and would never read the stream.
+    if (isStream === true && request.method === 'HEAD')
+      return parts.answerError(request, unknownRoute(pathOf(request.url)), errors)
+    return answerWithin(parts, request, { id, costs, errors }, handle)
   }
 }
 
-/** Runs a handler within the allowance of its operation. */
-function within(
-  { handlers, fairness, sockets, answerError }: RouterParts,
-  id: OperationId,
-  { costs, errors, isStream }: Operation,
-): (request: Request) => Promise<Response> {
-  const handle = handlers[id]
-  return async (request) => {
-    // The framework takes `HEAD` for `GET`, and would never read the stream.
-    if (isStream === true && request.method === 'HEAD')
-      return answerError(request, unknownRoute(pathOf(request.url)), errors)
-    const allowance = new Allowance(fairness, request, sockets.addressOf, { id, costs })
-    openAllowance(request, allowance)
-    try {
-      if (costs.isPublic === true) await allowance.belongsToStranger() // 429
-      return await handle(request)
-    } catch (thrown) {
-      return answerError(request, thrown, errors)
-    } finally {
-      allowance.end()
-    }
+/** Thousands of connections may ask for such paths: their requests belong to the network that they come from. */
+function answerUnknown(parts: RouterParts, request: Request, path: string): Promise<Response> {
+  return answerWithin(parts, request, { costs: operations.home.costs, errors: errorsOf(path) }, () => {
+    throw unknownRoute(path)
+  })
+}
+
+interface Within extends Pick<Operation, 'costs' | 'errors'> {
+  readonly id?: OperationId
+}
+
+/** Runs a handler within the allowance of its request. */
+async function answerWithin(
+  { fairness, sockets, answerError }: RouterParts,
+  request: Request,
+  { errors, ...operation }: Within,
+  handle: Handler,
+): Promise<Response> {
+  const allowance = new Allowance(fairness, request, sockets.addressOf, operation)
+  openAllowance(request, allowance)
+  try {
+    if (operation.costs.isPublic === true) await allowance.belongsToStranger() // 429
+    return await handle(request)
+  } catch (thrown) {
+    return answerError(request, thrown, errors)
+  } finally {
+    allowance.end()
   }
 }
 

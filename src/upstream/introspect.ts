@@ -119,7 +119,8 @@ async function readDefinitions(client: Client, options: RequestOptions): Promise
 function* checking({ given, about, problems }: Answers): Work<Introspection> {
   const introspected: Partial<Definitions> = {}
   for (const [what, list] of Object.entries(given) as [keyof Definitions, readonly object[] | null][]) {
-    const { found, problem } = yield* checked(what, list)
+    const found = { [what]: list } as Partial<Definitions>
+    const problem = yield* problemOf(what, found)
     if (problem === undefined) Object.assign(introspected, found)
     else problems.push(problem)
   }
@@ -139,22 +140,18 @@ function couldBeWritten(about: Introspection['about']): boolean {
 }
 
 /**
- * Leaves out definitions that a write of a server would refuse (`features/servers/server-handlers.ts`), too. As work
- * in steps.
+ * The problem of a list that cannot be kept, as a write of a server would refuse it, too
+ * (`features/servers/server-handlers.ts`). As work in steps.
  */
-function* checked(
-  what: keyof Definitions,
-  list: readonly object[] | null,
-): Work<{ readonly found?: Partial<Definitions>; readonly problem?: string }> {
-  if (list !== null && list.length > introspectionItemsMax)
-    return { problem: `The server has ${list.length} ${what}; at most ${introspectionItemsMax} are kept` }
-  const found = { [what]: list } as Partial<Definitions>
-  if (hasInexactNumber(list)) return { problem: `The server's ${what} have a number that cannot be kept exactly` }
+function* problemOf(what: keyof Definitions, found: Partial<Definitions>): Work<string | undefined> {
+  const count = found[what]?.length ?? 0
+  if (count > introspectionItemsMax) return `The server has ${count} ${what}; at most ${introspectionItemsMax} are kept`
+  if (hasInexactNumber(found)) return `The server's ${what} have a number that cannot be kept exactly`
   const read = yield* parsingText(JSON.stringify(found), { depthMax: jsonDepthMax })
   yield sliceCost
   const [problem] = 'problem' in read ? [read.problem] : shape.problems(found, 1)
   const wrong = problem ?? sameNameProblem(found.tools ?? null)
-  return wrong === undefined ? { found } : { problem: `The server's ${what} are wrong: ${problemText(wrong)}` }
+  return wrong && `The server's ${what} are wrong: ${problemText(wrong)}`
 }
 
 /** Whether a number may be another than the server wrote: it was parsed with the precision of a double. */

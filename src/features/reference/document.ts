@@ -218,8 +218,6 @@ export type Content = Readonly<
   Partial<Record<'application/json' | 'text/event-stream', { readonly schema: unknown; readonly example?: object }>>
 >
 
-const networkBusy = 'Too many requests of this network wait; `retry-after` says when to try again'
-
 function describeOperation(operationId: string, operation: Operation, words: Words) {
   const { summary, description, open, bySession, body, example, answer, stream, made, accepted } = words
   const json = (schema: TSchema, example?: object): Content => ({
@@ -233,9 +231,7 @@ function describeOperation(operationId: string, operation: Operation, words: Wor
       202: { description: accepted.description, ...(accepted.body && { content: json(accepted.body) }) },
     }),
   }
-  const openErrors = operation.costs.isPublic === true ? { 429: networkBusy } : {}
-  const shared = open === true || bySession === true ? openErrors : commonErrors
-  const errors = { ...shared, ...words.errors }
+  const errors = open === true || bySession === true ? { ...words.errors } : { ...commonErrors, ...words.errors }
   for (const [status, text] of Object.entries(errors)) {
     responses[status] = { description: text, content: json(errorSchemaOf(operation)) }
   }
