@@ -86,7 +86,7 @@ export class RpcBody {
 
   /**
    * Whether the value at the path matches, in steps: yields the cost (`costToAsk`) before it matches. A missing value,
-   * null, an object, an array and a text that is too long do not match.
+   * null, an object, an array, a text that is too long and one with a NUL do not match.
    */
   *matches({ path, pattern }: RpcRule): Generator<number, boolean> {
     const text = this.textAt(path)
@@ -98,7 +98,7 @@ export class RpcBody {
   /**
    * The text at a path. Own properties only, so that `constructor.name` or `length` match nothing; digits do not index
    * an array. Undefined for a parameter that the method does not have (`methodsWith`), and if an object has two keys
-   * that differ only in case or width: some servers treat them as the same key and use the last one.
+   * that differ only in case, in width or after a NUL: some servers treat them as the same key and use the last one.
    */
   textAt(path: string): string | undefined {
     const methods = methodsWith(path)
@@ -113,7 +113,8 @@ export class RpcBody {
       if (!Object.hasOwn(value, part) || (twice.size > 0 && twice.has(foldCase(part)))) return undefined
       value = (value as Record<string, unknown>)[part]
     }
-    if (typeof value === 'string') return value.length > rpcValueCharsMax ? undefined : value
+    // A server in C may read only what stands before a NUL.
+    if (typeof value === 'string') return value.length > rpcValueCharsMax || value.includes('\0') ? undefined : value
     if (typeof value === 'boolean') return JSON.stringify(value)
     // A number that another parser may read differently cannot be matched (NaN here, see `schema/json.ts`).
     if (typeof value === 'number' && Number.isFinite(value) && !Object.is(value, -0)) return JSON.stringify(value)
@@ -160,8 +161,28 @@ const manyMarks = /[\p{M}\uff9e\uff9f]{31}/u
  * normalized; no rule has such a name.
  */
 export function foldCase(key: string): string {
+  const read = untilNul(key)
   // By way of capital letters: some small ones share one, like the two forms of sigma.
-  return (isNormalized(key) ? key.normalize('NFKC').toUpperCase() : key).toLowerCase()
+  return (isNormalized(read) ? read.normalize('NFKC').toUpperCase() : read).toLowerCase()
+}
+
+/** The part of a text that every program reads: some in C end it at a NUL. */
+function untilNul(text: string): string {
+  const end = text.indexOf('\0')
+  return end < 0 ? text : text.slice(0, end)
+}
+
+/** Finds the field, folded, that some reader takes a key for; undefined for a key that is none to anybody. */
+export function fieldFinder(fields: readonly string[]): (key: string) => string | undefined {
+  const known = new Set(fields.map(foldCase))
+  // A letter has two UTF-16 code units at most. A key may have a megabyte.
+  const longest = 2 * Math.max(...fields.map((field) => field.length))
+  return (key) => {
+    if (known.has(key)) return key
+    const read = untilNul(key)
+    const folded = read.length > longest ? '' : foldCase(read)
+    return known.has(folded) ? folded : undefined
+  }
 }
 
 const isNormalized = (key: string) => !/^[\x00-\x7f]*$/.test(key) && !manyMarks.test(key)

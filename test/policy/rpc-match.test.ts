@@ -45,6 +45,9 @@ test('ruleMatches() does not find a key beside one that some reader takes for th
     ['\u03c3\u03b1\u03c2', '\u03c3\u03b1\u03c3'],
     ['\u0432\u043b', '\u1c80\u043b'],
     ['id', '\uff49\uff44'],
+    // Some programs in C end a text there.
+    ['id', 'id\0'],
+    ['id', 'ID\0x'],
   ] as const) {
     const rule = { path: `params.${key}`, pattern: '^safe$' }
     expect({ twin, found: ruleMatches(rule, { params: { [key]: 'safe' } }) }).toEqual({ twin, found: true })
@@ -124,6 +127,8 @@ describe('a rule means what every reader would read', () => {
     ['{"OWNER":"evil","owner":"me"}', false],
     ['{"owner":"me","\uff4fwner":"evil"}', false],
     ['{"owner":"me","owner\u017f":"x"}', true],
+    ['{"owner":"me","owner\\u0000":"evil"}', false],
+    ['{"owner":"me\\u0000"}', false],
   ]
   for (const [text, matches] of objects) {
     test(`${text}: ${matches}`, () => {

@@ -9,7 +9,7 @@ import { allowanceOf } from '../../fairness/allowance.ts'
 import { rpcErrorText } from '../../http/error-response.ts'
 import { noStoreJson } from '../../http/respond.ts'
 import { headerText, statelessHeaders, statelessMeta } from '../../model/mcp.ts'
-import { foldCase } from '../../policy/rpc-match.ts'
+import { fieldFinder } from '../../policy/rpc-match.ts'
 import { type InsertMembers, type JsonPath, type ReplaceValue, replacingValues } from '../../schema/replace-values.ts'
 import { isObject } from '../../schema/schema-keywords.ts'
 import { textOf } from '../../storage/bytes.ts'
@@ -267,14 +267,13 @@ const listChanges: ReadonlySet<string> = new Set(
   changedKinds.map((kind) => JSON.stringify(`notifications/${kind}/list_changed`)),
 )
 
+const tellingField = fieldFinder(['id', 'method', 'result', 'error'])
+
 /** Some clients take `ID` for `id`, or `ſ` for `s`: then a server could answer the call of another one. */
 function isOtherSpelling(name: string): boolean {
-  return name.length <= longestTelling && !telling.has(name) && telling.has(foldCase(name))
+  const field = tellingField(name)
+  return field !== undefined && field !== name
 }
-
-const telling = new Set(['id', 'method', 'result', 'error'])
-/** Each letter may have two UTF-16 code units. */
-const longestTelling = 2 * 'method'.length
 
 /** Ours: characters of the JSON of a server's id, which clients reply to: the sealed id must fit into a reply's. Past it: the answer is an error. */
 const askedIdCharsMax = 600

@@ -186,5 +186,5 @@ export function isAnswerTo(
   // A notification has no id, so any answer is to it.
   if (id === null) return true
   if (given === null || given === undefined) return error !== undefined && error !== null
-  return typeof given !== 'object' && String(given) === String(id)
+  return (typeof given === 'string' || typeof given === 'number') && String(given) === String(id)
 }

@@ -12,7 +12,7 @@ import { rpcErrorBody } from '../../http/error-response.ts'
 import { noStoreJson } from '../../http/respond.ts'
 import { replyIdCharsMax, rpcDepthMax, rpcIdCharsMax, rpcKeysMax, rpcValuesMax } from '../../limits.ts'
 import { handshakeRevisions, namedBy, namingParameters, rpcCodes } from '../../model/mcp.ts'
-import { foldAll, foldCase } from '../../policy/rpc-match.ts'
+import { fieldFinder, foldAll, foldCase } from '../../policy/rpc-match.ts'
 import { canonicalBytes } from '../../schema/base64.ts'
 import { bodyProblemText } from '../../schema/check.ts'
 import { type JsonBounds, parsing } from '../../schema/json.ts'
@@ -94,10 +94,11 @@ export function* parsingMessage(
   if (!isReply && typeof method !== 'string') throw not('method: must be a string')
   if (typeof method === 'string' && method.length > methodCharsMax)
     throw not(`method: has more than ${methodCharsMax} characters`)
+  if (typeof method === 'string' && method.includes('\0')) throw not('method: has a NUL, where some servers end it')
   if (!isReply && ('result' in body || 'error' in body)) throw not('a request carries no result and no error')
   const params = body['params']
-  const caseVariant = caseVariantIn(body, fieldsOfRpc) ?? caseVariantIn(params, fieldsOfParams)
-  if (caseVariant !== undefined) throw not(`${caseVariant}: differs only in case from a field of MCP`)
+  const variant = variantIn(body, fieldOfRpc) ?? variantIn(params, fieldOfParams)
+  if (variant !== undefined) throw not(`${variant}: another key differs from it only in case, width or after a NUL`)
   if (params !== undefined && (typeof params !== 'object' || params === null)) throw not('params: must be an object')
   if (isReply) return { bytes, body, method: undefined, id: readable, era: 'handshake' }
   const problem = callProblem(method as string, params) ?? describedProblem(params)
@@ -149,20 +150,15 @@ const mayBeCall = (method: string) => lettersIn(foldCase(method)) === lettersIn(
 const inexactId = 'the number has more digits than postern keeps exactly: send a string, or a smaller number'
 
 /** The fields that determine what a message does. */
-const fieldsOfRpc = new Set(['jsonrpc', 'id', 'method', 'params', 'result', 'error'])
-const fieldsOfParams = new Set(['name', 'uri', 'arguments', '_meta'])
+const fieldOfRpc = fieldFinder(['jsonrpc', 'id', 'method', 'params', 'result', 'error'])
+const fieldOfParams = fieldFinder(['name', 'uri', 'arguments', '_meta'])
 
-/** A longer key cannot be a case variant: a variant has as many letters, each at most two UTF-16 code units. */
-const caseVariantChars = 2 * Math.max(...[...fieldsOfRpc, ...fieldsOfParams].map((name) => name.length))
-
-/**
- * A key that differs from a known field only in case. Case-insensitive parsers (Go's, for one) would take it for the
- * field.
- */
-function caseVariantIn(object: unknown, fields: ReadonlySet<string>): string | undefined {
+/** The field that another key of the object may be taken for: Go's parser ignores case, and some in C end at a NUL. */
+function variantIn(object: unknown, fieldOf: (key: string) => string | undefined): string | undefined {
   if (typeof object !== 'object' || object === null) return undefined
   for (const key of Object.keys(object)) {
-    if (key.length <= caseVariantChars && !fields.has(key) && fields.has(foldCase(key))) return key
+    const field = fieldOf(key)
+    if (field !== undefined && field !== key) return field
   }
   return undefined
 }

@@ -31,7 +31,8 @@ interface Taking {
 
 /**
  * Reads JSON as far as it needs to know the members of a message and of its result: the ends of strings, and the depth.
- * A name deeper within a result, or in a text, is none of these. Bytes that are not JSON mean nothing.
+ * A name deeper within a result, or in a text, is none of these. Most bytes that are not JSON mean nothing; a comma or
+ * colon that is missing is not noticed.
  */
 export class OutcomeSearch {
   /** Objects and lists that are open. */
@@ -53,7 +54,7 @@ export class OutcomeSearch {
   #taking: Taking | undefined
   /** As they are written. */
   readonly #taken = { id: '', code: '' }
-  #isIdText = false
+  #idKind: Taking['kind'] | 'other' = 'other'
   #hasMethod = false
   #hasResult = false
   #hasError = false
@@ -71,16 +72,21 @@ export class OutcomeSearch {
   stated(id: RpcId): Stated | undefined {
     if (this.#depth !== 0 || this.#isBroken || this.#hasMethod) return undefined
     const taken = this.#taken
-    const isNumber = !this.#isIdText && taken.id !== '' && Number.isFinite(Number(taken.id))
-    // A number may be written in several ways, like 1.0.
-    const given = isNumber ? String(Number(taken.id)) : this.#isIdText ? unescaped(taken.id) : taken.id
     // A server that could not read the id sends none with its error.
-    const hasNone = !this.#isIdText && ['', 'null'].includes(given)
-    if (id !== null && given !== String(id) && !(this.#hasError && hasNone)) return undefined
+    const hasNone = this.#idKind !== 'text' && ['', 'null'].includes(taken.id)
+    if (id !== null && !(hasNone ? this.#hasError : this.#idText() === String(id))) return undefined
     const code = taken.code === '' ? Number.NaN : Number(taken.code)
     if (this.#hasError) return { outcome: 'rpc_error', ...(!Number.isNaN(code) && { code }) }
     if (!this.#hasResult) return undefined
     return { outcome: this.#isToolError ? 'tool_error' : 'ok' }
+  }
+
+  #idText(): string | undefined {
+    const { id } = this.#taken
+    if (this.#idKind === 'text') return unescaped(id)
+    // A number may be written in several ways, like 1.0.
+    const isNumber = this.#idKind === 'number' && Number.isFinite(Number(id))
+    return isNumber ? String(Number(id)) : undefined
   }
 
   /** Reads on in a string. Returns the place of the last byte that was read. */
@@ -115,7 +121,7 @@ export class OutcomeSearch {
   }
 
   #endTaking({ name, kind }: Taking): void {
-    if (name === 'id') this.#isIdText = kind === 'text'
+    if (name === 'id') this.#idKind = kind
     this.#taken[name] = this.#length > textBytesMax ? '' : this.#string.toString('utf8', 0, this.#length)
     this.#taking = undefined
   }
@@ -163,6 +169,7 @@ export class OutcomeSearch {
   #take(name: 'id' | 'code', firstByte: number): void {
     const isOther = firstByte === openBrace || firstByte === openBracket
     const kind = firstByte === quote ? 'text' : 'number'
+    if (name === 'id') this.#idKind = 'other'
     this.#taken[name] = isOther ? 'another' : ''
     // The code of an error is a number.
     if (isOther || (name === 'code' && kind === 'text')) return

@@ -8,7 +8,7 @@ import { PlatformError } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { parsedResponseCharsMax } from '../../limits.ts'
 import type { PinsSetting } from '../../model/pins.ts'
-import { foldCase } from '../../policy/rpc-match.ts'
+import { fieldFinder } from '../../policy/rpc-match.ts'
 import { cutText } from '../../schema/cut-text.ts'
 import { parsingText } from '../../schema/json.ts'
 import { replacingValues } from '../../schema/replace-values.ts'
@@ -136,9 +136,8 @@ export async function requirePlain({ context }: AuthorizedCall, data: string, ra
 }
 
 /** Names that readers may take for one another: some ignore case, or take the first of two. */
-const telling = new Set(['jsonrpc', 'id', 'method', 'params', 'result', 'error', 'tools', 'nextcursor', 'instructions'])
-/** No longer name is taken for one of them: a letter has two UTF-16 code units at most. */
-const longestTelling = 2 * Math.max(...[...telling].map((name) => name.length))
+const telling = ['jsonrpc', 'id', 'method', 'params', 'result', 'error', 'tools', 'nextCursor', 'instructions']
+const tellingField = fieldFinder(telling)
 
 function* readingMembers(data: string, rawId: string | undefined): Generator<number, void> {
   const refuse = (why: string): never => {
@@ -156,12 +155,10 @@ function* readingMembers(data: string, rawId: string | undefined): Generator<num
     const isTop = path.length === 1
     const isOfResult = path.length === 2 && first === 'result' && typeof name === 'string'
     const member = String(isTop ? first : name)
-    if (!(isTop || isOfResult) || member.length > longestTelling) return undefined
-    const folded = foldCase(member)
-    if (!telling.has(folded)) return undefined
-    const known = `${path.length} ${folded}`
-    if (seen.has(known) || (member !== folded && member !== 'nextCursor'))
-      refuse('has a JSON field twice, or with other capital letters')
+    const field = isTop || isOfResult ? tellingField(member) : undefined
+    if (field === undefined) return undefined
+    const known = `${path.length} ${field}`
+    if (seen.has(known) || !telling.includes(member)) refuse('has a JSON field twice, or with other capital letters')
     seen.add(known)
     if (!isTop) return undefined
     hasMethod ||= member === 'method'

@@ -69,6 +69,7 @@ const event = (message: object) => Buffer.from(`data: ${JSON.stringify({ jsonrpc
 const forgeries: Readonly<Record<string, string>> = {
   batch: '[{"jsonrpc":"2.0","id":99,"result":{"forged":true}}]',
   letters: '{"jsonrpc":"2.0","ID":99,"result":{"forged":true}}',
+  nul: '{"jsonrpc":"2.0","id\\u0000":99,"result":{"forged":true}}',
   odd: '{"jsonrpc":"2.0","a":NaN,"id":99,"result":{"forged":true}}',
   long: `{"jsonrpc":"2.0","id":"${'x'.repeat(700)}","method":"sampling/createMessage","params":{"forged":true}}`,
 }

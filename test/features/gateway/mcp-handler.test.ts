@@ -249,6 +249,7 @@ describe('what reaches the upstream', () => {
     expect(answer.text).not.toContain('upstream-secret')
   })
 
+  const nulIn = (params: string) => `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{${params}}}`
   const smuggled: [what: string, body: string, status: number, code: number][] = [
     ['a batch', JSON.stringify([call('files.drop')]), 400, -32_600],
     [
@@ -286,6 +287,21 @@ describe('what reaches the upstream', () => {
     [
       'a look-alike in other letters',
       '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"issues.get","argument\u017f":{}}}',
+      400,
+      -32_600,
+    ],
+    ['a name that ends at a NUL', nulIn('"name":"issues.get","name\\u0000":"files.drop"'), 400, -32_600],
+    ['parameters that end at a NUL', nulIn('"name":"issues.get"},"params\\u0000x":{"name":"files.drop"'), 400, -32_600],
+    ['a tool that ends at a NUL', nulIn('"name":"files.drop\\u0000issues.get"'), 403, -32_003],
+    [
+      'a method that ends at a NUL',
+      '{"jsonrpc":"2.0","id":1,"method":"tools/call\\u0000list","params":{"name":"files.drop"}}',
+      400,
+      -32_600,
+    ],
+    [
+      'another method behind a NUL',
+      '{"jsonrpc":"2.0","id":1,"method":"ping","method\\u0000":"tools/call","params":{"name":"files.drop"}}',
       400,
       -32_600,
     ],

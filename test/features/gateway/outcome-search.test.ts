@@ -61,6 +61,18 @@ test('an id that is a number may be written in several ways, and a text is anoth
     undefined,
     undefined,
   ])
+  // Texts that look like what is no id.
+  for (const [id, asked] of [
+    ['{}', 'another'],
+    ['[7]', 'another'],
+    ['null', 'null'],
+    ['true', 'true'],
+    ['1e999', 'Infinity'],
+  ] as const)
+    expect({ id, outcome: stated(id, '"result":{}', asked) }).toEqual({ id, outcome: undefined })
+  const without = new OutcomeSearch()
+  without.add(Buffer.from('{"result":{}}'))
+  expect(without.stated('')).toBeUndefined()
 })
 
 /** Characters as JSON may have them, too. */

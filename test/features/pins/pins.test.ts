@@ -900,6 +900,8 @@ const odd: readonly [what: string, method: string, answer: string][] = [
   ['an escaped name', 'tools/list', `${start}"result":{"tools":[${evil}],"\\u0074ools":[]}}`],
   ['a long s', 'tools/list', `${start}"result":{"tools":[]},"re\u017fult":{"tools":[${evil}]}}`],
   ['tools with a long s', 'tools/list', `${start}"result":{"tools":[],"tool\u017f":[${evil}]}}`],
+  ['a result behind a NUL', 'tools/list', `${start}"result":{"tools":[]},"result\\u0000x":{"tools":[${evil}]}}`],
+  ['tools behind a NUL', 'tools/list', `${start}"result":{"tools":[],"tools\\u0000":[${evil}]}}`],
   ['instructions with a long s', 'initialize', `${start}"result":{${greeted},"in\u017ftructions":"EVIL"}}`],
   [
     'an answer behind what is no JSON',
