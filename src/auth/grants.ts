@@ -121,8 +121,15 @@ export function endOf({ grantId, userId }: Grant, nowSeconds: number) {
 }
 
 /** Ends a grant, durably. False if there is no such grant: of several that end one at once, one has ended it. */
-export async function endGrant(store: Store, grantId: string, nowSeconds: number): Promise<boolean> {
-  return (await endGrants(store, [grantId], nowSeconds)).length > 0
+export async function endGrant(
+  store: Store,
+  grantId: string,
+  nowSeconds: number,
+  allowance?: Allowance,
+): Promise<boolean> {
+  // Not in the queue: the code or token that names it may be made up.
+  if ((await store.get(keyOf('grant', grantId))) === undefined) return false
+  return (await endGrants(store, [grantId], nowSeconds, allowance)).length > 0
 }
 
 /**

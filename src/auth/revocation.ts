@@ -5,8 +5,9 @@
 
 import { revocationRetentionSeconds, tokenLifetimeMaxSeconds } from '../limits.ts'
 import { readRevocation, revocationEntry } from '../storage/directory-records.ts'
-import { directoryVersionKey, prefixOf, prefixRange } from '../storage/keys.ts'
-import type { Store } from '../storage/store.ts'
+import { everyEntry } from '../storage/every-entry.ts'
+import { directoryVersionKey, prefixOf } from '../storage/keys.ts'
+import type { Key, Store } from '../storage/store.ts'
 import { newVersion } from '../storage/versions.ts'
 
 /** `exp`: the token's expiry in Unix seconds, if known; no child outlives it. */
@@ -17,19 +18,27 @@ interface Times {
 
 /** Revokes a token and its children. Resolves once the revocation is durable and effective. */
 export async function revokeToken(store: Store, jti: string, times: Times): Promise<void> {
-  const { puts, ...write } = await revocationOfToken(store, jti, times)
+  const { puts, ...write } = revocationOfToken(jti, times)
   await store.commit({ ...write, puts: [...puts, newVersion(directoryVersionKey)] })
 }
 
-/** The write that revokes a token, and deletes some revocations that are no longer needed. */
-export async function revocationOfToken(store: Store, jti: string, { exp, nowSeconds }: Times) {
+/** The write that revokes a token. It depends on nothing that is stored. */
+export function revocationOfToken(jti: string, { exp, nowSeconds }: Times) {
   const until = exp ?? nowSeconds + tokenLifetimeMaxSeconds
-  // Those of tokens that expired long ago, among the first 1,000 in the store.
-  const { entries } = await store.range({ ...prefixRange(prefixOf('revocation')), limit: 1000 })
-  const old = entries.filter(({ value }) => readRevocation(value) + revocationRetentionSeconds < nowSeconds)
-  return {
-    puts: [revocationEntry(jti, until)],
-    deletes: old.map(({ key }) => key),
-    fromReserve: 'revocation',
-  } as const
+  return { checks: [], puts: [revocationEntry(jti, until)], fromReserve: 'revocation' } as const
+}
+
+/** Revocations that are read, and deleted, at a time. Past it: the rest in further reads. */
+const revocationsPerRead = 400
+
+/** Deletes the revocations of tokens that expired long ago. */
+export async function sweepRevocations(store: Store, nowSeconds: number): Promise<void> {
+  const old: Key[] = []
+  const forget = (least: number) =>
+    old.length > least && store.commit({ deletes: old.splice(0), fromReserve: 'revocation' })
+  for await (const { key, value } of everyEntry(store, prefixOf('revocation'), revocationsPerRead)) {
+    if (readRevocation(value) + revocationRetentionSeconds < nowSeconds) old.push(key)
+    await forget(revocationsPerRead)
+  }
+  await forget(0)
 }

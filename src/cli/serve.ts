@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { createApp } from '../app.ts'
 import { type GrantEnd, sweepGrants } from '../auth/grants.ts'
+import { sweepRevocations } from '../auth/revocation.ts'
 import { systemClock } from '../clock.ts'
 import { CommandError } from '../errors.ts'
 import { createFairness } from '../fairness/fairness.ts'
@@ -290,11 +291,15 @@ function repeatSweeps(store: Store, continueDeletions: () => Promise<void>, audi
   }
   return repeat(async () => {
     try {
-      await Promise.all([sweepAllGrants(), sweepUpstreamClients(store), continueDeletions()])
+      const revocations = sweepRevocations(store, Date.now() / 1000)
+      await Promise.all([revocations, sweepAllGrants(), sweepUpstreamClients(store), continueDeletions()])
     } catch (error) {
-      log.warn('cleanup of expired grants and deleted connections failed; it is tried again every hour', {
-        error: String(error),
-      })
+      log.warn(
+        'cleanup of expired grants and revocations, and of deleted connections, failed; it is tried again every hour',
+        {
+          error: String(error),
+        },
+      )
     }
   }, grantSweepIntervalMs)
 }

@@ -9,9 +9,12 @@ import { directoryVersionKey } from './keys.ts'
 import type { Store, Write } from './store.ts'
 import { checkOf, newVersion } from './versions.ts'
 
-/** A write and its result. Without `write`, nothing is written. */
+/**
+ * A write and its result. Without `write`, nothing is written. `checks`: all that the write depends on, where that is
+ * less than the directory. So others' changes, at other replicas too, do not hold up one that takes access away.
+ */
 export interface DirectoryChange<T> {
-  readonly write?: Pick<Write, 'puts' | 'deletes' | 'counts' | 'fromReserve' | 'owner'>
+  readonly write?: Pick<Write, 'checks' | 'puts' | 'deletes' | 'counts' | 'fromReserve' | 'owner'>
   readonly result: T
   /** Makes the error where nothing was written, because a count would exceed its bound. Needed if one has a bound. */
   readonly full?: () => Error
@@ -28,7 +31,7 @@ export async function changeDirectory<T>(store: Store, decide: () => Promise<Dir
     if (write === undefined) return result
     const committed = await store.commit({
       ...write,
-      checks: [check],
+      checks: write.checks ?? [check],
       puts: [...(write.puts ?? []), newVersion(directoryVersionKey)],
     })
     if (committed.ok) return result

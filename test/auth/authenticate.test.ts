@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { createApiKey, listApiKeys, revokeApiKey } from '../../src/auth/api-key.ts'
-import { revokeToken } from '../../src/auth/revocation.ts'
+import { revokeToken, sweepRevocations } from '../../src/auth/revocation.ts'
 import { directoryVersionKey, keyOf, prefixOf, prefixRange } from '../../src/storage/keys.ts'
 import { mintToken } from '../api/cases.ts'
 import { createTestPlatform, seed, signingKeyRecord, startOfTime, type TestPlatform } from '../support/platform.ts'
@@ -139,10 +139,12 @@ describe('a credential stops working at once', () => {
     await revokeToken(store, 'tok_a', { exp, nowSeconds: 0 })
     await revokeToken(store, 'tok_b', { exp: undefined, nowSeconds: exp + week })
     expect(await kept()).toBe(2)
-    await revokeToken(store, 'tok_c', { exp, nowSeconds: exp + week + 1 })
+    await sweepRevocations(store, exp + week)
     expect(await kept()).toBe(2)
-    await revokeToken(store, 'tok_d', { exp, nowSeconds: exp + week + day + week + 1 })
+    await sweepRevocations(store, exp + week + 1)
     expect(await kept()).toBe(1)
+    await sweepRevocations(store, exp + week + day + week + 1)
+    expect(await kept()).toBe(0)
   })
 
   test('when its signing key is gone', async () => {

@@ -15,6 +15,7 @@ import { readQuery } from '../../http/query.ts'
 import { doneResponse, wholeResponse } from '../../http/respond.ts'
 import { listPageMax } from '../../limits.ts'
 import type { GrantPage } from '../../model/organization.ts'
+import { keyOf } from '../../storage/keys.ts'
 
 export const grantHandlers = handlersOf({
   listOwnGrants: listFor(userOf),
@@ -59,9 +60,10 @@ function endFor(user: UserOf, reason: GrantEnd): Answer<SharedParts> {
     const grantId = lastNameInPath(request.url)
     await change(async () => {
       const nowSeconds = secondsOf(clock)
-      const { grant } = (await findGrant(store, grantId, nowSeconds)) ?? {}
+      const { grant, bytes } = (await findGrant(store, grantId, nowSeconds)) ?? {}
       if (grant === undefined || (own !== undefined && grant.userId !== own)) throw notFound('Grant not found')
-      return { write: endOf(grant, nowSeconds), result: undefined }
+      const checks = [{ key: keyOf('grant', grantId), value: bytes as Uint8Array }]
+      return { write: { ...endOf(grant, nowSeconds), checks }, result: undefined }
     })
     await audit.recordDone('grant.ended', { ...auditedCaller(caller), grantId, reason })
     return doneResponse()

@@ -145,7 +145,8 @@ function revokeFor(holderOf: HolderOf<Holder | undefined>): Answer<OrganizationD
       const record = stored && readApiKey(stored)
       const isOthers = holder !== undefined && record?.userId !== holder.userId
       if (record === undefined || record.revokedAt !== null || isOthers) throw notFound('API key not found')
-      return { write: { ...revocationOf(record, now), fromReserve: 'revocation' }, result: record.userId }
+      const checks = [{ key: keyOf('apiKey', keyId), value: stored as Uint8Array }]
+      return { write: { ...revocationOf(record, now), checks, fromReserve: 'revocation' }, result: record.userId }
     })
     const about = { ...auditedCaller(caller), organizationId: holder?.organizationId }
     await recordRevoked(deps, request, { userId, keyIds: [keyId] }, about)

@@ -76,7 +76,9 @@ async function deleteMember(deps: OrganizationDeps, request: Request): Promise<R
     await refuseFixture(store, keyOf('member', organizationId, userId)) // 409
     if (before === 'owner') await requireOwner(store, organizationId, other) // 409
     const entry = memberEntry(organizationId, userId, before)
-    return { write: { deletes: [entry.key, ...indexKeysOf(entry)], fromReserve: 'revocation' }, result: undefined }
+    const deletes = [entry.key, ...indexKeysOf(entry)]
+    const checks = [entry, ...(other === undefined ? [] : [memberEntry(organizationId, other, 'owner')])]
+    return { write: { checks, deletes, fromReserve: 'revocation' }, result: undefined }
   })
   await audit.recordDone('member.removed', { ...auditedCaller(caller), organizationId, member: userId })
   return doneResponse()

@@ -59,7 +59,7 @@ const notYours = 'tokenId: this token is not yours, and only operators revoke th
 
 /** The bearer of a token may revoke it; its user and operators, with their API keys, also by its id alone. */
 async function revokeToken(deps: TokenDeps, request: Request): Promise<Response> {
-  const { authenticator, store, audit, clock, writes, tokenIdKey } = deps
+  const { authenticator, audit, clock, writes, tokenIdKey } = deps
   const { caller, change } = await writes.begin(request, () => {}, 'removal') // 401, 429, 400
   const { token, tokenId } = await readOptionalBody(request, revocationShape) // 400
   const claims = token === undefined ? undefined : await authenticator.claimsOf(token)
@@ -69,7 +69,7 @@ async function revokeToken(deps: TokenDeps, request: Request): Promise<Response>
   const isChanged = await change(async (context) => {
     if (claims === undefined) requireMayRevoke(context, tokenIdKey, jti) // 403
     if (await context.directory.isRevoked(jti)) return { result: false }
-    const write = await revocationOfToken(store, jti, { exp: claims?.exp, nowSeconds: secondsOf(clock) })
+    const write = revocationOfToken(jti, { exp: claims?.exp, nowSeconds: secondsOf(clock) })
     return { write, result: true }
   })
   if (isChanged) await audit.recordDone('token.revoked', { ...auditedCaller(caller), revoked: jti })

@@ -2,15 +2,18 @@
 
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { revokeApiKey } from '../../../src/auth/api-key.ts'
+import { type Grant, grantEntry } from '../../../src/auth/grants.ts'
 import { strangerAt } from '../../../src/fairness/owner.ts'
+import type { Member } from '../../../src/model/organization.ts'
 import { beforeServing, removeDeleted } from '../../../src/storage/deleted-namespaces.ts'
-import { indexKeysOf, memberEntry } from '../../../src/storage/directory-records.ts'
+import { indexKeysOf, memberEntry, withIndex } from '../../../src/storage/directory-records.ts'
 import { directoryVersionKey, keyOf } from '../../../src/storage/keys.ts'
 import { postgresCommitKeysMax } from '../../../src/storage/postgres/store.ts'
 import type { Store, Write } from '../../../src/storage/store.ts'
 import { newVersion } from '../../../src/storage/versions.ts'
 import { type Answer, type Api, apiOf } from '../../support/api.ts'
-import { createTestPlatform, problemsOf, type TestPlatform } from '../../support/platform.ts'
+import { openMemoryStore } from '../../support/memory-store.ts'
+import { createTestPlatform, keyIdOf, problemsOf, type TestPlatform } from '../../support/platform.ts'
 import { sampleKeys } from '../../support/sample.ts'
 
 let platform: TestPlatform
@@ -210,4 +213,41 @@ test('a deletion that goes on elsewhere takes nothing of a namespace that is mad
   await elsewhere
   expect((await ada('GET /connect/lab-one/old')).status).toBe(200)
   expect(await problemsOf(platform)).toEqual([])
+})
+
+test('what takes access away is held up by no replica that changes the directory all the time', async () => {
+  const memory = openMemoryStore()
+  let isBusy = false
+  const store: Store = {
+    ...memory,
+    async commit(write) {
+      if (isBusy) await memory.commit({ puts: [newVersion(directoryVersionKey)] })
+      return memory.commit(write)
+    },
+  }
+  const busy = await createTestPlatform({ store })
+  const api = apiOf(busy.fetch, sampleKeys.ada)
+  const { body: key } = await api('POST /me/api-keys', { name: 'lost' })
+  const { body: minted } = await api('POST /tokens', {})
+  const grantId = `grant_${'x'.repeat(22)}`
+  const grant: Grant = {
+    ...{ grantId, userId: 'ada', keyId: await keyIdOf(busy, 'ada'), clientId: 'c', client: 'c', namespace: 'ada' },
+    ...{ madeAt: '2026-01-01T00:00:00.000Z', createdAt: '2026-01-01T00:00:00.000Z', expires: busy.now / 1000 + 60 },
+  }
+  await store.commit({ puts: withIndex(grantEntry(grant)) })
+  await api.as(sampleKeys.operator)('PUT /organizations/acme', { owner: 'ada' })
+  for (const member of ['grace', 'linus']) await api(`PUT /organizations/acme/members/${member}`, { role: 'owner' })
+  isBusy = true
+  expect((await api('PUT /namespaces/ada-late', {})).status).toBe(503)
+  expect((await api('POST /tokens/revoke', { token: minted.token })).status).toBe(200)
+  expect((await api('DELETE /organizations/acme/members/grace')).status).toBe(200)
+  expect((await api(`DELETE /me/api-keys/${key.id}`)).status).toBe(200)
+  expect((await api(`DELETE /me/grants/${grantId}`)).status).toBe(200)
+  for (const token of [minted.token, key.key]) expect((await api.as(token)('GET /me')).status).toBe(401)
+  expect((await api('GET /me/grants')).body.grants).toEqual([])
+  expect((await api('GET /organizations/acme')).body.members.map(({ userId }: Member) => userId)).toEqual([
+    'ada',
+    'linus',
+  ])
+  expect(await problemsOf(busy)).toEqual([])
 })
