@@ -74,7 +74,7 @@ export async function oneConnection(
 ): Promise<StoredConnection | undefined> {
   const [record] = await findRecords(store, [ref])
   const bytes = sizeOf(record)
-  if (bytes > oneParsedAtOnceMax) allowanceOf(request).spend((bytes / 2 ** 20) * decodeMsPerMegabyte)
+  if (bytes > oneParsedAtOnceMax) allowanceOf(request).spendAtOnce((bytes / 2 ** 20) * decodeMsPerMegabyte)
   return decoded(record)
 }
 

@@ -33,8 +33,8 @@ const fewValues = 1000
  */
 const valueBytes = 160
 /**
- * Milliseconds for a value of a parsed body, of which collecting its garbage takes more than half: everybody waits for
- * that. Counted against `ownerTimeShare`. Past it: the owner waits.
+ * Milliseconds for a value of a parsed body; collecting its garbage, for which everybody waits, takes more than half.
+ * Counted against `ownerTimeShare`. Past it: the owner waits.
  */
 const valueMs = 0.00025
 
@@ -134,10 +134,7 @@ export class Allowance {
     this.requireClient()
   }
 
-  /**
-   * For work that begins after a wait. Throws `rate_limited`, which nobody gets, if the client has gone meanwhile:
-   * hundreds of requests may wait for minutes of work that nobody wants any more.
-   */
+  /** Throws `rate_limited`, which nobody gets, if the client has gone while its work waited, for minutes perhaps. */
   requireClient(): void {
     if (this.#request.signal.aborted) throw rateLimited('The client disconnected', 1)
   }
@@ -186,6 +183,11 @@ export class Allowance {
    */
   spend(milliseconds: number): void {
     this.#fairness.time.spend(ownerOf(this.holder), milliseconds)
+  }
+
+  /** As `spend`, in a request that waits for none of its owner's time: it keeps others waiting half as long. */
+  spendAtOnce(milliseconds: number): void {
+    this.#fairness.time.spendAtOnce(ownerOf(this.holder), milliseconds)
   }
 
   /**
@@ -320,8 +322,8 @@ export class Allowance {
 
   /**
    * Runs a write alone among those of this name, in one of the owner's places, which it takes first: where it waits for
-   * one, it holds up nobody else. One that takes access away comes before all others. Rejects with what the task
-   * throws, and as `Queue.enter`.
+   * one, it holds up nobody else. One that takes access away has places of its own, and comes first. Rejects with what
+   * the task throws, and as `Queue.enter`.
    */
   write<T>(name: string, task: () => Promise<T>, kind: WriteKind = 'ordinary'): Promise<T> {
     return this.commit(() => this.#fairness.writes.run(name, this.holder, task, kind === 'removal'), kind)
@@ -337,13 +339,14 @@ export class Allowance {
 
   /** Runs a write that waits for no others, in one of the owner's places. Rejects as `write`. */
   async commit<T>(task: () => Promise<T>, kind: WriteKind = 'ordinary'): Promise<T> {
-    const leave = await this.#fairness.commits.enter(this.holder, kind === 'removal')
+    const { commits, removals } = this.#fairness
+    const leave = await (kind === 'removal' ? removals : commits).enter(this.holder)
     return task().finally(leave)
   }
 
   /**
-   * For an answer that outlives its handler, as an event stream does: its request's body is in memory as long. The
-   * allowance keeps all that it has taken until the caller calls the function that this returns.
+   * For an answer that outlives its handler, as an event stream does. The allowance keeps all that it has taken until
+   * the caller calls the function that this returns.
    */
   hold(): () => void {
     this.#holds += 1
@@ -367,8 +370,7 @@ export class Allowance {
     this.#atEnd?.()
     this.#atEnd = undefined
     if (this.#bodyHolder !== undefined) this.#fairness.memory.giveBack(this.#bodyHolder, this.#bodyBytes)
-    this.#bodyHolder = undefined
-    this.#bodyBytes = 0
+    ;[this.#bodyHolder, this.#bodyBytes] = [undefined, 0]
     this.#leave?.()
     this.#leave = undefined
   }

@@ -20,7 +20,7 @@ const logReadsAtOnceMax = 4
 const parsersAtOnceMax = 32
 /** Ours: large responses of other servers that postern parses at the same time; meanwhile, each response takes up to a quarter of `pendingBytesMax`. Past it: further responses wait. */
 const parsesAtOnceMax = 2
-/** Ours: writes that postern decides and commits at the same time, at most eight for each owner. Past it: further writes wait. */
+/** Ours: writes that postern decides and commits at the same time, at most eight for each owner; and as many that take access away. Past it: further writes wait. */
 const commitsAtOnceMax = 64
 /** Ours: TLS handshakes with other servers in which postern reads certificates at the same time, at most two for each owner. Past it: further handshakes wait. */
 const handshakesAtOnceMax = 8
@@ -56,6 +56,8 @@ export function createFairness() {
     writes: new Queues(),
     /** Places for those of them that are decided and committed: one commit may change thousands of index entries. */
     commits: new Queue(commitsAtOnceMax, commitsAtOnceMax / 8),
+    /** As many for those that take access away: others wait in their places for the owner's time. */
+    removals: new Queue(commitsAtOnceMax, commitsAtOnceMax / 8),
     /** Time in which bytes of other servers, and large answers, are handled. */
     time,
     /** Requests to other servers in progress. */

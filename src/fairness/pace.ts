@@ -16,11 +16,21 @@ export const ownerBurstMs = 6
  */
 export const owedMsMax = 5000
 
+/** When an owner will have paid, by the clock. */
+interface Paid {
+  all: number
+  /**
+   * For work that waits for its owner's time, at half the speed. Otherwise the holder of one narrow token could keep all
+   * other work of its owner waiting, with requests that wait for nothing.
+   */
+  waiting: number
+}
+
 /** By the name of the owner (`ownerOf`). */
 export class Paces {
   readonly #clock: Clock
-  /** When each owner will have paid for its reading. Owners who have paid are dropped. */
-  readonly #paidAt = new Map<string, number>()
+  /** Owners who have paid are dropped. */
+  readonly #paidAt = new Map<string, Paid>()
 
   constructor(clock: Clock = systemClock) {
     this.#clock = clock
@@ -28,19 +38,38 @@ export class Paces {
 
   /** Milliseconds until the owner's next bytes may be handled; 0 for now. */
   wait(owner: string): number {
-    const paidAt = this.#paidAt.get(owner)
-    if (paidAt === undefined) return 0
+    const paid = this.#paidAt.get(owner)
+    if (paid === undefined) return 0
+    const paidAt = Math.min(paid.all, paid.waiting)
     return Math.max(0, paidAt - this.#clock.monotonic() - ownerBurstMs / ownerTimeShare)
   }
 
   /** Counts milliseconds that were spent, or soon will be. */
   spend(owner: string, milliseconds: number): void {
+    this.spendAtOnce(owner, milliseconds)
+    const paid = this.#paidAt.get(owner)
+    if (paid !== undefined) paid.waiting = this.#after(paid.waiting, 2 * milliseconds)
+  }
+
+  /** Counts milliseconds of a request that waits for no time of its owner. */
+  spendAtOnce(owner: string, milliseconds: number): void {
+    const paid = this.#paidAt.get(owner) ?? { all: 0, waiting: 0 }
+    if (paid.all === 0) this.#remember(owner, paid)
+    paid.all = this.#after(paid.all, milliseconds)
+  }
+
+  #remember(owner: string, paid: Paid): void {
     const at = this.#clock.monotonic()
-    const paidAt = this.#paidAt.get(owner)
-    if (paidAt === undefined && this.#paidAt.size >= 1000)
-      for (const [other, paid] of this.#paidAt) if (paid <= at) this.#paidAt.delete(other)
-    const owed = Math.max(paidAt ?? 0, at) + milliseconds / ownerTimeShare
-    this.#paidAt.set(owner, Math.min(owed, at + ownerBurstMs / ownerTimeShare + owedMsMax))
+    if (this.#paidAt.size >= 1000)
+      for (const [other, { all, waiting }] of this.#paidAt) if (all <= at && waiting <= at) this.#paidAt.delete(other)
+    this.#paidAt.set(owner, paid)
+  }
+
+  /** When the owner will have paid for so many more milliseconds. */
+  #after(paidAt: number, milliseconds: number): number {
+    const at = this.#clock.monotonic()
+    const owed = Math.max(paidAt, at) + milliseconds / ownerTimeShare
+    return Math.min(owed, at + ownerBurstMs / ownerTimeShare + owedMsMax)
   }
 
   /**

@@ -67,7 +67,7 @@ export function wholeResponse(
   const isLarge = body.length > responseInOnePieceBytesMax
   const bytes = isLarge && typeof body === 'string' ? Buffer.from(body) : body
   const onRead = isLarge ? allowanceOf(request).takeAnswer(bytes.length) : undefined
-  if (!isLarge && body.length > countedBytesMin) allowanceOf(request).spend(body.length * answerMsPerByte)
+  if (!isLarge && body.length > countedBytesMin) allowanceOf(request).spendAtOnce(body.length * answerMsPerByte)
   if (isUnchanged(request, etag)) {
     onRead?.()
     return new Response(null, { status: 304, headers })

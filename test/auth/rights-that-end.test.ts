@@ -109,9 +109,11 @@ function waiting(wait: () => Promise<void>): Fairness {
   const places = { enter, enterNow: () => undefined }
   return {
     ...fairness,
-    ...{ reads: places, questions: places, logReads: places, parsers: places, parses: places, commits: places },
+    ...{ reads: places, questions: places, logReads: places, parsers: places, parses: places },
+    ...{ commits: places, removals: places },
     time: {
       wait: () => (hasPaid ? 0 : 1),
+      spendAtOnce() {},
       spend() {
         hasPaid = false
       },

@@ -51,3 +51,20 @@ test('an owner owes so much and no more, however much was done for it without wa
   now += owedMsMax
   expect(paces.wait('mallory')).toBeCloseTo(0)
 })
+
+test('requests that wait for nothing take no more than half of the time of the work that waits', () => {
+  let now = 0
+  const paces = new Paces(clockOf(() => now))
+  const worked = () => {
+    let milliseconds = 0
+    for (const end = now + 10_000; now < end; now += 1) {
+      for (let i = 0; i < 10; i += 1) paces.spendAtOnce('mallory', 1)
+      if (paces.wait('mallory') > 0) continue
+      paces.spend('mallory', 10)
+      milliseconds += 10
+    }
+    return milliseconds
+  }
+  expect(worked() / 10_000).toBeCloseTo(ownerTimeShare / 2, 2)
+  expect(paces.wait('mallory')).toBeLessThan(owedMsMax)
+})

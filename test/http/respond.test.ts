@@ -81,7 +81,7 @@ test('a large answer counts for its owner until its client has read it, or is go
 test('an answer of tens of kilobytes takes its owner’s time, and a small one none', () => {
   const spent: number[] = []
   class Noted extends Paces {
-    override spend(_: string, milliseconds: number) {
+    override spendAtOnce(_: string, milliseconds: number) {
       spent.push(milliseconds)
     }
   }
