@@ -17,7 +17,7 @@ import { indexKeysOf, memberEntry, readRole, withIndex } from '../../storage/dir
 import { everyEntry, everyKey } from '../../storage/every-entry.ts'
 import { refuseFixture } from '../../storage/fixture-places.ts'
 import { keyOf, prefixOf } from '../../storage/keys.ts'
-import type { Store } from '../../storage/store.ts'
+import type { Entry, Store } from '../../storage/store.ts'
 import type { OrganizationDeps } from './organization-deps.ts'
 
 const memberShape = validatorOf(MemberWrite)
@@ -49,7 +49,9 @@ async function putMember(deps: OrganizationDeps, request: Request): Promise<Resp
       before === undefined ? keyOf('organization', organizationId) : keyOf('member', organizationId, userId)
     await refuseFixture(store, record) // 409
     if (before === 'owner') await requireOwner(store, organizationId, other) // 409
-    return { write: { puts: withIndex(memberEntry(organizationId, userId, role)) }, result: true }
+    const isLower = before !== undefined && everyRole.indexOf(role) > everyRole.indexOf(before)
+    const checks = isLower ? { checks: recordsOf(organizationId, { userId, role: before }, other) } : {}
+    return { write: { ...checks, puts: withIndex(memberEntry(organizationId, userId, role)) }, result: true }
   })
   if (isChanged)
     await audit.recordDone('member.changed', { ...auditedCaller(caller), organizationId, member: userId, role })
@@ -77,11 +79,17 @@ async function deleteMember(deps: OrganizationDeps, request: Request): Promise<R
     if (before === 'owner') await requireOwner(store, organizationId, other) // 409
     const entry = memberEntry(organizationId, userId, before)
     const deletes = [entry.key, ...indexKeysOf(entry)]
-    const checks = [entry, ...(other === undefined ? [] : [memberEntry(organizationId, other, 'owner')])]
+    const checks = recordsOf(organizationId, { userId, role: before }, other)
     return { write: { checks, deletes, fromReserve: 'revocation' }, result: undefined }
   })
   await audit.recordDone('member.removed', { ...auditedCaller(caller), organizationId, member: userId })
   return doneResponse()
+}
+
+/** All that taking rights from a member depends on: what it is now, and the owner that remains beside it. */
+function recordsOf(organizationId: string, { userId, role }: Member, otherOwner: string | undefined): Entry[] {
+  const entry = memberEntry(organizationId, userId, role)
+  return otherOwner === undefined ? [entry] : [entry, memberEntry(organizationId, otherOwner, 'owner')]
 }
 
 function userIn(request: Request): string {

@@ -102,9 +102,10 @@ async function deleteView(deps: OrganizationDeps, request: Request): Promise<Res
   const namespace = await change(async (_, { namespace }) => {
     const key = keyOf('view', namespace, name)
     await refuseFixture(store, key) // 409
-    if ((await store.get(key)) === undefined) throw notFound(missing) // 404
+    const value = await store.get(key)
+    if (value === undefined) throw notFound(missing) // 404
     const deletes = [key, keyOf('publishedEntry', namespace, name)]
-    return { write: { deletes, fromReserve: 'deletion' }, result: namespace }
+    return { write: { checks: [{ key, value }], deletes, fromReserve: 'deletion' }, result: namespace }
   })
   await audit.recordDone('view.deleted', { ...auditedCaller(caller), namespace, view: name })
   return new Response(JSON.stringify({ success: true, namespace, name }), { headers: privateJson })
