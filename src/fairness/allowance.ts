@@ -104,21 +104,23 @@ export class Allowance {
   belongsTo(holder: Holder): Promise<void> | undefined {
     if (this.#holder !== undefined) return undefined
     this.#holder = holder
-    const { passes, time } = this.#fairness
+    const pass = this.pass()
+    if (this.costs.reads === 'few') return pass
+    const places = this.#fairness[placesFor[this.costs.reads]]
+    if (pass === undefined && this.#fairness.time.wait(ownerOf(holder)) === 0) this.#leave = places.enterNow(holder)
+    return this.#leave === undefined ? this.#enter(holder, places, pass) : undefined
+  }
+
+  /** Waits for a pass of the event loop in which the owner has room; undefined in this one. Throws `rate_limited`. */
+  pass(): Promise<void> | undefined {
+    const { passes } = this.#fairness
+    const { holder } = this
+    // Meanwhile the runtime receives the body, whether anybody will read it or not.
     if (passes.isFull(holder)) {
       this.#takeBodyMemory(waitingRequestBytes)
       this.takeAnnouncedBody()
     }
-    const pass = passes.enter(holder)
-    if (this.costs.reads === 'few') return pass
-    const places = this.#fairness[placesFor[this.costs.reads]]
-    if (pass === undefined && time.wait(ownerOf(holder)) === 0) this.#leave = places.enterNow(holder)
-    return this.#leave === undefined ? this.#enter(holder, places, pass) : undefined
-  }
-
-  /** Waits for a pass of the event loop in which the owner has room; undefined in this one. */
-  pass(): Promise<void> | undefined {
-    return this.#fairness.passes.enter(this.holder)
+    return passes.enter(holder)
   }
 
   /** Says that the request has no credential: it is a stranger's. Waits and rejects as `belongsTo`. */
@@ -207,10 +209,7 @@ export class Allowance {
     return this.#lend(bytes, 'This caller has too many unread responses open: read or close some')
   }
 
-  /**
-   * Takes the memory of records of so many bytes while their parsed form is in use. Returns the function that gives it
-   * back. Throws `rate_limited`.
-   */
+  /** As `takeAnswer`, of records of so many bytes in their parsed form. Throws `rate_limited`. */
   takeRecords(bytes: number): () => void {
     return this.#lend(bytes * parsedRecordMemoryFactor, 'Too many requests of this caller wait for servers')
   }

@@ -149,6 +149,9 @@ test('nothing is read for a client that has gone while its owner waited', async 
 test('requests that wait for a pass take memory of their owner with their bodies, until they are answered', async () => {
   const fairness = { ...createFairness(), memory: new Shares(64 * 1024) }
   const waits = (one: Allowance) => ({ one, place: one.belongsTo(ada) })
+  for (let i = 0; i < ownerRequestsPerPassMax; i += 1) expect(open(fairness).pass()).toBeUndefined()
+  // Before anybody has looked at the credential.
+  expect(() => open(fairness, 'few', { 'content-length': '6000' }).pass()).toThrow('Too many request bodies')
   const long = () => open(fairness, 'few', { 'content-length': '1000' })
   for (let i = 0; i < ownerRequestsPerPassMax; i += 1) expect(waits(open(fairness)).place).toBeUndefined()
   // A token has a quarter of all.
