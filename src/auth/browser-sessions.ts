@@ -64,7 +64,7 @@ export function cookieSessions(
     async end(request: Request): Promise<string> {
       const secret = cookie.of(request)
       const found = secret === undefined ? undefined : await records.find(kind, secret)
-      if (found !== undefined) await records.take(found)
+      if (found !== undefined) await records.take(found, request)
       return cookie.set('', 0)
     },
   }

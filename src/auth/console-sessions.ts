@@ -6,6 +6,7 @@
 
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { unauthorized } from '../errors.ts'
+import type { Holder } from '../fairness/owner.ts'
 import { pathOf } from '../http/path.ts'
 import { browserSessionSeconds } from '../limits.ts'
 import { keyOf } from '../storage/keys.ts'
@@ -58,8 +59,9 @@ export function createConsoleSessions({ signInKey, issuer, ...parts }: Parts) {
       return session
     },
     /** Ends all sessions of a key, at every replica. */
-    async endAll(keyId: string): Promise<void> {
-      await store.commit({ puts: [newVersion(keyOf('endedSessions', keyId))], fromReserve: 'revocation' })
+    async endAll(holder: Holder): Promise<void> {
+      const puts = [newVersion(keyOf('endedSessions', holder.keyId))]
+      await store.commit({ holder, puts, fromReserve: 'revocation' })
     },
   }
 }

@@ -7,6 +7,7 @@
 
 import { createHmac, randomBytes, randomInt } from 'node:crypto'
 import { type Clock, secondsOf } from '../clock.ts'
+import { allowanceOf } from '../fairness/allowance.ts'
 import { asBuffer } from '../storage/bytes.ts'
 import { expiringFrom, expiringKey, prefixOf } from '../storage/keys.ts'
 import type { Key, Store } from '../storage/store.ts'
@@ -80,10 +81,11 @@ export function createExpiringRecords(store: Pick<Store, 'get' | 'keys' | 'commi
       const puts = [{ key, value: sealed(purpose, key, value) }]
       return (await store.commit({ checks: [{ key, value: bytes }], puts })).ok
     },
-    /** Uses a record up. False if somebody else was first. */
-    async take({ key, bytes }: FoundRecord<unknown>): Promise<boolean> {
+    /** Uses a record up, on behalf of who asks. False if somebody else was first. */
+    async take({ key, bytes }: FoundRecord<unknown>, request: Request): Promise<boolean> {
+      const { holder } = allowanceOf(request)
       const checks = [{ key, value: bytes }]
-      return (await store.commit({ checks, deletes: [key], fromReserve: 'revocation' })).ok
+      return (await store.commit({ holder, checks, deletes: [key], fromReserve: 'revocation' })).ok
     },
   }
 }

@@ -2,10 +2,10 @@
 
 import { rateLimited } from '../errors.ts'
 import { allowanceOf, type WriteKind } from '../fairness/allowance.ts'
-import { ownerOf } from '../fairness/owner.ts'
 import type { HolderRateLimit, RateLimit } from '../fairness/rate-limit.ts'
 import { refuseQuery } from '../http/query.ts'
 import type { Audit } from '../ops/audit-log.ts'
+import { removalAttemptsMax } from '../storage/decide-again.ts'
 import { changeDirectory, type DirectoryChange } from '../storage/directory-write.ts'
 import type { Store } from '../storage/store.ts'
 import type { Caller } from './authenticate.ts'
@@ -72,13 +72,13 @@ export function createWrites({ authorizer, denials, audit, store, writeRate, rem
         caller: first.caller,
         allowed,
         change(decide) {
-          const change = () =>
-            changeDirectory(store, async () => {
-              const context = await authorizer.authenticate(request, true)
-              const { write, ...rest } = await decide(context, await authorize(context))
-              return write === undefined ? rest : { ...rest, write: { ...write, owner: ownerOf(context.caller) } }
-            })
-          return allowanceOf(request).changeDirectory(change, kind)
+          const decideNow = async () => {
+            const context = await authorizer.authenticate(request, true)
+            const { write, ...rest } = await decide(context, await authorize(context))
+            return write === undefined ? rest : { ...rest, write: { ...write, holder: context.caller } }
+          }
+          const attemptsMax = kind === 'removal' ? removalAttemptsMax : undefined
+          return allowanceOf(request).changeDirectory(() => changeDirectory(store, decideNow, attemptsMax), kind)
         },
       }
     },

@@ -8,13 +8,19 @@ import { StoreError } from './store.ts'
 
 /** Ours: times that postern decides one write because other writes change the directory, or the same record, in between. Past it: 503. */
 export const writeAttemptsMax = 20
+/** Ours: times that postern decides one change of the directory that takes access away; beside other replicas one in six comes first. Past it: 503. */
+export const removalAttemptsMax = 100
 
 /**
  * Resolves with the first result of `decide` that is not 'again'. Throws what it throws, and StoreError `unavailable`
- * after `writeAttemptsMax` times. `what`: the record, for that error. `attempt`: from 0.
+ * after `attemptsMax` times. `what`: the record, for that error. `attempt`: from 0.
  */
-export async function decideAgain<T>(what: string, decide: (attempt: number) => Promise<T | 'again'>): Promise<T> {
-  for (let attempt = 0; attempt < writeAttemptsMax; attempt += 1) {
+export async function decideAgain<T>(
+  what: string,
+  decide: (attempt: number) => Promise<T | 'again'>,
+  attemptsMax = writeAttemptsMax,
+): Promise<T> {
+  for (let attempt = 0; attempt < attemptsMax; attempt += 1) {
     const result = await decide(attempt)
     if (result !== 'again') return result
   }

@@ -14,7 +14,7 @@ import { checkOf, newVersion } from './versions.ts'
  * less than the directory. So others' changes, at other replicas too, do not hold up one that takes access away.
  */
 export interface DirectoryChange<T> {
-  readonly write?: Pick<Write, 'checks' | 'puts' | 'deletes' | 'counts' | 'fromReserve' | 'owner'>
+  readonly write?: Pick<Write, 'checks' | 'puts' | 'deletes' | 'counts' | 'fromReserve' | 'holder'>
   readonly result: T
   /** Makes the error where nothing was written, because a count would exceed its bound. Needed if one has a bound. */
   readonly full?: () => Error
@@ -24,8 +24,12 @@ export interface DirectoryChange<T> {
  * Resolves with the result when the write is durable. `decide` may run several times. Throws what it throws, and
  * StoreError `unavailable` if others change the directory all the time.
  */
-export async function changeDirectory<T>(store: Store, decide: () => Promise<DirectoryChange<T>>): Promise<T> {
-  return decideAgain('the directory', async () => {
+export async function changeDirectory<T>(
+  store: Store,
+  decide: () => Promise<DirectoryChange<T>>,
+  attemptsMax?: number,
+): Promise<T> {
+  const decideOnce = async () => {
     const check = await checkOf(store, directoryVersionKey)
     const { write, result, full } = await decide()
     if (write === undefined) return result
@@ -37,5 +41,6 @@ export async function changeDirectory<T>(store: Store, decide: () => Promise<Dir
     if (committed.ok) return result
     if (committed.full.length > 0 && full !== undefined) throw full()
     return 'again'
-  })
+  }
+  return decideAgain('the directory', decideOnce, attemptsMax)
 }

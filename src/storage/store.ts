@@ -49,6 +49,13 @@ export interface Count {
   readonly most?: readonly number[]
 }
 
+/** A key or a token, as `Holder` has it (`fairness/owner.ts`). */
+export interface WriteHolder {
+  readonly keyId: string
+  readonly family: string
+  readonly userId?: string
+}
+
 /** Deletes are applied before puts. If `puts` contains a key twice, the last one wins. */
 export interface Write {
   readonly checks?: readonly Check[]
@@ -61,8 +68,8 @@ export interface Write {
    * there may be as many as there are records, a part.
    */
   readonly fromReserve?: 'revocation' | 'deletion' | undefined
-  /** On whose behalf it is, where many may be: each owner has its part of the reserved space. */
-  readonly owner?: string
+  /** On whose behalf it is, where many may be: each has its part of the reserved space. */
+  readonly holder?: WriteHolder | undefined
 }
 
 /**

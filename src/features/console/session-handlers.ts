@@ -66,7 +66,7 @@ async function endConsoleSession(deps: ConsoleDeps, request: Request): Promise<R
   await allowanceOf(request).belongsTo(session.caller) // 429
   const { userId, keyId } = session.caller
   const cookies = [await sessions.end(request), await deps.sessions.end(request)]
-  if (isEverywhere) await sessions.endAll(keyId)
+  if (isEverywhere) await sessions.endAll(session.caller)
   await deps.audit.recordDone('signin.ended', { userId, keyId, everywhere: isEverywhere })
   return withCookies(new Response('{"success":true}', { headers: noStoreJson }), cookies)
 }

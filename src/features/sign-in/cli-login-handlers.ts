@@ -62,7 +62,7 @@ async function pollCliLogin(deps: CliLoginDeps, request: Request): Promise<Respo
   if (keyId === undefined) return answer({ status: 'pending' })
   if (keyId === null) return answer({ status: 'error', message: 'The login was denied in the browser' })
   // Once: a second poll at the same time finds it gone.
-  if (!(await deps.records.take(found))) throw missing() // 404
+  if (!(await deps.records.take(found, request))) throw missing() // 404
   const apiKey = await deps.mintForDay(await callerOf(deps, keyId), () => callerOf(deps, keyId)) // 401, 503
   return answer({ status: 'success', apiKey })
 }

@@ -50,7 +50,7 @@ async function signIn(deps: SignInDeps, request: Request): Promise<Response> {
   const link = form.one('link')
   if (link !== undefined) {
     requireFormToken(form.one('form'), formTokenOf(deps.signInKey, link, 'link')) // 403
-    return startSession(deps, await redeem(deps, link), 'link') // 400
+    return startSession(deps, await redeem(deps, request, link), 'link') // 400
   }
   if (form.one('end') !== undefined) {
     const session = await sessions.find(request)
@@ -79,9 +79,9 @@ async function startSession(deps: SignInDeps, caller: Caller, how: 'key' | 'link
 }
 
 /** Uses a login link up. Throws `invalid_request` if it was used, has expired, or its key was revoked. */
-async function redeem(deps: SignInDeps, link: string): Promise<Caller> {
+async function redeem(deps: SignInDeps, request: Request, link: string): Promise<Caller> {
   const found = await foundLink(deps, link)
-  if (!(await deps.records.take(found))) throw spentLink()
+  if (!(await deps.records.take(found, request))) throw spentLink()
   return userOf(deps, found)
 }
 

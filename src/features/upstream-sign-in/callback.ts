@@ -58,7 +58,7 @@ async function attemptOf(deps: UpstreamSignInDeps, request: Request, parameters:
   // Mix-up (RFC 9207): compared to the letter, before anything else of the answer is read.
   if (iss === null ? server.authorization_response_iss_parameter_supported === true : iss !== server.issuer)
     throw refused
-  if (!(await records.take(found))) throw refused
+  if (!(await records.take(found, request))) throw refused
   return found.value
 }
 

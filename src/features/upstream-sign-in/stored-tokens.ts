@@ -2,7 +2,7 @@
 
 import { openPart } from '../../auth/sealed-parts.ts'
 import { withSetupUrl } from '../../auth/setup-links.ts'
-import { type Holder, ownerOf } from '../../fairness/owner.ts'
+import type { Holder } from '../../fairness/owner.ts'
 import { oauthTextCharsMax } from '../../limits.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
 import type { AuditFields } from '../../ops/audit-log.ts'
@@ -42,8 +42,8 @@ export function createStoredTokens(deps: UpstreamSignInDeps) {
         ? { ...before.connection, status: withSetupUrl({ state: 'auth_required' }, links.urlOf(ref)) }
         : before.connection
       const write = connectionChange(ref, before, { connection, privatePart }, quota)
-      const owner = ownerOf(await holderOf(deps, ref))
-      const committed = await store.commit({ ...write, fromReserve: 'revocation', owner })
+      const holder = await holderOf(deps, ref)
+      const committed = await store.commit({ ...write, fromReserve: 'revocation', holder })
       return committed.ok || (committed.full.length > 0 ? false : 'again')
     })
   }

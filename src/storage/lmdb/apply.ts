@@ -56,7 +56,7 @@ export function applyWrite({ folder, data, segments, records, free, reserve }: W
   editor.flush()
   const left = requireFreeSpace(folder, bytes, floors[write.fromReserve ?? 'other'], free)
   if (left >= freeBytesMin) reserve.refill()
-  else if (left < deletionBytesMin) reserve.take(write.owner ?? '')
+  else if (left < deletionBytesMin) reserve.take(write.holder)
   return { ok: true }
 }
 

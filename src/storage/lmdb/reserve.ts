@@ -1,27 +1,38 @@
 /**
  * The disk space that is kept for revocations, divided among owners: each has a few of them. Otherwise ten thousand
- * revocations of one owner would use it up, and a stolen key of another owner could not be revoked.
+ * revocations of one owner would use it up, and a stolen key of another owner could not be revoked. Of these, no key or
+ * token may use up what the owner's others need to revoke it.
  */
 
-import { StoreError } from '../store.ts'
+import { StoreError, type WriteHolder } from '../store.ts'
 
-/** Ours: revocations of one owner while deletions are 503 because the disk is nearly full; each revocation writes about ten kilobytes. Past it: 503. */
+/** Ours: revocations of one owner while deletions are 503 because the disk is nearly full; each revocation writes about ten kilobytes. An API key has at most half of what the others leave, a token that it minted half of that, and an API key used directly always has `keyRevocationsMin`. Past it: 503. */
 export const scarceRevocationsMax = 50
+/** Ours: revocations of an API key used directly on a disk that is nearly full, whatever others of its owner used. Past it: as for `scarceRevocationsMax`. */
+export const keyRevocationsMin = 2
 
 export type Reserve = ReturnType<typeof createReserve>
 
+/** A command, which has no key. */
+const command: WriteHolder = { keyId: '', family: '' }
+
 export function createReserve() {
+  /** By owner; by owner and key; by owner, key and family. */
   const taken = new Map<string, number>()
   return {
-    /** Throws StoreError `unavailable` if the owner has had its part. */
-    take(owner: string): void {
-      const count = taken.get(owner) ?? 0
-      if (count >= scarceRevocationsMax)
+    /** Throws StoreError `unavailable` if the holder has had its part. */
+    take({ keyId, family, userId = keyId }: WriteHolder = command): void {
+      const names = [userId, `${userId}\0${keyId}`, `${userId}\0${keyId}\0${family}`]
+      const [ofOwner = 0, ofKey = 0, own = 0] = names.map((name) => taken.get(name) ?? 0)
+      const room = Math.ceil((scarceRevocationsMax - (ofOwner - ofKey)) / 2)
+      const left = room - (ofKey - own)
+      const most = family === keyId ? Math.max(left, keyRevocationsMin) : Math.ceil(left / 2)
+      if (own >= most)
         throw new StoreError(
           'unavailable',
-          'the disk is nearly full, and this owner has used its share of the rest: free some space',
+          'the disk is nearly full, and this caller has used its share of the rest: free some space',
         )
-      taken.set(owner, count + 1)
+      for (const name of names) taken.set(name, (taken.get(name) ?? 0) + 1)
     },
     /** There is space again: all have their part again. */
     refill: () => taken.clear(),
