@@ -13,7 +13,9 @@ import { membersPerRead, organizationMembersMax } from '../../limits.ts'
 import { OrganizationId, UserId } from '../../model/names.ts'
 import { type Member, MemberWrite, type Role } from '../../model/organization.ts'
 import { validatorOf } from '../../schema/check.ts'
+import { decideAgain } from '../../storage/decide-again.ts'
 import { indexKeysOf, memberEntry, readRole, withIndex } from '../../storage/directory-records.ts'
+import type { DirectoryChange } from '../../storage/directory-write.ts'
 import { everyEntry, everyKey } from '../../storage/every-entry.ts'
 import { refuseFixture } from '../../storage/fixture-places.ts'
 import { keyOf, prefixOf } from '../../storage/keys.ts'
@@ -39,19 +41,24 @@ async function putMember(deps: OrganizationDeps, request: Request): Promise<Resp
   const { role } = await readOptionalBody(request, memberShape) // 400
   const was = await roleOf(store, organizationId, userId)
   if (was === undefined) await requireRoomForMember(store, request, organizationId) // 403
-  const other = was === 'owner' ? await otherOwnerOf(store, request, organizationId, userId) : undefined
-  const isChanged = await change(async (context) => {
-    const before = await roleOf(store, organizationId, userId)
-    await requireRole(store, context, rolesThatMayChange(before, role)) // 404, 403
-    if (before === role) return { result: false }
-    // Of a fixture's organization, only a member that was made over HTTP is changed over HTTP.
-    const record =
-      before === undefined ? keyOf('organization', organizationId) : keyOf('member', organizationId, userId)
-    await refuseFixture(store, record) // 409
-    if (before === 'owner') await requireOwner(store, organizationId, other) // 409
-    const isLower = before !== undefined && everyRole.indexOf(role) > everyRole.indexOf(before)
-    const checks = isLower ? { checks: recordsOf(organizationId, { userId, role: before }, other) } : {}
-    return { write: { ...checks, puts: withIndex(memberEntry(organizationId, userId, role)) }, result: true }
+  const isChanged = await decideAgain(`the owners of ${organizationId}`, async () => {
+    const other = await otherOwnerOf(store, request, organizationId, userId)
+    const isDone = await change(async (context): Promise<DirectoryChange<boolean | undefined>> => {
+      const before = await roleOf(store, organizationId, userId)
+      await requireRole(store, context, rolesThatMayChange(before, role)) // 404, 403
+      if (before === role) return { result: false }
+      // Of a fixture's organization, only a member that was made over HTTP is changed over HTTP.
+      const record =
+        before === undefined ? keyOf('organization', organizationId) : keyOf('member', organizationId, userId)
+      await refuseFixture(store, record) // 409
+      if (before === 'owner' && !(await isOwner(store, organizationId, other))) return { result: undefined } // 409
+      const isLower = before !== undefined && everyRole.indexOf(role) > everyRole.indexOf(before)
+      const puts = withIndex(memberEntry(organizationId, userId, role))
+      if (!isLower) return { write: { puts }, result: true }
+      const checks = recordsOf(organizationId, { userId, role: before }, other)
+      return { write: { checks, puts, fromReserve: 'revocation' }, result: true }
+    })
+    return isDone ?? 'again'
   })
   if (isChanged)
     await audit.recordDone('member.changed', { ...auditedCaller(caller), organizationId, member: userId, role })
@@ -69,27 +76,29 @@ async function deleteMember(deps: OrganizationDeps, request: Request): Promise<R
   // 401, 429, 404, 403, 400
   const { caller, allowed: organizationId, change } = await writes.begin(request, (one) => authorize(one), 'removal')
   const userId = userIn(request)
-  const isOwner = (await roleOf(store, organizationId, userId)) === 'owner'
-  const other = isOwner ? await otherOwnerOf(store, request, organizationId, userId) : undefined
-  await change(async (context) => {
-    const before = await roleOf(store, organizationId, userId)
-    await authorize(context, before) // 404, 403
-    if (before === undefined) throw notFound('Member not found')
-    await refuseFixture(store, keyOf('member', organizationId, userId)) // 409
-    if (before === 'owner') await requireOwner(store, organizationId, other) // 409
-    const entry = memberEntry(organizationId, userId, before)
-    const deletes = [entry.key, ...indexKeysOf(entry)]
-    const checks = recordsOf(organizationId, { userId, role: before }, other)
-    return { write: { checks, deletes, fromReserve: 'revocation' }, result: undefined }
+  await decideAgain(`the owners of ${organizationId}`, async () => {
+    const other = await otherOwnerOf(store, request, organizationId, userId)
+    const isDone = await change(async (context): Promise<DirectoryChange<true | undefined>> => {
+      const before = await roleOf(store, organizationId, userId)
+      await authorize(context, before) // 404, 403
+      if (before === undefined) throw notFound('Member not found')
+      await refuseFixture(store, keyOf('member', organizationId, userId)) // 409
+      if (before === 'owner' && !(await isOwner(store, organizationId, other))) return { result: undefined } // 409
+      const entry = memberEntry(organizationId, userId, before)
+      const deletes = [entry.key, ...indexKeysOf(entry)]
+      const checks = recordsOf(organizationId, { userId, role: before }, other)
+      return { write: { checks, deletes, fromReserve: 'revocation' }, result: true }
+    })
+    return isDone ?? 'again'
   })
   await audit.recordDone('member.removed', { ...auditedCaller(caller), organizationId, member: userId })
   return doneResponse()
 }
 
-/** All that taking rights from a member depends on: what it is now, and the owner that remains beside it. */
-function recordsOf(organizationId: string, { userId, role }: Member, otherOwner: string | undefined): Entry[] {
+/** All that taking rights from a member depends on: what it is now, and the owner that remains beside an owner. */
+function recordsOf(organizationId: string, { userId, role }: Member, other: OtherOwner): Entry[] {
   const entry = memberEntry(organizationId, userId, role)
-  return otherOwner === undefined ? [entry] : [entry, memberEntry(organizationId, otherOwner, 'owner')]
+  return role === 'owner' && other ? [entry, memberEntry(organizationId, other, 'owner')] : [entry]
 }
 
 function userIn(request: Request): string {
@@ -140,27 +149,36 @@ function rolesThatMayChange(...touched: readonly (Role | undefined)[]): Role[] {
   return touched.includes('owner') ? ['owner'] : ['owner', 'admin']
 }
 
+/** An owner beside a member who is one; null if there is none, and undefined beside any other member. */
+type OtherOwner = string | null | undefined
+
 /**
- * An owner beside this one. It is looked for before the change, for which everybody waits, and is looked at again
- * there. Not in the caller's time, which somebody else may use up who has a token of the caller: for one member of an
- * organization at a time. Rejects with `rate_limited`.
+ * The owner is looked for before the change, for which everybody waits, and is looked at again there. Not in the
+ * caller's time, which somebody else may use up who has a token of the caller: for one member of an organization at a
+ * time. Rejects with `rate_limited`.
  */
-function otherOwnerOf(store: Store, request: Request, organizationId: string, userId: string) {
+async function otherOwnerOf(
+  store: Store,
+  request: Request,
+  organizationId: string,
+  userId: string,
+): Promise<OtherOwner> {
+  if ((await roleOf(store, organizationId, userId)) !== 'owner') return undefined
   const allowance = allowanceOf(request)
   const find = async () => {
     for await (const one of everyMember(store, organizationId)) {
       allowance.spendRead(bytesOfMembers(1))
       if (one.role === 'owner' && one.userId !== userId) return one.userId
     }
-    return undefined
+    return null
   }
   return allowance.write(`the owners of ${organizationId}`, find, 'removal')
 }
 
-/** Throws 409 if this user is no owner. */
-async function requireOwner(store: Store, organizationId: string, userId: string | undefined): Promise<void> {
-  if (userId !== undefined && (await roleOf(store, organizationId, userId)) === 'owner') return
-  throw conflict('An organization must have an owner: make another member an owner first')
+/** Whether the other owner is still one; if not, there may be a third. Throws 409 if there was none. */
+async function isOwner(store: Store, organizationId: string, other: OtherOwner): Promise<boolean> {
+  if (other === null) throw conflict('An organization must have an owner: make another member an owner first')
+  return other !== undefined && (await roleOf(store, organizationId, other)) === 'owner'
 }
 
 /**

@@ -259,3 +259,48 @@ test('what takes access away is held up by no replica that changes the directory
   ])
   expect(await problemsOf(busy)).toEqual([])
 })
+
+describe('the owner that was found beside another one becomes a member meanwhile', () => {
+  const lower = (...users: string[]) =>
+    platform.store.commit({
+      puts: [
+        ...users.flatMap((userId) => withIndex(memberEntry('acme', userId, 'member'))),
+        newVersion(directoryVersionKey),
+      ],
+    })
+  const ownersNow = async () => {
+    const { members } = (await operator('GET /organizations/acme')).body
+    return members.filter(({ role }: Member) => role === 'owner').map(({ userId }: Member) => userId)
+  }
+  beforeEach(async () => {
+    for (const user of ['grace', 'linus']) await ada(`PUT /organizations/acme/members/${user}`, { role: 'owner' })
+  })
+
+  for (const [request, body] of [
+    ['DELETE /organizations/acme/members/linus', undefined],
+    ['PUT /organizations/acme/members/linus', { role: 'admin' }],
+  ] as const)
+    test(`there is a third: ${request}`, async () => {
+      const answer = await whileWaiting(
+        () => grace(request, body),
+        () => lower('ada'),
+      )
+      expect([answer.status, await ownersNow()]).toEqual([200, ['grace']])
+    })
+
+  test('so does the one who is removed', async () => {
+    const answer = await whileWaiting(
+      () => grace('DELETE /organizations/acme/members/linus'),
+      () => lower('ada', 'linus'),
+    )
+    expect([answer.status, await ownersNow()]).toEqual([200, ['grace']])
+  })
+
+  test('nobody is left', async () => {
+    const answer = await whileWaiting(
+      () => grace('DELETE /organizations/acme/members/grace'),
+      () => lower('ada', 'linus'),
+    )
+    expect([answer.status, await ownersNow()]).toEqual([409, ['grace']])
+  })
+})
