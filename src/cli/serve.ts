@@ -294,12 +294,9 @@ function repeatSweeps(store: Store, continueDeletions: () => Promise<void>, audi
       const revocations = sweepRevocations(store, Date.now() / 1000)
       await Promise.all([revocations, sweepAllGrants(), sweepUpstreamClients(store), continueDeletions()])
     } catch (error) {
-      log.warn(
-        'cleanup of expired grants and revocations, and of deleted connections, failed; it is tried again every hour',
-        {
-          error: String(error),
-        },
-      )
+      log.warn('cleanup of what has expired or was deleted failed; it is tried again every hour', {
+        error: String(error),
+      })
     }
   }, grantSweepIntervalMs)
 }

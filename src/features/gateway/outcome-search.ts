@@ -54,7 +54,7 @@ export class OutcomeSearch {
   #taking: Taking | undefined
   /** As they are written. */
   readonly #taken = { id: '', code: '' }
-  #idKind: Taking['kind'] | 'other' = 'other'
+  #idKind: Taking['kind'] | 'none' | 'other' = 'none'
   #hasMethod = false
   #hasResult = false
   #hasError = false
@@ -71,11 +71,10 @@ export class OutcomeSearch {
   /** Undefined for bytes that are not the whole answer to the request with this id. */
   stated(id: RpcId): Stated | undefined {
     if (this.#depth !== 0 || this.#isBroken || this.#hasMethod) return undefined
-    const taken = this.#taken
     // A server that could not read the id sends none with its error.
-    const hasNone = this.#idKind !== 'text' && ['', 'null'].includes(taken.id)
-    if (id !== null && !(hasNone ? this.#hasError : this.#idText() === String(id))) return undefined
-    const code = taken.code === '' ? Number.NaN : Number(taken.code)
+    const isAnswer = this.#idKind === 'none' ? this.#hasError : this.#idText() === String(id)
+    if (id !== null && !isAnswer) return undefined
+    const code = this.#taken.code === '' ? Number.NaN : Number(this.#taken.code)
     if (this.#hasError) return { outcome: 'rpc_error', ...(!Number.isNaN(code) && { code }) }
     if (!this.#hasResult) return undefined
     return { outcome: this.#isToolError ? 'tool_error' : 'ok' }
@@ -121,9 +120,11 @@ export class OutcomeSearch {
   }
 
   #endTaking({ name, kind }: Taking): void {
-    if (name === 'id') this.#idKind = kind
-    this.#taken[name] = this.#length > textBytesMax ? '' : this.#string.toString('utf8', 0, this.#length)
     this.#taking = undefined
+    if (this.#length > textBytesMax) return
+    const text = this.#string.toString('utf8', 0, this.#length)
+    this.#taken[name] = text
+    if (name === 'id') this.#idKind = kind === 'number' && text === 'null' ? 'none' : kind
   }
 
   #readOutside(byte: number): void {
@@ -170,7 +171,7 @@ export class OutcomeSearch {
     const isOther = firstByte === openBrace || firstByte === openBracket
     const kind = firstByte === quote ? 'text' : 'number'
     if (name === 'id') this.#idKind = 'other'
-    this.#taken[name] = isOther ? 'another' : ''
+    this.#taken[name] = ''
     // The code of an error is a number.
     if (isOther || (name === 'code' && kind === 'text')) return
     this.#taking = { name, kind }
