@@ -46,30 +46,29 @@ export class Paces {
 
   /** Counts milliseconds that were spent, or soon will be. */
   spend(owner: string, milliseconds: number): void {
-    this.spendAtOnce(owner, milliseconds)
-    const paid = this.#paidAt.get(owner)
-    if (paid !== undefined) paid.waiting = this.#after(paid.waiting, 2 * milliseconds)
+    this.#count(owner, milliseconds, 2 * milliseconds)
   }
 
   /** Counts milliseconds of a request that waits for no time of its owner. */
   spendAtOnce(owner: string, milliseconds: number): void {
-    const paid = this.#paidAt.get(owner) ?? { all: 0, waiting: 0 }
-    if (paid.all === 0) this.#remember(owner, paid)
-    paid.all = this.#after(paid.all, milliseconds)
+    this.#count(owner, milliseconds, 0)
   }
 
-  #remember(owner: string, paid: Paid): void {
+  #count(owner: string, all: number, waiting: number): void {
     const at = this.#clock.monotonic()
-    if (this.#paidAt.size >= 1000)
-      for (const [other, { all, waiting }] of this.#paidAt) if (all <= at && waiting <= at) this.#paidAt.delete(other)
-    this.#paidAt.set(owner, paid)
+    let paid = this.#paidAt.get(owner)
+    if (paid === undefined) {
+      paid = { all: 0, waiting: 0 }
+      if (this.#paidAt.size >= 1000) this.#dropPaid(at)
+      this.#paidAt.set(owner, paid)
+    }
+    const most = at + ownerBurstMs / ownerTimeShare + owedMsMax
+    paid.all = Math.min(Math.max(paid.all, at) + all / ownerTimeShare, most)
+    paid.waiting = Math.min(Math.max(paid.waiting, at) + waiting / ownerTimeShare, most)
   }
 
-  /** When the owner will have paid for so many more milliseconds. */
-  #after(paidAt: number, milliseconds: number): number {
-    const at = this.#clock.monotonic()
-    const owed = Math.max(paidAt, at) + milliseconds / ownerTimeShare
-    return Math.min(owed, at + ownerBurstMs / ownerTimeShare + owedMsMax)
+  #dropPaid(at: number): void {
+    for (const [owner, { all, waiting }] of this.#paidAt) if (all <= at && waiting <= at) this.#paidAt.delete(owner)
   }
 
   /**
