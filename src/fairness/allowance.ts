@@ -111,12 +111,12 @@ export class Allowance {
     return this.#leave === undefined ? this.#enter(holder, places, pass) : undefined
   }
 
-  /** Waits for a pass of the event loop in which the owner has room; undefined in this one. Throws `rate_limited`. */
-  pass(): Promise<void> | undefined {
+  /** Waits for a pass of the event loop in which the owner has room; undefined in this one. An end is not refused. */
+  pass(at: 'begin' | 'end' = 'begin'): Promise<void> | undefined {
     const { passes } = this.#fairness
     const { holder } = this
-    // Meanwhile the runtime receives the body, whether anybody will read it or not.
-    if (passes.isFull(holder)) {
+    // Meanwhile the runtime receives the body, whether anybody reads it or not. The end of a stream has none.
+    if (at === 'begin' && passes.isFull(holder)) {
       this.#takeBodyMemory(waitingRequestBytes)
       this.takeAnnouncedBody()
     }

@@ -5,6 +5,7 @@
  * another request arrives meanwhile, and drops the rest of what was sent ahead.
  */
 
+import { type Clock, systemClock } from '../clock.ts'
 import { type Holder, ownerOf } from './owner.ts'
 import { Rounds } from './rounds.ts'
 
@@ -28,6 +29,24 @@ export function inPasses(answer: Answer, atEnd: (run: () => void) => void = setI
     if (requests <= requestsPerPassMax) return answer(request)
     return new Promise<void>((resolve) => atEnd(resolve)).then(() => answer(request))
   }
+}
+
+/**
+ * Milliseconds that a body may come after its head. Past it: the request waits for its part of a pass once more, as a
+ * thousand clients may send the last bytes of theirs at once: forms held everybody for 300 ms.
+ */
+const lateBodyMs = 1
+
+/** The body that is being received, in a pass in which its owner has room. Rejects with `rate_limited`. */
+export async function receivedInPass<T>(
+  owner: { pass(): Promise<void> | undefined },
+  body: Promise<T>,
+  clock: Clock = systemClock,
+): Promise<T> {
+  const began = clock.monotonic()
+  const received = await body
+  if (clock.monotonic() - began > lateBodyMs) await owner.pass()
+  return received
 }
 
 interface Part {

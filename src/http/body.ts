@@ -5,6 +5,7 @@
 
 import { invalidRequest, PlatformError } from '../errors.ts'
 import { allowanceOf } from '../fairness/allowance.ts'
+import { receivedInPass } from '../fairness/passes.ts'
 import { jsonDepthMax, rpcKeysMax, rpcValuesMax } from '../limits.ts'
 import { bodyProblemText, type Validator } from '../schema/check.ts'
 import { type JsonResult, parsing } from '../schema/json.ts'
@@ -87,10 +88,11 @@ export async function readBytes(request: Request, tooLarge: TooLarge): Promise<U
   const expected = allowance.takeAnnouncedBody()
   // By the runtime, no further than `Content-Length` or `chunkedBodyBytesMax`. Never chunk by chunk: a client may send a
   // megabyte in chunks of one byte, each of which would be an object and a turn of its own.
-  const bytes = (await request.bytes().catch(() => {
+  const reading = request.bytes().catch(() => {
     // The client disconnected, so this response is not read; but it must not count as an internal error.
     throw invalidRequest('the request body ended before its announced length')
-  })) as Uint8Array<ArrayBuffer>
+  })
+  const bytes = (await receivedInPass(allowance, reading)) as Uint8Array<ArrayBuffer>
   if (bytes.length > expected) allowance.takeBody(bytes.length - expected)
   if (bytes.length > bodyBytesMax) throw tooLarge(bodyBytesMax)
   if (bytes.length > smallBodyBytes) await allowance.paceBody(bytes.length)

@@ -98,7 +98,7 @@ export class RpcBody {
   /**
    * The text at a path. Own properties only, so that `constructor.name` or `length` match nothing; digits do not index
    * an array. Undefined for a parameter that the method does not have (`methodsWith`), and if an object has two keys
-   * that differ only in case, in width or after a NUL: some servers treat them as the same key and use the last one.
+   * with the same letters and digits, or one that is itself the rest of the path: some servers take one for the other.
    */
   textAt(path: string): string | undefined {
     const methods = methodsWith(path)
@@ -107,11 +107,15 @@ export class RpcBody {
       if (method === undefined || (ofMcp.test(method) && !methods.has(method))) return undefined
     }
     let value = this.#body
+    let rest = path
     for (const part of path.split('.')) {
       if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
+      // lodash, for one, takes such a key first.
+      if (rest !== part && Object.hasOwn(value, rest)) return undefined
       const twice = this.#lookalikesIn(value)
-      if (!Object.hasOwn(value, part) || (twice.size > 0 && twice.has(foldCase(part)))) return undefined
+      if (!Object.hasOwn(value, part) || (twice.size > 0 && twice.has(lettersOf(part)))) return undefined
       value = (value as Record<string, unknown>)[part]
+      rest = rest.slice(part.length + 1)
     }
     // A server in C may read only what stands before a NUL.
     if (typeof value === 'string') return value.length > rpcValueCharsMax || value.includes('\0') ? undefined : value
@@ -133,10 +137,10 @@ export class RpcBody {
 
 function lookalikesAmong(keys: readonly string[]): Lookalikes {
   // Plain names, as nearly all are, differ if they are not the same.
-  if (keys.length < 10 && /^[a-z0-9_,]*$/.test(keys.join())) return none
+  if (keys.length < 10 && /^[a-z0-9,]*$/.test(keys.join())) return none
   const seen = new Set<string>()
   const twice = new Set<string>()
-  const folded = foldAll(keys)
+  const folded = lettersOfAll(keys)
   for (const name of folded?.values() ?? []) {
     if (seen.has(name)) twice.add(name)
     seen.add(name)
@@ -162,9 +166,18 @@ const manyMarks = /[\p{M}\uff9e\uff9f]{31}/u
  */
 export function foldCase(key: string): string {
   const read = untilNul(key)
-  // By way of capital letters: some small ones share one, like the two forms of sigma.
-  return (isNormalized(read) ? read.normalize('NFKC').toUpperCase() : read).toLowerCase()
+  if (!isNormalized(read)) return read.toLowerCase()
+  // By way of capital letters, as some small ones share one, like the two forms of sigma; before that of small ones,
+  // for the capital \u1e9e of \u00df. A dotted capital I leaves its dot.
+  const folded = read.normalize('NFKC').toLowerCase().toUpperCase().toLowerCase()
+  return folded.replaceAll('i\u0307', 'i')
 }
+
+/**
+ * The letters and digits of a key, folded: equal for keys that some reader takes for the same. protobuf, for one, reads
+ * `tenant_id` as `tenantId`.
+ */
+export const lettersOf = (key: string) => foldCase(key).replace(/[^\p{L}\p{N}]+/gu, '')
 
 /** The part of a text that every program reads: some in C end it at a NUL. */
 function untilNul(text: string): string {
@@ -187,14 +200,14 @@ export function fieldFinder(fields: readonly string[]): (key: string) => string 
 
 const isNormalized = (key: string) => !/^[\x00-\x7f]*$/.test(key) && !manyMarks.test(key)
 
-/** Keys with their folded forms; undefined if more than `foldedCharsMax` would have to be normalized. */
-export function foldAll(keys: Iterable<string>): ReadonlyMap<string, string> | undefined {
+/** Keys with their `lettersOf`; undefined if more than `foldedCharsMax` characters would have to be normalized. */
+export function lettersOfAll(keys: Iterable<string>): ReadonlyMap<string, string> | undefined {
   const folded = new Map<string, string>()
   let characters = 0
   for (const key of keys) {
     if (isNormalized(key)) characters += key.length
     if (characters > foldedCharsMax) return undefined
-    folded.set(key, foldCase(key))
+    folded.set(key, lettersOf(key))
   }
   return folded
 }

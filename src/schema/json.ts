@@ -206,6 +206,9 @@ function* haveOneHash(text: string, strings: number, hashedFrom = hashedTextsMin
   return false
 }
 
+/** An escape of an ASCII letter, digit or `_`, which nobody has to write. Some readers compare names as they are written. */
+const plainEscape = /\\u00(?:3[0-9]|[46][1-9a-fA-F]|[57][0-9aA]|5[fF])/
+
 /** Whether a text may have a number that changes when it is parsed: shorter ones never do. */
 const mayChange = /[\d.]{16}|\d[eE]/
 
@@ -340,6 +343,7 @@ function* scanning(
         if (isKey) {
           open.at = string
           if (!addKey(open, string)) return { place: here(), message: 'is given twice' }
+          if (escaped && plainEscape.test(raw)) return { place: here(), message: 'has a letter of its name escaped' }
           keyNext = false
         }
       }

@@ -168,6 +168,18 @@ test('requests that wait for a pass take memory of their owner with their bodies
   expect(fairness.memory.take(ada, 10_000)).toBe(true)
 })
 
+test('the end of a stream takes no memory and is not refused, however many end together', async () => {
+  const fairness = { ...createFairness(), memory: new Shares(2 ** 20) }
+  const streams = Array.from({ length: 4 * ownerRequestsPerPassMax }, () => open(fairness))
+  for (const stream of streams) await stream.belongsTo(ada)
+  const letGo = streams.map((stream) => stream.hold())
+  for (const end of letGo) end()
+  for (const stream of streams) stream.end()
+  await Promise.all(streams.map((stream) => stream.pass('end')))
+  // A token has a quarter of all.
+  expect(fairness.memory.take(ada, 2 ** 18)).toBe(true)
+})
+
 test('requests that read logs take no place of those that read many records', async () => {
   const fairness = createFairness()
   const readers = Array.from({ length: 20 }, (_, i) => ({ keyId: `${i}`, family: `${i}`, userId: `${i}` }))

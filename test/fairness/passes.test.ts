@@ -1,5 +1,12 @@
 import { expect, test } from 'bun:test'
-import { createOwnerPasses, inPasses, ownerRequestsPerPassMax, requestsPerPassMax } from '../../src/fairness/passes.ts'
+import {
+  createOwnerPasses,
+  inPasses,
+  ownerRequestsPerPassMax,
+  receivedInPass,
+  requestsPerPassMax,
+} from '../../src/fairness/passes.ts'
+import { clockOf } from '../support/clock.ts'
 
 const request = new Request('http://localhost/health')
 
@@ -76,4 +83,21 @@ test('an owner has its part of each pass, in the order of its requests, and othe
     expect(handled.splice(0)).toEqual(['one'])
     await endPass()
   }
+})
+
+test('a body that came with its head waits for no other pass, and a late one does', async () => {
+  let [passes, now] = [0, 0]
+  const owner = {
+    pass() {
+      passes += 1
+      return undefined
+    },
+  }
+  const clock = clockOf(() => now)
+  expect([await receivedInPass(owner, Promise.resolve('a'), clock), passes]).toEqual(['a', 0])
+  const { promise, resolve } = Promise.withResolvers<string>()
+  const received = receivedInPass(owner, promise, clock)
+  now += 2
+  resolve('b')
+  expect([await received, passes]).toEqual(['b', 1])
 })

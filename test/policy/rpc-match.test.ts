@@ -48,6 +48,12 @@ test('ruleMatches() does not find a key beside one that some reader takes for th
     // Some programs in C end a text there.
     ['id', 'id\0'],
     ['id', 'ID\0x'],
+    ['stra\u00dfe', 'stra\u1e9ee'],
+    ['id', '\u0130d'],
+    // Names of a field in protobuf's JSON.
+    ['tenantId', 'tenant_id'],
+    ['tenant_id', 'TenantID'],
+    ['a b', 'ab'],
   ] as const) {
     const rule = { path: `params.${key}`, pattern: '^safe$' }
     expect({ twin, found: ruleMatches(rule, { params: { [key]: 'safe' } }) }).toEqual({ twin, found: true })
@@ -137,6 +143,17 @@ describe('a rule means what every reader would read', () => {
       expect(ruleMatches(rule, { method: 'tools/call', params: { arguments: args } })).toBe(matches)
     })
   }
+  test('a key that is itself the rest of a path', () => {
+    const rule = { path: 'params.arguments.filter.owner', pattern: '^me$' }
+    const filter = { owner: 'me' }
+    for (const [params, matches] of [
+      [{ arguments: { filter } }, true],
+      [{ arguments: { filter, 'filter.owner': 'evil' } }, false],
+      [{ arguments: { filter }, 'arguments.filter.owner': 'evil' }, false],
+      [{ arguments: { filter, 'filter.other': 'x' } }, true],
+    ] as const)
+      expect({ params, is: ruleMatches(rule, { method: 'tools/call', params }) }).toEqual({ params, is: matches })
+  })
   test('a key that looks like one on the way', () => {
     const body = { method: 'tools/call', params: { arguments: { owner: 'me' }, Arguments: { owner: 'evil' } } }
     expect(ruleMatches({ path: 'params.arguments.owner', pattern: '^me$' }, body)).toBe(false)

@@ -122,6 +122,8 @@ describe('readJson()', () => {
     ['{"x":[1,{"k":1,"k":2}]}', 'x[1].k', /given twice/],
     ['{"a":1,"\\u0061":1}', 'a', /given twice/],
     ['{"a b":[{},{"\\"":1,"\\u0022":2}]}', '["a b"][1]["\\""]', /given twice/],
+    ['{"n\\u0061me":1}', 'name', /letter of its name escaped/],
+    ['{"n\\u005Fx":1}', 'n_x', /letter of its name escaped/],
     ['{"__proto__":1,"__proto__":2}', '__proto__', /given twice/],
     [`{${Array.from({ length: 20 }, (_, i) => `"k${i}":0`).join()},"k3":1}`, 'k3', /given twice/],
     ['["\\ud800"]', '[0]', /surrogate/],

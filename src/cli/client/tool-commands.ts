@@ -101,7 +101,7 @@ async function searchTools(context: CommandContext, words: readonly string[]): P
   const index = createWordIndex([3, 1])
   for (const { name, description } of tools) {
     index.remove(name)
-    index.add(name, [name, String(description ?? '')].map(wordsOf))
+    index.add(name, [name, descriptionOf(description)].map(wordsOf))
   }
   const options = { most: 20, anyWord: true, isWanted: () => true }
   const hits = drained(index.search(wordsOf(words.join(' ')), options))
@@ -109,8 +109,11 @@ async function searchTools(context: CommandContext, words: readonly string[]): P
   showTools(found, context)
 }
 
+/** A server writes it, and may write something else. */
+const descriptionOf = (description: unknown) => (typeof description === 'string' ? description : '')
+
 function showTools(tools: readonly Tool[], { show }: CommandContext): void {
-  const rows = tools.map(({ name, description }) => [name, String(description ?? '').split('\n')[0]])
+  const rows = tools.map(({ name, description }) => [name, descriptionOf(description).split('\n')[0]])
   show({ tools }, ['TOOL', 'DESCRIPTION'], rows)
 }
 

@@ -32,7 +32,7 @@ interface ForeignProps {
 }
 
 export function Foreign({
-  text,
+  text: given,
   code = false,
   strong = false,
   most = shownCharsMax,
@@ -40,6 +40,8 @@ export function Foreign({
   ...props
 }: ForeignProps) {
   const [isWhole, setWhole] = useState(false)
+  // A server may write something else where a text should be.
+  const text = typeof given === 'string' ? given : ''
   const shown = isWhole ? text : text.slice(0, most)
   const parts = []
   let from = 0

@@ -185,7 +185,7 @@ function recorded(
     if (isOver) return
     isOver = true
     // A client that goes, or silence, may end a thousand streams in one.
-    await allowanceOf(request).pass()
+    await allowanceOf(request).pass('end')
     await end({ ...ending, bytesOut })
   }
   return new ReadableStream<Uint8Array>({

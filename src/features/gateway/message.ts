@@ -12,7 +12,7 @@ import { rpcErrorBody } from '../../http/error-response.ts'
 import { noStoreJson } from '../../http/respond.ts'
 import { replyIdCharsMax, rpcDepthMax, rpcIdCharsMax, rpcKeysMax, rpcValuesMax } from '../../limits.ts'
 import { handshakeRevisions, namedBy, namingParameters, rpcCodes } from '../../model/mcp.ts'
-import { fieldFinder, foldAll, foldCase } from '../../policy/rpc-match.ts'
+import { fieldFinder, lettersOf, lettersOfAll } from '../../policy/rpc-match.ts'
 import { canonicalBytes } from '../../schema/base64.ts'
 import { bodyProblemText } from '../../schema/check.ts'
 import { type JsonBounds, parsing } from '../../schema/json.ts'
@@ -144,7 +144,7 @@ const methodCharsMax = 256
 
 const callMethod = 'tools/call'
 
-const mayBeCall = (method: string) => lettersIn(foldCase(method)) === lettersIn(callMethod)
+const mayBeCall = (method: string) => lettersOf(method) === lettersOf(callMethod)
 
 /** Said of a number that another parser, or the client itself, may read as another one. */
 const inexactId = 'the number has more digits than postern keeps exactly: send a string, or a smaller number'
@@ -219,9 +219,10 @@ function nameProblem({ method = '', body, id }: Message, mcpMethod?: string, mcp
 
 /**
  * Decodes `=?base64?…?=`, the form of header values that are not plain ASCII text. Anything that two decoders could
- * read differently stays as it is, and so is no value of the body.
+ * read differently is no value of the body: it stays as it is, and is null if it has other bytes.
  */
-function plainValue(header: string): string {
+function plainValue(header: string): string | null {
+  if (!/^[\x20-\x7e]*$/.test(header)) return null
   const [, encoded] = /^=\?base64\?(.*)\?=$/.exec(header) ?? []
   const bytes = encoded === undefined ? undefined : canonicalBytes(encoded, 'base64')
   return bytes !== undefined && isUtf8(bytes) ? bytes.toString() : header
@@ -238,7 +239,7 @@ function paramProblem({ body }: Message, headers: Headers): string | undefined {
   if (names.length === 0) return undefined
   const given = argumentTexts(body)
   if (given === undefined) return `${names[0]}: the arguments have more than ${repeatedArgumentsMax} values`
-  const texts = new Set(given.map(([, text]) => text))
+  const texts = new Set<string | null>(given.map(([, text]) => text))
   const stranger = names.find((name) => !texts.has(plainValue(headers.get(name) ?? '')))
   return stranger === undefined ? undefined : `${stranger}: is not an argument of the body`
 }
@@ -253,22 +254,18 @@ export function withoutAmbiguousParams(headers: Headers, { body }: Message): Hea
   if (named.length === 0) return headers
   const texts = argumentTexts(body) ?? []
   // Each key is normalized once: one long key may have a list of many values.
-  const folded = foldAll(new Set(texts.map(([key]) => key)))
-  const letters = new Map(Array.from(folded ?? [], ([key, name]) => [key, lettersIn(name)]))
-  const given = new Map<string, Set<string>>()
-  for (const [key, text] of folded === undefined ? [] : texts)
-    given.getOrInsertComputed(letters.get(key) ?? '', () => new Set()).add(text)
+  const letters = lettersOfAll(new Set(texts.map(([key]) => key)))
+  const given = new Map<string, Set<string | null>>()
+  for (const [key, text] of letters === undefined ? [] : texts)
+    given.getOrInsertComputed(letters?.get(key) ?? '', () => new Set()).add(text)
   const kept = new Headers(headers)
   for (const name of named) {
     const value = plainValue(headers.get(name) ?? '')
-    const values = given.get(lettersIn(foldCase(name.slice(paramPrefix.length))))
+    const values = given.get(lettersOf(name.slice(paramPrefix.length)))
     if (values === undefined || values.size > 1 || !values.has(value)) kept.delete(name)
   }
   return kept
 }
-
-/** Of a folded name, so that `tenantId`, `tenant_id` and `Tenant-Id` are equal. */
-const lettersIn = (name: string) => name.replace(/[^\p{L}\p{N}]/gu, '')
 
 /** Ours: values in the arguments of a call with `Mcp-Param-…`. Past it: 400, or the headers are not passed on. */
 const repeatedArgumentsMax = 2000

@@ -81,7 +81,7 @@ async function deleteRegistryLink(deps: SharedParts, request: Request): Promise<
     const { entries } = await linksOf(deps, of.namespace)
     const found = entries.find(({ value }) => readLink(value).id === id)
     if (found === undefined) throw notFound('Link not found') // 404
-    return { write: { checks: [found], deletes: [found.key], fromReserve: 'deletion' }, result: of.namespace }
+    return { write: { checks: [found], deletes: [found.key], fromReserve: 'revocation' }, result: of.namespace }
   })
   await audit.recordDone('registry-link.deleted', { ...auditedCaller(caller), namespace, link: id })
   return doneResponse()

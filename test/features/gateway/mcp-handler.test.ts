@@ -348,6 +348,7 @@ describe('what reaches the upstream', () => {
       { ...modern, 'mcp-method': 'tools/list', 'mcp-name': 'issues.get' },
       { 'mcp-protocol-version': '2026-07-28', 'mcp-name': 'issues.get' },
       { ...modern, 'mcp-name': 'issues.get', 'mcp-param-region': 'us' },
+      { ...modern, 'mcp-name': 'issues.get\u00c3\u00a9' },
     ]) {
       const answer = await send('one', body, sampleKeys.ada, headers as Record<string, string>)
       expect({ headers, status: answer.status, code: answer.body.error.code }).toEqual({
