@@ -1,5 +1,8 @@
 /** The strings of a JSON text, which is not parsed. */
 
+/** Characters of a string that are looked at as one outside of strings: they are copied, decoded and hashed at most. */
+export const stringCharactersPerLook = 10
+
 /** The string between two quotes of JSON; as it is, if it is none. */
 export function unescaped(raw: string): string {
   if (!raw.includes('\\')) return raw

@@ -7,7 +7,7 @@ import { sliceCost } from '../limits.ts'
 import { type Problem, placeOf } from './check.ts'
 import { jsonErrorPosition } from './json-error.ts'
 import { isExact, numberEnd } from './json-numbers.ts'
-import { stringEnd, unescaped } from './json-strings.ts'
+import { stringCharactersPerLook, stringEnd, unescaped } from './json-strings.ts'
 import { drained, valuesPerStep } from './steps.ts'
 import { TextHashes } from './text-hashes.ts'
 
@@ -20,8 +20,6 @@ const jsonCharacterCost = 1.2
 const parsedAtOnceMax = 1024
 /** Characters looked at in one step, which takes as long as that of `valuesPerStep`. Past it: the next step. */
 const charactersPerStep = 10_000
-/** Characters of a string that are looked at as one outside of strings: they are copied, decoded and hashed at most. */
-const stringCharactersPerLook = 10
 /** An object takes as long as some values in a list: its members are hashed and sorted, each by its key. */
 const valuesPerKey = 4
 /**

@@ -5,7 +5,7 @@
 
 import { sliceCost } from '../limits.ts'
 import { numberEnd } from './json-numbers.ts'
-import { stringEnd, unescaped } from './json-strings.ts'
+import { stringCharactersPerLook, stringEnd, unescaped } from './json-strings.ts'
 
 /** Characters looked at in one step (`steps.ts`). */
 const charactersPerStep = 10_000
@@ -73,7 +73,7 @@ export function* replacingValues(
     const c = text.charCodeAt(i)
     if (c === quote || c === minus || (c >= zero && c <= nine) || (c >= a && c <= z)) {
       const end = scalarEnd(text, i, c)
-      if (c !== quote) looked += end - i
+      looked += c === quote ? (end - i) / stringCharactersPerLook : end - i
       if (isKeyNext && c !== quote) throw new SyntaxError('a name is no string')
       if (isKeyNext) path[path.length - 1] = nameOf(text.slice(i + 1, end - 1))
       else if (areLists.length < droppedFrom) {

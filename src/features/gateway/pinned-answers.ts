@@ -274,7 +274,9 @@ function* readingInstructions(data: string): Generator<number, Seen['instruction
   if (typeof result !== 'object' || result === null) return undefined
   const { instructions } = result
   if (typeof instructions !== 'string') return null
-  return { hash: hashOf(instructions), text: cutText(instructions, instructionsCharsMax) }
+  // Halves of characters are all one in UTF-8.
+  const hashed = instructions.isWellFormed() ? instructions : JSON.stringify(instructions)
+  return { hash: hashOf(hashed), text: cutText(instructions, instructionsCharsMax) }
 }
 
 function* writingGreeting(data: string, isAccepted: boolean): Generator<number, string> {

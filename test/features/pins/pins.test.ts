@@ -760,6 +760,16 @@ test('a list that is read after a restart is compared with what was accepted bef
   expect(changes()).toHaveLength(3)
 })
 
+test('another half of a character in instructions is a change', async () => {
+  offer.instructions = 'Half \ud800.'
+  await begin({ pins: 'block' })
+  await namesAt(whole)
+  expect((await pins()).instructions?.state).toBe('accepted')
+  offer.instructions = 'Half \udbff.'
+  await relist()
+  expect((await pins()).instructions?.state).toBe('changed')
+})
+
 test('instructions and a tool that is gone are accepted too', async () => {
   await begin({ pins: 'block' })
   await namesAt(whole)
