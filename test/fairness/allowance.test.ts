@@ -1,6 +1,7 @@
 /** What a request takes of its owner's part, and gives back when it is answered. */
 
 import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
 import { Allowance, allowanceOf, answerMsPerMegabyte } from '../../src/fairness/allowance.ts'
 import { createFairness, type Fairness, readsAtOnceMax } from '../../src/fairness/fairness.ts'
 import { type Holder, ownerOf, strangerAt, ticketHolder } from '../../src/fairness/owner.ts'
@@ -522,4 +523,60 @@ test('an owner whose time is used up can remove another owner of its organizatio
   expect((await api(`PUT ${member}`, { role: 'member' })).status).toBe(200)
   expect((await api(`PUT ${member}`, { role: 'owner' })).status).toBe(200)
   expect((await api(`DELETE ${member}`)).status).toBe(200)
+})
+
+test('whatever a request takes and however it ends, all of it is back afterwards', async () => {
+  const total = 2 ** 18
+  const kinds = [
+    'pass',
+    'body',
+    'announced',
+    'values',
+    'answer',
+    'records',
+    'hold',
+    'commit',
+    'removal',
+    'end',
+  ] as const
+  const ada = { keyId: 'key', family: 'key', userId: 'ada' }
+  const steps = fc.array(fc.tuple(fc.nat(11), fc.constantFrom(...kinds), fc.nat(20_000)), { maxLength: 80 })
+  const property = fc.asyncProperty(steps, async (all) => {
+    const fairness = { ...createFairness(), memory: new Shares(total) }
+    const long = { 'content-length': '500' }
+    // Some are refused before anybody knows whose they are.
+    const requests = Array.from({ length: 12 }, (_, i) => open(fairness, i % 3 === 0 ? 'many' : 'few', long))
+    const waiting: unknown[] = []
+    const letGo: (() => void)[] = []
+    for (const [index, one] of requests.entries())
+      if (index % 4 !== 3) waiting.push(Promise.try(() => one.belongsTo(ada)).catch(() => {}))
+    for (const [index, kind, amount] of all) {
+      const one = requests[index] as Allowance
+      try {
+        if (kind === 'pass') waiting.push(Promise.resolve(one.pass('end')))
+        if (kind === 'body') one.takeBody(amount)
+        if (kind === 'announced') one.takeAnnouncedBody()
+        if (kind === 'values') one.takeValues(amount / 10)
+        if (kind === 'answer') letGo.push(one.takeAnswer(amount))
+        if (kind === 'records') letGo.push(one.takeRecords(amount))
+        if (kind === 'hold') letGo.push(one.hold())
+        if (kind === 'commit' || kind === 'removal')
+          waiting.push(one.commit(async () => {}, kind === 'commit' ? 'ordinary' : 'removal').catch(() => {}))
+      } catch {
+        // Refused.
+      }
+    }
+    for (const one of requests) one.end()
+    for (const end of letGo) end()
+    for (const one of requests) waiting.push(Promise.resolve(one.pass('end')))
+    await Promise.all(waiting)
+    for (const one of requests) one.end()
+    // A key has a quarter of all, and so has a network.
+    for (const holder of [ada, strangerAt('192.0.2.1'), { ...ada, family: '\0removals of key' }]) {
+      expect(fairness.memory.take(holder, total / 4)).toBe(true)
+      fairness.memory.giveBack(holder, total / 4)
+    }
+    await until(() => fairness.commits.isIdle && fairness.removals.isIdle && fairness.reads.isIdle)
+  })
+  await fc.assert(property, { numRuns: 200 })
 })
