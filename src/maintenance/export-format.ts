@@ -65,7 +65,9 @@ const kinds = {
   ]),
   /** Its entries depend on what the store has (`import.ts`). */
   connection: kindOf({ namespace: Slug, connection: Connection, server: Type.Optional(QualifiedName) }, () => []),
-  revocation: kindOf({ jti, until: Type.Integer() }, (line) => [revocationEntry(line.jti, line.until)]),
+  revocation: kindOf({ jti, until: Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }) }, (line) => [
+    revocationEntry(line.jti, line.until),
+  ]),
 }
 type Kinds = typeof kinds
 /** A line between head and end. */

@@ -97,8 +97,7 @@ function newPlan(store: Store, file: string, deletes: Spool) {
      * would be counted twice in the usage.
      */
     loaded: new Set<string>(),
-    /** The ids of organizations in the file, and their owners there. */
-    organizations: [] as string[],
+    /** The owners in the file, by the id of each organization that it has anything of. */
     owners: new Map<string, Set<string>>(),
     /** The end of each revocation in the file, in Unix seconds, or the store's if that is later: none is shortened. */
     revokedUntil: new Map<string, number>(),
@@ -115,6 +114,8 @@ function newPlan(store: Store, file: string, deletes: Spool) {
   }
 }
 
+const takeOut = 'take it out of the file, with all that is in it, or delete the one here'
+
 /**
  * Throws CommandError for a referenced organization or namespace that is neither in the file nor in the store, for a
  * server without its listing, and for an organization of others.
@@ -126,10 +127,10 @@ async function requireNamed(plan: Plan): Promise<void> {
   }
   for (const name of plan.pins.keys())
     throw new CommandError(`${plan.file}: has the pins of ${name} without the connection: export again`)
-  for (const organizationId of plan.organizations) {
-    if (!(await belongsToOthers(plan.store, organizationId, plan.owners.get(organizationId) ?? new Set()))) continue
+  for (const [organizationId, owners] of plan.owners) {
+    if (!(await belongsToOthers(plan.store, organizationId, owners))) continue
     throw new CommandError(
-      `${plan.file}: has the organization ${organizationId}, which belongs to others here: take it out of the file, or delete the one here`,
+      `${plan.file}: has the organization ${organizationId}, which belongs to others here: ${takeOut}`,
     )
   }
   for (const [what, key] of plan.named) {
@@ -160,12 +161,13 @@ async function comparedEntriesOf(plan: Plan, line: ExportLine): Promise<readonly
       plan.revokedUntil.set(line.jti, until)
       return entriesOf({ ...line, until })
     }
-    case 'member':
-      if (line.role === 'owner')
-        plan.owners.set(line.organizationId, (plan.owners.get(line.organizationId) ?? new Set()).add(line.userId))
+    case 'member': {
+      const owners = ownersOf(plan, line.organizationId)
+      if (line.role === 'owner') owners.add(line.userId)
       break
+    }
     case 'organization':
-      plan.organizations.push(line.organization.organizationId)
+      ownersOf(plan, line.organization.organizationId)
       plan.loaded.add(`organization ${line.organization.organizationId}`)
       break
     case 'namespace':
@@ -202,14 +204,19 @@ async function comparedEntriesOf(plan: Plan, line: ExportLine): Promise<readonly
   return entriesOf(line)
 }
 
+/** The owners of an organization in the file, which must have it, or else the store. */
+function ownersOf({ owners, named }: Plan, organizationId: string): Set<string> {
+  named.set(`organization ${organizationId}`, keyOf('organization', organizationId))
+  return owners.getOrInsertComputed(organizationId, () => new Set())
+}
+
 /** Refuses a namespace whose owner here differs: that owner's connections are in it, with headers and sign-ins. */
 function requireSameOwner(plan: Plan, namespace: Namespace, stored: Uint8Array | undefined): void {
   if (stored === undefined) return
   const [is, was] = [ownerName(readNamespace(stored)), ownerName(namespace)]
   if (is === was) return
   throw new CommandError(
-    `${plan.file}: has the namespace ${namespace.namespace} of ${was}, and here it belongs to ${is}: ` +
-      'take it out of the file, or delete the one here',
+    `${plan.file}: has the namespace ${namespace.namespace} of ${was}, and here it belongs to ${is}: ${takeOut}`,
   )
 }
 
@@ -240,7 +247,8 @@ async function replace(plan: Plan, key: Key): Promise<Uint8Array | undefined> {
 }
 
 async function apiKeyEntries(plan: Plan, line: Extract<ExportLine, { kind: 'apiKey' }>): Promise<readonly Entry[]> {
-  const { keyId } = line.apiKey
+  const { keyId, organizationId } = line.apiKey
+  if (organizationId !== undefined) ownersOf(plan, organizationId)
   const holder = await plan.store.get(keyOf('apiKeyDigest', line.digest))
   // Somebody gave both instances one key: it has the id of the file from now on.
   const other = holder === undefined || textOf(holder) === keyId ? undefined : textOf(holder)

@@ -112,6 +112,19 @@ test('what belongs to others by now is not imported: its owners of before would 
   await expect(exported(member('ada'), organization)).rejects.toThrow(
     'has the organization org, which belongs to others',
   )
+  // Nor what is in it, where its own line was taken out of the file.
+  for (const role of ['owner', 'member'])
+    await expect(exported({ ...member('ada'), role })).rejects.toThrow(
+      'has the organization org, which belongs to others',
+    )
+  await expect(exported({ ...member('ada'), organizationId: 'ghost' })).rejects.toThrow(
+    'names the organization ghost, which is neither in the file nor in the store',
+  )
+  const times = { createdAt: '2026-01-01T00:00:00.000Z', revokedAt: null }
+  const apiKey = { keyId: 'key_aaaaaaaaaaaa', userId: 'organization:org', name: null, operator: false, ...times }
+  const key = { kind: 'apiKey', apiKey: { ...apiKey, organizationId: 'org' }, digest: 'a'.repeat(64) }
+  await expect(exported(key)).rejects.toThrow('has the organization org, which belongs to others')
+  await expect(exported({ kind: 'revocation', jti: 'x', until: 1e300 })).rejects.toThrow('until')
   // With an owner in common it is the same organization.
   expect(await exported(member('ada'), member('mallory'), organization)).toMatchObject({ records: 3 })
   expect(await exported(namespace({ userId: 'mallory' }))).toMatchObject({ records: 1 })
