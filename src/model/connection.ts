@@ -3,6 +3,7 @@
 import { FormatRegistry, type Static, Type } from '@sinclair/typebox'
 import { oauthTextCharsMax, urlCharsMax } from '../limits.ts'
 import { closedObject, nullable, OptionalText, oneOf } from '../schema/shapes.ts'
+import { isUrl } from '../schema/url-host.ts'
 import { ConnectionId, QualifiedName } from './names.ts'
 import { PinsSetting } from './pins.ts'
 
@@ -17,7 +18,9 @@ const connectionMetadataPairsMax = 64
 
 /** Whether a URL can be parsed, and names no user: credentials belong in headers. */
 export function isPlainUrl(url: string): boolean {
-  return URL.canParse(url) && new URL(url).username + new URL(url).password === ''
+  if (!isUrl(url)) return false
+  const { username, password } = new URL(url)
+  return username + password === ''
 }
 FormatRegistry.Set('uri', isPlainUrl)
 

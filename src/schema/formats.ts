@@ -1,6 +1,7 @@
 /** Whether texts and numbers are in a `format` of JSON Schema. */
 
 import { fastFormats, fullFormats } from 'ajv-formats/dist/formats.js'
+import { isUrl } from './url-host.ts'
 
 /** Ours: characters of a text that may fit a `format`; for some formats, the time grows with the square of the length. Past it: the text fits no `format`. */
 export const formatCharsMax = 2048
@@ -17,7 +18,7 @@ const formats: Readonly<Record<string, unknown>> = {
   'date-time': fullFormats['date-time'],
   'iso-time': fullFormats['iso-time'],
   'iso-date-time': fullFormats['iso-date-time'],
-  url: (text: string) => /^(?:https?|ftp):\/\/\S+$/i.test(text) && URL.canParse(text),
+  url: (text: string) => /^(?:https?|ftp):\/\/\S+$/i.test(text) && isUrl(text),
 }
 
 interface Format {

@@ -14,6 +14,7 @@ import { clientUrlCharsMax, oauthFetchTimeoutMs } from '../../limits.ts'
 import { validatorOf } from '../../schema/check.ts'
 import { cutText } from '../../schema/cut-text.ts'
 import { parseForeign } from '../../schema/json.ts'
+import { isUrl } from '../../schema/url-host.ts'
 import { asBuffer } from '../../storage/bytes.ts'
 import { keyOf, prefixOf, prefixRange, unusedClientIn } from '../../storage/keys.ts'
 import type { Key } from '../../storage/store.ts'
@@ -172,7 +173,7 @@ export function readMetadata(body: unknown, redirectSchemes: readonly string[]):
 
 /** An https URL with a path, without user, fragment, or dots that a reader could resolve otherwise. */
 function isDocumentUrl(clientId: string): boolean {
-  if (!clientId.startsWith('https://') || clientId.length > clientUrlCharsMax || !URL.canParse(clientId)) return false
+  if (!clientId.startsWith('https://') || clientId.length > clientUrlCharsMax || !isUrl(clientId)) return false
   const { href, pathname, username, password } = new URL(clientId)
   return href === clientId && pathname !== '/' && username + password === '' && !clientId.includes('#')
 }

@@ -1,6 +1,7 @@
 /** Which redirect URIs a client may have, and whether a request's is one of them (contract, 13.4). */
 
 import { clientUrlCharsMax } from '../../limits.ts'
+import { isUrl } from '../../schema/url-host.ts'
 
 /** Schemes of well-known clients whose redirect URIs have no domain in them. */
 const knownSchemes = ['cursor', 'vscode', 'vscode-insiders']
@@ -9,7 +10,7 @@ const knownSchemes = ['cursor', 'vscode', 'vscode-insiders']
 export function redirectUriProblem(uri: string, schemes: readonly string[]): string | undefined {
   if (uri.length > clientUrlCharsMax) return `has more than ${clientUrlCharsMax} characters`
   // A browser would remove or rewrite these, and so go elsewhere than the text says.
-  if (!/^[\x21-\x7e]+$/.test(uri) || uri.includes('\\') || !URL.canParse(uri)) return 'is not a URL of ASCII characters'
+  if (!/^[\x21-\x7e]+$/.test(uri) || uri.includes('\\') || !isUrl(uri)) return 'is not a URL of ASCII characters'
   const { protocol, username, password, hostname, searchParams } = new URL(uri)
   if (uri.includes('#')) return 'must have no fragment'
   if (username !== '' || password !== '' || /^[a-z+.-]+:\/\/[^/?]*@/i.test(uri)) return 'must have no user'
@@ -34,13 +35,13 @@ export function redirectUriProblem(uri: string, schemes: readonly string[]): str
 
 /** Equal to the letter; for loopback addresses the port may differ (RFC 8252, 7.3). */
 export function isRegistered(uri: string, registered: readonly string[]): boolean {
-  if (!URL.canParse(uri)) return false
+  if (!isUrl(uri)) return false
   return registered.some((one) => one === uri || (isLoopbackUri(one) && withoutPort(one) === withoutPort(uri)))
 }
 
 /** Whether the redirect leads to a program on the user's own machine, which can be any program. */
 export function isLoopbackUri(uri: string): boolean {
-  if (!URL.canParse(uri)) return false
+  if (!isUrl(uri)) return false
   const { protocol, hostname } = new URL(uri)
   return protocol === 'http:' && isLoopbackHost(hostname)
 }

@@ -3,6 +3,7 @@
 import { createdAtOf } from '../../model/organization.ts'
 import type { ServerDetail, ServerListing } from '../../model/server.ts'
 import { officialMeta, type RegistryEntry, type ServerJson } from '../../model/server-json.ts'
+import { isUrl } from '../../schema/url-host.ts'
 
 /** The first version of all: postern keeps one of each server. */
 const onlyVersion = '1.0.0'
@@ -79,7 +80,7 @@ export function shortened(text: string): string {
 
 /** `github` for github.com: the registry's word for where a repository is hosted. */
 function hostOf(url: string): string | undefined {
-  if (!URL.canParse(url)) return undefined
+  if (!isUrl(url)) return undefined
   const { hostname } = new URL(url)
   return hostname.split('.').at(-2) ?? hostname
 }

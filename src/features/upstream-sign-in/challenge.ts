@@ -1,9 +1,16 @@
 /** Reads what a server's challenge asks for (RFC 9110, 11.6.1; RFC 6750, 3; RFC 9728, 5.1). */
 
+import { hasShortHost } from '../../schema/url-host.ts'
+
 /** Reads a `WWW-Authenticate` header, whose challenges may be of several schemes. */
 export async function readChallenge(header: string) {
   const { extractWWWAuthenticateParams } = await import('@modelcontextprotocol/client')
-  const response = new Response(null, { status: 401, headers: { 'www-authenticate': bearerIn(header) } })
+  // The package makes a URL of it.
+  const bounded = bearerIn(header).replace(
+    /(resource_metadata\s*=\s*"?)([^",\s]*)/gi,
+    (whole, name: string, url: string) => (hasShortHost(url) ? whole : name),
+  )
+  const response = new Response(null, { status: 401, headers: { 'www-authenticate': bounded } })
   const { resourceMetadataUrl, scope, error } = extractWWWAuthenticateParams(response)
   return { metadataUrl: resourceMetadataUrl?.href, scope, error }
 }

@@ -7,6 +7,7 @@ import { newestHandshake, ownClientInfo, statelessHeaders, statelessMeta } from 
 import { fieldsOf } from '../../model/server.ts'
 import { validatorOf } from '../../schema/check.ts'
 import { parseForeign } from '../../schema/json.ts'
+import { isUrl } from '../../schema/url-host.ts'
 import { readChallenge } from './challenge.ts'
 import { type OAuthFetch, requireSecure, SignInProblem } from './oauth-fetch.ts'
 
@@ -152,7 +153,7 @@ export function isSameIssuer(one: string, other: string): boolean {
 
 /** The MCP URL's own origin, and its path or a beginning of it up to a slash. */
 function covers(resource: string, mcpUrl: string): boolean {
-  if (!URL.canParse(resource) || resource.includes('#')) return false
+  if (!isUrl(resource) || resource.includes('#')) return false
   const [given, asked] = [new URL(resource), new URL(mcpUrl)]
   if (given.origin !== asked.origin || given.search !== '' || given.username + given.password !== '') return false
   const prefix = given.pathname.replace(/\/$/, '')

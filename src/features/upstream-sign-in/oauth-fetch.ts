@@ -11,6 +11,7 @@ import { isSecureUrl } from '../../http/guard.ts'
 import { oauthFetchTimeoutMs } from '../../limits.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
 import { ownerName } from '../../model/organization.ts'
+import { isUrl } from '../../schema/url-host.ts'
 import { toResponse, type Upstream, UpstreamError } from '../../upstream/upstream.ts'
 
 /** Contract 14.9: bytes of metadata, a registration or a token response. Past it: 502. */
@@ -70,7 +71,7 @@ export function createOAuthFetch(upstream: Upstream, step: string, holder: Holde
 
 /** Throws SignInProblem for a URL that is neither https nor http on this machine. */
 export function requireSecure(url: string, step: string): void {
-  if (URL.canParse(url)) {
+  if (isUrl(url)) {
     const { username, password } = new URL(url)
     if (isSecureUrl(url) && username + password === '') return
   }

@@ -1,0 +1,20 @@
+/**
+ * URLs that others wrote. The runtime takes a time that is quadratic in the length of a host that is not ASCII, or is
+ * percent-encoded: nine milliseconds for 2,600 combining marks.
+ */
+
+/** Ours: characters of the host of such a URL, with its port; a name of DNS has 253. Past it: it is no URL. */
+const hostCharsMax = 300
+
+/** Whether a text may be given to the runtime's parser. */
+export function hasShortHost(url: string): boolean {
+  // As parsers read it: white space is left out, and slashes of both kinds before the host may be any number.
+  const plain = url.replace(/[\t\n\r]/g, '')
+  const [, host = ''] = /^[\0-\x20]*[a-z][a-z0-9+.-]*:[\\/]*([^\\/?#]*)/i.exec(plain) ?? []
+  return host.length <= hostCharsMax
+}
+
+/** Whether a text is a URL. */
+export function isUrl(text: string): boolean {
+  return hasShortHost(text) && URL.canParse(text)
+}
