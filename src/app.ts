@@ -82,7 +82,7 @@ import { setupHandlers } from './features/upstream-sign-in/setup.ts'
 import { createUpstreamCredentials } from './features/upstream-sign-in/token-refresh.ts'
 import type { ClientSockets } from './http/client-sockets.ts'
 import { asPlatformError, errorResponse, unavailableError, wantsPage } from './http/error-response.ts'
-import { type Guard, withPlainHost } from './http/guard.ts'
+import { type Guard, withShortHost } from './http/guard.ts'
 import type { Handlers } from './http/handler.ts'
 import { createMiddleware, type Middleware } from './http/middleware.ts'
 import { pathOf } from './http/path.ts'
@@ -188,7 +188,7 @@ export function createApp(given: AppDeps) {
 
   const route = createRouter({ handlers: createHandlers(deps, parts), fairness, sockets, answerError })
   return {
-    fetch: withPlainHost(inPasses(traceRequests(middleware.wrap(route, answerError, fastLane?.respond), deps.tracing))),
+    fetch: withShortHost(inPasses(traceRequests(middleware.wrap(route, answerError, fastLane?.respond), deps.tracing))),
     pageCache: fastLane?.pageCache ?? (() => ({ hits: 0, misses: 0 })),
     /** Takes all servers into memory, in turns, as the first list of servers would. */
     readCatalogue: shared.catalogue.refresh,

@@ -9,7 +9,7 @@ import { bodyMemoryFactor, chunkedBodyBytesMax, parsedResponseMemoryFactor } fro
 import type { Costs, OperationId } from '../operations.ts'
 import { drained } from '../schema/steps.ts'
 import type { Fairness } from './fairness.ts'
-import { type Holder, ownerOf, strangerAt } from './owner.ts'
+import { bodyHolderOf, type Holder, ownerOf, strangerAt } from './owner.ts'
 import { parseMsOf, smallCharsMax, unqueuedCharsMax } from './parse-time.ts'
 import type { Queue } from './queue.ts'
 import type { Shares } from './shares.ts'
@@ -159,10 +159,8 @@ export class Allowance {
   }
 
   #takeBodyMemory(bytes: number): void {
-    const { holder } = this
-    // A revocation finds room beside all else of its key, token or network.
-    const isRemoval = this.costs.isRemoval === true
-    this.#bodyHolder ??= isRemoval ? { ...holder, family: `\0removals of ${holder.family}` } : holder
+    const about = { isRemoval: this.costs.isRemoval === true, isKnown: this.#holder !== undefined }
+    this.#bodyHolder ??= bodyHolderOf(this.holder, this.#request.headers, about)
     this.#take(this.#bodyHolder, bytes, 'Too many request bodies of this caller are being read')
     this.#bodyBytes += bytes
   }

@@ -42,3 +42,20 @@ export function strangerAt(address: string): Holder {
   const name = `\0network ${address}`
   return { keyId: name, family: name }
 }
+
+/** Bytes of a body that is small. Past it: it is counted apart, as long as nobody has looked at the credential. */
+const smallBodyBytes = 4096
+
+/**
+ * The holder of a body's memory. A revocation finds room beside all else of its key, token or network, and so does a
+ * small body beside the large ones that others of its network send without a credential.
+ */
+export function bodyHolderOf(
+  holder: Holder,
+  headers: Headers,
+  { isRemoval, isKnown }: { readonly isRemoval: boolean; readonly isKnown: boolean },
+): Holder {
+  const isLarge = headers.has('transfer-encoding') || Number(headers.get('content-length')) > smallBodyBytes
+  if (isRemoval) return { ...holder, family: `\0removals of ${holder.family}` }
+  return isKnown || !isLarge ? holder : { ...holder, family: `\0large bodies of ${holder.family}` }
+}

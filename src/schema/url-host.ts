@@ -4,7 +4,7 @@
  */
 
 /** Ours: characters of the host of such a URL, with its port; a name of DNS has 253. Past it: it is no URL. */
-const hostCharsMax = 300
+export const hostCharsMax = 300
 
 /** Whether a text may be given to the runtime's parser. */
 export function hasShortHost(url: string): boolean {
