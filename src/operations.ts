@@ -21,12 +21,19 @@ export interface Costs {
   readonly isRemoval?: true
   /** Whether it answers anybody alike, so that the request belongs to the network that it comes from. */
   readonly isPublic?: true
+  /**
+   * Whether it does work before anybody looks at a credential: it waits for its network's part of a pass first. Others
+   * wait when theirs is looked at (`auth/authorizer.ts`).
+   */
+  readonly isVisit?: true
 }
 
 /** No body, and few records. */
 const small: Costs = { bodyBytesMax: 0, bodyMsPerMegabyte: 0, reads: 'few' }
 /** The same for everybody. */
 const open: Costs = { ...small, isPublic: true }
+/** A page of people who sign in, or another step of that. */
+const visit: Costs = { ...small, isVisit: true }
 /** A list, or another answer that much is read for. */
 const many: Costs = { bodyBytesMax: 0, bodyMsPerMegabyte: 0, reads: 'many' }
 /** Lines of a log. */
@@ -37,7 +44,7 @@ const json: Costs = { bodyBytesMax: requestBodyBytesMax, bodyMsPerMegabyte: 50, 
 const revocation: Costs = { ...json, bodyBytesMax: revocationBytesMax, isRemoval: true }
 /** As `json`, about what policies allow. */
 const question: Costs = { ...json, reads: 'question' }
-const form: Costs = { bodyBytesMax: formBytesMax, bodyMsPerMegabyte: 50, reads: 'few' }
+const form: Costs = { ...visit, bodyBytesMax: formBytesMax, bodyMsPerMegabyte: 50 }
 const message: Costs = { bodyBytesMax: rpcBodyBytesMax, bodyMsPerMegabyte: 10, reads: 'few' }
 const server: Costs = { bodyBytesMax: serverBodyBytesMax, bodyMsPerMegabyte: 50, reads: 'few' }
 
@@ -91,7 +98,7 @@ export const operations = {
   callTool: post('/connect/{namespace}/{connectionId}/.tools/{+tool}', message),
   listPins: get('/connect/{namespace}/{connectionId}/.pins', many),
   acceptPins: post('/connect/{namespace}/{connectionId}/.pins', { ...json, reads: 'many' }),
-  setupPage: get('/connect/{namespace}/{connectionId}/setup', small, 'page'),
+  setupPage: get('/connect/{namespace}/{connectionId}/setup', visit, 'page'),
   startSetup: post('/connect/{namespace}/{connectionId}/setup', form, 'page'),
   listServers: get('/servers', many, 'text'),
   importServers: post('/servers/.import', server, 'text'),
@@ -155,25 +162,25 @@ export const operations = {
   consoleAsset: get('/console/assets/{name}', open),
   consolePage: get('/console', open, 'page'),
   consoleRoom: get('/console/{+path}', open, 'page'),
-  signInPage: get('/signin', small, 'page'),
+  signInPage: get('/signin', visit, 'page'),
   signIn: post('/signin', form, 'page'),
-  startCliLogin: post('/api/auth/cli/session', small, 'text'),
-  pollCliLogin: get('/api/auth/cli/poll/{sessionId}', small, 'text'),
-  cliLoginPage: get('/signin/cli', small, 'page'),
+  startCliLogin: post('/api/auth/cli/session', visit, 'text'),
+  pollCliLogin: get('/api/auth/cli/poll/{sessionId}', visit, 'text'),
+  cliLoginPage: get('/signin/cli', visit, 'page'),
   decideCliLogin: post('/signin/cli', form, 'page'),
   protectedResource: get('/.well-known/oauth-protected-resource/connect/{namespace}/{connectionId}/mcp', open),
   protectedNamespace: get('/.well-known/oauth-protected-resource/connect/{namespace}/mcp', open),
   protectedView: get('/.well-known/oauth-protected-resource/connect/{namespace}/mcp/{view}', open),
   authorizationServer: get('/.well-known/oauth-authorization-server', open),
   authorizationServerOfPath: get('/.well-known/oauth-authorization-server/{+path}', open),
-  oauthCallback: get('/oauth/callback', small, 'page'),
-  oauthDone: get('/oauth/done', small, 'page'),
+  oauthCallback: get('/oauth/callback', visit, 'page'),
+  oauthDone: get('/oauth/done', visit, 'page'),
   clientDocument: get('/oauth/client.json', open),
-  authorizePage: get('/oauth/authorize', small, 'page'),
+  authorizePage: get('/oauth/authorize', visit, 'page'),
   decideConsent: post('/oauth/authorize', form, 'page'),
   exchangeToken: post('/oauth/token', form),
-  registerClient: post('/oauth/register', json),
-  revokeGrant: post('/oauth/revoke', revocation),
+  registerClient: post('/oauth/register', { ...json, isVisit: true }),
+  revokeGrant: post('/oauth/revoke', { ...revocation, isVisit: true }),
   health: get('/health', small),
   jwks: get('/.well-known/jwks.json', small),
   openApi: get('/openapi.json', open),

@@ -180,6 +180,8 @@ export function createAuthorizer(
       enforce(decision, context, { ...wanted, namespace: '', metadata: 'none' })
     },
     async authenticate(request, isRepeated) {
+      // A credential takes up to half a millisecond to look at: those of a network are looked at a few in each pass.
+      if (!isRepeated) await allowanceOf(request).pass()
       return contextOf(await authenticator.authenticate(request, isRepeated), request, clock)
     },
     async requireNamespace(context, name, operation) {

@@ -367,7 +367,8 @@ export class Allowance {
     this.#atEnd?.()
     this.#atEnd = undefined
     if (this.#bodyHolder !== undefined) this.#fairness.memory.giveBack(this.#bodyHolder, this.#bodyBytes)
-    ;[this.#bodyHolder, this.#bodyBytes] = [undefined, 0]
+    this.#bodyHolder = undefined
+    this.#bodyBytes = 0
     this.#leave?.()
     this.#leave = undefined
   }

@@ -43,8 +43,11 @@ export function strangerAt(address: string): Holder {
   return { keyId: name, family: name }
 }
 
-/** Bytes of a body that is small. Past it: it is counted apart, as long as nobody has looked at the credential. */
-const smallBodyBytes = 4096
+/**
+ * Bytes of a body that is small: it is handled without waiting for its owner's part of the time. Past it: it is counted
+ * there, and apart from small ones as long as nobody has looked at the credential.
+ */
+export const smallBodyBytes = 4 * 1024
 
 /**
  * The holder of a body's memory. A revocation finds room beside all else of its key, token or network, and so does a

@@ -5,13 +5,11 @@
 
 import { invalidRequest, PlatformError } from '../errors.ts'
 import { allowanceOf } from '../fairness/allowance.ts'
+import { smallBodyBytes } from '../fairness/owner.ts'
 import { receivedInPass } from '../fairness/passes.ts'
 import { jsonDepthMax, rpcKeysMax, rpcValuesMax } from '../limits.ts'
 import { bodyProblemText, type Validator } from '../schema/check.ts'
 import { type JsonResult, parsing } from '../schema/json.ts'
-
-/** Bytes of a body that is handled without waiting for its owner's part of the time. Past it: it is counted there. */
-const smallBodyBytes = 4 * 1024
 
 export interface BodyBounds {
   /** The maximum nesting of objects and lists. */

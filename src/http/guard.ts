@@ -6,7 +6,10 @@
 
 import { PlatformError } from '../errors.ts'
 import { hostCharsMax } from '../schema/url-host.ts'
+import { errorResponse } from './error-response.ts'
 import type { Handler } from './handler.ts'
+
+const notOurName = 'Host: not a name of this server; to allow it, set it with --base-url'
 
 export type Guard = ReturnType<typeof createGuard>
 
@@ -47,7 +50,7 @@ export function createGuard({ host, baseUrl, corsOrigins, localAddresses, isPubl
       const hostHeader = headers.get('host') ?? ''
       if (!passed.has(hostHeader)) {
         if (!isSelf(hostHeader)) {
-          throw new PlatformError('forbidden', 'Host: not a name of this server; to allow it, set it with --base-url')
+          throw new PlatformError('forbidden', notOurName)
         }
         if (passed.size < 100) passed.add(hostHeader)
       }
@@ -77,10 +80,7 @@ export function createGuard({ host, baseUrl, corsOrigins, localAddresses, isPubl
 export function withShortHost(answer: Handler): Handler {
   return (request) => {
     if ((request.headers.get('host') ?? '').length <= hostCharsMax) return answer(request)
-    return new Response('{"error":"forbidden","message":"Host: not a name of this server"}', {
-      status: 403,
-      headers: { 'content-type': 'application/json' },
-    })
+    return errorResponse(new PlatformError('forbidden', notOurName))
   }
 }
 

@@ -110,12 +110,9 @@ async function answerWithin(
   const allowance = new Allowance(fairness, request, sockets.addressOf, operation)
   openAllowance(request, allowance)
   try {
-    // Before anything is looked at: a credential or a form may take half a millisecond. Not the answers by which others
-    // tell whether postern is well, and whom they may trust.
-    const { id = 'home', costs } = operation
-    if (costs.isPublic === true)
-      await allowance.belongsToStranger() // 429
-    else if (id !== 'health' && id !== 'jwks') await allowance.pass() // 429
+    const { isPublic, isVisit } = operation.costs
+    if (isPublic === true) await allowance.belongsToStranger() // 429
+    if (isVisit === true) await allowance.pass() // 429
     return await handle(request)
   } catch (thrown) {
     return answerError(request, thrown, errors)

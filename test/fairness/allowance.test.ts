@@ -580,3 +580,32 @@ test('whatever a request takes and however it ends, all of it is back afterwards
   })
   await fc.assert(property, { numRuns: 200 })
 })
+
+test('what works before anybody looks at a credential waits for its network’s part of a pass; health and keys do not', async () => {
+  let entered = 0
+  const passes = {
+    isFull: () => false,
+    enter() {
+      entered += 1
+      return undefined
+    },
+  }
+  const { fetch } = await createTestPlatform({ fairness: { ...createFairness(), passes } })
+  const visits = async (method: string, path: string) => {
+    entered = 0
+    await (await fetch(path, { method })).text()
+    return entered
+  }
+  for (const path of [
+    '/signin',
+    '/oauth/token',
+    '/oauth/register',
+    '/oauth/revoke',
+    '/connect/ada/x/setup',
+    '/nowhere',
+  ])
+    expect({ path, waited: (await visits('POST', path)) > 0 }).toEqual({ path, waited: true })
+  for (const path of ['/signin', '/signin/cli', '/oauth/callback', '/oauth/authorize', '/api/auth/cli/poll/x', '/docs'])
+    expect({ path, waited: (await visits('GET', path)) > 0 }).toEqual({ path, waited: true })
+  for (const path of ['/health', '/.well-known/jwks.json']) expect(await visits('GET', path)).toBe(0)
+})

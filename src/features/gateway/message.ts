@@ -143,8 +143,9 @@ function hasFewer(value: unknown, room: { left: number }): boolean {
 const methodCharsMax = 256
 
 const callMethod = 'tools/call'
+const callLetters = lettersOf(callMethod)
 
-const mayBeCall = (method: string) => lettersOf(method) === lettersOf(callMethod)
+const mayBeCall = (method: string) => lettersOf(method) === callLetters
 
 /** Said of a number that another parser, or the client itself, may read as another one. */
 const inexactId = 'the number has more digits than postern keeps exactly: send a string, or a smaller number'
@@ -256,8 +257,8 @@ export function withoutAmbiguousParams(headers: Headers, { body }: Message): Hea
   // Each key is normalized once: one long key may have a list of many values.
   const letters = lettersOfAll(new Set(texts.map(([key]) => key)))
   const given = new Map<string, Set<string | null>>()
-  for (const [key, text] of letters === undefined ? [] : texts)
-    given.getOrInsertComputed(letters?.get(key) ?? '', () => new Set()).add(text)
+  if (letters !== undefined)
+    for (const [key, text] of texts) given.getOrInsertComputed(letters.get(key) ?? '', () => new Set()).add(text)
   const kept = new Headers(headers)
   for (const name of named) {
     const value = plainValue(headers.get(name) ?? '')

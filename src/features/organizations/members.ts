@@ -41,9 +41,8 @@ async function putMember(deps: OrganizationDeps, request: Request): Promise<Resp
   const { role } = await readOptionalBody(request, memberShape) // 400
   const was = await roleOf(store, organizationId, userId)
   if (was === undefined) await requireRoomForMember(store, request, organizationId) // 403
-  const isChanged = await decideAgain(`the owners of ${organizationId}`, async () => {
-    const other = await otherOwnerOf(store, request, organizationId, userId)
-    const isDone = await change(async (context): Promise<DirectoryChange<boolean | undefined>> => {
+  const isChanged = await decideBeside(deps, request, allowed, (other) =>
+    change(async (context): Promise<DirectoryChange<boolean | undefined>> => {
       const before = await roleOf(store, organizationId, userId)
       await requireRole(store, context, rolesThatMayChange(before, role)) // 404, 403
       if (before === role) return { result: false }
@@ -51,15 +50,14 @@ async function putMember(deps: OrganizationDeps, request: Request): Promise<Resp
       const record =
         before === undefined ? keyOf('organization', organizationId) : keyOf('member', organizationId, userId)
       await refuseFixture(store, record) // 409
-      if (before === 'owner' && !(await isOwner(store, organizationId, other))) return { result: undefined } // 409
+      if (before === 'owner' && !(await isStillOwner(store, organizationId, other))) return { result: undefined }
       const isLower = before !== undefined && everyRole.indexOf(role) > everyRole.indexOf(before)
       const puts = withIndex(memberEntry(organizationId, userId, role))
       if (!isLower) return { write: { puts }, result: true }
       const checks = recordsOf(organizationId, { userId, role: before }, other)
       return { write: { checks, puts, fromReserve: 'revocation' }, result: true }
-    })
-    return isDone ?? 'again'
-  })
+    }),
+  )
   if (isChanged)
     await audit.recordDone('member.changed', { ...auditedCaller(caller), organizationId, member: userId, role })
   const member: Member = { userId, role }
@@ -76,23 +74,37 @@ async function deleteMember(deps: OrganizationDeps, request: Request): Promise<R
   // 401, 429, 404, 403, 400
   const { caller, allowed: organizationId, change } = await writes.begin(request, (one) => authorize(one), 'removal')
   const userId = userIn(request)
-  await decideAgain(`the owners of ${organizationId}`, async () => {
-    const other = await otherOwnerOf(store, request, organizationId, userId)
-    const isDone = await change(async (context): Promise<DirectoryChange<true | undefined>> => {
+  await decideBeside(deps, request, { organizationId, userId }, (other) =>
+    change(async (context): Promise<DirectoryChange<true | undefined>> => {
       const before = await roleOf(store, organizationId, userId)
       await authorize(context, before) // 404, 403
       if (before === undefined) throw notFound('Member not found')
       await refuseFixture(store, keyOf('member', organizationId, userId)) // 409
-      if (before === 'owner' && !(await isOwner(store, organizationId, other))) return { result: undefined } // 409
+      if (before === 'owner' && !(await isStillOwner(store, organizationId, other))) return { result: undefined }
       const entry = memberEntry(organizationId, userId, before)
       const deletes = [entry.key, ...indexKeysOf(entry)]
       const checks = recordsOf(organizationId, { userId, role: before }, other)
       return { write: { checks, deletes, fromReserve: 'revocation' }, result: true }
-    })
-    return isDone ?? 'again'
-  })
+    }),
+  )
   await audit.recordDone('member.removed', { ...auditedCaller(caller), organizationId, member: userId })
   return doneResponse()
+}
+
+/**
+ * Decides a change of a member beside another owner. `decide` resolves with undefined if the other is none any more;
+ * then there may be a third. Throws StoreError `unavailable` if that goes on, 429, and what `decide` throws.
+ */
+function decideBeside<T>(
+  { store }: OrganizationDeps,
+  request: Request,
+  { organizationId, userId }: { readonly organizationId: string; readonly userId: string },
+  decide: (other: OtherOwner) => Promise<T | undefined>,
+): Promise<T> {
+  return decideAgain(`the owners of ${organizationId}`, async () => {
+    const other = await otherOwnerOf(store, request, organizationId, userId)
+    return (await decide(other)) ?? 'again'
+  })
 }
 
 /** All that taking rights from a member depends on: what it is now, and the owner that remains beside an owner. */
@@ -176,7 +188,7 @@ async function otherOwnerOf(
 }
 
 /** Whether the other owner is still one; if not, there may be a third. Throws 409 if there was none. */
-async function isOwner(store: Store, organizationId: string, other: OtherOwner): Promise<boolean> {
+async function isStillOwner(store: Store, organizationId: string, other: OtherOwner): Promise<boolean> {
   if (other === null) throw conflict('An organization must have an owner: make another member an owner first')
   return other !== undefined && (await roleOf(store, organizationId, other)) === 'owner'
 }

@@ -8,7 +8,7 @@ import { StoreError, type WriteHolder } from '../store.ts'
 
 /** Ours: revocations of one owner while deletions are 503 because the disk is nearly full; each revocation writes about ten kilobytes. An API key has at most half of what the others leave, a token that it minted half of that, and an API key used directly always has `keyRevocationsMin`. Past it: 503. */
 export const scarceRevocationsMax = 50
-/** Ours: revocations of an API key used directly on a disk that is nearly full, whatever others of its owner used. Past it: as for `scarceRevocationsMax`. */
+/** Ours: revocations of an API key used directly on a disk that is nearly full, also where the owner's other keys and tokens have used up `scarceRevocationsMax`. Past it: as for `scarceRevocationsMax`. */
 export const keyRevocationsMin = 2
 
 export type Reserve = ReturnType<typeof createReserve>
