@@ -5,11 +5,9 @@
  */
 
 import { PlatformError } from '../errors.ts'
-import { hostCharsMax } from '../schema/url-host.ts'
-import { errorResponse } from './error-response.ts'
-import type { Handler } from './handler.ts'
 
-const notOurName = 'Host: not a name of this server; to allow it, set it with --base-url'
+/** The message for a `Host` that is not one of our names. */
+export const notOurName = 'Host: not a name of this server; to allow it, set it with --base-url'
 
 export type Guard = ReturnType<typeof createGuard>
 
@@ -70,17 +68,6 @@ export function createGuard({ host, baseUrl, corsOrigins, localAddresses, isPubl
         vary: 'origin',
       }
     },
-  }
-}
-
-/**
- * Refuses a long `Host` before all else. The runtime makes a request's URL with it, when that is first read and when a
- * request waits, in a time that is quadratic in the length of a host that is not ASCII (`schema/url-host.ts`).
- */
-export function withShortHost(answer: Handler): Handler {
-  return (request) => {
-    if ((request.headers.get('host') ?? '').length <= hostCharsMax) return answer(request)
-    return errorResponse(new PlatformError('forbidden', notOurName))
   }
 }
 

@@ -30,22 +30,15 @@ interface RouterParts {
 /** The compiled router. It opens the allowance of each request; errors become responses through `answerError`. */
 export function createRouter(parts: RouterParts): Handler {
   const { answerError } = parts
-  // `normalize: false`: otherwise the framework removes unknown fields silently. Only the root instance's settings
-  // apply.
-  const app = new Elysia({
-    normalize: false,
-    aot: true,
-    systemRouter: false,
-    handler: { standardHostname: false },
-  })
+  const app = new Elysia(settings)
   // Before the routes: it applies only to routes that are added after it.
   app.onError(({ request, error, code }) => {
     const path = pathOf(request.url)
     return code === 'NOT_FOUND' ? answerUnknown(parts, request, path) : answerError(request, error, errorsOf(path))
   })
   for (const [id, operation] of operationEntries) {
-    if (id === 'createToken') continue
-    const answer = within(parts, id, operation)
+    const handle = within(parts, id, operation)
+    const answer = id === 'createToken' ? behindBearer(operation, handle, answerError) : handle
     for (const path of routePaths(operation))
       app.route(operation.method, path, ({ request }) => answer(request), unread)
   }
@@ -60,21 +53,28 @@ export function createRouter(parts: RouterParts): Handler {
         },
         unread,
       )
-  // Last: the plugin makes the framework parse all headers and the query for every route that is added after it.
-  const { createToken } = operations
-  const mint = within(parts, 'createToken', createToken)
-  app
+  return app.compile().fetch
+}
+
+/**
+ * Refuses a credential of which the bearer plugin reads another one. In an application of its own: the plugin makes the
+ * framework parse all headers and the query of every request of its application, in a millisecond if the query is long.
+ */
+function behindBearer({ method, path }: Operation, answer: Handler, answerError: AnswerError): Handler {
+  const app = new Elysia(settings)
     .use(bearer())
     .route(
-      createToken.method,
-      createToken.path,
+      method,
+      path,
       ({ request, bearer }) =>
         contradictsBearer(request.headers.get('authorization'), bearer)
           ? answerError(request, unauthorized(), undefined)
-          : mint(request),
+          : answer(request),
       unread,
     )
-  return app.compile().fetch
+  const { fetch } = app.compile()
+  // A query is refused by the operation, whatever it has.
+  return (request) => (request.url.includes('?') ? answer(request) : fetch(request))
 }
 
 /** Makes the answers of an operation. */
@@ -120,6 +120,11 @@ async function answerWithin(
     allowance.end()
   }
 }
+
+/**
+ * `normalize: false`: otherwise the framework removes unknown fields silently. Only the root instance's settings apply.
+ */
+const settings = { normalize: false, aot: true, systemRouter: false, handler: { standardHostname: false } } as const
 
 /** The framework's body parser treats an invalid body as absent, so it is switched off; `body.ts` parses bodies. */
 const unread = { parse: 'none' } as const
