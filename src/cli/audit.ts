@@ -37,7 +37,7 @@ export async function verifyAudit(
   if (hash !== undefined && !/^[0-9a-f]{64}$/.test(hash))
     throw new CommandError(`--hash: must be 64 hexadecimal digits (0-9, a-f)`, 2)
   const paths = files.length > 0 ? files : [join(data, 'audit.jsonl')]
-  const verifier = new AuditVerifier(hash)
+  const verifier = new AuditVerifier({ hash, isOneLog: files.length === 0 })
   for (const path of paths) {
     if (path !== '-' && !existsSync(path))
       throw new CommandError(

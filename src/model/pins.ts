@@ -29,6 +29,8 @@ const pinned = {
   hash: Type.String(),
   findings: Type.Array(oneOf([...pinFindings])),
   diff: Type.Optional(Type.Array(difference)),
+  /** Parts of the definition, or of the differences, are not shown. Left out: all are. */
+  truncated: Type.Optional(Type.Literal(true)),
 }
 
 export const PinList = closedObject({

@@ -26,6 +26,8 @@ function chainFrom({ seq, prev, replica }: Link, openEnd: string | undefined, fi
 export class AuditVerifier {
   /** Of an entry that is looked for. */
   readonly #hash: string | undefined
+  /** Whether the lines are those of one data folder, so that all of them are one chain. */
+  readonly #isOneLog: boolean
   /** Breaks of a chain, one text each. */
   readonly #problems: string[] = []
   /** Places of lines truncated by a crash: the entry after such a line follows the one before it. */
@@ -40,8 +42,9 @@ export class AuditVerifier {
   /** As a chain's `openEnd`, before any entry. */
   #openStart: string | undefined
 
-  constructor(hash?: string) {
+  constructor({ hash, isOneLog = false }: { readonly hash?: string | undefined; readonly isOneLog?: boolean } = {}) {
     this.#hash = hash
+    this.#isOneLog = isOneLog
   }
 
   /** Says that the next line begins a file. */
@@ -110,14 +113,16 @@ export class AuditVerifier {
       if (replica !== undefined && replica !== followed.replica) this.#rename(followed, replica)
       return followed
     }
-    const continued = replica === undefined && !this.#isFirstOfFile ? this.#current : undefined
+    const isContinued = this.#isOneLog || (replica === undefined && !this.#isFirstOfFile)
+    const continued = isContinued ? this.#current : undefined
     return this.#byReplica.get(replica) ?? continued ?? this.#begin(link, place)
   }
 
   #begin(link: Link, place: string): Chain {
     const chain = chainFrom(link, this.#openStart, place)
-    // The first entry proves the one before it, which an older file has.
-    chain.hasHash = chain.follows.seq > 0 && chain.follows.hash === this.#hash
+    // The first entry of a file proves the one before it, which an older file has. A chain that begins further on may
+    // be a line that somebody wrote with a hash that they read, under any name.
+    chain.hasHash = this.#isFirstOfFile && chain.follows.seq > 0 && chain.follows.hash === this.#hash
     this.#openStart = undefined
     this.#chains.push(chain)
     this.#byReplica.set(link.replica, chain)

@@ -4,6 +4,7 @@ import { expect, test } from 'bun:test'
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { verifyAudit } from '../../src/cli/audit.ts'
+import { formatLine } from '../../src/ops/audit-chain.ts'
 import { openAuditLog } from '../../src/ops/audit-log.ts'
 import { clockOf } from '../support/clock.ts'
 import { type Workplace, workplace } from '../support/workplace.ts'
@@ -18,13 +19,13 @@ const hashesIn = (file: string) =>
   [...readFileSync(file, 'utf8').matchAll(/"hash":"(\w+)"/g)].map(([, hash = '']) => hash)
 
 /** What the command writes; rejects as it does. */
-async function verify(files: string[], hash?: string) {
+async function verify(files: string[], hash?: string, data = '/nowhere') {
   const written = { stdout: '', stderr: '' }
   const to = (stream: keyof typeof written) => (text: string) => {
     written[stream] += text
   }
   const terminal = { stdout: to('stdout'), stderr: to('stderr'), isStdoutClosed: () => false }
-  await verifyAudit({ data: '/nowhere', ...(hash !== undefined && { hash }) }, terminal, files)
+  await verifyAudit({ data, ...(hash !== undefined && { hash }) }, terminal, files)
   return written
 }
 
@@ -62,6 +63,38 @@ test('after a rotation, the hash of the last entry of the older file is found in
   writeFileSync(file, lines.slice(5).join('\n'))
   expect((await verify([file], hashes[4])).stdout).toContain('none missing between them')
   await expect(verify([file], hashes[3])).rejects.toThrow('or an older file has it')
+})
+
+test('a hash that somebody put into a line further on vouches for nothing', async () => {
+  using place = workplace()
+  const file = await logIn(place, 21)
+  const lines = readFileSync(file, 'utf8').split('\n').slice(0, -1)
+  const kept = hashesIn(file).at(-1) as string
+  const { text } = formatLine({ seq: 22, prev: kept, replica: 'web1' }, '2026-11-30T00:00:00.000Z', {
+    event: 'view.changed',
+    fields: {},
+  })
+  writeFileSync(file, `${lines.slice(0, 2).join('\n')}\n${text}`)
+  await expect(verify([file], kept)).rejects.toThrow('the log was truncated or rewritten')
+  await expect(verify([], undefined, place.folder)).rejects.toThrow('entries 3 to 21 are missing')
+})
+
+test('the lines of a data folder are one chain, under whatever names they were written', async () => {
+  using place = workplace()
+  const file = await logIn(place, 9)
+  await logIn(place, 9, 'host1:8787')
+  await logIn(place, 9, 'host2:8787')
+  const lines = readFileSync(file, 'utf8').split('\n').slice(0, -1)
+  expect((await verify([], undefined, place.folder)).stdout).toContain('27 entries, none changed')
+  for (const [from, to] of [
+    [8, 10],
+    [9, 18],
+    [12, 18],
+    [17, 19],
+  ] as const) {
+    writeFileSync(file, lines.toSpliced(from, to - from).join('\n'))
+    await expect(verify([], hashesIn(file).at(-1), place.folder)).rejects.toThrow(`entries ${from + 1} to ${to} are`)
+  }
 })
 
 test('a log that was cut is not vouched for, unless it has the entry that was kept', async () => {

@@ -168,7 +168,9 @@ function addPinCommands(connection: Command, inNamespace: RemoteCommands['inName
       const options = { ...noConnection(namespace, id), reads: PinList }
       const found = await context.request('GET', `${pathOf(namespace, id)}/.pins`, options)
       const all = [...found.tools, ...(found.instructions ? [{ name: '(instructions)', ...found.instructions }] : [])]
-      const rows = all.map(({ name, state, hash, findings }) => [name, state, hash, findings.join(', ')])
+      const signs = ({ findings, truncated }: (typeof all)[number]) =>
+        [...findings, ...(truncated ? ['truncated'] : [])].join(', ')
+      const rows = all.map((one) => [one.name, one.state, one.hash, signs(one)])
       context.show(found, ['TOOL', 'STATE', 'HASH', 'FINDINGS'], rows)
     })
   inNamespace(connection, 'accept', 'accept definitions of a connection by their hashes')

@@ -32,6 +32,7 @@ export function Pins({ path, reason }: { readonly path: string; readonly reason:
           {finding}
         </State>
       ))}{' '}
+      {pinned.truncated && <span data-part="truncated">Not all of it is shown: look at it on the server.</span>}{' '}
       <Action name="save" reason={reason} isBusy={accept.isBusy} onClick={() => void accept.run(body)} label="Accept" />
       {pinned.diff?.map((one) => (
         <Difference key={one.path} difference={one} />

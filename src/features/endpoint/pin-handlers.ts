@@ -15,9 +15,10 @@ import { privateJson, wholeResponse } from '../../http/respond.ts'
 import { PinAcceptance, type PinList } from '../../model/pins.ts'
 import { validatorOf } from '../../schema/check.ts'
 import { reading } from '../../schema/json.ts'
-import { DifferenceRoom, differencesOf } from '../pins/pin-differences.ts'
+import { DifferenceRoom, differencesMax, differencesOf } from '../pins/pin-differences.ts'
 import { findingsIn, isTellingName } from '../pins/pin-findings.ts'
 import { type Pin, type PinRecord, shownHash, stateOf, withAccepted } from '../pins/pin-record.ts'
+import { hashOf } from '../pins/pinned-definitions.ts'
 import { shownText, textsIn } from '../pins/shown-text.ts'
 import type { KeptLists, KeptListsDeps } from './kept-lists.ts'
 import { seenConnections } from './seen-connections.ts'
@@ -140,14 +141,23 @@ function* shown({ record, others, room }: About, pin: Pin, parse: (text: string)
   const present = after === before ? accepted : yield* parsing(after)
   const state = stateOf(pin)
   const isCompared = state === 'changed' && before !== undefined && after !== undefined
+  const findings = yield* findingsIn(yield* textsIn(after === undefined ? accepted : present), others)
+  const diff = isCompared ? yield* differencesOf(accepted, present, room) : undefined
+  // People who accept a definition should know where they do not see all of it. Hashing costs as much as reading.
+  yield (before?.length ?? 0) + (after?.length ?? 0)
+  const areDifferencesCut = diff !== undefined && (diff.length >= differencesMax || room.isFull)
+  const isTruncated =
+    areDifferencesCut || !isWhole(pin.present, after) || (isCompared && !isWhole(pin.accepted, before))
   return {
-    ...{
-      state,
-      hash: shownHash(pin) ?? '',
-      findings: yield* findingsIn(yield* textsIn(after === undefined ? accepted : present), others),
-    },
-    ...(isCompared && { diff: yield* differencesOf(accepted, present, room) }),
+    ...{ state, hash: shownHash(pin) ?? '', findings },
+    ...(diff && { diff }),
+    ...(isTruncated && { truncated: true as const }),
   }
+}
+
+/** Whether the kept text is all of the definition with this hash; null: there is none. */
+function isWhole(hash: string | null, text: string | undefined): boolean {
+  return hash === null || (text !== undefined && hashOf(text) === hash)
 }
 
 /** The accepted definition and the present one, as far as they are kept. */

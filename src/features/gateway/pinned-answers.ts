@@ -13,7 +13,13 @@ import { cutText } from '../../schema/cut-text.ts'
 import { parsingText } from '../../schema/json.ts'
 import { replacingValues } from '../../schema/replace-values.ts'
 import type { ConnectionPins, Seen } from '../pins/pin-record.ts'
-import { hashesByName, hashingDefinition, hashOf, type SeenDefinition } from '../pins/pinned-definitions.ts'
+import {
+  hashesByName,
+  hashingDefinition,
+  hashOf,
+  instructionsHash,
+  type SeenDefinition,
+} from '../pins/pinned-definitions.ts'
 import { isUsable, type Pins } from '../pins/pins.ts'
 import type { AuthorizedCall } from './authorized-call.ts'
 import { filterTools, parsedResponseBounds, parsingResponse, tooLargeToParse } from './filter-tools.ts'
@@ -274,9 +280,7 @@ function* readingInstructions(data: string): Generator<number, Seen['instruction
   if (typeof result !== 'object' || result === null) return undefined
   const { instructions } = result
   if (typeof instructions !== 'string') return null
-  // Halves of characters are all one in UTF-8.
-  const hashed = instructions.isWellFormed() ? instructions : JSON.stringify(instructions)
-  return { hash: hashOf(hashed), text: cutText(instructions, instructionsCharsMax) }
+  return { hash: instructionsHash(instructions), text: cutText(instructions, instructionsCharsMax) }
 }
 
 function* writingGreeting(data: string, isAccepted: boolean): Generator<number, string> {

@@ -12,7 +12,7 @@ import { openText, sealText } from '../../auth/secrets.ts'
 import { upstreamSessionIdCharsMax } from '../../limits.ts'
 import { cutText } from '../../schema/cut-text.ts'
 import { bytesPerCharacter } from '../../storage/bytes.ts'
-import { hashOf } from '../pins/pinned-definitions.ts'
+import { instructionsHash } from '../pins/pinned-definitions.ts'
 
 /**
  * Upstream sessions kept for clients without one, for each API key. Past it: the least recently used one is evicted and
@@ -62,12 +62,12 @@ const capabilitiesMax = 32
 export function readGreeting({ capabilities, instructions }: Readonly<Record<string, unknown>>): ServerGreeting {
   const names = typeof capabilities === 'object' && capabilities !== null ? Object.keys(capabilities) : []
   const kept = names.slice(0, capabilitiesMax).filter((name) => name.length <= capabilitiesMax)
-  const text = typeof instructions === 'string' ? cutText(instructions, instructionsCharsMax) : undefined
-  if (text === undefined) return { capabilities: kept, instructions: undefined, instructionsHash: undefined }
+  if (typeof instructions !== 'string')
+    return { capabilities: kept, instructions: undefined, instructionsHash: undefined }
   return {
     capabilities: kept,
-    instructions: text,
-    instructionsHash: hashOf(String(instructions)),
+    instructions: cutText(instructions, instructionsCharsMax),
+    instructionsHash: instructionsHash(instructions),
   }
 }
 

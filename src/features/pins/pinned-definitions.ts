@@ -22,6 +22,11 @@ export function* hashingDefinition(
   return { name: String(definition['name']), hash: hashOf(text), text }
 }
 
+/** The hash of instructions. Halves of characters are all one in UTF-8, so a text with one is hashed as JSON. */
+export function instructionsHash(instructions: string): string {
+  return hashOf(instructions.isWellFormed() ? instructions : JSON.stringify(instructions))
+}
+
 export function hashOf(text: string): string {
   return Bun.SHA256.hash(text, 'hex')
 }

@@ -45,7 +45,7 @@ async function verifyAudit({ authorizer, auditPath }: RecordsDeps, request: Requ
   const hash = readQuery(request.url, ['hash']).get('hash') // 400
   if (hash !== undefined && !/^[0-9a-f]{64}$/.test(hash))
     throw invalidRequest('hash: must be 64 hexadecimal digits (0-9, a-f)')
-  const verifier = new AuditVerifier(hash)
+  const verifier = new AuditVerifier({ hash, isOneLog: true })
   const slices = allowanceOf(request).slices()
   let number = 0
   for await (const line of createInterface({ input: createReadStream(auditPath), crlfDelay: Infinity })) {
