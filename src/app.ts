@@ -81,12 +81,13 @@ import { clientDocument } from './features/upstream-sign-in/oauth-client.ts'
 import { setupHandlers } from './features/upstream-sign-in/setup.ts'
 import { createUpstreamCredentials } from './features/upstream-sign-in/token-refresh.ts'
 import type { ClientSockets } from './http/client-sockets.ts'
-import { refuseCostlyUrls } from './http/costly-urls.ts'
+import { refuseCostlyHeads } from './http/costly-heads.ts'
 import { asPlatformError, errorResponse, unavailableError, wantsPage } from './http/error-response.ts'
 import type { Guard } from './http/guard.ts'
 import type { Handlers } from './http/handler.ts'
 import { createMiddleware, type Middleware } from './http/middleware.ts'
 import { pathOf } from './http/path.ts'
+import { withRawPath } from './http/raw-path.ts'
 import { jsonResponse } from './http/respond.ts'
 import { errorsOf } from './http/route.ts'
 import { createRouter, type ErrorShape } from './http/router.ts'
@@ -190,7 +191,7 @@ export function createApp(given: AppDeps) {
   const route = createRouter({ handlers: createHandlers(deps, parts), fairness, sockets, answerError })
   const answer = traceRequests(middleware.wrap(route, answerError, fastLane?.respond), deps.tracing)
   return {
-    fetch: refuseCostlyUrls(inPasses(answer), sockets.addressOf),
+    fetch: refuseCostlyHeads(inPasses(withRawPath(answer)), sockets.addressOf),
     pageCache: fastLane?.pageCache ?? (() => ({ hits: 0, misses: 0 })),
     /** Takes all servers into memory, in turns, as the first list of servers would. */
     readCatalogue: shared.catalogue.refresh,

@@ -28,14 +28,18 @@ export function readNetwork(text: string): Network | undefined {
 /**
  * The client's address, for rate limits. For IPv6 it is the /64 network, because one customer has at least that. `peer`
  * is the address of the TCP connection. If the two headers disagree, the client may have forged one of them, so the
- * proxy's own address is used.
+ * proxy's own address is used. The headers of the request are read only if it comes from a trusted proxy.
  */
-export function clientAddress(peer: string, headers: Headers, trusted: readonly Network[]): string {
+export function clientAddress(
+  peer: string,
+  request: { readonly headers: Headers },
+  trusted: readonly Network[],
+): string {
   const from = parseAddress(peer)
   if (from === undefined) return peer
   if (trusted.length === 0 || !isTrusted(from, trusted)) return asBucket(from)
-  const forwardedFor = headers.get('x-forwarded-for')
-  const forwarded = headers.get('forwarded')
+  const forwardedFor = request.headers.get('x-forwarded-for')
+  const forwarded = request.headers.get('forwarded')
   const told = [
     ...(forwardedFor === null ? [] : [forwardedFor.split(',')]),
     ...(forwarded === null ? [] : [forwarded.split(',').map(forOf)]),

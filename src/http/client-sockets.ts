@@ -23,7 +23,7 @@ export function createClientSockets(
     disableIdleTimeout,
     /** The client's address, for limits. */
     addressOf: (request: Request) =>
-      clientAddress(listening().requestIP(originalRequest(request))?.address ?? '', request.headers, trusted),
+      clientAddress(listening().requestIP(originalRequest(request))?.address ?? '', request, trusted),
     /** Resolves after `milliseconds`, or when the client disconnects. */
     async wait(milliseconds: number, request: Request): Promise<void> {
       const restore = disableIdleTimeout(request)

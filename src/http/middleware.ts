@@ -12,7 +12,9 @@ import type { Handler } from './handler.ts'
 import { pathOf } from './path.ts'
 import { refuseManyParameters } from './query.ts'
 import { operationOf } from './route.ts'
-import { mayBeLong } from './unread-body.ts'
+
+/** Ours: announced bytes of a body that postern did not read because it refused the request; the runtime would receive them all the same. Past it: postern closes the connection after a 404, 413 or 429, as it does for any body without `Content-Length`. */
+const unreadBodyBytesMax = 64 * 1024
 
 /** While the store cannot be written, every request would log it. Within it: it is logged once. */
 export const unavailableLogIntervalMs = 10_000
@@ -134,6 +136,10 @@ export function createMiddleware({ guard, log, observe, clock }: MiddlewareOptio
     observe?.(operation ?? 'other', response.status, (now - started) / 1000)
     return response
   }
+}
+
+function mayBeLong({ headers }: Request): boolean {
+  return headers.has('transfer-encoding') || Number(headers.get('content-length')) > unreadBodyBytesMax
 }
 
 const noHeaders: Readonly<Record<string, string>> = {}

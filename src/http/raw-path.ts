@@ -26,39 +26,46 @@ export function originalRequest(request: Request): Request {
   return request instanceof RestoredRequest ? request.original : request
 }
 
-type RawHandler = (request: Bun.BunRequest) => Promise<Response> | Response
+/** Characters of a part that may be a name, with a tool's among them. Past it: the part is replaced as `..` is. */
+const partCharsMax = 1000
 
-/** Routes for `Bun.serve`, for each operation with names in its path. All of them pass the request to `fetch`. */
-export function rawPathRoutes(fetch: Handler): Record<string, RawHandler> {
-  const routes: Record<string, RawHandler> = {}
+/**
+ * Routes for `Bun.serve`, for each operation with names in its path. All of them pass the request to `fetch`, which has
+ * the parts of the path as parameters. The first is named after the part before it, which is no parameter.
+ */
+export function rawPathRoutes(fetch: Handler): Record<string, Handler> {
+  const routes: Record<string, Handler> = {}
   for (const { path } of Object.values<Operation>(operations)) {
     if (!path.includes('{')) continue
     const [prefix = '', ...rest] = path.slice(1).split('/')
     const most = path.includes('{+') ? rest.length + wildcardPartsMax - 1 : rest.length
     for (let count = rest.length; count <= most; count += 1) {
       // Numbered, so that operations with different names for the same segment share one route.
-      const names = Array.from({ length: count }, (_, part) => `part${part}`)
-      const pattern = `/${prefix}${names.map((name) => `/:${name}`).join('')}`
-      routes[pattern] = withRawPath(fetch, `/${prefix}/`, names)
+      const names = Array.from({ length: count }, (_, part) => (part === 0 ? prefix : `part${part}`))
+      routes[`/${prefix}${names.map((name) => `/:${name}`).join('')}`] = fetch
     }
   }
   return routes
 }
 
-function withRawPath(fetch: Handler, prefix: string, names: readonly string[]): RawHandler {
+/** `answer`, to requests with the paths that they came with. */
+export function withRawPath(answer: Handler): Handler {
   return (request) => {
-    const params: Readonly<Record<string, string | undefined>> = request.params
-    if (!names.some((name) => params[name]?.includes('\\') === true)) return fetch(request)
-    const path = names.map((name) => encodeSegment(params[name] ?? '')).join('/')
+    const { params } = request as Partial<Bun.BunRequest<string>>
+    if (params === undefined) return answer(request)
+    const parts: readonly string[] = Object.values(params)
+    if (!parts.some((part) => part.includes('\\'))) return answer(request)
+    const [prefix] = Object.keys(params)
     // With a fixed host: the request's may be invalid in a URL, and the guard reads the header instead.
-    return fetch(new RestoredRequest(`http://localhost${prefix}${path}`, request))
+    const path = [prefix, ...parts.map(encodeSegment)].join('/')
+    return answer(new RestoredRequest(`http://localhost/${path}`, request))
   }
 }
 
 /**
  * `.` and `..` would be normalized even if encoded, so they are replaced by a backslash, which is not a valid name
- * either.
+ * either; and so is a part that is too long for one.
  */
 function encodeSegment(part: string): string {
-  return encodeURIComponent(part === '.' || part === '..' ? '\\' : part)
+  return encodeURIComponent(part === '.' || part === '..' || part.length > partCharsMax ? '\\' : part)
 }

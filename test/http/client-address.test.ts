@@ -2,7 +2,8 @@ import { describe, expect, test } from 'bun:test'
 import { clientAddress, networkOf, readNetwork } from '../../src/http/client-address.ts'
 
 const trusted = ['127.0.0.1', '10.0.0.0/8', 'fd00::/8'].flatMap((text) => readNetwork(text) ?? [])
-const told = (peer: string, headers: Record<string, string> = {}) => clientAddress(peer, new Headers(headers), trusted)
+const told = (peer: string, headers: Record<string, string> = {}) =>
+  clientAddress(peer, { headers: new Headers(headers) }, trusted)
 
 describe('the address of a client', () => {
   const cases: [what: string, peer: string, headers: Record<string, string>, address: string][] = [
@@ -54,7 +55,9 @@ describe('the address of a client', () => {
     expect(told('10.1.1.1', { 'x-forwarded-for': many })).toBe('10.1.1.1')
   })
   test('is that of the connection where nobody is trusted', () => {
-    expect(clientAddress('127.0.0.1', new Headers({ 'x-forwarded-for': '198.51.100.7' }), [])).toBe('127.0.0.1')
+    expect(clientAddress('127.0.0.1', { headers: new Headers({ 'x-forwarded-for': '198.51.100.7' }) }, [])).toBe(
+      '127.0.0.1',
+    )
   })
 })
 
@@ -65,8 +68,8 @@ test('one trusted proxy is enough, and its neighbour is a stranger', () => {
     ['2001:db8::9', '2001:db8::8', '2001:db8::/64'],
   ] as const) {
     const alone = [readNetwork(proxy)].flatMap((network) => network ?? [])
-    expect(clientAddress(proxy, headers, alone)).toBe('198.51.100.7')
-    expect(clientAddress(neighbour, headers, alone)).toBe(bucket)
+    expect(clientAddress(proxy, { headers }, alone)).toBe('198.51.100.7')
+    expect(clientAddress(neighbour, { headers }, alone)).toBe(bucket)
   }
 })
 

@@ -2,20 +2,20 @@
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { namesInPath } from '../../src/http/path.ts'
-import { originalRequest, rawPathRoutes } from '../../src/http/raw-path.ts'
+import { originalRequest, rawPathRoutes, withRawPath } from '../../src/http/raw-path.ts'
 import { HttpSocket } from '../support/http-socket.ts'
 
 let server: Bun.Server<undefined>
 let isOriginal = true
 beforeAll(() => {
-  const fetch = async (request: Request) => {
+  const fetch = withRawPath(async (request: Request) => {
     isOriginal = originalRequest(request) === request
     const { method, headers } = request
     const said = { path: new URL(request.url).pathname, segments: namesInPath(request.url), method }
     return new Response(
       JSON.stringify({ ...said, credential: headers.get('authorization'), body: await request.text() }),
     )
-  }
+  })
   server = Bun.serve({ port: 0, hostname: '127.0.0.1', routes: rawPathRoutes(fetch), fetch })
 })
 afterAll(() => server.stop(true))
@@ -50,6 +50,11 @@ test('beside a backslash, parts that are dots alone stand for no name either', a
     const { segments } = await arrived(`/connect/a\\b/${dots}`)
     expect(segments).toEqual(['a\\b', '\\'])
   }
+})
+
+test('a part that is too long for a name stands for none, and is not written out', async () => {
+  const { segments } = await arrived(`/connect/${'\u00ff'.repeat(1001)}/a\\b`)
+  expect(segments).toEqual(['\\', 'a\\b'])
 })
 
 test('what else the request holds goes on', async () => {

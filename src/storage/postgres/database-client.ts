@@ -193,8 +193,8 @@ function poolOfOne(address: Address, host: Host, label: string): SQL {
 }
 
 /**
- * Of a transaction that may be long: the server does not end it because it is idle, and notices in seconds that our
- * machine is gone, with the locks that it held.
+ * Of a transaction that may be long: the server does not end it because it is idle, as a read for a slow reader is, and
+ * notices in seconds that our machine is gone, with the locks that it held.
  */
 const ofTransaction = `SELECT ${[
   ['idle_in_transaction_session_timeout', '0'],

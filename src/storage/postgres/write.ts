@@ -15,6 +15,9 @@ import { schemaVersion } from './schema.ts'
  */
 const postgresBytesPerStatement = 8 * 2 ** 20
 
+/** Ours: milliseconds for which PostgreSQL waits for the next statement of a load, of a process that has stopped perhaps, while the writes of all replicas wait. Past it: PostgreSQL ends the load. */
+export const loadIdleMs = 10_000
+
 /** The facts that a commit states of itself. `id`: of its first sending, so that it is not done twice. */
 export interface CommitHead {
   readonly id: Uint8Array
@@ -66,6 +69,7 @@ export function outcomeOf(rows: readonly CommitRow[]): Committed {
 
 /** A write of any size, in a transaction that is open. Its puts and deletes are consumed in pieces. */
 export async function loadWith(run: Run, head: CommitHead, write: Write): Promise<Committed> {
+  await run(`SET LOCAL idle_in_transaction_session_timeout = ${loadIdleMs}`)
   // Against commits of all replicas, which take a weaker lock of the table before they look at anything.
   await run('LOCK TABLE postern_records IN EXCLUSIVE MODE')
   const { statement, values } = commitCall(head, { checks: write.checks ?? [], counts: write.counts ?? [] })

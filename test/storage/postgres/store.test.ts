@@ -2,7 +2,12 @@
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { schemaVersion } from '../../../src/storage/postgres/schema.ts'
-import { openPostgresStore as open, type PostgresOptions } from '../../../src/storage/postgres/store.ts'
+import {
+  openPostgresStore as open,
+  type PostgresOptions,
+  postgresCommitKeysMax,
+} from '../../../src/storage/postgres/store.ts'
+import { loadIdleMs } from '../../../src/storage/postgres/write.ts'
 import type { StoreError } from '../../../src/storage/store.ts'
 import { isHere } from '../../support/needs.ts'
 import { addressOf, type PostgresCluster, startPostgres } from '../../support/postgres.ts'
@@ -45,6 +50,22 @@ describe.skipIf(!isHere('PostgreSQL'))('on a cluster of its own (needs PostgreSQ
     await expect(store.get(key)).rejects.toMatchObject({ kind: 'damaged' })
     // It was asked in the same statement.
     expect(await other).toBeUndefined()
+    await store.close()
+  })
+
+  test('a load of a process that has stopped is ended, and keeps no other write waiting for long', async () => {
+    const url = await cluster.newDatabase()
+    const store = await openPostgresStore({ url, pool: 2 })
+    await cluster.query(url, 'CREATE TABLE noted (waits text)')
+    const note = "INSERT INTO noted VALUES (current_setting('idle_in_transaction_session_timeout'))"
+    await cluster.query(
+      url,
+      `CREATE FUNCTION note() RETURNS trigger AS $$ BEGIN ${note}; RETURN NULL; END $$ LANGUAGE plpgsql`,
+    )
+    await cluster.query(url, 'CREATE TRIGGER note AFTER INSERT ON postern_records EXECUTE FUNCTION note()')
+    const put = (at: number) => ({ key: Buffer.from(`k${at}`), value: Buffer.from('1') })
+    await store.commit({ puts: Array.from({ length: postgresCommitKeysMax + 1 }, (_, at) => put(at)) })
+    expect(await cluster.query(url, 'SELECT DISTINCT waits FROM noted')).toEqual([{ waits: `${loadIdleMs / 1000}s` }])
     await store.close()
   })
 
