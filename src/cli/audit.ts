@@ -86,6 +86,8 @@ export async function verifyAudit(
     stdout(`${counted}, none changed, none missing between them. The last has the hash\n${last.hash}\n`)
   }
   stdout(
-    `Keep ${isOne ? 'it' : 'them'} elsewhere: given to --hash later, they show whether the log was cut off before this entry.\n`,
+    isOne
+      ? 'Keep this hash elsewhere: given to --hash later, it shows whether the log was cut off before this entry.\n'
+      : 'Keep these hashes elsewhere: given to --hash later, each shows whether its log was cut off before this entry.\n',
   )
 }

@@ -62,7 +62,9 @@ export async function restoreCommand(file: string, { data }: Pick<Place, 'data'>
     })
   })
   await auditCommand(data, 'backup.restored', {})
-  terminal.stdout(`${data} is as it was when the backup was made; start it with \`postern serve --data ${data}\`\n`)
+  terminal.stdout(
+    `${data} is as it was when the backup was made; start it with \`postern serve --data ${data}\`, and with the --base-url that it had\n`,
+  )
 }
 
 /** Turns errors of the store and the file system into CommandError; `what` begins the message of the latter. */

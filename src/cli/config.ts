@@ -331,7 +331,7 @@ function readTimeout(text: string): number {
 
 function readReplica(text: string): string {
   if (/^[A-Za-z0-9._:[\]-]{1,64}$/.test(text)) return text
-  return refuse('must have at most 64 letters, digits, dots, colons and dashes')
+  return refuse('must have at most 64 of letters, digits and . _ : - [ ]')
 }
 
 /** Schemes that a browser handles itself; a redirect to one of them would run or show what a client sends. */

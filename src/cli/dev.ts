@@ -59,7 +59,8 @@ const loopback = ['127.0.0.0/8', '::1', 'localhost'].flatMap((text) => readAllow
 async function advise(log: Log, folders: readonly string[]): Promise<void> {
   const { wrong, warnings } = await adviceOn(folders).catch(() => ({ wrong: [], warnings: [] }))
   const lines = [...wrong, ...warnings]
-  if (lines.length > 0) log.warn('the fixtures have mistakes: see postern check', { problems: lines.join('\n') })
+  if (lines.length > 0)
+    log.warn(`the fixtures have mistakes: run \`postern check ${folders.join(' ')}\``, { problems: lines.join('\n') })
 }
 
 /** Reloads all folders when a file in one of them changes, until `watchers` is disposed. */

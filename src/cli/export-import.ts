@@ -97,7 +97,7 @@ export async function importCommand(file: string, flags: NamedFolder, terminal: 
   if (isNew) terminal.stderr(madeFolder(data))
   if (leftOut > 0) {
     terminal.stderr(
-      `left out ${countText(leftOut, 'API key')}: a key is kept as a hash only, and these hashes belong to another instance: make new ones with \`postern keys create\`, or import again where the other instance’s secret is (\`postern docs upgrade\`)\n`,
+      `left out ${countText(leftOut, 'API key')}: an export has only their hashes, which need the instance secret of the folder that they come from. Make new keys with \`postern keys create\`, or put that secret into this folder and import again (\`postern docs upgrade\`)\n`,
     )
   }
 }

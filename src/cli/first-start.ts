@@ -22,7 +22,7 @@ export async function firstStart(
   if (await hasStarted(store)) {
     if (operatorKey !== undefined)
       log.warn(
-        'POSTERN_API_KEY is read at the first start only; for a later key use `postern keys create --user operator --operator`',
+        'POSTERN_API_KEY is read at the first start only, and was ignored: you can unset it. `postern keys create --user operator --operator` makes another operator key',
       )
     return undefined
   }

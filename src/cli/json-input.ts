@@ -26,7 +26,7 @@ export const noToken = 'this is neither a service token of postern nor a token i
 
 /** Said of a revoked token. There is no list of tokens, so a mistyped id is revoked, too. */
 export function revokedToken(jti: string, isById: boolean): string {
-  const check = isById ? ': check the id, because postern keeps no list of tokens and revokes any' : ''
+  const check = isById ? '. Check the id: postern keeps no list of tokens, so it takes a wrong id, too' : ''
   return `${jti} is revoked, and every token minted with it${check}`
 }
 

@@ -242,7 +242,7 @@ function addAuditCommands(postern: Command, context: Context, { remote }: Remote
   const audit = group(postern, 'audit').description('read and check the audit log')
   remote(audit, 'list', 'print the last 100 entries as JSON lines, over HTTP (operators only)')
     .option('--since <duration>', 'only entries written within this time, like 1h')
-    .option('--event <event>', 'only entries of this event, like key.created; docs/audit.md lists them')
+    .option('--event <event>', 'only entries of this event, like key.created; `postern docs audit` lists them')
     .run(async (one: CommandContext<{ since?: string; event?: string }>) =>
       (await import('./client/record-commands.ts')).listAudit(one, new Date()),
     )

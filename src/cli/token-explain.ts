@@ -57,7 +57,7 @@ export async function explainToken(
 ): Promise<0 | 1> {
   for (const flag of ['policy', 'connection', 'tool', 'args'] as const)
     if (flags[flag] !== undefined) throw new CommandError(`--${flag}: ${needsServer}`, 2)
-  if (given === undefined) throw new CommandError(`no token: give one; your own credential ${needsServer}`, 2)
+  if (given === undefined) throw new CommandError(`no token: give one. Your own credential ${needsServer}`, 2)
   const now = new Date()
   if (given === '-' && (flags.message ?? flags.rpc) === '-')
     throw new CommandError('only one of the token and --message can be -, stdin', 2)
@@ -164,7 +164,7 @@ function blockLines(block: Block, index: number): string[] {
   }
   for (const { path, pattern } of block.rpc ?? []) {
     const bound = pattern.includes('^') || pattern.includes('$')
-    const note = bound ? '' : ' (anywhere in it: with ^ and $ it would be the whole)'
+    const note = bound ? '' : ' (anywhere in the value: with ^ and $, it is the whole value)'
     words.push(`rpcReqMatch: ${path} contains a match of ${pattern}${note}`)
   }
   if (block.ttlSeconds !== undefined) words.push(`ttl: ${block.ttlSeconds} s (already in the expiry)`)
@@ -213,7 +213,7 @@ export function describedBy(flags: Omit<ExplainFlags, 'data'>): DescribedRequest
   const { connection = first } = flags
   const tool = own ?? flags.tool
   if (connection !== undefined && namespace === undefined)
-    throw new CommandError('--connection: name its namespace too, with --namespace', 2)
+    throw new CommandError(`${connection}: name the namespace of this connection, with --namespace (-n)`, 2)
   const isCall = tool !== undefined || message !== undefined
   const given = {
     ...{ namespace, connection, tool, metadata: metadata && readPairs(metadata) },

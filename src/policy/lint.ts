@@ -45,7 +45,7 @@ export function* lintingPolicy(blocks: readonly Block[], hasTime = () => true): 
   for (const { place, path, pattern } of rules) {
     yield costToCompile(pattern)
     if ((path === 'method' || path === 'params.name') && !isAnchored(pattern)) {
-      const words = `${pattern} matches longer values too: ^(?:…)$ matches whole values alone, and .*$ at its end allows any end`
+      const words = `${pattern} matches longer values too: write ^(?:${pattern})$ for the whole value, or .*$ at its end if any end is meant`
       found.push(finding('unanchored-pattern', place, words))
     }
   }
@@ -195,7 +195,7 @@ function* impliedIn<V>(
       if (own === other) continue
       if (!(yield* isWider(own.values, other.values))) continue
       if (own.block < other.block && (yield* isWider(other.values, own.values))) continue
-      const words = `restricts nothing: ${other.place} allows no more`
+      const words = `restricts nothing: ${other.place} already allows no more than this`
       found.push(finding('dead-constraint', own.place, words, { other: other.place }))
       break
     }
@@ -251,7 +251,7 @@ function* lintingPatterns(rules: readonly PlacedRule[], hasTime: () => boolean):
       for (const other of here) {
         if (own === other || !(yield* noneMatches([other.pattern], [own.pattern]))) continue
         if (own.block < other.block && (yield* noneMatches([own.pattern], [other.pattern]))) continue
-        const words = `restricts nothing: ${other.place} allows no more`
+        const words = `restricts nothing: ${other.place} already allows no more than this`
         found.push(finding('dead-constraint', own.place, words, { other: other.place }))
         break
       }

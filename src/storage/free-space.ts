@@ -8,7 +8,8 @@ import { statfsSync } from 'node:fs'
 import { freeBytesMin } from '../limits.ts'
 import { StoreError } from './store.ts'
 
-export const folderMovedAway = 'the data folder was moved away while postern was running: restart postern'
+export const folderMovedAway =
+  'the data folder was moved away while postern was running: move it back, and restart postern'
 
 /** Bytes that an unprivileged user may still write to the file system of `folder`. Throws StoreError `unavailable`. */
 export function freeBytes(folder: string): number {

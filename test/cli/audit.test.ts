@@ -35,7 +35,7 @@ test('one entry is one', async () => {
   const [hash] = hashesIn(file)
   expect(await verify([file])).toEqual({
     stderr: '',
-    stdout: `1 entry, none changed, none missing between them. The last has the hash\n${hash}\nKeep it elsewhere: given to --hash later, they show whether the log was cut off before this entry.\n`,
+    stdout: `1 entry, none changed, none missing between them. The last has the hash\n${hash}\nKeep this hash elsewhere: given to --hash later, it shows whether the log was cut off before this entry.\n`,
   })
 })
 

@@ -527,11 +527,11 @@ test('what is not there is named, with the command that lists what is', async ()
   for (const [line, text] of [
     [
       'connection get nope',
-      'there is no connection nope in narrow, or you have no access to it: see `postern connection list`',
+      'there is no connection nope in narrow, or you have no access to it: see `postern connection list -n narrow`',
     ],
     [
       'tool call nope.x',
-      'there is no connection nope in narrow, or you have no access to it: see `postern connection list`',
+      'there is no connection nope in narrow, or you have no access to it: see `postern connection list -n narrow`',
     ],
     ['server get a/b', 'there is no server a/b, or you have no access to it: see `postern server search`'],
     [

@@ -170,7 +170,7 @@ describe('commands', () => {
     expect(plain.stdout).toContain('acts for ada')
     expect(plain.stdout).toContain('signed by a key in')
     expect(plain.stdout).toContain('params.name contains a match of ^issues\\.\n')
-    expect(plain.stdout).toContain('method contains a match of call (anywhere in it: ')
+    expect(plain.stdout).toContain('method contains a match of call (anywhere in the value: ')
     expect((await explain('--namespace', 'northwind')).stdout).toContain('Refused by policy[1].operations: 403.')
     expect((await explain('--namespace', 'lumen')).stdout).toContain('Refused by policy[0].namespaces: 404')
     writeFileSync(

@@ -180,7 +180,7 @@ describe('files of other people', () => {
     using place = workplace()
     await using server = await startServer(place, withMetrics)
     renameSync(place.data, `${place.data}-moved`)
-    const message = 'the data folder was moved away while postern was running: restart postern'
+    const message = 'the data folder was moved away while postern was running: move it back, and restart postern'
     const ready = await fetch(`${metricsOf(server)}/ready`)
     expect({ status: ready.status, body: await ready.json() }).toEqual({
       status: 503,

@@ -108,7 +108,7 @@ describe('lines to paste, and dev', () => {
     expect((await get(server, '/connect/first', key)).status).toBe(404)
     writeFileSync(join(fixtures, 'b.JSON'), '{}')
     write('third')
-    await until(async () => server.stderr().includes('the fixtures have mistakes: see postern check'))
+    await until(async () => server.stderr().includes('the fixtures have mistakes: run `postern check'))
     write('second')
     await until(async () => (await get(server, '/connect/second', key)).status === 200)
     writeFileSync(join(fixtures, 'a.json'), '{')

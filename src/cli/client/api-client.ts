@@ -60,7 +60,7 @@ export function noServer(name: string): RequestOptions {
 
 export function noConnection(namespace: string, id: string): RequestOptions {
   const what = `there is no connection ${id} in ${namespace}, or you have no access to it`
-  return { missing: `${what}: see \`postern connection list\`` }
+  return { missing: `${what}: see \`postern connection list -n ${namespace}\`` }
 }
 
 /** A name as one segment of a path. Throws CommandError for an empty name, `.` and `..`: a URL would drop them. */

@@ -26,7 +26,7 @@ const states: Readonly<Record<string, string>> = {
   connected: 'is connected',
   disconnected: 'is disconnected',
   auth_required: 'needs a sign-in, or a header (--header-file)',
-  input_required: 'needs input',
+  input_required: 'needs values',
   error: 'is saved, but cannot be used yet',
 }
 

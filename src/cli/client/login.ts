@@ -61,7 +61,7 @@ function logout(given: string | undefined, { stdout }: Terminal): void {
   const others = Object.keys(keys).filter((one) => one !== url)
   const elsewhere = others.length > 0 ? `; you are logged in to ${others.join(', ')}: name it` : ''
   if (url === undefined || keys[url] === undefined)
-    throw new CommandError(`${url === undefined ? 'no URL is given' : `not logged in to ${url}`}${elsewhere}`)
+    throw new CommandError(`${url === undefined ? 'you are not logged in' : `not logged in to ${url}`}${elsewhere}`)
   const { [url]: _, ...rest } = keys
   const next = current === url ? undefined : current
   writeHosts(process.env, { keys: rest, ...(next !== undefined && { current: next }) })

@@ -41,11 +41,15 @@ export function addNamespaceCommands(postern: Command, { remote }: RemoteCommand
       const options = { ...noNamespace(name), body }
       say(await request('PATCH', `/namespaces/${pathSegment(name)}`, options), `the namespace ${name} is changed`)
     })
-  remote(namespace, 'rm', 'delete a namespace with all its connections')
+  remote(
+    namespace,
+    'rm',
+    'delete a namespace with its connections, views and registry links (delete its servers first)',
+  )
     .argument('<name>', 'the name of the namespace')
     .option('--yes', 'delete without asking')
     .run(async ({ flags, request, say }: CommandContext<{ yes?: boolean }>, name: string) => {
-      await confirmDeletion(`Delete the namespace ${name} with all its connections?`, flags)
+      await confirmDeletion(`Delete the namespace ${name} with its connections, views and registry links?`, flags)
       const removed = await request('DELETE', `/namespaces/${pathSegment(name)}`, noNamespace(name))
       say(removed, `the namespace ${name} is deleted`)
     })

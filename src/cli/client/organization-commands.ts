@@ -39,7 +39,7 @@ export function addOrganizationCommands(postern: Command, remotes: RemoteCommand
     })
   remote(org, 'list', 'list the organizations that you are a member of').run(async ({ request, show, stderr }) => {
     const { organizations, operator } = await request('GET', '/me', { reads: Me })
-    if (operator) stderr('Operators may read each other organization by its id: `postern org get ID`\n')
+    if (operator) stderr('Operators may read any organization by its id: `postern org get ID`\n')
     const rows = organizations.map(({ organizationId, role }) => [organizationId, role])
     show({ organizations }, ['ORGANIZATION', 'ROLE'], rows)
   })

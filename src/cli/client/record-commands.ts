@@ -40,7 +40,10 @@ export async function showCalls(context: CommandContext<CallsFlags>): Promise<vo
   calls.reverse()
   if (flags.json === true) stdout(calls.map((call) => `${JSON.stringify(call)}\n`).join(''))
   else show(calls, callHeading, calls.map(callRow))
-  if (cursor !== null) stderr(`these are the last ${calls.length}; --since and the other flags find others\n`)
+  if (cursor !== null)
+    stderr(
+      `these are the newest ${calls.length}: --namespace, --connection, --tool, --user, --token and --outcome find older ones\n`,
+    )
 }
 
 /** Prints entries of the audit log as JSON lines, oldest first. */

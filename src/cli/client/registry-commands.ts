@@ -78,8 +78,11 @@ async function checks(context: CommandContext, namespace: string): Promise<Check
   if (registry === 'off') return [{ isOk: false, text: offText(namespace) }]
   const { links } = await request('GET', linksOf(namespace), { reads: RegistryLinkList })
   const isReadable = registry === 'public' || links.length > 0
-  const how = registry === 'public' ? 'anybody' : `members, and through ${countText(links.length, 'link')}`
-  const remedy = isReadable ? '' : ': editors send no credential; make a link with `postern registry link`'
+  const through = links.length === 0 ? 'and has no link' : `and through ${countText(links.length, 'link')}`
+  const how = registry === 'public' ? 'anybody' : `members, ${through}`
+  const remedy = isReadable
+    ? ''
+    : `: editors send no credential; make a link with \`postern registry link -n ${namespace}\``
   const lines = [{ isOk: isReadable, text: `${namespace}: the registry is open to ${how}${remedy}` }]
   for (let cursor: string | undefined = ''; cursor !== undefined; ) {
     const query = cursor === '' ? '' : `?cursor=${encodeURIComponent(cursor)}`

@@ -10,6 +10,7 @@ import { OptionalText } from '../../schema/shapes.ts'
 import { drained } from '../../schema/steps.ts'
 import { createWordIndex } from '../../search/word-index.ts'
 import { wordsOf } from '../../search/words.ts'
+import { countText } from '../count-text.ts'
 import { parseJson, readJsonFile, readPairs } from '../json-input.ts'
 import { group } from '../options.ts'
 import { allConnections, noConnection, pathSegment } from './api-client.ts'
@@ -79,9 +80,15 @@ async function toolsOf(context: CommandContext, connection?: string): Promise<To
     }
   }
   if (failed > toldMax && flags.json !== true)
-    stderr(`${failed - toldMax} more connections failed: see \`postern connection list -n ${namespace}\`\n`)
+    stderr(
+      `${countText(failed - toldMax, 'more connection')} failed: see \`postern connection list -n ${namespace}\`\n`,
+    )
   if (failed > 0 && failed === ids.length)
-    throw new CommandError(`could not list tools: all ${ids.length} connections failed`)
+    throw new CommandError(
+      ids.length === 1
+        ? `could not list tools: ${ids[0]} failed`
+        : `could not list tools: all ${ids.length} connections failed`,
+    )
   return named
 }
 

@@ -52,5 +52,5 @@ Example:
 const pathOf = (namespace: string, name: string) => `/namespaces/${pathSegment(namespace)}/views/${pathSegment(name)}`
 
 function noView(namespace: string, name: string): RequestOptions {
-  return { missing: `there is no view ${name} in ${namespace}: see \`postern view list\`` }
+  return { missing: `there is no view ${name} in ${namespace}: see \`postern view list -n ${namespace}\`` }
 }

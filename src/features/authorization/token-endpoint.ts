@@ -164,8 +164,10 @@ type Allowed = Pick<Grant, 'keyId' | 'namespace' | 'connectionId' | 'view' | 'ma
 async function callerOf({ directory, store }: OAuthDeps, allowed: Allowed): Promise<Caller> {
   const { keyId, namespace, connectionId, view, madeAt } = allowed
   const live = await liveCaller(directory, keyId)
-  const found = await live?.directory.namespace(namespace)
-  if (live === undefined || found === undefined || !(await canAccessNamespace(live.caller, found, live.directory))) {
+  if (live === undefined)
+    throw invalidGrant('the API key that allowed this was revoked: sign in again with another one')
+  const found = await live.directory.namespace(namespace)
+  if (found === undefined || !(await canAccessNamespace(live.caller, found, live.directory))) {
     throw invalidGrant('the user no longer has access to the namespace: ask its owner, then sign in again')
   }
   const stored = connectionId === undefined ? undefined : await findConnection(store, namespace, connectionId)

@@ -167,7 +167,9 @@ export function draftChange(
   const { name = connection.name, metadata = connection.metadata } = write
   const mcpUrl = write.mcpUrl ?? connection.mcpUrl
   if (mcpUrl !== connection.mcpUrl && !(status.state === 'input_required' && samePlace(mcpUrl, connection.mcpUrl))) {
-    throw conflict('mcpUrl: cannot be changed; delete the connection or create another')
+    throw conflict(
+      'mcpUrl: the URL of a connection cannot be changed: leave it out, or create a connection with another id',
+    )
   }
   const hasSecrets = Boolean(write.headers ?? write.oauth)
   if (hasSecrets && write.server !== undefined && write.server !== before.privatePart.server)

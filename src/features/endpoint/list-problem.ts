@@ -34,13 +34,13 @@ export const late = { error: 'upstream_timeout', message: 'The MCP server has no
 /** For the connections that do not fit. */
 export const tooLarge = {
   error: 'too_large',
-  message: `All lists together have more than ${toolsCharsMax} bytes, or ${joinedDefinitionsMax} definitions`,
+  message: `The lists of all connections have more than ${toolsCharsMax} bytes or ${joinedDefinitionsMax} definitions: use a view, or a token that allows fewer`,
 } as const
 
 /** The lists of one connection do not fit by themselves. */
 export class TooLarge extends PlatformError {
   constructor() {
-    super('upstream_error', `The MCP server’s lists together have more than ${toolsCharsMax} bytes`)
+    super('upstream_error', `This server’s lists have more than ${toolsCharsMax} bytes: let it list less`)
   }
 }
 
@@ -75,7 +75,7 @@ const problemCharsMax = 500
 
 /** For a read that has failed. */
 export function problemOf(thrown: unknown): ListProblem {
-  if (thrown instanceof TooLarge) return tooLarge
+  if (thrown instanceof TooLarge) return { error: 'too_large', message: thrown.message }
   const { code, message, options } = asPlatformError(thrown)
   const link = options.setupUrl === undefined ? {} : { setupUrl: options.setupUrl }
   if (code === 'upstream_unauthorized' || code === 'upstream_sign_in')

@@ -29,7 +29,7 @@ export async function notesOn(
   const say = (code: Note['code'], words: string) => notes.push({ code, words: `${connectionId} ${words}` })
   if (status.state === 'auth_required') say('connection_state', `waits for somebody to sign in: ${url}`)
   if (status.state === 'input_required') say('connection_state', `waits for somebody to enter values: ${url}`)
-  const test = '`postern connection test` contacts its server'
+  const test = `contact its server with \`postern connection test ${connectionId} -n ${connection.namespace}\``
   if (status.state === 'disconnected') say('connection_state', `is disconnected: ${test}`)
   if (status.state === 'error')
     say('connection_state', `failed when postern last contacted it (${status.message}): ${test}`)

@@ -62,7 +62,7 @@ export function* parsingResponse(text: string, parse = parsingWithin): Generator
 export const tooLargeToParse = () =>
   new PlatformError(
     'upstream_error',
-    'The MCP server’s response is too large or too deeply nested to be filtered: use a token without rpcReqMatch, or let the server list fewer tools',
+    'The MCP server’s response is too large or too deeply nested for postern to read: let the server list or send less',
   )
 
 /** The same, for the parser. */

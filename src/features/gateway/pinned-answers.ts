@@ -65,7 +65,7 @@ export async function requireSamePins(
   if (pins === 'block' || (await pinsFor(deps, now)) !== 'block') return
   // Not to be sent again without a look: the server may have executed a call.
   const text =
-    'The answer is withheld, because the pins of the connection were set to block meanwhile: list its tools again'
+    'The answer is withheld, because the pins of the connection were set to block meanwhile. Its server may have executed the request: list its tools before you repeat it'
   throw new PlatformError('upstream_error', text, { id: message.id })
 }
 

@@ -122,7 +122,7 @@ ${next !== undefined && html`<input type="hidden" name="next" value="${next}">`}
 <label class="field">API key<input type="password" name="key" required autofocus autocomplete="current-password"></label>
 <button class="main">Sign in</button>
 </form>
-<p>No API key? Ask the administrator of ${new URL(action).host} for one, or for a sign-in link.</p>`,
+<p>No API key? Ask an operator of ${new URL(action).host} for one, or for a sign-in link.</p>`,
   })
 }
 

@@ -13,7 +13,15 @@ import { attemptSeconds } from '../../limits.ts'
 import type { ConnectionRef, GivenClient } from '../../model/connection.ts'
 import type { UpstreamTarget } from '../../model/input-fields.ts'
 import type { StoredConnection } from '../../storage/connections.ts'
-import { type Discovered, discover, isSameIssuer, keptOf, offlineAccess, type ServerMetadata } from './discovery.ts'
+import {
+  type Discovered,
+  discover,
+  isSameIssuer,
+  keptOf,
+  offlineAccess,
+  otherIssuer,
+  type ServerMetadata,
+} from './discovery.ts'
 import {
   findClient,
   methodOf,
@@ -166,7 +174,7 @@ async function chooseClient(
   if (given !== undefined) {
     if (given.issuer === undefined) await keepGivenClient(deps, visit, { ...given, issuer, isIssuerMet: true })
     else if (!isSameIssuer(given.issuer, issuer)) {
-      throw new SignInProblem('Choosing the client', `the connection’s client is for ${given.issuer}, not ${issuer}`)
+      throw new SignInProblem('Choosing the client', otherIssuer(given.issuer, issuer))
     }
     return givenClientFor(server, given)
   }

@@ -143,7 +143,12 @@ function chooseIssuer(resource: Static<typeof ResourceMetadata> | undefined, giv
   const { authorization_servers: named = [] } = resource
   if (given === undefined || named.some((one) => isSameIssuer(one, given))) return given ?? named[0]
   const names = named.length === 0 ? 'no authorization server' : named.slice(0, 3).join(', ')
-  throw new SignInProblem(step, `the connection’s client is for ${given}, and the server names ${names}`)
+  throw new SignInProblem(step, otherIssuer(given, names))
+}
+
+/** For a connection whose client was given with the issuer of another authorization server. */
+export function otherIssuer(given: string, names: string): string {
+  return `the connection’s OAuth client is for ${given}, and the server names ${names}: correct the issuer in the connection’s oauth, or leave it out`
 }
 
 /** Equal to the letter, but for one final slash. */

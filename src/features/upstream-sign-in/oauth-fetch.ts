@@ -11,6 +11,7 @@ import { isSecureUrl } from '../../http/guard.ts'
 import { oauthFetchTimeoutMs } from '../../limits.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
 import { ownerName } from '../../model/organization.ts'
+import { shorten } from '../../schema/cut-text.ts'
 import { isUrl } from '../../schema/url-host.ts'
 import { toResponse, type Upstream, UpstreamError } from '../../upstream/upstream.ts'
 
@@ -75,5 +76,5 @@ export function requireSecure(url: string, step: string): void {
     const { username, password } = new URL(url)
     if (isSecureUrl(url) && username + password === '') return
   }
-  throw new SignInProblem(step, 'a URL of the authorization server is not https')
+  throw new SignInProblem(step, `${shorten(url)} must be an https URL, without a user and a password`)
 }

@@ -99,8 +99,9 @@ async function answerForm(deps: SetupDeps, visit: Visit, form: Form): Promise<Re
 
 /** Throws `invalid_request`. */
 function readTypedClient(clientId: string, clientSecret = ''): Pick<GivenClient, 'clientId' | 'clientSecret'> {
-  if (!/^[\x20-\x7e]{1,500}$/.test(clientId)) throw invalidRequest('client_id: must have 1 to 500 characters')
-  if (!/^[\x20-\x7e]{0,1000}$/.test(clientSecret)) throw invalidRequest('client_secret: has more than 1000 characters')
+  if (!/^[\x20-\x7e]{1,500}$/.test(clientId)) throw invalidRequest('client_id: must have 1 to 500 characters of ASCII')
+  if (!/^[\x20-\x7e]{0,1000}$/.test(clientSecret))
+    throw invalidRequest('client_secret: must have at most 1000 characters of ASCII')
   return { clientId, ...(clientSecret !== '' && { clientSecret }) }
 }
 

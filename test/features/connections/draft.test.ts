@@ -90,7 +90,7 @@ describe('a connection that is there', () => {
       ['https://b.example.com/mcp?key=1', stored(input)],
       [url, stored(input, { mcpUrl: null })],
     ] as const)
-      expect(() => change({ mcpUrl: write }, before)).toThrow('mcpUrl: cannot be changed')
+      expect(() => change({ mcpUrl: write }, before)).toThrow('mcpUrl: the URL of a connection cannot be changed')
   })
 
   test('takes no secrets that are for another server: whoever had the name first would get them', () => {

@@ -320,7 +320,7 @@ test('notes say what would stop a call besides', async () => {
   const unreached = { namespace: 'acme', connection: 'spare', tool: 'find' }
   expect(await notes(unreached)).toEqual(['connection_state'])
   expect((await explain(ada, { request: unreached })).notes[0]?.words).toContain(
-    '`postern connection test` contacts its server',
+    'contact its server with `postern connection test ',
   )
   expect(await notes({ namespace: 'eves', connection: 'spare', tool: 'find' })).toEqual([])
 })

@@ -62,7 +62,7 @@ describe('with an API key', () => {
   test('is asked for by a page that says where', async () => {
     const page = await (await get('/signin')).text()
     expect(page).toContain(`<h1>Sign in to ${new URL(issuer).host}</h1>`)
-    expect(page).toContain(`Ask the administrator of ${new URL(issuer).host}`)
+    expect(page).toContain(`Ask an operator of ${new URL(issuer).host}`)
   })
 
   test('that is wrong is refused with the form, and counts as a failure', async () => {

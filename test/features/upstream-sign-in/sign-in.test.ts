@@ -737,10 +737,16 @@ describe('what the other side does wrong is 502, and says at which step', () => 
     ],
     'a script as authorization endpoint': [
       () => (servers.metadata['authorization_endpoint'] = 'javascript:alert(1)'),
-      'not https',
+      'must be an https URL',
     ],
-    'a plain token endpoint': [() => (servers.metadata['token_endpoint'] = 'http://as.example.com/token'), 'not https'],
-    'a plain issuer': [() => (servers.resource['authorization_servers'] = ['http://as.example.com']), 'not https'],
+    'a plain token endpoint': [
+      () => (servers.metadata['token_endpoint'] = 'http://as.example.com/token'),
+      'must be an https URL',
+    ],
+    'a plain issuer': [
+      () => (servers.resource['authorization_servers'] = ['http://as.example.com']),
+      'must be an https URL',
+    ],
     'a server that is down': [
       () => (servers.resource['authorization_servers'] = ['https://down.example.com']),
       'cannot be reached',
@@ -963,7 +969,10 @@ describe('the client', () => {
     })
     const session = cookieIn(await post(platform, '/signin', { key: sampleKeys.ada }))
     const begun = await begin(setupPath, session, { again: '1' })
-    expect([begun.status, begun.page]).toEqual([502, expect.stringContaining(`is for ${issuer}, not ${other}`)])
+    expect([begun.status, begun.page]).toEqual([
+      502,
+      expect.stringContaining(`is for ${issuer}, and the server names ${other}`),
+    ])
     // Its metadata was read, and nothing more.
     expect(servers.seen.filter((one) => one.includes(other))).toEqual([
       `GET ${other}/.well-known/oauth-authorization-server`,
