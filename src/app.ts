@@ -98,6 +98,7 @@ import {
   grantsPerMinuteMax,
   newClientsPerHourMax,
   newKeysPerHourMax,
+  newNamespacesPerDayMax,
   ownerSetupsPerMinuteMax,
   registrationsPerMinuteMax,
   removalsPerMinuteMax,
@@ -247,7 +248,8 @@ function createParts(deps: AppDeps, middleware: Middleware, lists: ConnectionLis
     links: createSetupLinks(base, signInKey, clock),
     consoleSessions,
     namespacesPerUser: deps.namespacesPerUser,
-    newKeys: atMost(newKeysPerHourMax, 3600, deps.clock),
+    newKeys: atMost(newKeysPerHourMax, 3600, clock),
+    newNamespaces: atMost(newNamespacesPerDayMax, 86_400, clock),
     hasDocument: deps.authorization.hasClientDocument,
     catalogue: new Catalogue(store),
   }

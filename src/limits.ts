@@ -38,6 +38,8 @@ export const namespacesPerOrganizationMax = 1000
 export const holderApiKeysMax = 100
 /** Ours: API keys that a user or an organization makes in an hour; a revoked key leaves a record of 0.7 kB, so that no import brings the key back. Past it: 429. */
 export const newKeysPerHourMax = 100
+/** Ours: namespaces that a user or an organization makes in a day; the name of a deleted one keeps a mark of 0.2 kB, so that nothing of before counts for the next one. Past it: 429. */
+export const newNamespacesPerDayMax = 2000
 /** Ours: deletions and revocations in a minute by one API key, beside the writes that it shares with its tokens and with other keys of its organization. Past it: 429. */
 export const removalsPerMinuteMax = 60
 /** Ours: servers that one request imports; for each of them, other writes of the directory wait a fifth of a millisecond. Past it: 400; a command that imports more servers sends several requests. */

@@ -7,6 +7,7 @@ import type { RequestContext } from '../../auth/authorizer.ts'
 import { managesNamespace } from '../../auth/namespace-access.ts'
 import { timestampOf } from '../../clock.ts'
 import { conflict, forbidden, invalidRequest, PlatformError } from '../../errors.ts'
+import { requireRate } from '../../fairness/rate-limit.ts'
 import { readOptionalBody, refuseBody } from '../../http/body.ts'
 import { handlersOf } from '../../http/handler.ts'
 import { namesInPath } from '../../http/path.ts'
@@ -49,7 +50,7 @@ async function createNamespace(deps: OrganizationDeps, request: Request): Promis
       throw invalidRequest(
         `the ${ownerName(owner)} owns a namespace already (see GET /namespaces): for another one, use PUT /namespaces/{name}`,
       )
-    return creation(deps, await freeName(store), owner)
+    return creation(deps, await freeName(store), owner, caller) // 429
   })
   return madeResponse(deps, made, caller)
 }
@@ -78,7 +79,7 @@ async function putNamespace(deps: OrganizationDeps, request: Request): Promise<R
     }
     await requireFree(store, name) // 400, 409
     await requireRoom(store, context, owner, deps.namespacesPerUser) // 403
-    return creation(deps, name, owner)
+    return creation(deps, name, owner, context.caller) // 429
   })
   return madeResponse(deps, made, caller)
 }
@@ -94,11 +95,14 @@ async function freeName(store: Store): Promise<string> {
   }
 }
 
+/** Throws `rate_limited`. */
 async function creation(
-  { clock, store }: OrganizationDeps,
+  { clock, store, newNamespaces }: OrganizationDeps,
   name: string,
   owner: Owner,
+  caller: Caller,
 ): Promise<DirectoryChange<Made>> {
+  if (!caller.operator) requireRate(newNamespaces.take(ownerName(owner)), 'Its owner makes namespaces too often')
   // The clock of another replica may be ahead.
   const made = await madeAfterEnd(store, { namespace: name, ...owner, createdAt: timestampOf(clock) })
   return { write: { puts: withIndex(namespaceEntry(made)) }, result: { name, createdAt: createdAtOf(made), owner } }

@@ -12,4 +12,6 @@ export interface OrganizationDeps extends SharedParts {
   readonly namespacesPerUser: number
   /** Limits the API keys that are made, by organization. */
   readonly newKeys: RateLimit
+  /** Limits the namespaces that are made, by owner. */
+  readonly newNamespaces: RateLimit
 }

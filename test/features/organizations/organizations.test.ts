@@ -3,7 +3,7 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { createFairness } from '../../../src/fairness/fairness.ts'
 import { Paces } from '../../../src/fairness/pace.ts'
-import { newKeysPerHourMax, organizationMembersMax } from '../../../src/limits.ts'
+import { newKeysPerHourMax, newNamespacesPerDayMax, organizationMembersMax } from '../../../src/limits.ts'
 import { memberEntry, withIndex } from '../../../src/storage/directory-records.ts'
 import type { Store } from '../../../src/storage/store.ts'
 import { mintToken } from '../../api/cases.ts'
@@ -313,6 +313,20 @@ describe('an API key of an organization', () => {
     ])
     platform.now += 3_600_000 / newKeysPerHourMax
     expect((await api.ada('POST /organizations/acme/api-keys', { name: 'ci' })).status).toBe(201)
+  })
+
+  test('makes so many namespaces in a day, deleted or not', async () => {
+    const ci = api.ada.as((await create()).key)
+    for (let i = 0; i < newNamespacesPerDayMax; i += 1) {
+      expect((await ci(`PUT /namespaces/acme-${i}`)).status).toBe(201)
+      expect((await ci(`DELETE /namespaces/acme-${i}`)).status).toBe(200)
+    }
+    expect((await ci('PUT /namespaces/acme-more')).status).toBe(429)
+    // Whoever owns it: an operator makes what is needed, and others make their own.
+    expect((await api.operator('PUT /namespaces/acme-more', { organizationId: 'acme' })).status).toBe(201)
+    expect((await api.ada('PUT /namespaces/ada-more')).status).toBe(201)
+    platform.now += 86_400_000 / newNamespacesPerDayMax
+    expect((await ci('PUT /namespaces/acme-again')).status).toBe(201)
   })
 
   test('acts for the organization, whose namespaces it leads, and outlives its maker', async () => {
