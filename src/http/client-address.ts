@@ -8,6 +8,8 @@ import ipaddr from 'ipaddr.js'
 
 /** Ours: entries of `X-Forwarded-For` or `Forwarded` that are read, from the right. Past it: the proxy's own address counts. */
 const forwardedHopsMax = 20
+/** Ours: characters of such an entry. Past it: as for one that cannot be read. */
+const forwardedHopCharsMax = 200
 
 export interface Network {
   readonly address: ipaddr.IPv4 | ipaddr.IPv6
@@ -41,8 +43,8 @@ export function clientAddress(
   const forwardedFor = request.headers.get('x-forwarded-for')
   const forwarded = request.headers.get('forwarded')
   const told = [
-    ...(forwardedFor === null ? [] : [forwardedFor.split(',')]),
-    ...(forwarded === null ? [] : [forwarded.split(',').map(forOf)]),
+    ...(forwardedFor === null ? [] : [lastHops(forwardedFor)]),
+    ...(forwarded === null ? [] : [lastHops(forwarded).map(forOf)]),
   ].map((hops) => asBucket(lastUntrusted(hops, trusted) ?? from))
   const [first = asBucket(from), second = first] = told
   return first === second ? first : asBucket(from)
@@ -59,9 +61,21 @@ export function networkOf(clientAddress: string): string {
   return Buffer.from(bytes).toString('hex')
 }
 
-/** The rightmost hop that is not a trusted proxy. Undefined if a hop before it cannot be parsed, or all are trusted. */
+/** The last hops of a header, from the right; the whole may have thousands, which a client sent. */
+function lastHops(header: string): string[] {
+  const hops: string[] = []
+  let end = header.length
+  while (end >= 0 && hops.length < forwardedHopsMax) {
+    const comma = end === 0 ? -1 : header.lastIndexOf(',', end - 1)
+    hops.push(end - comma > forwardedHopCharsMax ? '' : header.slice(comma + 1, end))
+    end = comma
+  }
+  return hops
+}
+
+/** The first hop that is not a trusted proxy. Undefined if a hop before it cannot be parsed, or all are trusted. */
 function lastUntrusted(hops: readonly string[], trusted: readonly Network[]): ipaddr.IPv4 | ipaddr.IPv6 | undefined {
-  for (const hop of hops.slice(-forwardedHopsMax).reverse()) {
+  for (const hop of hops) {
     const address = parseAddress(hop.trim())
     if (address === undefined || !isTrusted(address, trusted)) return address
   }

@@ -13,6 +13,9 @@ import { within } from '../within.ts'
 /** Milliseconds that a server that stops gives its last spans to be sent. Past it: they are lost. */
 const traceFlushMs = 2000
 
+/** Ours: characters of a client's `tracestate`, as many as everybody should pass on (W3C Trace Context, 3.3.1.5). Past it: left out. */
+const traceStateCharsMax = 512
+
 /** The facts that a span tells when it ends. `error`: it failed, for this reason. */
 interface SpanEnd {
   readonly attributes?: Attributes
@@ -41,7 +44,11 @@ export async function openTracing(environment: NodeJS.ProcessEnv) {
   function parentOf(given: SpanOptions['given']): Context {
     const parent = current.getStore() ?? api.ROOT_CONTEXT
     if (typeof given?.traceparent !== 'string') return parent
-    const extracted = propagator.extract(api.ROOT_CONTEXT, given, api.defaultTextMapGetter)
+    const { traceparent, tracestate } = given
+    // Spans are written together, in one piece, and each splits its text.
+    const isShort = typeof tracestate === 'string' && tracestate.length <= traceStateCharsMax
+    const carrier = { traceparent, ...(isShort && { tracestate }) }
+    const extracted = propagator.extract(api.ROOT_CONTEXT, carrier, api.defaultTextMapGetter)
     return api.trace.getSpanContext(extracted) === undefined ? parent : extracted
   }
 

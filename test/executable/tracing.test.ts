@@ -9,6 +9,7 @@ interface CollectedSpan {
   readonly traceId: string
   readonly spanId: string
   readonly parentSpanId?: string
+  readonly traceState?: string
   readonly name: string
   readonly attributes: readonly { key: string; value: Record<string, unknown> }[]
 }
@@ -112,6 +113,19 @@ describe('a collector', () => {
     await until(() => spanOf('tools/call echo', 'c'.repeat(32)) !== undefined)
     expect(spanOf('tools/call echo', 'c'.repeat(32))?.parentSpanId).toBe('c'.repeat(16))
     expect(told.at(-1)).toContain('c'.repeat(32))
+  })
+
+  test('gets the state of a trace, unless it is long', async () => {
+    const root = 'POST /connect/{namespace}/{connectionId}/mcp'
+    const long = ','.repeat(513)
+    await send({ traceparent: parent('1'), tracestate: 'a=1' })
+    await send({ traceparent: parent('2'), tracestate: long })
+    await send({}, { traceparent: parent('3'), tracestate: long })
+    await until(() => spanOf(root, '1'.repeat(32)) !== undefined && spanOf(root, '2'.repeat(32)) !== undefined)
+    await until(() => spanOf('tools/call echo', '3'.repeat(32)) !== undefined)
+    expect(spanOf(root, '1'.repeat(32))?.traceState).toBe('a=1')
+    expect(spanOf(root, '2'.repeat(32))?.traceState).toBeUndefined()
+    expect(spanOf('tools/call echo', '3'.repeat(32))?.traceState).toBeUndefined()
   })
 
   test('gets no name, query or credential', async () => {

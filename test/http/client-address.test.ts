@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'bun:test'
+import { describe, expect, spyOn, test } from 'bun:test'
 import { clientAddress, networkOf, readNetwork } from '../../src/http/client-address.ts'
 
 const trusted = ['127.0.0.1', '10.0.0.0/8', 'fd00::/8'].flatMap((text) => readNetwork(text) ?? [])
@@ -53,6 +53,17 @@ describe('the address of a client', () => {
   test('is looked for among the last hops only', () => {
     const many = `198.51.100.7${', 10.0.0.1'.repeat(1000)}`
     expect(told('10.1.1.1', { 'x-forwarded-for': many })).toBe('10.1.1.1')
+  })
+  test('is looked for in as many hops as count, of the thousands that a client may send', () => {
+    const split = spyOn(String.prototype, 'split')
+    for (const name of ['forwarded', 'x-forwarded-for'])
+      expect(told('10.1.1.1', { [name]: `${','.repeat(15_000)}for=198.51.100.7` })).toBe(
+        name === 'forwarded' ? '198.51.100.7' : '10.1.1.1',
+      )
+    expect(split.mock.calls.length).toBeLessThan(100)
+    split.mockRestore()
+    expect(told('10.1.1.1', { forwarded: '' })).toBe('10.1.1.1')
+    expect(told('10.1.1.1', { forwarded: `for=198.51.100.7;by=${'x'.repeat(200)}` })).toBe('10.1.1.1')
   })
   test('is that of the connection where nobody is trusted', () => {
     expect(clientAddress('127.0.0.1', { headers: new Headers({ 'x-forwarded-for': '198.51.100.7' }) }, [])).toBe(

@@ -2,13 +2,16 @@
 
 import { hasShortHost } from '../../schema/url-host.ts'
 
+/** Ours: characters of the `WWW-Authenticate` header of a server; ordinary ones have some hundred. Past it: the server asks for nothing in particular. */
+export const challengeCharsMax = 4096
+
 /** Reads a `WWW-Authenticate` header, whose challenges may be of several schemes. */
 export async function readChallenge(header: string) {
   const { extractWWWAuthenticateParams } = await import('@modelcontextprotocol/client')
+  const bearer = header.length > challengeCharsMax ? '' : bearerIn(header)
   // The package makes a URL of it.
-  const bounded = bearerIn(header).replace(
-    /(resource_metadata\s*=\s*"?)([^",\s]*)/gi,
-    (whole, name: string, url: string) => (hasShortHost(url) ? whole : name),
+  const bounded = bearer.replace(/(resource_metadata\s*=\s*"?)([^",\s]*)/gi, (whole, name: string, url: string) =>
+    hasShortHost(url) ? whole : name,
   )
   const response = new Response(null, { status: 401, headers: { 'www-authenticate': bounded } })
   const { resourceMetadataUrl, scope, error } = extractWWWAuthenticateParams(response)

@@ -1,7 +1,7 @@
 /** Challenges of several schemes, as servers and proxies write them. */
 
 import { expect, test } from 'bun:test'
-import { bearerIn, readChallenge } from '../../../src/features/upstream-sign-in/challenge.ts'
+import { bearerIn, challengeCharsMax, readChallenge } from '../../../src/features/upstream-sign-in/challenge.ts'
 
 const rows: [header: string, bearer: string][] = [
   ['', ''],
@@ -22,5 +22,16 @@ test('its parameters are read', async () => {
     metadataUrl: 'https://a.example/m',
     scope: 'a b',
     error: 'invalid_token',
+  })
+})
+
+test('a very long one asks for nothing', async () => {
+  const header = (characters: number) =>
+    `${'Bearer error="insufficient_scope",scope="a"'.padEnd(characters - 2, ',a')},b`
+  expect(await readChallenge(header(challengeCharsMax))).toMatchObject({ scope: 'a', error: 'insufficient_scope' })
+  expect(await readChallenge(header(challengeCharsMax + 1))).toEqual({
+    metadataUrl: undefined,
+    scope: undefined,
+    error: undefined,
   })
 })
