@@ -82,7 +82,7 @@ import { setupHandlers } from './features/upstream-sign-in/setup.ts'
 import { createUpstreamCredentials } from './features/upstream-sign-in/token-refresh.ts'
 import type { ClientSockets } from './http/client-sockets.ts'
 import { refuseCostlyHeads } from './http/costly-heads.ts'
-import { asPlatformError, errorResponse, unavailableError, wantsPage } from './http/error-response.ts'
+import { asPlatformError, errorResponse, tooManyAtOnce, unavailableError, wantsPage } from './http/error-response.ts'
 import type { Guard } from './http/guard.ts'
 import type { Handlers } from './http/handler.ts'
 import { createMiddleware, type Middleware } from './http/middleware.ts'
@@ -192,7 +192,7 @@ export function createApp(given: AppDeps) {
   const route = createRouter({ handlers: createHandlers(deps, parts), fairness, sockets, answerError })
   const answer = traceRequests(middleware.wrap(route, answerError, fastLane?.respond), deps.tracing)
   return {
-    fetch: refuseCostlyHeads(inPasses(withRawPath(answer)), sockets.addressOf),
+    fetch: inPasses(refuseCostlyHeads(withRawPath(answer), sockets.addressOf), { sockets, refuse: tooManyAtOnce }),
     pageCache: fastLane?.pageCache ?? (() => ({ hits: 0, misses: 0 })),
     /** Takes all servers into memory, in turns, as the first list of servers would. */
     readCatalogue: shared.catalogue.refresh,

@@ -2,6 +2,7 @@
 
 import { asPlatformError, errorResponse } from '../http/error-response.ts'
 import { createGuard, type GuardOptions } from '../http/guard.ts'
+import { nextTurn } from '../next-turn.ts'
 import type { PageCache } from '../ops/metrics.ts'
 import { requireFreeSpace } from '../storage/free-space.ts'
 import type { Store } from '../storage/store.ts'
@@ -40,7 +41,9 @@ export async function serveMetrics(
       return Response.json({ status: 'unavailable', message: (error as Error).message }, { status: 503 })
     }
   }
-  const guarded = (answer: () => Promise<Response>) => async (request: Request) => {
+  const guarded = (answer: () => Promise<Response> | Response) => async (request: Request) => {
+    // The runtime closes a connection on which more was sent ahead while a request waits (`fairness/passes.ts`).
+    await nextTurn()
     try {
       if (!/^[a-z0-9-]+(?::\d+)?$/i.test(request.headers.get('host') ?? '')) guard.check(request.headers)
       return await answer()
@@ -61,8 +64,9 @@ export async function serveMetrics(
         ),
         '/ready': guarded(ready),
       },
-      fetch: () =>
+      fetch: guarded(() =>
         Response.json({ error: 'not_found', message: 'This address has /metrics and /ready only' }, { status: 404 }),
+      ),
     })
     const listener = { host, port: server.port ?? 0 }
     return { observer: metrics.observer, url: urlOf(host, listener.port), listener, stop: () => void server.stop(true) }

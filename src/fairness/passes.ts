@@ -3,6 +3,11 @@
  * has sent ahead (RFC 9112, 9.3.2) before it reads another connection: thousands on each of forty connections held
  * everybody for a second. Past the bound a request waits for the next pass. The runtime closes a connection on which
  * another request arrives meanwhile, and drops the rest of what was sent ahead.
+ *
+ * The runtime also goes on accepting connections, and reads the first request of each, as long as there are any. A
+ * request that waits costs more than one that is refused, since its URL and its headers are made: clients that come
+ * again at once, without waiting for an answer, kept a pass from ending for half a second. So in a pass that lasts long
+ * only some of a network wait, besides those that were sent ahead.
  */
 
 import { type Clock, systemClock } from '../clock.ts'
@@ -11,22 +16,63 @@ import { Rounds } from './rounds.ts'
 
 /** Ours: requests that postern answers in one pass of the event loop, each in ten microseconds or more; a client that waits for its answers has one request on each connection. Past it: postern answers further requests in the next pass, and a connection that has sent requests ahead is closed. */
 export const requestsPerPassMax = 100
+/** Ours: requests of one network that wait for the next pass of the event loop, where this one lasts longer than `longPassMs`. Past it: 429. */
+export const waitingPerPassMax = 40
+/** Ours: milliseconds of a pass of the event loop in which any number of requests may begin to wait for the next. Past it: `waitingPerPassMax` of each network may. */
+export const longPassMs = 10
 /** Ours: requests of one owner that are handled, and streams of it that end, in one pass of the event loop. Past it: further ones wait for the next pass. */
 export const ownerRequestsPerPassMax = 8
 
 type Answer = (request: Request) => Promise<Response> | Response
 
-/** `answer`, within the bound. `atEnd` runs a function when this pass has ended. */
-export function inPasses(answer: Answer, atEnd: (run: () => void) => void = setImmediate): Answer {
+interface InPasses {
+  readonly sockets: {
+    /** The client's address or network. */
+    addressOf(request: Request): string
+    /** Undefined if the client has closed it. */
+    connectionOf(request: Request): string | undefined
+  }
+  readonly refuse: () => Response
+  readonly clock?: Clock
+}
+
+/**
+ * `answer`, within the bound. `refuse` makes the answer to one request too many. `atEnd` runs a function when this pass has ended.
+ */
+export function inPasses(
+  answer: Answer,
+  { sockets, refuse, clock = systemClock }: InPasses,
+  atEnd: (run: () => void) => void = setImmediate,
+): Answer {
   let requests = 0
+  /** When this pass had half as many requests as it answers, on the monotonic clock. */
+  let began = 0
+  /** Requests past the bound, by network. */
+  const late = new Map<string, number>()
+  /** Connections on which a request was refused: one that refuses all that was sent ahead would take as long. */
+  const refused = new Set<string>()
   const begin = () => {
     requests = 0
+    late.clear()
+    refused.clear()
   }
   return (request) => {
     requests += 1
     // Not at the first: most passes have few requests, and would pay for a function at their end.
-    if (requests === requestsPerPassMax / 2) atEnd(begin)
+    if (requests === requestsPerPassMax / 2) {
+      began = clock.monotonic()
+      atEnd(begin)
+    }
     if (requests <= requestsPerPassMax) return answer(request)
+    const connection = sockets.connectionOf(request)
+    if (connection === undefined) return refuse()
+    const address = sockets.addressOf(request)
+    const waiting = (late.get(address) ?? 0) + 1
+    late.set(address, waiting)
+    if (waiting > waitingPerPassMax && clock.monotonic() - began > longPassMs && !refused.has(connection)) {
+      refused.add(connection)
+      return refuse()
+    }
     return new Promise<void>((resolve) => atEnd(resolve)).then(() => answer(request))
   }
 }

@@ -24,6 +24,11 @@ export function createClientSockets(
     /** The client's address, for limits. */
     addressOf: (request: Request) =>
       clientAddress(listening().requestIP(originalRequest(request))?.address ?? '', request, trusted),
+    /** A name of the connection that a request came on; undefined if the client has closed it. */
+    connectionOf(request: Request): string | undefined {
+      const peer = listening().requestIP(originalRequest(request))
+      return peer === null ? undefined : `${peer.address} ${peer.port}`
+    },
     /** Resolves after `milliseconds`, or when the client disconnects. */
     async wait(milliseconds: number, request: Request): Promise<void> {
       const restore = disableIdleTimeout(request)

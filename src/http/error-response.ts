@@ -1,6 +1,6 @@
 /** Error responses for HTTP and JSON-RPC, from the table of errors (`errors.ts`). */
 
-import { type ErrorCode, errorTable, notFound, PlatformError, type RpcId } from '../errors.ts'
+import { type ErrorCode, errorTable, notFound, PlatformError, type RpcId, rateLimited } from '../errors.ts'
 import type { Operation } from '../operations.ts'
 import { StoreError } from '../storage/store.ts'
 import { html } from './html.ts'
@@ -45,6 +45,9 @@ export function errorResponse(error: PlatformError, shape?: Operation['errors'],
     },
   })
 }
+
+/** For a request of a network that has too many in one pass of the event loop. */
+export const tooManyAtOnce = () => errorResponse(rateLimited('Too many requests of this network at once', 1))
 
 function bodyOf({ message, options }: PlatformError, code: ErrorCode, shape: Operation['errors']): object {
   if (shape === 'server') return { error: code === 'not_found' ? 'Server not found' : message }

@@ -112,7 +112,10 @@ async function answerWithin(
   try {
     const { isPublic, isVisit } = operation.costs
     if (isPublic === true) await allowance.belongsToStranger() // 429
-    if (isVisit === true) await allowance.pass() // 429
+    if (isVisit === true) {
+      await allowance.pass() // 429
+      allowance.requireClient()
+    }
     return await handle(request)
   } catch (thrown) {
     return answerError(request, thrown, errors)

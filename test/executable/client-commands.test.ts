@@ -222,6 +222,8 @@ test('views, pins and the registry, by commands', async () => {
   expect(await works('op', 'namespace set shop --pins block --registry public --title Shop')).toBe(
     'the namespace shop is changed\n',
   )
+  const unchanged = await as('op', ['namespace', 'set', 'shop'], inShop)
+  expect([unchanged.code, unchanged.stderr]).toEqual([2, expect.stringContaining('nothing to change: give --pins')])
   await works('op', 'tool list', inShop)
   const pins = await works('op', 'connection pins one', inShop)
   expect(pins).toMatch(/^get_forecast\taccepted\t[0-9a-f]{64}\t\nsend_alert\taccepted\t[0-9a-f]{64}\t\n$/)

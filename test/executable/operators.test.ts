@@ -7,6 +7,22 @@ import { mintToken } from '../api/cases.ts'
 import { get, run, samePort, sampleFolder, sendTo, startServer, workplace } from '../support/executable.ts'
 import { sampleKeys } from '../support/sample.ts'
 
+/** All that comes back on one connection, until the other side closes it. */
+async function sentAhead(url: string, bytes: string): Promise<string> {
+  const { promise, resolve } = Promise.withResolvers<string>()
+  let received = ''
+  const { hostname, port } = new URL(url)
+  const data = (_: unknown, chunk: Buffer) => {
+    received += chunk.toString('latin1')
+    // All were answered, and the connection stays open.
+    if (received.split('HTTP/1.1').length > 100) resolve(received)
+  }
+  const close = () => resolve(received)
+  const socket = await Bun.connect({ hostname, port: Number(port), socket: { data, close, error: close } })
+  socket.write(bytes)
+  return promise.finally(() => socket.end())
+}
+
 describe('operators act while the server runs, and what they did survives a kill right after', () => {
   const claimsOf = (token: string) => JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
 
@@ -145,6 +161,11 @@ describe('operators see', () => {
     for (const path of ['/metrics', '/ready']) {
       expect((await fetch(`${metrics}${path}`, { headers: { host: 'evil.example' } })).status).toBe(403)
       expect((await fetch(`${metrics}${path}`, { headers: { host: 'postern:9464' } })).status).toBe(200)
+    }
+    // Of requests that were sent ahead, none holds the loop that everybody shares.
+    for (const path of ['/metrics', '/ready', '/x']) {
+      const answers = await sentAhead(metrics, `GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`.repeat(100))
+      expect({ path, isMany: answers.split('HTTP/1.1').length > 10 }).toEqual({ path, isMany: false })
     }
     const text = await (await fetch(`${metrics}/metrics`)).text()
     for (const line of [

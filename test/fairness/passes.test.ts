@@ -2,13 +2,24 @@ import { expect, test } from 'bun:test'
 import {
   createOwnerPasses,
   inPasses,
+  longPassMs,
   ownerRequestsPerPassMax,
   receivedInPass,
   requestsPerPassMax,
+  waitingPerPassMax,
 } from '../../src/fairness/passes.ts'
 import { clockOf } from '../support/clock.ts'
 
 const request = new Request('http://localhost/health')
+const connectionOf = ({ headers }: Request) => headers.get('x-test-connection') ?? 'one'
+const parts = (now = () => 0) => ({
+  sockets: {
+    addressOf: (one: Request) => one.headers.get('x-test-address') ?? 'here',
+    connectionOf: (one: Request) => (one.headers.has('x-test-gone') ? undefined : connectionOf(one)),
+  },
+  refuse: () => new Response(null, { status: 429 }),
+  clock: clockOf(now),
+})
 
 test('requests past the bound are answered in the next pass, and those after it at once', async () => {
   const ends: (() => void)[] = []
@@ -21,6 +32,7 @@ test('requests past the bound are answered in the next pass, and those after it 
       answered += 1
       return new Response()
     },
+    parts(),
     (run) => void ends.push(run),
   )
   const given = Array.from({ length: requestsPerPassMax + 3 }, () => answer(request))
@@ -32,10 +44,38 @@ test('requests past the bound are answered in the next pass, and those after it 
   expect(answered).toBe(requestsPerPassMax + 4)
 })
 
+test('in a pass that lasts long, only some of a network wait, and those of others do', async () => {
+  const ends: (() => void)[] = []
+  let now = 0
+  const answer = inPasses(
+    () => new Response(),
+    parts(() => now),
+    (run) => void ends.push(run),
+  )
+  const elsewhere = new Request('http://localhost/me', { headers: { 'x-test-address': 'elsewhere' } })
+  const fill = (count: number) => Array.from({ length: count }, () => answer(request))
+  const waiting = fill(requestsPerPassMax + 2 * waitingPerPassMax).slice(requestsPerPassMax)
+  expect(waiting.every((one) => one instanceof Promise)).toBe(true)
+  // Its client would not read it.
+  expect(answer(new Request('http://localhost/me', { headers: { 'x-test-gone': '1' } }))).toBeInstanceOf(Response)
+  now = longPassMs + 1
+  const refused = answer(request)
+  expect(refused instanceof Response && refused.status).toBe(429)
+  // Behind it on the same connection: the runtime closes that when more comes.
+  waiting.push(answer(request), answer(elsewhere))
+  expect(waiting.slice(-2).every((one) => one instanceof Promise)).toBe(true)
+  const another = answer(new Request('http://localhost/me', { headers: { 'x-test-connection': 'another' } }))
+  expect(another instanceof Response && another.status).toBe(429)
+  for (const run of ends.splice(0)) run()
+  expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual(waiting.map(() => 200))
+  expect(answer(request)).toBeInstanceOf(Response)
+})
+
 test('passes with few requests each never reach the bound', () => {
   const ends: (() => void)[] = []
   const answer = inPasses(
     () => new Response(),
+    parts(),
     (run) => void ends.push(run),
   )
   for (let i = 0; i < 3 * requestsPerPassMax; i += 1) {

@@ -195,6 +195,7 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
       },
       disableIdleTimeout: () => () => {},
       addressOf: (request) => request.headers.get('x-test-address') ?? 'here',
+      connectionOf: () => 'one',
     },
     signers: options.signers ?? { sign: async (text, { secretKey }) => quickSignatureOf(text, secretKey) },
     fairness,

@@ -1,6 +1,7 @@
 /** `postern namespace`: the namespaces of the caller. */
 
 import { type Command, Option } from 'commander'
+import { CommandError } from '../../errors.ts'
 import { NamespaceItem } from '../../model/organization.ts'
 import { group } from '../options.ts'
 import { allPages, noNamespace, pathSegment } from './api-client.ts'
@@ -38,6 +39,11 @@ export function addNamespaceCommands(postern: Command, { remote }: RemoteCommand
     .run(async ({ flags, request, say }: CommandContext<Settings>, name: string) => {
       const { pins, registry, title, description, instructions } = flags
       const body = { pins, registry, title, description, instructions }
+      if (Object.values(body).every((one) => one === undefined))
+        throw new CommandError(
+          'nothing to change: give --pins, --registry, --title, --description or --instructions',
+          2,
+        )
       const options = { ...noNamespace(name), body }
       say(await request('PATCH', `/namespaces/${pathSegment(name)}`, options), `the namespace ${name} is changed`)
     })
