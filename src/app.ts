@@ -17,7 +17,6 @@ import { createSetupLinks } from './auth/setup-links.ts'
 import { createWrites } from './auth/writes.ts'
 import { type Clock, timestampOf } from './clock.ts'
 import type { Fairness } from './fairness/fairness.ts'
-import { inPasses } from './fairness/passes.ts'
 import { createHolderRateLimit, createRateLimit } from './fairness/rate-limit.ts'
 import { createFastLane, type FastLane } from './fast-lane/fast-lane.ts'
 import { createVersionedLane } from './fast-lane/versioned-lane.ts'
@@ -81,8 +80,8 @@ import { clientDocument } from './features/upstream-sign-in/oauth-client.ts'
 import { setupHandlers } from './features/upstream-sign-in/setup.ts'
 import { createUpstreamCredentials } from './features/upstream-sign-in/token-refresh.ts'
 import type { ClientSockets } from './http/client-sockets.ts'
-import { refuseCostlyHeads } from './http/costly-heads.ts'
-import { asPlatformError, errorResponse, tooManyAtOnce, unavailableError, wantsPage } from './http/error-response.ts'
+import { withinPasses } from './http/costly-heads.ts'
+import { asPlatformError, errorResponse, unavailableError, wantsPage } from './http/error-response.ts'
 import type { Guard } from './http/guard.ts'
 import type { Handlers } from './http/handler.ts'
 import { createMiddleware, type Middleware } from './http/middleware.ts'
@@ -192,7 +191,7 @@ export function createApp(given: AppDeps) {
   const route = createRouter({ handlers: createHandlers(deps, parts), fairness, sockets, answerError })
   const answer = traceRequests(middleware.wrap(route, answerError, fastLane?.respond), deps.tracing)
   return {
-    fetch: inPasses(refuseCostlyHeads(withRawPath(answer), sockets.addressOf), { sockets, refuse: tooManyAtOnce }),
+    fetch: withinPasses(withRawPath(answer), sockets),
     pageCache: fastLane?.pageCache ?? (() => ({ hits: 0, misses: 0 })),
     /** Takes all servers into memory, in turns, as the first list of servers would. */
     readCatalogue: shared.catalogue.refresh,

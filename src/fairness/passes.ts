@@ -32,16 +32,17 @@ interface InPasses {
     /** Undefined if the client has closed it. */
     connectionOf(request: Request): string | undefined
   }
+  /** Makes the answer to one request too many. */
   readonly refuse: () => Response
+  /** Whether the runtime makes the request's URL in no time to speak of, as it does once the request waits. */
+  readonly mayWait: (request: Request) => boolean
   readonly clock?: Clock
 }
 
-/**
- * `answer`, within the bound. `refuse` makes the answer to one request too many. `atEnd` runs a function when this pass has ended.
- */
+/** `answer`, within the bound. `atEnd` runs a function when this pass has ended. */
 export function inPasses(
   answer: Answer,
-  { sockets, refuse, clock = systemClock }: InPasses,
+  { sockets, refuse, mayWait, clock = systemClock }: InPasses,
   atEnd: (run: () => void) => void = setImmediate,
 ): Answer {
   let requests = 0
@@ -73,6 +74,7 @@ export function inPasses(
       refused.add(connection)
       return refuse()
     }
+    if (!mayWait(request)) return refuse()
     return new Promise<void>((resolve) => atEnd(resolve)).then(() => answer(request))
   }
 }

@@ -5,8 +5,10 @@
  */
 
 import { invalidRequest, notFound, PlatformError, rateLimited } from '../errors.ts'
+import { inPasses } from '../fairness/passes.ts'
 import { hostCharsMax } from '../schema/url-host.ts'
-import { errorResponse } from './error-response.ts'
+import type { ClientSockets } from './client-sockets.ts'
+import { errorResponse, tooManyAtOnce } from './error-response.ts'
 import { notOurName } from './guard.ts'
 import type { Handler } from './handler.ts'
 import { pathOf } from './path.ts'
@@ -24,6 +26,15 @@ const msPerSquare = 4e-6
 const msPerCharacter = 2.5e-6
 /** Ours: milliseconds of a pass of the event loop in which postern reads costly heads of one network. Past it: its further requests in that pass get 429. */
 export const headMsPerPassMax = 5
+
+/** `answer`, within the bounds of a pass of the event loop, for requests whose heads take no time to speak of. */
+export function withinPasses(answer: Handler, sockets: Pick<ClientSockets, 'addressOf' | 'connectionOf'>): Handler {
+  const bounded = refuseCostlyHeads(answer, sockets.addressOf)
+  return inPasses(bounded, { sockets, refuse: tooManyAtOnce, mayWait: hasShortHost })
+}
+
+/** A host that is not ASCII takes a time that is quadratic in its length (`schema/url-host.ts`). */
+const hasShortHost = ({ headers }: Request) => (headers.get('host') ?? '').length <= hostCharsMax
 
 /** `addressOf`: the client's address or network. `atEnd` runs a function when this pass has ended. */
 export function refuseCostlyHeads(
@@ -51,12 +62,9 @@ export function refuseCostlyHeads(
   return (request) => {
     if (isUsedUp && (spent.get(addressOf(request)) ?? 0) > headMsPerPassMax)
       return errorResponse(rateLimited('Too many long heads of this network at once', 1))
-    const { headers } = request
-    const { count } = headers
+    const { count } = request.headers
     if (count > fewHeaders) spend(request, count ** 2 * msPerSquare)
-    // A host that is not ASCII takes a time that is quadratic in its length (`schema/url-host.ts`).
-    if ((headers.get('host') ?? '').length > hostCharsMax)
-      return errorResponse(new PlatformError('forbidden', notOurName))
+    if (!hasShortHost(request)) return errorResponse(new PlatformError('forbidden', notOurName))
     const { url } = request
     if (url.length > pathCharsMax) {
       spend(request, url.length * msPerCharacter)

@@ -18,6 +18,7 @@ const parts = (now = () => 0) => ({
     connectionOf: (one: Request) => (one.headers.has('x-test-gone') ? undefined : connectionOf(one)),
   },
   refuse: () => new Response(null, { status: 429 }),
+  mayWait: ({ headers }: Request) => !headers.has('x-test-costly'),
   clock: clockOf(now),
 })
 
@@ -56,6 +57,8 @@ test('in a pass that lasts long, only some of a network wait, and those of other
   const fill = (count: number) => Array.from({ length: count }, () => answer(request))
   const waiting = fill(requestsPerPassMax + 2 * waitingPerPassMax).slice(requestsPerPassMax)
   expect(waiting.every((one) => one instanceof Promise)).toBe(true)
+  // The runtime would make its URL, in milliseconds perhaps.
+  expect(answer(new Request('http://localhost/me', { headers: { 'x-test-costly': '1' } }))).toBeInstanceOf(Response)
   // Its client would not read it.
   expect(answer(new Request('http://localhost/me', { headers: { 'x-test-gone': '1' } }))).toBeInstanceOf(Response)
   now = longPassMs + 1

@@ -1,5 +1,12 @@
 import { expect, test } from 'bun:test'
-import { headMsPerPassMax, pathCharsMax, refuseCostlyHeads, requestUrlCharsMax } from '../../src/http/costly-heads.ts'
+import { requestsPerPassMax } from '../../src/fairness/passes.ts'
+import {
+  headMsPerPassMax,
+  pathCharsMax,
+  refuseCostlyHeads,
+  requestUrlCharsMax,
+  withinPasses,
+} from '../../src/http/costly-heads.ts'
 import { hostCharsMax } from '../../src/schema/url-host.ts'
 
 /** Answers with 200 what is not refused. */
@@ -66,4 +73,14 @@ test('a host, a path and a URL that nobody needs are refused', async () => {
   const query = '/?'.padEnd(requestUrlCharsMax - origin, 'c')
   expect(await status(query)).toBe(200)
   expect(await status(`${query}c`)).toBe(400)
+})
+
+test('a request with a long host never waits: its URL would be made', () => {
+  const sockets = { addressOf: () => 'here', connectionOf: () => 'one' }
+  const answer = withinPasses(() => new Response(), sockets)
+  const asked = (host: string) => answer(new Request('http://localhost/me', { headers: { host } }))
+  for (let i = 0; i < requestsPerPassMax; i += 1) expect(asked('localhost')).toBeInstanceOf(Response)
+  expect(asked('localhost')).toBeInstanceOf(Promise)
+  const refused = asked('a'.repeat(hostCharsMax + 1))
+  expect(refused instanceof Response && refused.status).toBe(429)
 })
