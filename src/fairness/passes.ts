@@ -32,8 +32,8 @@ interface InPasses {
     /** Undefined if the client has closed it. */
     connectionOf(request: Request): string | undefined
   }
-  /** Makes the answer to one request too many. */
-  readonly refuse: () => Response
+  /** Makes the answer to one request too many. `closes`: and the connection ends, with all that was sent ahead on it. */
+  readonly refuse: (closes?: boolean) => Response
   /** Whether the runtime makes the request's URL in no time to speak of, as it does once the request waits. */
   readonly mayWait: (request: Request) => boolean
   readonly clock?: Clock
@@ -70,11 +70,12 @@ export function inPasses(
     const address = sockets.addressOf(request)
     const waiting = (late.get(address) ?? 0) + 1
     late.set(address, waiting)
-    if (waiting > waitingPerPassMax && clock.monotonic() - began > longPassMs && !refused.has(connection)) {
+    const wasRefused = refused.has(connection)
+    const isCrowded = waiting > waitingPerPassMax && clock.monotonic() - began > longPassMs
+    if ((isCrowded && !wasRefused) || !mayWait(request)) {
       refused.add(connection)
-      return refuse()
+      return refuse(wasRefused)
     }
-    if (!mayWait(request)) return refuse()
     return new Promise<void>((resolve) => atEnd(resolve)).then(() => answer(request))
   }
 }

@@ -46,8 +46,12 @@ export function errorResponse(error: PlatformError, shape?: Operation['errors'],
   })
 }
 
-/** For a request of a network that has too many in one pass of the event loop. */
-export const tooManyAtOnce = () => errorResponse(rateLimited('Too many requests of this network at once', 1))
+/** For a request of a network that has too many in one pass of the event loop. `closes`: the connection ends. */
+export function tooManyAtOnce(closes = false): Response {
+  const response = errorResponse(rateLimited('Too many requests of this network at once', 1))
+  if (closes) response.headers.set('connection', 'close')
+  return response
+}
 
 function bodyOf({ message, options }: PlatformError, code: ErrorCode, shape: Operation['errors']): object {
   if (shape === 'server') return { error: code === 'not_found' ? 'Server not found' : message }
