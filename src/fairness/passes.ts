@@ -50,7 +50,7 @@ export function inPasses(
   let began = 0
   /** Requests past the bound, by network. */
   const late = new Map<string, number>()
-  /** Connections on which a request was refused: one that refuses all that was sent ahead would take as long. */
+  /** Connections on which a request was refused: to refuse all that a client sent ahead on one would take as long. */
   const refused = new Set<string>()
   const begin = () => {
     requests = 0

@@ -30,11 +30,11 @@ export const headMsPerPassMax = 5
 /** `answer`, within the bounds of a pass of the event loop, for requests whose heads take no time to speak of. */
 export function withinPasses(answer: Handler, sockets: Pick<ClientSockets, 'addressOf' | 'connectionOf'>): Handler {
   const bounded = refuseCostlyHeads(answer, sockets.addressOf)
-  return inPasses(bounded, { sockets, refuse: tooManyAtOnce, mayWait: hasShortHost })
+  return inPasses(bounded, { sockets, refuse: tooManyAtOnce, mayWait: hasShortHostHeader })
 }
 
 /** A host that is not ASCII takes a time that is quadratic in its length (`schema/url-host.ts`). */
-const hasShortHost = ({ headers }: Request) => (headers.get('host') ?? '').length <= hostCharsMax
+const hasShortHostHeader = ({ headers }: Request) => (headers.get('host') ?? '').length <= hostCharsMax
 
 /** `addressOf`: the client's address or network. `atEnd` runs a function when this pass has ended. */
 export function refuseCostlyHeads(
@@ -64,7 +64,7 @@ export function refuseCostlyHeads(
       return errorResponse(rateLimited('Too many long heads of this network at once', 1))
     const { count } = request.headers
     if (count > fewHeaders) spend(request, count ** 2 * msPerSquare)
-    if (!hasShortHost(request)) return errorResponse(new PlatformError('forbidden', notOurName))
+    if (!hasShortHostHeader(request)) return errorResponse(new PlatformError('forbidden', notOurName))
     const { url } = request
     if (url.length > pathCharsMax) {
       spend(request, url.length * msPerCharacter)

@@ -73,7 +73,7 @@ function behindBearer({ method, path }: Operation, answer: Handler, answerError:
       unread,
     )
   const { fetch } = app.compile()
-  // A query is refused by the operation, whatever it has.
+  // The operation refuses any query, so nobody has to parse one.
   return (request) => (request.url.includes('?') ? answer(request) : fetch(request))
 }
 
