@@ -1,7 +1,7 @@
 /**
  * Sends one message to a connection's upstream, within a session if one is needed, and returns the client's response.
- * The bytes that the policy was evaluated on are the bytes sent. A request is retried only after a 404 for an unknown
- * platform session, and a `tools/call` never.
+ * The bytes that the policy was evaluated on are the bytes sent. A request is retried only if a platform session was
+ * unknown (404) or missing (400), and a `tools/call` never.
  */
 
 import type { Upstream, UpstreamResponse } from '../../upstream/upstream.ts'
@@ -35,19 +35,24 @@ export function createProxy(upstream: Upstream, sessions: Sessions, timeoutMs: n
   }
 
   /**
-   * Sends the message. If the upstream no longer knows the platform session (404), opens a new one and sends again. A
-   * `tools/call` is not repeated: the 404 does not prove that nothing was executed, so the caller must decide.
+   * Sends the message. If the upstream no longer knows the platform session (404), opens a new one and sends again. An
+   * upstream that had no sessions may have been restarted with them: then it answers 400 (MCP, session management). A
+   * `tools/call` is not repeated: its answer does not prove that nothing was executed, so the caller must decide.
    */
   async function sendWithRetry(call: UpstreamCall, session: Session): Promise<UpstreamResponse> {
     const { message, holder, sessionOwner } = call
     const response = await post(call, message.bytes, sessionHeaders(call, session))
-    if (response.status !== 404 || session === undefined || 'clientId' in session || session.id === null) {
-      return response
-    }
+    if (session === undefined || 'clientId' in session) return response
+    const hadNone = session.id === null
+    if (response.status !== (hadNone ? 400 : 404)) return response
     sessions.forget(holder.keyId, sessionOwner, session)
     const renewed = await platformSession(call)
+    if (hadNone && renewed.id === null) return response
     if (message.method === 'tools/call') {
-      throw unusableUpstream('had ended the session, and postern has opened a new one: call again', message)
+      const why = hadNone
+        ? 'wants a session, and postern has opened one'
+        : 'had ended the session, and postern has opened a new one'
+      throw unusableUpstream(`${why}: call again`, message)
     }
     return post(call, message.bytes, sessionHeaders(call, renewed))
   }

@@ -556,6 +556,67 @@ describe('a session that has ended', () => {
   })
 })
 
+describe('a server that had no sessions, and was started again with them', () => {
+  const opening = ['initialize', 'notifications/initialized']
+  const call = { method: 'tools/call', params: { name: 'a' } }
+
+  function restartable() {
+    const methods: string[] = []
+    let hasSessions = false
+    const { send } = proxyTo(({ body, headers }) => {
+      const { method } = JSON.parse(Buffer.from(body ?? '').toString()) as { method: string }
+      methods.push(method)
+      if (method === 'initialize')
+        return answering(200, { ...jsonType, ...(hasSessions && { 'mcp-session-id': 's' }) })()
+      if (!hasSessions || headers['mcp-session-id'] === 's') return answering(200)()
+      return answering(
+        400,
+        jsonType,
+        JSON.stringify({ jsonrpc: '2.0', id: 7, error: { code: -32_000, message: 'no' } }),
+      )()
+    })
+    return {
+      methods,
+      send,
+      restart() {
+        hasSessions = true
+      },
+    }
+  }
+
+  test('gets one, and is asked again', async () => {
+    const { methods, send, restart } = restartable()
+    expect((await send({ method: 'ping' })).status).toBe(200)
+    expect(methods.splice(0)).toEqual(['initialize', 'ping'])
+    restart()
+    expect((await send({ method: 'ping' })).status).toBe(200)
+    expect(methods.splice(0)).toEqual(['ping', ...opening, 'ping'])
+    expect((await send(call)).status).toBe(200)
+    expect(methods).toEqual(['tools/call'])
+  })
+
+  test('gets one for a call, which the caller makes again', async () => {
+    const { methods, send, restart } = restartable()
+    await send({ method: 'ping' })
+    restart()
+    methods.length = 0
+    expect(await reasonOf(send(call))).toBe('The MCP server wants a session, and postern has opened one: call again')
+    expect(methods.splice(0)).toEqual(['tools/call', ...opening])
+    expect((await send(call)).status).toBe(200)
+    expect(methods).toEqual(['tools/call'])
+  })
+
+  test('but one that still has none, and refuses for another reason, has its answer passed on', async () => {
+    const refusal = { jsonrpc: '2.0', id: 7, error: { code: -32_602, message: 'no such tool' } }
+    const { send } = proxyTo(({ body }) => {
+      const { method } = JSON.parse(Buffer.from(body ?? '').toString()) as { method: string }
+      return method === 'initialize' ? answering(200)() : answering(400, jsonType, JSON.stringify(refusal))()
+    })
+    const answer = await send(call)
+    expect([answer.status, await answer.json()]).toEqual([400, refusal])
+  })
+})
+
 test('a session id that is too long leaves nothing taken: neither slots nor memory, nor an open stream', async () => {
   const headers = { ...jsonType, 'mcp-session-id': 'x'.repeat(upstreamSessionIdCharsMax + 1) }
   const large = JSON.stringify({ jsonrpc: '2.0', id: 7, result: 'x'.repeat(responseInOnePieceBytesMax) })
