@@ -260,9 +260,7 @@ function createGateway(deps: AppDeps, { requestId }: Middleware, parts: Parts, e
   const { secrets, upstream, fairness, clock, observer, callLog, rates, sockets } = deps
   const sessions = createSessions(secrets.sessionKey)
   const isRecorded = callLog !== undefined || observer !== undefined
-  const onRecorded = (call: CallRecord) => {
-    events.publish({ type: 'call', call: { ...call, event: 'call', time: timestampOf(clock) } })
-  }
+  const onRecorded = (call: CallRecord) => events.publish({ type: 'call', call })
   const recording = { log: callLog, key: secrets.callKey, observe: observer?.called, onRecorded, requestId, clock }
   const gateway: KeptListsDeps = {
     ...parts,

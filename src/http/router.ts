@@ -104,7 +104,7 @@ interface Within extends Pick<Operation, 'costs' | 'errors'> {
 async function answerWithin(
   { fairness, sockets, answerError }: RouterParts,
   request: Request,
-  { errors, ...operation }: Within,
+  operation: Within,
   handle: Handler,
 ): Promise<Response> {
   const allowance = new Allowance(fairness, request, sockets.addressOf, operation)
@@ -118,7 +118,7 @@ async function answerWithin(
     }
     return await handle(request)
   } catch (thrown) {
-    return answerError(request, thrown, errors)
+    return answerError(request, thrown, operation.errors)
   } finally {
     allowance.end()
   }

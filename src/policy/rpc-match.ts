@@ -104,7 +104,7 @@ export class RpcBody {
     const methods = methodsWith(path)
     if (methods !== undefined) {
       const method = this.textAt('method')
-      if (method === undefined || (ofMcp.test(method) && !methods.has(method))) return undefined
+      if (method === undefined || (!methods.has(method) && ofMcp.test(method))) return undefined
     }
     let value = this.#body
     let rest = path

@@ -8,7 +8,7 @@ import { PlatformError } from '../../errors.ts'
 import type { Holder } from '../../fairness/owner.ts'
 import { Shares } from '../../fairness/shares.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
-import type { RecordedCall } from '../../ops/call-filter.ts'
+import type { CallRecord } from '../../model/recorded-call.ts'
 import type { StoredConnection } from '../../storage/connections.ts'
 
 /** Contract 22.4: events that are kept for listeners that were away. Past it: they get `gap`. */
@@ -24,7 +24,7 @@ const clientsKnownMax = 10_000
 
 /** Something that happened. A connection is looked at when a listener hears of it. */
 export type Happening =
-  | { readonly type: 'call'; readonly call: RecordedCall }
+  | { readonly type: 'call'; readonly call: CallRecord }
   | { readonly type: 'client'; readonly client: NewClient }
   | { readonly type: 'connection'; readonly ref: ConnectionRef }
   | { readonly type: 'audit'; readonly entry: object }
@@ -52,14 +52,20 @@ export class KeptEvent {
   /** Milliseconds since 1970. */
   readonly time: number
   readonly happening: Happening
-  /** Of chance: a number would tell a listener how many events others cause. */
-  readonly id = crypto.randomUUID()
+  /** Made when a listener first hears of the event, as most events have none. */
+  #id: string | undefined
   readonly #connections: EventConnections
 
   constructor(time: number, happening: Happening, connections: EventConnections = new LRUCache({ max: 1 })) {
     this.time = time
     this.happening = happening
     this.#connections = connections
+  }
+
+  /** Of chance: a number would tell a listener how many events others cause. */
+  get id(): string {
+    this.#id ??= crypto.randomUUID()
+    return this.#id
   }
 
   /**

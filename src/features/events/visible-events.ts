@@ -53,10 +53,11 @@ export function visibleEvents(deps: HealthDeps, context: RequestContext, wanted:
       const health = await healthFor(happening.ref, event.time)
       return health && event.written(health)
     }
-    const of = happening.type === 'call' ? happening.call : happening.client
-    if (!(await mayRead(event, of))) return undefined
-    if (happening.type === 'client') return event.written(happening.client)
-    return event.written(shownCall(context, happening.call))
+    if (happening.type === 'client') {
+      return (await mayRead(event, happening.client)) ? event.written(happening.client) : undefined
+    }
+    const call = { ...happening.call, event: 'call', time: new Date(event.time).toISOString() }
+    return (await mayRead(event, call)) ? event.written(shownCall(context, call)) : undefined
   }
 
   /** Made for each event: the connection that it looks up may be otherwise by the next one. */

@@ -19,9 +19,7 @@ export function forwardedHeaders(
     'content-type': 'application/json',
     accept: 'application/json, text/event-stream',
   }
-  headers.forEach((value, name) => {
-    if (isForwarded(name, message.era)) forwarded[name] = value
-  })
+  for (const name of headers.keys()) if (isForwarded(name, message.era)) forwarded[name] = headers.get(name) ?? ''
   Object.assign(forwarded, more)
   for (const [given, value] of Object.entries(connectionHeaders)) {
     const name = given.toLowerCase()

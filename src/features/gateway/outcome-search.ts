@@ -20,8 +20,8 @@ const nameBytesMax = 6 * 'isError'.length
 const [quote = 0, backslash = 0, colon, comma] = Buffer.from('"\\:,')
 const [openBrace, openBracket, closeBrace, closeBracket] = Buffer.from('{[}]')
 
-/** Bytes of a string without an escape, after which it is looked for its end. More than those of an id. */
-const plainBytes = textBytesMax + 1
+/** Bytes of a string without an escape, after which its end is looked for: that takes as long as reading a few. */
+const plainBytes = 32
 
 /** The id of a message, or the code of its error, while it is read. */
 interface Taking {
@@ -45,6 +45,9 @@ export class OutcomeSearch {
   /** The first bytes of the last string, and how many it has. Few: a stream may have 100,000 messages. */
   #string = Buffer.alloc(nameBytesMax)
   #length = 0
+  /** The next ones in the bytes that are being read, if they are not behind. */
+  #quoteAt = -1
+  #backslashAt = -1
   /** The last byte ended a string, or is a space after one: a colon makes it a name. */
   #isAfterString = false
   /** The member of the message that is being read. */
@@ -62,6 +65,8 @@ export class OutcomeSearch {
 
   add(bytes: Uint8Array): void {
     const buffer = asBuffer(bytes)
+    this.#quoteAt = -1
+    this.#backslashAt = -1
     for (let at = 0; at < buffer.length; at += 1) {
       if (this.#isInString) at = this.#readString(buffer, at)
       else this.#readOutside(buffer[at] as number)
@@ -101,14 +106,26 @@ export class OutcomeSearch {
       this.#isEscaped = !this.#isEscaped && byte === backslash
       this.#keep(byte)
       if (byte === backslash) plain = at
-      if (at - plain < plainBytes || this.#isEscaped) continue
+      if (at - plain < plainBytes || this.#isEscaped || this.#mayKeep()) continue
       // Most of a long text has neither, and the runtime finds them a hundred times faster.
-      const next = Math.min(placeOf(buffer, quote, at + 1), placeOf(buffer, backslash, at + 1)) - 1
+      const next = this.#nextSpecial(buffer, at + 1) - 1
       this.#length += next - at
       plain = next
       at = next
     }
     return buffer.length
+  }
+
+  /** Looked for once each, as a text may have thousands of either. */
+  #nextSpecial(buffer: Buffer, from: number): number {
+    if (this.#quoteAt < from) this.#quoteAt = placeOf(buffer, quote, from)
+    if (this.#backslashAt < from) this.#backslashAt = placeOf(buffer, backslash, from)
+    return Math.min(this.#quoteAt, this.#backslashAt)
+  }
+
+  /** Whether the next byte of a string may be needed. */
+  #mayKeep(): boolean {
+    return this.#length < this.#string.length || (this.#taking !== undefined && this.#length < textBytesMax)
   }
 
   #keep(byte: number): void {

@@ -10,6 +10,7 @@ import {
   KeptEvent,
 } from '../../../src/features/events/event-log.ts'
 import { visibleEvents } from '../../../src/features/events/visible-events.ts'
+import type { CallRecord } from '../../../src/model/recorded-call.ts'
 import { CallLog } from '../../../src/ops/call-log.ts'
 import { mintToken } from '../../api/cases.ts'
 import { sampleApis } from '../../support/api.ts'
@@ -327,7 +328,7 @@ test('an event that a listener surely sees nothing of does not wait to be looked
   const wanted = { namespace: undefined, types: new Set(['call', 'audit'] as const) }
   const visible = visibleEvents({} as never, { caller, directory } as never, wanted)
   const callBy = (userId: string, namespace: string) =>
-    new KeptEvent(0, { type: 'call', call: { userId, namespace, time: '2026-01-02T00:00:00.000Z' } })
+    new KeptEvent(Date.parse('2026-01-02'), { type: 'call', call: { userId, namespace } as CallRecord })
   expect(visible.isHidden(new KeptEvent(0, { type: 'audit', entry: {} }))).toBe(true)
   const ref = { namespace: 'northwind', connectionId: 'a' }
   expect(visible.isHidden(new KeptEvent(0, { type: 'connection', ref }))).toBe(true)
