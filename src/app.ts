@@ -227,7 +227,7 @@ function createParts(deps: AppDeps, middleware: Middleware, lists: ConnectionLis
     issuer,
     clock,
     failures: createRateLimit({ perSecond: rates.failures, clock }),
-    sockets,
+    ...{ sockets, requestId: middleware.requestId },
     onRefused(reason, details) {
       noteRefused(reason, details)
       observer?.credentialRefused(reason)

@@ -6,7 +6,6 @@
 
 import { type Clock, secondsOf } from '../clock.ts'
 import { PlatformError } from '../errors.ts'
-import type { ClientSockets } from '../http/client-sockets.ts'
 import { readCredential } from '../http/credential.ts'
 import { pathOf } from '../http/path.ts'
 import { organizationUserId } from '../model/names.ts'
@@ -17,7 +16,7 @@ import type { LogFields } from '../ops/log.ts'
 import { type Block, readConstraint } from '../policy/block.ts'
 import { apiKeyDigest } from './api-key.ts'
 import type { Directory, DirectorySnapshot } from './directory.ts'
-import { type CountedFailures, type RefusalReason, type Refused, refusal } from './failed-credentials.ts'
+import { aboutSender, type CountedFailures, type RefusalReason, type Refused, refusal } from './failed-credentials.ts'
 import { clockRefusal, isStillSigned, issuedClaims, type RefusedToken, verifyToken } from './service-token.ts'
 import type { KeyRing } from './signing-keys.ts'
 
@@ -62,7 +61,6 @@ export interface AuthenticatorOptions extends CountedFailures {
   /** The base URL: `iss` and `aud` of tokens. */
   readonly issuer: string
   readonly clock: Clock
-  readonly sockets: Pick<ClientSockets, 'addressOf'>
   /**
    * The caller of a request without `Authorization`, by its cookie; undefined if it has none. Throws `unauthorized`.
    */
@@ -71,7 +69,7 @@ export interface AuthenticatorOptions extends CountedFailures {
 
 /** Failures are counted, and logged, by reason: `failed-credentials.ts`. */
 export function createAuthenticator(options: AuthenticatorOptions) {
-  const { directory, issuer, sockets } = options
+  const { directory, issuer } = options
   /** Of requests with a token: thousands of open streams are authenticated again each second. */
   const before = new WeakMap<Request, Authenticated>()
 
@@ -88,7 +86,7 @@ export function createAuthenticator(options: AuthenticatorOptions) {
      */
     async authenticateKey(typed: string, request: Request): Promise<Caller> {
       const caller = await keyCaller(typed, await directory.current(), options)
-      if ('refused' in caller) throw refusal(options, caller, sockets.addressOf(request))
+      if ('refused' in caller) throw refusal(options, caller, request)
       return caller
     },
     /**
@@ -97,11 +95,10 @@ export function createAuthenticator(options: AuthenticatorOptions) {
      * open stream is. If that fails, the client has sent nothing wrong, so it does not count as a failure.
      */
     async authenticate(request: Request, isRepeated = false): Promise<Authenticated> {
-      const address = sockets.addressOf(request)
       const header = request.headers.get('authorization')
       const byCookie = header === null ? await options.cookieCaller?.(request) : undefined
       if (byCookie !== undefined) return byCookie
-      const credential = credentialIn(options, header ?? '', address)
+      const credential = credentialIn(options, header ?? '', request)
       const current = await directory.current()
       const known = isRepeated ? before.get(request) : undefined
       const sent = { credential, path: pathOf(request.url) }
@@ -112,17 +109,17 @@ export function createAuthenticator(options: AuthenticatorOptions) {
         if (caller.token !== undefined) before.set(request, authenticated)
         return authenticated
       }
-      throw refusal(options, caller, address, isRepeated)
+      throw refusal(options, caller, request, isRepeated)
     },
   }
 }
 
 /** The credential in the header. Throws `unauthorized`. */
-function credentialIn({ onRefused }: CountedFailures, header: string, address: string): string {
+function credentialIn(options: CountedFailures, header: string, request: Request): string {
   try {
     return readCredential(header)
   } catch (error) {
-    onRefused?.(header === '' ? 'missing' : 'not_bearer', { address })
+    options.onRefused?.(header === '' ? 'missing' : 'not_bearer', aboutSender(options, request))
     throw error
   }
 }

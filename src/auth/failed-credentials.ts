@@ -7,6 +7,7 @@
 import type { Clock } from '../clock.ts'
 import { type PlatformError, rateLimited, unauthorized } from '../errors.ts'
 import type { RateLimit } from '../fairness/rate-limit.ts'
+import type { ClientSockets } from '../http/client-sockets.ts'
 import type { Log, LogFields } from '../ops/log.ts'
 
 /** Ours: interval at which refused credentials are logged, for each reason. Within it: refused credentials are counted, and the next line has their number. */
@@ -56,16 +57,25 @@ export interface CountedFailures {
   readonly failures: RateLimit
   /** Called with the reason when a credential is refused. The client never receives it. */
   readonly onRefused?: OnRefused
+  readonly sockets: Pick<ClientSockets, 'addressOf'>
+  /** The id by which the client knows its request. */
+  readonly requestId: (request: Request) => string
+}
+
+/** The part of a log line that says who sent the request. */
+export function aboutSender({ sockets, requestId }: CountedFailures, request: Request) {
+  return { address: sockets.addressOf(request), requestId: requestId(request) }
 }
 
 /** Counts a failure, and logs why. Returns the error for the client, which says less. */
 export function refusal(
-  { failures, onRefused }: CountedFailures,
+  options: CountedFailures,
   { refused, details }: Refused,
-  address: string,
+  request: Request,
   isRepeated = false,
 ): PlatformError {
-  const wait = isRepeated ? 0 : failures.take(address)
-  onRefused?.(wait > 0 ? 'limit' : refused, { address, ...details })
+  const about = aboutSender(options, request)
+  const wait = isRepeated ? 0 : options.failures.take(about.address)
+  options.onRefused?.(wait > 0 ? 'limit' : refused, { ...about, ...details })
   return wait > 0 ? rateLimited('Too many invalid credentials from this address', wait) : unauthorized()
 }

@@ -146,7 +146,9 @@ export function readSigningKeys(sealed: Uint8Array, sealingKey: Buffer): Signing
   const text = openSealed(sealingKey, asBuffer(sealed))
   const records: unknown = text === undefined ? undefined : JSON.parse(text)
   if (!recordsShape.isValid(records)) {
-    throw new CommandError('the signing keys do not belong to this instance secret: restore both from the same backup')
+    throw new CommandError(
+      'the signing keys do not belong to this instance secret: put back the secret that this folder had, or restore both from the same backup',
+    )
   }
   return records
 }

@@ -96,8 +96,11 @@ export async function importCommand(file: string, flags: NamedFolder, terminal: 
   terminal.stdout(`imported ${countText(records, 'record')}\n`)
   if (isNew) terminal.stderr(madeFolder(data))
   if (leftOut > 0) {
+    const instead = isNew
+      ? 'or put that secret into an empty folder and import there (`postern docs upgrade`)'
+      : 'and keep the instance secret of this folder: without it, nothing here can be opened'
     terminal.stderr(
-      `left out ${countText(leftOut, 'API key')}: an export has only their hashes, which need the instance secret of the folder that they come from. Make new keys with \`postern keys create\`, or put that secret into this folder and import again (\`postern docs upgrade\`)\n`,
+      `left out ${countText(leftOut, 'API key')}: an export has only their hashes, which need the instance secret of the folder that they come from. Make new keys with \`postern keys create\`, ${instead}\n`,
     )
   }
 }

@@ -114,7 +114,8 @@ function newPlan(store: Store, file: string, deletes: Spool) {
   }
 }
 
-const takeOut = 'take it out of the file, with all that is in it, or delete the one here'
+const takeOut =
+  'take it out of the file, with all that is in it, and correct the number of records in the last line; or delete the one here'
 
 /**
  * Throws CommandError for a referenced organization or namespace that is neither in the file nor in the store, for a

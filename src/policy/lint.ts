@@ -45,12 +45,18 @@ export function* lintingPolicy(blocks: readonly Block[], hasTime = () => true): 
   for (const { place, path, pattern } of rules) {
     yield costToCompile(pattern)
     if ((path === 'method' || path === 'params.name') && !isAnchored(pattern)) {
-      const words = `${pattern} matches longer values too: write ^(?:${pattern})$ for the whole value, or .*$ at its end if any end is meant`
+      const words = `${pattern} matches longer values too: write ${heldAtBegin(pattern)}$ for the whole value, or ${heldAtBegin(pattern)}.*$ if any end is meant`
       found.push(finding('unanchored-pattern', place, words))
     }
   }
   const patterns = yield* lintingPatterns(rules, hasTime)
   return { found: [...found, ...patterns.found], isComplete: joined !== undefined && patterns.isComplete }
+}
+
+/** The pattern held at its beginning, in every alternative, and not at its end. */
+function heldAtBegin(pattern: string): string {
+  if (pattern.includes('|')) return `^(?:${pattern})`
+  return `${pattern.startsWith('^') ? '' : '^'}${pattern.replace(/(?<!\\)\$$/, '')}`
 }
 
 interface PlacedRule {

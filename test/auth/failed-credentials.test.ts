@@ -23,7 +23,7 @@ beforeEach(async () => {
 /** What the log says of a request with this header. */
 async function logged(authorization: string | undefined): Promise<Record<string, unknown>[]> {
   platform.logged.length = 0
-  const headers = authorization === undefined ? {} : { authorization }
+  const headers = { 'x-request-id': 'asked', ...(authorization !== undefined && { authorization }) }
   const response = await platform.fetch('/connect/ada', { headers })
   expect(await response.json()).toEqual({
     error: 'unauthorized',
@@ -38,7 +38,7 @@ const mint = async (credential: string = sampleKeys.ada, body: object = {}) => {
   return { token, claims: unverifiedClaims(token) as ServiceTokenClaims }
 }
 const refused = (reason: string, details: object = {}) => [
-  { event: 'credential refused', reason, because: expect.any(String), address: 'here', ...details },
+  { event: 'credential refused', reason, because: expect.any(String), address: 'here', requestId: 'asked', ...details },
 ]
 
 test('no header, and one without Bearer', async () => {
@@ -119,7 +119,7 @@ test('past the limit of an address', async () => {
   await logged('Bearer wrong')
   for (let i = 1; i < burstSeconds; i += 1) await logged('Bearer wrong')
   platform.logged.length = 0
-  await platform.fetch('/connect/ada', { headers: { authorization: 'Bearer wrong' } })
+  await platform.fetch('/connect/ada', { headers: { authorization: 'Bearer wrong', 'x-request-id': 'asked' } })
   expect(platform.logged.map((line) => JSON.parse(line))).toEqual(refused('limit'))
 })
 

@@ -267,6 +267,7 @@ async function inProcess(): Promise<void> {
     clock: systemClock,
     failures: { take: () => 0, wait: () => 0 },
     sockets: { addressOf: () => '' },
+    requestId: () => '',
   })
   const keys = await authenticator.keys()
   const lists = createConnectionLists(store, secrets.cursorKey)

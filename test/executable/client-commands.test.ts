@@ -522,6 +522,16 @@ test('a token that may call tools of one namespace needs no more to call them', 
   expect(suggested.stderr).toBe('The record has no arguments, so the policy allows any.\n')
   expect(await works('op4', 'token mint --policy -', { env, stdin: suggested.stdout })).toMatch(/^ey/)
   expect((await as('op4', ['token', 'suggest', '-n', 'nowhere'], { env })).code).toBe(1)
+
+  // What is not good any more, and what nobody here has signed.
+  const forged = await as('op4', ['token', 'explain', '-'], { env, stdin: `${token.slice(0, -86)}${'A'.repeat(86)}` })
+  expect([forged.code, forged.stderr]).toEqual([
+    1,
+    expect.stringMatching(/^the server does not explain this token to /),
+  ])
+  await works('op4', 'token revoke -', { env, stdin: token })
+  const revoked = await as('op4', ['token', 'explain', '-'], { env, stdin: token })
+  expect([revoked.code, revoked.stdout]).toEqual([1, expect.stringContaining('; it is revoked\n')])
 })
 
 test('what is not there is named, with the command that lists what is', async () => {

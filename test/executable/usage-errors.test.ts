@@ -160,7 +160,7 @@ describe('one clear line and an exit code', () => {
     const other = await run(place, ['serve', '--data', place.data, '--port', '0'])
     expect(other).toMatchObject({ code: 1, stdout: '' })
     expect(other.stderr).toBe(
-      'the signing keys do not belong to this instance secret: restore both from the same backup\n',
+      'the signing keys do not belong to this instance secret: put back the secret that this folder had, or restore both from the same backup\n',
     )
   })
 

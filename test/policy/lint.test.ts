@@ -7,13 +7,19 @@ import { readPolicy } from '../../src/policy/block.ts'
 import { lintingPolicy } from '../../src/policy/lint.ts'
 import { drained } from '../../src/schema/steps.ts'
 
-/** Each finding as `CODE PLACE` or `CODE PLACE OTHER`. */
-function lint(policy: Constraint[]): string[] {
+function findingsOf(policy: Constraint[]) {
   const read = readPolicy(policy)
   if ('problem' in read) throw new Error(read.problem.message)
   const { found, isComplete } = drained(lintingPolicy(read.blocks))
   expect(isComplete).toBe(true)
-  return found.map(({ code, place, other }) => [code, place, ...(other === null ? [] : [other])].join(' ')).sort()
+  return found
+}
+
+/** Each finding as `CODE PLACE` or `CODE PLACE OTHER`. */
+function lint(policy: Constraint[]): string[] {
+  return findingsOf(policy)
+    .map(({ code, place, other }) => [code, place, ...(other === null ? [] : [other])].join(' '))
+    .sort()
 }
 
 test('metadata of many sets is compared in steps', () => {
@@ -128,4 +134,16 @@ test('the work on a policy is bounded, however many patterns and sets it has', (
     for (const step of steps) cost += step
     expect(cost).toBeLessThan(30_000_000)
   }
+})
+
+test('a pattern that is not held is shown held', () => {
+  const advised = (pattern: string) => findingsOf([name(pattern)])[0]?.words.split(': write ')[1]
+  const expected: readonly (readonly [string, string])[] = [
+    ['^get_', '^get_$ for the whole value, or ^get_.*$ if any end is meant'],
+    ['get', '^get$ for the whole value, or ^get.*$ if any end is meant'],
+    ['get$', '^get$ for the whole value, or ^get.*$ if any end is meant'],
+    ['get\\$', '^get\\$$ for the whole value, or ^get\\$.*$ if any end is meant'],
+    ['a|b', '^(?:a|b)$ for the whole value, or ^(?:a|b).*$ if any end is meant'],
+  ]
+  for (const [pattern, advice] of expected) expect([pattern, advised(pattern)]).toEqual([pattern, advice])
 })

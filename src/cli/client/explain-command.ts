@@ -10,7 +10,11 @@ import type { CommandContext } from './context.ts'
 
 const nothingNamed = 'This is your own credential. Name a request to explain, like: -n NAMESPACE --tool CONNECTION.TOOL'
 
-/** Resolves with the exit code: 1 if the described request is refused. */
+/** Said of a token that the server explains to nobody who asks so: it does not say why. */
+const unknownToken =
+  'the server does not explain this token to you: it belongs to another user, or another postern signed it, or a key that is revoked'
+
+/** Resolves with the exit code: 1 if the described request is refused, or a token is not good any more. */
 export async function explainToken(
   { flags, request, say }: CommandContext<Omit<ExplainFlags, 'data'>>,
   given: string | undefined,
@@ -24,7 +28,11 @@ export async function explainToken(
     policy: policy === undefined ? undefined : [readJsonFile(policy, rpcDepthMax)].flat(),
     request: described,
   }
-  const explained = await request('POST', '/tokens/explain', { body, reads: Explanation })
+  const explained = await request('POST', '/tokens/explain', {
+    body,
+    reads: Explanation,
+    ...(named !== undefined && { missing: unknownToken }),
+  })
   const { verdict, words, outside, blocks, token, notes } = explained
   const decided = [...outside, ...blocks.flatMap(({ constraints }) => constraints)]
   const lines = [
@@ -35,5 +43,6 @@ export async function explainToken(
     ...notes.map((note) => `Note: ${note.words}`),
   ]
   for (const line of flags.json === true ? [''] : lines) say(explained, line)
-  return verdict === 'refuse' && described !== undefined ? 1 : 0
+  const isOver = named !== undefined && token !== null && token.state !== 'active'
+  return isOver || (verdict === 'refuse' && described !== undefined) ? 1 : 0
 }
