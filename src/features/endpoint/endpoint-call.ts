@@ -238,6 +238,7 @@ function* rewriting(
   const ref = { namespace, connectionId }
   const isMocked = stored.connection.mock?.enabled === true
   let isNoted = false
+  const progressToken = progressTokenOf(message)
   const replace: ReplaceValue = (path, raw) => {
     // Once for each message, which may have the member many times.
     if (!isNoted && path.length === 1 && path[0] === 'method' && listChanges.has(raw)) {
@@ -253,6 +254,8 @@ function* rewriting(
       const { sessionId } = progress
       return JSON.stringify(underWay.ask(owner, { ref, server: server(), rawId: raw, sessionId }))
     }
+    // Of this call, and not of one that another server has.
+    if (isPath(path, ['params', 'progressToken'])) return progressToken
     if (path[0] !== 'result' || !raw.startsWith('"') || raw.length > resultUriCharsMax) return undefined
     if (!isResourceUri(path, 1)) return undefined
     return JSON.stringify(listedUri(connectionId, JSON.parse(raw) as string))
@@ -260,6 +263,12 @@ function* rewriting(
   const isTranslated = era === 'handshake' && message.era === 'stateless'
   const insert = (path: JsonPath) => (isTranslated && isPath(path, ['result']) ? modernMembers(message) : undefined)
   return yield* replacingValues(data, replace, insert)
+}
+
+/** The token, as JSON, under which a client wants to hear of the progress of its call; `null` if it does not. */
+function progressTokenOf({ body }: Message): string {
+  const { _meta } = (body['params'] ?? {}) as { _meta?: { progressToken?: unknown } }
+  return JSON.stringify(_meta?.progressToken ?? null)
 }
 
 /** The notifications that a list of a server has changed, as JSON. */

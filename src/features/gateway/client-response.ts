@@ -176,7 +176,10 @@ async function errorOf(
 ): Promise<Response> {
   const { message, allowance } = call
   const error = isJson(headers['content-type']) ? await rpcErrorIn(asBuffer(bytes).toString(), allowance) : undefined
-  if (error !== undefined) return sendWhole((await call.rewrite?.(error)) ?? error, call, options, status)
+  if (error !== undefined) {
+    const text = call.rewrite === undefined ? error : await rewriteWhole(call.rewrite, Buffer.from(error), call)
+    return sendWhole(text, call, options, status)
+  }
   if (status === 404 && options.hasClientSession) throw sessionExpired(message)
   throw unusableUpstream(
     `answered ${status} without JSON-RPC: check the URL and the headers of the connection`,

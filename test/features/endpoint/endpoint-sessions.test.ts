@@ -148,10 +148,21 @@ test('a server hears what the client offers, without what the endpoint cannot ro
   await events.return(undefined)
 })
 
+test('progress reaches the client under the token of its own call', async () => {
+  const { params, ...asked } = call(7)
+  const events = eventsOf(await post({ ...asked, params: { ...params, _meta: { progressToken: 5 } } }, await greet()))
+  expect((await events.next()).value).toMatchObject({ params: { progressToken: 5, progress: 1 } })
+  await events.return(undefined)
+})
+
 test('its question reaches the client under an id that nobody guesses, and one reply goes back under its own', async () => {
   const session = await greet()
   const events = eventsOf(await post(call(7), session))
-  expect((await events.next()).value).toMatchObject({ method: 'notifications/progress' })
+  // Its token is that of this call, whichever the server names: another one may be that of another server's call.
+  expect((await events.next()).value).toMatchObject({
+    method: 'notifications/progress',
+    params: { progressToken: null, progress: 1 },
+  })
   const { value: question } = await events.next()
   expect(question).toMatchObject({ method: 'elicitation/create', params: { message: 'Really?' } })
   const id = String(question?.id)

@@ -515,6 +515,15 @@ test('an answer of no bytes is none, whether its tools are looked through or not
     )
 })
 
+test('an error that cannot be rewritten is a failure of the upstream', async () => {
+  const refusal = JSON.stringify({ jsonrpc: '2.0', id: 'x'.repeat(700), error: { code: 1, message: 'no' } })
+  const rewrite = async () => {
+    throw new SyntaxError('the id is too long')
+  }
+  const sending = proxyTo(answering(400, jsonType, refusal)).send(initialize, { rewrite })
+  expect(await reasonOf(sending)).toBe('The MCP server does not answer in MCP: check the URL of the connection')
+})
+
 describe('a session that has ended', () => {
   test('is told to the client that has it, which may begin anew with it', async () => {
     const { seen, send } = proxyTo(answering(200))
