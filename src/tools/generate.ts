@@ -81,7 +81,7 @@ export function thirdPartyLicences(): string {
   return [
     '# Licences of what the executable may hold',
     '',
-    'Made from the lockfile by `make generated`; the licence texts are in the packages. LMDB itself, inside the',
+    'Made from the lockfile by `make generated`. A release has the texts in `LICENCE-TEXTS.txt`. LMDB itself, inside the',
     'native addon of each machine (a package @lmdb/…, MIT), is under the OpenLDAP Public License; the runtime names',
     'its own parts in its documentation.',
     '',

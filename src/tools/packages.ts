@@ -10,6 +10,8 @@ export interface LockedPackage {
   /** npm's integrity: `sha512-` and base64. */
   readonly integrity: string
   readonly license: string
+  /** Where npm installs it, below the root. */
+  readonly folder: string
   readonly dev?: boolean
   readonly os?: readonly string[]
 }
@@ -20,7 +22,7 @@ function lockedPackages(): LockedPackage[] {
   }
   return Object.entries(packages)
     .filter(([path]) => path !== '')
-    .map(([path, entry]) => ({ ...entry, name: path.replace(/^.*node_modules\//, '') }))
+    .map(([path, entry]) => ({ ...entry, name: path.replace(/^.*node_modules\//, ''), folder: path }))
 }
 
 /** A locked package. Throws Error if the lockfile does not contain it. */

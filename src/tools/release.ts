@@ -7,10 +7,11 @@
 
 import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { basename, join, resolve } from 'node:path'
 import { version } from '../version.ts'
 import { build, sha256 } from './build.ts'
 import { debianMachines, debianTree } from './debian-package.ts'
+import { licenceTexts } from './licence-texts.ts'
 import { commandPackage, targetPackage } from './npm-packages.ts'
 import { carriedPackages, type LockedPackage, packageOf } from './packages.ts'
 import { sbom } from './sbom.ts'
@@ -64,8 +65,9 @@ async function release([target, runtimeName, addonName, addonFile]: (typeof targ
   })
   for (const file of [...papers, 'docs', 'deploy', 'fixtures'])
     cpSync(join(root, file), join(folder, file), { recursive: true })
+  cpSync(texts, join(folder, basename(texts)))
   const parts = [packageOf('bun'), runtime, addon, ...carriedPackages()]
-  writeFileSync(join(folder, 'postern.cdx.json'), sbom(target, parts))
+  writeFileSync(join(folder, 'postern.cdx.json'), sbom(target, await sha256(executable), parts))
   mkdirSync(join(folder, 'completions'))
   for (const [shell, text] of Object.entries(completions))
     writeFileSync(join(folder, 'completions', `postern.${shell}`), text)
@@ -126,13 +128,16 @@ function run(command: string[], file?: string): string {
   return stdout?.toString() ?? ''
 }
 
-const licences = ['LICENSE', 'THIRD-PARTY-LICENCES.md'].map((file) => join(root, file))
+const texts = join(packages, 'LICENCE-TEXTS.txt')
+const licences = [...['LICENSE', 'THIRD-PARTY-LICENCES.md'].map((file) => join(root, file)), texts]
 const papers = ['LICENSE', 'THIRD-PARTY-LICENCES.md', 'README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md']
 const completion = (shell: string) => run([process.execPath, join(root, 'src/main.ts'), 'completions', shell])
 const completions = { bash: completion('bash'), zsh: completion('zsh'), fish: completion('fish') }
 const chosen = targets.filter(([name]) => process.argv.length === 2 || process.argv.slice(2).includes(name))
 rmSync(out, { recursive: true, force: true })
 mkdirSync(out, { recursive: true })
+mkdirSync(packages, { recursive: true })
+writeFileSync(texts, licenceTexts())
 const files: string[] = []
 for (const target of chosen) files.push(...(await release(target)))
 const names = chosen.map(([name]) => name)

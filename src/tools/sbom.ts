@@ -3,8 +3,8 @@
 import { version } from '../version.ts'
 import type { LockedPackage } from './packages.ts'
 
-/** The bill of materials for a target. */
-export function sbom(target: string, packages: readonly LockedPackage[]): string {
+/** The bill of materials for a target. `hash`: of the executable, SHA-256 in hex. */
+export function sbom(target: string, hash: string, packages: readonly LockedPackage[]): string {
   const root = `pkg:generic/postern@${version}?target=${target}`
   const document = {
     $schema: 'http://cyclonedx.org/schema/bom-1.6.schema.json',
@@ -18,6 +18,7 @@ export function sbom(target: string, packages: readonly LockedPackage[]): string
         name: 'postern',
         version,
         purl: root,
+        hashes: [{ alg: 'SHA-256', content: hash }],
         licenses: [{ license: { id: 'MIT' } }],
       },
     },
@@ -37,7 +38,10 @@ function component(one: LockedPackage): object {
     purl: purl(one),
     // The hash of the package in the registry.
     hashes: [{ alg: 'SHA-512', content: digest }],
-    licenses: [{ license: { id: one.license } }],
+    // The addons of LMDB hold it, which is under a licence of its own.
+    licenses: one.name.startsWith('@lmdb/')
+      ? [{ expression: `${one.license} AND OLDAP-2.8` }]
+      : [{ license: { id: one.license } }],
   }
 }
 

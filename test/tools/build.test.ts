@@ -4,7 +4,8 @@ import { expect, test } from 'bun:test'
 import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { sha256 } from '../../src/tools/build.ts'
-import { carriedPackages } from '../../src/tools/packages.ts'
+import { licenceTexts } from '../../src/tools/licence-texts.ts'
+import { carriedPackages, packageOf } from '../../src/tools/packages.ts'
 import { sbom } from '../../src/tools/sbom.ts'
 import { executable } from '../support/executable.ts'
 
@@ -28,15 +29,30 @@ test('built in another folder, under another name, the executable has the same b
 
 test('the list of what it is made of has each package by name, version, digest and licence', () => {
   const packages = carriedPackages()
-  const { components, dependencies } = JSON.parse(sbom('linux-x64', packages))
+  const { metadata, components, dependencies } = JSON.parse(
+    sbom('linux-x64', 'aa', [...packages, packageOf('@lmdb/lmdb-linux-x64')]),
+  )
   expect(packages.length).toBeGreaterThan(40)
   expect(dependencies[0].dependsOn).toEqual(components.map((one: { purl: string }) => one.purl))
   const elysia = components.find(({ name }: { name: string }) => name === '@elysiajs/bearer')
   expect(elysia).toMatchObject({ version: '1.4.4', purl: 'pkg:npm/%40elysiajs/bearer@1.4.4' })
   for (const { hashes, licenses } of components) {
     expect(hashes[0].content).toMatch(/^[0-9a-f]{128}$/)
-    expect(licenses[0].license.id).toMatch(/^[A-Za-z0-9.-]+$/)
+    expect(licenses[0].expression ?? licenses[0].license.id).toMatch(/^[A-Za-z0-9.-]+(?: AND OLDAP-2\.8)?$/)
   }
+  expect(metadata.component.hashes).toEqual([{ alg: 'SHA-256', content: 'aa' }])
+  expect(components.at(-1).licenses).toEqual([{ expression: 'MIT AND OLDAP-2.8' }])
+})
+
+/** Packages that bring no file with a licence: their `package.json` names it. */
+const withoutText = new Set(['@tokenizer/token', 'weak-lru-cache'])
+
+test('a release has the text of each licence once, that of LMDB among them', () => {
+  const texts = licenceTexts()
+  for (const words of ['OpenLDAP Public License', 'Blue Oak Model License', 'Apache License'])
+    expect([words, texts.includes(words)]).toEqual([words, true])
+  for (const { name, version } of carriedPackages())
+    if (!withoutText.has(name)) expect([name, texts.includes(`${name} ${version}`)]).toEqual([name, true])
 })
 
 test('every package is held to a digest, and none runs anything when it is installed', () => {
