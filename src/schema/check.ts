@@ -179,7 +179,7 @@ const complaints: Partial<Record<ValueErrorType, (schema: TSchema) => string>> =
   [ValueErrorType.ObjectRequiredProperty]: () => 'is missing',
   [ValueErrorType.ObjectMinProperties]: () => 'is empty: leave it out, or say what it restricts',
   [ValueErrorType.ObjectMaxProperties]: ({ maxProperties }) => `at most ${maxProperties} entries`,
-  [ValueErrorType.ArrayMinItems]: () => 'is an empty list: leave it out, or give at least one item',
+  [ValueErrorType.ArrayMinItems]: () => 'is an empty list: give at least one item, or leave an optional list out',
   [ValueErrorType.ArrayMaxItems]: ({ maxItems }) => `at most ${maxItems} items`,
   [ValueErrorType.StringMaxLength]: ({ maxLength }) => `at most ${maxLength} characters`,
   [ValueErrorType.StringMinLength]: () => 'is empty',

@@ -242,7 +242,10 @@ describe('a platform that means harm', () => {
   test('is not waited for without end', async () => {
     const { promise } = Promise.withResolvers<Response>()
     using silent = opened(() => promise)
-    await expect(silent.client(20).request('GET', '/me')).rejects.toThrow(`${silent.url} did not answer in time`)
+    await expect(silent.client(20).request('GET', '/me')).rejects.toThrow(
+      `${silent.url} did not answer in time: repeat the command`,
+    )
+    await expect(silent.client(20).request('DELETE', '/me')).rejects.toThrow('and may have done what was asked')
     using slow = opened(() => new Response(new ReadableStream({ start: (stream) => stream.enqueue('{') })))
     await expect(slow.client(20).request('GET', '/me')).rejects.toThrow(`${slow.url} did not answer in time`)
   })

@@ -45,7 +45,7 @@ test('every problem is said at its place', () => {
     [{ at: '2026-13-02T09:14:07Z' }, 'at: must be a date and time like 2026-03-02T09:14:07.000Z'],
     [{ kind: 'c' }, 'kind: must be "a" or "b"'],
     [{ one: 6 }, 'one: must be 5'],
-    [{ list: [] }, 'list: is an empty list: leave it out, or give at least one item'],
+    [{ list: [] }, 'list: is an empty list: give at least one item, or leave an optional list out'],
     [{ list: ['a', 'b', 'c'] }, 'list: at most 2 items'],
     [{ list: ['a', 5] }, 'list[1]: must be a string'],
     [{ list: {} }, 'list: must be a list'],

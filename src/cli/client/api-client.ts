@@ -112,14 +112,14 @@ export function openClient(
       signal: AbortSignal.timeout(timeoutMs),
     }
     const response = await fetch(`${url}${path}`, init).catch((error: NodeJS.ErrnoException) => {
-      if (error.name === 'TimeoutError') throw late(url)
+      if (error.name === 'TimeoutError') throw late(url, method)
       throw new CommandError(unreachableText(url, error.code ?? error.message), 1, { code: 'unreachable' })
     })
     const { status, ok, headers } = response
     const elsewhere = status >= 300 && status < 400 ? headers.get('location') : null
     if (elsewhere !== null)
       throw new CommandError(`${url} redirects to ${oneLine(elsewhere)}: name that address with --url if you trust it`)
-    const answer = await readAnswer(response, url)
+    const answer = await readAnswer(response, url, method)
     if (ok && validatorOf(opened(reads ?? Type.Object({}))).isValid(answer)) return answer
     if (ok) throw notOfPostern()
     // Some operations have the message alone, as `error`.
@@ -171,17 +171,16 @@ const namesShown = 5
 /** Of an answer that is none of postern. */
 export const notPostern = (url: string) => `${url} does not answer as postern does: check the URL`
 
-const late = (url: string) =>
-  new CommandError(
-    `${url} did not answer in time, and may have done what was asked: check whether it has before you repeat it`,
-    1,
-    {
-      code: 'unreachable',
-    },
-  )
+function late(url: string, method: string): CommandError {
+  const text =
+    method === 'GET'
+      ? 'did not answer in time: repeat the command'
+      : 'did not answer in time, and may have done what was asked: check whether it has before you repeat it'
+  return new CommandError(`${url} ${text}`, 1, { code: 'unreachable' })
+}
 
 /** The JSON of the answer; undefined for anything else. Throws CommandError for too much of it, or too late. */
-async function readAnswer({ body }: Response, url: string): Promise<unknown> {
+async function readAnswer({ body }: Response, url: string, method: string): Promise<unknown> {
   const chunks: Uint8Array[] = []
   let length = 0
   try {
@@ -192,7 +191,7 @@ async function readAnswer({ body }: Response, url: string): Promise<unknown> {
     }
     if (length <= clientAnswerBytesMax) return JSON.parse(Buffer.concat(chunks).toString())
   } catch (error) {
-    if ((error as Error).name === 'TimeoutError') throw late(url)
+    if ((error as Error).name === 'TimeoutError') throw late(url, method)
     return undefined
   }
   throw new CommandError(`${url} answers with more than ${clientAnswerBytesMax / 2 ** 20} MB: check the URL`)
