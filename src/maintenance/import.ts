@@ -7,7 +7,10 @@
 import { CommandError } from '../errors.ts'
 import { namespaceOf } from '../model/names.ts'
 import { type Namespace, ownerName } from '../model/organization.ts'
+import { viewPolicyProblem } from '../policy/view-policy.ts'
+import { problemText } from '../schema/check.ts'
 import { parseForeign } from '../schema/json.ts'
+import { drained } from '../schema/steps.ts'
 import { textOf } from '../storage/bytes.ts'
 import {
   type ConnectionPrivate,
@@ -105,6 +108,8 @@ function newPlan(store: Store, file: string, deletes: Spool) {
     servers: new Set<string>(),
     listed: new Set<string>(),
     usages: createUsages(),
+    /** Servers, connections and views of the file that are here already, each with its namespace. */
+    replaced: new Map<string, string>(),
     /** Pins in the file whose connections have not come yet. */
     pins: new Map<string, NonNullable<ConnectionPrivate['pins']>>(),
     /** The namespaces of connections. */
@@ -119,7 +124,8 @@ const takeOut =
 
 /**
  * Throws CommandError for a referenced organization or namespace that is neither in the file nor in the store, for a
- * server without its listing, and for an organization of others.
+ * server without its listing, for an organization of others, and for what would be replaced in a namespace of which the
+ * file does not say whose it is.
  */
 async function requireNamed(plan: Plan): Promise<void> {
   for (const name of plan.servers) {
@@ -128,6 +134,12 @@ async function requireNamed(plan: Plan): Promise<void> {
   }
   for (const name of plan.pins.keys())
     throw new CommandError(`${plan.file}: has the pins of ${name} without the connection: export again`)
+  for (const [name, namespace] of plan.replaced) {
+    if (!plan.loaded.has(`namespace ${namespace}`))
+      throw new CommandError(
+        `${plan.file}: has the ${name}, which is here already, and lacks the line of its namespace, which says whose it is: export again, or take it out of the file`,
+      )
+  }
   for (const [organizationId, owners] of plan.owners) {
     if (!(await belongsToOthers(plan.store, organizationId, owners))) continue
     throw new CommandError(
@@ -180,16 +192,25 @@ async function comparedEntriesOf(plan: Plan, line: ExportLine): Promise<readonly
         plan.named.set(`organization ${organizationId}`, keyOf('organization', organizationId))
       }
       return entriesOf({ ...line, namespace: await madeAfterEnd(plan.store, line.namespace) })
-    case 'view':
-      plan.named.set(`namespace ${line.view.namespace}`, keyOf('namespace', line.view.namespace))
+    case 'view': {
+      const { namespace, name, policy } = line.view
+      plan.named.set(`namespace ${namespace}`, keyOf('namespace', namespace))
+      const problem = drained(viewPolicyProblem(policy))
+      if (problem !== undefined)
+        throw new CommandError(`${plan.file}: the view ${namespace}/${name}: ${problemText(problem)}`)
+      const stored = await plan.store.get(keyOf('view', namespace, name))
+      if (stored !== undefined) plan.replaced.set(`view ${namespace}/${name}`, namespace)
       break
+    }
     case 'server': {
       const { qualifiedName } = line.server
       const namespace = namespaceOf(qualifiedName)
       plan.named.set(`namespace ${namespace}`, keyOf('namespace', namespace))
       requireOnce(plan, `server ${qualifiedName}`)
       plan.servers.add(qualifiedName)
-      await count(plan, serverEntry(line.server))
+      const entry = serverEntry(line.server)
+      if ((await plan.store.get(entry.key)) !== undefined) plan.replaced.set(`server ${qualifiedName}`, namespace)
+      await count(plan, entry)
       break
     }
     case 'listing':
@@ -272,6 +293,7 @@ async function connectionEntries(
     plan.versions.push(await checkOf(plan.store, keyOf('connectionsVersion', namespace)))
   plan.namespaces.add(namespace)
   const stored = await findConnection(plan.store, namespace, connectionId)
+  if (stored !== undefined) plan.replaced.set(`connection ${namespace}/${connectionId}`, namespace)
   // An export contains no secrets, so a connection keeps the headers it has, but only if its URL is unchanged:
   // credentials for one server must never be sent to another.
   const isSamePlace = stored?.connection.mcpUrl === connection.mcpUrl

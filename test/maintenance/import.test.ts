@@ -2,15 +2,19 @@ import { expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { importFile } from '../../src/maintenance/import.ts'
+import type { Constraint } from '../../src/model/constraint.ts'
+import { listingOf, noExtras, type ServerDetail } from '../../src/model/server.ts'
+import { viewOf } from '../../src/model/view.ts'
 import { findConnection, newConnectionsVersion } from '../../src/storage/connections.ts'
 import { beforeServing, removeAllDeleted } from '../../src/storage/deleted-namespaces.ts'
 import { readNamespace } from '../../src/storage/directory-records.ts'
 import { directoryVersionKey, keyOf } from '../../src/storage/keys.ts'
+import type { Store } from '../../src/storage/store.ts'
 import { newVersion } from '../../src/storage/versions.ts'
 import { pickConnection } from '../features/connections/world.ts'
 import { openMemoryStore } from '../support/memory-store.ts'
 import { random } from '../support/random.ts'
-import { workplace } from '../support/workplace.ts'
+import { type Workplace, workplace } from '../support/workplace.ts'
 
 const versions = {
   directory: () => newVersion(directoryVersionKey),
@@ -89,10 +93,9 @@ test('a namespace is imported as one that was made when its name was given up la
   expect(await store.get(keyOf('fixturesDigest'))).toBeUndefined()
 })
 
-test('what belongs to others by now is not imported: its owners of before would have what is in it', async () => {
-  using place = workplace()
-  const store = openMemoryStore()
-  const exported = (...lines: object[]) => {
+/** Imports lines, of which only the first and the last are left out here. */
+function importing(place: Workplace, store: Store) {
+  return (...lines: object[]) => {
     const file = join(place.folder, 'export.jsonl')
     const whole = [
       { postern: 'export', version: 1, secret: 'mine' },
@@ -102,6 +105,11 @@ test('what belongs to others by now is not imported: its owners of before would 
     writeFileSync(file, whole.map((line) => `${JSON.stringify(line)}\n`).join(''))
     return importFile(store, file, { secret: 'mine' })
   }
+}
+
+test('what belongs to others by now is not imported: its owners of before would have what is in it', async () => {
+  using place = workplace()
+  const exported = importing(place, openMemoryStore())
   const organization = { kind: 'organization', organization: { organizationId: 'org', name: 'Org' } }
   const member = (userId: string) => ({ kind: 'member', organizationId: 'org', userId, role: 'owner' })
   const namespace = (owner: object) => ({ kind: 'namespace', namespace: { namespace: 'shop', ...owner } })
@@ -128,6 +136,40 @@ test('what belongs to others by now is not imported: its owners of before would 
   // With an owner in common it is the same organization.
   expect(await exported(member('ada'), member('mallory'), organization)).toMatchObject({ records: 3 })
   expect(await exported(namespace({ userId: 'mallory' }))).toMatchObject({ records: 1 })
+})
+
+test('what is here already is replaced only by a file that says whose namespace it is in', async () => {
+  using place = workplace()
+  const exported = importing(place, openMemoryStore())
+  const namespace = { kind: 'namespace', namespace: { namespace: 'shop', userId: 'ada' } }
+  const at = '2026-01-01T00:00:00.000Z'
+  const times = { createdAt: at, updatedAt: at }
+  const view = (policy: Constraint[]) => ({
+    kind: 'view',
+    view: viewOf({ namespace: 'shop', name: 'reading' }, { policy }, times),
+  })
+  const connection = { kind: 'connection', namespace: 'shop', connection: pickConnection(random(1), 'a') }
+  const detail: ServerDetail = {
+    ...{ qualifiedName: 'shop/notes', displayName: 'Notes', description: '', iconUrl: null, remote: true },
+    ...{ deploymentUrl: null, connections: [], security: null, tools: null, resources: null, prompts: null },
+  }
+  const server = { kind: 'server', server: detail }
+  const listing = { kind: 'listing', listing: listingOf(detail, { ...noExtras, createdAt: at }) }
+  await exported(namespace)
+  // What is new in it is only added.
+  for (const lines of [[view([])], [connection], [server, listing]]) {
+    expect(await exported(...lines)).toMatchObject({ records: lines.length })
+    await expect(exported(...lines)).rejects.toThrow('which is here already, and lacks the line of its namespace')
+    expect(await exported(namespace, ...lines)).toMatchObject({ records: lines.length + 1 })
+  }
+  const wrong: readonly (readonly [Constraint[], string])[] = [
+    [
+      [{ rpcReqMatch: { 'params.name': '(' } }],
+      'the view shop/reading: policy[0].rpcReqMatch["params.name"]: is not an RE2 pattern',
+    ],
+    [[{ ttl: '1h' }], 'the view shop/reading: policy[0].ttl: a view has no lifetime'],
+  ]
+  for (const [policy, problem] of wrong) await expect(exported(namespace, view(policy))).rejects.toThrow(problem)
 })
 
 test('each import of a connection ends what is bound to its sign-in: setups are counted on, and never back', async () => {
