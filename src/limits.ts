@@ -85,7 +85,7 @@ export const introspectionPagesMax = 64
 
 /** Contract 12.1: lifetime of a browser session. Past it: sign in again. */
 export const browserSessionSeconds = 12 * 60 * 60
-/** Contract 12.2: lifetime of a login link. Past it: 400. */
+/** Contract 12.2: lifetime of a sign-in link. Past it: 400. */
 export const loginLinkSeconds = 10 * 60
 /** Contract 12.4, as Smithery's command line waits: lifetime of a login on a command line. Past it: 404. */
 export const cliLoginSeconds = 5 * 60

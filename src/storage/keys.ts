@@ -79,7 +79,7 @@ export const signingKeysKey = keyOf('signingKeys')
 export const stagedKey = keyOf('staged')
 
 /**
- * A record that expires on its own: a browser session, a login link, a sign-in attempt, an authorization code
+ * A record that expires on its own: a browser session, a sign-in link, a sign-in attempt, an authorization code
  * (`auth/expiring-records.ts`). `expires`: Unix seconds. Ordered by it, so that expired records come first.
  */
 export const expiringKey = (expires: number, digest: string): Key => keyOf('expiring', timeText(expires), digest)

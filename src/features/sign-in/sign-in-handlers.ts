@@ -1,5 +1,5 @@
 /**
- * `/signin`: a person signs in to a browser session with an API key, or with a login link (contract, 12.1, 12.2).
+ * `/signin`: a person signs in to a browser session with an API key, or with a sign-in link (contract, 12.1, 12.2).
  */
 
 import { type Caller, liveCaller } from '../../auth/authenticate.ts'
@@ -16,7 +16,7 @@ import { impossiblePage, page, redirect, row } from '../../http/html-page.ts'
 import { readQuery } from '../../http/query.ts'
 
 /**
- * The record behind a login link (`postern login-link`). The link opens a page whose button uses it up: previews do
+ * The record behind a sign-in link (`postern login-link`). The link opens a page whose button uses it up: previews do
  * not.
  */
 export interface LoginLink {
@@ -78,7 +78,7 @@ async function startSession(deps: SignInDeps, caller: Caller, how: 'key' | 'link
   return withCookies(redirect(`${base}${pathAfterSignIn(next, consoleSessions !== undefined)}`), cookies)
 }
 
-/** Uses a login link up. Throws `invalid_request` if it was used, has expired, or its key was revoked. */
+/** Uses a sign-in link up. Throws `invalid_request` if it was used, has expired, or its key was revoked. */
 async function redeem(deps: SignInDeps, request: Request, link: string): Promise<Caller> {
   const found = await foundLink(deps, link)
   if (!(await deps.records.take(found, request))) throw spentLink()
