@@ -1,6 +1,6 @@
 /**
- * Browser sessions: somebody who has signed in with an API key, or by a sign-in link of the operator. The cookie's record
- * names the key, which is looked up at every use: a session ends with its key (contract, 12.1).
+ * Browser sessions: somebody who has signed in with an API key, or by a sign-in link of the operator. The cookie's
+ * record names the key, which is looked up at every use: a session ends with its key (contract, 12.1).
  */
 
 import { createHmac, timingSafeEqual } from 'node:crypto'

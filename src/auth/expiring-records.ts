@@ -1,8 +1,8 @@
 /**
- * Records that expire, each found by a secret that somebody else holds: the cookie of a browser session, a sign-in link,
- * the `state` of a sign-in, an authorization code. The store has a keyed hash of the secret and the record sealed, so a
- * copy of the store gives neither. They live in the store and not in memory: every process finds them, and they survive
- * a restart.
+ * Records that expire, each found by a secret that somebody else holds: the cookie of a browser session, a sign-in
+ * link, the `state` of a sign-in, an authorization code. The store has a keyed hash of the secret and the record
+ * sealed, so a copy of the store gives neither. They live in the store and not in memory: every process finds them,
+ * and they survive a restart.
  */
 
 import { createHmac, randomBytes, randomInt } from 'node:crypto'
