@@ -18,8 +18,8 @@ import { createClientSockets } from '../http/client-sockets.ts'
 import { asPlatformError, errorResponse } from '../http/error-response.ts'
 import { createGuard, isLoopback } from '../http/guard.ts'
 import type { Handler } from '../http/handler.ts'
+import { openListeningSockets } from '../http/listening-sockets.ts'
 import { rawPathRoutes } from '../http/raw-path.ts'
-import { boundReceiveBuffers } from '../http/receive-buffers.ts'
 import {
   chunkedBodyBytesMax,
   idleTimeoutSeconds,
@@ -80,7 +80,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   using cleanup = new DisposableStack()
   // First: two servers on one folder would each believe that they alone load fixtures and write the audit log.
   cleanup.use(lockForServing(dataPath))
-  let server = listen(config, log)
+  let { server, listening } = listen(config, log)
   cleanup.defer(() => void server.stop(true))
   const port = server.port ?? 0
   // A replica that is not ready refuses connections instead of answering 503: load balancers retry a refused connection
@@ -128,7 +128,11 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
     ...{ tracing, fairness, signers, store, secrets, issuer: url, guard, audit, callLog, log },
     upstream: traceUpstream(upstream, tracing),
     ...settingsOf(config),
-    sockets: createClientSockets(() => server, config.trustedProxies),
+    sockets: createClientSockets(
+      () => server,
+      config.trustedProxies,
+      () => listening,
+    ),
     isRegistryOpen,
     clock: systemClock,
     ...(metrics && { observer: metrics.observer }),
@@ -145,7 +149,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
     log.warn('tokens name an issuer that clients cannot reach: set --base-url', { issuer: url })
   }
   cleanup.defer(repeatSweeps(store, app.continueDeletions, audit, log))
-  if (database !== undefined) server = listen({ ...config, port }, log)
+  if (database !== undefined) ({ server, listening } = listen({ ...config, port }, log))
   server.reload({ fetch: app.fetch, routes: rawPathRoutes(app.fetch) })
   // Ahead of the first list, which would wait ten seconds where there are very many. If it fails, that list says so.
   app.readCatalogue().catch(() => {})
@@ -159,6 +163,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
     reload: createReload([audit, callLog], load, log),
     /** Finishes requests in progress, for at most `shutdownTimeoutMs`, and closes the store. */
     async stop() {
+      listening.end()
       if (database !== undefined) await sendElsewhere(server, app.fetch)
       await endRequests(server, callLog, log)
       await store.close()
@@ -267,10 +272,8 @@ function listen({ host, port }: ServeConfig, log: Log) {
       // Only a bug outside the application gets here. Otherwise the runtime would respond with its own page.
       error: (thrown) => errorResponse(asPlatformError(thrown)),
     })
-    const unbounded = boundReceiveBuffers()
-    if (unbounded !== undefined)
-      log.warn('received bytes cannot be limited here, so one client may make others wait', { error: unbounded })
-    return server
+    const unbounded = 'received bytes cannot be limited here, so one client may make others wait'
+    return { server, listening: openListeningSockets((error) => log.warn(unbounded, { error })) }
   } catch (error) {
     throw listenError(error, host, port, '--host and --port')
   }
@@ -305,7 +308,7 @@ function repeatSweeps(store: Store, continueDeletions: () => Promise<void>, audi
  * Ends each connection with its next response, for a moment. A proxy keeps connections and may send a request over one
  * that is just being closed; it does not repeat a POST at another replica, as it cannot know that nobody read it.
  */
-async function sendElsewhere(server: ReturnType<typeof listen>, fetch: Handler): Promise<void> {
+async function sendElsewhere(server: Bun.Server<undefined>, fetch: Handler): Promise<void> {
   const last: Handler = async (request) => {
     const response = await fetch(request)
     response.headers.set('connection', 'close')

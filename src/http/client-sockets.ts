@@ -3,14 +3,19 @@
 import { setTimeout as timeout } from 'node:timers/promises'
 import { idleTimeoutSeconds } from '../limits.ts'
 import { clientAddress, type Network } from './client-address.ts'
+import type { ListeningSockets } from './listening-sockets.ts'
 import { originalRequest } from './raw-path.ts'
 
 export type ClientSockets = ReturnType<typeof createClientSockets>
 
-/** `listening`: the server on which requests arrive. `trusted`: proxies whose word on a client's address counts. */
+/**
+ * `listening`: the server on which requests arrive. `trusted`: proxies whose word on a client's address counts.
+ * `accepting`: the sockets that it listens on.
+ */
 export function createClientSockets(
   listening: () => Pick<Bun.Server<undefined>, 'requestIP' | 'timeout'>,
   trusted: readonly Network[],
+  accepting: () => ListeningSockets,
 ) {
   /** Suspends the runtime's idle timeout for a long request. Returns a function that restores it. */
   function disableIdleTimeout(request: Request): () => void {
@@ -21,6 +26,7 @@ export function createClientSockets(
 
   return {
     disableIdleTimeout,
+    accepting: { pause: () => accepting().pause(), resume: () => accepting().resume() },
     /** The client's address, for limits. */
     addressOf: (request: Request) =>
       clientAddress(listening().requestIP(originalRequest(request))?.address ?? '', request, trusted),

@@ -1,8 +1,8 @@
 /**
  * Restores backslashes in paths. The runtime normalizes dots and backslashes in a request's URL, so `/connect/a\..\b`
  * arrives as `/connect/b`, another resource. The parameters of the runtime's own router still have the original path.
- * If it contains a backslash, which no name may (contract, 2.5), the request is passed on with the original name,
- * encoded.
+ * If it contains a backslash, which no name of ours may (contract, 2.5), the request is passed on with the original
+ * name, encoded.
  */
 
 import { type Operation, operations } from '../operations.ts'
@@ -28,6 +28,8 @@ export function originalRequest(request: Request): Request {
 
 /** Characters of a part that may be a name, with a tool's among them. Past it: the part is replaced as `..` is. */
 const partCharsMax = 1000
+/** The same with a backslash, which only a server's tool may have; each takes time. Past it: replaced likewise. */
+const backslashPartCharsMax = 128
 
 /**
  * Routes for `Bun.serve`, for each operation with names in its path. All of them pass the request to `fetch`, which has
@@ -67,5 +69,6 @@ export function withRawPath(answer: Handler): Handler {
  * either; and so is a part that is too long for one.
  */
 function encodeSegment(part: string): string {
-  return encodeURIComponent(part === '.' || part === '..' || part.length > partCharsMax ? '\\' : part)
+  const most = part.includes('\\') ? backslashPartCharsMax : partCharsMax
+  return encodeURIComponent(part === '.' || part === '..' || part.length > most ? '\\' : part)
 }

@@ -51,7 +51,10 @@ const app = createApp({
   namespacesPerUser: Number.POSITIVE_INFINITY,
   quota: { connections: Infinity, bytes: Infinity, servers: Infinity },
   upstreamTimeoutMs: 0,
-  sockets: { wait: async () => {}, disableIdleTimeout: () => () => {}, connectionOf: () => 'one', addressOf: () => '' },
+  sockets: {
+    ...{ wait: async () => {}, disableIdleTimeout: () => () => {}, connectionOf: () => 'one', addressOf: () => '' },
+    accepting: { pause() {}, resume() {} },
+  },
   signers: { sign: () => Promise.reject(new Error('nothing is minted')) },
   fairness: createFairness(),
   upstream: { send: () => Promise.reject(new Error('nothing is sent')) },

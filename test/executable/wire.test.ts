@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from 'bun:test'
 import { connect } from 'node:net'
-import { receiveBufferBytes } from '../../src/http/receive-buffers.ts'
+import { receiveBufferBytes } from '../../src/http/listening-sockets.ts'
 import { type Server, startServer, unlimited, workplace } from '../support/executable.ts'
 import { sampleKeys } from '../support/sample.ts'
 import { sharedServer } from '../support/shared-server.ts'

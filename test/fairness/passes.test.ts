@@ -12,12 +12,14 @@ import { clockOf } from '../support/clock.ts'
 
 const request = new Request('http://localhost/health')
 const connectionOf = ({ headers }: Request) => headers.get('x-test-connection') ?? 'one'
-const parts = (now = () => 0) => ({
+const gone = new Set<Request>()
+const parts = (now = () => 0, accepting = { pause() {}, resume() {} }) => ({
+  accepting,
   sockets: {
     addressOf: (one: Request) => one.headers.get('x-test-address') ?? 'here',
-    connectionOf: (one: Request) => (one.headers.has('x-test-gone') ? undefined : connectionOf(one)),
+    connectionOf: (one: Request) => (gone.has(one) ? undefined : connectionOf(one)),
   },
-  refuse: () => new Response(null, { status: 429 }),
+  refuse: (closes = false) => new Response(null, { status: 429, ...(closes && { headers: { connection: 'close' } }) }),
   mayWait: ({ headers }: Request) => !headers.has('x-test-costly'),
   clock: clockOf(now),
 })
@@ -45,15 +47,18 @@ test('requests past the bound are answered in the next pass, and those after it 
   expect(answered).toBe(requestsPerPassMax + 4)
 })
 
-test('in a pass that lasts long, only some of a network wait, and those of others do', async () => {
+test('in a pass that lasts long, only some of a network wait, those of others do, and nobody else is accepted', async () => {
   const ends: (() => void)[] = []
   let now = 0
+  const accepted: string[] = []
+  const accepting = { pause: () => void accepted.push('pause'), resume: () => void accepted.push('resume') }
   const answer = inPasses(
     () => new Response(),
-    parts(() => now),
+    parts(() => now, accepting),
     (run) => void ends.push(run),
   )
-  const elsewhere = new Request('http://localhost/me', { headers: { 'x-test-address': 'elsewhere' } })
+  const fromElsewhere = { 'x-test-address': 'elsewhere', 'x-test-connection': 'two' }
+  const elsewhere = new Request('http://localhost/me', { headers: fromElsewhere })
   const fill = (count: number) => Array.from({ length: count }, () => answer(request))
   const waiting = fill(requestsPerPassMax + 2 * waitingPerPassMax).slice(requestsPerPassMax)
   expect(waiting.every((one) => one instanceof Promise)).toBe(true)
@@ -62,17 +67,31 @@ test('in a pass that lasts long, only some of a network wait, and those of other
     answer(new Request('http://localhost/me', { headers: { 'x-test-costly': '1', 'x-test-connection': 'costly' } })),
   ).toBeInstanceOf(Response)
   // Its client would not read it.
-  expect(answer(new Request('http://localhost/me', { headers: { 'x-test-gone': '1' } }))).toBeInstanceOf(Response)
+  const left = new Request('http://localhost/me')
+  gone.add(left)
+  expect(answer(left)).toBeInstanceOf(Response)
+  expect(accepted).toEqual([])
   now = longPassMs + 1
-  const refused = answer(request)
-  expect(refused instanceof Response && refused.status).toBe(429)
-  // Behind it on the same connection: the runtime closes that when more comes.
-  waiting.push(answer(request), answer(elsewhere))
-  expect(waiting.slice(-2).every((one) => one instanceof Promise)).toBe(true)
+  const refusalOf = (given: Response | Promise<Response>) =>
+    given instanceof Response && [given.status, given.headers.get('connection')]
+  expect(refusalOf(answer(request))).toEqual([429, null])
+  expect(accepted).toEqual(['pause'])
+  // Behind it on the same connection, which ends with all that was sent ahead on it.
+  expect(refusalOf(answer(request))).toEqual([429, 'close'])
+  const leaving = new Request('http://localhost/me', { headers: fromElsewhere })
+  const last = [answer(elsewhere), answer(leaving)]
+  expect(last.every((one) => one instanceof Promise)).toBe(true)
   const another = answer(new Request('http://localhost/me', { headers: { 'x-test-connection': 'another' } }))
-  expect(another instanceof Response && another.status).toBe(429)
+  expect(refusalOf(another)).toEqual([429, null])
+  // Nobody reads the answer to a request whose client has gone meanwhile.
+  gone.add(leaving)
+  accepted.splice(0)
   for (const run of ends.splice(0)) run()
-  expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual(waiting.map(() => 200))
+  expect(accepted).toEqual(['resume'])
+  expect((await Promise.all([...waiting, ...last])).map(({ status }) => status)).toEqual([
+    ...waiting.map(() => 200),
+    ...[200, 429],
+  ])
   expect(answer(request)).toBeInstanceOf(Response)
 })
 

@@ -55,6 +55,8 @@ test('beside a backslash, parts that are dots alone stand for no name either', a
 test('a part that is too long for a name stands for none, and is not written out', async () => {
   const { segments } = await arrived(`/connect/${'\u00ff'.repeat(1001)}/a\\b`)
   expect(segments).toEqual(['\\', 'a\\b'])
+  const long = await arrived(`/connect/${'\\'.repeat(129)}/${'\\'.repeat(128)}`)
+  expect(long.segments).toEqual(['\\', '\\'.repeat(128)])
 })
 
 test('what else the request holds goes on', async () => {
