@@ -15,7 +15,16 @@ test('built in another folder, under another name, the executable has the same b
   // On the same disk, so that what is installed need not be copied.
   const place = mkdtempSync(join(root, 'dist/build-test-'))
   try {
-    for (const name of ['src', 'docs', 'fixtures', 'package.json', 'package-lock.json', 'tsconfig.json'])
+    for (const name of [
+      'src',
+      'docs',
+      'deploy',
+      'fixtures',
+      'README.md',
+      'package.json',
+      'package-lock.json',
+      'tsconfig.json',
+    ])
       cpSync(join(root, name), join(place, name), { recursive: true })
     expect(Bun.spawnSync(['cp', '-rl', join(root, 'node_modules'), place]).exitCode).toBe(0)
     const args = [process.execPath, 'src/tools/build.ts', 'out/the-other']

@@ -11,15 +11,15 @@ const partsListedFrom = 3
 export interface Site {
   /** Names of the documents that have pages; links to other files are rendered as plain text. */
   readonly names: ReadonlySet<string>
-  /** Names of the files of pictures, which are beside the pages. Of others the words that describe them are shown. */
-  readonly pictures: ReadonlySet<string>
+  /** Names of files that are beside the pages. Of other pictures the words that describe them are shown. */
+  readonly files: ReadonlySet<string>
   readonly pages: PageList
   /** Of the base URL, without a trailing slash; escaped for HTML. */
   readonly basePath: string
 }
 
 /** The document's first line must be its title, `# …`. `href`: of the page, below the base path. */
-export function documentPage(markdown: string, href: string, { names, pictures, pages, basePath }: Site): string {
+export function documentPage(markdown: string, href: string, { names, files, pages, basePath }: Site): string {
   const parts: Heading[] = []
   const idOf = createHeadingIds()
   const marked = new Marked({
@@ -32,18 +32,18 @@ export function documentPage(markdown: string, href: string, { names, pictures, 
       },
       link({ href, tokens }) {
         const text = this.parser.parseInline(tokens)
-        const target = targetOf(href, names, basePath)
+        const target = targetOf(href, { names, files, basePath })
         return target === undefined ? text : `<a href="${target}">${text}</a>`
       },
       table(this: Renderer, token: Tokens.Table) {
         return `<div class="wide">${Renderer.prototype.table.call(this, token)}</div>\n`
       },
       // Other HTML in the documents is comments for readers and generators of the Markdown.
-      html: ({ text }) => picturesIn(text, pictures, basePath),
+      html: ({ text }) => picturesIn(text, files, basePath),
       image({ href: file, text }) {
         const name = file.replace(/^images\//, '')
         const words = escapeHtml(text)
-        return pictures.has(name)
+        return files.has(name)
           ? `<span class="picture"><img src="${basePath}/docs/${name}" alt="${words}"></span>`
           : `<i>${words}</i>`
       },
@@ -69,9 +69,9 @@ const picturePair =
   /<picture>\s*<source media="\(prefers-color-scheme: dark\)" srcset="images\/([\w.-]+)">\s*<img src="images\/([\w.-]+)" alt="([^"&<>]*)">\s*<\/picture>/g
 
 /** The pictures of a block of HTML beside one another; nothing of any other HTML. */
-function picturesIn(block: string, pictures: Site['pictures'], basePath: string): string {
+function picturesIn(block: string, files: Site['files'], basePath: string): string {
   const shown = [...block.matchAll(picturePair)].map(([, darkFile = '', lightFile = '', words = '']) => {
-    if (!pictures.has(darkFile) || !pictures.has(lightFile)) return `<i>${words}</i>`
+    if (!files.has(darkFile) || !files.has(lightFile)) return `<i>${words}</i>`
     const below = `${basePath}/docs/`
     const source = `<source media="(prefers-color-scheme: dark)" srcset="${below}${darkFile}">`
     return `<picture>${source}<img src="${below}${lightFile}" alt="${words}"></picture>`
@@ -80,8 +80,13 @@ function picturesIn(block: string, pictures: Site['pictures'], basePath: string)
 }
 
 /** The link target on the site; undefined for files that exist only in the repository. */
-function targetOf(href: string, names: ReadonlySet<string>, basePath: string): string | undefined {
+function targetOf(href: string, { names, files, basePath }: Omit<Site, 'pages'>): string | undefined {
   if (/^(?:#|https?:)/.test(href)) return href
+  const [, deployed = ''] = /^\.\.\/deploy\/([\w.-]+)$/.exec(href) ?? []
+  if (files.has(deployed)) return `${basePath}/docs/${deployed}`
+  if (href === 'openapi.json') return `${basePath}/openapi.json`
+  const start = '../README.md'
+  if (href.startsWith(start)) return `${basePath}/docs/start${href.slice(start.length)}`
   const [, name = '', part = ''] = /^([\w-]+)\.md(#.*)?$/.exec(href) ?? []
   if (name === 'README') return `${basePath}/docs${part}`
   return names.has(name) ? `${basePath}/docs/${name}${part}` : undefined

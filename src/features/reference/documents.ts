@@ -1,22 +1,28 @@
 /**
- * The documents of `docs/`, embedded in the executable so that they are available without a network. Imported on the
+ * The documents of `docs/`, and the README of the repository, embedded in the executable so that they are available without a network. Imported on the
  * first request for one.
  */
 
 import { createHeadingIds } from './document-page.ts'
 import type { PageList } from './frame.ts'
-import { readDocuments, readPictures } from './read-documents.ts' with { type: 'macro' }
-import type { PictureFile } from './read-documents.ts'
+import { readDocuments, readFiles } from './read-documents.ts' with { type: 'macro' }
+import type { EmbeddedFile } from './read-documents.ts'
 
 /** Markdown by page name; `README` lists the others. */
 export const documents: ReadonlyMap<string, string> = new Map(Object.entries(readDocuments()))
 
-/** By the name of the file in `docs/images`. */
-export const pictures: ReadonlyMap<string, PictureFile> = new Map(Object.entries(readPictures()))
+/** By the name of the file in `docs/images` or `deploy`. */
+export const files: ReadonlyMap<string, EmbeddedFile> = new Map(Object.entries(readFiles()))
 
-/** The pages in the order and the sections of the README, which comes first; the API reference comes last. */
+/** The pages in the order and the sections of `docs/README.md`, which comes first; the API reference comes last. */
 export const pageList: PageList = [
-  { section: '', pages: [{ title: 'Documentation', href: '/docs' }] },
+  {
+    section: '',
+    pages: [
+      { title: 'Documentation', href: '/docs' },
+      { title: 'Install and first minute', href: '/docs/start' },
+    ],
+  },
   ...(documents.get('README') ?? '')
     .split('\n## ')
     .slice(1)

@@ -1,29 +1,41 @@
-/** Reads the documents of `docs/` where the source is: macros, which run when the program is compiled. */
+/** Reads the documentation where the source is: macros, which run when the program is compiled. */
 
 import { readdirSync, readFileSync } from 'node:fs'
-import { extname, resolve } from 'node:path'
+import { basename, extname, resolve } from 'node:path'
 
-/** Markdown by the name of the file without `.md`, in the order of the names. */
+const root = resolve(import.meta.dir, '../../..')
+
+/**
+ * Markdown by the name of the file in `docs/` without `.md`, in the order of the names; and the README of the
+ * repository as `start`, whose links are those of a file in `docs/`.
+ */
 export function readDocuments(): Record<string, string> {
-  const folder = resolve(import.meta.dir, '../../../docs')
+  const folder = `${root}/docs`
   const names = readdirSync(folder).filter((name) => name.endsWith('.md'))
-  return Object.fromEntries(names.sort().map((name) => [name.slice(0, -3), readFileSync(`${folder}/${name}`, 'utf8')]))
+  const documents = names.map((name) => [name.slice(0, -3), readFileSync(`${folder}/${name}`, 'utf8')] as const)
+  const start = readFileSync(`${root}/README.md`, 'utf8').replaceAll(/(\(|")docs\//g, '$1')
+  return Object.fromEntries([...documents, ['start', start] as const].sort(([a], [b]) => (a < b ? -1 : 1)))
 }
 
-export interface PictureFile {
+/** A file that documents show, or lead to. */
+export interface EmbeddedFile {
   readonly type: string
   /** In base64. */
   readonly content: string
 }
 
-/** The pictures of the documents, by the name of the file. */
-export function readPictures(): Record<string, PictureFile> {
-  const folder = resolve(import.meta.dir, '../../../docs/images')
+/** The pictures of the documents, and the files of `deploy/`, by their names. */
+export function readFiles(): Record<string, EmbeddedFile> {
   const types: Record<string, string> = { '.svg': 'image/svg+xml', '.png': 'image/png', '.webp': 'image/webp' }
-  const pictures = readdirSync(folder).flatMap((name) => {
-    const type = types[extname(name)]
-    const content = readFileSync(`${folder}/${name}`).toString('base64')
-    return type === undefined ? [] : [[name, { type, content }] as const]
-  })
-  return Object.fromEntries(pictures)
+  const typeOf = (name: string) => types[extname(name)]
+  const files = [
+    ...readdirSync(`${root}/docs/images`).flatMap((name) => (typeOf(name) ? [`docs/images/${name}`] : [])),
+    ...readdirSync(`${root}/deploy`).map((name) => `deploy/${name}`),
+  ]
+  return Object.fromEntries(
+    files.map((file) => {
+      const type = typeOf(file) ?? 'text/plain; charset=utf-8'
+      return [basename(file), { type, content: readFileSync(`${root}/${file}`).toString('base64') }]
+    }),
+  )
 }

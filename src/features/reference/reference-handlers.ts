@@ -12,7 +12,7 @@ import { json } from '../../http/respond.ts'
 import { apiIndex, apiPage } from './api-page.ts'
 import { openApiDocument } from './document.ts'
 import { docsPolicy } from './frame.ts'
-import type { PictureFile } from './read-documents.ts'
+import type { EmbeddedFile } from './read-documents.ts'
 
 type ReferenceHandlers = Pick<Handlers, 'home' | 'openApi' | 'docs' | 'apiReference' | 'document' | 'icon'>
 
@@ -34,12 +34,12 @@ export function referenceHandlers(baseUrl: string): ReferenceHandlers {
 
   /** Undefined for a document that does not exist. */
   async function pageOf(name: string | undefined): Promise<Blob | undefined> {
-    const { documents, pageList: pages, pictures } = await import('./documents.ts')
+    const { documents, pageList: pages, files } = await import('./documents.ts')
     const markdown = name === 'README' ? undefined : documents.get(name ?? 'README')
     if (markdown === undefined) return undefined
     const { documentPage } = await import('./document-page.ts')
     const shared = { pages, basePath: escapeHtml(basePath) }
-    const site = { names: new Set(documents.keys()), pictures: new Set(pictures.keys()), ...shared }
+    const site = { names: new Set(documents.keys()), files: new Set(files.keys()), ...shared }
     const path = name === undefined ? '/docs' : `/docs/${name}`
     return kept(path, () => documentPage(markdown, path, site))
   }
@@ -73,13 +73,13 @@ export function referenceHandlers(baseUrl: string): ReferenceHandlers {
     },
     async document(request) {
       const [page = ''] = namesInPath(request.url)
-      const { pictures } = await import('./documents.ts')
-      const picture = pictures.get(page)
-      if (picture !== undefined) {
+      const { files } = await import('./documents.ts')
+      const file = files.get(page)
+      if (file !== undefined) {
         refuseQuery(request.url) // 400
-        return pictureResponse(
-          picture,
-          kept(page, () => Buffer.from(picture.content, 'base64')),
+        return fileResponse(
+          file,
+          kept(page, () => Buffer.from(file.content, 'base64')),
         )
       }
       const isSearch = page === 'index.json'
@@ -92,7 +92,7 @@ export function referenceHandlers(baseUrl: string): ReferenceHandlers {
 }
 
 /** A picture may be an SVG, which a browser also opens as a document. */
-function pictureResponse({ type }: PictureFile, content: Blob): Response {
+function fileResponse({ type }: EmbeddedFile, content: Blob): Response {
   return new Response(content, {
     headers: {
       ...cached,

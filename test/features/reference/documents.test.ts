@@ -6,9 +6,9 @@ import { referenceHandlers } from '../../../src/features/reference/reference-han
 import { createTestPlatform, type TestPlatform } from '../../support/platform.ts'
 
 const folder = resolve(import.meta.dir, '../../../docs')
-const files = readdirSync(folder).filter((file) => file.endsWith('.md'))
-const names = files.map((file) => file.replace(/\.md$/, ''))
-const paths = names.map((name) => (name === 'README' ? '/docs' : `/docs/${name}`))
+const files = [...readdirSync(folder).filter((file) => file.endsWith('.md')), '../README.md']
+const pathsOfOthers: Readonly<Record<string, string>> = { 'README.md': '/docs', '../README.md': '/docs/start' }
+const paths = files.map((file) => pathsOfOthers[file] ?? `/docs/${file.replace(/\.md$/, '')}`)
 
 let platform: TestPlatform
 beforeAll(async () => {
@@ -20,7 +20,7 @@ const withoutScript = (page: string) => page.replace(/<script>[^]*?<\/script>/, 
 const idsOf = (page: string) => [...page.matchAll(/ id="([^"]*)"/g)].map(([, id = '']) => id)
 const linksOf = (page: string) => [...withoutScript(page).matchAll(/ href="([^"]*)"/g)].map(([, href = '']) => href)
 
-describe('every document of docs/ is a page', () => {
+describe('every document of docs/ is a page, and the README of the repository', () => {
   test('there are many', () => expect(paths.length).toBeGreaterThan(15))
   for (const path of paths) {
     test(path, async () => {
@@ -131,7 +131,7 @@ test('links stay below the path of the base URL', async () => {
 test('HTML, images and links to other schemes do not get into a page', () => {
   const markdown =
     '# T\n\n<script>a</script>\n\nx <b onclick="x">b</b> ![i](http://x/i.png) [j](javascript:alert(1)) [r](../src/a.ts) `<i>`'
-  const site = { names: new Set<string>(), pictures: new Set<string>(), pages: [], basePath: '' }
+  const site = { names: new Set<string>(), files: new Set<string>(), pages: [], basePath: '' }
   const page = withoutScript(documentPage(markdown, '/docs/t', site))
   expect(page).not.toMatch(/<script|onclick|<img|javascript:|\.\.\/src/)
   // The words of a picture that is not there stay.
@@ -144,8 +144,8 @@ test('a picture for each colour scheme is one in a page, with its words', () => 
   <source media="(prefers-color-scheme: dark)" srcset="images/${name}-dark.webp">
   <img src="images/${name}-light.webp" alt="A room">
 </picture>`
-  const pictures = new Set(['a-dark.webp', 'a-light.webp'])
-  const site = { names: new Set<string>(), pictures, pages: [], basePath: '/gate' }
+  const files = new Set(['a-dark.webp', 'a-light.webp', 'a.conf'])
+  const site = { names: new Set<string>(), files, pages: [], basePath: '/gate' }
   const page = documentPage(`# T\n\n${picture('a')}\n${picture('b')}\n`, '/docs/t', site)
   expect(page).toContain(
     `<div class="pictures"><picture><source media="(prefers-color-scheme: dark)" srcset="/gate/docs/a-dark.webp"><img src="/gate/docs/a-light.webp" alt="A room"></picture>\n<i>A room</i></div>`,
@@ -190,6 +190,24 @@ test('the pages are in the order of their list, and each leads to the next', asy
     })
     expect(page).toContain(`<a href="${path}" aria-current="page">`)
   }
+})
+
+test('the files of deploy/ and the description of the interface are beside the pages that lead to them', async () => {
+  for (const [path, href, type] of [
+    ['/docs/deployment', '/docs/postern.service', 'text/plain; charset=utf-8'],
+    ['/docs/replicas', '/docs/nginx.replicas.conf', 'text/plain; charset=utf-8'],
+    ['/docs', '/openapi.json', 'application/json'],
+    ['/docs', '/docs/start', 'text/html; charset=utf-8'],
+  ] as const) {
+    expect({ path, links: linksOf(await (await platform.fetch(path)).text()) }).toEqual({
+      path,
+      links: expect.arrayContaining([href]),
+    })
+    const response = await platform.fetch(href)
+    expect([href, response.status, response.headers.get('content-type')]).toEqual([href, 200, type])
+  }
+  const unit = readFileSync(resolve(folder, '../deploy/postern.service'), 'utf8')
+  expect(await (await platform.fetch('/docs/postern.service')).text()).toBe(unit)
 })
 
 test('a search has every section of every page, at a place that is there', async () => {
