@@ -71,9 +71,21 @@ export function createProgram(context: Context): Command {
   addCheckCommand(postern, context)
   postern.commandsGroup('Help:')
   addHelpCommands(postern, context)
+  for (const command of postern.commands) if (groupsOfMachine.test(command.helpGroup())) sayWhere(command)
   // Last: it visits each command that was added.
   pointToHelp(postern, 'postern', context)
   return postern
+}
+
+const groupsOfMachine = /^(?:On|Data, on) the server’s machine/
+
+/** Says in the help of a command, or of each command of a group, where it works. */
+function sayWhere(command: Command): void {
+  // Fixtures are checked anywhere.
+  if (command.name() === 'check') return
+  const text = '\nWorks on the server’s machine, on its data folder or database, and not over HTTP.'
+  if (command.commands.length === 0) command.addHelpText('after', text)
+  for (const child of command.commands) sayWhere(child)
 }
 
 /** Ends each usage error with the command that prints the help. One line, Commander's suggestion included. */

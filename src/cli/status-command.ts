@@ -16,6 +16,7 @@ function factsOf({ connections, attention, calls, store }: Overview): string[][]
   const counted = Object.entries(levels).filter(([, count]) => count > 0)
   const parts = counted.map(([level, count]) => `${count} ${level}`).join(', ')
   const more = complete ? '' : ' or more'
+  const unlisted = levels.attention + levels.down - attention.length
   return [
     ...(store.ok ? [] : [['store', `cannot be used: ${store.problem ?? 'ask an operator'}`]]),
     ['connections', `${total}${more}${parts === '' ? '' : `: ${parts}`}`],
@@ -23,6 +24,7 @@ function factsOf({ connections, attention, calls, store }: Overview): string[][]
       level,
       `${namespace}/${connectionId}: ${summary}`,
     ]),
+    ...(unlisted > 0 ? [['', `${unlisted} more: see \`postern connection list\``]] : []),
     ...(calls === null
       ? []
       : [['calls in the last hour', `${calls.ok} ok, ${calls.failed} failed, ${calls.refused} refused`]]),

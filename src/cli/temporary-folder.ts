@@ -13,7 +13,7 @@ export function temporaryFolder(prefix: string): Disposable & { readonly path: s
     return { path, remove, [Symbol.dispose]: remove }
   } catch (error) {
     const { message } = error as Error
-    throw new CommandError(`cannot make a temporary folder: ${message}; name another place with TMPDIR`, 1, {
+    throw new CommandError(`cannot create a temporary folder: ${message}; name another place with TMPDIR`, 1, {
       cause: error,
     })
   }

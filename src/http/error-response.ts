@@ -60,8 +60,10 @@ function bodyOf({ message, options }: PlatformError, code: ErrorCode, shape: Ope
 
 /** The titles of pages, where the status says more than that something did not work. */
 const titles: Readonly<Record<number, string>> = {
+  400: 'postern cannot use this link or form',
   403: 'You may not do this',
   404: 'There is no such page',
+  405: 'This address is not a page',
   429: 'Too many requests',
   502: 'The MCP server did not answer as it should',
   503: 'postern cannot do this right now',
@@ -77,13 +79,17 @@ function errorPage(error: PlatformError, status: number, place: Place | undefine
     connection === undefined
       ? 'postern has nothing at this address.'
       : html`There is no such connection, or you have no access to it: <a href="${base}/signin">sign in</a> as somebody who has.`
+  const isSignIn = /^[^?]*\/signin(?:[?/]|$)/.test(url)
+  const next = isSignIn
+    ? html`<a href="${base}/signin">Sign in with an API key</a>`
+    : 'You can close this page, and begin again in your application.'
   return page({
     title: titles[status] ?? 'This did not work',
     status,
     body: html`${connection !== undefined && html`<dl>${row('Connection', connection)}</dl>`}
 <p>${message === notFound().message ? missing : message}</p>
 ${options.setupUrl !== undefined && html`<p><a class="button" href="${options.setupUrl}">Try again</a></p>`}
-${status !== 404 && options.setupUrl === undefined && html`<p>You can close this page, and begin again in your application.</p>`}
+${status !== 404 && options.setupUrl === undefined && html`<p>${next}</p>`}
 ${place !== undefined && html`<p><a href="${base}/docs${status === 404 ? '' : '/troubleshooting'}">Documentation</a></p>`}`,
     headers: { ...retryHeader(error), ...options.headers },
   })

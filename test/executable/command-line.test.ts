@@ -176,7 +176,7 @@ describe('- stands for stdin and stdout', () => {
     expect(await run(place, ['backup', '-', '--data', place.data], { TMPDIR })).toEqual({
       code: 1,
       stdout: '',
-      stderr: expect.stringMatching(/^cannot make a temporary folder: ENOENT: .*; name another place with TMPDIR\n$/),
+      stderr: expect.stringMatching(/^cannot create a temporary folder: ENOENT: .*; name another place with TMPDIR\n$/),
     })
   })
 

@@ -93,7 +93,7 @@ describe('commands', () => {
 
   test('docs: the list of pages, a page, and none', async () => {
     const { place } = shared
-    expect((await run(place, ['docs'])).stdout).toMatch(/^concepts +Concepts\nconnect-a-client +Connect a client\n/)
+    expect((await run(place, ['docs'])).stdout).toMatch(/^start +Install and first minute\nconcepts +Concepts\n/)
     for (const page of ['policy', 'policy.md'])
       expect((await run(place, ['docs', page])).stdout).toStartWith('# Policy\n')
     expect(await run(place, ['docs', 'polcy'])).toMatchObject({

@@ -63,7 +63,7 @@ describe('one clear line and an exit code', () => {
     [
       'a folder for temporary files that is not there',
       1,
-      /^cannot make a temporary folder: ENOENT: .*; name another place with TMPDIR\n$/,
+      /^cannot create a temporary folder: ENOENT: .*; name another place with TMPDIR\n$/,
       () => ['dev'],
       { TMPDIR: '/nowhere' },
     ],

@@ -42,7 +42,7 @@ test('an error about a server says no more than that it is not there, or why', a
 test('an error of a page is a page that says what happened, at which connection, and where to go on', async () => {
   for (const [code, status, title] of [
     ['not_found', 404, 'There is no such page'],
-    ['invalid_request', 400, 'This did not work'],
+    ['invalid_request', 400, 'postern cannot use this link or form'],
     ['forbidden', 403, 'You may not do this'],
     ['rate_limited', 429, 'Too many requests'],
     ['upstream_error', 502, 'The MCP server did not answer as it should'],
@@ -62,6 +62,10 @@ test('an error of a page is a page that says what happened, at which connection,
   }
   expect(await of('/oauth/authorize?resource=http%3A%2F%2Fa%2Fconnect%2Facme%2Fcrm%2Fmcp&state=b')).toBe('acme/crm')
   for (const path of ['/signin', '/connect/a%3Cb/c/setup', '/connect/a/setup']) expect(await of(path)).toBeUndefined()
+  const ofSignIn = { url: 'http://a/signin?link=used', base: 'http://a' }
+  const used = await errorResponse(new PlatformError('invalid_request', 'why'), 'page', ofSignIn).text()
+  expect(used).toContain('<a href="http://a/signin">Sign in with an API key</a>')
+  expect(used).not.toContain('in your application')
   const answers = { setupUrl: 'http://a/connect/acme/crm/setup?ticket=x' }
   const missing = { url: 'http://a/connect/acme/crm/setup', base: 'http://a' }
   expect(await errorResponse(notFound(), 'page', missing).text()).toContain('or you have no access to it')

@@ -26,8 +26,7 @@ const roundsMore = 20
 
 export const reopened: Trial = {
   name: 'reopened',
-  promise:
-    'A sound store is never called damaged, even after its last process was killed; one that misses a page in use always is',
+  promise: 'An intact store is never reported as damaged, even after kill -9; a store with a missing page always is',
   times: { full: 2000, short: 8 },
 
   async run(times, seed) {

@@ -47,7 +47,7 @@ interface Client {
 export const signInKill: Trial = {
   name: 'sign-in-kill',
   promise:
-    'No token that was used is lost, no code works twice, and nobody is connected who is not (kill -9 in sign-ins)',
+    'kill -9 during a sign-in: no token is lost, no code works twice, and no connection says it is connected without a token',
   times: { full: 200, short: 2 },
 
   async run(times, seed) {

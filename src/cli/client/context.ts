@@ -65,7 +65,8 @@ export function either<Name extends string, Flags>(
     }
     if (flags.json === true && !hasJson)
       throw new CommandError('--json: works only over HTTP: name the base URL with --url, or log in', 2)
-    return done(await (await onMachine())[name](flags as never, terminal, ...names))
+    const run = (await onMachine())[name](flags as never, terminal, ...names)
+    return done(await Promise.resolve(run).catch((thrown: unknown) => Promise.reject(orOverHttp(thrown, command))))
   })
 }
 
@@ -82,6 +83,14 @@ function isOverHttp(command: Command): boolean {
   if (source('url') === 'cli') return true
   if (source('data') !== 'default' || source('store') !== undefined) return false
   return source('url') !== undefined || readHosts(process.env).current !== undefined
+}
+
+/** The error; where the default folder is not there, it says how to work over HTTP. */
+function orOverHttp(thrown: unknown, command: Command): unknown {
+  const { data } = command.opts() as { readonly data?: string }
+  const isDefault = command.getOptionValueSource('data') === 'default'
+  if (!(thrown instanceof CommandError) || !isDefault || existsSync(data ?? '')) return thrown
+  return new CommandError(`${thrown.message}; or work over HTTP, after \`postern login URL\``, thrown.exitCode)
 }
 
 /** The error; where the platform refuses or does not answer, it says how to work on the folder here. */

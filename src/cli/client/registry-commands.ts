@@ -32,7 +32,7 @@ export function addRegistryCommands(postern: Command, { remote, inNamespace }: R
       else for (const { isOk, text } of lines) context.stdout(`${isOk ? 'ok' : 'fail'} ${oneLine(text)}\n`)
       return lines.every(({ isOk }) => isOk) ? 0 : 1
     })
-  inNamespace(registry, 'link', 'make a link for editors that cannot send a credential')
+  inNamespace(registry, 'link', 'create a link for editors that cannot send a credential')
     .option('--name <name>', 'a name for people')
     .run(async (context: CommandContext<{ name?: string }>) => {
       const { name } = context.flags
@@ -44,12 +44,14 @@ export function addRegistryCommands(postern: Command, { remote, inNamespace }: R
       const setting = await context.request('GET', `/namespaces/${pathSegment(namespace)}`, { reads: Setting })
       if (setting.registry === 'off') context.stderr(`${offText(namespace)}\n`)
     })
-  inNamespace(registry, 'links', 'list links').run(async (context) => {
-    const found = await context.request('GET', linksOf(await context.namespace()), { reads: RegistryLinkList })
-    const rows = found.links.map(({ id, name, createdAt }) => [id, name, createdAt])
-    context.show(found, ['LINK', 'NAME', 'CREATED'], rows)
-  })
-  inNamespace(registry, 'unlink', 'end a link: nobody can read the registry through it from then on')
+  inNamespace(registry, 'links', 'list links')
+    .alias('list')
+    .run(async (context) => {
+      const found = await context.request('GET', linksOf(await context.namespace()), { reads: RegistryLinkList })
+      const rows = found.links.map(({ id, name, createdAt }) => [id, name, createdAt])
+      context.show(found, ['LINK', 'NAME', 'CREATED'], rows)
+    })
+  inNamespace(registry, 'unlink', 'revoke a link: nobody can read the registry through it from then on')
     .argument('<id>', 'the id of the link')
     .run(async (context, id: string) => {
       const path = `${linksOf(await context.namespace())}/${pathSegment(id)}`
@@ -82,7 +84,7 @@ async function checks(context: CommandContext, namespace: string): Promise<Check
   const how = registry === 'public' ? 'anybody' : `members, ${through}`
   const remedy = isReadable
     ? ''
-    : `: editors send no credential; make a link with \`postern registry link -n ${namespace}\``
+    : `: editors send no credential; create a link with \`postern registry link -n ${namespace}\``
   const lines = [{ isOk: isReadable, text: `${namespace}: the registry is open to ${how}${remedy}` }]
   for (let cursor: string | undefined = ''; cursor !== undefined; ) {
     const query = cursor === '' ? '' : `?cursor=${encodeURIComponent(cursor)}`

@@ -33,6 +33,11 @@ pre.output { border-style: dashed; margin-top: 8px; color: var(--muted); }
 table { border-collapse: collapse; width: 100%; font-size: 14px; line-height: 20px; }
 td, th { text-align: left; vertical-align: top; padding: 8px 12px 8px 0; border-bottom: 1px solid var(--line); }
 .wide { overflow-x: auto; }
+/* A shadow at an edge behind which there is more: the first two cover the others where there is none. */
+.wide { background: linear-gradient(to right, var(--ground) 50%, transparent) left / 40px 100% no-repeat local,
+  linear-gradient(to left, var(--ground) 50%, transparent) right / 40px 100% no-repeat local,
+  linear-gradient(to right, var(--line), transparent) left / 12px 100% no-repeat scroll,
+  linear-gradient(to left, var(--line), transparent) right / 12px 100% no-repeat scroll; }
 .wide td, .wide th { min-width: 6rem; overflow-wrap: normal; }
 img { max-width: 100%; height: auto; border-radius: 6px; }
 .picture { display: block; overflow-x: auto; }
@@ -50,6 +55,7 @@ summary { cursor: pointer; }
   .pages { order: 0; border: 0; border-right: 1px solid var(--line); min-height: 100vh; }
   main { padding: 32px 48px 64px; }
 }
+@media (max-width: 599px) { .copied button { position: static; display: block; margin: 4px 0 0 auto; } }
 @media (pointer: coarse) { .pages a { padding: 12px 8px; } }
 `
 /** The `Content-Security-Policy`: this style sheet, this script, our pictures, the index. No framing. */

@@ -64,7 +64,7 @@ export const organizationWords: Readonly<Partial<Record<OperationId, Words>>> = 
     errors: { ...unallowed, ...noNamespace },
   },
   putNamespace: {
-    summary: 'Make a namespace',
+    summary: 'Create a namespace',
     description:
       'The namespace belongs to the caller, or to the organization that the caller acts for or names. If the caller already manages a namespace of this name, postern answers with it, unchanged.',
     body: model.NamespaceWrite,
@@ -132,7 +132,7 @@ export const organizationWords: Readonly<Partial<Record<OperationId, Words>>> = 
     errors: namespaceErrors,
   },
   createRegistryLink: {
-    summary: 'Make a link to the registry of a namespace',
+    summary: 'Create a link to the registry of a namespace',
     description: 'For editors that cannot send a credential. Only this answer has the URL with its secret.',
     body: RegistryLinkWrite,
     example: { name: 'VS Code' },
@@ -143,7 +143,7 @@ export const organizationWords: Readonly<Partial<Record<OperationId, Words>>> = 
     },
   },
   deleteRegistryLink: {
-    summary: 'End a link to the registry of a namespace',
+    summary: 'Revoke a link to the registry of a namespace',
     description: 'Nobody can read the registry through it from then on.',
     answer: model.Done,
     errors: { ...namespaceErrors, 404: 'There is no such link, or the namespace is hidden from the caller' },
@@ -155,7 +155,7 @@ export const organizationWords: Readonly<Partial<Record<OperationId, Words>>> = 
     errors: organizationErrors,
   },
   putOrganization: {
-    summary: 'Make an organization, or rename it',
+    summary: 'Create an organization, or rename it',
     description: 'Operators only. The user in `owner` becomes an owner of the organization.',
     body: model.OrganizationWrite,
     example: { name: 'Acme', owner: 'ada' },
@@ -170,7 +170,7 @@ export const organizationWords: Readonly<Partial<Record<OperationId, Words>>> = 
     errors: { ...organizationErrors, 409: 'The organization owns namespaces, or a fixture defines it' },
   },
   putMember: {
-    summary: 'Make a user a member, or change a member’s role',
+    summary: 'Add a member, or change a member’s role',
     description: 'Owners and admins may do this. Only owners may make somebody an owner, or change an owner’s role.',
     body: model.MemberWrite,
     example: { role: 'admin' },
@@ -224,7 +224,7 @@ export const organizationWords: Readonly<Partial<Record<OperationId, Words>>> = 
     errors: { ...ownErrors, 404: 'API key not found' },
   },
   createAnyApiKey: {
-    summary: 'Make an API key for somebody',
+    summary: 'Create an API key for somebody',
     description: 'Operators only. With `operator`, the key may access everything. postern shows the key only once.',
     body: model.AnyApiKeyWrite,
     example: { userId: 'bob', name: 'laptop' },
@@ -253,7 +253,7 @@ export const organizationWords: Readonly<Partial<Record<OperationId, Words>>> = 
     errors: ownErrors,
   },
   deleteOwnGrant: {
-    summary: 'End one of your grants',
+    summary: 'Revoke one of your grants',
     description: 'postern refuses the client’s tokens at once. You may allow the client again.',
     answer: model.Done,
     errors: { ...ownErrors, 404: 'Grant not found' },
@@ -266,7 +266,7 @@ export const organizationWords: Readonly<Partial<Record<OperationId, Words>>> = 
     errors: operatorErrors,
   },
   deleteAnyGrant: {
-    summary: 'End anybody’s grant',
+    summary: 'Revoke anybody’s grant',
     description: 'Operators only. The client’s tokens are refused at once.',
     answer: model.Done,
     errors: { ...operatorErrors, 404: 'Grant not found' },
