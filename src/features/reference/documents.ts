@@ -1,6 +1,6 @@
 /**
- * The documents of `docs/`, and the README of the repository, embedded in the executable so that they are available without a network. Imported on the
- * first request for one.
+ * The documents of `docs/`, and the README of the repository, embedded in the executable so that they are available
+ * without a network. Imported on the first request for one.
  */
 
 import { createHeadingIds } from './document-page.ts'
