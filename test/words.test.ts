@@ -68,7 +68,7 @@ function descriptionsIn(value: unknown, place: string): Text[] {
   })
 }
 
-const pages = [...new Bun.Glob('docs/*.md').scanSync(root), 'README.md'].sort()
+const pages = [...new Bun.Glob('docs/*.md').scanSync(root), 'README.md', 'CHANGELOG.md', 'SECURITY.md'].sort()
 
 describe('words that are never right', () => {
   // The help of commands is in docs/configuration.md.

@@ -9,6 +9,7 @@
 import { Command, Option } from 'commander'
 import { CommandError } from '../errors.ts'
 import { createLog } from '../ops/log.ts'
+import { nearName } from '../schema/near-name.ts'
 import { version } from '../version.ts'
 import { addClientConfigCommand } from './client/client-config.ts'
 import { addConnectionCommands } from './client/connection-commands.ts'
@@ -60,11 +61,11 @@ export function createProgram(context: Context): Command {
   postern.commandsGroup('Access and records, over HTTP or on the server’s machine:')
   addKeyCommands(postern, context)
   addGrantCommands(postern, context)
+  addSigningKeyCommands(postern, context)
   addCallCommands(postern, context)
   addAuditCommands(postern, context, remotes)
   postern.commandsGroup('On the server’s machine, whether or not the server runs:')
   addLoginLinkCommand(postern, context)
-  addSigningKeyCommands(postern, context)
   postern.commandsGroup('Data, on the server’s machine:')
   addDataCommands(postern, context)
   addStoreCommands(postern, context)
@@ -88,13 +89,14 @@ function sayWhere(command: Command): void {
   for (const child of command.commands) sayWhere(child)
 }
 
-/** Ends each usage error with the command that prints the help. One line, Commander's suggestion included. */
+/** Ends each usage error with the command that prints the help. One line, Commander's suggestion of a flag included. */
 function pointToHelp(command: Command, name: string, context: Context): void {
   command.configureOutput({
     outputError: (text, write) => {
       const given = /^error: unknown command '([^']*)'/.exec(text)?.[1]
       const meant = given === undefined ? undefined : meantBy(given, command, name)
-      const problem = (meant === undefined ? text : `unknown command '${given}' (did you mean \`${meant}\`?)`)
+      const meaning = meant === undefined ? '' : ` (did you mean \`${meant}\`?)`
+      const problem = (given === undefined ? text : `unknown command '${given}'${meaning}`)
         .trim()
         .replace(/^error: /, '')
         .replace(/\.$/, '')
@@ -115,7 +117,8 @@ const otherWords: Readonly<Record<string, readonly string[]>> = {
 /** The command that somebody probably meant; undefined if none has such a word. */
 function meantBy(given: string, { commands }: Command, name: string): string | undefined {
   if (/^(?:start|run|up)$/.test(given) && /^postern(?: server)?$/.test(name)) return 'postern serve'
-  const word = otherWords[given]?.find((one) => commands.some((command) => command.name() === one))
+  const names = commands.map((command) => command.name())
+  const word = otherWords[given]?.find((one) => names.includes(one)) ?? nearName(given, names)
   return word && `${name} ${word}`
 }
 
@@ -281,19 +284,20 @@ function addAuditCommands(postern: Command, context: Context, { remote }: Remote
 }
 
 /** `signing-key`. Rotating is routine and refuses no token; revoking is for a leak and refuses many. */
-function addSigningKeyCommands(postern: Command, { terminal }: Context): void {
+function addSigningKeyCommands(postern: Command, context: Context): void {
   const signingKey = group(postern, 'signing-key').description('list, rotate and revoke the keys that sign tokens')
-  onData(signingKey, 'list', 'list the keys that are published, and what each is for').action(async (flags) =>
-    (await import('./signing-key.ts')).listSigningKeys(flags, terminal),
-  )
-  onData(signingKey, 'rotate', 'sign with the next key; the old one is accepted until its last token expires')
-    .addHelpText('after', rotateHelp)
-    .action(async (flags) => (await import('./signing-key.ts')).rotateSigningKeys(flags, terminal))
-  onData(signingKey, 'revoke', 'revoke a signing key and every token that it signed')
+  const list = onData(signingKey, 'list', 'list the keys that are published, and what each is for')
+  const next = 'sign with the next key; the old one is accepted until its last token expires'
+  const rotate = onData(signingKey, 'rotate', next).addHelpText('after', rotateHelp)
+  const onMachine = () => import('./signing-key.ts')
+  either(list, context, 'listSigningKeys', { onMachine, overHttp: access })
+  either(rotate, context, 'rotateSigningKeys', { onMachine, overHttp: access })
+  const revoke = onData(signingKey, 'revoke', 'revoke a signing key and every token that it signed')
     .argument('<kid>', 'the id of the key, as `signing-key list` shows it')
     // A key id may begin with a dash, which would look like an option.
     .allowUnknownOption()
-    .action(async (kid: string, flags) => (await import('./signing-key.ts')).revokeSigningKey(kid, flags, terminal))
+    .action(async (kid: string, flags) => (await onMachine()).revokeSigningKey(kid, flags, context.terminal))
+  sayWhere(revoke)
 }
 
 /** `version`, `completions` and `help`, which know the commands added before them. */

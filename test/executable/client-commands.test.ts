@@ -310,6 +310,10 @@ test('what is done on the server’s machine is done over HTTP by who is logged 
   const bobKey = await works('boss', 'keys create --user bob --name first')
   expect(bobKey).toMatch(/^pst_\S+\n$/)
   await works('bob', `login ${server.url}`, { stdin: bobKey })
+  // The keys that sign tokens are the operators'.
+  expect(await works('boss', 'signing-key list')).toMatch(/^\S+\tactive\t\S+\t$/m)
+  expect((await as('bob', ['signing-key', 'list'])).code).toBe(1)
+  expect(await works('boss', 'signing-key rotate')).toMatch(/^\S+\tretired\t\S+\taccepted until \S+$/m)
   // An operator reaches everybody's keys, others their own.
   expect(await works('boss', 'keys list')).toMatch(/^key_\S+\tbob\tuser\t\S+\tactive\tfirst$/m)
   expect((await works('bob', 'keys list')).trim().split('\n')).toHaveLength(1)

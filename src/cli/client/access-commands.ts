@@ -3,7 +3,7 @@
 import { unverifiedClaims } from '../../auth/service-token.ts'
 import { CommandError } from '../../errors.ts'
 import { ApiKeyList, ApiKeyMade, ApiKeyPage, GrantPage, Me } from '../../model/organization.ts'
-import { TokenRevoked, tokenIdShape } from '../../model/token.ts'
+import { SigningKeyList, TokenRevoked, tokenIdShape } from '../../model/token.ts'
 import { oneLine } from '../../ops/escape-control.ts'
 import { grantHeading, grantRow, keyHeading, keyRow } from '../access-rows.ts'
 import { noToken, readToken, revokedToken } from '../json-input.ts'
@@ -63,6 +63,21 @@ export async function revokeGrantCommand(context: CommandContext, id: string): P
   const { scope } = await scopeOf(context)
   const path = `${scope}/grants/${pathSegment(id)}`
   context.say(await context.request('DELETE', path, { missing }), `${id} is revoked, and every token of it`)
+}
+
+export async function listSigningKeys(context: CommandContext): Promise<void> {
+  const found = await context.request('GET', '/signing-keys', { reads: SigningKeyList })
+  showSigningKeys(context, found)
+}
+
+export async function rotateSigningKeys(context: CommandContext): Promise<void> {
+  showSigningKeys(context, await context.request('POST', '/signing-keys/rotate', { reads: SigningKeyList }))
+}
+
+function showSigningKeys(context: CommandContext, found: SigningKeyList): void {
+  const until = (time: string | null) => (time === null ? '' : `accepted until ${time}`)
+  const rows = found.keys.map(({ kid, state, since, acceptedUntil }) => [kid, state, since, until(acceptedUntil)])
+  context.show(found, ['KID', 'STATE', 'SINCE', ''], rows)
 }
 
 /** `named`: a token, or its id; `-` reads stdin. */

@@ -176,10 +176,10 @@ function addPinCommands(connection: Command, inNamespace: RemoteCommands['inName
   inNamespace(connection, 'accept', 'accept definitions of a connection by their hashes')
     .argument('<id>', 'the id of the connection')
     .argument('[tool=hash...]', 'tools with the hashes that `postern connection pins` shows')
-    .option('--instructions <hash>', 'the instructions with this hash')
-    .run(async (context: CommandContext<{ instructions?: string }>, id: string, pairs: string[]) => {
+    .option('--instructions-hash <hash>', 'the instructions with this hash')
+    .run(async (context: CommandContext<{ instructionsHash?: string }>, id: string, pairs: string[]) => {
       const namespace = await context.namespace()
-      const { instructions } = context.flags
+      const { instructionsHash: instructions } = context.flags
       if (pairs.length === 0 && instructions === undefined)
         throw new CommandError(`nothing to accept: name TOOL=HASH, as \`postern connection pins ${id}\` shows`, 2)
       const body = { accept: readPairs(pairs), ...(instructions !== undefined && { instructions }) }

@@ -46,11 +46,7 @@ export function addOrganizationCommands(postern: Command, remotes: RemoteCommand
   // Only they see its members, and operators.
   remote(org, 'get', 'list the members of an organization')
     .argument('<id>', 'the id of the organization')
-    .run(async ({ request, show }, id: string) => {
-      const organization = await request('GET', pathOf(id), { reads: OrganizationDetail })
-      const rows = organization.members.map(({ userId, role }) => [userId, role])
-      show(organization, ['USER', 'ROLE'], rows)
-    })
+    .run(showMembers)
   remote(org, 'rm', 'delete an organization with its members and API keys')
     .argument('<id>', 'the id of the organization')
     .option('--yes', 'delete without asking')
@@ -60,6 +56,12 @@ export function addOrganizationCommands(postern: Command, remotes: RemoteCommand
     })
   addMemberCommands(org, remotes)
   addKeyCommands(org, remotes)
+}
+
+async function showMembers({ request, show }: CommandContext, id: string): Promise<void> {
+  const organization = await request('GET', pathOf(id), { reads: OrganizationDetail })
+  const rows = organization.members.map(({ userId, role }) => [userId, role])
+  show(organization, ['USER', 'ROLE'], rows)
 }
 
 function addMemberCommands(org: Command, { remote }: RemoteCommands): void {
@@ -75,13 +77,16 @@ function addMemberCommands(org: Command, { remote }: RemoteCommands): void {
       const made = await request('PUT', memberOf(organization, user), { body: { role: flags.role } })
       say(made, `${user} has the role ${flags.role} in ${organization}`)
     })
+  remote(member, 'list', 'list the members of an organization')
+    .argument('<organization>', 'the id of the organization')
+    .run(showMembers)
   remote(member, 'rm', 'remove a member')
     .argument('<organization>', 'the id of the organization')
     .argument('<user>', 'the id of the user')
     .run(async ({ request, say }, organization: string, user: string) =>
       say(
         await request('DELETE', memberOf(organization, user), {
-          missing: `${user} is not a member of ${organization}: see \`postern org get ${organization}\``,
+          missing: `${user} is not a member of ${organization}: see \`postern org member list ${organization}\``,
         }),
         `removed ${user} from ${organization}; an operator ends the user's own keys with \`postern keys revoke\``,
       ),

@@ -44,8 +44,8 @@ export function addRegistryCommands(postern: Command, { remote, inNamespace }: R
       const setting = await context.request('GET', `/namespaces/${pathSegment(namespace)}`, { reads: Setting })
       if (setting.registry === 'off') context.stderr(`${offText(namespace)}\n`)
     })
-  inNamespace(registry, 'links', 'list links')
-    .alias('list')
+  inNamespace(registry, 'list', 'list links')
+    .alias('links')
     .run(async (context) => {
       const found = await context.request('GET', linksOf(await context.namespace()), { reads: RegistryLinkList })
       const rows = found.links.map(({ id, name, createdAt }) => [id, name, createdAt])

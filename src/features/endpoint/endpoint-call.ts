@@ -149,11 +149,9 @@ interface HeaderOptions {
  * that repeat the body are ours: the body is another by now.
  */
 function headersFor(headers: Headers, { method, era, own, definition, params }: HeaderOptions): Headers {
-  const given: [string, string][] = []
-  headers.forEach((value, name) => {
-    if (isForwarded(name, 'handshake') && name !== 'mcp-protocol-version') given.push([name, value])
-  })
-  const made = new Headers(given)
+  const made = new Headers()
+  for (const name of headers.keys())
+    if (isForwarded(name, 'handshake') && name !== 'mcp-protocol-version') made.set(name, headers.get(name) ?? '')
   if (era === 'handshake') return made
   for (const [name, value] of Object.entries(statelessHeaders(method))) made.set(name, value)
   if (own !== undefined) made.set('mcp-name', headerText(own))
