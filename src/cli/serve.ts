@@ -80,12 +80,12 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   using cleanup = new DisposableStack()
   // First: two servers on one folder would each believe that they alone load fixtures and write the audit log.
   cleanup.use(lockForServing(dataPath))
-  let { server, listening } = listen(config, log)
-  cleanup.defer(() => void server.stop(true))
-  const port = server.port ?? 0
+  let listener = listen(config, log)
+  cleanup.defer(() => void close(listener))
+  const port = listener.server.port ?? 0
   // A replica that is not ready refuses connections instead of answering 503: load balancers retry a refused connection
   // elsewhere, but pass a 503 on.
-  if (config.database !== undefined) await server.stop(true)
+  if (config.database !== undefined) await close(listener)
   replica = config.database && (config.database.replica ?? `${hostname()}:${port}`)
   const folder = await openFolder(config, dataPath, { label: `postern ${replica}`, log, tell: terminal.stderr })
   const { store, database, secrets } = folder
@@ -128,11 +128,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
     ...{ tracing, fairness, signers, store, secrets, issuer: url, guard, audit, callLog, log },
     upstream: traceUpstream(upstream, tracing),
     ...settingsOf(config),
-    sockets: createClientSockets(
-      () => server,
-      config.trustedProxies,
-      () => listening,
-    ),
+    sockets: createClientSockets(() => listener.server, config.trustedProxies),
     isRegistryOpen,
     clock: systemClock,
     ...(metrics && { observer: metrics.observer }),
@@ -149,7 +145,8 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
     log.warn('tokens name an issuer that clients cannot reach: set --base-url', { issuer: url })
   }
   cleanup.defer(repeatSweeps(store, app.continueDeletions, audit, log))
-  if (database !== undefined) ({ server, listening } = listen({ ...config, port }, log))
+  if (database !== undefined) listener = listen({ ...config, port }, log)
+  const { server, listening } = listener
   server.reload({ fetch: app.fetch, routes: rawPathRoutes(app.fetch) })
   // Ahead of the first list, which would wait ten seconds where there are very many. If it fails, that list says so.
   app.readCatalogue().catch(() => {})
@@ -163,14 +160,20 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
     reload: createReload([audit, callLog], load, log),
     /** Finishes requests in progress, for at most `shutdownTimeoutMs`, and closes the store. */
     async stop() {
-      listening.end()
       if (database !== undefined) await sendElsewhere(server, app.fetch)
+      listening.end()
       await endRequests(server, callLog, log)
       await store.close()
       await tracing?.close()
       held.dispose()
     },
   }
+}
+
+/** Ends the server with its connections. */
+async function close({ server, listening }: ReturnType<typeof listen>): Promise<void> {
+  listening.end()
+  await server.stop(true)
 }
 
 /** Lets requests finish, closes the connections of those that are late, and waits for the lines of their calls. */

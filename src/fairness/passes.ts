@@ -4,10 +4,9 @@
  * everybody for a second. Past the bound a request waits for the next pass. The runtime closes a connection on which
  * another request arrives meanwhile, and drops the rest of what was sent ahead.
  *
- * The runtime also accepts connections, and reads each at once, as long as there are any. A request that waits costs
- * more than one that is refused, since its URL and its headers are made: clients that come again at once, without
- * waiting for an answer, kept a pass from ending for seconds. So in a pass that lasts long only some of a network wait,
- * and the runtime accepts no further connection.
+ * The runtime also accepts connections, and reads each at once (`http/listening-sockets.ts`). A request that waits
+ * costs more than one that is refused, since its URL and its headers are made: clients that come again at once, without
+ * waiting for an answer, made thousands wait in one pass. So in a pass that lasts long only some of a network wait.
  */
 
 import { type Clock, systemClock } from '../clock.ts'
@@ -18,7 +17,7 @@ import { Rounds } from './rounds.ts'
 export const requestsPerPassMax = 100
 /** Ours: requests of one network that wait for the next pass of the event loop, where this one lasts longer than `longPassMs`. Past it: 429. */
 export const waitingPerPassMax = 300
-/** Ours: milliseconds of a pass of the event loop, once it is crowded, in which postern accepts connections, and any number of requests may begin to wait for the next pass. Past it: new connections wait for the next pass, and `waitingPerPassMax` requests of each network. */
+/** Ours: milliseconds of a pass of the event loop in which any number of requests may begin to wait for the next. Past it: `waitingPerPassMax` of each network may. */
 export const longPassMs = 4
 /** Ours: requests of one owner that are handled, and streams of it that end, in one pass of the event loop. Past it: further ones wait for the next pass. */
 export const ownerRequestsPerPassMax = 8
@@ -36,15 +35,13 @@ interface InPasses {
   readonly refuse: (closes?: boolean) => Response
   /** Whether the runtime makes the request's URL in no time to speak of, as it does once the request waits. */
   readonly mayWait: (request: Request) => boolean
-  /** Ends the runtime's accepting of connections, until it is resumed. */
-  readonly accepting: { pause(): void; resume(): void }
   readonly clock?: Clock
 }
 
 /** `answer`, within the bound. `atEnd` runs a function when this pass has ended. */
 export function inPasses(
   answer: Answer,
-  { sockets, refuse, mayWait, accepting, clock = systemClock }: InPasses,
+  { sockets, refuse, mayWait, clock = systemClock }: InPasses,
   atEnd: (run: () => void) => void = setImmediate,
 ): Answer {
   let requests = 0
@@ -58,7 +55,6 @@ export function inPasses(
     requests = 0
     late.clear()
     refused.clear()
-    accepting.resume()
   }
   return (request) => {
     requests += 1
@@ -67,16 +63,16 @@ export function inPasses(
       began = clock.monotonic()
       atEnd(begin)
     }
-    if (requests <= requestsPerPassMax) return answer(request)
+    if (requests < requestsPerPassMax / 2) return answer(request)
     const connection = sockets.connectionOf(request)
     if (connection === undefined) return refuse()
-    const isLong = clock.monotonic() - began > longPassMs
-    if (isLong) accepting.pause()
+    if (requests <= requestsPerPassMax) return answer(request)
     if (refused.has(connection)) return refuse(true)
     const address = sockets.addressOf(request)
     const waiting = (late.get(address) ?? 0) + 1
     late.set(address, waiting)
-    if ((isLong && waiting > waitingPerPassMax) || !mayWait(request)) {
+    const isCrowded = waiting > waitingPerPassMax && clock.monotonic() - began > longPassMs
+    if (isCrowded || !mayWait(request)) {
       refused.add(connection)
       return refuse()
     }

@@ -3,36 +3,27 @@
 import { setTimeout as timeout } from 'node:timers/promises'
 import { idleTimeoutSeconds } from '../limits.ts'
 import { clientAddress, type Network } from './client-address.ts'
-import type { ListeningSockets } from './listening-sockets.ts'
-import { originalRequest } from './raw-path.ts'
 
 export type ClientSockets = ReturnType<typeof createClientSockets>
 
-/**
- * `listening`: the server on which requests arrive. `trusted`: proxies whose word on a client's address counts.
- * `accepting`: the sockets that it listens on.
- */
+/** `listening`: the server on which requests arrive. `trusted`: proxies whose word on a client's address counts. */
 export function createClientSockets(
   listening: () => Pick<Bun.Server<undefined>, 'requestIP' | 'timeout'>,
   trusted: readonly Network[],
-  accepting: () => ListeningSockets,
 ) {
   /** Suspends the runtime's idle timeout for a long request. Returns a function that restores it. */
   function disableIdleTimeout(request: Request): () => void {
-    const arrived = originalRequest(request)
-    listening().timeout(arrived, 0)
-    return () => listening().timeout(arrived, idleTimeoutSeconds)
+    listening().timeout(request, 0)
+    return () => listening().timeout(request, idleTimeoutSeconds)
   }
 
   return {
     disableIdleTimeout,
-    accepting: { pause: () => accepting().pause(), resume: () => accepting().resume() },
     /** The client's address, for limits. */
-    addressOf: (request: Request) =>
-      clientAddress(listening().requestIP(originalRequest(request))?.address ?? '', request, trusted),
+    addressOf: (request: Request) => clientAddress(listening().requestIP(request)?.address ?? '', request, trusted),
     /** A name of the connection that a request came on; undefined if the client has closed it. */
     connectionOf(request: Request): string | undefined {
-      const peer = listening().requestIP(originalRequest(request))
+      const peer = listening().requestIP(request)
       return peer === null ? undefined : `${peer.address} ${peer.port}`
     },
     /** Resolves after `milliseconds`, or when the client disconnects. */

@@ -28,13 +28,9 @@ const msPerCharacter = 2.5e-6
 export const headMsPerPassMax = 5
 
 /** `answer`, within the bounds of a pass of the event loop, for requests whose heads take no time to speak of. */
-export function withinPasses(
-  answer: Handler,
-  sockets: Pick<ClientSockets, 'addressOf' | 'connectionOf' | 'accepting'>,
-): Handler {
+export function withinPasses(answer: Handler, sockets: Pick<ClientSockets, 'addressOf' | 'connectionOf'>): Handler {
   const bounded = refuseCostlyHeads(answer, sockets.addressOf)
-  const { accepting } = sockets
-  return inPasses(bounded, { sockets, accepting, refuse: tooManyAtOnce, mayWait: hasShortHostHeader })
+  return inPasses(bounded, { sockets, refuse: tooManyAtOnce, mayWait: hasShortHostHeader })
 }
 
 /** A host that is not ASCII takes a time that is quadratic in its length (`schema/url-host.ts`). */

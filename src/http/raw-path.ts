@@ -11,21 +11,6 @@ import type { Handler } from './handler.ts'
 /** Ours: parts of a name with slashes in the path of a request. Past it: 404. */
 const wildcardPartsMax = 5
 
-/** A request with its own path again. */
-class RestoredRequest extends Request {
-  readonly original: Request
-
-  constructor(url: string, original: Request) {
-    super(url, original)
-    this.original = original
-  }
-}
-
-/** The request that the runtime knows, for which it provides the client's address and the idle timeout. */
-export function originalRequest(request: Request): Request {
-  return request instanceof RestoredRequest ? request.original : request
-}
-
 /** Characters of a part that may be a name, with a tool's among them. Past it: the part is replaced as `..` is. */
 const partCharsMax = 1000
 /** The same with a backslash, which only a server's tool may have; each takes time. Past it: replaced likewise. */
@@ -60,7 +45,9 @@ export function withRawPath(answer: Handler): Handler {
     const [prefix] = Object.keys(params)
     // With a fixed host: the request's may be invalid in a URL, and the guard reads the header instead.
     const path = [prefix, ...parts.map(encodeSegment)].join('/')
-    return answer(new RestoredRequest(`http://localhost/${path}`, request))
+    // The same request: a copy would take a copy of its headers, and the runtime knows the client of this one alone.
+    Object.defineProperty(request, 'url', { value: `http://localhost/${path}` })
+    return answer(request)
   }
 }
 

@@ -50,8 +50,10 @@ export async function sha256(file: string): Promise<string> {
 
 async function compile(outfile: string, addon: string, runtime: Build['runtime']): Promise<void> {
   const result = await Bun.build({
-    // The worker is started by its path next to the main program.
-    entrypoints: ['main.ts', 'features/tokens/signing-worker.ts'].map((file) => join(source, file)),
+    // The workers are started by their paths next to the main program.
+    entrypoints: ['main.ts', 'features/tokens/signing-worker.ts', 'http/accept-watch.ts'].map((file) =>
+      join(source, file),
+    ),
     target: 'bun',
     format: 'esm',
     bytecode: true,

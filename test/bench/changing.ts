@@ -53,7 +53,6 @@ const app = createApp({
   upstreamTimeoutMs: 0,
   sockets: {
     ...{ wait: async () => {}, disableIdleTimeout: () => () => {}, connectionOf: () => 'one', addressOf: () => '' },
-    accepting: { pause() {}, resume() {} },
   },
   signers: { sign: () => Promise.reject(new Error('nothing is minted')) },
   fairness: createFairness(),

@@ -196,7 +196,6 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
       disableIdleTimeout: () => () => {},
       addressOf: (request) => request.headers.get('x-test-address') ?? 'here',
       connectionOf: () => 'one',
-      accepting: { pause() {}, resume() {} },
     },
     signers: options.signers ?? { sign: async (text, { secretKey }) => quickSignatureOf(text, secretKey) },
     fairness,
