@@ -6,3 +6,8 @@ export function isCarried(path: string): boolean {
 }
 
 export const isCompiled = isCarried(Bun.main)
+
+/** The program of a worker, by its path below `src`: bundled in the executable under this path, or the source file. */
+export function workerProgram(path: string): string {
+  return isCompiled ? `./${path}` : new URL(path, import.meta.url).href
+}

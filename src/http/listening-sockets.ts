@@ -5,7 +5,7 @@
 
 import { dlopen, ptr } from 'bun:ffi'
 import { readdirSync } from 'node:fs'
-import { isCompiled } from '../compiled.ts'
+import { workerProgram } from '../compiled.ts'
 
 /** Ours: bytes that the operating system receives on one connection before postern reads them; the system may double this number. Past it: the sender waits. */
 export const receiveBufferBytes = 16 * 1024
@@ -73,7 +73,7 @@ function boundSockets(library: string): number[] {
 
 function watched(sockets: readonly number[], library: string, onFailure: (why: string) => void): ListeningSockets {
   const state = new Int32Array(new SharedArrayBuffer(4))
-  const worker = new Worker(program(), { ref: false, smol: true })
+  const worker = new Worker(workerProgram('http/accept-watch.ts'), { ref: false, smol: true })
   worker.onerror = ({ message }) => onFailure(message)
   worker.postMessage({ library, sockets, state } satisfies Watch)
   return {
@@ -84,9 +84,4 @@ function watched(sockets: readonly number[], library: string, onFailure: (why: s
       worker.terminate()
     },
   }
-}
-
-/** The thread's program: bundled in the executable under its path below `src`, or the source file. */
-function program(): string {
-  return isCompiled ? './http/accept-watch.ts' : new URL('./accept-watch.ts', import.meta.url).href
 }

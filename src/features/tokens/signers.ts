@@ -7,7 +7,7 @@
 
 import { availableParallelism } from 'node:os'
 import type { SigningKey } from '../../auth/signing-keys.ts'
-import { isCompiled } from '../../compiled.ts'
+import { workerProgram } from '../../compiled.ts'
 import { PlatformError } from '../../errors.ts'
 import type { Holder } from '../../fairness/owner.ts'
 import { Rounds } from '../../fairness/rounds.ts'
@@ -90,7 +90,7 @@ export class Signers {
 
   #start(): Thread {
     const jobs = new Map<number, Job>()
-    const worker = new Worker(program(), { ref: false })
+    const worker = new Worker(workerProgram('features/tokens/signing-worker.ts'), { ref: false })
     const thread: Thread = { worker, jobs }
     worker.onmessage = ({ data: { id, signature } }: MessageEvent<SigningReply>) => {
       jobs.get(id)?.resolve(signature)
@@ -125,9 +125,4 @@ export class Signers {
 
 function tooManyMints(): PlatformError {
   return new PlatformError('unavailable', 'Too many tokens are being minted: try again', { retryAfter: 1 })
-}
-
-/** The worker's program: bundled in the executable under its path below `src`, or the source file. */
-function program(): string {
-  return isCompiled ? './features/tokens/signing-worker.ts' : new URL('./signing-worker.ts', import.meta.url).href
 }
