@@ -10,6 +10,7 @@ import { createPrivateKey, createPublicKey, randomBytes } from 'node:crypto'
 import { type Static, Type } from '@sinclair/typebox'
 import { CommandError } from '../errors.ts'
 import { jwksMaxAgeSeconds, keyRetirementSeconds } from '../limits.ts'
+import type { SigningKeyList } from '../model/token.ts'
 import { validatorOf } from '../schema/check.ts'
 import { closedObject, oneOf } from '../schema/shapes.ts'
 import { asBuffer } from '../storage/bytes.ts'
@@ -50,6 +51,16 @@ export function keyRing(records: readonly SigningKeyRecord[]) {
  */
 export function isAccepted({ state, since }: SigningKey, nowSeconds: number): boolean {
   return state === 'active' || (state === 'retired' && nowSeconds < since + keyRetirementSeconds)
+}
+
+/** The keys as people are shown them, at a time in Unix seconds. */
+export function shownKeys(all: readonly SigningKey[], nowSeconds: number): SigningKeyList['keys'] {
+  const time = (seconds: number) => new Date(seconds * 1000).toISOString()
+  return all.map((key) => {
+    const { kid, state, since } = key
+    const isKept = state === 'retired' && isAccepted(key, nowSeconds)
+    return { kid, state, since: time(since), acceptedUntil: isKept ? time(since + keyRetirementSeconds) : null }
+  })
 }
 
 /** The public keys for verifiers (contract, 3.1). */

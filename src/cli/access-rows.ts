@@ -1,7 +1,8 @@
-/** Keys and grants as rows of a table, whether they were read from the store or over HTTP. */
+/** Keys, grants and signing keys as rows of a table, whether they were read from the store or over HTTP. */
 
 import { isOrganizationUser } from '../model/names.ts'
 import type { ApiKeyPage, GrantPage } from '../model/organization.ts'
+import type { SigningKeyList } from '../model/token.ts'
 
 export const keyHeading = ['ID', 'USER', 'KIND', 'CREATED', 'STATE', 'NAME']
 
@@ -18,4 +19,11 @@ export function grantRow(grant: GrantPage['grants'][number]): string[] {
   const { id, userId, client, namespace, connectionId, view, tools, expiresAt } = grant
   const endpoint = [namespace, connectionId ?? 'mcp', view].filter((part) => part !== null).join('/')
   return [id, userId, client, endpoint, tools === null ? 'all' : tools.join(','), expiresAt]
+}
+
+export const signingKeyHeading = ['KID', 'STATE', 'SINCE', '']
+
+export function signingKeyRow({ kid, state, since, acceptedUntil }: SigningKeyList['keys'][number]): string[] {
+  const ending = acceptedUntil === null ? 'over' : `accepted until ${acceptedUntil}`
+  return [kid, state, since, state === 'retired' ? ending : '']
 }

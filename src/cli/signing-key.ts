@@ -2,16 +2,16 @@
 
 import {
   changeSigningKeys,
-  isAccepted,
   keyRing,
   removeKey,
   rotateKeys,
   type SigningKeyRecord,
+  shownKeys,
 } from '../auth/signing-keys.ts'
 import { systemClock } from '../clock.ts'
 import { CommandError } from '../errors.ts'
-import { keyRetirementSeconds } from '../limits.ts'
 import { openExistingDataFolder, type Place } from '../maintenance/data-folder.ts'
+import { signingKeyHeading, signingKeyRow } from './access-rows.ts'
 import { auditCommand } from './audit.ts'
 import { table } from './table.ts'
 import type { Terminal } from './terminal.ts'
@@ -56,21 +56,5 @@ async function change(
   const nowSeconds = Math.floor((systemClock.now() + clockOffsetMs) / 1000)
   const records = await changeSigningKeys(store, secrets.sealingKey, (before) => how(before ?? [], nowSeconds))
   const { active, all } = keyRing(records ?? [])
-  return { active, listing: describeKeys(all, nowSeconds) }
-}
-
-/** The table of keys. A retired key is accepted until `keyRetirementSeconds` after it was retired. */
-function describeKeys(keys: ReturnType<typeof keyRing>['all'], nowSeconds: number): string {
-  const time = (unix: number) => new Date(unix * 1000).toISOString()
-  const rows = keys.map((key) => [
-    key.kid,
-    key.state,
-    time(key.since),
-    key.state !== 'retired'
-      ? ''
-      : isAccepted(key, nowSeconds)
-        ? `accepted until ${time(key.since + keyRetirementSeconds)}`
-        : 'over',
-  ])
-  return table([['KID', 'STATE', 'SINCE', ''], ...rows])
+  return { active, listing: table([signingKeyHeading, ...shownKeys(all, nowSeconds).map(signingKeyRow)]) }
 }

@@ -5,7 +5,7 @@ import { CommandError } from '../../errors.ts'
 import { ApiKeyList, ApiKeyMade, ApiKeyPage, GrantPage, Me } from '../../model/organization.ts'
 import { SigningKeyList, TokenRevoked, tokenIdShape } from '../../model/token.ts'
 import { oneLine } from '../../ops/escape-control.ts'
-import { grantHeading, grantRow, keyHeading, keyRow } from '../access-rows.ts'
+import { grantHeading, grantRow, keyHeading, keyRow, signingKeyHeading, signingKeyRow } from '../access-rows.ts'
 import { noToken, readToken, revokedToken } from '../json-input.ts'
 import { allPages, pathSegment } from './api-client.ts'
 import type { CommandContext } from './context.ts'
@@ -75,9 +75,7 @@ export async function rotateSigningKeys(context: CommandContext): Promise<void> 
 }
 
 function showSigningKeys(context: CommandContext, found: SigningKeyList): void {
-  const until = (time: string | null) => (time === null ? '' : `accepted until ${time}`)
-  const rows = found.keys.map(({ kid, state, since, acceptedUntil }) => [kid, state, since, until(acceptedUntil)])
-  context.show(found, ['KID', 'STATE', 'SINCE', ''], rows)
+  context.show(found, signingKeyHeading, found.keys.map(signingKeyRow))
 }
 
 /** `named`: a token, or its id; `-` reads stdin. */

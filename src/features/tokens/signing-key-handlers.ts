@@ -3,14 +3,13 @@
 import { auditedCaller } from '../../auth/authenticate.ts'
 import { requireOperator } from '../../auth/authorizer.ts'
 import type { SharedParts } from '../../auth/shared-parts.ts'
-import { changeSigningKeys, isAccepted, keyRing, rotateKeys, type SigningKeyRecord } from '../../auth/signing-keys.ts'
+import { changeSigningKeys, keyRing, rotateKeys, type SigningKeyRecord, shownKeys } from '../../auth/signing-keys.ts'
 import { secondsOf } from '../../clock.ts'
 import { CommandError, conflict } from '../../errors.ts'
 import { refuseBody } from '../../http/body.ts'
 import { handlersOf } from '../../http/handler.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { noStoreJson, wholeResponse } from '../../http/respond.ts'
-import { keyRetirementSeconds } from '../../limits.ts'
 import type { SigningKeyList } from '../../model/token.ts'
 
 export interface SigningKeyDeps extends Pick<SharedParts, 'authorizer' | 'audit' | 'store' | 'writes' | 'clock'> {
@@ -49,14 +48,6 @@ function listResponse(
   request: Request,
   records: readonly SigningKeyRecord[] = [],
 ): Response {
-  const now = secondsOf(clock)
-  const time = (seconds: number) => new Date(seconds * 1000).toISOString()
-  const list: SigningKeyList = {
-    keys: keyRing(records).all.map((key) => {
-      const { kid, state, since } = key
-      const isKept = state === 'retired' && isAccepted(key, now)
-      return { kid, state, since: time(since), acceptedUntil: isKept ? time(since + keyRetirementSeconds) : null }
-    }),
-  }
+  const list: SigningKeyList = { keys: shownKeys(keyRing(records).all, secondsOf(clock)) }
   return wholeResponse(request, JSON.stringify(list), { headers: noStoreJson })
 }
