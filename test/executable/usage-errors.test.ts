@@ -83,8 +83,14 @@ describe('one clear line and an exit code', () => {
       () => ['serve'],
       { POSTERN_API_KEY: 'short' },
     ],
-    ['a missing flag', 2, /--user: name the user that the key belongs to/, () => ['keys', 'create']],
+    ['a missing flag', 2, /^--user: name the user that the key belongs to\n$/, () => ['keys', 'create']],
     ['a user that is none', 2, /--user: must be 1 to 128 characters/, () => ['keys', 'create', '--user', '']],
+    [
+      'no data folder, and none was named',
+      1,
+      /^there is no data folder at .*; or work over HTTP, after `postern login URL`\n$/,
+      () => ['keys', 'list'],
+    ],
     [
       'no data folder to list keys of',
       1,

@@ -65,8 +65,11 @@ export function either<Name extends string, Flags>(
     }
     if (flags.json === true && !hasJson)
       throw new CommandError('--json: works only over HTTP: name the base URL with --url, or log in', 2)
-    const run = (await onMachine())[name](flags as never, terminal, ...names)
-    return done(await Promise.resolve(run).catch((thrown: unknown) => Promise.reject(orOverHttp(thrown, command))))
+    const onFolder = (await onMachine())[name]
+    const code = await onFolder(flags as never, terminal, ...names).catch((thrown: unknown) => {
+      throw orOverHttp(thrown, command)
+    })
+    return done(code)
   })
 }
 
@@ -85,11 +88,12 @@ function isOverHttp(command: Command): boolean {
   return source('url') !== undefined || readHosts(process.env).current !== undefined
 }
 
-/** The error; where the default folder is not there, it says how to work over HTTP. */
+/** The error; where the default folder is not there, it says how to work over HTTP. Not so for a mistake of usage. */
 function orOverHttp(thrown: unknown, command: Command): unknown {
   const { data } = command.opts() as { readonly data?: string }
   const isDefault = command.getOptionValueSource('data') === 'default'
-  if (!(thrown instanceof CommandError) || !isDefault || existsSync(data ?? '')) return thrown
+  if (!(thrown instanceof CommandError) || thrown.exitCode === 2) return thrown
+  if (!isDefault || existsSync(data ?? '')) return thrown
   return new CommandError(`${thrown.message}; or work over HTTP, after \`postern login URL\``, thrown.exitCode)
 }
 
