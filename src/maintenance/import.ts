@@ -209,8 +209,7 @@ async function comparedEntriesOf(plan: Plan, line: ExportLine): Promise<readonly
       requireOnce(plan, `server ${qualifiedName}`)
       plan.servers.add(qualifiedName)
       const entry = serverEntry(line.server)
-      if ((await plan.store.get(entry.key)) !== undefined) plan.replaced.set(`server ${qualifiedName}`, namespace)
-      await count(plan, entry)
+      if ((await count(plan, entry)) !== undefined) plan.replaced.set(`server ${qualifiedName}`, namespace)
       break
     }
     case 'listing':
@@ -250,10 +249,12 @@ async function requireGone(plan: Plan, namespace: string): Promise<void> {
   )
 }
 
-/** Counts what an entry of a server changes of its namespace's usage. */
-async function count(plan: Plan, entry: Entry): Promise<void> {
-  plan.usages.remove(entry.key, await plan.store.get(entry.key))
+/** Counts what an entry of a server changes of its namespace's usage. Resolves with the record that it replaces. */
+async function count(plan: Plan, entry: Entry): Promise<Uint8Array | undefined> {
+  const stored = await plan.store.get(entry.key)
+  plan.usages.remove(entry.key, stored)
   plan.usages.add(entry)
+  return stored
 }
 
 function requireOnce(plan: Plan, what: string): void {
