@@ -236,7 +236,6 @@ function* rewriting(
   const ref = { namespace, connectionId }
   const isMocked = stored.connection.mock?.enabled === true
   let isNoted = false
-  const progressToken = progressTokenOf(message)
   const replace: ReplaceValue = (path, raw) => {
     // Once for each message, which may have the member many times.
     if (!isNoted && path.length === 1 && path[0] === 'method' && listChanges.has(raw)) {
@@ -253,7 +252,7 @@ function* rewriting(
       return JSON.stringify(underWay.ask(owner, { ref, server: server(), rawId: raw, sessionId }))
     }
     // Of this call, and not of one that another server has.
-    if (isPath(path, ['params', 'progressToken'])) return progressToken
+    if (isPath(path, progressPath)) return progressTokenOf(message)
     if (path[0] !== 'result' || !raw.startsWith('"') || raw.length > resultUriCharsMax) return undefined
     if (!isResourceUri(path, 1)) return undefined
     return JSON.stringify(listedUri(connectionId, JSON.parse(raw) as string))
@@ -263,10 +262,15 @@ function* rewriting(
   return yield* replacingValues(data, replace, insert)
 }
 
+/** Ours: characters of a client's progress token at the endpoint of a namespace; a server may report thousands of times. Past it: the reports have none. */
+const progressTokenCharsMax = 600
+const progressPath = ['params', 'progressToken']
+
 /** The token, as JSON, under which a client wants to hear of the progress of its call; `null` if it does not. */
 function progressTokenOf({ body }: Message): string {
-  const { _meta } = (body['params'] ?? {}) as { _meta?: { progressToken?: unknown } }
-  return JSON.stringify(_meta?.progressToken ?? null)
+  const { progressToken = null } = ((body['params'] ?? {}) as { _meta?: { progressToken?: unknown } })._meta ?? {}
+  const isLong = typeof progressToken === 'string' && progressToken.length > progressTokenCharsMax
+  return JSON.stringify(isLong ? null : progressToken)
 }
 
 /** The notifications that a list of a server has changed, as JSON. */
