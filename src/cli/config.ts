@@ -59,111 +59,128 @@ const numberFrom = (least: number, most: number, pattern: RegExp) => (text: stri
 
 const readRate = numberFrom(0, 10_000, /^\d+(?:\.\d+)?$/)
 
+/** Settings under a heading of their own in the help. */
+function under<T extends Readonly<Record<string, Option>>>(heading: string, group: T): T {
+  for (const one of Object.values(group)) one.helpGroup(heading)
+  return group
+}
+
 const settings = {
-  // Where clients reach this server, what it serves, and whose word it takes for a client's address.
-  host: setting('--host <address>', 'address to listen on', '127.0.0.1', readHost),
-  port: setting('--port <number>', 'port to listen on; 0 picks a free one', 8787, numberFrom(0, 65_535, /^\d{1,5}$/)),
-  fixtures: list('--fixtures <dir>', 'folder of fixtures to load', asItIs),
-  // Without a trailing slash. Its default is known once the port is bound.
-  baseUrl: optional(
-    '--base-url <url>',
-    'URL that clients use; also the issuer of tokens (default: http://HOST:PORT)',
-    readBaseUrl,
-  ),
-  corsOrigins: list('--cors-origin <origin>', 'origin of a web page that may call postern (CORS)', readOrigin),
-  // A listener of its own, so that metrics are never reachable where clients are.
-  metrics: optional('--metrics-listen <host:port>', 'address for /metrics and /ready (default: none)', readListen),
-  trustedProxies: list(
-    '--trusted-proxy <cidr>',
-    'address or network of a reverse proxy whose X-Forwarded-For or Forwarded is trusted',
-    (text) => readNetwork(text) ?? refuse('must be an address or a CIDR like 10.0.0.0/8'),
-  ),
-  // The sample's keys are published with the source. On an address that others reach, they are everybody's keys.
-  areSampleKeysAllowed: onOff(
-    '--allow-sample-keys',
-    'accept the publicly known keys of the sample fixtures on an address other than loopback',
-  ),
-  // The bounds of one key, address or namespace. Rates are per second; 0 is none.
-  mintRate: setting(
-    '--mint-rate <number>',
-    'tokens per second that one API key may mint; 0 for no limit',
-    limits.mintsPerSecondDefault,
-    readRate,
-  ),
-  failureRate: setting(
-    '--failure-rate <number>',
-    'invalid credentials per second from one address; 0 for no limit',
-    limits.failuresPerSecondDefault,
-    readRate,
-  ),
-  writeRate: setting(
-    '--write-rate <number>',
-    'connections and other records per second that one API key may write or delete; 0 for no limit',
-    limits.writesPerSecondDefault,
-    readRate,
-  ),
-  callRate: setting(
-    '--call-rate <number>',
-    'calls of tools per second that one API key and all its tokens may make together; 0 for no limit',
-    limits.callsPerSecondDefault,
-    readRate,
-  ),
-  areCallsRecorded: onOff('--no-call-record', 'do not record calls of tools in calls.jsonl of the data folder'),
-  namespaceConnections: setting(
-    '--namespace-connections <number>',
-    'connections that a namespace may hold; 0 for no limit',
-    limits.namespaceConnectionsDefault,
-    readMost,
-  ),
-  namespacesPerUser: setting(
-    '--namespaces-per-user <number>',
-    'namespaces that a user may own before postern refuses to create another; 0 for no limit',
-    limits.namespacesPerUserDefault,
-    readMost,
-  ),
-  isRegistryOpen: onOff(
-    '--open-registry',
-    'show all but unlisted servers at /v0.1/servers without a credential, for editors that cannot send one',
-  ),
-  namespaceBytes: setting(
-    '--namespace-bytes <number>',
-    'bytes of connections and servers that a namespace may hold; 0 for no limit',
-    limits.namespaceBytesDefault,
-    readMost,
-  ),
-  // Which MCP servers connections may reach, and how. Private addresses are closed unless they are listed.
-  allowedUpstreams: list(
-    '--allow-upstream <where>',
-    'host, HOST:PORT or CIDR on the LAN or this machine that connections may reach',
-    (text) => readAllowedUpstream(text) ?? refuse('must be a host, HOST:PORT or a CIDR like 10.0.0.0/8'),
-  ),
-  isPublicUpstreamAllowed: onOff('--no-public-upstream', 'allow only the servers listed in --allow-upstream'),
-  upstreamAuthorities: list(
-    '--upstream-ca <file>',
-    'PEM file of a private certificate authority to trust for MCP servers',
-    readCertificates,
-  ),
-  upstreamTimeoutMs: setting(
-    '--upstream-timeout <duration>',
-    'time limit for the first byte of an MCP server’s response',
-    `${limits.upstreamTimeoutDefaultSeconds}s`,
-    readTimeout,
-  ),
-  hasConsole: onOff('--no-console', 'turn off the console in the browser, with its sessions and streams of events'),
-  hasSampleTraffic: onOff('--sample-traffic', 'call mocks of the sample once a second, for somebody who looks around'),
-  // How people sign clients in, and how postern presents itself where it signs in to MCP servers.
-  isSignInOn: onOff('--no-sign-in', 'turn off the sign-in of clients with OAuth'),
-  // Authorization servers fetch that document, which they cannot where this server is not reachable for them.
-  hasClientDocument: onOff(
-    '--no-client-document',
-    'register at the authorization servers of MCP servers, instead of sending them the URL of a client document',
-  ),
-  // Any application of the user's device may claim a scheme, so each one that is accepted is listed.
-  redirectSchemes: list(
-    '--redirect-scheme <name>',
-    'URL scheme of an application, such as myapp, to which postern may redirect after a sign-in',
-    readScheme,
-  ),
+  ...under('Network:', {
+    host: setting('--host <address>', 'address to listen on', '127.0.0.1', readHost),
+    port: setting('--port <number>', 'port to listen on; 0 picks a free one', 8787, numberFrom(0, 65_535, /^\d{1,5}$/)),
+    // Without a trailing slash. Its default is known once the port is bound.
+    baseUrl: optional(
+      '--base-url <url>',
+      'URL that clients use; also the issuer of tokens (default: http://HOST:PORT)',
+      readBaseUrl,
+    ),
+    corsOrigins: list('--cors-origin <origin>', 'origin of a web page that may call postern (CORS)', readOrigin),
+    // A listener of its own, so that metrics are never reachable where clients are.
+    metrics: optional('--metrics-listen <host:port>', 'address for /metrics and /ready (default: none)', readListen),
+    trustedProxies: list(
+      '--trusted-proxy <cidr>',
+      'address or network of a reverse proxy whose X-Forwarded-For or Forwarded is trusted',
+      (text) => readNetwork(text) ?? refuse('must be an address or a CIDR like 10.0.0.0/8'),
+    ),
+  }),
+  ...under('Features:', {
+    fixtures: list('--fixtures <dir>', 'folder of fixtures to load', asItIs),
+    // The sample's keys are published with the source. On an address that others reach, they are everybody's keys.
+    areSampleKeysAllowed: onOff(
+      '--allow-sample-keys',
+      'accept the publicly known keys of the sample fixtures on an address other than loopback',
+    ),
+    isRegistryOpen: onOff(
+      '--open-registry',
+      'show all but unlisted servers at /v0.1/servers without a credential, for editors that cannot send one',
+    ),
+    areCallsRecorded: onOff('--no-call-record', 'do not record calls of tools in calls.jsonl of the data folder'),
+    hasConsole: onOff('--no-console', 'turn off the console in the browser, with its sessions and streams of events'),
+    hasSampleTraffic: onOff(
+      '--sample-traffic',
+      'call mocks of the sample once a second, for somebody who looks around',
+    ),
+  }),
+  // Of one key, address or namespace. Rates are per second; 0 is none.
+  ...under('Bounds:', {
+    mintRate: setting(
+      '--mint-rate <number>',
+      'tokens per second that one API key may mint; 0 for no limit',
+      limits.mintsPerSecondDefault,
+      readRate,
+    ),
+    failureRate: setting(
+      '--failure-rate <number>',
+      'invalid credentials per second from one address; 0 for no limit',
+      limits.failuresPerSecondDefault,
+      readRate,
+    ),
+    writeRate: setting(
+      '--write-rate <number>',
+      'connections and other records per second that one API key may write or delete; 0 for no limit',
+      limits.writesPerSecondDefault,
+      readRate,
+    ),
+    callRate: setting(
+      '--call-rate <number>',
+      'calls of tools per second that one API key and all its tokens may make together; 0 for no limit',
+      limits.callsPerSecondDefault,
+      readRate,
+    ),
+    namespaceConnections: setting(
+      '--namespace-connections <number>',
+      'connections that a namespace may hold; 0 for no limit',
+      limits.namespaceConnectionsDefault,
+      readMost,
+    ),
+    namespacesPerUser: setting(
+      '--namespaces-per-user <number>',
+      'namespaces that a user may own before postern refuses to create another; 0 for no limit',
+      limits.namespacesPerUserDefault,
+      readMost,
+    ),
+    namespaceBytes: setting(
+      '--namespace-bytes <number>',
+      'bytes of connections and servers that a namespace may hold; 0 for no limit',
+      limits.namespaceBytesDefault,
+      readMost,
+    ),
+  }),
+  // Private addresses are closed unless they are listed.
+  ...under('MCP servers:', {
+    allowedUpstreams: list(
+      '--allow-upstream <where>',
+      'host, HOST:PORT or CIDR on the LAN or this machine that connections may reach',
+      (text) => readAllowedUpstream(text) ?? refuse('must be a host, HOST:PORT or a CIDR like 10.0.0.0/8'),
+    ),
+    isPublicUpstreamAllowed: onOff('--no-public-upstream', 'allow only the servers listed in --allow-upstream'),
+    upstreamAuthorities: list(
+      '--upstream-ca <file>',
+      'PEM file of a private certificate authority to trust for MCP servers',
+      readCertificates,
+    ),
+    upstreamTimeoutMs: setting(
+      '--upstream-timeout <duration>',
+      'time limit for the first byte of an MCP server’s response',
+      `${limits.upstreamTimeoutDefaultSeconds}s`,
+      readTimeout,
+    ),
+  }),
+  ...under('Sign-in:', {
+    isSignInOn: onOff('--no-sign-in', 'turn off the sign-in of clients with OAuth'),
+    // Authorization servers fetch that document, which they cannot where this server is not reachable for them.
+    hasClientDocument: onOff(
+      '--no-client-document',
+      'register at the authorization servers of MCP servers, instead of sending them the URL of a client document',
+    ),
+    // Any application of the user's device may claim a scheme, so each one that is accepted is listed.
+    redirectSchemes: list(
+      '--redirect-scheme <name>',
+      'URL scheme of an application, such as myapp, to which postern may redirect after a sign-in',
+      readScheme,
+    ),
+  }),
 }
 
 /** How a replica uses the database that `--store` names. `dev` has none of it: its store is temporary. */
