@@ -38,10 +38,11 @@ export function targetPackage(folder: string, target: string, executable: string
 }
 
 /** Makes the folder of the package with the command, for these targets. */
-export function commandPackage(folder: string, targets: readonly string[], papers: readonly string[]): void {
+export function commandPackage(folder: string, targets: readonly string[], licences: readonly string[]): void {
   mkdirSync(join(folder, 'bin'), { recursive: true })
   writeFileSync(join(folder, 'bin/postern.js'), launcher, { mode: 0o755 })
-  for (const paper of papers) cpSync(paper, join(folder, basename(paper)))
+  for (const licence of licences) cpSync(licence, join(folder, basename(licence)))
+  writeFileSync(join(folder, 'README.md'), readme)
   write(folder, {
     name: 'postern',
     ...about,
@@ -53,6 +54,21 @@ export function commandPackage(folder: string, targets: readonly string[], paper
 function write(folder: string, manifest: object): void {
   writeFileSync(join(folder, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`)
 }
+
+/** For somebody who has the package alone: the documents are in the executable. */
+const readme = `# postern
+
+An MCP gateway in one executable. Clients reach MCP servers through it. It keeps the credentials of the servers, checks
+each message against the policy of a token, and records the calls.
+
+\`\`\`sh
+npx postern dev       # a server with sample connections, in a temporary folder; it prints what to try next
+npx postern docs      # the documents
+npx postern --help    # all commands
+\`\`\`
+
+The same documents are at \`/docs\` of every server.
+`
 
 /**
  * Starts the executable of the package that npm has installed, which decides when both end: the handlers stand before

@@ -14,6 +14,7 @@ import { debianMachines, debianTree } from './debian-package.ts'
 import { licenceTexts } from './licence-texts.ts'
 import { commandPackage, targetPackage } from './npm-packages.ts'
 import { carriedPackages, type LockedPackage, packageOf } from './packages.ts'
+import { packDocuments } from './packed-documents.ts'
 import { sbom } from './sbom.ts'
 
 /** By target: the package of the runtime, the package of LMDB's addon, and the addon's file in it. */
@@ -63,8 +64,7 @@ async function release([target, runtimeName, addonName, addonFile]: (typeof targ
     runtime: { file: runtimeFile, target: `bun-${target.replace('macos', 'darwin')}` },
     addon: join(folderOf(addon), addonFile),
   })
-  for (const file of [...papers, 'docs', 'deploy', 'fixtures'])
-    cpSync(join(root, file), join(folder, file), { recursive: true })
+  packDocuments(root, folder, documents)
   cpSync(texts, join(folder, basename(texts)))
   const parts = [packageOf('bun'), runtime, addon, ...carriedPackages()]
   writeFileSync(join(folder, 'postern.cdx.json'), sbom(target, await sha256(executable), parts))
@@ -130,7 +130,8 @@ function run(command: string[], file?: string): string {
 
 const texts = join(packages, 'LICENCE-TEXTS.txt')
 const licences = [...['LICENSE', 'THIRD-PARTY-LICENCES.md'].map((file) => join(root, file)), texts]
-const papers = ['LICENSE', 'THIRD-PARTY-LICENCES.md', 'README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md']
+const papers = ['LICENSE', 'THIRD-PARTY-LICENCES.md', 'README.md', 'CHANGELOG.md', 'SECURITY.md']
+const documents = [...papers, 'docs', 'deploy', 'fixtures']
 const completion = (shell: string) => run([process.execPath, join(root, 'src/main.ts'), 'completions', shell])
 const completions = { bash: completion('bash'), zsh: completion('zsh'), fish: completion('fish') }
 const chosen = targets.filter(([name]) => process.argv.length === 2 || process.argv.slice(2).includes(name))
@@ -141,6 +142,6 @@ writeFileSync(texts, licenceTexts())
 const files: string[] = []
 for (const target of chosen) files.push(...(await release(target)))
 const names = chosen.map(([name]) => name)
-files.push(packed('postern', (tree) => commandPackage(tree, names, [...licences, join(root, 'README.md')])))
+files.push(packed('postern', (tree) => commandPackage(tree, names, licences)))
 const sums = await Promise.all(files.map(async (file) => `${await sha256(join(out, file))}  ${file}\n`))
 writeFileSync(join(out, 'SHA256SUMS'), sums.join(''))

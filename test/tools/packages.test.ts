@@ -1,10 +1,11 @@
 /** The npm packages and the Debian package that a release has, around a program that stands for the executable. */
 
 import { expect, test } from 'bun:test'
-import { chmodSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
 import { debianTree } from '../../src/tools/debian-package.ts'
 import { commandPackage, targetPackage } from '../../src/tools/npm-packages.ts'
+import { packDocuments } from '../../src/tools/packed-documents.ts'
 import { isHere } from '../support/needs.ts'
 import { workplace } from '../support/workplace.ts'
 
@@ -93,3 +94,20 @@ test.if(isHere('dpkg-deb'))(
     for (const line of lines) expect(line).toMatch(/^[d-]rw(?:xr-xr-x|-r--r--|-r-----) root\/root /)
   },
 )
+
+test('a link of a packed document leads to a file of the package, or is its text', () => {
+  using place = workplace()
+  const { folder } = place
+  packDocuments(root, folder, ['README.md', 'SECURITY.md', 'docs', 'deploy', 'fixtures'])
+  const documents = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.md'))
+  expect(documents.length).toBeGreaterThan(25)
+  const textOf = (name: string) => readFileSync(join(folder, name), 'utf8')
+  const links = documents.flatMap((name) =>
+    [...textOf(name).matchAll(/\]\((?!https?:|#)([^)#]+)/g)].map(([, path = '']) => join(dirname(name), path)),
+  )
+  expect(links.length).toBeGreaterThan(200)
+  expect(links.filter((path) => !existsSync(join(folder, path)))).toEqual([])
+  expect(textOf('SECURITY.md')).toContain('lists the promises, and every threat with its control. Evidence has')
+  const codeOf = (text: string) => text.match(/^```[^]*?^```$/gm)
+  expect(codeOf(textOf('README.md'))).toEqual(codeOf(readFileSync(join(root, 'README.md'), 'utf8')))
+})
