@@ -30,15 +30,15 @@ export const revocationRetentionSeconds = 7 * 24 * 60 * 60
 export const namespacesPerRead = 1000
 /** Contract 10.1: namespaces on a page. Past it: 400. */
 export const namespacesPageMax = 50
-/** Contract 10.3: namespaces that a user may own before postern refuses to make another. Past it: 403. */
+/** Contract 10.3: namespaces that a user may own before postern refuses to create another. Past it: 403. */
 export const namespacesPerUserDefault = 3
-/** Ours: namespaces that an organization may own before postern refuses to make another; `/me` and the lists of each member look at all of them. Past it: 403 for all but operators; fixtures and imports are not refused. */
+/** Ours: namespaces that an organization may own before postern refuses to create another; `/me` and the lists of each member look at all of them. Past it: 403 for all but operators; fixtures and imports are not refused. */
 export const namespacesPerOrganizationMax = 1000
-/** Ours: live API keys that a user or an organization may have when somebody makes another over HTTP; one write removes an organization and revokes all its keys. Past it: 403. */
+/** Ours: live API keys that a user or an organization may have when somebody creates another over HTTP; one write removes an organization and revokes all its keys. Past it: 403. */
 export const holderApiKeysMax = 100
-/** Ours: API keys that a user or an organization makes in an hour; a revoked key leaves a record of 0.7 kB, so that no import brings the key back. Past it: 429. */
+/** Ours: API keys that a user or an organization creates in an hour; a revoked key leaves a record of 0.7 kB, so that no import brings the key back. Past it: 429. */
 export const newKeysPerHourMax = 100
-/** Ours: namespaces that a user or an organization makes in a day; the name of a deleted one keeps a mark of 0.2 kB, so that nothing of before counts for the next one. Past it: 429. */
+/** Ours: namespaces that a user or an organization creates in a day; the name of a deleted one keeps a mark of 0.2 kB, so that nothing of before counts for the next one. Past it: 429. */
 export const newNamespacesPerDayMax = 2000
 /** Ours: deletions and revocations in a minute by one API key, beside the writes that it shares with its tokens and with other keys of its organization. Past it: 429. */
 export const removalsPerMinuteMax = 60

@@ -5,9 +5,9 @@
 
 import { type ConnectionStatus, isRefusedHeader } from './connection.ts'
 
-/** Ours: values that a person enters for a connection's server. Past it: 400, when the connection is made. */
+/** Ours: values that a person enters for a connection's server. Past it: 400, when the connection is created. */
 export const inputFieldsMax = 32
-/** Ours: characters of a `configSchema` as JSON: each setup page shows its labels and options. Past it: 400, when the connection is made. */
+/** Ours: characters of a `configSchema` as JSON: each setup page shows its labels and options. Past it: 400, when the connection is created. */
 export const configSchemaCharsMax = 16_384
 
 /** Where a value is sent. */

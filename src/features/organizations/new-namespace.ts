@@ -23,7 +23,7 @@ import { foldedLike, keyOf, type Owner, ownedBy, prefixRange } from '../../stora
 import type { Store } from '../../storage/store.ts'
 import type { OrganizationDeps } from './organization-deps.ts'
 
-/** Contract 10.2: characters of a namespace that is made over HTTP. Past it: 400. */
+/** Contract 10.2: characters of a namespace that is created over HTTP. Past it: 400. */
 const madeNamespaceCharsMax = 39
 
 const writeShape = validatorOf(NamespaceWrite)
