@@ -9,8 +9,8 @@ import type { JsonSchema, Schema } from './schema-keywords.ts'
 export const mockPatternCostMax = 1_000_000
 /** Schemas that are applied within one another, references included. Past it: as for `schemaStepsMax`. */
 const depthMax = 2000
-/** Characters of a text that are looked at in a step. */
-const charactersPerStep = 50
+/** Characters of a text that are looked at in a step: those beyond Latin-1 take some five times as long. */
+const charactersPerStep = 10
 /** Steps of a digest of an object or list, and of any other value. */
 const digestSteps = 20
 const scalarDigestSteps = 3
@@ -189,9 +189,14 @@ export class Evaluation {
 
   /** Equal for values that are equal as JSON, regardless of key order. The content of a short one is not hashed. */
   digestOf(value: unknown): string {
+    if (typeof value === 'string') {
+      this.spend(scalarDigestSteps)
+      this.spendText(value)
+      // Its length in place of escapes, for which a text is looked through: one digest may have others within it.
+      return `${value.length}"${value}`
+    }
     if (typeof value !== 'object' || value === null) {
       this.spend(scalarDigestSteps)
-      if (typeof value === 'string') this.spendText(value)
       return JSON.stringify(value)
     }
     this.spend(digestSteps)

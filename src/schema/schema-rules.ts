@@ -37,12 +37,14 @@ const charactersIn = (by: Evaluation, text: string) => {
     if ((text.charCodeAt(at) & 0xfc00) === 0xdc00 && (text.charCodeAt(at - 1) & 0xfc00) === 0xd800) count -= 1
   return count
 }
-/** Names that take a step when they are listed. */
-const namesPerStep = 2
+/** Steps of a member: its name is listed, and looked up in what the schema says of the object. */
+const memberSteps = 4
+/** Steps of a name that is listed alone. */
+const nameSteps = 2
 /** Counts the list itself: the first name may end the look at the others. */
 const namesIn = (by: Evaluation, object: object) => {
   const names = Object.keys(object)
-  by.spend(names.length / namesPerStep)
+  by.spend(names.length * nameSteps)
   return names
 }
 const membersIn = (by: Evaluation, object: Named<unknown>) => namesIn(by, object).length
@@ -82,7 +84,7 @@ function members(
 ) {
   let fits = true
   for (const name of Object.keys(object)) {
-    by.spend(1)
+    by.spend(memberSteps)
     by.spendText(name)
     const schema = schemaOf(name)
     if (schema === undefined) continue
@@ -210,7 +212,7 @@ export const rules: ReadonlyMap<string, KeywordRule> = new Map(
       ofObject<Named>((by, schemas, object, asked) => {
         let fits = true
         for (const [name, schema] of Object.entries(schemas)) {
-          by.spend(1)
+          by.spend(memberSteps)
           if (!Object.hasOwn(object, name)) continue
           asked.seen?.names.add(name)
           if (!by.check(schema, object[name], { up: asked.at, key: name })) fits = false

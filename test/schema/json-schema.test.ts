@@ -168,10 +168,27 @@ describe('a value costs no more than a bound', () => {
   test('where patterns and steps are many', () => {
     const steps = { items: { anyOf: [...times(9, () => ({ type: 'string' })), true] } }
     const check = checkOf({ properties: { a: { format: 'byte' }, b: steps } }, 'arguments')
-    const b = times(20_000, () => 0)
+    const b = times(4000, () => 0)
     expect(check({ b })).toBeUndefined()
     expect(check({ a: 'QUJD'.repeat(200_000) })).toBeUndefined()
     expect(check({ a: 'QUJD'.repeat(200_000), b })).toBe(tooLarge)
+  })
+
+  test('where a long text of the schema, or the names of a large object, are looked at again and again', () => {
+    const names = Object.fromEntries(times(39_000, (index) => [`k${index}`, 1]))
+    const often = [
+      { keyword: { enum: ['\u0101'.repeat(36_000)] }, value: '1' },
+      { keyword: { minProperties: 5 }, value: names },
+      { keyword: { additionalProperties: false }, value: names },
+    ]
+    for (const { keyword, value } of often) {
+      const asked = (count: number) => {
+        const $defs = { a: { not: keyword }, b: { allOf: times(count, () => ({ $ref: '#/$defs/a' })) } }
+        return checkOf({ allOf: times(count, () => ({ $ref: '#/$defs/b' })), $defs }, 'arguments')(value)
+      }
+      expect(asked(1)).not.toBe(tooLarge)
+      expect(asked(13)).toBe(tooLarge)
+    }
   })
 
   test('where a text is looked at again and again', () => {
