@@ -146,6 +146,11 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   }
   cleanup.defer(repeatSweeps(store, app.continueDeletions, audit, log))
   if (database !== undefined) listener = listen({ ...config, port }, log)
+  else if (metrics !== undefined) {
+    // Its sockets too; those of a database's replica are opened after it.
+    listener.listening.end()
+    listener = { ...listener, listening: boundSockets(log) }
+  }
   const { server, listening } = listener
   server.reload({ fetch: app.fetch, routes: rawPathRoutes(app.fetch) })
   // Ahead of the first list, which would wait ten seconds where there are very many. If it fails, that list says so.
@@ -275,11 +280,16 @@ function listen({ host, port }: ServeConfig, log: Log) {
       // Only a bug outside the application gets here. Otherwise the runtime would respond with its own page.
       error: (thrown) => errorResponse(asPlatformError(thrown)),
     })
-    const unbounded = 'received bytes cannot be limited here, so one client may make others wait'
-    return { server, listening: openListeningSockets((error) => log.warn(unbounded, { error })) }
+    return { server, listening: boundSockets(log) }
   } catch (error) {
     throw listenError(error, host, port, '--host and --port')
   }
+}
+
+/** Bounds what the sockets that are listening now receive and accept at once. */
+function boundSockets(log: Log) {
+  const unbounded = 'received bytes cannot be limited here, so one client may make others wait'
+  return openListeningSockets((error) => log.warn(unbounded, { error }))
 }
 
 /** Does the work now and at every interval. Returns a function that stops it. */

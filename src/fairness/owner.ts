@@ -37,10 +37,22 @@ export function listenerOf(holder: Holder): Holder {
   return { keyId: name, family: name }
 }
 
-/** A client without a credential, by its address or network (`http/client-address.ts`). */
+/**
+ * A client without a credential, by its address (`http/client-address.ts`). Its owner is the network: forty addresses of
+ * one, each an owner, held everybody for 400 ms.
+ */
 export function strangerAt(address: string): Holder {
-  const name = `\0network ${address}`
-  return { keyId: name, family: name }
+  return { keyId: `\0network ${networkOf(address)}`, family: `\0network ${address}` }
+}
+
+/**
+ * The network of a client's address: /24 of IPv4, /48 of IPv6. A client that has one address of it can often have many.
+ */
+export function networkOf(address: string): string {
+  const end = address.lastIndexOf('.')
+  if (end > 0) return address.slice(0, end)
+  const [first, second, third] = address.replace('/64', '').split(':')
+  return third === undefined ? address : `${first}:${second || 0}:${third || 0}`
 }
 
 /**

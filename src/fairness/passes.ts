@@ -10,7 +10,7 @@
  */
 
 import { type Clock, systemClock } from '../clock.ts'
-import { type Holder, ownerOf } from './owner.ts'
+import { type Holder, networkOf, ownerOf } from './owner.ts'
 import { Rounds } from './rounds.ts'
 
 /** Ours: requests that postern answers in one pass of the event loop, each in ten microseconds or more; a client that waits for its answers has one request on each connection. Past it: postern answers further requests in the next pass, and a connection that has sent requests ahead is closed. */
@@ -26,7 +26,7 @@ type Answer = (request: Request) => Promise<Response> | Response
 
 interface InPasses {
   readonly sockets: {
-    /** The client's address or network. */
+    /** The client's address. */
     addressOf(request: Request): string
     /** Undefined if the client has closed it. */
     connectionOf(request: Request): string | undefined
@@ -68,9 +68,9 @@ export function inPasses(
     if (connection === undefined) return refuse()
     if (requests <= requestsPerPassMax) return answer(request)
     if (refused.has(connection)) return refuse(true)
-    const address = sockets.addressOf(request)
-    const waiting = (late.get(address) ?? 0) + 1
-    late.set(address, waiting)
+    const network = networkOf(sockets.addressOf(request))
+    const waiting = (late.get(network) ?? 0) + 1
+    late.set(network, waiting)
     const isCrowded = waiting > waitingPerPassMax && clock.monotonic() - began > longPassMs
     if (isCrowded || !mayWait(request)) {
       refused.add(connection)

@@ -51,10 +51,10 @@ export function clientAddress(
 }
 
 /**
- * The network of an address as `clientAddress` gives it, or of its /64: /24 for IPv4; /32 for IPv6, of which one
- * provider has all and may use each /48. A client that has one of its addresses can often have many.
+ * The network of the provider of an address as `clientAddress` gives it: /24 for IPv4; /32 for IPv6, of which one
+ * provider has all and may use each /48.
  */
-export function networkOf(clientAddress: string): string {
+export function providerOf(clientAddress: string): string {
   const address = parseAddress(clientAddress.replace(/\/64$/, ''))
   if (address === undefined) return clientAddress
   const bytes = address.toByteArray().slice(0, address.kind() === 'ipv4' ? 3 : 4)

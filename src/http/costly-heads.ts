@@ -5,6 +5,7 @@
  */
 
 import { invalidRequest, notFound, PlatformError, rateLimited } from '../errors.ts'
+import { networkOf } from '../fairness/owner.ts'
 import { inPasses } from '../fairness/passes.ts'
 import { hostCharsMax } from '../schema/url-host.ts'
 import type { ClientSockets } from './client-sockets.ts'
@@ -36,7 +37,7 @@ export function withinPasses(answer: Handler, sockets: Pick<ClientSockets, 'addr
 /** A host that is not ASCII takes a time that is quadratic in its length (`schema/url-host.ts`). */
 const hasShortHostHeader = ({ headers }: Request) => (headers.get('host') ?? '').length <= hostCharsMax
 
-/** `addressOf`: the client's address or network. `atEnd` runs a function when this pass has ended. */
+/** `addressOf`: the client's address. `atEnd` runs a function when this pass has ended. */
 export function refuseCostlyHeads(
   answer: Handler,
   addressOf: (request: Request) => string,
@@ -52,15 +53,15 @@ export function refuseCostlyHeads(
   }
 
   function spend(request: Request, milliseconds: number): void {
-    const address = addressOf(request)
-    const sum = (spent.get(address) ?? 0) + milliseconds
+    const network = networkOf(addressOf(request))
+    const sum = (spent.get(network) ?? 0) + milliseconds
     if (spent.size === 0) atEnd(begin)
-    spent.set(address, sum)
+    spent.set(network, sum)
     isUsedUp ||= sum > headMsPerPassMax
   }
 
   return (request) => {
-    if (isUsedUp && (spent.get(addressOf(request)) ?? 0) > headMsPerPassMax)
+    if (isUsedUp && (spent.get(networkOf(addressOf(request))) ?? 0) > headMsPerPassMax)
       return errorResponse(rateLimited('Too many long heads of this network at once', 1))
     const { count } = request.headers
     if (count > fewHeaders) spend(request, count ** 2 * msPerSquare)

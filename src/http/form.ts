@@ -1,5 +1,6 @@
 /** Reads the bodies of HTML forms and of OAuth requests (`application/x-www-form-urlencoded`), strictly. */
 
+import { isUtf8 } from 'node:buffer'
 import { invalidRequest } from '../errors.ts'
 import { mediaType, readBytes } from './body.ts'
 
@@ -24,13 +25,16 @@ export async function readForm(request: Request): Promise<Form> {
   if (mediaType(request.headers.get('content-type')) !== 'application/x-www-form-urlencoded') {
     throw invalidRequest('content-type: must be application/x-www-form-urlencoded')
   }
+  // A byte that is none takes as long as nine others.
+  if (!isUtf8(bytes)) throw invalidRequest('the form is not percent-encoded UTF-8')
   const text = Buffer.from(bytes).toString()
   // Before they are parsed: thirty thousand take five milliseconds.
   if (text.split('&', formFieldsMax + 1).length > formFieldsMax)
     throw invalidRequest(`the form has more than ${formFieldsMax} fields`)
   const form = new Form(text)
-  // The runtime puts U+FFFD where bytes are not UTF-8. Looked for once: a form may have many fields.
-  if (!form.toString().includes('%EF%BF%BD')) return form
-  const [name = ''] = [...form].find((pair) => pair.join('').includes('\ufffd')) ?? []
-  throw invalidRequest(`${name.slice(0, 100)}: is not percent-encoded UTF-8`)
+  // The runtime puts U+FFFD where bytes are not UTF-8.
+  for (const [name, value] of form)
+    if (name.includes('\ufffd') || value.includes('\ufffd'))
+      throw invalidRequest(`${name.slice(0, 100)}: is not percent-encoded UTF-8`)
+  return form
 }

@@ -216,8 +216,11 @@ describe('after a request that is refused', () => {
 
 test('the system receives a bounded part of a connection ahead of the server (needs ss)', async () => {
   using place = workplace()
-  await using server = await startServer(place)
-  const { stdout } = Bun.spawnSync(['ss', '-tlnmH', 'sport', '=', new URL(server.url).port])
-  // It doubles the bytes that are asked for.
-  expect(stdout.toString()).toContain(`rb${2 * receiveBufferBytes},`)
+  await using server = await startServer(place, ['--metrics-listen', '127.0.0.1:0'])
+  const [, metrics = ''] = /"metrics listening","url":"([^"]+)"/.exec(server.stderr()) ?? []
+  for (const url of [server.url, metrics]) {
+    const { stdout } = Bun.spawnSync(['ss', '-tlnmH', 'sport', '=', new URL(url).port])
+    // It doubles the bytes that are asked for.
+    expect(stdout.toString()).toContain(`rb${2 * receiveBufferBytes},`)
+  }
 })

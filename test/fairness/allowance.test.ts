@@ -33,6 +33,13 @@ test('an owner is a user with all keys, an organization, those of tickets for so
     ticketHolder('user ada', { namespace: 'a', connectionId: 'b' }),
     ticketHolder('user ada', { namespace: 'c', connectionId: 'b' }),
     strangerAt('192.0.2.1'),
+    strangerAt('192.0.2.254'),
+    strangerAt('192.0.3.1'),
+    strangerAt('2001:db8:1:1::/64'),
+    strangerAt('2001:db8:1:ffff::/64'),
+    strangerAt('2001:db8:2:1::/64'),
+    strangerAt('2001:db8::/64'),
+    strangerAt('unknown'),
     // Users choose no such names.
     { ...ada, userId: 'network 192.0.2.1' },
   ].map(ownerOf)
@@ -42,7 +49,14 @@ test('an owner is a user with all keys, an organization, those of tickets for so
     'organization:acme',
     '\0tickets of user ada',
     '\0tickets of user ada',
-    '\0network 192.0.2.1',
+    '\0network 192.0.2',
+    '\0network 192.0.2',
+    '\0network 192.0.3',
+    '\0network 2001:db8:1',
+    '\0network 2001:db8:1',
+    '\0network 2001:db8:2',
+    '\0network 2001:db8:0',
+    '\0network unknown',
     'network 192.0.2.1',
   ])
 })

@@ -1,5 +1,5 @@
 import { describe, expect, spyOn, test } from 'bun:test'
-import { clientAddress, networkOf, readNetwork } from '../../src/http/client-address.ts'
+import { clientAddress, providerOf, readNetwork } from '../../src/http/client-address.ts'
 
 const trusted = ['127.0.0.1', '10.0.0.0/8', 'fd00::/8'].flatMap((text) => readNetwork(text) ?? [])
 const told = (peer: string, headers: Record<string, string> = {}) =>
@@ -94,7 +94,7 @@ test('a network is an address or a CIDR', () => {
 })
 
 test('networks are those of which somebody has all addresses', () => {
-  const same = (one: string, other: string) => networkOf(one) === networkOf(other)
+  const same = (one: string, other: string) => providerOf(one) === providerOf(other)
   expect(same('192.0.2.1', '192.0.2.254')).toBe(true)
   expect(same('192.0.2.1', '192.0.3.1')).toBe(false)
   expect(same('192.0.2.1', '193.0.2.1')).toBe(false)

@@ -1,5 +1,5 @@
 /**
- * One owner does its worst, with as many requests at once as twenty-two kinds of clients would send, of shapes of chance:
+ * One owner does its worst, with as many requests at once as twenty-three kinds of clients would send, of shapes of chance:
  * with several keys, tokens and sockets. Meanwhile others list and revoke as before, memory stays within a bound, and
  * the record of calls tells what was executed.
  */
@@ -32,7 +32,7 @@ const [mallory, alice, operator] = ['mallory', 'alice', 'operator'].map(
 export const oneOwner: Trial = {
   name: 'one-owner',
   promise: `Beside one owner's worst, ${atOnce} at once, others wait no more than ${waitMaxMs} ms, revocations come first, and memory stays within ${memoryMaxMegabytes} MB`,
-  times: { full: 220, short: 22 },
+  times: { full: 230, short: 23 },
 
   async run(times, seed) {
     const { broken, expect } = collector()
@@ -63,7 +63,8 @@ export const oneOwner: Trial = {
         return Response.json({ jsonrpc: '2.0', id, result: { content: [{ type: 'text', text }] } })
       },
     })
-    const flags = ['--fixtures', fixtures, '--allow-upstream', '127.0.0.1', ...withoutRates]
+    const more = ['--trusted-proxy', '127.0.0.1']
+    const flags = ['--fixtures', fixtures, '--allow-upstream', '127.0.0.1', ...more, ...withoutRates]
     await using server = await startServer(place, flags)
     const send = sendTo(server)
     const ask = async (method: string, path: string, body?: object | string, key = mallory) => {
@@ -177,7 +178,7 @@ const worsts: Readonly<Record<string, Worst>> = {
     const made = ask('PUT', `/servers/${name}`, {
       tools: times(20, (i) => ({
         name: `t${i}`,
-        inputSchema: schema(chance, i === 0 ? [700, 3000] : [20, 50, 140]),
+        inputSchema: i === 2 ? longTexts : schema(chance, i === 0 ? [700, 3000] : [20, 50, 140]),
         ...(i % 10 === 1 && { outputSchema: hostileSchema(chance) }),
       })),
     })
@@ -323,6 +324,21 @@ const worsts: Readonly<Record<string, Worst>> = {
       const path = chance.pick(['/signin', '/oauth/token', '/oauth/revoke'])
       const head = `POST ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 65000\r\n\r\n`
       return held(server, head + 'a'.repeat(64_999), 1)
+    }),
+  'forms of many addresses of a network': ({ server, chance }) =>
+    times(atOnce * 8, async (i) => {
+      const path = chance.pick(['/signin', '/oauth/token', '/oauth/revoke', '/signin/cli'])
+      const body = chance.pick([
+        '%FF'.repeat(21_000),
+        'a&'.repeat(500),
+        'a=b&'.repeat(999),
+        `token=${'.'.repeat(8000)}`,
+      ])
+      const headers = {
+        'content-type': 'application/x-www-form-urlencoded',
+        'x-forwarded-for': `192.0.2.${i % atOnce}`,
+      }
+      return (await fetch(`${server.url}${path}`, { method: 'POST', headers, body, redirect: 'manual' })).status
     }),
   'queries and cookies of many parts': ({ server, chance }) => {
     const query = chance.pick(['a&', 'a=b&', '%41=%42&']).repeat(7000).slice(0, 14_000)
@@ -564,6 +580,17 @@ function within(levels: number, keyword: string, inner: object, more: (level: nu
 }
 
 /** A schema of one thing over and over: as large as it may be, smaller, or larger. */
+/** A text that is looked at 4,300 times: not Latin-1, so each of its characters takes longer. */
+const longTexts = {
+  type: 'object',
+  $defs: {
+    a: { not: { enum: ['\u0101'.repeat(36_000)] } },
+    b: { allOf: times(12, () => ({ $ref: '#/$defs/a' })) },
+    c: { allOf: times(12, () => ({ $ref: '#/$defs/b' })) },
+  },
+  allOf: times(30, () => ({ $ref: '#/$defs/c' })),
+}
+
 function schema(chance: Random, counts: readonly number[]): object {
   const count = chance.pick(counts)
   const named = (make: (i: number) => unknown) =>

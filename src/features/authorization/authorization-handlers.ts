@@ -4,7 +4,7 @@ import { secondsOf } from '../../clock.ts'
 import { notFound, PlatformError } from '../../errors.ts'
 import { requireRate } from '../../fairness/rate-limit.ts'
 import { readJsonBody } from '../../http/body.ts'
-import { networkOf } from '../../http/client-address.ts'
+import { providerOf } from '../../http/client-address.ts'
 import type { Handler } from '../../http/handler.ts'
 import { nameAfter, namesInPath } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
@@ -49,7 +49,7 @@ export function authorizationHandlers(deps: OAuthDeps) {
       const registration = readMetadata(await readJsonBody(request), settings.redirectSchemes) // 400
       // Only what is registered counts: nobody uses up the rate of others with what is refused.
       requireRate(deps.registrations.take(address), tooManyClients) // 429
-      const { clientId, name, redirectUris, refreshes } = await registerClient(deps, registration, networkOf(address))
+      const { clientId, name, redirectUris, refreshes } = await registerClient(deps, registration, providerOf(address))
       const body = {
         client_id: clientId,
         client_id_issued_at: secondsOf(deps.clock),

@@ -117,7 +117,8 @@ async function handle(deps: EndpointDeps, asked: EndpointRequest, owner: string)
   if (kind !== undefined) return answered(deps, asked, (now) => list(deps, now, kind, params))
   const isHandshake = message.era === 'handshake'
   if (method === 'ping' && isHandshake) return answer(asked, {})
-  if ((method === 'initialize' && isHandshake) || method === 'server/discover') return greet(deps, asked, owner, params)
+  if ((method === 'initialize' && isHandshake) || method === 'server/discover')
+    return answered(deps, asked, (now) => greet(deps, now, owner, params))
   return rpcError(asked, rpcCodes.methodNotFound, `This endpoint does not answer ${method}`)
 }
 
@@ -207,6 +208,9 @@ async function list(
   return answer(asked, await deps.answers.of(asked, kind, () => shown(deps, asked, make))) // 400, 429
 }
 
+/** Milliseconds of a greeting, beside those of its connections. Counted against `ownerTimeShare`. Past it: it waits. */
+const greetMs = 0.5
+
 async function greet(
   deps: EndpointDeps,
   asked: EndpointRequest,
@@ -214,6 +218,7 @@ async function greet(
   { capabilities, clientInfo }: Readonly<Record<string, unknown>>,
 ): Promise<Response> {
   const { context, namespace } = asked
+  await allowanceOf(context.request).pace(greetMs)
   // No server is asked, and the instructions of more connections than a list joins are left out.
   const refs = (await seenConnections(deps.store, context, namespace.namespace)) ?? []
   const response = await deps.kept.use(context, refs, false, (listed) => answer(asked, initializeResult(asked, listed)))

@@ -59,6 +59,11 @@ const readsOfOwnerMax = 8
 /** Connections whose last read is remembered. Past it: the least recently used one is read at its next use. */
 const readsKnownMax = 20_000
 
+/** Milliseconds of a connection whose record is read, hashed and looked up for an answer. Counted against `ownerTimeShare`. */
+const connectionMs = 0.025
+/** Connections that are looked at before the time is, in half a millisecond. */
+const lookedAtOnce = 16
+
 /** A connection with what it offers. Where servers were asked, at least one of `kept` and `problem` is there. */
 export interface ListedConnection {
   readonly ref: ConnectionRef
@@ -122,6 +127,7 @@ export class KeptLists implements FirstLists {
   ): Promise<T> {
     const { store, clock } = this.#deps
     for (let isLarge = false; ; ) {
+      allowanceOf(context.request).spend(refs.length * connectionMs)
       const began = clock.monotonic()
       const found = await manyConnections(store, context.request, refs)
       const seen = refs.flatMap((ref, index) => {
@@ -188,9 +194,13 @@ export class KeptLists implements FirstLists {
     const { clock, directory } = this.#deps
     const began = clock.monotonic()
     const fits = fitting(stored, (one) => one)
-    const known = await Promise.all(
-      stored.map((one) => (fits.has(one) ? this.#known(context, one, mayAsk) : { problem: tooLarge })),
-    )
+    const slices = allowanceOf(context.request).slices()
+    const look = (one: Seen & Size) => (fits.has(one) ? this.#known(context, one, mayAsk) : { problem: tooLarge })
+    const known: Awaited<ReturnType<typeof look>>[] = []
+    for (let from = 0; from < stored.length; from += lookedAtOnce) {
+      while (slices.isOver) await slices.next()
+      known.push(...(await Promise.all(stored.slice(from, from + lookedAtOnce).map(look))))
+    }
     const left = began + unseenWaitMs - clock.monotonic()
     const found = await Promise.all(
       known.map((one, index) =>

@@ -1,6 +1,6 @@
 /** One endpoint for a namespace: official clients of both eras, before real servers of both eras and a mock. */
 
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { afterAll, beforeAll, beforeEach, describe, expect, spyOn, test } from 'bun:test'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { createMcpHandler, Server } from '@modelcontextprotocol/server'
 import { listedName } from '../../../src/features/endpoint/listed-names.ts'
@@ -341,6 +341,17 @@ describe('the endpoint itself', () => {
     await send(message('tools/list'))
     const { body } = await send(message('initialize', params))
     expect(body.result.instructions).toContain('## one\nUse both with care.')
+  })
+
+  test('a greeting takes its owner’s time, and so does each connection that it looks at', async () => {
+    const params = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'c', version: '1' } }
+    const page = await platform.fetch('/connect/ada', { headers: bearer(sampleKeys.ada) })
+    const { connections } = (await page.json()) as { connections: unknown[] }
+    using spend = spyOn(platform.fairness.time, 'spend')
+    await send(message('initialize', params))
+    const spent = spend.mock.calls.map(([owner, milliseconds]) => [owner, milliseconds.toFixed(3)])
+    expect(spent).toContainEqual(['ada', '0.500'])
+    expect(spent).toContainEqual(['ada', (connections.length * 0.025).toFixed(3)])
   })
 
   test('answers ping, and no method that it cannot route', async () => {
