@@ -235,7 +235,7 @@ function createParts(deps: AppDeps, middleware: Middleware, lists: ConnectionLis
   })
   const ordinary = createAuthorizer(authenticator, store, denials, clock)
   const base = issuer.replace(/\/$/, '')
-  const authorizer = countedByOwner(fastLane?.authorizer(ordinary) ?? ordinary)
+  const authorizer = countedByOwner(fastLane?.authorizer(ordinary) ?? ordinary, clock)
   const writeRate = createHolderRateLimit({ perSecond: rates.writes, clock })
   const removalRate = atMost(removalsPerMinuteMax, 60, clock)
   const parts = {

@@ -62,7 +62,7 @@ const floors: readonly (readonly string[])[] = [
   ['model'],
   ['schema'],
   ['errors.ts', 'operations.ts', 'version.ts', 'compiled.ts'],
-  ['clock.ts', 'limits.ts', 'next-turn.ts', 'one-at-a-time.ts', 'within.ts'],
+  ['clock.ts', 'limits.ts', 'next-turn.ts', 'one-at-a-time.ts', 'per-request.ts', 'within.ts'],
 ]
 const floorOf = (room: string) => floors.findIndex((rooms) => rooms.includes(room))
 
@@ -284,7 +284,7 @@ test('each cache is in the table of the architecture, with what it spares', () =
   const [, section = ''] = readFileSync(join(root, '../docs/internals/architecture.md'), 'utf8').split('### Caches')
   const listed = [...section.matchAll(/src\/([^)]+\.ts)\)/g)].map(([, file]) => file as string)
   const caching = files.filter((file) =>
-    /\bnew (?:LRUCache|WeakMap)\b|^export function createLocalVersions/m.test(textOf(file)),
+    /\bnew (?:LRUCache|WeakMap|PerRequest)\b|^export function createLocalVersions/m.test(textOf(file)),
   )
   expect(caching).toEqual([...listed, ...Object.keys(others)].sort())
 })
@@ -297,7 +297,7 @@ test('a module that keeps something that changes has a reason', () => {
     'schema/patterns.ts': 'patterns compiled by their content, whoever sends them',
     'storage/lmdb/addon.ts': 'set before the package of LMDB is loaded, which asks for it',
   }
-  const holder = '(?:LRUCache|(?:Weak)?(?:Map|Set))'
+  const holder = '(?:LRUCache|PerRequest|(?:Weak)?(?:Map|Set))'
   const changing = new RegExp(
     `^(?:export )?(?:let |const \\w+: ${holder}\\b|const \\w+ = new (?:LRUCache|${holder}(?:<[^(]*>)?\\(\\)))`,
     'm',

@@ -13,6 +13,7 @@ import type { ApiKey, Namespace } from '../model/organization.ts'
 import type { ServiceTokenClaims } from '../model/token.ts'
 import type { AuditFields } from '../ops/audit-log.ts'
 import type { LogFields } from '../ops/log.ts'
+import { PerRequest } from '../per-request.ts'
 import { type Block, readConstraint } from '../policy/block.ts'
 import { apiKeyDigest } from './api-key.ts'
 import type { Directory, DirectorySnapshot } from './directory.ts'
@@ -71,7 +72,7 @@ export interface AuthenticatorOptions extends CountedFailures {
 export function createAuthenticator(options: AuthenticatorOptions) {
   const { directory, issuer } = options
   /** Of requests with a token: thousands of open streams are authenticated again each second. */
-  const before = new WeakMap<Request, Authenticated>()
+  const before = new PerRequest<Authenticated>()
 
   return {
     /** The current signing keys. */

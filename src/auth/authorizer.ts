@@ -8,6 +8,7 @@ import { authorizationFreshMs } from '../limits.ts'
 import type { ConnectionRef } from '../model/connection.ts'
 import { isConnectionId, isSlug } from '../model/names.ts'
 import type { Namespace } from '../model/organization.ts'
+import { PerRequest } from '../per-request.ts'
 import { type Access, type Decision, decide, decideOnConnection, decideOnList } from '../policy/decide.ts'
 import type { StoredConnection } from '../storage/connections.ts'
 import type { Store } from '../storage/store.ts'
@@ -224,20 +225,24 @@ export function createAuthorizer(
  * From authentication on, a request counts for the owner of its credential, and is for the namespaces that it found
  * first: not for another one of the same name that was made meanwhile.
  */
-export function countedByOwner(authorizer: Authorizer): Authorizer {
-  const found = new WeakMap<Request, RequestContext['namespaces']>()
+export function countedByOwner(authorizer: Authorizer, clock: Pick<Clock, 'monotonic'>): Authorizer {
+  const found = new PerRequest<RequestContext['namespaces']>()
   return {
     ...authorizer,
     async authenticate(request, isRepeated) {
       let context = await authorizer.authenticate(request, isRepeated)
-      const place = allowanceOf(request).belongsTo(context.caller)
+      const allowance = allowanceOf(request)
+      const place = allowance.belongsTo(context.caller)
       if (place !== undefined) {
         await place // 429
-        // Its credential may have been revoked meanwhile, or its rights have changed.
-        context = await authorizer.authenticate(request, true)
+        // Its credential may have been revoked meanwhile, or its rights have changed. A pass takes a few milliseconds.
+        if (allowance.costs.reads !== 'few' || !isFresh({ clock }, context))
+          context = await authorizer.authenticate(request, true)
       }
-      const namespaces = found.getOrInsert(request, context.namespaces)
-      return namespaces === context.namespaces ? context : { ...context, namespaces }
+      const namespaces = found.get(request)
+      if (namespaces !== undefined) return { ...context, namespaces }
+      found.set(request, context.namespaces)
+      return context
     },
   }
 }

@@ -46,7 +46,7 @@ import { version } from '../version.ts'
 import { type ServeConfig, urlOf } from './config.ts'
 import { firstStart, recordBaseUrl } from './first-start.ts'
 import { checkSampleKeys, fixtureLoader, type LoadFixtures } from './fixture-loader.ts'
-import { greeting } from './greeting.ts'
+import { greeting, operatorKeyBlock } from './greeting.ts'
 import { listenError } from './listen-error.ts'
 import { serveMetrics } from './metrics-listener.ts'
 import { createReload } from './reload.ts'
@@ -146,11 +146,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   }
   cleanup.defer(repeatSweeps(store, app.continueDeletions, audit, log))
   if (database !== undefined) listener = listen({ ...config, port }, log)
-  else if (metrics !== undefined) {
-    // Its sockets too; those of a database's replica are opened after it.
-    listener.listening.end()
-    listener = { ...listener, listening: boundSockets(log) }
-  }
+  else if (metrics !== undefined) listener = boundAgain(listener, log)
   const { server, listening } = listener
   server.reload({ fetch: app.fetch, routes: rawPathRoutes(app.fetch) })
   // Ahead of the first list, which would wait ten seconds where there are very many. If it fails, that list says so.
@@ -286,6 +282,12 @@ function listen({ host, port }: ServeConfig, log: Log) {
   }
 }
 
+/** With the sockets that were opened since. */
+function boundAgain({ server, listening }: ReturnType<typeof listen>, log: Log) {
+  listening.end()
+  return { server, listening: boundSockets(log) }
+}
+
 /** Bounds what the sockets that are listening now receive and accept at once. */
 function boundSockets(log: Log) {
   const unbounded = 'received bytes cannot be limited here, so one client may make others wait'
@@ -392,17 +394,3 @@ export async function trafficOf(config: ServeConfig, running: Running, sample: F
 
 const noSample = () =>
   new CommandError('--sample-traffic needs the sample company: add --fixtures fixtures, or leave it out')
-
-/** On stdout and not in the log: logs are kept and shipped, and this key may access everything. */
-function operatorKeyBlock(key: string, url: string): string {
-  const line = '─'.repeat(72)
-  return `${line}
-  Operator key, shown only once. It may access everything: keep it safe.
-
-  ${key}
-
-  Log in with it: postern login ${url}
-  The first steps: ${url}/docs/company
-${line}
-`
-}

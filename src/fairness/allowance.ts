@@ -7,6 +7,7 @@
 import { rateLimited } from '../errors.ts'
 import { bodyMemoryFactor, chunkedBodyBytesMax, parsedResponseMemoryFactor } from '../limits.ts'
 import type { Costs, OperationId } from '../operations.ts'
+import { PerRequest } from '../per-request.ts'
 import { drained } from '../schema/steps.ts'
 import type { Fairness } from './fairness.ts'
 import { bodyHolderOf, type Holder, ownerOf, strangerAt } from './owner.ts'
@@ -375,7 +376,7 @@ export class Allowance {
 }
 
 /** By request, because nothing else reaches all that a request runs through. */
-const allowances = new WeakMap<Request, Allowance>()
+const allowances = new PerRequest<Allowance>()
 
 export function openAllowance(request: Request, allowance: Allowance): void {
   allowances.set(request, allowance)

@@ -104,7 +104,7 @@ interface Part {
   /** Requests since the last pass that was ended. */
   count: number
   /** By family: behind thousands of one token the owner's own request would wait for a second. */
-  readonly waiting: Rounds<() => void>
+  waiting: Rounds<() => void> | undefined
 }
 
 /**
@@ -120,10 +120,11 @@ export function createOwnerPasses(atEnd: (run: () => void) => void = setImmediat
     isEnding = false
     for (const [owner, part] of parts) {
       part.count = 0
-      if (part.waiting.isEmpty) parts.delete(owner)
-      while (!part.waiting.isEmpty && part.count < ownerRequestsPerPassMax) {
+      const { waiting } = part
+      if (waiting === undefined || waiting.isEmpty) parts.delete(owner)
+      while (waiting?.isEmpty === false && part.count < ownerRequestsPerPassMax) {
         part.count += 1
-        part.waiting.next()?.job()
+        waiting.next()?.job()
       }
     }
     endLater()
@@ -144,13 +145,15 @@ export function createOwnerPasses(atEnd: (run: () => void) => void = setImmediat
      */
     enter(holder: Holder): Promise<void> | undefined {
       const owner = ownerOf(holder)
-      const part = parts.get(owner) ?? { count: 0, waiting: new Rounds<() => void>() }
+      const part: Part = parts.get(owner) ?? { count: 0, waiting: undefined }
       part.count += 1
       if (part.count === 1) parts.set(owner, part)
       // Not at the first: most passes have few requests, and would pay for a function at their end.
-      if (part.count === ownerRequestsPerPassMax / 2 || parts.size > ownerRequestsPerPassMax) endLater()
+      if (part.count === ownerRequestsPerPassMax || parts.size > ownerRequestsPerPassMax) endLater()
       if (part.count <= ownerRequestsPerPassMax) return undefined
-      return new Promise((resolve) => void part.waiting.add(holder, resolve, Number.POSITIVE_INFINITY))
+      part.waiting ??= new Rounds()
+      const { waiting } = part
+      return new Promise((resolve) => void waiting.add(holder, resolve, Number.POSITIVE_INFINITY))
     },
   }
 }

@@ -7,6 +7,7 @@ import { randomBytes } from 'node:crypto'
 import type { Clock } from '../clock.ts'
 import { routedOperation } from '../fairness/allowance.ts'
 import type { Log } from '../ops/log.ts'
+import { PerRequest } from '../per-request.ts'
 import { type Guard, preflight } from './guard.ts'
 import type { Handler } from './handler.ts'
 import { pathOf } from './path.ts'
@@ -49,8 +50,8 @@ const validId = /^[A-Za-z0-9._-]{1,64}$/
 
 export function createMiddleware({ guard, log, observe, clock }: MiddlewareOptions): Middleware {
   // Not of what the fast lane answers: nothing happens after such a response.
-  const ids = new WeakMap<Request, string>()
-  const errors = new WeakMap<Request, unknown>()
+  const ids = new PerRequest<string>()
+  const errors = new PerRequest<unknown>()
   const prefix = randomBytes(5).toString('hex')
   let count = 0
   /** 503 is not logged before this time. */

@@ -21,12 +21,11 @@ import { keyOf } from '../../storage/keys.ts'
 import type { Usage } from '../../storage/usage.ts'
 import { within } from '../../within.ts'
 import { inScope } from '../connections/plan.ts'
-import { askedAs } from '../gateway/connection-status.ts'
 import type { GatewayDeps } from '../gateway/forward.ts'
 import type { FirstLists } from '../gateway/pinned-answers.ts'
 import { AcceptedLists, seeKept } from './accepted-lists.ts'
 import { JoinPlaces, largeBytes } from './join-places.ts'
-import { KeptMemory, nameOf } from './kept-memory.ts'
+import { hashOf, KeptMemory, nameOf } from './kept-memory.ts'
 import { type Kept, readingRecord, sizeOf } from './kept-record.ts'
 import {
   fitting,
@@ -59,7 +58,7 @@ const readsOfOwnerMax = 8
 /** Connections whose last read is remembered. Past it: the least recently used one is read at its next use. */
 const readsKnownMax = 20_000
 
-/** Milliseconds of a connection whose record is read, hashed and looked up for an answer. Counted against `ownerTimeShare`. */
+/** Milliseconds of a connection that is read and looked up for an answer. Counted against `ownerTimeShare`. */
 const connectionMs = 0.025
 /** Connections that are looked at before the time is, in half a millisecond. */
 const lookedAtOnce = 16
@@ -398,9 +397,3 @@ type Known = Pick<ListedConnection, 'kept' | 'problem'>
 
 const asKnown = (kept: Kept): Known => ({ kept })
 const asProblem = (thrown: unknown): Known => ({ problem: problemOf(thrown) })
-
-/** A hash of what is asked: it is kept beside the list, and the sealed headers are not. */
-function hashOf(stored: StoredConnection): string {
-  const isMocked = stored.connection.mock?.enabled === true
-  return Bun.SHA256.hash(`${askedAs(stored)}\0${isMocked}`, 'base64').slice(0, 22)
-}

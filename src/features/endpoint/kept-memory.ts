@@ -4,9 +4,10 @@ import { LRUCache } from 'lru-cache'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import type { ConnectionRef } from '../../model/connection.ts'
 import { bytesPerCharacter } from '../../storage/bytes.ts'
-import type { ConnectionPrivate } from '../../storage/connections.ts'
+import type { ConnectionPrivate, StoredConnection } from '../../storage/connections.ts'
 import { keyOf } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
+import { askedAs } from '../gateway/connection-status.ts'
 import { type Kept, readingRecord } from './kept-record.ts'
 
 /** Bytes of memory of kept lists. Past it: the least recently used one is read again. */
@@ -63,3 +64,9 @@ export class KeptMemory {
 }
 
 export const nameOf = ({ namespace, connectionId }: ConnectionRef) => `${namespace}/${connectionId}`
+
+/** A hash of what is asked: it is kept beside the list, and the sealed headers are not. */
+export function hashOf(stored: StoredConnection): string {
+  const isMocked = stored.connection.mock?.enabled === true
+  return Bun.SHA256.hash(`${askedAs(stored)}\0${isMocked}`, 'base64').slice(0, 22)
+}
