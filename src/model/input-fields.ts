@@ -212,7 +212,7 @@ function kindOf(part: JsonObject): InputField['kind'] | undefined {
 
 function optionsOf(part: JsonObject): Scalar[] {
   const options = Array.isArray(part['enum']) ? part['enum'] : [part['const']]
-  return options.filter(isScalar)
+  return [...new Set(options.filter(isScalar))]
 }
 
 /** `x-from` is not of JSON Schema: it says as which header or query parameter a value is sent. */

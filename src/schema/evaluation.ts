@@ -14,6 +14,8 @@ const charactersPerStep = 10
 /** Steps of a digest of an object or list, and of any other value. */
 const digestSteps = 20
 const scalarDigestSteps = 3
+/** Steps of a schema that notes what it evaluated of a value, and of each name and item that it notes. */
+const notingSteps = 5
 /** Errors in a value that a response lists. Past it: omitted. */
 const errorsShownMax = 10
 /** Characters of one of these errors. Past it: it is cut. */
@@ -100,6 +102,7 @@ export class Evaluation {
     if (typeof schema === 'boolean') return schema || this.fail(at, 'is not allowed')
     this.#depth += 1
     if (this.#depth > depthMax) throw new TooCostly()
+    if (this.#read.isEvaluated) this.spend(notingSteps)
     const seen = this.#read.isEvaluated ? nothing() : undefined
     const asked: Asked = { schema, value, at, seen }
     let fits = true

@@ -39,6 +39,9 @@ describe('a field', () => {
       expect(fieldsOf({ a: part })[0]?.kind).toBe(kind as never))
 })
 
+test('an option that is there twice is one', () =>
+  expect(fieldsOf({ a: { enum: [1, '1', 1, 'b', null, 'b'] } })[0]?.options).toEqual([1, '1', 'b']))
+
 test('what a URL and the headers of a connection have is not asked for, and wins', () => {
   const fields = fieldsOf({ a: {}, b: { default: 2 }, c: { 'x-from': { header: 'X-C' } } }, ['a', 'b', 'c'])
   const own = { url: 'https://a.example/mcp?a=1#part', headers: { 'x-c': 'own' } }

@@ -191,6 +191,14 @@ describe('a value costs no more than a bound', () => {
     }
   })
 
+  test('where it is noted of each item what was evaluated', () => {
+    const items = times(49_000, () => 0)
+    expect(checkOf({ items: {}, unevaluatedItems: false }, 'arguments')(items)).toBeUndefined()
+    const each = { allOf: times(5, () => ({})) }
+    expect(checkOf({ items: each }, 'arguments')(items)).toBeUndefined()
+    expect(checkOf({ items: each, unevaluatedItems: false }, 'arguments')(items)).toBe(tooLarge)
+  })
+
   test('where a text is looked at again and again', () => {
     const keywords = [{ uniqueItems: true }, { contains: { const: '' } }, { items: { minLength: 1 } }]
     for (const keyword of keywords) {

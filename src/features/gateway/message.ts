@@ -98,7 +98,8 @@ export function* parsingMessage(
   if (!isReply && ('result' in body || 'error' in body)) throw not('a request carries no result and no error')
   const params = body['params']
   const variant = variantIn(body, fieldOfRpc) ?? variantIn(params, fieldOfParams)
-  if (variant !== undefined) throw not(`${variant}: another key differs from it only in case, width or after a NUL`)
+  if (variant !== undefined)
+    throw not(`${variant}: another key differs from it only in case, width, punctuation or after a NUL`)
   if (params !== undefined && (typeof params !== 'object' || params === null)) throw not('params: must be an object')
   if (isReply) return { bytes, body, method: undefined, id: readable, era: 'handshake' }
   const problem = callProblem(method as string, params) ?? describedProblem(params)
@@ -151,7 +152,19 @@ const mayBeCall = (method: string) => lettersOf(method) === callLetters
 const inexactId = 'the number has more digits than postern keeps exactly: send a string, or a smaller number'
 
 /** The fields that determine what a message does. */
-const fieldOfRpc = fieldFinder(['jsonrpc', 'id', 'method', 'params', 'result', 'error'])
+const rpcFields = ['jsonrpc', 'id', 'method', 'params', 'result', 'error']
+const asWritten = fieldFinder(rpcFields)
+/** Characters of a key that some reader takes for another one, because of its punctuation. Past it: it is none. */
+const punctuatedKeyCharsMax = 64
+
+/** Some readers take `_method` for `method`. Not so within `params`, where `meta` is not `_meta`. */
+function fieldOfRpc(key: string): string | undefined {
+  const field = asWritten(key)
+  if (field !== undefined || key.length > punctuatedKeyCharsMax) return field
+  const letters = lettersOf(key)
+  return rpcFields.find((one) => one === letters)
+}
+
 const fieldOfParams = fieldFinder(['name', 'uri', 'arguments', '_meta'])
 
 /** The field that another key of the object may be taken for: Go's parser ignores case, and some in C end at a NUL. */

@@ -142,7 +142,8 @@ function charactersMade(text: string, schema: unknown): number {
   const { pattern, minLength, maxLength } = schema as { [name: string]: unknown }
   if (typeof pattern !== 'string') return text.length
   const isBounded = minLength !== undefined || maxLength !== undefined
-  return (isBounded ? textsPerPattern : 1) * madeCharsOf(pattern)
+  // It fills up what is too short, character by character.
+  return (isBounded ? textsPerPattern : 1) * (1 + madeCharsOf(pattern)) + text.length
 }
 
 /** An alias for itself. */

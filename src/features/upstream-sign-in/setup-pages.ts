@@ -1,6 +1,7 @@
 /** The pages on which a person connects the server behind a connection. Foreign text stays text. */
 
 import type { Maker } from '../../auth/maker.ts'
+import { allowanceOf } from '../../fairness/allowance.ts'
 import type { Holder } from '../../fairness/owner.ts'
 import { type Html, html } from '../../http/html.ts'
 import { page, row } from '../../http/html-page.ts'
@@ -82,6 +83,15 @@ ${form(
 const changeValues = html`
 <button name="values" value="change">Change the values</button>`
 
+/** Milliseconds of an option of a field, and of a character of what it shows. Counted against `ownerTimeShare`. */
+const optionMs = 0.001
+const characterMs = 0.0003
+
+function msOf({ label, description = '', options }: InputField): number {
+  const characters = options.reduce<number>((sum, one) => sum + String(one).length, label.length + description.length)
+  return options.length * optionMs + characters * characterMs
+}
+
 /** The form for what the server must be told. `values`: what was entered before, by property. */
 export function inputPage(
   about: Visit & {
@@ -91,7 +101,8 @@ export function inputPage(
     readonly status?: number
   },
 ): Response {
-  const { stored, fields, values, problem, status = 200 } = about
+  const { request, stored, fields, values, problem, status = 200 } = about
+  allowanceOf(request).spend(fields.reduce((sum, field) => sum + msOf(field), 0))
   const isConnected = stored.connection.status.state === 'connected'
   return page({
     title: isConnected ? 'This server is connected' : 'Set up this connection',

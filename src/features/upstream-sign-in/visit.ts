@@ -16,6 +16,9 @@ import { isConnectionId, isSlug } from '../../model/names.ts'
 import { holderOf } from './oauth-fetch.ts'
 import type { Visit } from './setup-pages.ts'
 
+/** Milliseconds of a visit beside its form: many that wait for their holder's time do not begin together. */
+const visitMs = 1
+
 /** The visit, or the redirect to sign in first. Throws 404 and 403. */
 export async function visitOf(deps: SharedParts, request: Request): Promise<Visit | Response> {
   const { authorizer, sessions, links, base } = deps
@@ -29,6 +32,7 @@ export async function visitOf(deps: SharedParts, request: Request): Promise<Visi
   // The same for every name: a visitor who has not signed in learns nothing of what exists.
   if (session === undefined) return redirect(`${base}/signin?${new URLSearchParams({ next: pathOf(request.url) })}`)
   if (!isName) throw notFound()
+  await allowanceOf(request).pace(visitMs)
   const context = contextOf(session, request, deps.clock)
   const { stored } = await authorizer.requireConnection(context, 'write', ref)
   const { userId, keyId } = session.caller
@@ -52,8 +56,8 @@ async function visitWith(
   const allowance = allowanceOf(request)
   const holder = await holderOf(deps, ref)
   await allowance.belongsTo(holder)
-  // The connection may have 64 kB: it is read when its holders have time.
-  await allowance.pace(0)
+  // The connection may have 64 kB, and its page many options: it is read when its holders have time.
+  await allowance.pace(visitMs)
   const stored = await oneConnection(store, request, ref)
   const { maker, state } = opened
   if (stored === undefined || setupStateOf({ ref, ...stored }) !== state) return undefined

@@ -275,3 +275,10 @@ test('a key of a hundred thousand marks is no field of MCP, and looked past', ()
   const params = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping', params: { [longest]: {} } })
   expect(() => messageOf(new TextEncoder().encode(params))).toThrow('arguments: another key differs from it only in')
 })
+
+test('a key that is one of JSON-RPC but for its punctuation is refused, and none of the parameters', () => {
+  const bytes = (message: object) => new TextEncoder().encode(JSON.stringify({ jsonrpc: '2.0', id: 1, ...message }))
+  for (const key of ['_method', 'method ', 'me-thod', 'method\ufeff', '\u200bmethod'])
+    expect(() => messageOf(bytes({ result: {}, [key]: 'tools/call' }))).toThrow('method: another key differs from it')
+  expect(messageOf(bytes({ method: 'ping', params: { meta: 1, na_me: 2 }, extra: 1 })).method).toBe('ping')
+})

@@ -101,6 +101,20 @@ test('texts by the names of fields cost no more for hard patterns and long names
   expect(drained(generating(desired(long), () => undefined))).toBeUndefined()
 })
 
+test('texts that are filled up to their least length count, character by character', () => {
+  for (const part of [{ pattern: '' }, { pattern: 'a' }, { pattern: '^a$', format: 'date' }]) {
+    const of = (minItems: number, minLength: number) =>
+      desired({
+        type: 'object',
+        required: ['z'],
+        properties: { z: { type: 'array', minItems, items: { type: 'string', minLength, ...part } } },
+      })
+    expect(drained(generating(of(3, 30), () => undefined))).toBeDefined()
+    // In one try the faker would write millions of characters.
+    expect(drained(generating(of(1000, 3000), () => undefined))).toBeUndefined()
+  }
+})
+
 test('an example is checked in a step of its own, and so many are looked at', () => {
   const examples = Array.from({ length: 300 }, (_, index) => ({ index }))
   const outputSchema = { type: 'object', properties: { index: { minimum: 99 } }, examples }

@@ -1,6 +1,6 @@
 /** What a person enters for the server of a connection (contract, 14.10), in process. */
 
-import { beforeEach, describe, expect, test } from 'bun:test'
+import { beforeEach, describe, expect, spyOn, test } from 'bun:test'
 import { revokeApiKey } from '../../../src/auth/api-key.ts'
 import { configSchemaCharsMax, inputFieldsMax } from '../../../src/model/input-fields.ts'
 import { directoryVersionKey, keyOf, prefixOf } from '../../../src/storage/keys.ts'
@@ -165,6 +165,18 @@ describe('a connection whose server requires values', () => {
     expect(await read()).toMatchObject({ mcpUrl, status: { state: 'connected' }, serverInfo: { name: 'metered' } })
     expect(await call()).toBe(200)
     expect(asked.at(-1)).toMatchObject({ url, headers: { 'x-api-token': 'token-secret-1' } })
+  })
+
+  test('has a page whose options take the time of those who open it', async () => {
+    const choices = Array.from({ length: 1500 }, (_, index) => `${index}`)
+    await register({ type: 'object', required: ['ws'], properties: { ws: { enum: choices } } })
+    const path = pathIn((await put()).status.setupUrl)
+    using spend = spyOn(platform.fairness.time, 'spend')
+    expect((await open(path)).status).toBe(200)
+    const spent = spend.mock.calls
+      .filter(([owner]) => owner.startsWith('\0tickets of'))
+      .map(([, milliseconds]) => milliseconds)
+    expect(Math.max(...spent)).toBeGreaterThan(1500 * 0.001)
   })
 
   test('is not changed by what the schema refuses: the form comes again, without secrets', async () => {
