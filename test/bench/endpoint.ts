@@ -24,7 +24,8 @@ const tools = 25
 const keys = 64
 const listeners = 1000
 const roundSeconds = 1.5
-const warmUpSeconds = 3
+/** The runtime goes on compiling a server of this size for some ten seconds of load: a hop takes half as long after that. */
+const warmUpSeconds = 12
 
 const tool = (number: number) => ({
   name: `read_record_${number}`,

@@ -21,7 +21,8 @@ import { startMcpProxy, startNginx } from './peers.ts'
 export type Report = (what: string, figure: string, goal?: string, held?: boolean) => void
 
 const roundSeconds = 1.5
-const warmUpSeconds = 3
+/** The runtime goes on compiling a server of this size for some ten seconds of load: a hop takes half as long after that. */
+const warmUpSeconds = 12
 const streams = 1000
 
 const call = (name: string, given: object = {}, id = 1) =>
