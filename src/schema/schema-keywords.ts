@@ -110,10 +110,13 @@ export function partsIn(kind: Kind, given: unknown, most: number): number {
     // A schema counts by itself.
     const isList = kind === dependencies && Array.isArray(value)
     const isInside = kind.withSchemas !== undefined && value !== given && !isList
-    for (const [name, part] of isInside ? [] : Object.entries(value).slice(0, most + 1)) {
-      parts += Math.floor(name.length / charactersPerPart)
-      waiting.push(part)
-    }
+    if (isInside) continue
+    if (Array.isArray(value)) waiting.push(...value.slice(0, most + 1))
+    else
+      for (const [name, part] of Object.entries(value).slice(0, most + 1)) {
+        parts += Math.floor(name.length / charactersPerPart)
+        waiting.push(part)
+      }
   }
   return parts
 }

@@ -2,7 +2,8 @@
 
 import type { RequestContext } from '../../auth/authorizer.ts'
 import type { BrowserSession } from '../../auth/browser-sessions.ts'
-import { html } from '../../http/html.ts'
+import type { Work } from '../../fairness/turns.ts'
+import { type Html, html } from '../../http/html.ts'
 import { page, row } from '../../http/html-page.ts'
 import type { ShownTool } from '../../model/mcp.ts'
 import type { AskedResource } from './asked-resource.ts'
@@ -24,11 +25,25 @@ export interface Asked {
   readonly resource: AskedResource
 }
 
+/** Cost of a character of what a tool says of itself, in the unit of `sliceCost`: one may be shown as eight. */
+const saidCharacterCost = 12
+
+/** The tools to choose from, as work in steps: what a thousand say of themselves may be a megabyte. */
+export function* toolChoices(tools: readonly ShownTool[]): Work<Html[]> {
+  const choices: Html[] = []
+  for (const { name, claims } of tools) {
+    yield claims.reduce((sum, { description }) => sum + description.length, name.length) * saidCharacterCost
+    const said = claims.map(({ description, risk }) => html`<small>${description} (${risk})</small>`)
+    choices.push(html`<label><input type="checkbox" name="tool" value="${name}"> ${name}${said}</label>`)
+  }
+  return choices
+}
+
 /**
- * `tools`: undefined if they are not known; then their names are typed. `problem`: with the user's last choice; then
- * the page is 400.
+ * `tools`: the choices; undefined if they are not known: then their names are typed. `problem`: with the user's last
+ * choice; then the page is 400.
  */
-export function consentPage(base: string, asked: Asked, tools?: readonly ShownTool[], problem?: string): Response {
+export function consentPage(base: string, asked: Asked, tools?: readonly Html[], problem?: string): Response {
   const { client, redirectUri, session, context, resource } = asked
   const { namespace, connectionId, view, connection } = resource
   const state = connection?.stored.connection.status.state
@@ -67,12 +82,7 @@ ${
   tools === undefined || tools.length === 0
     ? html`<label class="field">Names of tools, separated by spaces<input type="text" name="tool"></label>
 <input type="hidden" name="typed" value="1">`
-    : tools.map(
-        ({ name, claims }) =>
-          html`<label><input type="checkbox" name="tool" value="${name}"> ${name}${claims.map(
-            ({ description, risk }) => html`<small>${description} (${risk})</small>`,
-          )}</label>`,
-      )
+    : tools
 }
 </fieldset>
 <fieldset><legend>For how long</legend>

@@ -7,6 +7,7 @@ import { contextOf } from '../../auth/authorizer.ts'
 import { endForOwnHost, requireFormToken, withCookies } from '../../auth/browser-sessions.ts'
 import type { Grant } from '../../auth/grants.ts'
 import { invalidRequest, PlatformError } from '../../errors.ts'
+import { allowanceOf } from '../../fairness/allowance.ts'
 import { requireRate } from '../../fairness/rate-limit.ts'
 import { type Form, readForm } from '../../http/form.ts'
 import { handlersOf } from '../../http/handler.ts'
@@ -17,7 +18,7 @@ import { codeSeconds } from '../../limits.ts'
 import { chosenToolsMax } from '../../model/mcp.ts'
 import { findAsked } from './asked-resource.ts'
 import { findClient } from './clients.ts'
-import { type Asked, consentPage, formOf, grantDays, searchOf } from './consent-page.ts'
+import { type Asked, consentPage, formOf, grantDays, searchOf, toolChoices } from './consent-page.ts'
 import type { OAuthDeps } from './oauth-deps.ts'
 import { OAuthError } from './oauth-error.ts'
 import { type Resource, resourceIn, resourceOf } from './oauth-metadata.ts'
@@ -78,13 +79,14 @@ async function decideConsent(deps: OAuthDeps, request: Request): Promise<Respons
 /** The page, with the tools of the resource if they can be listed. `problem`: with the user's last choice. */
 async function show(deps: OAuthDeps, request: Request, asked: Asked, problem?: string): Promise<Response> {
   const tools = await deps.listTools(asked.context, asked.resource)
-  // Servers may have been waited for.
+  const isShort = tools !== undefined && tools.map(({ name }) => name).join('').length <= listedToolsCharsMax
+  const choices = isShort ? await allowanceOf(request).run(toolChoices(tools)) : undefined // 429
+  // Servers, and turns, may have been waited for.
   const now = await enter(deps, request, asked.resource) // 404
   if (now instanceof Response) return now // 303
   // Another one of its name has tools of its own.
   const isSame = now.resource.madeAt === asked.resource.madeAt
-  const isListed = isSame && tools !== undefined && tools.map(({ name }) => name).join('').length <= listedToolsCharsMax
-  return consentPage(deps.base, { ...asked, ...now }, isListed ? tools : undefined, problem)
+  return consentPage(deps.base, { ...asked, ...now }, isSame ? choices : undefined, problem)
 }
 
 /** Checks what can be checked before anybody has signed in. Throws `invalid_request`. */

@@ -40,6 +40,14 @@ function* showing(all: readonly Shown[]): Work<ShownTool[] | undefined> {
   return tools
 }
 
+/** Ids of connections that say the same of a tool. Past it: their number. */
+const idsShownMax = 5
+
+const someOf = (ids: readonly string[]) =>
+  ids.length <= idsShownMax
+    ? ids.join(', ')
+    : `${ids.slice(0, idsShownMax).join(', ')} and ${ids.length - idsShownMax} more`
+
 /** The gravest first: who allows a name allows all of them, and none may hide behind another's harmless words. */
 export function* claimsIn(
   listed: readonly Pick<ListedDefinition, 'size' | 'definition' | 'connectionId'>[],
@@ -55,5 +63,5 @@ export function* claimsIn(
   const shown = all.slice(0, claimsShownMax)
   const left = all.slice(claimsShownMax)
   if (left[0]) shown.push({ ids: left.flatMap(({ ids }) => ids), description: 'other words', risk: left[0].risk })
-  return shown.map(({ ids, description, risk }) => ({ description: `${ids.join(', ')}: ${description}`, risk }))
+  return shown.map(({ ids, description, risk }) => ({ description: `${someOf(ids)}: ${description}`, risk }))
 }

@@ -130,7 +130,7 @@ function* indexing(tools: readonly IndexedTool[], charsOfEach: number): Work<Too
 
 function textsOf(connectionId: string, { name, title, description, inputSchema }: Definition): string[] {
   const { properties } = (inputSchema ?? {}) as { properties?: object }
-  const names = typeof properties === 'object' && properties !== null ? Object.keys(properties).join(' ') : ''
+  const names = isObject(properties) ? Object.keys(properties).join(' ') : ''
   const text = (given: unknown) => (typeof given === 'string' ? given : '')
   return [`${text(name)} ${text(title)}`, connectionId, names, text(description)]
 }
@@ -174,10 +174,13 @@ export function callToolOf(definition: Definition | undefined): CallTool {
   return destructiveHint === false ? 'call_write' : 'call_destructive'
 }
 
+/** Names of required arguments that a line knows. Past it: an argument is shown as one that may be left out. */
+const requiredNamesMax = 1000
+
 /** One line: the arguments with their types, and the beginning of the description. */
 export function signatureOf(listed: string, definition: Definition): string {
   const { properties, required } = (definition['inputSchema'] ?? {}) as Record<'properties' | 'required', unknown>
-  const needed = new Set(Array.isArray(required) ? required : [])
+  const needed = new Set(Array.isArray(required) ? required.slice(0, requiredNamesMax) : [])
   // No more than is shown is looked at: names may have megabytes.
   const oneLine = (text: string) => cutText(text, signatureCharsMax).replaceAll(/\s+/g, ' ')
   let given = ''

@@ -15,7 +15,9 @@ import { handshakeRevisions, namedBy, namingParameters, rpcCodes } from '../../m
 import { fieldFinder, lettersOf, lettersOfAll } from '../../policy/rpc-match.ts'
 import { canonicalBytes } from '../../schema/base64.ts'
 import { bodyProblemText } from '../../schema/check.ts'
+import { hasFewerValues } from '../../schema/count-values.ts'
 import { type JsonBounds, parsing } from '../../schema/json.ts'
+import { isObject } from '../../schema/schema-keywords.ts'
 
 export interface Message {
   /** The request body exactly as received. */
@@ -129,15 +131,9 @@ const describing = ['_meta', 'capabilities', 'clientInfo'] as const
 function describedProblem(params: unknown): string | undefined {
   const long = describing.find((name) => {
     const value = (params as Readonly<Record<string, unknown>> | undefined)?.[name]
-    return !hasFewer(value, { left: describedValuesMax })
+    return !hasFewerValues(value, describedValuesMax)
   })
   return long && `params.${long}: has more than ${describedValuesMax} values`
-}
-
-function hasFewer(value: unknown, room: { left: number }): boolean {
-  room.left -= 1
-  if (room.left < 0) return false
-  return typeof value !== 'object' || value === null || Object.values(value).every((one) => hasFewer(one, room))
 }
 
 /** Ours: characters of a message's method; those of MCP have at most 40, and each rule of a policy may ask for it. Past it: 400, -32600. */
@@ -169,7 +165,7 @@ const fieldOfParams = fieldFinder(['name', 'uri', 'arguments', '_meta'])
 
 /** The field that another key of the object may be taken for: Go's parser ignores case, and some in C end at a NUL. */
 function variantIn(object: unknown, fieldOf: (key: string) => string | undefined): string | undefined {
-  if (typeof object !== 'object' || object === null) return undefined
+  if (!isObject(object)) return undefined
   for (const key of Object.keys(object)) {
     const field = fieldOf(key)
     if (field !== undefined && field !== key) return field

@@ -11,6 +11,7 @@ import { LRUCache } from 'lru-cache'
 import { openText, sealText } from '../../auth/secrets.ts'
 import { upstreamSessionIdCharsMax } from '../../limits.ts'
 import { cutText } from '../../schema/cut-text.ts'
+import { isObject } from '../../schema/schema-keywords.ts'
 import { bytesPerCharacter } from '../../storage/bytes.ts'
 import { instructionsHash } from '../pins/pinned-definitions.ts'
 
@@ -60,7 +61,7 @@ const capabilitiesMax = 32
 
 /** Reads the result of `initialize` or `server/discover`. */
 export function readGreeting({ capabilities, instructions }: Readonly<Record<string, unknown>>): ServerGreeting {
-  const names = typeof capabilities === 'object' && capabilities !== null ? Object.keys(capabilities) : []
+  const names = isObject(capabilities) ? Object.keys(capabilities) : []
   const kept = names.slice(0, capabilitiesMax).filter((name) => name.length <= capabilitiesMax)
   if (typeof instructions !== 'string')
     return { capabilities: kept, instructions: undefined, instructionsHash: undefined }

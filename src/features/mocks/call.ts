@@ -41,6 +41,7 @@ export interface MockCall {
   readonly scenario: string
   readonly directory: DirectorySnapshot
   readonly message: {
+    readonly bytes: Uint8Array
     readonly body: Readonly<Record<string, unknown>>
     readonly method: string | undefined
     readonly id: string | number | null

@@ -32,6 +32,8 @@ export const registryPageBytesMax = 4 * 2 ** 20
 
 /** Details of servers that a page of `/v0.1/servers` reads at once, 4 MB at most. Past it: the next read. */
 const registryDetailsPerRead = 4
+/** Bytes of a page for each byte of a server's listing, which is written in one piece. */
+const listingFactor = 4
 
 /** Bytes of a server's details that are parsed without memory and a place of their own. Past it: they take both. */
 const smallDetailBytesMax = 16 * 1024
@@ -113,7 +115,8 @@ async function entriesOf(deps: ServerDeps, request: Request, listed: readonly Li
       const listing = await allowance.run(readingShown(server, values[index + batch.length])) // 429
       // Deleted meanwhile.
       if (detail === undefined || listing === undefined) continue
-      bytes += detail.length
+      // An imported server has its whole document there, perhaps of very many values.
+      bytes += detail.length + listingFactor * (values[index + batch.length]?.length ?? 0)
       const entry = reading(detail.length, () => registryEntry(listing, readServer(detail)))
       const isSmall = detail.length <= smallDetailBytesMax
       servers.push(await (isSmall ? allowance.run(entry) : allowance.parse(detail.length, entry))) // 429

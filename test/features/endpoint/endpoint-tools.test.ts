@@ -32,3 +32,9 @@ test('of very many different claims the last show their connections and their gr
   expect(claims).toHaveLength(11)
   expect(claims.at(-1)).toEqual({ description: 'c10, c11: other words', risk: 'may change or delete data' })
 })
+
+test('of many connections that say the same, five are named', async () => {
+  const all = Array.from({ length: 90 }, (_, index) => listed(`c${index}`, 'Looks.', reads))
+  const [claim] = await inSlices(claimsIn(all))
+  expect(claim?.description).toBe('c0, c1, c2, c3, c4 and 85 more: Looks.')
+})

@@ -1,6 +1,6 @@
 /** What is a message, what is none, and which headers may go with it. */
 
-import { describe, expect, test } from 'bun:test'
+import { describe, expect, spyOn, test } from 'bun:test'
 import { PlatformError } from '../../../src/errors.ts'
 import { eraOf, parsingMessage, readMessage, withoutAmbiguousParams } from '../../../src/features/gateway/message.ts'
 import { drained } from '../../../src/schema/steps.ts'
@@ -281,4 +281,12 @@ test('a key that is one of JSON-RPC but for its punctuation is refused, and none
   for (const key of ['_method', 'method ', 'me-thod', 'method\ufeff', '\u200bmethod'])
     expect(() => messageOf(bytes({ result: {}, [key]: 'tools/call' }))).toThrow('method: another key differs from it')
   expect(messageOf(bytes({ method: 'ping', params: { meta: 1, na_me: 2 }, extra: 1 })).method).toBe('ping')
+})
+
+test('no keys are made of parameters that are a list', () => {
+  using keys = spyOn(Object, 'keys')
+  const list = Array.from({ length: 1000 }, () => 1)
+  const bytes = new TextEncoder().encode(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping', params: list }))
+  expect(() => messageOf(bytes)).not.toThrow()
+  expect(keys.mock.calls.some(([object]) => Array.isArray(object))).toBe(false)
 })

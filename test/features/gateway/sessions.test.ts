@@ -3,7 +3,7 @@
 import { expect, test } from 'bun:test'
 import type { AuthorizedCall } from '../../../src/features/gateway/authorized-call.ts'
 import { sessionOwnerOf } from '../../../src/features/gateway/forward.ts'
-import { createSessions, type PlatformSession } from '../../../src/features/gateway/sessions.ts'
+import { createSessions, type PlatformSession, readGreeting } from '../../../src/features/gateway/sessions.ts'
 import { upstreamSessionIdCharsMax } from '../../../src/limits.ts'
 import { seed } from '../../support/platform.ts'
 import { otherSpellings } from '../../support/spellings.ts'
@@ -88,3 +88,6 @@ test('the sessions of a key take half a megabyte, however much their servers say
   expect(kept.length).toBeGreaterThan(70)
   expect(kept.length).toBeLessThan(90)
 })
+
+test('capabilities that are a list are none', () =>
+  expect(readGreeting({ capabilities: ['tools', 'prompts'] }).capabilities).toEqual([]))

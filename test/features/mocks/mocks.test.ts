@@ -476,12 +476,15 @@ describe('a mocked connection', () => {
     const given = Object.fromEntries((prompt?.arguments ?? []).map(({ name }) => [name, 'x']))
     const got = await rpc(platform, place, 'prompts/get', { name: prompt?.name, arguments: given })
     expect(JSON.stringify(got.body.result)).toContain('A cold front')
+    const many = Array.from({ length: 1000 }, (_, index) => [`a${index}`, 'x'])
     const rows: [string, object, number][] = [
       ['prompts/get', { name: prompt?.name, arguments: {} }, -32_602],
       ['prompts/get', { name: 'none' }, -32_602],
       ['resources/read', { uri: 'none://x' }, -32_602],
       ['tools/call', { name: 'none', arguments: {} }, -32_602],
       ['completion/complete', {}, -32_601],
+      // The official package would validate them in one piece.
+      ['prompts/get', { name: prompt?.name, arguments: { ...given, ...Object.fromEntries(many) } }, -32_602],
     ]
     for (const [method, params, code] of rows) {
       expect({ method, code: (await rpc(platform, place, method, params)).body.error?.code }).toEqual({ method, code })
