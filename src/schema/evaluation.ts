@@ -14,7 +14,7 @@ const charactersPerStep = 10
 /** Steps of a digest of an object or list, and of any other value. */
 const digestSteps = 20
 const scalarDigestSteps = 3
-/** Steps of a schema that notes what it evaluated of a value, and of each name and item that it notes. */
+/** Steps of a schema that notes what it evaluated of a value. */
 const notingSteps = 5
 /** Errors in a value that a response lists. Past it: omitted. */
 const errorsShownMax = 10

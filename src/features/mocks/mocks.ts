@@ -202,7 +202,12 @@ export function createMocks(sockets: Pick<ClientSockets, 'wait'>) {
     }
     if (!hasFewerValues(message.body['params'], protocolValuesMax)) {
       const text = `params: has more than ${protocolValuesMax} values, which a mock does not look at`
-      return { status: 200, headers, body: rpcErrorBody(rpcCodes.invalidParams, text, message.id) }
+      // A notification has no answer but its status (MCP, streamable HTTP).
+      return {
+        status: message.id === null ? 400 : 200,
+        headers,
+        body: rpcErrorBody(rpcCodes.invalidParams, text, message.id),
+      }
     }
     const { serve } = await import('./protocol.ts')
     // The official package takes as long as what it is given, and what it shows of the server, is large; it cannot be

@@ -28,11 +28,12 @@ export async function visitOf(deps: SharedParts, request: Request): Promise<Visi
   const ticket = readQuery(request.url).get('ticket') // 400
   const visit = ticket !== undefined && isName ? await visitWith(deps, request, ref, ticket) : undefined
   if (visit !== undefined) return visit
+  if ((await sessions.find(request)) !== undefined) await allowanceOf(request).pace(visitMs) // 429
+  // Meanwhile it may have ended, or its key was revoked.
   const session = await sessions.find(request)
   // The same for every name: a visitor who has not signed in learns nothing of what exists.
   if (session === undefined) return redirect(`${base}/signin?${new URLSearchParams({ next: pathOf(request.url) })}`)
   if (!isName) throw notFound()
-  await allowanceOf(request).pace(visitMs)
   const context = contextOf(session, request, deps.clock)
   const { stored } = await authorizer.requireConnection(context, 'write', ref)
   const { userId, keyId } = session.caller
