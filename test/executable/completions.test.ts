@@ -27,17 +27,15 @@ const before = {
 const mark = '-----'
 const listed = (words: readonly string[]) => words.map((word) => `'${word}'`).join(' ')
 
-/** The flags or the commands that a help page lists, in its order. Commands are below several headings. */
+/** The flags or the commands that a help page lists, in its order. Both are below several headings. */
 function inHelp(page: string, kind: 'Options' | 'Commands'): string[] {
   const parts = page.split('\n\n').map((part) => part.split('\n'))
-  const isWanted = (heading = '') =>
-    kind === 'Options'
-      ? heading === 'Options:'
-      : /^\S.*:$/.test(heading) && !/^(?:Options|Arguments|Examples?):$/.test(heading)
+  const isList = (heading = '') => /^\S.*:$/.test(heading) && !/^(?:Arguments|Examples?):$/.test(heading)
   return parts
-    .filter(([heading]) => isWanted(heading))
+    .filter(([heading]) => isList(heading))
     .flatMap((lines) => [...lines.join('\n').matchAll(/^ {2}(?:-\w, )?(--[a-z-]+|[a-z][a-z-]*)/gm)])
     .map(([, name = '']) => name)
+    .filter((name) => name.startsWith('--') === (kind === 'Options'))
 }
 
 /** What the executable prints for `help`; in this process, because there are some eighty commands. */
