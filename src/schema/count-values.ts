@@ -1,4 +1,4 @@
-/** Counts the values of JSON, no further than it matters: the keys of a list alone take half a microsecond each. */
+/** Counts values of JSON, no further than it matters: each key of a list takes a third of a microsecond to make. */
 
 /** Whether a value has no more than so many values in it, itself included. */
 export function hasFewerValues(value: unknown, most: number): boolean {

@@ -15,7 +15,7 @@ test('values are counted at any depth, and no further than it matters', () => {
   expect(hasFewerValues({ list }, 1000)).toBe(false)
 })
 
-test('no keys of a list are made, which take half a microsecond each', () => {
+test('no keys of a list are made, which take a third of a microsecond each', () => {
   const list = Array.from({ length: 900 }, () => [1])
   using values = spyOn(Object, 'values')
   expect(hasFewerValues(list, 2000)).toBe(true)
