@@ -158,5 +158,6 @@ function* problemOf(what: keyof Definitions, found: Partial<Definitions>): Work<
 function hasInexactNumber(value: unknown): boolean {
   if (typeof value === 'number')
     return !Number.isFinite(value) || (Number.isInteger(value) && !Number.isSafeInteger(value))
-  return typeof value === 'object' && value !== null && Object.values(value).some(hasInexactNumber)
+  if (typeof value !== 'object' || value === null) return false
+  return (Array.isArray(value) ? value : Object.values(value)).some(hasInexactNumber)
 }
