@@ -1,5 +1,5 @@
 import { expect, spyOn, test } from 'bun:test'
-import { hasFewerValues } from '../../src/schema/count-values.ts'
+import { hasAtMostValues } from '../../src/schema/count-values.ts'
 
 test('values are counted at any depth, and no further than it matters', () => {
   const rows: [value: unknown, count: number][] = [
@@ -10,14 +10,14 @@ test('values are counted at any depth, and no further than it matters', () => {
     [{ a: { b: [null, true] }, c: 1 }, 6],
   ]
   for (const [value, count] of rows)
-    expect([hasFewerValues(value, count), hasFewerValues(value, count - 1)]).toEqual([true, false])
+    expect([hasAtMostValues(value, count), hasAtMostValues(value, count - 1)]).toEqual([true, false])
   const list = Array.from({ length: 100_000 }, (_, index) => index)
-  expect(hasFewerValues({ list }, 1000)).toBe(false)
+  expect(hasAtMostValues({ list }, 1000)).toBe(false)
 })
 
 test('no keys of a list are made, which take a third of a microsecond each', () => {
   const list = Array.from({ length: 900 }, () => [1])
   using values = spyOn(Object, 'values')
-  expect(hasFewerValues(list, 2000)).toBe(true)
+  expect(hasAtMostValues(list, 2000)).toBe(true)
   expect(values).not.toHaveBeenCalled()
 })

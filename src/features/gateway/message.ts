@@ -15,7 +15,7 @@ import { handshakeRevisions, namedBy, namingParameters, rpcCodes } from '../../m
 import { fieldFinder, lettersOf, lettersOfAll } from '../../policy/rpc-match.ts'
 import { canonicalBytes } from '../../schema/base64.ts'
 import { bodyProblemText } from '../../schema/check.ts'
-import { hasFewerValues } from '../../schema/count-values.ts'
+import { hasAtMostValues } from '../../schema/count-values.ts'
 import { type JsonBounds, parsing } from '../../schema/json.ts'
 import { isObject } from '../../schema/schema-keywords.ts'
 
@@ -100,8 +100,8 @@ export function* parsingMessage(
   if (!isReply && ('result' in body || 'error' in body)) throw not('a request carries no result and no error')
   const params = body['params']
   const variant = variantIn(body, fieldOfRpc) ?? variantIn(params, fieldOfParams)
-  if (variant !== undefined)
-    throw not(`${variant}: another key differs from it only in case, width, punctuation or after a NUL`)
+  const lookalike = variant === undefined ? punctuationProblem(body) : lookalikeOf(variant)
+  if (lookalike !== undefined) throw not(lookalike)
   if (params !== undefined && (typeof params !== 'object' || params === null)) throw not('params: must be an object')
   if (isReply) return { bytes, body, method: undefined, id: readable, era: 'handshake' }
   const problem = callProblem(method as string, params) ?? describedProblem(params)
@@ -131,7 +131,7 @@ const describing = ['_meta', 'capabilities', 'clientInfo'] as const
 function describedProblem(params: unknown): string | undefined {
   const long = describing.find((name) => {
     const value = (params as Readonly<Record<string, unknown>> | undefined)?.[name]
-    return !hasFewerValues(value, describedValuesMax)
+    return !hasAtMostValues(value, describedValuesMax)
   })
   return long && `params.${long}: has more than ${describedValuesMax} values`
 }
@@ -149,18 +149,7 @@ const inexactId = 'the number has more digits than postern keeps exactly: send a
 
 /** The fields that determine what a message does. */
 const rpcFields = ['jsonrpc', 'id', 'method', 'params', 'result', 'error']
-const asWritten = fieldFinder(rpcFields)
-/** Characters of a key that some reader takes for another one, because of its punctuation. Past it: it is none. */
-const punctuatedKeyCharsMax = 64
-
-/** Some readers take `_method` for `method`. Not so within `params`, where `meta` is not `_meta`. */
-function fieldOfRpc(key: string): string | undefined {
-  const field = asWritten(key)
-  if (field !== undefined || key.length > punctuatedKeyCharsMax) return field
-  const letters = lettersOf(key)
-  return rpcFields.find((one) => one === letters)
-}
-
+const fieldOfRpc = fieldFinder(rpcFields)
 const fieldOfParams = fieldFinder(['name', 'uri', 'arguments', '_meta'])
 
 /** The field that another key of the object may be taken for: Go's parser ignores case, and some in C end at a NUL. */
@@ -171,6 +160,25 @@ function variantIn(object: unknown, fieldOf: (key: string) => string | undefined
     if (field !== undefined && field !== key) return field
   }
   return undefined
+}
+
+const lookalikeOf = (field: string) =>
+  `${field}: another key differs from it only in case, width, punctuation or after a NUL`
+
+/** Characters of a key that some reader takes for another one, because of its punctuation. Past it: it is none. */
+const punctuatedKeyCharsMax = 64
+/** Ours: keys of a message of at most 64 characters, besides those of JSON-RPC, which has no others. Past it: 400, -32600. */
+const otherKeysMax = 1000
+
+/** Some readers take `_method` for `method`. Not so within `params`, where `meta` is not `_meta`. */
+function punctuationProblem(body: Readonly<Record<string, unknown>>): string | undefined {
+  const others = Object.keys(body).filter((key) => key.length <= punctuatedKeyCharsMax && !rpcFields.includes(key))
+  // Together: to normalize thousands of them takes a tenth of a second.
+  const letters = others.length > otherKeysMax ? undefined : lettersOfAll(others)
+  if (letters === undefined) return 'the message has too many keys besides those of JSON-RPC'
+  const read = new Set(letters.values())
+  const field = rpcFields.find((one) => read.has(one))
+  return field && lookalikeOf(field)
 }
 
 /**

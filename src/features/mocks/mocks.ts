@@ -13,7 +13,7 @@ import { noStoreJson } from '../../http/respond.ts'
 import { sliceCost } from '../../limits.ts'
 import { rpcCodes, unknownRevision } from '../../model/mcp.ts'
 import type { RecordedAnswer } from '../../model/recorded-answer.ts'
-import { hasFewerValues } from '../../schema/count-values.ts'
+import { hasAtMostValues } from '../../schema/count-values.ts'
 import { shorten } from '../../schema/cut-text.ts'
 import { reading } from '../../schema/json.ts'
 import { readingServer, readMock } from '../../storage/directory-records.ts'
@@ -200,7 +200,7 @@ export function createMocks(sockets: Pick<ClientSockets, 'wait'>) {
         return { status: 200, headers, body }
       }
     }
-    if (!hasFewerValues(message.body['params'], protocolValuesMax)) {
+    if (!hasAtMostValues(message.body['params'], protocolValuesMax)) {
       const text = `params: has more than ${protocolValuesMax} values, which a mock does not look at`
       // A notification has no answer but its status (MCP, streamable HTTP).
       return {

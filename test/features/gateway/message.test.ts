@@ -283,6 +283,15 @@ test('a key that is one of JSON-RPC but for its punctuation is refused, and none
   expect(messageOf(bytes({ method: 'ping', params: { meta: 1, na_me: 2 }, extra: 1 })).method).toBe('ping')
 })
 
+test('keys that take long to normalize are refused before they are', () => {
+  const normalize = spyOn(String.prototype, 'normalize')
+  const keys = Array.from({ length: 19_900 }, (_, index) => [`a${'\u0315\u0300'.repeat(14)}${index}`, 1])
+  const text = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping', ...Object.fromEntries(keys) })
+  expect(() => messageOf(new TextEncoder().encode(text))).toThrow('the message has too many keys besides those')
+  expect(normalize.mock.calls.length).toBeLessThan(1000)
+  normalize.mockRestore()
+})
+
 test('no keys are made of parameters that are a list', () => {
   using keys = spyOn(Object, 'keys')
   const list = Array.from({ length: 1000 }, () => 1)
