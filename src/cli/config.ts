@@ -31,6 +31,7 @@ import { collect } from './options.ts'
 const storePoolMin = 2
 /** Contract 16.1: the most connections of a replica to PostgreSQL, `--store-pool`. Past it: exit 2. */
 const storePoolMax = 100
+
 /** A flag with its environment variable. `T`: what its text means, which `read` returns; it throws CommandError. */
 class Setting<T> extends Option {
   declare readonly meaning: T

@@ -83,3 +83,17 @@ export async function recordBaseUrl(store: Store, url: string, log: Log): Promis
     })
   }
 }
+
+/** On stdout and not in the log: logs are kept and shipped, and this key may access everything. */
+export function operatorKeyBlock(key: string, url: string): string {
+  const line = '─'.repeat(72)
+  return `${line}
+  Operator key, shown only once. It may access everything: keep it safe.
+
+  ${key}
+
+  Log in with it: postern login ${url}
+  The first steps: ${url}/docs/company
+${line}
+`
+}

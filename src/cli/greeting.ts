@@ -1,7 +1,4 @@
-/**
- * The end of the output of `postern dev` and `make run`: commands to paste, and where console and documentation are. And
- * the first operator key of a server.
- */
+/** The end of the output of `postern dev` and `make run`: commands to paste, and where console and documentation are. */
 
 import { apiKeyDigest, findApiKey } from '../auth/api-key.ts'
 import { createExpiringRecords } from '../auth/expiring-records.ts'
@@ -104,18 +101,4 @@ function keyWithAccess(name: string, { namespaces, organizations, apiKeys }: Fix
           ?.members.map(({ userId }) => userId)
   const theirs = apiKeys.find(({ userId, operator }) => operator !== true && users?.includes(userId))
   return (theirs ?? apiKeys.find(({ operator }) => operator === true))?.key
-}
-
-/** On stdout and not in the log: logs are kept and shipped, and this key may access everything. */
-export function operatorKeyBlock(key: string, url: string): string {
-  const line = '─'.repeat(72)
-  return `${line}
-  Operator key, shown only once. It may access everything: keep it safe.
-
-  ${key}
-
-  Log in with it: postern login ${url}
-  The first steps: ${url}/docs/company
-${line}
-`
 }

@@ -121,8 +121,11 @@ export function createOwnerPasses(atEnd: (run: () => void) => void = setImmediat
     for (const [owner, part] of parts) {
       part.count = 0
       const { waiting } = part
-      if (waiting === undefined || waiting.isEmpty) parts.delete(owner)
-      while (waiting?.isEmpty === false && part.count < ownerRequestsPerPassMax) {
+      if (waiting === undefined || waiting.isEmpty) {
+        parts.delete(owner)
+        continue
+      }
+      while (!waiting.isEmpty && part.count < ownerRequestsPerPassMax) {
         part.count += 1
         waiting.next()?.job()
       }

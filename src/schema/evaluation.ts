@@ -192,15 +192,12 @@ export class Evaluation {
 
   /** Equal for values that are equal as JSON, regardless of key order. The content of a short one is not hashed. */
   digestOf(value: unknown): string {
-    if (typeof value === 'string') {
+    if (typeof value !== 'object' || value === null) {
       this.spend(scalarDigestSteps)
+      if (typeof value !== 'string') return JSON.stringify(value)
       this.spendText(value)
       // Its length in place of escapes, for which a text is looked through: one digest may have others within it.
       return `${value.length}"${value}`
-    }
-    if (typeof value !== 'object' || value === null) {
-      this.spend(scalarDigestSteps)
-      return JSON.stringify(value)
     }
     this.spend(digestSteps)
     const known = this.#digests.get(value)

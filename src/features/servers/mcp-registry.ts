@@ -111,12 +111,12 @@ async function entriesOf(deps: ServerDeps, request: Request, listed: readonly Li
     for (const [index, server] of batch.entries()) {
       if (bytes >= registryPageBytesMax) break
       next += 1
-      const detail = values[index]
-      const listing = await allowance.run(readingShown(server, values[index + batch.length])) // 429
+      const [detail, stored] = [values[index], values[index + batch.length]]
+      const listing = await allowance.run(readingShown(server, stored)) // 429
       // Deleted meanwhile.
       if (detail === undefined || listing === undefined) continue
       // An imported server has its whole document there, perhaps of very many values.
-      bytes += detail.length + listingFactor * (values[index + batch.length]?.length ?? 0)
+      bytes += detail.length + listingFactor * (stored?.length ?? 0)
       const entry = reading(detail.length, () => registryEntry(listing, readServer(detail)))
       const isSmall = detail.length <= smallDetailBytesMax
       servers.push(await (isSmall ? allowance.run(entry) : allowance.parse(detail.length, entry))) // 429
