@@ -70,7 +70,8 @@ export function bodyHolderOf(
   headers: Headers,
   { isRemoval, isKnown }: { readonly isRemoval: boolean; readonly isKnown: boolean },
 ): Holder {
-  const isLarge = headers.has('transfer-encoding') || Number(headers.get('content-length')) > smallBodyBytes
   if (isRemoval) return { ...holder, family: `\0removals of ${holder.family}` }
-  return isKnown || !isLarge ? holder : { ...holder, family: `\0large bodies of ${holder.family}` }
+  if (isKnown) return holder
+  const isLarge = headers.has('transfer-encoding') || Number(headers.get('content-length')) > smallBodyBytes
+  return isLarge ? { ...holder, family: `\0large bodies of ${holder.family}` } : holder
 }

@@ -120,9 +120,12 @@ export class ByteBuffer {
   }
 }
 
-/** The chunk without the rest of what the runtime read with it: up to half a megabyte, which a part would keep. */
+/**
+ * The chunk without the rest of what the runtime read with it: up to half a megabyte, which a part would keep. A small
+ * one is copied in any case: to look at its buffer takes longer.
+ */
 function alone(chunk: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
-  return chunk.buffer.byteLength > 2 * chunk.length ? new Uint8Array(chunk) : chunk
+  return chunk.length <= pieceBytesMax || chunk.buffer.byteLength > 2 * chunk.length ? new Uint8Array(chunk) : chunk
 }
 
 /** A stream, and the functions that feed and end it. */

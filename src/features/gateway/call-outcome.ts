@@ -5,9 +5,13 @@ import type { Allowance } from '../../fairness/allowance.ts'
 import { mediaType } from '../../http/body.ts'
 import { eventBytesAtOnce } from '../../limits.ts'
 import { nextTurn } from '../../next-turn.ts'
+import { parseForeign } from '../../schema/json.ts'
 import { asBuffer } from '../../storage/bytes.ts'
 import { OutcomeSearch, placeOf, type Stated } from './outcome-search.ts'
 import { ownTurn, waitingBytesMin } from './relayed-stream.ts'
+
+/** Bytes of a whole answer that is parsed, as most have fewer. Past it: it is searched. */
+const parsedBytesMax = 2048
 
 /** Milliseconds for a megabyte that is searched. Counted against `ownerTimeShare`. Past it: the owner waits. */
 const searchMsPerMegabyte = 8
@@ -165,7 +169,8 @@ function ofWhole(id: RpcId, owner: Owner): OutcomeReader {
  * refused: a call that has ended is recorded.
  */
 export async function statedIn(owner: Owner, body: Uint8Array | string, id: RpcId): Promise<Stated> {
-  const bytes = typeof body === 'string' ? Buffer.from(body) : body
+  const bytes = typeof body === 'string' ? Buffer.from(body) : asBuffer(body)
+  if (bytes.length <= parsedBytesMax) return statedBy(bytes.toString(), id) ?? unanswered
   owner.spend((bytes.length / 2 ** 20) * searchMsPerMegabyte)
   const search = new OutcomeSearch()
   for (let at = 0; at < bytes.length; at += eventBytesAtOnce) {
@@ -173,6 +178,24 @@ export async function statedIn(owner: Owner, body: Uint8Array | string, id: RpcI
     search.add(bytes.subarray(at, at + eventBytesAtOnce))
   }
   return search.stated(id) ?? unanswered
+}
+
+/** The same as `OutcomeSearch` finds, in a quarter of its time, which grows with the number of values here. */
+function statedBy(text: string, id: RpcId): Stated | undefined {
+  let message: Partial<Record<'method' | 'id' | 'error' | 'result', unknown>> | null
+  try {
+    message = parseForeign(text) as typeof message
+  } catch {
+    return undefined
+  }
+  const { method, error, result } = message ?? {}
+  if (method !== undefined || !isAnswerTo(id, message ?? {})) return undefined
+  if (error !== undefined && error !== null) {
+    const { code } = error as { code?: unknown }
+    return { outcome: 'rpc_error', ...(typeof code === 'number' && { code }) }
+  }
+  if (result === undefined) return undefined
+  return { outcome: (result as { isError?: unknown } | null)?.isError === true ? 'tool_error' : 'ok' }
 }
 
 /**
@@ -186,5 +209,5 @@ export function isAnswerTo(
   // A notification has no id, so any answer is to it.
   if (id === null) return true
   if (given === null || given === undefined) return error !== undefined && error !== null
-  return (typeof given === 'string' || typeof given === 'number') && String(given) === String(id)
+  return (typeof given === 'string' || Number.isFinite(given)) && String(given) === String(id)
 }

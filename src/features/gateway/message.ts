@@ -173,6 +173,7 @@ const otherKeysMax = 1000
 /** Some readers take `_method` for `method`. Not so within `params`, where `meta` is not `_meta`. */
 function punctuationProblem(body: Readonly<Record<string, unknown>>): string | undefined {
   const others = Object.keys(body).filter((key) => key.length <= punctuatedKeyCharsMax && !rpcFields.includes(key))
+  if (others.length === 0) return undefined
   // Together: to normalize thousands of them takes a tenth of a second.
   const letters = others.length > otherKeysMax ? undefined : lettersOfAll(others)
   if (letters === undefined) return 'the message has too many keys besides those of JSON-RPC'

@@ -2,7 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { isAnswerTo } from '../../../src/features/gateway/call-outcome.ts'
+import { isAnswerTo, statedIn, unanswered } from '../../../src/features/gateway/call-outcome.ts'
 import { OutcomeSearch } from '../../../src/features/gateway/outcome-search.ts'
 
 /** Names and texts that look like ours, with what a reader may stumble over. */
@@ -78,19 +78,24 @@ test('an id that is a number may be written in several ways, and a text is anoth
 /** Characters as JSON may have them, too. */
 const escaped = (text: string) => text.replaceAll('E', String.raw`\u0045`)
 
-test('is that of the parsed answer, however it is written and cut', () => {
-  fc.assert(
-    fc.property(
+test('is that of the parsed answer, however it is written and cut', async () => {
+  await fc.assert(
+    fc.asyncProperty(
       answers,
       fc.integer({ min: 1, max: 40 }),
       fc.boolean(),
       fc.boolean(),
-      (answer, size, isWide, isEscaped) => {
+      async (answer, size, isWide, isEscaped) => {
         const text = JSON.stringify(answer, null, isWide ? 2 : 0)
         const bytes = Buffer.from(isEscaped ? escaped(text) : text)
         const search = new OutcomeSearch()
         for (let at = 0; at < bytes.length; at += size) search.add(bytes.subarray(at, at + size))
         expect(search.stated(1)).toEqual(expected(answer) as never)
+        // Parsed, or searched where it is long.
+        const owner = { spend() {} } as never
+        expect(await statedIn(owner, bytes, 1)).toEqual((expected(answer) ?? unanswered) as never)
+        const long = Buffer.concat([Buffer.from(' '.repeat(3000)), bytes])
+        expect(await statedIn(owner, long, 1)).toEqual((expected(answer) ?? unanswered) as never)
         const cut = new OutcomeSearch()
         cut.add(bytes.subarray(0, -1))
         expect(cut.stated(1)).toBeUndefined()
