@@ -47,18 +47,17 @@ function directoryView(bytes: Uint8Array): DirectoryView {
   return { ...view, blocks: viewBlocks(view.policy) }
 }
 
-/** Each look-up resolves with undefined, false or an empty list if there is no such record. */
-export type DirectorySnapshot = Readonly<ReturnType<typeof createSnapshot>>
+type Records = Pick<Store, 'get' | 'getMany' | 'range' | 'keys'>
 
-export function createDirectory(store: Pick<Store, 'get' | 'getMany' | 'range' | 'keys'>) {
+export function createDirectory(store: Records) {
   const kept = createKept()
-  let snapshot = createSnapshot(store, kept, '')
+  let snapshot = new DirectorySnapshot(store, kept, '')
   return {
     /** The current snapshot. A request gets it once, and uses it throughout. */
     async current(): Promise<DirectorySnapshot> {
       const version = await readVersion(store, directoryVersionKey)
       // A new object, so that requests in progress keep their own snapshot. Version '' is never cached.
-      if (version !== snapshot.version || version === '') snapshot = createSnapshot(store, kept, version)
+      if (version !== snapshot.version || version === '') snapshot = new DirectorySnapshot(store, kept, version)
       return snapshot
     },
   }
@@ -77,106 +76,138 @@ function createKept() {
 }
 
 /**
- * Caches records for one version; version '' is never cached. A record is read after the version, so it may be newer,
- * but never older.
+ * The directory in one version, whose records are cached; version '' is never cached. A record is read after the
+ * version, so it may be newer, but never older. Each look-up resolves with undefined, false or an empty list if there
+ * is no such record.
  */
-function createSnapshot(
-  store: Pick<Store, 'get' | 'getMany' | 'range' | 'keys'>,
-  { records, names, reading }: Kept,
-  version: string,
-) {
-  const keyIn = (name: string) => `${version}\0${name}`
+export class DirectorySnapshot {
+  /** '' for a directory that was never written. */
+  readonly version: string
+  readonly #store: Records
+  readonly #kept: Kept
+
+  constructor(store: Records, kept: Kept, version: string) {
+    this.#store = store
+    this.#kept = kept
+    this.version = version
+  }
+
+  apiKey(keyId: string): Promise<ApiKey | undefined> {
+    return this.#read('apiKey', [keyId], readApiKey)
+  }
+
+  async apiKeyByDigest(digest: string): Promise<ApiKey | undefined> {
+    const keyId = await this.#read('apiKeyDigest', [digest], readKeyId)
+    return keyId === undefined ? undefined : this.apiKey(keyId)
+  }
+
+  async hasOrganization(organizationId: string): Promise<boolean> {
+    return (await this.#read('organization', [organizationId], () => true)) === true
+  }
+
+  role(organizationId: string, userId: string) {
+    return this.#read('member', [organizationId, userId], readRole)
+  }
+
+  /** The signing keys, opened with the key that seals them. */
+  signingKeys(sealingKey: Buffer) {
+    return this.#read(
+      'signingKeys',
+      [],
+      (sealed) => keyRing(readSigningKeys(sealed, sealingKey)),
+      ({ all }) => signingKeyBytes * all.length,
+    )
+  }
+
+  /**
+   * Whether a token, or one of those that it was minted with, was revoked. A token may have 150 of these, which all
+   * that were minted with the same one share: they are looked up once.
+   */
+  async isRevoked(jti: string, par: readonly string[] = []): Promise<boolean> {
+    const { records } = this.#kept
+    const lineage = this.#nameOf(`lineage\0${par.at(-1)}`)
+    const asked = par.length === 0 || records.get(lineage) !== undefined ? [jti] : [...par, jti]
+    const found = await this.#store.getMany(asked.map((id) => keyOf('revocation', id)))
+    if (found.some((value) => value !== undefined)) return true
+    if (asked.length > 1 && this.version !== '') records.set(lineage, { value: true }, { size: recordBytes })
+    return false
+  }
+
+  view(namespace: string, name: string) {
+    return this.#read('view', [namespace, name], directoryView, ({ policy }) => policyBytes(policy))
+  }
+
+  /** When the thing was made that a grant is for; it never changes. */
+  grantMadeAt(grantId: string) {
+    return this.#read('grant', [grantId], (bytes) => readGrant(bytes).madeAt)
+  }
+
+  namespace(name: string) {
+    return this.#read('namespace', [name], readNamespace)
+  }
+
+  /**
+   * The names that answer a question of `namespace-access.ts`, read once for all who ask. They may be newer than this
+   * version, never older.
+   */
+  async names(question: string, read: () => Promise<readonly string[]>): Promise<ReadonlySet<string>> {
+    const { names, reading } = this.#kept
+    if (this.version === '') return new Set(await read())
+    const name = this.#nameOf(question)
+    const known = names.get(name) ?? reading.get(name)
+    if (known !== undefined) return known
+    const found = read().then((all): ReadonlySet<string> => new Set(all))
+    reading.set(name, found)
+    try {
+      const all = await found
+      // Absence is not kept: invented owners would take the place of others.
+      if (all.size > 0) names.set(name, all)
+      return all
+    } finally {
+      reading.delete(name)
+    }
+  }
+
+  /** Whether there is a server, without reading it. */
+  async hasServer(name: string): Promise<boolean> {
+    const key = keyOf('server', name)
+    const { keys } = await this.#store.keys({ gte: key, lt: Buffer.concat([key, Buffer.of(0)]), limit: 1 })
+    return keys.length > 0
+  }
+
+  /** The server's details as JSON: the body of a response. They may have a megabyte (`stored-servers.ts`). */
+  serverJson(name: string): Promise<Uint8Array | undefined> {
+    return this.#read('server', [name], (bytes) => bytes)
+  }
+
+  /** Records of answers for mocks of the server, in fixture order; at most `recordedAnswersMax`. Not cached. */
+  async recordedAnswers(qualifiedName: string): Promise<Uint8Array[]> {
+    const range = { ...prefixRange(prefixOf('mock', qualifiedName)), limit: recordedAnswersMax }
+    return (await this.#store.range(range)).entries.map(({ value }) => value)
+  }
+
+  #nameOf(name: string): string {
+    return `${this.version}\0${name}`
+  }
 
   /** Of the record of this kind and name. `furtherBytes`: bytes of memory that it takes besides those of its texts. */
-  async function read<K extends RecordKind, T>(
+  async #read<K extends RecordKind, T>(
     kind: K,
     parts: PartsOf<K>,
     decode: (bytes: Uint8Array) => T,
     furtherBytes: (value: T) => number = () => 0,
   ): Promise<T | undefined> {
     // No part of a name can contain NUL, so these are unambiguous.
-    const name = keyIn([kind, ...parts].join('\0'))
-    const kept = records.get(name)
+    const name = this.#nameOf([kind, ...parts].join('\0'))
+    const kept = this.#kept.records.get(name)
     if (kept !== undefined) return kept.value as T
-    const bytes = await store.get(keyOf(kind, ...parts))
+    const bytes = await this.#store.get(keyOf(kind, ...parts))
     // Absence is not cached, or requests for invented names would evict existing records.
     if (bytes === undefined) return undefined
     const value = decode(bytes)
     const size =
       recordBytes + bytes.length * (value instanceof Uint8Array ? 1 : bytesPerCharacter) + furtherBytes(value)
-    if (version !== '') records.set(name, { value }, { size })
+    if (this.version !== '') this.#kept.records.set(name, { value }, { size })
     return value
-  }
-  const present = () => true
-  const apiKey = (keyId: string) => read('apiKey', [keyId], readApiKey)
-
-  return {
-    /** '' for a directory that was never written. */
-    version,
-    apiKey,
-    /**
-     * The names that answer a question of `namespace-access.ts`, read once for all who ask. They may be newer than this
-     * version, never older.
-     */
-    async names(question: string, read: () => Promise<readonly string[]>): Promise<ReadonlySet<string>> {
-      if (version === '') return new Set(await read())
-      const name = keyIn(question)
-      const known = names.get(name) ?? reading.get(name)
-      if (known !== undefined) return known
-      const found = read().then((all): ReadonlySet<string> => new Set(all))
-      reading.set(name, found)
-      try {
-        const all = await found
-        // Absence is not kept: invented owners would take the place of others.
-        if (all.size > 0) names.set(name, all)
-        return all
-      } finally {
-        reading.delete(name)
-      }
-    },
-    async apiKeyByDigest(digest: string): Promise<ApiKey | undefined> {
-      const keyId = await read('apiKeyDigest', [digest], readKeyId)
-      return keyId === undefined ? undefined : apiKey(keyId)
-    },
-    hasOrganization: async (organizationId: string) => (await read('organization', [organizationId], present)) === true,
-    role: (organizationId: string, userId: string) => read('member', [organizationId, userId], readRole),
-    /** The signing keys, opened with the key that seals them. */
-    signingKeys: (sealingKey: Buffer) =>
-      read(
-        'signingKeys',
-        [],
-        (sealed) => keyRing(readSigningKeys(sealed, sealingKey)),
-        ({ all }) => signingKeyBytes * all.length,
-      ),
-    /**
-     * Whether a token, or one of those that it was minted with, was revoked. A token may have 150 of these, which all
-     * that were minted with the same one share: they are looked up once.
-     */
-    async isRevoked(jti: string, par: readonly string[] = []): Promise<boolean> {
-      const lineage = keyIn(`lineage\0${par.at(-1)}`)
-      const asked = par.length === 0 || records.get(lineage) !== undefined ? [jti] : [...par, jti]
-      const found = await store.getMany(asked.map((id) => keyOf('revocation', id)))
-      if (found.some((value) => value !== undefined)) return true
-      if (asked.length > 1 && version !== '') records.set(lineage, { value: true }, { size: recordBytes })
-      return false
-    },
-    view: (namespace: string, name: string) =>
-      read('view', [namespace, name], directoryView, ({ policy }) => policyBytes(policy)),
-    /** When the thing was made that a grant is for; it never changes. */
-    grantMadeAt: (grantId: string) => read('grant', [grantId], (bytes) => readGrant(bytes).madeAt),
-    namespace: (name: string) => read('namespace', [name], readNamespace),
-    /** Whether there is a server, without reading it. */
-    async hasServer(name: string): Promise<boolean> {
-      const key = keyOf('server', name)
-      const { keys } = await store.keys({ gte: key, lt: Buffer.concat([key, Buffer.of(0)]), limit: 1 })
-      return keys.length > 0
-    },
-    /** The server's details as JSON: the body of a response. They may have a megabyte (`stored-servers.ts`). */
-    serverJson: (name: string) => read('server', [name], (bytes) => bytes),
-    /** Records of answers for mocks of the server, in fixture order; at most `recordedAnswersMax`. Not cached. */
-    async recordedAnswers(qualifiedName: string): Promise<Uint8Array[]> {
-      const range = { ...prefixRange(prefixOf('mock', qualifiedName)), limit: recordedAnswersMax }
-      return (await store.range(range)).entries.map(({ value }) => value)
-    },
   }
 }

@@ -31,26 +31,15 @@ export const truncatedText = (place: string) => `${place}: a crash cut this line
  */
 export async function verifyAudit(
   { data, hash }: { readonly data: string; readonly hash?: string },
-  { stdout, stderr }: Terminal,
+  terminal: Terminal,
   files: readonly string[],
 ): Promise<void> {
+  const { stdout, stderr } = terminal
   if (hash !== undefined && !/^[0-9a-f]{64}$/.test(hash))
     throw new CommandError(`--hash: must be 64 hexadecimal digits (0-9, a-f)`, 2)
   const paths = files.length > 0 ? files : [join(data, 'audit.jsonl')]
   const verifier = new AuditVerifier({ hash, isOneLog: files.length === 0 })
-  for (const path of paths) {
-    if (path !== '-' && !existsSync(path))
-      throw new CommandError(
-        `there is no audit log at ${path}: name the log, or the data folder that has it with --data`,
-      )
-    const input = path === '-' ? process.stdin : createReadStream(path)
-    verifier.nextFile()
-    let number = 0
-    for await (const line of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
-      number += 1
-      verifier.push(line, `${path}:${number}`)
-    }
-  }
+  for (const path of paths) await readLog(path, verifier)
   const { logs, problems, truncatedLines } = verifier.report()
   const named = paths.join(', ')
   if (hash !== undefined && !logs.some(({ hasHash }) => hasHash)) {
@@ -70,10 +59,25 @@ export async function verifyAudit(
     bad.splice(problemsShownMax, bad.length, `and ${bad.length - problemsShownMax} more`)
   if (bad.length > 0) throw new CommandError(bad.join('\n'))
   for (const { openEnd } of openEnds) stderr(`${openEnd}: ${openEndText}\n`)
-  if (logs.length === 0) {
-    stdout(`${named}: no entries yet\n`)
-    return
+  if (logs.length === 0) stdout(`${named}: no entries yet\n`)
+  else tellVerified(logs, named, terminal)
+}
+
+async function readLog(path: string, verifier: AuditVerifier): Promise<void> {
+  if (path !== '-' && !existsSync(path))
+    throw new CommandError(`there is no audit log at ${path}: name the log, or the data folder that has it with --data`)
+  const input = path === '-' ? process.stdin : createReadStream(path)
+  verifier.nextFile()
+  let number = 0
+  for await (const line of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
+    number += 1
+    verifier.push(line, `${path}:${number}`)
   }
+}
+
+type Logs = ReturnType<AuditVerifier['report']>['logs']
+
+function tellVerified(logs: Logs, named: string, { stdout, stderr }: Terminal): void {
   const isOne = logs.length === 1
   for (const { replica = 'lines without a replica', entries, follows, last } of logs) {
     if (follows.seq > 0) {

@@ -155,6 +155,8 @@ async function requireNamed(plan: Plan): Promise<void> {
   }
 }
 
+type LineOf<Kind> = Extract<ExportLine, { kind: Kind }>
+
 /** The entries of a line, once it was compared with the store. */
 async function comparedEntriesOf(plan: Plan, line: ExportLine): Promise<readonly Entry[]> {
   switch (line.kind) {
@@ -192,26 +194,12 @@ async function comparedEntriesOf(plan: Plan, line: ExportLine): Promise<readonly
         plan.named.set(`organization ${organizationId}`, keyOf('organization', organizationId))
       }
       return entriesOf({ ...line, namespace: await madeAfterEnd(plan.store, line.namespace) })
-    case 'view': {
-      const { namespace, name, policy } = line.view
-      plan.named.set(`namespace ${namespace}`, keyOf('namespace', namespace))
-      const problem = drained(viewPolicyProblem(policy))
-      if (problem !== undefined)
-        throw new CommandError(`${plan.file}: the view ${namespace}/${name}: ${problemText(problem)}`)
-      const stored = await plan.store.get(keyOf('view', namespace, name))
-      if (stored !== undefined) plan.replaced.set(`view ${namespace}/${name}`, namespace)
+    case 'view':
+      await compareView(plan, line.view)
       break
-    }
-    case 'server': {
-      const { qualifiedName } = line.server
-      const namespace = namespaceOf(qualifiedName)
-      plan.named.set(`namespace ${namespace}`, keyOf('namespace', namespace))
-      requireOnce(plan, `server ${qualifiedName}`)
-      plan.servers.add(qualifiedName)
-      const entry = serverEntry(line.server)
-      if ((await count(plan, entry)) !== undefined) plan.replaced.set(`server ${qualifiedName}`, namespace)
+    case 'server':
+      await compareServer(plan, line.server)
       break
-    }
     case 'listing':
       requireOnce(plan, `listing ${line.listing.qualifiedName}`)
       await count(plan, listingEntry(line.listing))
@@ -223,6 +211,24 @@ async function comparedEntriesOf(plan: Plan, line: ExportLine): Promise<readonly
     case 'mock':
   }
   return entriesOf(line)
+}
+
+async function compareView(plan: Plan, { namespace, name, policy }: LineOf<'view'>['view']): Promise<void> {
+  plan.named.set(`namespace ${namespace}`, keyOf('namespace', namespace))
+  const problem = drained(viewPolicyProblem(policy))
+  if (problem !== undefined)
+    throw new CommandError(`${plan.file}: the view ${namespace}/${name}: ${problemText(problem)}`)
+  const stored = await plan.store.get(keyOf('view', namespace, name))
+  if (stored !== undefined) plan.replaced.set(`view ${namespace}/${name}`, namespace)
+}
+
+async function compareServer(plan: Plan, server: LineOf<'server'>['server']): Promise<void> {
+  const { qualifiedName } = server
+  const namespace = namespaceOf(qualifiedName)
+  plan.named.set(`namespace ${namespace}`, keyOf('namespace', namespace))
+  requireOnce(plan, `server ${qualifiedName}`)
+  plan.servers.add(qualifiedName)
+  if ((await count(plan, serverEntry(server))) !== undefined) plan.replaced.set(`server ${qualifiedName}`, namespace)
 }
 
 /** The owners of an organization in the file, which must have it, or else the store. */
@@ -269,7 +275,7 @@ async function replace(plan: Plan, key: Key): Promise<Uint8Array | undefined> {
   return value
 }
 
-async function apiKeyEntries(plan: Plan, line: Extract<ExportLine, { kind: 'apiKey' }>): Promise<readonly Entry[]> {
+async function apiKeyEntries(plan: Plan, line: LineOf<'apiKey'>): Promise<readonly Entry[]> {
   const { keyId, organizationId } = line.apiKey
   if (organizationId !== undefined) ownersOf(plan, organizationId)
   const holder = await plan.store.get(keyOf('apiKeyDigest', line.digest))
@@ -283,10 +289,7 @@ async function apiKeyEntries(plan: Plan, line: Extract<ExportLine, { kind: 'apiK
   return entriesOf({ ...line, apiKey: { ...line.apiKey, revokedAt: revoked[0] ?? line.apiKey.revokedAt } })
 }
 
-async function connectionEntries(
-  plan: Plan,
-  line: Extract<ExportLine, { kind: 'connection' }>,
-): Promise<readonly Entry[]> {
+async function connectionEntries(plan: Plan, line: LineOf<'connection'>): Promise<readonly Entry[]> {
   const { namespace, connection, server } = line
   const { connectionId } = connection
   requireOnce(plan, `connection ${namespace}/${connectionId}`)

@@ -12,7 +12,7 @@ import { openStreamBytes } from '../gateway/client-response.ts'
 import type { Every, WatchStream } from '../gateway/open-streams.ts'
 import type { HealthDeps } from '../health/stored-health.ts'
 import type { EventLog, EventType, KeptEvent } from './event-log.ts'
-import { type VisibleEvents, visibleEvents } from './visible-events.ts'
+import { VisibleEvents } from './visible-events.ts'
 
 /** Contract 22.4: bytes of events that a listener has not taken. Past it: they are dropped, and it gets `gap`. */
 const unreadBytesMax = 2 ** 20
@@ -53,7 +53,7 @@ async function listenEvents(deps: EventDeps, request: Request): Promise<Response
     fairness.time.spend(owner, heard * hearingMs)
     await fairness.time.pause(owner)
   }
-  const visibleTo = (current: RequestContext) => visibleEvents(deps, current, filter)
+  const visibleTo = (current: RequestContext) => new VisibleEvents(deps, current, filter)
   const stream = new Listening(events, { visibleTo, pace }, context)
   const stopListening = events.listen(caller, (event) => stream.hear(event)) // 429
   if (!fairness.memory.take(caller, openStreamBytes)) {

@@ -8,7 +8,7 @@ import type { Upstream, UpstreamResponse } from '../../upstream/upstream.ts'
 import { createCallSlots } from './call-slots.ts'
 import { clientResponse } from './client-response.ts'
 import { discardBody, openPlatformSession } from './platform-session.ts'
-import { createPost } from './send-with-credentials.ts'
+import { createPost, type Post } from './send-with-credentials.ts'
 import type { PlatformSession, Sessions } from './sessions.ts'
 import { sessionExpired, type UpstreamCall, unusableUpstream, upstreamFailure } from './upstream-call.ts'
 
@@ -29,34 +29,6 @@ export type SendUpstream = (call: UpstreamCall) => Promise<Response>
 export function createProxy(upstream: Upstream, sessions: Sessions, timeoutMs: number): SendUpstream {
   const takeSlot = createCallSlots()
   const post = createPost(upstream, timeoutMs)
-
-  function platformSession(call: UpstreamCall): Promise<PlatformSession> | PlatformSession {
-    return sessions.platform(call.holder.keyId, call.sessionOwner, () => openPlatformSession(call, post))
-  }
-
-  /**
-   * Sends the message. If the upstream no longer knows the platform session (404), opens a new one and sends again. An
-   * upstream that had no sessions may have been restarted with them: then it answers 400 (MCP, session management). A
-   * `tools/call` is not repeated: its answer does not prove that nothing was executed, so the caller must decide.
-   */
-  async function sendWithRetry(call: UpstreamCall, session: Session): Promise<UpstreamResponse> {
-    const { message, holder, sessionOwner } = call
-    const response = await post(call, message.bytes, sessionHeaders(call, session))
-    if (session === undefined || 'clientId' in session) return response
-    const hadNone = session.id === null
-    if (response.status !== (hadNone ? 400 : 404)) return response
-    sessions.forget(holder.keyId, sessionOwner, session)
-    const renewed = await platformSession(call)
-    if (hadNone && renewed.id === null) return response
-    if (message.method === 'tools/call') {
-      const why = hadNone
-        ? 'wants a session, and postern has opened one'
-        : 'had ended the session, and postern has opened a new one'
-      throw unusableUpstream(`${why}: call again`, message)
-    }
-    return post(call, message.bytes, sessionHeaders(call, renewed))
-  }
-
   return async (call) => {
     let leaveSlot: (() => void) | undefined
     /** True once the response outlives this call; then its end releases the slot. */
@@ -71,10 +43,10 @@ export function createProxy(upstream: Upstream, sessions: Sessions, timeoutMs: n
     }
     try {
       leaveSlot = takeSlot(call)
-      const found = resolveSession(sessions, call, () => platformSession(call))
+      const found = resolveSession(sessions, post, call)
       const session = found instanceof Promise ? await found : found
       call.progress.sessionId = idOf(session)
-      const received = await sendWithRetry(call, session)
+      const received = await sendWithRetry(sessions, post, call, session)
       // Before clientResponse(): once that has begun a stream, throwing here would leak its slot.
       const sessionId = clientSessionId(sessions, call, session, received)
       const hasClientSession = session !== undefined && 'clientId' in session
@@ -94,22 +66,50 @@ export function createProxy(upstream: Upstream, sessions: Sessions, timeoutMs: n
   }
 }
 
+function platformSession(sessions: Sessions, post: Post, call: UpstreamCall) {
+  return sessions.platform(call.holder.keyId, call.sessionOwner, () => openPlatformSession(call, post))
+}
+
+/**
+ * Sends the message. If the upstream no longer knows the platform session (404), opens a new one and sends again. An
+ * upstream that had no sessions may have been restarted with them: then it answers 400 (MCP, session management). A
+ * `tools/call` is not repeated: its answer does not prove that nothing was executed, so the caller must decide.
+ */
+async function sendWithRetry(
+  sessions: Sessions,
+  post: Post,
+  call: UpstreamCall,
+  session: Session,
+): Promise<UpstreamResponse> {
+  const { message, holder, sessionOwner } = call
+  const response = await post(call, message.bytes, sessionHeaders(call, session))
+  if (session === undefined || 'clientId' in session) return response
+  const hadNone = session.id === null
+  if (response.status !== (hadNone ? 400 : 404)) return response
+  sessions.forget(holder.keyId, sessionOwner, session)
+  const renewed = await platformSession(sessions, post, call)
+  if (hadNone && renewed.id === null) return response
+  if (message.method === 'tools/call') {
+    const why = hadNone
+      ? 'wants a session, and postern has opened one'
+      : 'had ended the session, and postern has opened a new one'
+    throw unusableUpstream(`${why}: call again`, message)
+  }
+  return post(call, message.bytes, sessionHeaders(call, renewed))
+}
+
 /**
  * The session to send the message in. May open one, which asks the upstream first. Throws `session_not_found` for a
  * session that was sealed here and is no longer valid. An id that was never sealed here is ignored.
  */
-function resolveSession(
-  sessions: Sessions,
-  call: UpstreamCall,
-  platformSession: () => Promise<PlatformSession> | PlatformSession,
-): Promise<Session> | Session {
+function resolveSession(sessions: Sessions, post: Post, call: UpstreamCall): Promise<Session> | Session {
   const { message, headers, sessionOwner } = call
   const given = headers.get('mcp-session-id')
   const opened = given === null ? 'foreign' : sessions.unseal(sessionOwner, given)
   if (opened === 'expired' && message.method !== 'initialize') throw sessionExpired(message)
   if (typeof opened === 'object') return { clientId: opened.id }
   if (message.era === 'stateless' || message.method === 'initialize') return undefined
-  return platformSession()
+  return platformSession(sessions, post, call)
 }
 
 function setHeaders(headers: Headers, protocolVersion: string | undefined, sessionId: string | undefined): void {
