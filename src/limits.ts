@@ -224,9 +224,9 @@ export const requestBodyBytesMax = 64 * kB
 export const revocationBytesMax = 8 * kB
 /** Ours: nesting of a JSON body; deeper JSON is an attack on the parsers that read it later. Past it: 400. */
 export const jsonDepthMax = 32
-/** Ours: tokens a second that one API key may mint; each signature takes 1.5 ms of a thread. At that rate, its lines in the audit log take up to 6 GB a day. Change this with `--mint-rate`. Past it: 429. */
+/** Ours: tokens a second that one API key, or all keys of one organization together, may mint; each signature takes 1.5 ms of a thread. At that rate, its lines in the audit log take up to 6 GB a day. Change this with `--mint-rate`. Past it: 429. */
 export const mintsPerSecondDefault = 50
-/** Ours: connections a second that one API key, with its tokens, may write or delete; a sync of thousands of connections has to pause in between. Change this with `--write-rate`. Past it: 429. */
+/** Ours: connections a second that one API key with its tokens, or all keys of one organization together, may write or delete; a sync of thousands of connections has to pause in between. Change this with `--write-rate`. Past it: 429. */
 export const writesPerSecondDefault = 100
 /** Ours: tokens waiting for their signature; one owner may have half of what the others leave. Past it: 503. */
 export const pendingSignaturesMax = 800

@@ -6,7 +6,7 @@
 
 import { StoreError, type WriteHolder } from '../store.ts'
 
-/** Ours: revocations of one owner while deletions are 503 because the disk is nearly full; each revocation writes about ten kilobytes. An API key has at most half of what the others leave, a token that it minted half of that, and an API key used directly always has `keyRevocationsMin`. Past it: 503. */
+/** Ours: revocations of one owner while the disk is nearly full and deletions get 503; each revocation writes about ten kilobytes. An API key and its tokens together get at most half of what the owner's other keys leave; a token, with those minted from it, gets at most half of what the rest of that key's part still has. A request with the API key itself can always make `keyRevocationsMin` revocations. Past it: 503. */
 export const scarceRevocationsMax = 50
 /** Ours: revocations of an API key used directly on a disk that is nearly full, also where the owner's other keys and tokens have used up `scarceRevocationsMax`. Past it: as for `scarceRevocationsMax`. */
 export const keyRevocationsMin = 2
