@@ -41,6 +41,10 @@ describe('flags', () => {
   })
 })
 
+test('the README has at most 160 lines', () => {
+  expect(textOf('README.md').split('\n').length - 1).toBeLessThanOrEqual(160)
+})
+
 test('the glossary is in the order of the alphabet', () => {
   for (const file of ['docs/glossary.md', 'docs/internals/glossary.md']) expectInOrder(textOf(file))
 })
