@@ -5,6 +5,7 @@
 
 import { Html, html } from './html.ts'
 import { brand, look, sourceOf } from './look.ts'
+import { wholeResponse } from './respond.ts'
 
 const style = `${look}
 body > header { padding: 16px 16px 8px; max-width: 36rem; margin: 0 auto; }
@@ -29,12 +30,15 @@ export interface PageOptions {
   readonly title: string
   readonly body: Html
   readonly status?: number
+  /** Given for a page that may be large: its owner has it in memory until the browser has read it. */
+  readonly request?: Request
   /** Where forms on the page may be sent besides this server: browsers apply this to redirects too. */
   readonly formTargets?: readonly string[]
   readonly headers?: Readonly<Record<string, string>>
 }
 
-export function page({ title, body, status = 200, formTargets = [], headers = {} }: PageOptions): Response {
+/** Throws `rate_limited` for a large page if its owner's share of memory is used up. */
+export function page({ title, body, status = 200, request, formTargets = [], headers = {} }: PageOptions): Response {
   const document = html`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${title} - postern</title><style>${new Html(style)}</style></head><body><header>${brand()}</header><main>
@@ -42,7 +46,7 @@ export function page({ title, body, status = 200, formTargets = [], headers = {}
 ${body}
 </main></body></html>
 `.text
-  return new Response(document, {
+  const parts = {
     status,
     headers: {
       'content-type': 'text/html; charset=utf-8',
@@ -50,7 +54,8 @@ ${body}
       ...pageHeaders,
       ...headers,
     },
-  })
+  }
+  return request === undefined ? new Response(document, parts) : wholeResponse(request, document, parts)
 }
 
 /** A line of the facts on a page. `more`: after its value. */

@@ -56,6 +56,7 @@ export function consentPage(base: string, asked: Asked, tools?: readonly Html[],
   return page({
     title: `${client.name ?? client.host ?? 'A program'} asks for access`,
     status: problem === undefined ? 200 : 400,
+    request: context.request,
     body: html`<dl>
 ${row('Client', client.host ?? `${client.name ?? 'without a name'} (not verified)`)}
 ${connection === undefined ? row('Namespace', endpoint) : row('Connection', path)}

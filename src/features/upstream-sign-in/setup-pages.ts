@@ -107,6 +107,7 @@ export function inputPage(
   return page({
     title: isConnected ? 'This server is connected' : 'Set up this connection',
     status,
+    request,
     body: html`${rowsOf(about, row('Server', new URL(mcpUrlOf(about)).host))}
 ${problem !== undefined && html`<p class="warning" role="alert">${problem}</p>`}
 ${form(
