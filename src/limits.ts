@@ -15,7 +15,7 @@ export const tokenLifetimeDefaultSeconds = 60 * 60
 export const tokenLifetimeMaxSeconds = 24 * 60 * 60
 /** Contract 3.1: a token must fit a request header of common proxies (8 KiB) and leave room for other headers. Past it: 400 `policy_too_large` when it is minted; a longer token in a request is not parsed. */
 export const tokenCharsMax = 6144
-/** Ours: how far in the future a token may have been issued, because clocks of one company's servers differ by seconds. Past it: the token is 401. */
+/** Ours: how far in the future a token's time of issue may be, because the clocks of a company's servers differ by seconds. Past it: the token is 401. */
 export const clockSkewMaxSeconds = 30
 /** Ours: how long a verifier may cache the public keys. Past it: postern may begin to sign with a key that it published this long ago. */
 export const jwksMaxAgeSeconds = 300
@@ -38,7 +38,7 @@ export const namespacesPerOrganizationMax = 1000
 export const holderApiKeysMax = 100
 /** Ours: API keys that a user or an organization creates in an hour; a revoked key leaves a record of 0.7 kB, so that no import brings the key back. Past it: 429. */
 export const newKeysPerHourMax = 100
-/** Ours: namespaces that a user or an organization creates in a day; the name of a deleted one keeps a mark of 0.2 kB, so that nothing of before counts for the next one. Past it: 429. */
+/** Ours: namespaces that a user or an organization creates in a day; for the name of a deleted namespace, postern keeps a mark of 0.2 kB, so that nothing that was valid in it is valid in a later namespace of the same name. Past it: 429. */
 export const newNamespacesPerDayMax = 2000
 /** Ours: deletions and revocations in a minute by one API key, beside the writes that it shares with its tokens and with other keys of its organization. Past it: 429. */
 export const removalsPerMinuteMax = 60
@@ -46,7 +46,7 @@ export const removalsPerMinuteMax = 60
 export const importedServersMax = 500
 /** Ours: API keys, grants, calls or audit entries on a page. Past it: 400. */
 export const listPageMax = 100
-/** Ours: members of an organization; they are removed with it in one write. Past it: 403. */
+/** Ours: members of an organization; one write removes an organization with all its members. Past it: 403. */
 export const organizationMembersMax = 10_000
 /** Ours: members of an organization that one read of the store returns. Past it: postern reads the rest in further reads. */
 export const membersPerRead = 1000
@@ -76,7 +76,7 @@ export const searchBeginningCharsMin = 3
 export const registryPageMax = 100
 /** Ours: servers on a page of `/v0.1/servers` without `limit`, as in the public MCP Registry. Past it: further servers are on the next page. */
 export const registryPageDefault = 30
-/** Ours: calls of tools that one API key may make a second; at that rate, its lines in the record of calls take up to 12 GB a day. Change this with `--call-rate`. Past it: 429. */
+/** Ours: calls of tools a second that one API key with its tokens, or all keys of one organization together, may make; at that rate, their lines in the record of calls take up to 12 GB a day. Change this with `--call-rate`. Past it: 429. */
 export const callsPerSecondDefault = 100
 /** Ours: pages that postern reads of a server's list of tools, resources or prompts. Past it: a warning, or 502. */
 export const introspectionPagesMax = 64
@@ -105,9 +105,9 @@ export const usedClientSeconds = 180 * 24 * 60 * 60
 export const userClientsMax = 200
 /** Ours: grants of a user; each has up to 15 kB. Past it: within an hour the oldest one ends. */
 export const userGrantsMax = 1000
-/** Ours: times a minute that a user may allow a client something, more often than a person can; each time leaves up to 20 kB for a minute, or a grant. Past it: 429. */
+/** Ours: times a minute that a user may press *Allow* for a client, more often than a person can; each time leaves a record of up to 20 kB that lasts a minute, or a grant. Past it: 429. */
 export const grantsPerMinuteMax = 60
-/** Ours: documents of clients that are fetched in a minute for one user; each is a request to a server that somebody names. Past it: 429. */
+/** Ours: documents of clients that postern fetches in a minute for one user; each fetch is a request to a server that the client names. Past it: 429. */
 export const clientDocumentsPerMinuteMax = 30
 /** Contract 13.3: registrations a minute from one address. Past it: 429. */
 export const registrationsPerMinuteMax = 30
@@ -146,7 +146,7 @@ export const patternRangesMax = 20_000
 export const rpcFoldedCharactersMax = 2000
 /** Ours: cost of one turn of matching, in characters of the text times instructions of the pattern; about three milliseconds. Past it: the next request has its turn first. */
 export const sliceCost = 75_000
-/** Ours: largest part of postern's time for one owner's bytes from other servers and that owner's large answers. Past it: the bytes wait in their sockets, and the requests wait for a place. */
+/** Ours: largest part of postern's time that one owner may use for bytes that other servers send to it and for its own large answers. Past it: the bytes wait in their sockets, and the requests wait for a place. */
 export const ownerTimeShare = 0.2
 /** Ours: pieces of work of one token, or of one key used directly, that wait for a turn or a place; an owner may have twice as many. Past it: 429. */
 export const waitingJobsMax = 256
@@ -190,7 +190,7 @@ export const postgresEntriesPerStatement = 1000
 export const storeReadMs = 2000
 /** Contract 16.8: milliseconds until the outcome of a commit must be certain. Past it: 503, `outcome_unknown`. */
 export const storeOutcomeMs = 10_000
-/** Ours: database connections that commits leave to reads; long transactions have as many for themselves. Reads of large records may use half of the other connections, and one connection is only for small reads. Past it: commits wait, and reads of large records wait for a second; then 503. */
+/** Ours: database connections that commits must leave free for reads; long transactions have as many further connections. Reads of large records may use half of the remaining connections, and postern keeps one connection for small reads alone. Past it: commits wait, and reads of large records wait for a second; then 503. */
 export const storePoolReserved = 2
 /** Contract 16.10: milliseconds that a primary counts as confirmed after the last commit that it acknowledged. Past it: 503. */
 export const storeBeliefMs = 5000
@@ -220,7 +220,7 @@ export const eventLoopSliceMs = 2
 
 /** Ours: bytes of the JSON body of most operations: that of `POST /tokens` holds a policy, which must fit a token of 6,144 characters. Past it: 400, and the connection is closed. */
 export const requestBodyBytesMax = 64 * kB
-/** Ours: bytes of the body of a revocation, which has a token of 6,144 characters and waits for nothing. Past it: 400, and the connection is closed. */
+/** Ours: bytes of the body of a revocation, enough for a token of 6,144 characters; postern handles a revocation without waiting. Past it: 400, and the connection is closed. */
 export const revocationBytesMax = 8 * kB
 /** Ours: nesting of a JSON body; deeper JSON is an attack on the parsers that read it later. Past it: 400. */
 export const jsonDepthMax = 32
@@ -255,13 +255,13 @@ export const rpcDepthMax = 64
 export const rpcKeysMax = 20_000
 /** Ours: characters of the id of a JSON-RPC request, which answers, errors and notifications repeat. Past it: 400. */
 export const rpcIdCharsMax = 512
-/** Ours: characters of the id of a client's reply: it has the id of a server's request, and where that is. Past it: 400. */
+/** Ours: characters of the id of a client's reply. At the endpoint of a namespace, this id contains, sealed, the id of the server's request and the server that sent the request. Past it: 400. */
 export const replyIdCharsMax = 4096
 /** Ours: values in the objects and arrays of one body. Past it: 400. */
 export const rpcValuesMax = 150_000
 /** Ours: the head of an MCP server's response. Past it: 502. */
 export const upstreamHeadBytesMax = 32 * kB
-/** Ours: bytes of a response that is not a stream, which postern holds in memory, and bytes by which a stream may be ahead of its reader. Past it: 502, or the stream ends. */
+/** Ours: bytes of a response that is not a stream: postern holds it in memory. For a stream: bytes that have arrived and that its client has not read yet. Past it: 502, or the stream ends. */
 export const upstreamResponseBytesMax = 16 * MB
 /** Ours: request bodies in use, and responses that are incomplete or not yet read by their client. One owner may have half of what the others leave, one token half of that. Past it: 429, or the stream ends. */
 export const pendingBytesMax = 160 * MB
@@ -289,7 +289,7 @@ export const upstreamSessionIdCharsMax = 512
 export const responseInOnePieceBytesMax = 256 * kB
 /** Ours: how long postern keeps an idle connection to an MCP server, unless the server's own keep-alive timeout minus a second is shorter. Past it: postern closes the connection. */
 export const socketIdleMs = 4000
-/** Ours: all pages of a server's tools that `.tools` reads, together. Past it: 502. */
+/** Ours: characters of all pages of a server's list of tools that `.tools` reads, together. Past it: 502. */
 export const toolsCharsMax = 16 * MB
 /** Ours: how long postern caches the addresses of a name; it connects to the address that it has checked. Past it: postern resolves the name again. */
 export const dnsCacheTtlMs = 5000
@@ -310,9 +310,9 @@ export const auditRefusalsPerSecond = 100
 export const auditNameCharsMax = 128
 /** Ours: free disk space; LMDB may not survive a full disk. Below it: writes, mints and calls of tools are 503; reads, revocations and, for a while, deletions continue. */
 export const freeBytesMin = 16 * MB
-/** Ours: free disk space that deletions, and lines of calls that end, leave to revocations: an owner may delete thousands of connections, each with a line in the audit log, or have thousands of calls in progress. Below it: deletions of connections, servers and namespaces are 503, and calls that end have no line. */
+/** Ours: free disk space that postern keeps for revocations: deletions and the lines of calls that end may not use it. An owner may delete thousands of connections, each with a line in the audit log, or have thousands of calls in progress. Below it: deletions of connections, servers and namespaces are 503, and calls that end have no line. */
 export const deletionBytesMin = 8 * MB
-/** Ours: free disk space that revocations leave; each writes about ten kilobytes. Below it: all writes are 503. */
+/** Ours: free disk space that even revocations may not use; each revocation writes about ten kilobytes. Below it: all writes are 503. */
 export const reservedBytesMin = 4 * MB
 /** Storage contract: bytes of text before, and after, the joined records of a page. Past it: only a bug in postern. */
 export const wrapBytesMax = 512
@@ -328,7 +328,7 @@ export const pageCacheBytesMax = 16 * MB
 
 // Mocks
 
-/** Ours: steps for checking a value by a JSON Schema of others: one for each schema that is applied to a part of it, and for each of its keywords and each name, item or 10 characters that these look at; four for a member of an object; all steps take 15 to 40 ms. Past it: the value is refused. */
+/** Ours: steps in which postern checks a value against somebody else's JSON Schema. One step is one schema that applies to a part of the value, one keyword of that schema, or one name, one item or 10 characters that the keyword looks at; a member of an object is four steps. All steps take 15 to 40 ms. Past it: the value is refused. */
 export const schemaStepsMax = 500_000
 
 // Reading

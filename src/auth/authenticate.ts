@@ -174,7 +174,7 @@ interface Sent {
 
 /**
  * Refusing all credentials of an address after too many failures would let strangers block others behind the same
- * address. So each is looked up, which takes a microsecond or two, or its signature is checked, which takes fifty.
+ * address. So each is looked up, which takes a microsecond or two, or its signature is checked, which takes fifteen.
  */
 async function callerOf(
   sent: Sent,

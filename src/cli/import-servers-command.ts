@@ -24,7 +24,7 @@ export interface ImportServersFlags {
   readonly owner?: string
 }
 
-/** Ours: bytes of servers that a command imports with one request, with the last one perhaps more; postern accepts a megabyte. Past it: the command sends several requests. */
+/** Ours: bytes of servers that a command imports with one request; the last server of a request may exceed this number, because postern accepts a megabyte. Past it: the command sends several requests. */
 const batchBytes = 900_000
 
 const ownerShape = validatorOf(UserId)

@@ -12,7 +12,7 @@ import { Turns } from './turns.ts'
 
 /** Ours: requests in progress that read many records, or a server's details; one owner has at most half of these requests. Each request holds the event loop for `eventLoopSliceMs` at a time. Past it: further requests wait. */
 export const readsAtOnceMax = 8
-/** Contract 21.1: questions about policies of one caller that wait beside the four that postern answers at the same time. Past it: 429. */
+/** Contract 21.1: questions of one caller about policies that may wait while postern answers four others of this owner. Past it: 429. */
 const questionsWaitingMax = 28
 /** Ours: requests in progress that read the lines of a log, at most one for each owner; each looks at 100,000 lines, which takes a second. Past it: further requests wait. */
 const logReadsAtOnceMax = 4

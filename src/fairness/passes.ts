@@ -15,11 +15,11 @@ import { Rounds } from './rounds.ts'
 
 /** Ours: requests that postern answers in one pass of the event loop, each in ten microseconds or more; a client that waits for its answers has one request on each connection. Past it: postern answers further requests in the next pass, and a connection that has sent requests ahead is closed. */
 export const requestsPerPassMax = 100
-/** Ours: requests of one network that wait for the next pass of the event loop, where this one lasts longer than `longPassMs`. Past it: 429. */
+/** Ours: requests of one network that may wait for the next pass of the event loop when the present pass has lasted longer than `longPassMs`. Past it: 429. */
 export const waitingPerPassMax = 300
-/** Ours: milliseconds of a pass of the event loop in which any number of requests may begin to wait for the next. Past it: `waitingPerPassMax` of each network may. */
+/** Ours: milliseconds that a pass of the event loop may last before `waitingPerPassMax` applies; until then, any number of requests may wait for the next pass. Past it: `waitingPerPassMax` of each network may. */
 export const longPassMs = 4
-/** Ours: requests of one owner that are handled, and streams of it that end, in one pass of the event loop. Past it: further ones wait for the next pass. */
+/** Ours: requests of one owner that postern handles in one pass of the event loop; streams of the owner that end count too. Past it: further ones wait for the next pass. */
 export const ownerRequestsPerPassMax = 8
 
 type Answer = (request: Request) => Promise<Response> | Response

@@ -16,7 +16,7 @@ import { pathOf } from './path.ts'
 
 /** Ours: characters of the path of a request; no operation has a longer one. Past it: 404. */
 export const pathCharsMax = 2048
-/** Ours: characters of a request's URL, as many as the head of a request may have. Only one with raw characters, each of which the runtime writes with up to nine, has more. Past it: 400. */
+/** Ours: characters of a request's URL, as many as the head of a request may have. A URL can have more only if it contains characters that must be encoded: the runtime writes each of these with up to nine. Past it: 400. */
 export const requestUrlCharsMax = 16 * 1024
 
 /** Headers that take no time to speak of. Past it: they are counted. */

@@ -8,7 +8,7 @@
 
 import { compile, costToCompile, matches } from './patterns.ts'
 
-/** Ours: characters of a value that a rule matches (`rpc-match.ts`). Past it: no text is looked for. */
+/** Ours: characters of a text that postern searches as an example of what patterns match; a rule matches no value that is longer (`rpcValueCharsMax`). Past it: postern looks for no text. */
 const textCharsMax = 1024
 /** Cost of looking at an instruction, in the unit of `sliceCost`. */
 const visitCost = 3

@@ -3,7 +3,7 @@
  * percent-encoded: nine milliseconds for 2,600 combining marks.
  */
 
-/** Ours: characters of the host of such a URL, with its port; a name of DNS has 253. Past it: it is no URL. */
+/** Ours: characters of the host and port of a URL that somebody else wrote; a DNS name has at most 253. Past it: postern does not accept the text as a URL. */
 export const hostCharsMax = 300
 
 /** Whether a text may be given to the runtime's parser. */

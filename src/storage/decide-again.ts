@@ -8,7 +8,7 @@ import { StoreError } from './store.ts'
 
 /** Ours: times that postern decides one write because other writes change the directory, or the same record, in between. Past it: 503. */
 export const writeAttemptsMax = 20
-/** Ours: times that postern decides one change of the directory that takes access away; beside other replicas one in six comes first. Past it: 503. */
+/** Ours: times that postern decides one change of the directory that takes access away, because other replicas change the directory in between; about one attempt in six comes before theirs. Past it: 503. */
 export const removalAttemptsMax = 100
 
 /**

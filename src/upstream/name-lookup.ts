@@ -13,7 +13,7 @@ import { dnsCacheEntriesMax, dnsCacheTtlMs, pendingLookupsMax } from '../limits.
 import { within } from '../within.ts'
 import { UpstreamError } from './upstream.ts'
 
-/** Ours: timeout of a DNS lookup, less than that of the first contact with a new connection's server, which then says what was late. Past it: postern treats the name as one without an address until the cached result expires. */
+/** Ours: timeout of a DNS lookup. It is shorter than the timeout of the first contact with a new connection's server, so that the connection's error can say that the lookup was late. Past it: postern treats the name as one without an address until the cached result expires. */
 export const lookupTimeoutMs = 4000
 
 /** Resolves a name to all of its addresses. Rejects if there are none. */

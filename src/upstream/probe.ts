@@ -18,9 +18,9 @@ const probeTimeoutMs = 5000
 
 /** Levels of what a server answers to a greeting or an introspection, twice what is kept. Past it: it is not read. */
 const initializeDepthMax = 64
-/** Ours: values, keys and lines of a server's answer to `initialize`, which has tens; the official package validates them in one piece. Past it: the connection is created with the state `error`. */
+/** Ours: values, keys and lines of a server's answer to `initialize`; an ordinary answer has some tens. The official package validates all of them at once. Past it: the connection is created with the state `error`. */
 const greetingPartsMax = 2000
-/** Ours: the same of a response to an introspection, such as a page of tools. Past it: a warning, or 502. */
+/** Ours: values, keys and lines of a server's response when postern asks what the server has, for example of a page of tools. Past it: a warning, or 502. */
 const listedPartsMax = 30_000
 /** Ours: values in all pages of an introspection, as many as a body that writes a server may have; they are checked in one piece. Past it: a warning, or 502. */
 const introspectedValuesMax = 50_000

@@ -11,7 +11,7 @@ import { pathOf } from '../../http/path.ts'
 import { ownClientInfo } from '../../model/mcp.ts'
 import type { ClientGreeting } from '../gateway/sessions.ts'
 
-/** Ours: characters of what a client says of itself that its session id holds, so that it fits into a header. Past it: -32602. */
+/** Ours: characters of a client's description of itself; postern seals the description in the session id, which must fit into a header. Past it: -32602. */
 export const clientGreetingCharsMax = 3000
 
 const prefix = 'postern.'

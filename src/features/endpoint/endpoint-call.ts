@@ -286,7 +286,7 @@ function isOtherSpelling(name: string): boolean {
   return field !== undefined && field !== name
 }
 
-/** Ours: characters of the JSON of a server's id, which clients reply to: the sealed id must fit into a reply's. Past it: the answer is an error. */
+/** Ours: characters of the id, as JSON, of a request that a server sends to a client: postern seals this id, and the result must fit into the id of the client's reply. Past it: the answer is an error. */
 const askedIdCharsMax = 600
 /** Ours: characters of the JSON of a URI in a result. Past it: it is left as the server gave it, and cannot be read here. */
 const resultUriCharsMax = 10_000

@@ -43,7 +43,7 @@ import { readOffer } from './read-lists.ts'
 export const listFreshMs = 10_000
 /** Milliseconds after a read in which the lists are not read again, though their server says that they have changed. */
 const changedRestMs = 1000
-/** Contract 20.4: milliseconds that an answer waits for connections that were never seen. Past it: they are left out. */
+/** Contract 20.4: milliseconds that an answer waits for connections without a kept list. Past it: they are left out. */
 export const unseenWaitMs = 5000
 /** Contract 20.4: milliseconds after a failed read in which no answer waits for a connection without a kept list. Past it: it is read again. */
 export const failedRestMs = 30_000

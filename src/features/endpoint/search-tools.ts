@@ -40,7 +40,7 @@ import {
 /** Contract 20.9: characters of the description of `search_tools`. Past it: it is cut. */
 const descriptionCharsMax = 1024
 
-/** Contract 20.9: characters of the whole definitions that a search answers. Past it: a tool is answered by its signature. */
+/** Contract 20.9: characters of complete definitions in the answer to a search. Past it: the answer has only the signature of each further tool. */
 const fullCharsMax = 2 ** 20
 /** Values of a body (`Allowance.takeValues`) that a tool takes as much as, where it is searched. */
 const valuesOfTool = 4

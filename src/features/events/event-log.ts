@@ -17,7 +17,7 @@ const eventsKeptMax = 1000
 export const eventListenersMax = 500
 /** Contract 22.4: streams of events of one API key with all its tokens. Past it: 429. */
 export const eventListenersOfKeyMax = 50
-/** Contract 22.4: milliseconds in which a client is new at a connection once. Within it: no event. */
+/** Contract 22.4: milliseconds after postern has reported a client as new at a connection, in which postern does not report it there again. Within it: no event. */
 const clientKnownMs = 600_000
 /** Clients at connections that are remembered. Past it: the least recently used one is new again. */
 const clientsKnownMax = 10_000

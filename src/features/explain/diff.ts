@@ -22,7 +22,7 @@ import { explainRequest } from './explanation.ts'
 import { Examined, everySeen, type SeenConnection } from './seen-tools.ts'
 import { type Explained, readSubject } from './subject.ts'
 
-/** Ours: requests that are explained as a whole, in search of one that the caller reaches. Past it: one that reach alone refuses may be the example. */
+/** Ours: requests that postern explains completely to find one that the caller has access to. Past it: the example may be a request that the caller has no access to anyway. */
 const explainedMax = 100
 
 /** A request that may be an example. */

@@ -167,7 +167,7 @@ const lookalikeOf = (field: string) =>
 
 /** Characters of a key that some reader takes for another one, because of its punctuation. Past it: it is none. */
 const punctuatedKeyCharsMax = 64
-/** Ours: keys of a message of at most 64 characters, besides those of JSON-RPC, which has no others. Past it: 400, -32600. */
+/** Ours: keys of at most 64 characters that a message has besides those of JSON-RPC; an ordinary message has none. Past it: 400, -32600. */
 const otherKeysMax = 1000
 
 /** Some readers take `_method` for `method`. Not so within `params`, where `meta` is not `_meta`. */

@@ -4,7 +4,7 @@ import type { ConnectionRef } from '../../model/connection.ts'
 import type { Health, HealthAction } from '../../model/health.ts'
 import type { StoredConnection } from '../../storage/connections.ts'
 
-/** Contract 22.1: milliseconds after the last contact in which a connection counts as well. Past it: `unknown`. */
+/** Contract 22.1: milliseconds after the last contact in which a connection counts as healthy (`ok`). Past it: `unknown`. */
 const wellMs = 24 * 3600 * 1000
 
 /** `hasChanged`: whether its server lists something else than was accepted. `now` in milliseconds since 1970. */

@@ -14,7 +14,7 @@ export const reportedMax = 1000
 
 /** Ours: tools of one connection that have pins; each takes up to 400 bytes. Past it: a tool has none, and is hidden under `block`. */
 export const pinnedToolsMax = 5000
-/** Ours: bytes of the name of a tool that has a pin, in JSON without its quotes: the record of 5,000 such names can be read with one share of memory. Past it: as for `pinnedToolsMax`. */
+/** Ours: bytes of the name of a tool that has a pin, written as JSON without the quotes; one key's share of memory is enough to read a record with 5,000 such names. Past it: as for `pinnedToolsMax`. */
 export const pinnedNameBytesMax = 256
 
 /** The hash that was accepted, and the one that the server lists now. Null: none. */

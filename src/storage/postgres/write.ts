@@ -15,7 +15,7 @@ import { schemaVersion } from './schema.ts'
  */
 const postgresBytesPerStatement = 8 * 2 ** 20
 
-/** Ours: milliseconds for which PostgreSQL waits for the next statement of a load, of a process that has stopped perhaps, while the writes of all replicas wait. Past it: PostgreSQL ends the load. */
+/** Ours: milliseconds that PostgreSQL waits for the next statement of a load; meanwhile the writes of all replicas wait, and the process that loads may have stopped. Past it: PostgreSQL ends the load. */
 export const loadIdleMs = 10_000
 
 /** The facts that a commit states of itself. `id`: of its first sending, so that it is not done twice. */
