@@ -275,7 +275,7 @@ test('each cache is in the table of the architecture, with what it spares', () =
     'auth/authorizer.ts': 'the namespaces that a request has found',
     'fairness/allowance.ts': 'the owner of a request',
     'fairness/rate-limit.ts': 'what is left of rates',
-    'features/endpoint/kept-lists.ts': 'when servers were asked last, and what was wrong',
+    'features/endpoint/last-reads.ts': 'when servers were asked last, and what was wrong',
     'features/endpoint/under-way.ts': 'requests of servers that clients have answered',
     'features/gateway/connection-status.ts': 'when states were written last',
     'features/gateway/sessions.ts': 'sessions with servers',

@@ -85,7 +85,7 @@ export function recipeOf(client: ClientName, { base, namespace, url, name }: Rec
       return json('managed-settings.json', { ...allowed, allowManagedMcpServersOnly: true }, managed)
     case 'vscode-managed':
       return json(
-        'settings.json, or a policy',
+        'policy or settings.json',
         {
           'chat.mcp.allowedServers': [{ url: `${base}/connect/*` }],
           'chat.mcp.gallery.serviceUrl': `${base}/registry/${namespace}`,

@@ -38,7 +38,7 @@ export async function targetOfName(
   const isMeant = (one: ListedDefinition) => (isBare ? one.own : one.listed) === name
   // Servers that were never seen are waited for only for a name that no known list has.
   for (const mayAsk of isBare ? [true] : [false, true]) {
-    const found = await listed(deps, asked, kind, { lengths, mayAsk, isMeant })
+    const found = await listed(deps, asked, kind, { lengths, mayAsk, isMeant, ...(!isBare && { called: name }) })
     if (found.length > 1) {
       const names = found.map((one) => one.listed).join(', ')
       const text = `Ambiguous ${kind === 'tools' ? 'tool' : 'prompt'}: ${name}. Use one of: ${names}`
@@ -97,6 +97,8 @@ interface Wanted {
   readonly lengths: readonly NameLength[]
   readonly mayAsk: boolean
   readonly isMeant: (one: ListedDefinition) => boolean
+  /** A listed name. */
+  readonly called?: string
 }
 
 /** The definitions that the caller's list shows, and that are meant. */
@@ -104,7 +106,7 @@ function listed(
   deps: EndpointDeps,
   { context, namespace: { namespace } }: EndpointRequest,
   kind: 'tools' | 'prompts',
-  { lengths, mayAsk, isMeant }: Wanted,
+  { lengths, mayAsk, isMeant, called }: Wanted,
 ): Promise<ListedDefinition[]> {
   function* finding(shown: readonly Shown[]): Work<ListedDefinition[]> {
     const { definitions } = yield* joining(shown, kind)
@@ -112,7 +114,7 @@ function listed(
     return definitions.filter(isMeant)
   }
   const [first = 46, ...others] = lengths
-  return withLists(deps, context, { namespace, length: first, mayAsk }, async (shown, at) => {
+  return withLists(deps, context, { namespace, length: first, mayAsk, called }, async (shown, at) => {
     const allowance = allowanceOf(context.request)
     let found = await allowance.run(finding(shown))
     for (const length of others) if (found.length === 0) found = await allowance.run(finding(await at(length)))

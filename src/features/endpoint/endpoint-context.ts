@@ -1,6 +1,6 @@
 /** The caller at the endpoint of a namespace or a view, narrowed by the view (contract, 20.1 and 20.10). */
 
-import type { RequestContext } from '../../auth/authorizer.ts'
+import { namespaceOf, type RequestContext } from '../../auth/authorizer.ts'
 import { isGrantedForAnother, madeAtOf } from '../../auth/grants.ts'
 import { notFound, unauthorized } from '../../errors.ts'
 import { namesInPath } from '../../http/path.ts'
@@ -24,10 +24,12 @@ export async function enterEndpoint(
 ): Promise<EndpointContext> {
   const context = await deps.authorizer.authenticate(request, isRepeated)
   const [first, , viewName] = namesInPath(request.url)
+  // Before 403: whether there is a view comes before what the caller may do there.
+  const found = viewName === undefined ? undefined : await namespaceOf(context, first)
+  const view = found && (await context.directory.view(found.namespace, viewName ?? ''))
+  if (viewName !== undefined && view === undefined) throw notFound()
   const namespace = await deps.authorizer.requireNamespace(context, first, 'execute')
   const name = namespace.namespace
-  const view = viewName === undefined ? undefined : await context.directory.view(name, viewName)
-  if (viewName !== undefined && view === undefined) throw notFound()
   if (await isGrantedForAnother(context.directory, context.caller.token, madeAtOf(namespace, view)))
     throw unauthorized()
   if (view === undefined) return { context, namespace, view }

@@ -12,7 +12,7 @@ import { type KeptLists, type ListedConnection, listFreshMs, type MayAsk } from 
 import { fitting, type ListProblem, type Size, tooLarge } from './list-problem.ts'
 import type { NameLength } from './listed-names.ts'
 import { type ListedDefinition, type RenderedOffer, rendering } from './rendered-offer.ts'
-import { joinedConnectionsMax, seenConnections } from './seen-connections.ts'
+import { connectionsNamedIn, joinedConnectionsMax, seenConnections } from './seen-connections.ts'
 
 /** Why a connection's definitions are left out of a list. */
 export interface Skipped {
@@ -32,6 +32,8 @@ export interface ListsOf {
   readonly namespace: string
   readonly length: NameLength
   readonly mayAsk: MayAsk
+  /** Only the connections that may have this listed name, where the caller sees too many to join all. */
+  readonly called?: string | undefined
 }
 
 /**
@@ -41,10 +43,11 @@ export interface ListsOf {
 export async function withLists<T>(
   { kept, store }: { readonly kept: KeptLists; readonly store: Store },
   context: RequestContext,
-  { namespace, length, mayAsk }: ListsOf,
+  { namespace, length, mayAsk, called }: ListsOf,
   use: (shown: readonly Shown[], at: (length: NameLength) => Promise<readonly Shown[]>) => Promise<T> | T,
 ): Promise<T> {
-  const refs = await seenConnections(store, context, namespace)
+  const all = await seenConnections(store, context, namespace)
+  const refs = all ?? (called === undefined ? undefined : await connectionsNamedIn(store, context, namespace, called))
   if (refs === undefined) {
     throw new PlatformError(
       'too_many_connections',

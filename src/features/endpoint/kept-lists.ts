@@ -3,7 +3,6 @@
  * once is answered at once, and read again behind the answer; a connection that was never seen is waited for a moment.
  */
 
-import { LRUCache } from 'lru-cache'
 import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
 import type { SharedParts } from '../../auth/shared-parts.ts'
 import { manyConnections, oneConnection, recordsInParts } from '../../auth/stored-connections.ts'
@@ -27,6 +26,7 @@ import { AcceptedLists, seeKept } from './accepted-lists.ts'
 import { JoinPlaces, largeBytes } from './join-places.ts'
 import { hashOf, KeptMemory, nameOf } from './kept-memory.ts'
 import { type Kept, readingRecord, sizeOf } from './kept-record.ts'
+import { LastReads } from './last-reads.ts'
 import {
   fitting,
   type ListProblem,
@@ -41,8 +41,6 @@ import { readOffer } from './read-lists.ts'
 
 /** Contract 20.4: milliseconds for which a kept list is not read again. Past it: it is read again behind the answer. */
 export const listFreshMs = 10_000
-/** Milliseconds after a read in which the lists are not read again, though their server says that they have changed. */
-const changedRestMs = 1000
 /** Contract 20.4: milliseconds that an answer waits for connections without a kept list. Past it: they are left out. */
 export const unseenWaitMs = 5000
 /** Contract 20.4: milliseconds after a failed read in which no answer waits for a connection without a kept list. Past it: it is read again. */
@@ -55,8 +53,6 @@ const confirmMs = 3600 * 1000
 const readsAtOnceMax = 64
 /** Contract 20.4: lists that postern reads from MCP servers at the same time for one owner. Past it: further reads wait. */
 const readsOfOwnerMax = 8
-/** Connections whose last read is remembered. Past it: the least recently used one is read at its next use. */
-const readsKnownMax = 20_000
 
 /** Milliseconds of a connection that is read and looked up for an answer. Counted against `ownerTimeShare`. */
 const connectionMs = 0.025
@@ -79,16 +75,6 @@ type Seen = Pick<ListedConnection, 'ref' | 'stored'>
 const isSeen = ({ caller }: Pick<RequestContext, 'caller'>, { connection }: StoredConnection) =>
   inScope(connection, { filters: [], blocks: caller.blocks })
 
-/** The last read of a connection's lists. */
-interface LastRead {
-  readonly of: string
-  /** By the monotonic clock. */
-  readonly at: number
-  readonly problem: ListProblem | undefined
-  /** Whether the lists are said to have changed since. */
-  readonly isOutdated?: boolean
-}
-
 export interface KeptListsDeps extends GatewayDeps, Pick<SharedParts, 'directory'> {
   readonly quota: Usage
 }
@@ -101,7 +87,7 @@ export class KeptLists implements FirstLists {
   readonly #joins = new JoinPlaces()
   readonly #read: KeptMemory
   readonly #acceptedLists: AcceptedLists
-  readonly #lastReads = new LRUCache<string, LastRead>({ max: readsKnownMax })
+  readonly #lastReads: LastReads
   /** Grows when something changes that the store does not have: a read has failed, or works again. */
   changes = 0
   /** Reads in progress, by what is asked. */
@@ -110,6 +96,7 @@ export class KeptLists implements FirstLists {
   constructor(deps: KeptListsDeps) {
     this.#deps = deps
     this.#read = new KeptMemory(deps.store)
+    this.#lastReads = new LastReads(deps.clock)
     this.#acceptedLists = new AcceptedLists(deps.pins)
   }
 
@@ -217,7 +204,7 @@ export class KeptLists implements FirstLists {
 
   /** Its read goes on behind the answer, and for a while no other request waits for it. */
   #noteLate({ ref, stored }: Seen): Known {
-    this.#lastReads.set(nameOf(ref), { of: hashOf(stored), at: this.#deps.clock.monotonic(), problem: late })
+    this.#lastReads.note(nameOf(ref), hashOf(stored), late)
     return { problem: late }
   }
 
@@ -241,33 +228,26 @@ export class KeptLists implements FirstLists {
     { ref, stored }: Seen,
     mayAsk: MayAsk,
   ): Promise<Known | { readonly reading: Promise<Known> }> {
-    const name = nameOf(ref)
     const of = hashOf(stored)
     const kept = await this.#keptOf(context, { ref, stored }, of)
     const state = stateProblem(stored)
     if (state !== undefined) return { kept, problem: state }
-    const last = this.#lastReads.get(name)
-    const isKnown = last?.of === of
-    const age = isKnown ? this.#deps.clock.monotonic() - last.at : Number.POSITIVE_INFINITY
-    const problem = isKnown ? last.problem : undefined
+    const last = this.#lastReads.of(nameOf(ref))
+    const known = last?.of === of ? last : undefined
+    const { age = Number.POSITIVE_INFINITY, problem } = known ?? {}
     if (!mayAsk || (kept === undefined && problem !== undefined && age < failedRestMs)) return { kept, problem }
-    const isOutdated = isKnown && last.isOutdated === true && age >= changedRestMs
     if (kept === undefined && mayAsk === true)
       return { reading: this.#readOnce(context, ref, stored).then(asKnown, asProblem) }
-    if (kept === undefined || age >= listFreshMs || isOutdated) this.#readOnce(context, ref, stored).catch(() => {})
+    if (kept === undefined || age >= listFreshMs) this.#readOnce(context, ref, stored).catch(() => {})
     return { kept, problem }
   }
 
   /**
-   * The lists of a connection have changed, as its server says: they are read again behind the caller's request. A
-   * change within a second of the last read is read at the next use after it.
+   * The lists of a connection have changed, as its server says: they are read again behind the caller's request; after
+   * a change within a second of the last read, when that second is over.
    */
   noteChanged(context: RequestContext, { ref, stored }: Seen): void {
-    const name = nameOf(ref)
-    const last = this.#lastReads.get(name)
-    if (last === undefined || this.#deps.clock.monotonic() - last.at >= changedRestMs)
-      this.#readOnce(context, ref, stored).catch(() => {})
-    else this.#lastReads.set(name, { ...last, isOutdated: true })
+    this.#lastReads.noteChanged(nameOf(ref), () => void this.#readOnce(context, ref, stored).catch(() => {}))
   }
 
   #accepted(context: RequestContext, listed: readonly ListedConnection[]): Promise<ListedConnection[]> {
@@ -286,24 +266,28 @@ export class KeptLists implements FirstLists {
     return kept && this.#acceptedLists.of(context, connection, kept)
   }
 
-  /** Reads kept lists again that do not show these tools. Resolves as soon as an answer would not wait any more. */
+  /**
+   * Reads kept lists again that do not show these tools, or the instructions of this hash. Resolves as soon as an
+   * answer would not wait any more.
+   */
   async readWithout(
     context: RequestContext,
     connection: AuthorizedConnection,
-    tools: readonly string[],
+    { tools, instructions }: { readonly tools: readonly string[]; readonly instructions: string | undefined },
   ): Promise<void> {
     const { namespace, connectionId, stored } = connection
     const kept = await this.offerOf(context, connection).catch(() => undefined)
     if (kept === undefined || stateProblem(stored) !== undefined) return
     const shown = new Set(kept.lists.tools.map(({ own }) => own))
-    if (tools.every((name) => shown.has(name))) return
+    const isTextShown = instructions === undefined || kept.instructionsHash === instructions
+    if (isTextShown && tools.every((name) => shown.has(name))) return
     const reading = this.#readOnce(context, { namespace, connectionId }, stored).catch(() => {})
     await within(unseenWaitMs, reading, () => {})
   }
 
   async readFirst(context: RequestContext, { namespace, connectionId, stored }: AuthorizedConnection) {
-    const last = this.#lastReads.get(nameOf({ namespace, connectionId }))
-    const isResting = last?.problem !== undefined && this.#deps.clock.monotonic() - last.at < failedRestMs
+    const last = this.#lastReads.of(nameOf({ namespace, connectionId }))
+    const isResting = last?.problem !== undefined && last.age < failedRestMs
     // Each page of a server whose list cannot be read would read it again.
     if (isResting && last.of === hashOf(stored)) throw new PlatformError('upstream_error', last.problem?.message ?? '')
     await this.#readOnce(context, { namespace, connectionId }, stored)
@@ -347,9 +331,9 @@ export class KeptLists implements FirstLists {
     const { clock } = this.#deps
     const name = nameOf(ref)
     const of = hashOf(stored)
-    const last = this.#lastReads.get(name)?.problem
+    const last = this.#lastReads.of(name)?.problem
     const remember = (problem?: ListProblem) => {
-      this.#lastReads.set(name, { of, at: clock.monotonic(), problem })
+      this.#lastReads.note(name, of, problem)
       if (problem?.message !== last?.message) this.changes += 1
     }
     const hasFailed = last !== undefined

@@ -20,13 +20,20 @@ export function listedName(connectionId: string, own: string, length: NameLength
   // The first separator of the joined name ends this id.
   const isClearId = plain.test(connectionId) && !connectionId.includes(separator) && !connectionId.endsWith('_')
   if (isClearId && plain.test(own) && joined.length <= length && !suffix.test(joined)) return joined
-  // One for each code point: with `u`, a surrogate pair is one character. Names may be long, and few characters count.
-  const readable = joined
-    .slice(0, 2 * length)
-    .replaceAll(/[^A-Za-z0-9_-]/gu, '_')
-    .slice(0, length - suffixChars)
+  // Names may be long, and few characters count.
+  const readable = readableIn(joined.slice(0, 2 * length)).slice(0, length - suffixChars)
   const hash = Bun.SHA256.hash(`${connectionId}\0${own}`, 'hex')
   return `${readable}_${hash.slice(0, suffixChars - 1)}`
+}
+
+/** One character for each code point: with `u`, a surrogate pair is one. */
+const readableIn = (text: string) => text.replaceAll(/[^A-Za-z0-9_-]/gu, '_')
+
+/** Whether a tool or prompt of the connection may have this listed name, which ends with a hash. */
+export function mayHaveName(connectionId: string, listed: string): boolean {
+  const readable = listed.slice(0, -suffixChars)
+  const start = readableIn(connectionId) + separator
+  return readable.startsWith(start) || start.startsWith(readable)
 }
 
 /**

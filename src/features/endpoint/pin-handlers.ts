@@ -72,7 +72,7 @@ async function acceptPins(deps: PinHandlerDeps, request: Request): Promise<Respo
   // The kept lists may be older than what was accepted, which the next list is to show.
   const hashes = new Set(Object.values(accept))
   const shown = [...(tools ?? [])].flatMap(([name, { present }]) => (hashes.has(present ?? '') ? [name] : []))
-  await deps.kept.readWithout(context, connection, shown)
+  await deps.kept.readWithout(context, connection, { tools: shown, instructions })
   return pinsResponse(deps, context, 'write') // 401, 404, 403, 429
 }
 
@@ -165,7 +165,7 @@ function textsOf({ texts }: PinRecord, { accepted, present }: Pin): (string | un
   return [accepted, present].map((hash) => (hash === null ? undefined : texts.get(hash)))
 }
 
-/** Telling names of the tools of other connections that the caller sees. */
+/** Telling names of the tools of other connections that the caller sees, as their servers list them and as we do. */
 async function otherTools(
   { store, kept }: PinHandlerDeps,
   context: RequestContext,
@@ -174,7 +174,9 @@ async function otherTools(
   const refs = (await seenConnections(store, context, namespace)) ?? []
   const others = refs.filter((ref) => ref.connectionId !== connectionId)
   return kept.use(context, others, false, (listed) => {
-    const names = listed.flatMap((one) => one.kept?.lists.tools.map(({ own }) => own) ?? [])
+    const names = listed.flatMap(({ ref: { connectionId }, kept }) =>
+      (kept?.lists.tools ?? []).flatMap(({ own }) => [own, `${connectionId}__${own}`]),
+    )
     return new Set(names.filter(isTellingName))
   })
 }

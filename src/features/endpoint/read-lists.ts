@@ -1,10 +1,11 @@
 /** Reads all that a connection's server offers, with the connection's own credentials (contract, 20.4). */
 
 import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
-import { notFound } from '../../errors.ts'
+import { notFound, PlatformError } from '../../errors.ts'
 import type { Allowance } from '../../fairness/allowance.ts'
 import { newestHandshake, ownClientInfo } from '../../model/mcp.ts'
 import { findConnection } from '../../storage/connections.ts'
+import { within } from '../../within.ts'
 import type { AuthorizedCall, EndpointCall } from '../gateway/authorized-call.ts'
 import { type GatewayDeps, sessionOwnerOf } from '../gateway/forward.ts'
 import { readGreeting, type ServerGreeting } from '../gateway/sessions.ts'
@@ -31,9 +32,16 @@ export async function readOffer(
   // Every caller's list is made of it, so no policy narrows it here.
   const caller = { ...context.caller, blocks: [], metadataFingerprint: '' }
   const background = { holder: context.caller, signal: AbortSignal.timeout(listReadTimeoutMs) }
-  return inBackground(deps, { ...context, caller }, background, async (own, allowance) => {
+  const reading = inBackground(deps, { ...context, caller }, background, async (own, allowance) => {
     const offer = await readAll(deps, callOf(deps, own, connection), allowance)
     return allowance.run(writingRecord(offer, head))
+  })
+  // The signal does not end the opening of a session, which others may wait for.
+  return within(listReadTimeoutMs, reading, () => {
+    throw new PlatformError(
+      'upstream_timeout',
+      `The MCP server did not list what it has within ${listReadTimeoutMs / 1000} s`,
+    )
   })
 }
 
@@ -65,6 +73,7 @@ async function readAll(deps: GatewayDeps, call: AuthorizedCall, allowance: Allow
     if (era === 'stateless') isStateless = true
     return allowance.run(writingLines(kind, definitions))
   }
+  await forgetFormerGreeting(deps, call)
   // Most servers have tools, and the request opens the session that says what else they have.
   const tools = await offered('tools', greeted)
   const { opened } = deps.sessions
@@ -80,6 +89,19 @@ async function readAll(deps: GatewayDeps, call: AuthorizedCall, allowance: Allow
     ...(greeting?.instructions !== undefined && { instructions: greeting.instructions }),
     ...(greeting !== undefined && { instructionsHash: greeting.instructionsHash ?? null }),
   }
+}
+
+/** The server has greeted somebody else with other instructions than the reader's session has: it is greeted again. */
+async function forgetFormerGreeting(
+  { pins, sessions }: GatewayDeps,
+  { context, connection, ...call }: AuthorizedCall,
+): Promise<void> {
+  const owner = sessionOwnerOf({ context, connection, ...call })
+  const session = sessions.opened(context.caller.keyId, owner)
+  const { instructions } = await pins.of(context, connection)
+  const former = session?.greeting?.instructionsHash ?? null
+  if (session?.greeting === undefined || instructions === undefined || instructions.present === former) return
+  sessions.forget(context.caller.keyId, owner, session)
 }
 
 /** The greeting of a mock, which has no sessions. */

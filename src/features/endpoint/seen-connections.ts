@@ -9,6 +9,7 @@ import { idOfKey, prefixOf, prefixRange } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
 import { type PlanWork, successor } from '../connections/id-stream.ts'
 import { isNarrowed, planOf } from '../connections/plan.ts'
+import { mayHaveName } from './listed-names.ts'
 
 /** Contract 20.4: connections whose lists one answer joins. Past it: 400. */
 export const joinedConnectionsMax = 100
@@ -21,6 +22,28 @@ export async function seenConnections(
 ): Promise<ConnectionRef[] | undefined> {
   const ids = await connectionIds(store, context, namespace, { from: '', most: joinedConnectionsMax + 1 })
   return ids.length > joinedConnectionsMax ? undefined : ids.map((connectionId) => ({ namespace, connectionId }))
+}
+
+/** Ids that are looked through for a listed name. Past it: as for `joinedConnectionsMax`. */
+const lookedThroughMax = 1000
+
+/**
+ * Those whose tools and prompts may have this listed name (`mayHaveName`). Undefined if the caller sees too many to look
+ * them through. Rejects as `Slices.next`.
+ */
+export async function connectionsNamedIn(
+  store: Store,
+  context: RequestContext,
+  namespace: string,
+  listed: string,
+): Promise<ConnectionRef[] | undefined> {
+  // The name begins as the id does, up to a character that stands for another one.
+  const lead = /^[A-Za-z0-9-]*/.exec(listed)?.[0] ?? ''
+  const ids = await connectionIds(store, context, namespace, { from: lead, most: lookedThroughMax })
+  const named = ids.filter((id) => mayHaveName(id, listed))
+  const isLeft = ids.length === lookedThroughMax && ids.at(-1)?.startsWith(lead) === true
+  if (isLeft || named.length > joinedConnectionsMax) return undefined
+  return named.map((connectionId) => ({ namespace, connectionId }))
 }
 
 /** Ids of connections that the caller sees, in order, beginning at `from`; at most `most`. Rejects as `Slices.next`. */

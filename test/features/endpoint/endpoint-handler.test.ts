@@ -303,6 +303,30 @@ describe('calls', () => {
     })
   })
 
+  test('find their tool by any listed name where the caller sees too many connections for a list', async () => {
+    const ids = [
+      'a.b',
+      'a_b',
+      'a-long-id-that-fills-the-name-by-itself-alone',
+      ...Array.from({ length: 98 }, (_, i) => `c${i}`),
+    ]
+    await Promise.all(ids.map((id) => connect(id, '/both')))
+    expect((await send(message('tools/list'))).status).toBe(400)
+    const long = names[3] as string
+    for (const [id, own] of [
+      ['c7', 'search'],
+      ['c7', long],
+      ['a.b', 'get'],
+      ['a_b', 'with.dot'],
+      ['a-long-id-that-fills-the-name-by-itself-alone', 'get'],
+    ] as const) {
+      const { body } = await send(message('tools/call', { name: listedName(id, own, 46), arguments: {} }))
+      expect({ id, own, text: body.result?.content[0].text }).toEqual({ id, own, text: `both ${own}` })
+    }
+    const unknown = await send(message('tools/call', { name: 'c7__search_00000000', arguments: {} }))
+    expect(unknown.body.error).toMatchObject({ code: -32_602, message: 'Unknown tool: c7__search_00000000' })
+  })
+
   test('that the policy refuses name its rule', async () => {
     await connect('one', '/both')
     const credential = await mintToken(platform.fetch, sampleKeys.ada, {

@@ -123,6 +123,17 @@ describe('a view', () => {
     }
   })
 
+  test('that is unknown is 404, also for a token that may call nothing', async () => {
+    await json('PUT', '/namespaces/ada/views/known', { policy: [] })
+    const reader = await mintToken(platform.fetch, sampleKeys.ada, { policy: [{ operations: 'read' }] })
+    const statuses = async (key: string) =>
+      Promise.all(
+        ['known', 'unknown'].map(async (view) => (await ask(`/connect/ada/mcp/${view}`, 'tools/list', {}, key)).status),
+      )
+    expect(await statuses(sampleKeys.ada)).toEqual([200, 404])
+    expect(await statuses(reader)).toEqual([403, 404])
+  })
+
   test('has a closed body, whose policy is one of a token without a lifetime', async () => {
     const wrong: object[] = [
       {},
